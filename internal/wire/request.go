@@ -1,0 +1,407 @@
+package wire
+
+import "bytes"
+
+// Underscores says what happens to a header whose name has a '_'. Many
+// servers read X_Remote_User as X-Remote-User.
+type Underscores uint8
+
+// What can be done with such a header.
+const (
+	RefuseUnderscores Underscores = iota
+	DropUnderscores
+	PassUnderscores
+)
+
+// The limits of a head where Options leaves them zero.
+const (
+	DefaultHeadBytes   = 16 << 10
+	DefaultTargetBytes = 8 << 10
+	DefaultHeaders     = 128
+)
+
+// Options are the settings of the reader of requests; they differ by peer.
+type Options struct {
+	// HeadBytes is the largest head, request line included, TargetBytes the
+	// longest request target, Headers the largest number of header lines.
+	HeadBytes, TargetBytes, Headers int
+	Underscores                     Underscores
+	// Trusted peers may tell who the client is: their X-Remote-*,
+	// Impersonate-*, X-Forwarded-*, Forwarded and X-Real-IP are kept.
+	Trusted bool
+}
+
+// Head is the head of a request. All slices alias the bytes that were parsed.
+type Head struct {
+	Method []byte
+	// Target is the request target in origin form, byte for byte as it came
+	// (of a target in absolute form the part from the path on).
+	Target []byte
+	// Host is the value of Host; empty only for HTTP/1.0.
+	Host []byte
+	// Minor is the minor version of HTTP/1.
+	Minor int
+	// ContentLength is 0 where there is no body or its length is not known.
+	ContentLength int64
+	// Chunked bodies end with their last chunk.
+	Chunked bool
+	// Close is set where the connection must end with the answer: the client
+	// asked for it, or asked for an upgrade that it does not get.
+	Close bool
+	// Expect is set where the client waits for 100 (Continue) before it sends
+	// the body.
+	Expect bool
+
+	headers []Header
+	seen    FieldSet // of the lines that are not dropped
+}
+
+// Headers returns the header lines in their order, dropped ones included.
+func (h *Head) Headers() []Header { return h.headers }
+
+// HasBody reports whether a body follows the head.
+func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
+
+// Has reports whether there is a line of the field f that is not dropped.
+func (h *Head) Has(f Field) bool { return h.seen.Has(f) }
+
+// Value returns the value of the first line of the field f that is not
+// dropped, nil where there is none.
+func (h *Head) Value(f Field) []byte {
+	if !h.seen.Has(f) {
+		return nil
+	}
+	for i := range h.headers {
+		if h.headers[i].Field == f && !h.headers[i].Dropped {
+			return h.headers[i].Value
+		}
+	}
+	return nil
+}
+
+// Lookup returns the value of the first line of that name (in any case) that
+// is not dropped, and whether there is one.
+func (h *Head) Lookup(name string) ([]byte, bool) {
+	for i := range h.headers {
+		l := &h.headers[i]
+		if !l.Dropped && len(l.Name) == len(name) && equalFold(l.Name, []byte(name)) {
+			return l.Value, true
+		}
+	}
+	return nil, false
+}
+
+// Reset forgets the message and keeps the memory.
+func (h *Head) Reset() {
+	*h = Head{headers: h.headers[:0]}
+}
+
+// Parse reads the head of a request. b is the whole head as HeadEnd found it.
+// After an error h may hold what was read before the fault: Method where the
+// request line was well-formed so far.
+func (h *Head) Parse(b []byte, o *Options) *Error {
+	h.Reset()
+	line, rest := cutLine(b)
+	if err := h.requestLine(line, o); err != nil {
+		return err
+	}
+	authority, err := h.target()
+	if err != nil {
+		return err
+	}
+	var seen FieldSet
+	most := cmpOr(o.Headers, DefaultHeaders)
+	for {
+		line, rest = cutLine(rest)
+		if len(line) == 0 {
+			break
+		}
+		if len(h.headers) == most {
+			return &Error{Code: 431, Message: "the request has too many header lines"}
+		}
+		if len(h.headers) < cap(h.headers) {
+			h.headers = h.headers[:len(h.headers)+1]
+		} else {
+			h.headers = append(h.headers, Header{})
+		}
+		l := &h.headers[len(h.headers)-1]
+		underscore, problem := scanHeader(line, l)
+		if problem != "" {
+			return badRequest("the request %s", problem)
+		}
+		if underscore && o.Underscores != PassUnderscores {
+			if o.Underscores == RefuseUnderscores {
+				return badRequest("the request has the header '%s': a header name must not contain '_'", l.Name)
+			}
+			l.Dropped = true
+			continue
+		}
+		if l.Field == FieldOther {
+			continue
+		}
+		if single.Has(l.Field) && seen.Has(l.Field) {
+			return badRequest("the request has the header '%s' more than once", l.Name)
+		}
+		seen |= 1 << l.Field
+		if err := h.known(l, o); err != nil {
+			return err
+		}
+	}
+	h.seen = seen
+	return h.finish(authority)
+}
+
+// requestLine reads method, target and version.
+func (h *Head) requestLine(line []byte, o *Options) *Error {
+	i := bytes.IndexByte(line, ' ')
+	if i <= 0 || i > 32 {
+		return badRequest("the request line must be a method, a target and a version, each divided by one space")
+	}
+	method, rest := line[:i], line[i+1:]
+	for _, c := range method {
+		if (c < 'A' || c > 'Z') && c != '-' {
+			return badRequest("the method must be made of capital letters")
+		}
+	}
+	h.Method = method
+	i = bytes.IndexByte(rest, ' ')
+	if i <= 0 {
+		return badRequest("the request line must be a method, a target and a version, each divided by one space")
+	}
+	target, version := rest[:i], rest[i+1:]
+	if len(version) != 8 || string(version[:5]) != "HTTP/" || !digit(version[5]) || version[6] != '.' || !digit(version[7]) {
+		return badRequest("the request line must end in the version 'HTTP/1.1' or 'HTTP/1.0'")
+	}
+	if version[5] != '1' || version[7] > '1' {
+		return &Error{Code: 505, Message: "the HTTP version must be 'HTTP/1.1' or 'HTTP/1.0'"}
+	}
+	h.Minor = int(version[7] - '0')
+	if len(target) > cmpOr(o.TargetBytes, DefaultTargetBytes) {
+		return &Error{Code: 414, Message: "the request target is too long"}
+	}
+	h.Target = target
+	return nil
+}
+
+// target checks the form of the target and cuts an absolute one down to its
+// origin form; it returns the authority of an absolute target.
+func (h *Head) target() (authority []byte, err *Error) {
+	if string(h.Method) == "CONNECT" || string(h.Method) == "TRACE" {
+		return nil, &Error{Code: 405, Message: "the method " + string(h.Method) + " is not supported"}
+	}
+	t := h.Target
+	if t[0] != '/' {
+		scheme := bytes.Index(t, []byte("://"))
+		if scheme < 0 || !is(t[:scheme], "http") && !is(t[:scheme], "https") {
+			return nil, badRequest("the request target must be a path, or an absolute URL of the scheme 'http' or 'https'")
+		}
+		t = t[scheme+3:]
+		end := bytes.IndexAny(t, "/?#")
+		if end < 0 || t[end] != '/' {
+			return nil, badRequest("the request target must have a path")
+		}
+		authority, t = t[:end], t[end:]
+		if !validHost(authority) {
+			return nil, badRequest("the request target has a host that is not a valid host with an optional port")
+		}
+	}
+	path := true
+	for i := 0; i < len(t); i++ {
+		switch c := t[i]; {
+		case c <= ' ' || c >= 0x7f:
+			return nil, badRequest("the request target must not contain spaces, control characters or characters outside ASCII")
+		case c == '?':
+			path = false
+		case c == '%' && path:
+			if i+2 >= len(t) || !hex(t[i+1]) || !hex(t[i+2]) {
+				return nil, badRequest("the path has a '%%' that two hexadecimal digits must follow")
+			}
+		}
+	}
+	h.Target = t
+	return authority, nil
+}
+
+// known deals with one line of a field that the gateway knows.
+func (h *Head) known(l *Header, o *Options) *Error {
+	switch l.Field {
+	case FieldHost:
+		if !validHost(l.Value) {
+			return badRequest("the header 'Host' must be a host with an optional port")
+		}
+		h.Host = l.Value
+	case FieldContentLength:
+		n, ok := length(l.Value)
+		if !ok {
+			return badRequest("the header 'Content-Length' must be one decimal number")
+		}
+		h.ContentLength = n
+		l.Dropped = true
+	case FieldTransferEncoding:
+		if !is(l.Value, "chunked") {
+			return badRequest("the header 'Transfer-Encoding' must be 'chunked'")
+		}
+		h.Chunked = true
+		l.Dropped = true
+	case FieldExpect:
+		if !is(l.Value, "100-continue") {
+			return &Error{Code: 417, Message: "the header 'Expect' must be '100-continue'"}
+		}
+		h.Expect = true
+		l.Dropped = true
+	case FieldUpgrade:
+		// The upgrade is not made, so the client must not go on in the new
+		// protocol on this connection.
+		h.Close = true
+		l.Dropped = true
+	case FieldHTTP2Settings:
+		h.Close = true
+		l.Dropped = true
+	case FieldMethodOverride:
+		return badRequest("the request has the header '%s': a request must not name its method outside the request line", l.Name)
+	case FieldImpersonate:
+		// Dropping it would make the request under the caller's own rights,
+		// which are more than the caller asked for.
+		if !o.Trusted {
+			return badRequest("the request has the header '%s': clients may not impersonate through this gateway", l.Name)
+		}
+	case FieldXRemote, FieldXForwarded, FieldXForwardedFor, FieldXForwardedHost, FieldXForwardedProto, FieldXRealIP, FieldForwarded:
+		l.Dropped = !o.Trusted
+	default:
+		l.Dropped = hopByHop.Has(l.Field)
+	}
+	return nil
+}
+
+// finish checks what only the whole head can tell.
+func (h *Head) finish(authority []byte) *Error {
+	if !h.seen.Has(FieldHost) && h.Minor > 0 {
+		return badRequest("the request must have the header 'Host'")
+	}
+	if authority != nil && (!equalFold(authority, h.Host) || !h.seen.Has(FieldHost)) {
+		return badRequest("the host of the request target must be that of the header 'Host'")
+	}
+	if h.Chunked {
+		if h.seen.Has(FieldContentLength) {
+			return badRequest("the request may not have both 'Content-Length' and 'Transfer-Encoding'")
+		}
+		if h.Minor == 0 {
+			return badRequest("an HTTP/1.0 request may not have 'Transfer-Encoding'")
+		}
+	}
+	if h.HasBody() && (string(h.Method) == "GET" || string(h.Method) == "HEAD") {
+		return badRequest("a %s request may not have a body", h.Method)
+	}
+	h.Expect = h.Expect && h.Minor > 0 && h.HasBody()
+	if err := h.connection(); err != nil {
+		return err
+	}
+	h.seen = 0
+	for i := range h.headers {
+		if !h.headers[i].Dropped {
+			h.seen |= 1 << h.headers[i].Field
+		}
+	}
+	return nil
+}
+
+// connection applies the Connection lines: what they name ends here.
+func (h *Head) connection() *Error {
+	keepAlive := false
+	if h.seen.Has(FieldConnection) {
+		for i := range h.headers {
+			if h.headers[i].Field != FieldConnection {
+				continue
+			}
+			ok := eachToken(h.headers[i].Value, func(option []byte) {
+				switch {
+				case is(option, "close"):
+					h.Close = true
+				case is(option, "keep-alive"):
+					keepAlive = true
+				default:
+					drop(h.headers, option)
+				}
+			})
+			if !ok {
+				return badRequest("the header 'Connection' must be a list of names")
+			}
+		}
+	}
+	if h.Minor == 0 && !keepAlive {
+		h.Close = true
+	}
+	return nil
+}
+
+// drop marks the lines of that name. Host stays: the gateway's own Host is
+// made of it, whatever the client says about it.
+func drop(headers []Header, name []byte) {
+	for i := range headers {
+		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost {
+			headers[i].Dropped = true
+		}
+	}
+}
+
+// validHost reports whether b is a name, an IPv4 address or an IPv6 address in
+// brackets, with an optional port.
+func validHost(b []byte) bool {
+	if len(b) == 0 || len(b) > 260 {
+		return false
+	}
+	host := b
+	if b[0] == '[' {
+		end := bytes.IndexByte(b, ']')
+		if end < 3 {
+			return false
+		}
+		for _, c := range b[1:end] {
+			if !hex(c) && c != ':' && c != '.' {
+				return false
+			}
+		}
+		host = b[end+1:]
+		if len(host) == 0 {
+			return true
+		}
+		return host[0] == ':' && validPort(host[1:])
+	}
+	if i := bytes.IndexByte(b, ':'); i >= 0 {
+		if i == 0 || !validPort(b[i+1:]) {
+			return false
+		}
+		host = b[:i]
+	}
+	for _, c := range host {
+		if c-'a' > 25 && c-'A' > 25 && c-'0' > 9 && c != '-' && c != '.' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func validPort(b []byte) bool {
+	if len(b) == 0 || len(b) > 5 {
+		return false
+	}
+	n := 0
+	for _, c := range b {
+		if !digit(c) {
+			return false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n <= 65535
+}
+
+func digit(c byte) bool { return c-'0' <= 9 }
+
+func hex(c byte) bool { return c-'0' <= 9 || c|0x20-'a' <= 5 }
+
+func cmpOr(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
