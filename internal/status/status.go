@@ -1,0 +1,156 @@
+// Package status is the one place where the gateway's errors get their form: a Kubernetes Status
+// with a reason, a code and a sentence that tells what to do (ERR-1, ERR-2).
+package status
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Error is the error type of every step of a request: a Status that can be written as it is.
+type Error = apierrors.StatusError
+
+// failure builds a Status of the given code and reason.
+func failure(code int, reason metav1.StatusReason, message string) *Error {
+	return &Error{ErrStatus: metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(code),
+		Reason:   reason,
+		Message:  message,
+	}}
+}
+
+// of completes a Status that a constructor of apimachinery built, which leaves kind and apiVersion out.
+func of(e *Error) *Error {
+	e.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return e
+}
+
+// retry sets after how many seconds the client may try again.
+func retry(e *Error, seconds int) *Error {
+	if e.ErrStatus.Details == nil {
+		e.ErrStatus.Details = &metav1.StatusDetails{}
+	}
+	e.ErrStatus.Details.RetryAfterSeconds = int32(seconds)
+	return e
+}
+
+// BadRequest is 400 for a request that can never be understood as it is.
+func BadRequest(format string, args ...any) *Error {
+	return failure(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
+}
+
+// Unauthorized is 401 for a request whose client is not known and must be.
+func Unauthorized(message string) *Error {
+	return failure(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, message)
+}
+
+// Forbidden is 403: `gr "name" is forbidden: why`.
+func Forbidden(gr schema.GroupResource, name, why string) *Error {
+	return of(apierrors.NewForbidden(gr, name, errors.New(why)))
+}
+
+// NotFound is 404: `gr "name" not found`.
+func NotFound(gr schema.GroupResource, name string) *Error {
+	return of(apierrors.NewNotFound(gr, name))
+}
+
+// NoSuchPath is 404 for a path that names no resource.
+func NoSuchPath(format string, args ...any) *Error {
+	return failure(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf(format, args...))
+}
+
+// MethodNotAllowed is 405: `verb is not supported on resources of kind "gr"`.
+func MethodNotAllowed(gr schema.GroupResource, verb string) *Error {
+	return of(apierrors.NewMethodNotSupported(gr, verb))
+}
+
+// NotAcceptable is 406 for an answer that the client's Accept header rules out.
+func NotAcceptable(message string) *Error {
+	return failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message)
+}
+
+// AlreadyExists is 409 for a create of a name that is taken.
+func AlreadyExists(gr schema.GroupResource, name string) *Error {
+	return of(apierrors.NewAlreadyExists(gr, name))
+}
+
+// Conflict is 409 for a write against a version that is no longer the stored one.
+func Conflict(gr schema.GroupResource, name, why string) *Error {
+	return of(apierrors.NewConflict(gr, name, errors.New(why)))
+}
+
+// ModifiedMessage is what Kubernetes says in a Conflict when another writer was first.
+const ModifiedMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+// RequestEntityTooLarge is 413 for a body, or a count inside one, over its limit.
+func RequestEntityTooLarge(format string, args ...any) *Error {
+	return failure(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, fmt.Sprintf(format, args...))
+}
+
+// URITooLong is 414; the conventions give it no reason of its own.
+func URITooLong(format string, args ...any) *Error {
+	return failure(http.StatusRequestURITooLong, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
+}
+
+// UnsupportedMediaType is 415 in Kubernetes' sentence, with the media types that are read here.
+func UnsupportedMediaType(accepted string) *Error {
+	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format - accepted media types include: "+accepted)
+}
+
+// UnsupportedEncoding is 415 for a Content-Encoding that the gateway does not read.
+func UnsupportedEncoding(encoding string) *Error {
+	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		fmt.Sprintf("the body must not be encoded: Content-Encoding '%s' is not supported", encoding))
+}
+
+// TooManyRequests is 429; seconds is the time after which this very request can succeed (ERR-3).
+func TooManyRequests(message string, seconds int) *Error {
+	return retry(failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message), seconds)
+}
+
+// HeadersTooLarge is 431; the conventions give it no reason of its own.
+func HeadersTooLarge(format string, args ...any) *Error {
+	return failure(http.StatusRequestHeaderFieldsTooLarge, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
+}
+
+// Internal is 500 for a fault of the gateway or of its configuration; why is shown to the client.
+func Internal(format string, args ...any) *Error {
+	return of(apierrors.NewInternalError(fmt.Errorf(format, args...)))
+}
+
+// BadGateway is 502 with the reason InternalError, as Kubernetes' own clients name any answer over 500 that they cannot read.
+func BadGateway(message string) *Error {
+	return failure(http.StatusBadGateway, metav1.StatusReasonInternalError, message)
+}
+
+// ServiceUnavailable is 503: the backend is down or the gateway drains (ERR-4).
+func ServiceUnavailable(message string, seconds int) *Error {
+	return retry(failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, message), seconds)
+}
+
+// Timeout is 504: the backend was too slow (ERR-4).
+func Timeout(message string, seconds int) *Error {
+	return retry(failure(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, message), seconds)
+}
+
+// Coded is an error whose code has no constructor of its own, such as 408 or 505; the reason follows the code.
+func Coded(code int, message string) *Error {
+	return failure(code, ReasonOf(code), message)
+}
+
+// From gives the Status of any error; one that is no Status becomes a 500 that does not show its text, which may name internals.
+func From(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Internal("the gateway failed to handle the request; its log has the cause")
+}
