@@ -1,0 +1,114 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Body is the body of an answer that is streamed. It is read by one goroutine
+// at a time; Interrupt may be called from any other.
+type Body struct {
+	client  *Client
+	cn      *conn
+	br      *bufio.Reader
+	prefix  []byte // was read before, comes first
+	timeout time.Duration
+	length  int64
+	release func(reusable bool)
+
+	interrupted atomic.Bool
+	mu          sync.Mutex // guards cn against Interrupt after the release
+	released    bool
+	err         error
+}
+
+// ErrInterrupted is what Read returns after Interrupt.
+var ErrInterrupted = errors.New("the stream was interrupted")
+
+func newBody(c *Client, cn *conn, br *bufio.Reader, prefix []byte, timeout time.Duration) *Body {
+	b := &Body{client: c, cn: cn, br: br, prefix: prefix, timeout: timeout, length: -1}
+	if cn.frame.kind == frameLength {
+		b.length = cn.frame.left
+	}
+	return b
+}
+
+// Length is the length of the body in bytes, -1 where it is not known.
+func (b *Body) Length() int64 { return b.length }
+
+// Ready reports whether a Read would return without waiting for the backend.
+func (b *Body) Ready() bool {
+	return len(b.prefix) > 0 || b.err != nil || b.br.Buffered() > 0
+}
+
+// Read reads what has arrived; io.EOF comes after the last byte of a complete
+// body only. The connection goes back to the pool with it.
+func (b *Body) Read(p []byte) (int, error) {
+	if len(b.prefix) > 0 {
+		n := copy(p, b.prefix)
+		b.prefix = b.prefix[n:]
+		return n, nil
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	if b.br.Buffered() == 0 {
+		if err := b.cn.armRead(time.Now(), b.timeout, time.Time{}); err != nil {
+			return 0, b.end(b.client.ioFailed(true, err))
+		}
+	}
+	if b.interrupted.Load() {
+		return 0, b.end(ErrInterrupted)
+	}
+	n, err := b.cn.frame.read(b.br, p, true)
+	switch {
+	case err == nil:
+		return n, nil
+	case err == io.EOF:
+		return n, b.end(io.EOF)
+	case b.interrupted.Load():
+		return n, b.end(ErrInterrupted)
+	}
+	failure := b.client.ioFailed(true, err)
+	if b.client.config.OnError != nil {
+		b.client.config.OnError(failure)
+	}
+	return n, b.end(failure)
+}
+
+// end gives the connection back: to the pool after a complete body with
+// nothing behind it, else it is closed.
+func (b *Body) end(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.released {
+		b.released = true
+		b.err = err
+		reusable := err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
+		b.release(reusable)
+		b.cn, b.br = nil, nil
+	}
+	return b.err
+}
+
+// Interrupt makes the Read in progress and those to come return.
+func (b *Body) Interrupt() {
+	b.interrupted.Store(true)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.released {
+		// Best effort: if it fails the connection is dead, and Read sees that.
+		_ = b.cn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// Close ends the use of the body. A body that was not read to its end takes
+// the connection with it.
+func (b *Body) Close() error {
+	_ = b.end(ErrInterrupted)
+	return nil
+}

@@ -1,0 +1,175 @@
+package upstream
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// conn is a connection to the backend with what one exchange on it needs.
+type conn struct {
+	net.Conn
+	raw     syscall.RawConn
+	peek    func(fd uintptr)
+	stirred bool // what peek found: bytes, an end or an error
+	used    bool // carried an exchange before
+
+	readBy, writeBy time.Time // the deadlines that are set
+
+	answer wire.Answer
+	frame  frame
+	parts  [2][]byte
+	vector net.Buffers
+}
+
+// dial makes a connection for the pool; the endpoints take turns.
+func (c *Client) dial(_ string, timeout time.Duration) (net.Conn, error) {
+	dialer := c.dialer
+	if timeout > 0 && timeout < dialer.Timeout {
+		dialer.Timeout = timeout
+	}
+	var first error
+	for range c.addrs {
+		addr := c.addrs[int(c.turn.Add(1)-1)%len(c.addrs)]
+		nc, err := dialer.Dial("tcp", addr)
+		if err != nil {
+			first = cmpErr(first, err)
+			continue
+		}
+		cn := &conn{Conn: nc}
+		if sc, ok := nc.(syscall.Conn); ok {
+			if cn.raw, err = sc.SyscallConn(); err == nil {
+				cn.peek = cn.peekAt
+			}
+		}
+		if c.secure {
+			if err := cn.handshake(c.config.TLS, addr, dialer.Timeout); err != nil {
+				_ = nc.Close()
+				first = cmpErr(first, err)
+				continue
+			}
+		}
+		c.dialled.Add(1)
+		return cn, nil
+	}
+	return nil, &dialError{first}
+}
+
+// handshake puts TLS over the connection. fasthttp takes no part in it: the
+// bytes must be seen as they are after decryption.
+func (cn *conn) handshake(config *tls.Config, addr string, timeout time.Duration) error {
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return err
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	if err := cn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	tc := tls.Client(cn.Conn, config)
+	if err := tc.Handshake(); err != nil {
+		return err
+	}
+	cn.Conn = tc
+	return cn.SetDeadline(time.Time{})
+}
+
+// stale reports whether an unused connection has ended, or has bytes that
+// nobody asked for: in both cases no request may be sent on it.
+func (cn *conn) stale() bool {
+	if cn.raw == nil {
+		return false
+	}
+	cn.stirred = false
+	if err := cn.raw.Control(cn.peek); err != nil {
+		return true
+	}
+	return cn.stirred
+}
+
+// send writes the request: head and body in one go. sent tells whether a byte
+// of it may have left.
+func (cn *conn) send(head, body []byte) (sent bool, err error) {
+	var n int64
+	switch tcp, ok := cn.Conn.(*net.TCPConn); {
+	case len(body) == 0:
+		var m int
+		m, err = cn.Conn.Write(head)
+		n = int64(m)
+	case ok:
+		cn.parts[0], cn.parts[1] = head, body
+		cn.vector = cn.parts[:]
+		n, err = cn.vector.WriteTo(tcp)
+		cn.parts[0], cn.parts[1] = nil, nil
+	default:
+		var m int
+		m, err = cn.Conn.Write(append(head[:len(head):len(head)], body...))
+		n = int64(m)
+		if cn.isTLS() {
+			// A record may have left although none is reported.
+			n = 1
+		}
+	}
+	return n > 0 || err == nil, err
+}
+
+func (cn *conn) isTLS() bool {
+	_, ok := cn.Conn.(*tls.Conn)
+	return ok
+}
+
+// armRead sets the deadline of reads to about d from now, or to exactly by
+// where that is set and earlier. Setting a deadline costs as much as a good
+// part of a system call, so one that is at most an eighth too late is kept.
+func (cn *conn) armRead(now time.Time, d time.Duration, by time.Time) error {
+	until, keep := armed(cn.readBy, now, d, by)
+	if keep {
+		return nil
+	}
+	cn.readBy = until
+	return cn.Conn.SetReadDeadline(until)
+}
+
+// armWrite is armRead for writes.
+func (cn *conn) armWrite(now time.Time, d time.Duration, by time.Time) error {
+	until, keep := armed(cn.writeBy, now, d, by)
+	if keep {
+		return nil
+	}
+	cn.writeBy = until
+	return cn.Conn.SetWriteDeadline(until)
+}
+
+func armed(set, now time.Time, d time.Duration, by time.Time) (until time.Time, keep bool) {
+	if d <= 0 {
+		return by, set.Equal(by)
+	}
+	least := now.Add(d)
+	if !by.IsZero() && by.Before(least) {
+		return by, set.Equal(by)
+	}
+	most := least.Add(d / 8)
+	return most, !set.Before(least) && !set.After(most)
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+func cmpErr(first, err error) error {
+	if first != nil {
+		return first
+	}
+	return err
+}

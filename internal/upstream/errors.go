@@ -1,0 +1,117 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// Kind says what went wrong with an exchange.
+type Kind uint8
+
+// The kinds of failure.
+const (
+	// Unreachable: no connection could be made.
+	Unreachable Kind = iota
+	// Busy: all connections were in use for as long as a request waits.
+	Busy
+	// TooSlow: a deadline passed.
+	TooSlow
+	// Broken: the connection ended before the answer was complete.
+	Broken
+	// Malformed: the answer is not HTTP as this gateway reads it.
+	Malformed
+	// TooLarge: the answer had to be read whole and is larger than allowed.
+	TooLarge
+)
+
+// String returns the name of the kind, as used in metrics.
+func (k Kind) String() string {
+	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge"}[k]
+}
+
+// Code is the HTTP status that a client is answered with.
+func (k Kind) Code() int {
+	switch k {
+	case Unreachable, Busy:
+		return 503
+	case TooSlow:
+		return 504
+	}
+	return 502
+}
+
+// Error is a failed exchange. Its message is fit for clients; the cause, with
+// addresses of backends in it, is for logs.
+type Error struct {
+	Kind Kind
+	// RetryAfter, in seconds, is set for Unreachable, Busy and TooSlow.
+	RetryAfter int
+	// Sent tells that the request, or a part of it, may have reached the backend.
+	Sent  bool
+	Cause error
+
+	message string
+	again   again
+}
+
+// again says whether the same request may be sent once more.
+type again uint8
+
+const (
+	never again = iota
+	notSent
+	noAnswer // and no byte of one: harmless to repeat if the request is a read
+)
+
+func (e *Error) Error() string { return e.message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// dialError marks errors of making a connection, which the pool passes on.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+func (c *Client) failed(kind Kind, sent bool, cause error) *Error {
+	e := &Error{Kind: kind, Sent: sent, Cause: cause}
+	switch kind {
+	case Unreachable:
+		e.message = "the backend cannot be reached"
+	case Busy:
+		e.message = "all connections to the backend are in use"
+	case TooSlow:
+		e.message = "the backend did not answer in time"
+	case Broken:
+		e.message = "the backend closed the connection before its answer was complete"
+	case Malformed:
+		e.message = "the backend gave an answer that is not valid HTTP"
+		var w *wire.Error
+		if errors.As(cause, &w) {
+			e.message = fmt.Sprintf("the backend gave an answer that is not valid HTTP: %s", w.Message)
+		}
+	case TooLarge:
+		e.message = "the backend gave an answer that is too large to be read whole"
+	}
+	if code := kind.Code(); code == 503 || code == 504 {
+		e.RetryAfter = c.config.RetryAfter
+	}
+	return e
+}
+
+// ioFailed is the failure that an error of reading or writing stands for.
+func (c *Client) ioFailed(sent bool, err error) *Error {
+	var w *wire.Error
+	switch {
+	case errors.As(err, &w):
+		return c.failed(Malformed, sent, err)
+	case isTimeout(err):
+		return c.failed(TooSlow, sent, err)
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return c.failed(Broken, sent, err)
+}

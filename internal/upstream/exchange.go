@@ -1,0 +1,322 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// Request is one request to the backend.
+type Request struct {
+	// Head is the whole head, the empty line included, with a Content-Length
+	// that fits Body. It is written byte for byte.
+	Head []byte
+	Body []byte
+	// HeadOnly is set for HEAD, whose answer has no body.
+	HeadOnly bool
+	// Idempotent requests change nothing: they may be sent once more where the
+	// connection ended before a byte of the answer came.
+	Idempotent bool
+	// Whole asks for the body in one piece, at most so many bytes; a larger
+	// one fails. Zero lets all but small bodies be streamed.
+	Whole int64
+	// Deadline, if set, bounds the exchange up to the end of the head, or of
+	// the body where that is read whole.
+	Deadline time.Time
+}
+
+const (
+	// maxInterim bounds the 1xx answers before the one that counts.
+	maxInterim = 16
+	// maxErrorBody is up to what size the bodies of errors are read whole
+	// whatever their framing, for they are small and may have to be reworded.
+	maxErrorBody = SmallBody
+)
+
+// Do sends the request and reads the answer into resp: the head without its
+// hop-by-hop lines, and the body, which is in resp.Body() where it was small,
+// already there, that of an error, or asked for whole; else resp.BodyStream()
+// is a *Body that must be closed. The error is an *Error.
+func (c *Client) Do(req *Request, resp *fasthttp.Response) error {
+	for first := true; ; first = false {
+		err := c.exchange(req, resp)
+		if err == nil {
+			return nil
+		}
+		if err.again == notSent || err.again == noAnswer && req.Idempotent && first {
+			continue
+		}
+		if c.config.OnError != nil {
+			c.config.OnError(err)
+		}
+		return err
+	}
+}
+
+// exchange makes one attempt.
+func (c *Client) exchange(req *Request, resp *fasthttp.Response) *Error {
+	now := time.Now()
+	var wait time.Duration
+	if !req.Deadline.IsZero() {
+		if wait = req.Deadline.Sub(now); wait <= 0 {
+			return c.failed(TooSlow, false, nil)
+		}
+	}
+	cc, err := c.pool.AcquireConn(wait, false)
+	if err != nil {
+		return c.notAcquired(err, req)
+	}
+	cn := cc.Conn().(*conn)
+	for cn.used && cn.stale() {
+		c.pool.CloseConn(cc)
+		if cc, err = c.pool.AcquireConn(wait, false); err != nil {
+			return c.notAcquired(err, req)
+		}
+		cn = cc.Conn().(*conn)
+	}
+	pooled := cn.used
+	cn.used = true
+	if sent, err := c.send(cn, req, now); err != nil {
+		c.pool.CloseConn(cc)
+		e := c.ioFailed(sent, err)
+		if pooled && !sent && e.Kind == Broken {
+			e.again = notSent
+		}
+		return e
+	}
+	br := c.pool.AcquireReader(cn)
+	stream, failure := c.receive(cn, br, req, resp)
+	switch {
+	case failure != nil:
+		c.pool.ReleaseReader(br)
+		c.pool.CloseConn(cc)
+		if !pooled && failure.again == noAnswer {
+			// A fresh connection that ends is the backend's way to answer.
+			failure.again = never
+		}
+		return failure
+	case stream != nil:
+		stream.release = func(reusable bool) {
+			c.pool.ReleaseReader(br)
+			if reusable {
+				c.pool.ReleaseConn(cc)
+			} else {
+				c.pool.CloseConn(cc)
+			}
+		}
+		resp.SetBodyStream(stream, int(stream.length))
+		resp.Header.ResetConnectionClose()
+		return nil
+	}
+	c.pool.ReleaseReader(br)
+	if cn.answer.Close {
+		c.pool.CloseConn(cc)
+	} else {
+		c.pool.ReleaseConn(cc)
+	}
+	return nil
+}
+
+func (c *Client) notAcquired(err error, req *Request) *Error {
+	var dial *dialError
+	switch {
+	case errors.As(err, &dial) && isTimeout(err) && !req.Deadline.IsZero() && !time.Now().Before(req.Deadline), errors.Is(err, fasthttp.ErrTimeout):
+		return c.failed(TooSlow, false, err)
+	case errors.As(err, &dial):
+		return c.failed(Unreachable, false, err)
+	}
+	return c.failed(Busy, false, err)
+}
+
+func (c *Client) send(cn *conn, req *Request, now time.Time) (sent bool, err error) {
+	if err := cn.armWrite(now, c.config.AnswerTimeout, req.Deadline); err != nil {
+		return false, err
+	}
+	if err := cn.armRead(now, c.config.AnswerTimeout, req.Deadline); err != nil {
+		return false, err
+	}
+	return cn.send(req.Head, req.Body)
+}
+
+// receive reads the answer. A body that is to be streamed comes back as one.
+func (c *Client) receive(cn *conn, br *bufio.Reader, req *Request, resp *fasthttp.Response) (*Body, *Error) {
+	resp.Header.DisableNormalizing()
+	resp.ResetBody()
+	if err := c.readHead(cn, br, resp); err != nil {
+		return nil, err
+	}
+	resp.Header.ResetConnectionClose()
+	a := &cn.answer
+	cn.frame = frameOf(a, req.HeadOnly)
+	if cn.frame.kind == frameClose {
+		a.Close = true
+	}
+	var err *Error
+	switch f := &cn.frame; {
+	case f.kind == frameNone:
+	case f.kind == frameLength && req.Whole > 0 && f.left > req.Whole:
+		return nil, c.failed(TooLarge, true, nil)
+	case f.kind == frameLength && (f.left <= SmallBody || req.Whole > 0):
+		err = c.readLength(cn, br, req, resp)
+	case f.kind == frameLength:
+		return newBody(c, cn, br, nil, c.config.BodyTimeout), nil
+	default:
+		var body []byte
+		if body, err = c.readUnknown(cn, br, req, resp.SwapBody(nil)); err != nil {
+			return nil, err
+		}
+		if !f.done() {
+			if req.Whole > 0 {
+				return nil, c.failed(TooLarge, true, nil)
+			}
+			return newBody(c, cn, br, body, c.config.StreamTimeout), nil
+		}
+		if len(body) <= SmallBody {
+			resp.SwapBody(body)
+		} else {
+			resp.SetBodyRaw(body)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.noSurplus(cn, br)
+}
+
+// noSurplus makes sure that nothing follows the answer. Who sent more than was
+// announced and who reads it as the next answer cannot be told apart.
+func (c *Client) noSurplus(cn *conn, br *bufio.Reader) *Error {
+	if br.Buffered() > 0 && cn.frame.kind != frameClose {
+		return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "bytes follow the end of the answer"})
+	}
+	return nil
+}
+
+// readHead reads heads until one is not informational, and hands it to resp
+// without the lines that end at this hop.
+func (c *Client) readHead(cn *conn, br *bufio.Reader, resp *fasthttp.Response) *Error {
+	for range maxInterim {
+		n, err := c.readOneHead(cn, br)
+		if err != nil {
+			return err
+		}
+		b, _ := br.Peek(n)
+		switch status := cn.answer.Status; {
+		case status == 101:
+			return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the answer switches to another protocol"})
+		case status < 200:
+			_, _ = br.Discard(n)
+			continue
+		}
+		_, _ = br.Discard(cn.answer.Compact(b))
+		if err := resp.Header.Read(br); err != nil {
+			return c.failed(Malformed, true, err)
+		}
+		return nil
+	}
+	return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "too many informational answers"})
+}
+
+// readOneHead waits for a whole head and scans it; it returns its length.
+func (c *Client) readOneHead(cn *conn, br *bufio.Reader) (int, *Error) {
+	from := 0
+	for {
+		have := br.Buffered()
+		b, err := br.Peek(have + 1)
+		if len(b) <= have && err != nil {
+			if err == bufio.ErrBufferFull {
+				return 0, c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the head of the answer is too large"})
+			}
+			e := c.ioFailed(true, err)
+			if have == 0 && e.Kind == Broken {
+				e.again = noAnswer
+			}
+			return 0, e
+		}
+		b, _ = br.Peek(br.Buffered())
+		n, next, bad := wire.HeadEnd(b, from)
+		if bad == nil && n == 0 {
+			from = next
+			continue
+		}
+		if bad == nil {
+			bad = cn.answer.Parse(b[:n])
+		}
+		if bad != nil {
+			return 0, c.failed(Malformed, true, bad)
+		}
+		return n, nil
+	}
+}
+
+// readLength reads a body of known length into resp.
+func (c *Client) readLength(cn *conn, br *bufio.Reader, req *Request, resp *fasthttp.Response) *Error {
+	n := int(cn.frame.left)
+	var body []byte
+	if n <= SmallBody {
+		body = resp.SwapBody(nil)
+	}
+	if cap(body) < n {
+		body = make([]byte, n)
+	}
+	body = body[:n]
+	for at := 0; at < n; {
+		if br.Buffered() == 0 {
+			if err := cn.armRead(time.Now(), c.config.BodyTimeout, req.Deadline); err != nil {
+				return c.ioFailed(true, err)
+			}
+		}
+		m, err := cn.frame.read(br, body[at:], true)
+		if err != nil {
+			return c.ioFailed(true, err)
+		}
+		at += m
+	}
+	if n <= SmallBody {
+		resp.SwapBody(body)
+	} else {
+		resp.SetBodyRaw(body)
+	}
+	return nil
+}
+
+// readUnknown reads a body of unknown length, to its end where it is wanted
+// whole or that of an error, else as much as has arrived already: often that
+// is all of it. The frame tells whether the end was reached.
+func (c *Client) readUnknown(cn *conn, br *bufio.Reader, req *Request, body []byte) ([]byte, *Error) {
+	limit := req.Whole
+	if limit == 0 && cn.answer.Status >= 400 {
+		limit = maxErrorBody
+	}
+	body = body[:0]
+	for limit == 0 || int64(len(body)) <= limit {
+		if limit == 0 && br.Buffered() == 0 {
+			break
+		}
+		if len(body) == cap(body) {
+			body = slices.Grow(body, max(br.Buffered(), 512, len(body)))
+		}
+		room := body[len(body):cap(body)]
+		if limit > 0 {
+			room = room[:min(int64(len(room)), limit+1-int64(len(body)))]
+			if err := cn.armRead(time.Now(), c.config.BodyTimeout, req.Deadline); err != nil {
+				return nil, c.ioFailed(true, err)
+			}
+		}
+		n, err := cn.frame.read(br, room, limit > 0)
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, c.ioFailed(true, err)
+		}
+	}
+	return body, nil
+}

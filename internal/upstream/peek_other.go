@@ -1,0 +1,6 @@
+//go:build !unix
+
+package upstream
+
+// peekAt knows no way to look; the connection is taken as it is.
+func (cn *conn) peekAt(uintptr) { cn.stirred = false }
