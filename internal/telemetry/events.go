@@ -1,0 +1,75 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// maxNames bounds the policies, or pairs of upstream and reason, that get series of their own.
+const maxNames = 1000
+
+// events are the counters of what does not happen to every request.
+type events struct {
+	limited  named
+	denied   named
+	upstream named
+}
+
+// RateLimited counts a request that the named RateLimitPolicy refused.
+func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, "") }
+
+// AdmissionDenied counts a request that the named policy refused; a schema counts under the name of its resource's file
+// object. A request that several policies refuse counts for each.
+func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy, "") }
+
+// UpstreamError counts a request that the named upstream failed to answer. The reason is one CamelCase word of a small
+// fixed set, such as Refused, Timeout or InvalidAnswer.
+func (t *Telemetry) UpstreamError(upstream, reason string) { t.events.upstream.add(upstream, reason) }
+
+func (e *events) register(m metric.Meter) error {
+	for _, one := range []struct {
+		into              *named
+		name, description string
+		labels            [2]attribute.Key
+	}{
+		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [2]attribute.Key{"policy"}},
+		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
+		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
+	} {
+		counter, err := m.Int64Counter(one.name, metric.WithDescription(one.description))
+		if err != nil {
+			return err
+		}
+		one.into.counter, one.into.labels = counter, one.labels
+	}
+	return nil
+}
+
+// named is a counter with one or two labels whose attribute sets are made once.
+type named struct {
+	counter metric.Int64Counter
+	labels  [2]attribute.Key
+	known   intern[[2]string, []metric.AddOption]
+}
+
+func (n *named) add(a, b string) {
+	options := n.known.get([2]string{a, b}, maxNames, n.options)
+	if options == nil {
+		_, options = n.options([2]string{other, other})
+	}
+	n.counter.Add(context.Background(), 1, *options...)
+}
+
+func (n *named) options(values [2]string) ([2]string, *[]metric.AddOption) {
+	values[0], values[1] = strings.Clone(values[0]), strings.Clone(values[1])
+	attributes := make([]attribute.KeyValue, 0, len(values))
+	for i, label := range n.labels {
+		if label != "" {
+			attributes = append(attributes, label.String(values[i]))
+		}
+	}
+	return values, &[]metric.AddOption{metric.WithAttributeSet(attribute.NewSet(attributes...))}
+}

@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// policyState is what is known of the active policy set and of attempts to replace it.
+type policyState struct {
+	succeeded, failed atomic.Int64
+	active            atomic.Pointer[activePolicies]
+}
+
+type activePolicies struct {
+	generation int64
+	hash       string
+	since      time.Time
+}
+
+// PoliciesLoaded records that the policy set of the given generation and content hash came into force at the given time.
+func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) {
+	t.policy.active.Store(&activePolicies{generation: generation, hash: hash, since: at})
+	t.policy.succeeded.Add(1)
+}
+
+// PoliciesRejected records that policy files were read and refused, so that the set in force stayed.
+func (t *Telemetry) PoliciesRejected() { t.policy.failed.Add(1) }
+
+func (p *policyState) register(m metric.Meter) error {
+	counter := func(name, description string, value *atomic.Int64) error {
+		_, err := m.Int64ObservableCounter(name, metric.WithDescription(description),
+			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+				o.Observe(value.Load())
+				return nil
+			}))
+		return err
+	}
+	if err := counter("gateway_policy_reload_success", "Policy sets that came into force, the first one included.", &p.succeeded); err != nil {
+		return err
+	}
+	if err := counter("gateway_policy_reload_failure", "Policy sets that were refused; the one in force stayed.", &p.failed); err != nil {
+		return err
+	}
+	if _, err := m.Float64ObservableGauge("gateway_policy_reload_last_success_timestamp",
+		metric.WithDescription("When the active policy set came into force, in Unix time."), metric.WithUnit("s"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			if a := p.active.Load(); a != nil {
+				o.Observe(float64(a.since.UnixMilli()) / 1000)
+			}
+			return nil
+		})); err != nil {
+		return err
+	}
+	if _, err := m.Int64ObservableGauge("gateway_policy_generation",
+		metric.WithDescription("Generation of the active policy set; it counts the sets of this process."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			if a := p.active.Load(); a != nil {
+				o.Observe(a.generation)
+			}
+			return nil
+		})); err != nil {
+		return err
+	}
+	_, err := m.Int64ObservableGauge("gateway_policy_info",
+		metric.WithDescription("Always 1; the label is the content hash of the active policy set, equal on replicas that agree."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			if a := p.active.Load(); a != nil {
+				o.Observe(1, metric.WithAttributes(attribute.String("hash", a.hash)))
+			}
+			return nil
+		}))
+	return err
+}

@@ -1,0 +1,98 @@
+// Package telemetry measures the gateway and writes its log.
+//
+// Metrics go through the OpenTelemetry SDK to a Prometheus registry of their own, so nothing that a library registers
+// globally is ever exposed. What every request touches (request counts, durations, gauges) is kept in plain atomics that
+// the SDK reads when it is scraped: the SDK's own synchronous instruments cost about 200 ns for each measurement, ours
+// about a tenth of that. Events that are rare use the SDK's instruments as they are.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+)
+
+// Options configure New. The zero value is useful.
+type Options struct {
+	// Version is the gateway's version, shown by gateway_build_info.
+	Version string
+}
+
+// Telemetry records what happens in the gateway. Its methods are safe for concurrent use.
+type Telemetry struct {
+	requests requests
+	gauges   gauges
+	policy   policyState
+	events   events
+
+	registry *prom.Registry
+	provider *sdkmetric.MeterProvider
+}
+
+// New makes a Telemetry that has recorded nothing yet. It fails only where an instrument is defined wrongly.
+func New(o Options) (*Telemetry, error) {
+	t := &Telemetry{registry: prom.NewRegistry()}
+	t.requests.start = time.Now()
+	for _, c := range []prom.Collector{
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo(o.Version),
+	} {
+		if err := t.registry.Register(c); err != nil {
+			return nil, fmt.Errorf("cannot register a collector: %w", err)
+		}
+	}
+	exporter, err := otelprom.New(
+		otelprom.WithRegisterer(t.registry),
+		otelprom.WithProducer(&t.requests),
+		otelprom.WithoutScopeInfo(),
+		otelprom.WithoutTargetInfo(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the Prometheus exporter: %w", err)
+	}
+	t.provider = sdkmetric.NewMeterProvider(
+		sdkmetric.WithReader(exporter),
+		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter),
+		sdkmetric.WithCardinalityLimit(2*maxNames),
+	)
+	meter := t.provider.Meter("github.com/admission-gateway/gateway")
+	for _, register := range []func() error{
+		func() error { return t.gauges.register(meter) },
+		func() error { return t.policy.register(meter) },
+		func() error { return t.events.register(meter) },
+	} {
+		if err := register(); err != nil {
+			return nil, fmt.Errorf("cannot make an instrument: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// Handler serves the metrics in Prometheus' formats.
+func (t *Telemetry) Handler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, EnableOpenMetrics: true})
+}
+
+// Shutdown stops the SDK; what is recorded afterwards is lost.
+func (t *Telemetry) Shutdown(ctx context.Context) error { return t.provider.Shutdown(ctx) }
+
+// buildInfo is the constant gauge that lets dashboards join on the running version.
+func buildInfo(version string) prom.Collector {
+	g := prom.NewGauge(prom.GaugeOpts{
+		Name:        "gateway_build_info",
+		Help:        "Always 1; the labels tell which version of the gateway runs.",
+		ConstLabels: prom.Labels{"version": version, "go_version": runtime.Version()},
+	})
+	g.Set(1)
+	return g
+}
