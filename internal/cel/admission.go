@@ -1,0 +1,203 @@
+package cel
+
+import (
+	"fmt"
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/traits"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// requestType and namespaceType are the types of the variables request and namespaceObject.
+var (
+	requestType   = sync.OnceValue(plugincel.BuildRequestType)
+	namespaceType = sync.OnceValue(plugincel.BuildNamespaceType)
+)
+
+// An AdmissionCompiler compiles the expressions of one admission policy, in the
+// environment that Kubernetes gives them. Variables must be added first.
+type AdmissionCompiler struct {
+	hasParams bool
+	list      Variables
+	types     *apiservercel.DeclType // of the variable 'variables'
+
+	full, plain *env // with and without the authorizer; made when an expression needs them
+}
+
+const variablesTypeName = "kubernetes.variables"
+
+// NewAdmissionCompiler starts the compilation of a policy. hasParams declares
+// the variable params.
+func NewAdmissionCompiler(hasParams bool) *AdmissionCompiler {
+	return &AdmissionCompiler{
+		hasParams: hasParams,
+		types:     apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{}),
+	}
+}
+
+func (c *AdmissionCompiler) env(authorizer bool) (*env, error) {
+	made := &c.plain
+	if authorizer {
+		made = &c.full
+	}
+	if *made != nil {
+		return *made, nil
+	}
+	e, err := newAdmissionEnv(c.types, c.hasParams, authorizer)
+	if err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
+	}
+	*made = e
+	return e, nil
+}
+
+// newAdmissionEnv declares the variables of a policy; variables may be nil.
+func newAdmissionEnv(variables *apiservercel.DeclType, params, authorizer bool) (*env, error) {
+	declTypes := []*apiservercel.DeclType{namespaceType(), requestType()}
+	options := []celgo.EnvOption{
+		celgo.Variable(nameObject, celgo.DynType),
+		celgo.Variable(nameOldObject, celgo.DynType),
+		celgo.Variable(nameNamespaceObject, namespaceType().CelType()),
+		celgo.Variable(nameRequest, requestType().CelType()),
+	}
+	if variables != nil {
+		declTypes = append(declTypes, variables)
+		options = append(options, celgo.Variable(nameVariables, variables.CelType()))
+	}
+	if params {
+		options = append(options, celgo.Variable(nameParams, celgo.DynType))
+	}
+	if authorizer {
+		options = append(options,
+			celgo.Variable(nameAuthorizer, library.AuthorizerType),
+			celgo.Variable(nameRequestResource, library.ResourceCheckType))
+	}
+	return newEnv(declTypes, options...)
+}
+
+func (c *AdmissionCompiler) compile(expression string, authorizer bool, returns ...*celgo.Type) (*Program, error) {
+	e, err := c.env(authorizer)
+	if err != nil {
+		return nil, err
+	}
+	return e.compile(expression, returns...)
+}
+
+// Variable adds a variable, which later expressions read as variables.NAME. An
+// expression of any type will do. A variable that does not compile is declared
+// all the same, with any type, so that it is reported once.
+func (c *AdmissionCompiler) Variable(name, expression string) error {
+	e, err := c.env(true)
+	if err != nil {
+		return err
+	}
+	declared := apiservercel.DynType
+	defer func() {
+		// The environments made so far see the field too: they look the type up when they check.
+		c.types.Fields[name] = apiservercel.NewDeclField(name, declared, true, nil, nil)
+	}()
+	ast, issues := e.Compile(expression)
+	if issues != nil {
+		return &CompileError{expression, "compilation failed: " + issues.String()}
+	}
+	declared = declType(ast.OutputType())
+	p, err := e.plan(expression, ast.NativeRep())
+	if err != nil {
+		return err
+	}
+	c.list.add(name, p)
+	return nil
+}
+
+// Variables are those added so far; nil when there are none.
+func (c *AdmissionCompiler) Variables() *Variables {
+	if len(c.list.names) == 0 {
+		return nil
+	}
+	list := c.list
+	return &list
+}
+
+// Condition compiles an expression that must be true for a request to pass.
+func (c *AdmissionCompiler) Condition(expression string) (*Program, error) {
+	return c.compile(expression, true, celgo.BoolType)
+}
+
+// Message compiles a messageExpression. It may not refer to the authorizer.
+func (c *AdmissionCompiler) Message(expression string) (*Message, error) {
+	p, err := c.compile(expression, false, celgo.StringType)
+	if err != nil {
+		return nil, err
+	}
+	return &Message{p}, nil
+}
+
+// Annotation compiles the valueExpression of an audit annotation: a string or
+// null.
+func (c *AdmissionCompiler) Annotation(expression string) (*Program, error) {
+	return c.compile(expression, true, celgo.StringType, celgo.NullType)
+}
+
+// matchEnv declares no variables: match conditions have none.
+var (
+	matchEnv           = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, false, true) })
+	matchEnvWithParams = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, true, true) })
+)
+
+// MatchCondition compiles a match condition.
+func (c *AdmissionCompiler) MatchCondition(expression string) (*Program, error) {
+	made := matchEnv
+	if c.hasParams {
+		made = matchEnvWithParams
+	}
+	e, err := made()
+	if err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
+	}
+	return e.compile(expression, celgo.BoolType)
+}
+
+// A Message is a compiled messageExpression.
+type Message struct{ p *Program }
+
+// Eval evaluates the message. It returns "" when the expression gives no usable
+// message. The error is an [*Error] of cause OverBudget, OverLimit or Cancelled.
+func (m *Message) Eval(f *Frame, v *Vars) (string, error) { return evalMessage(m.p, f, v) }
+
+// declType is the declared type of a variable whose expression has this type.
+func declType(t *celgo.Type) *apiservercel.DeclType {
+	switch t {
+	case celgo.AnyType:
+		return apiservercel.AnyType
+	case celgo.BoolType:
+		return apiservercel.BoolType
+	case celgo.BytesType:
+		return apiservercel.BytesType
+	case celgo.DoubleType:
+		return apiservercel.DoubleType
+	case celgo.DurationType:
+		return apiservercel.DurationType
+	case celgo.IntType:
+		return apiservercel.IntType
+	case celgo.NullType:
+		return apiservercel.NullType
+	case celgo.StringType:
+		return apiservercel.StringType
+	case celgo.TimestampType:
+		return apiservercel.TimestampType
+	case celgo.UintType:
+		return apiservercel.UintType
+	}
+	if t.HasTrait(traits.ContainerType) && t.HasTrait(traits.IndexerType) {
+		switch parameters := t.Parameters(); len(parameters) {
+		case 1:
+			return apiservercel.NewListType(declType(parameters[0]), -1)
+		case 2:
+			return apiservercel.NewMapType(declType(parameters[0]), declType(parameters[1]), -1)
+		}
+	}
+	return apiservercel.DynType
+}

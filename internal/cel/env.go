@@ -1,0 +1,190 @@
+package cel
+
+import (
+	"fmt"
+	"regexp"
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// base is Kubernetes' base environment for expressions in configuration files: the libraries of all its versions. It is
+// built when the first expression is compiled.
+var base = sync.OnceValue(func() *celgo.Env {
+	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
+})
+
+// functions are the implementations of the base environment's functions. All programs share them; cel-go itself would
+// build the table anew for each program.
+var functions = sync.OnceValues(func() (interpreter.Dispatcher, error) {
+	d := interpreter.NewDispatcher()
+	for _, fn := range base().Functions() {
+		bindings, err := fn.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		if err := d.Add(bindings...); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+})
+
+// An env is an environment with variables, in which expressions are compiled.
+type env struct {
+	*celgo.Env
+	interpreter interpreter.Interpreter
+}
+
+// newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
+// once instead of twice.
+func newEnv(declTypes []*apiservercel.DeclType, variables ...celgo.EnvOption) (*env, error) {
+	options := variables
+	if len(declTypes) > 0 {
+		provider := apiservercel.NewDeclTypeProvider(declTypes...)
+		provider.SetRecognizeKeywordAsFieldName(true)
+		typeOptions, err := provider.EnvOptions(base().CELTypeProvider())
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, typeOptions...)
+	}
+	extended, err := base().Extend(options...)
+	if err != nil {
+		return nil, err
+	}
+	dispatcher, err := functions()
+	if err != nil {
+		return nil, err
+	}
+	values := adapter{extended.CELTypeAdapter()}
+	attributes := interpreter.NewAttributeFactory(extended.Container, values, extended.CELTypeProvider())
+	return &env{
+		Env:         extended,
+		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values, attributes),
+	}, nil
+}
+
+// adapter lets values that are CEL values already pass before cel-go's adapter looks for what else they could be.
+type adapter struct{ types.Adapter }
+
+// NativeToValue implements types.Adapter.
+func (a adapter) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case *object:
+		return v
+	case *list:
+		return v
+	case types.String:
+		return v
+	case types.Int:
+		return v
+	case types.Bool:
+		return v
+	case ref.Val:
+		return v
+	}
+	return a.Adapter.NativeToValue(v)
+}
+
+// A CompileError says why an expression cannot be compiled.
+type CompileError struct {
+	Expression string
+	// Detail is worded as in Kubernetes: 'compilation failed: ERROR: …'.
+	Detail string
+}
+
+func (e *CompileError) Error() string { return e.Detail }
+
+// compile checks an expression and plans it. Its type must be one of those given.
+func (e *env) compile(expression string, returns ...*celgo.Type) (*Program, error) {
+	ast, issues := e.Compile(expression)
+	if issues != nil {
+		return nil, &CompileError{expression, "compilation failed: " + issues.String()}
+	}
+	if err := checkType(ast.OutputType(), returns); err != nil {
+		return nil, &CompileError{expression, err.Error()}
+	}
+	return e.plan(expression, ast.NativeRep())
+}
+
+func checkType(got *celgo.Type, returns []*celgo.Type) error {
+	for _, want := range returns {
+		if got.IsExactType(want) {
+			return nil
+		}
+	}
+	if len(returns) == 1 {
+		return fmt.Errorf("must evaluate to %v but got %v", returns[0], got)
+	}
+	return fmt.Errorf("must evaluate to one of %v but got %v", returns, got)
+}
+
+func (e *env) plan(expression string, ast *celast.AST) (*Program, error) {
+	m := newMeter(ast)
+	plan, err := e.interpreter.NewInterpretable(ast,
+		interpreter.CustomDecoratorV2(planAlternative),
+		interpreter.Optimize(),
+		interpreter.CompileRegexConstants(matchesConstant, library.FindRegexOptimization, library.FindAllRegexOptimization),
+		interpreter.CustomDecoratorV2(m.decorate),
+	)
+	if err != nil {
+		return nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
+	}
+	return &Program{
+		source: expression,
+		plan:   plan,
+		uses:   usesIn(ast),
+		sizes:  m.sizes,
+		field:  fieldOf(ast),
+	}, nil
+}
+
+func usesIn(ast *celast.AST) uses {
+	var u uses
+	for _, r := range ast.ReferenceMap() {
+		u |= usesOf[r.Name]
+	}
+	return u
+}
+
+// matchesConstant plans 'matches' with a literal pattern so that it allocates nothing, which cel-go's own optimisation does.
+var matchesConstant = &interpreter.RegexOptimization{
+	Function:   interpreter.MatchesRegexOptimization.Function,
+	RegexIndex: interpreter.MatchesRegexOptimization.RegexIndex,
+	Factory: func(call interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return nil, err
+		}
+		return &matchCall{InterpretableCall: call, subject: call.Args()[0], re: re}, nil
+	},
+}
+
+type matchCall struct {
+	interpreter.InterpretableCall
+	subject interpreter.InterpretableV2
+	re      *regexp.Regexp
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *matchCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := c.subject.Exec(frame)
+	if s, ok := v.(types.String); ok {
+		return types.Bool(c.re.MatchString(string(s)))
+	}
+	if types.IsUnknownOrError(v) {
+		return v
+	}
+	return types.LabelErrNode(c.ID(), types.NoSuchOverloadErr())
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *matchCall) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }

@@ -1,0 +1,214 @@
+package cel
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+)
+
+// A Frame carries what the evaluations of one request share: the cost budget,
+// the deadline, and the memory that values are made in. It is taken from a pool
+// by [NewFrame] and must be given back with [Frame.Release]. It may be used by
+// one goroutine at a time.
+type Frame struct {
+	vars        *Vars // of the evaluation that runs
+	optionalOld bool  // oldSelf is an optional value in it
+	own         Vars
+
+	// What the running expression may still use. Below next the clock and the context are looked at; see charge.
+	left, next int64
+	limit      int64 // what left was when it was last settled with the budget
+	shared     bool  // the limit is what the budget has left, less than ExpressionLimit
+	budget     int64 // what all expressions may still use, as of the last settlement
+	until      int64 // units from limit to the next look
+	depth      int   // evaluations within evaluations: variables
+
+	done     <-chan struct{}
+	deadline time.Time
+
+	objects   slab[object]
+	lists     slab[list]
+	members   slab[memberIterator]
+	items     slab[itemIterator]
+	records   slab[record]
+	strings   slab[types.String]
+	ints      slab[types.Int]
+	doubles   slab[types.Double]
+	retained  int     // values that outlive the evaluation they were made in
+	sizes     []int64 // what counted calls know of their arguments; see meter.go
+	sizesBase int
+
+	exec *interpreter.ExecutionFrame
+}
+
+// checkInterval is how many units pass between two looks at the clock and the context.
+const checkInterval = 100
+
+var frames = sync.Pool{New: func() any {
+	f := &Frame{}
+	exec, err := interpreter.NewExecutionFrame(activation{f})
+	if err != nil {
+		panic(err) // it fails only for what is no Activation
+	}
+	f.exec = exec // never closed: an evaluation leaves its root frame as it was
+	return f
+}}
+
+// NewFrame takes a Frame from the pool. Evaluations end with an [Error] of cause
+// Cancelled soon after ctx is done or its deadline has passed. The shared budget
+// is [PolicyBudget].
+func NewFrame(ctx context.Context) *Frame {
+	f := frames.Get().(*Frame)
+	f.done = ctx.Done()
+	f.deadline, _ = ctx.Deadline()
+	f.budget = PolicyBudget
+	f.until = checkInterval
+	return f
+}
+
+// SetDeadline makes evaluations end when the time has passed. The zero time
+// means that there is no deadline but the context's.
+func (f *Frame) SetDeadline(t time.Time) { f.deadline = t }
+
+// Release gives the Frame back. Nothing that came from it may be used any more.
+func (f *Frame) Release() {
+	f.own.Reset()
+	f.vars = nil
+	f.done = nil
+	f.depth = 0
+	f.retained = 0
+	f.sizesBase = 0
+	f.reset(marks{})
+	frames.Put(f)
+}
+
+// Vars is the Frame's own set of variables, empty at first.
+func (f *Frame) Vars() *Vars { return &f.own }
+
+// SetBudget starts a new shared budget of so many units.
+func (f *Frame) SetBudget(units int64) { f.budget = units }
+
+// Budget is what is left of the shared budget, in units; never negative.
+func (f *Frame) Budget() int64 { return max(f.budget, 0) }
+
+// charge counts units of cost. It does not return when there are none left or
+// the request is over.
+func (f *Frame) charge(units int64) {
+	f.left -= units
+	if f.left < f.next {
+		f.look()
+	}
+}
+
+func (f *Frame) look() {
+	if f.left < 0 {
+		if f.shared {
+			panic(stop(OverBudget))
+		}
+		panic(stop(OverLimit))
+	}
+	f.settle()
+	f.until = checkInterval
+	f.next = max(f.left-f.until, 0)
+	if f.over() {
+		panic(stop(Cancelled))
+	}
+}
+
+// over tells whether the request is over.
+func (f *Frame) over() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+	}
+	return !f.deadline.IsZero() && !time.Now().Before(f.deadline)
+}
+
+// marks are the places in all slabs.
+type marks struct {
+	objects, lists, members, items, records, strings, ints, doubles mark
+	retained                                                        int
+}
+
+func (f *Frame) mark() marks {
+	return marks{
+		f.objects.mark(), f.lists.mark(), f.members.mark(), f.items.mark(), f.records.mark(),
+		f.strings.mark(), f.ints.mark(), f.doubles.mark(), f.retained,
+	}
+}
+
+func (f *Frame) reset(m marks) {
+	if f.retained != m.retained {
+		return // something made since then is kept for later evaluations
+	}
+	f.objects.reset(m.objects)
+	f.lists.reset(m.lists)
+	f.members.reset(m.members)
+	f.items.reset(m.items)
+	f.records.reset(m.records)
+	f.strings.reset(m.strings)
+	f.ints.reset(m.ints)
+	f.doubles.reset(m.doubles)
+}
+
+// An evaluation is what begin changes and end puts back.
+type evaluation struct {
+	vars        *Vars
+	optionalOld bool
+	left        int64
+	shared      bool
+	sizesBase   int
+	marks       marks
+}
+
+// begin prepares the evaluation of one expression, within another one when that one reads a variable.
+func (f *Frame) begin(p *Program, v *Vars) evaluation {
+	e := evaluation{vars: f.vars, optionalOld: f.optionalOld, left: f.left, shared: f.shared, sizesBase: f.sizesBase, marks: f.mark()}
+	if f.depth > 0 {
+		f.settle()
+		f.sizesBase = len(f.sizes)
+	}
+	f.depth++
+	f.vars = v
+	f.optionalOld = p.optionalOld
+	f.sizes = f.sizes[:f.sizesBase]
+	for range p.sizes {
+		f.sizes = append(f.sizes, 0)
+	}
+	f.allow(ExpressionLimit)
+	return e
+}
+
+// end settles the evaluation with the shared budget and returns to the outer one.
+func (f *Frame) end(e evaluation) {
+	f.settle()
+	f.depth--
+	f.sizes = f.sizes[:f.sizesBase]
+	f.sizesBase = e.sizesBase
+	f.vars, f.optionalOld = e.vars, e.optionalOld
+	if f.depth > 0 {
+		f.allow(e.left)
+		f.shared = f.shared || e.shared
+	}
+	f.reset(e.marks)
+}
+
+// settle deducts from the budget what the running expression has used.
+func (f *Frame) settle() {
+	used := f.limit - f.left
+	f.budget -= used
+	f.until -= used
+	f.limit = f.left
+}
+
+// allow lets the running expression use so many units, or what the budget has.
+func (f *Frame) allow(units int64) {
+	f.shared = f.budget < units
+	f.left = max(min(units, f.budget), 0)
+	f.limit = f.left
+	f.next = max(f.left-f.until, 0)
+}

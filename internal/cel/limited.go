@@ -1,0 +1,76 @@
+package cel
+
+import (
+	"fmt"
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// limitedType is the type of the variable request of rate limits. Where it shows what an AdmissionRequest shows it uses
+// the same names.
+var limitedType = sync.OnceValue(func() *apiservercel.DeclType {
+	object := func(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
+		declared := make(map[string]*apiservercel.DeclField, len(fields))
+		for name, t := range fields {
+			declared[name] = apiservercel.NewDeclField(name, t, true, nil, nil)
+		}
+		return apiservercel.NewObjectType(name, declared)
+	}
+	text := apiservercel.StringType
+	texts := apiservercel.NewListType(text, -1)
+	return object("gateway.Request", map[string]*apiservercel.DeclType{
+		"verb": text,
+		"path": text,
+		"resource": object("gateway.Resource", map[string]*apiservercel.DeclType{
+			"group": text, "version": text, "resource": text,
+		}),
+		"subResource":   text,
+		"namespace":     text,
+		"name":          text,
+		"clientAddress": text,
+		"headers":       apiservercel.NewMapType(text, text, -1),
+		"userInfo": object("gateway.UserInfo", map[string]*apiservercel.DeclType{
+			"username": text, "uid": text, "groups": texts, "extra": apiservercel.NewMapType(text, texts, -1),
+		}),
+	})
+})
+
+var limitedEnv = sync.OnceValues(func() (*env, error) {
+	return newEnv([]*apiservercel.DeclType{limitedType()}, celgo.Variable(nameRequest, limitedType().CelType()))
+})
+
+// A RequestCompiler compiles expressions about requests of any verb, before
+// their bodies are read: the conditions and keys of rate limits. They see one
+// variable, request, with
+//
+//	verb           get, list, watch, create, update, patch, delete or deletecollection
+//	path           the raw path
+//	resource       {group, version, resource}
+//	subResource, namespace, name
+//	clientAddress  the client's IP address
+//	headers        by lower-case name; several of a name are joined by a comma and a blank
+//	userInfo       {username, uid, groups, extra}
+//
+// What a request does not have is empty. The zero value is ready for use.
+type RequestCompiler struct{}
+
+// Condition compiles an expression that tells whether a limit concerns a request.
+func (RequestCompiler) Condition(expression string) (*Program, error) {
+	return compileLimited(expression, celgo.BoolType)
+}
+
+// Key compiles an expression whose value, a string, tells apart the requests
+// that are counted separately.
+func (RequestCompiler) Key(expression string) (*Program, error) {
+	return compileLimited(expression, celgo.StringType)
+}
+
+func compileLimited(expression string, returns *celgo.Type) (*Program, error) {
+	e, err := limitedEnv()
+	if err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
+	}
+	return e.compile(expression, returns)
+}

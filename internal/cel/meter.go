@@ -1,0 +1,330 @@
+package cel
+
+import (
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// A meter finds, in a checked expression, the work that the lazy values do not see, and plans counting steps around it:
+//
+//   - the step of a loop over a list or map that is not of a document (a literal, a variable's value, lists.range(9), the
+//     result of map), which counts a unit for each round;
+//   - the arguments of a function whose work is more than what was counted when its arguments were read: because they were
+//     computed, because they were read once and are used in every round of an inner loop, or because the work grows faster
+//     than their size (patterns, sets, sorting).
+//
+// Everything else runs as cel-go plans it. Most rules need no such step.
+type meter struct {
+	ast   *celast.AST
+	scope []local
+	depth int // loops around the expression
+
+	rounds map[int64]bool      // by id of the loop's step
+	args   map[int64]*argument // by id of the argument
+	sizes  int                 // arguments whose size must be remembered during an evaluation
+}
+
+// local is a variable of a comprehension.
+type local struct {
+	name  string
+	depth int  // of the loop that declares it
+	lazy  bool // its containers are of a document
+}
+
+// origin is what is known about how the value of an expression comes about.
+type origin struct {
+	// lazy: a container is a document's, and counts what is done with it.
+	lazy bool
+	// counted: reading the value counts in proportion to its size, every time.
+	counted bool
+}
+
+func newMeter(ast *celast.AST) *meter {
+	m := &meter{ast: ast, rounds: make(map[int64]bool), args: make(map[int64]*argument)}
+	m.walk(ast.Expr())
+	return m
+}
+
+// decorate plans the counting steps. cel-go calls it for every node of a plan.
+func (m *meter) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if m.rounds[i.ID()] {
+		i = &countRound{i}
+	}
+	if a, ok := m.args[i.ID()]; ok {
+		i = &countArgument{i, a}
+	}
+	return i, nil
+}
+
+func (m *meter) walk(e celast.Expr) {
+	switch e.Kind() {
+	case celast.SelectKind:
+		m.walk(e.AsSelect().Operand())
+	case celast.ListKind:
+		for _, x := range e.AsList().Elements() {
+			m.walk(x)
+		}
+	case celast.MapKind:
+		for _, x := range e.AsMap().Entries() {
+			m.walk(x.AsMapEntry().Key())
+			m.walk(x.AsMapEntry().Value())
+		}
+	case celast.StructKind:
+		for _, x := range e.AsStruct().Fields() {
+			m.walk(x.AsStructField().Value())
+		}
+	case celast.CallKind:
+		for _, x := range operands(e.AsCall()) {
+			m.walk(x)
+		}
+		m.call(e)
+	case celast.ComprehensionKind:
+		m.comprehension(e.AsComprehension())
+	}
+}
+
+// operands are the arguments of a call, its target first.
+func operands(c celast.CallExpr) []celast.Expr {
+	if !c.IsMemberFunction() {
+		return c.Args()
+	}
+	return append([]celast.Expr{c.Target()}, c.Args()...)
+}
+
+func (m *meter) comprehension(c celast.ComprehensionExpr) {
+	m.walk(c.IterRange())
+	m.walk(c.AccuInit())
+	over := m.origin(c.IterRange())
+	if !over.lazy {
+		m.rounds[c.LoopStep().ID()] = true
+	}
+	outer := len(m.scope)
+	m.scope = append(m.scope, local{c.AccuVar(), m.depth, false})
+	inner := len(m.scope)
+	m.depth++
+	m.scope = append(m.scope, local{c.IterVar(), m.depth, over.lazy})
+	if c.HasIterVar2() {
+		m.scope = append(m.scope, local{c.IterVar2(), m.depth, over.lazy})
+	}
+	m.walk(c.LoopCondition())
+	m.walk(c.LoopStep())
+	m.depth--
+	m.scope = m.scope[:inner]
+	m.walk(c.Result())
+	m.scope = m.scope[:outer]
+}
+
+// find is the local variable with the name, nil for a variable of the environment.
+func (m *meter) find(name string) *local {
+	for i := len(m.scope) - 1; i >= 0; i-- {
+		if m.scope[i].name == name {
+			return &m.scope[i]
+		}
+	}
+	return nil
+}
+
+func (m *meter) origin(e celast.Expr) origin {
+	switch e.Kind() {
+	case celast.LiteralKind:
+		return origin{counted: true} // its size is the expression's
+	case celast.IdentKind:
+		return m.originOf(e.AsIdent())
+	case celast.SelectKind:
+		if r, ok := m.ast.ReferenceMap()[e.ID()]; ok {
+			return m.originOf(r.Name) // a qualified name
+		}
+		return m.through(e.AsSelect().Operand())
+	case celast.CallKind:
+		c := e.AsCall()
+		switch c.FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			return m.through(c.Args()[0])
+		case operators.Conditional:
+			return both(m.origin(c.Args()[1]), m.origin(c.Args()[2]))
+		case "orValue":
+			return both(m.origin(c.Target()), m.origin(c.Args()[0]))
+		case "value":
+			return m.origin(c.Target())
+		}
+	case celast.ListKind, celast.MapKind:
+		if n, ok := constantSize(e); ok && n == 0 {
+			return origin{lazy: true, counted: true} // nothing to count
+		}
+	}
+	return origin{}
+}
+
+// through is the origin of a member or item.
+func (m *meter) through(operand celast.Expr) origin {
+	if operand.Kind() == celast.IdentKind && m.find(operand.AsIdent()) == nil {
+		switch operand.AsIdent() {
+		case nameVariables, nameRequest:
+			return origin{counted: true}
+		}
+	}
+	lazy := m.origin(operand).lazy
+	return origin{lazy: lazy, counted: lazy}
+}
+
+func (m *meter) originOf(name string) origin {
+	if l := m.find(name); l != nil {
+		// An item is read once a round; an inner loop that uses it reads nothing.
+		return origin{lazy: l.lazy, counted: l.lazy && l.depth == m.depth}
+	}
+	switch name {
+	case nameSelf, nameOldSelf, nameObject, nameOldObject, nameParams, nameNamespaceObject:
+		return origin{lazy: true, counted: true}
+	}
+	return origin{}
+}
+
+func both(a, b origin) origin {
+	return origin{lazy: a.lazy && b.lazy, counted: a.counted && b.counted}
+}
+
+// call plans the counting of a call's arguments.
+func (m *meter) call(e celast.Expr) {
+	c := e.AsCall()
+	how, ok := costs[c.FunctionName()]
+	if !ok {
+		how = linear
+	}
+	args := operands(c)
+	if how.work == nil || len(args) == 0 || m.accumulates(args) {
+		return
+	}
+	call := &countedCall{how: how, sizes: make([]int64, len(args)), base: m.sizes}
+	var counted []int
+	for i, arg := range args {
+		if arg.Kind() == celast.LiteralKind {
+			call.sizes[i] = how.size(arg.AsLiteral())
+			continue
+		}
+		if n, ok := constantSize(arg); ok {
+			call.sizes[i] = n
+			continue
+		}
+		call.sizes[i] = unknownSize
+		if m.small(arg) && how != ranged || !how.always && m.origin(arg).counted {
+			call.sizes[i] = 0
+			continue
+		}
+		counted = append(counted, i)
+	}
+	if len(counted) == 0 || how.skip != nil && how.skip(call.sizes) {
+		return
+	}
+	for _, i := range counted {
+		m.args[args[i].ID()] = &argument{call: call, at: i, last: i == counted[len(counted)-1]}
+	}
+	m.sizes += len(args)
+}
+
+// constantSize is the size of a list or map that is written out in the expression. cel-go makes it once.
+func constantSize(e celast.Expr) (int64, bool) {
+	switch e.Kind() {
+	case celast.LiteralKind:
+		return 1, true
+	case celast.ListKind:
+		for _, x := range e.AsList().Elements() {
+			if _, ok := constantSize(x); !ok {
+				return 0, false
+			}
+		}
+		return int64(e.AsList().Size()), true
+	case celast.MapKind:
+		for _, x := range e.AsMap().Entries() {
+			if _, ok := constantSize(x.AsMapEntry().Key()); !ok {
+				return 0, false
+			}
+			if _, ok := constantSize(x.AsMapEntry().Value()); !ok {
+				return 0, false
+			}
+		}
+		return int64(e.AsMap().Size()), true
+	}
+	return 0, false
+}
+
+// accumulates tells whether the call adds to a macro's result. That is part of the round.
+func (m *meter) accumulates(args []celast.Expr) bool {
+	return args[0].Kind() == celast.IdentKind && (args[0].AsIdent() == "@result" || args[0].AsIdent() == "__result__")
+}
+
+// small tells whether all values of the expression's type have about the same size.
+func (m *meter) small(e celast.Expr) bool {
+	switch m.ast.GetType(e.ID()).Kind() {
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind, types.DurationKind, types.TimestampKind, types.TypeKind:
+		return true
+	}
+	return false
+}
+
+// frameOf is the Frame of an evaluation that cel-go runs.
+func frameOf(e *interpreter.ExecutionFrame) *Frame {
+	f, _ := e.ResolveName(nameFrame)
+	return f.(*Frame)
+}
+
+// countRound counts a unit for each round of a loop.
+type countRound struct{ interpreter.InterpretableV2 }
+
+// Exec implements interpreter.InterpretableV2.
+func (c *countRound) Exec(e *interpreter.ExecutionFrame) ref.Val {
+	frameOf(e).charge(1)
+	return c.InterpretableV2.Exec(e)
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *countRound) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }
+
+// countedCall is a call whose work is counted before it is done.
+type countedCall struct {
+	how   *cost
+	sizes []int64 // of literal arguments
+	base  int     // of this call's arguments among all remembered sizes
+}
+
+const unknownSize = -1
+
+// argument is a counted argument of a call.
+type argument struct {
+	call *countedCall
+	at   int
+	last bool // of those that are counted; cel-go evaluates them in order
+}
+
+// countArgument remembers the size of an argument and, at the last one, counts the call's work.
+type countArgument struct {
+	interpreter.InterpretableV2
+	argument *argument
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *countArgument) Exec(e *interpreter.ExecutionFrame) ref.Val {
+	v := c.InterpretableV2.Exec(e)
+	a := c.argument
+	call := a.call
+	f := frameOf(e)
+	sizes := f.sizes[f.sizesBase+call.base:][:len(call.sizes)]
+	sizes[a.at] = call.how.size(v)
+	if !a.last {
+		return v
+	}
+	for i, size := range call.sizes {
+		if size != unknownSize {
+			sizes[i] = size
+		}
+	}
+	f.charge(call.how.work(sizes))
+	return v
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *countArgument) Eval(a interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(a))
+}

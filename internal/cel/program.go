@@ -1,0 +1,99 @@
+package cel
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// A Program is a compiled expression. It is immutable and safe for concurrent
+// use; each evaluation needs a [Frame] of its own goroutine.
+type Program struct {
+	source      string
+	plan        interpreter.InterpretableV2
+	uses        uses
+	optionalOld bool // oldSelf is an optional value
+	sizes       int  // what counted calls need to remember; see meter.go
+	field       string
+}
+
+// Source is the expression.
+func (p *Program) Source() string { return p.source }
+
+// Uses tells whether the expression refers to the variable.
+func (p *Program) Uses(s Slot) bool { return p.uses&(1<<s) != 0 }
+
+// UsesAuthorizer tells whether the expression refers to the authorizer.
+func (p *Program) UsesAuthorizer() bool { return p.uses&usesAuthorizer != 0 }
+
+// Field is the path of the field that the expression is about, relative to self
+// or object, such as 'spec.replicas'; empty where the expression does not tell.
+func (p *Program) Field() string { return p.field }
+
+// EvalBool evaluates a condition. The error is an [*Error]; with one the result
+// means nothing.
+func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
+	e := f.begin(p, v)
+	defer f.finish(p, e, &err)
+	switch out := p.plan.Exec(f.exec).(type) {
+	case types.Bool:
+		return bool(out), nil
+	default:
+		return false, p.failure(out, "bool")
+	}
+}
+
+// EvalString evaluates an expression whose value is a string. The string may
+// share memory with the variables' documents. The error is an [*Error].
+func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
+	result, _, err = p.EvalOptionalString(f, v)
+	return result, err
+}
+
+// EvalOptionalString evaluates an expression whose value is a string or null;
+// ok is false for null. The error is an [*Error].
+func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
+	e := f.begin(p, v)
+	defer f.finish(p, e, &err)
+	switch out := p.plan.Exec(f.exec).(type) {
+	case types.String:
+		return string(out), true, nil
+	case types.Null:
+		return "", false, nil
+	default:
+		return "", false, p.failure(out, "string")
+	}
+}
+
+// evalKept evaluates an expression whose value is kept beyond the evaluation.
+func (p *Program) evalKept(f *Frame, v *Vars) (result ref.Val, err error) {
+	e := f.begin(p, v)
+	defer f.finish(p, e, &err)
+	out := p.plan.Exec(f.exec)
+	if failure := errorOf(p, out); failure != nil {
+		return nil, failure
+	}
+	f.retained++
+	return out, nil
+}
+
+func (p *Program) failure(out ref.Val, want string) error {
+	if failure := errorOf(p, out); failure != nil {
+		return failure
+	}
+	return &Error{Cause: Failed, Expression: p.source, Detail: fmt.Sprintf("must evaluate to %s but got %s", want, out.Type().TypeName())}
+}
+
+// finish ends an evaluation, also one that panicked.
+func (f *Frame) finish(p *Program, e evaluation, err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case stop:
+		*err = &Error{Cause: Cause(r), Expression: p.source, Detail: r.detail()}
+	default:
+		*err = &Error{Cause: Internal, Expression: p.source, Detail: fmt.Sprintf("internal error: %v", r)}
+	}
+	f.end(e)
+}

@@ -1,0 +1,180 @@
+package cel
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// Variables are the named expressions of one policy, which its other
+// expressions read as variables.NAME. They are immutable.
+type Variables struct {
+	names    []string
+	programs []*Program
+	index    map[string]int
+}
+
+// Programs are the expressions in their order.
+func (l *Variables) Programs() []*Program { return l.programs }
+
+func (l *Variables) add(name string, p *Program) {
+	if l.index == nil {
+		l.index = make(map[string]int)
+	}
+	l.index[name] = len(l.names)
+	l.names = append(l.names, name)
+	l.programs = append(l.programs, p)
+}
+
+// OpenVariables makes variables readable through v. Each is evaluated when it is
+// read first, and its value or error is kept until CloseVariables.
+func (f *Frame) OpenVariables(v *Vars, l *Variables) {
+	n := &v.named
+	n.frame, n.vars, n.list, n.marks = f, v, l, f.mark()
+	n.values = n.values[:0]
+	for range l.names {
+		n.values = append(n.values, nil)
+	}
+}
+
+// CloseVariables forgets the values of the variables.
+func (f *Frame) CloseVariables(v *Vars) {
+	n := &v.named
+	if n.list == nil {
+		return
+	}
+	clear(n.values)
+	n.list = nil
+	f.retained = n.marks.retained
+	f.reset(n.marks)
+}
+
+// named is the variable 'variables': a map whose values are computed when they are read.
+type named struct {
+	frame  *Frame
+	vars   *Vars
+	list   *Variables
+	values []ref.Val
+	marks  marks
+}
+
+var _ traits.Mapper = (*named)(nil)
+
+// computing stands for a value whose evaluation has begun. The checker lets an expression see only variables declared
+// before it, but dyn(variables) gets around it.
+var computing ref.Val = types.NewErr("a variable refers to itself")
+
+// Find implements traits.Mapper.
+func (n *named) Find(key ref.Val) (ref.Val, bool) {
+	n.frame.charge(1)
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), true
+	}
+	plain := string(name)
+	if mayBeEscaped(plain) {
+		if plain, ok = apiservercel.Unescape(plain); !ok {
+			return nil, false
+		}
+	}
+	i, ok := n.list.index[plain]
+	if !ok {
+		return nil, false
+	}
+	if n.values[i] == nil {
+		n.values[i] = computing
+		n.values[i] = n.compute(i)
+	}
+	v := n.values[i]
+	n.frame.charge(size(v) / bytesPerUnit)
+	return v, true
+}
+
+func (n *named) compute(i int) ref.Val {
+	p := n.list.programs[i]
+	v, err := p.evalKept(n.frame, n.vars)
+	if err == nil {
+		return v
+	}
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return types.WrapErr(err)
+	}
+	if failure.Fatal() {
+		panic(stop(failure.Cause))
+	}
+	return types.NewErr("composited variable %q fails to evaluate: %v", n.list.names[i], failure.Detail)
+}
+
+// Get implements traits.Indexer.
+func (n *named) Get(key ref.Val) ref.Val {
+	v, found := n.Find(key)
+	if found {
+		return v
+	}
+	return types.ValOrErr(key, "no such key: %v", key)
+}
+
+// Contains implements traits.Container.
+func (n *named) Contains(key ref.Val) ref.Val {
+	v, found := n.Find(key)
+	if v != nil && types.IsUnknownOrError(v) {
+		return v
+	}
+	return types.Bool(found)
+}
+
+// Size implements traits.Sizer.
+func (n *named) Size() ref.Val { return types.Int(len(n.list.names)) }
+
+// Iterator implements traits.Iterable: it goes through the names.
+func (n *named) Iterator() traits.Iterator { return &nameIterator{names: n.list.names} }
+
+// Equal implements ref.Val.
+func (n *named) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(n)) }
+
+// Type implements ref.Val.
+func (n *named) Type() ref.Type { return types.MapType }
+
+// Value implements ref.Val.
+func (n *named) Value() any { return types.NoSuchOverloadErr() }
+
+// ConvertToType implements ref.Val.
+func (n *named) ConvertToType(t ref.Type) ref.Val {
+	switch t {
+	case types.MapType:
+		return n
+	case types.TypeType:
+		return types.MapType
+	}
+	return types.NewErr("disallowed conversion from 'variables' to '%s'", t.TypeName())
+}
+
+// ConvertToNative implements ref.Val.
+func (n *named) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("disallowed conversion from 'variables' to '%s'", t)
+}
+
+// nameIterator goes through names.
+type nameIterator struct {
+	noValue
+	names []string
+}
+
+// HasNext implements traits.Iterator.
+func (it *nameIterator) HasNext() ref.Val { return types.Bool(len(it.names) > 0) }
+
+// Next implements traits.Iterator.
+func (it *nameIterator) Next() ref.Val {
+	if len(it.names) == 0 {
+		return nil
+	}
+	name := it.names[0]
+	it.names = it.names[1:]
+	return types.String(name)
+}
