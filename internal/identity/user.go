@@ -1,0 +1,31 @@
+// Package identity tells who sends a request: the user, and the address that
+// the request comes from.
+package identity
+
+const (
+	// AnonymousName is the user of a request without credentials.
+	AnonymousName = "system:anonymous"
+	// UnauthenticatedGroup is the group of anonymous users.
+	UnauthenticatedGroup = "system:unauthenticated"
+	// AuthenticatedGroup is the group of all other users.
+	AuthenticatedGroup = "system:authenticated"
+)
+
+// User is who sent a request, with the fields of Kubernetes' user info. It is
+// not changed once made.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	// Extra holds further attributes by lower-case key.
+	Extra map[string][]string
+}
+
+// Anonymous returns the user of a request without credentials.
+func Anonymous() User {
+	return User{Name: AnonymousName, Groups: []string{UnauthenticatedGroup}}
+}
+
+// IsAnonymous tells whether the user is the one of a request without
+// credentials.
+func (u *User) IsAnonymous() bool { return u.Name == AnonymousName }

@@ -1,0 +1,133 @@
+package resource
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The verbs of Info.Verb on a resource. A path that is no resource has its
+// method in lower case instead.
+const (
+	VerbGet              = "get"
+	VerbList             = "list"
+	VerbWatch            = "watch"
+	VerbCreate           = "create"
+	VerbUpdate           = "update"
+	VerbPatch            = "patch"
+	VerbDelete           = "delete"
+	VerbDeleteCollection = "deletecollection"
+	// VerbOptions is the OPTIONS method on any path: the caller answers 204.
+	VerbOptions = "options"
+)
+
+// FieldValidation says what happens to unknown and duplicate fields.
+type FieldValidation uint8
+
+const (
+	// FieldValidationUnset: the request or the file does not say.
+	FieldValidationUnset FieldValidation = iota
+	// FieldValidationIgnore drops unknown fields silently.
+	FieldValidationIgnore
+	// FieldValidationWarn drops unknown fields and answers with warnings.
+	FieldValidationWarn
+	// FieldValidationStrict refuses objects with unknown fields.
+	FieldValidationStrict
+)
+
+// String returns the value as the query and policy files write it; Unset is "".
+func (f FieldValidation) String() string {
+	switch f {
+	case FieldValidationIgnore:
+		return "Ignore"
+	case FieldValidationWarn:
+		return "Warn"
+	case FieldValidationStrict:
+		return "Strict"
+	}
+	return ""
+}
+
+// Options are what the query asks of the gateway itself, read once. Info.Param
+// gives every other parameter.
+type Options struct {
+	FieldValidation FieldValidation
+	// DryRun is true for dryRun=All, the only value that there is.
+	DryRun bool
+	// Watch is true for watch=true on a collection or an item; only on a
+	// collection is the verb watch too, as in Kubernetes.
+	Watch bool
+	// Timeout is the client's own deadline (timeout=10s); 0 means none.
+	Timeout time.Duration
+}
+
+// Info is what method and target say. Its strings share the target's bytes
+// and live as long as those; the exception is a Name that was percent-encoded.
+type Info struct {
+	Verb string
+	// IsResource is false for discovery, health and all other paths that are
+	// neither below a Kubernetes version nor in a path template. Then only
+	// Verb, Path and Query are set.
+	IsResource bool
+	// APIPrefix is "api" or "apis", and "" for a path template.
+	APIPrefix string
+
+	Group, Version, Resource, Subresource, Namespace, Name string
+
+	// Path and Query are the two parts of the target as they came; Query has
+	// no question mark.
+	Path, Query string
+
+	Options Options
+}
+
+// IsWrite tells whether the verb changes stored objects.
+func (i *Info) IsWrite() bool {
+	switch i.Verb {
+	case VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbDeleteCollection:
+		return i.IsResource
+	}
+	return false
+}
+
+// HasBody tells whether the verb's requests carry an object or a patch.
+func (i *Info) HasBody() bool {
+	switch i.Verb {
+	case VerbCreate, VerbUpdate, VerbPatch:
+		return i.IsResource
+	}
+	return false
+}
+
+// GroupResource returns the group and resource.
+func (i *Info) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: i.Group, Resource: i.Resource}
+}
+
+// GroupVersionResource returns the group, version and resource.
+func (i *Info) GroupVersionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource}
+}
+
+// Param returns the decoded value of the first query parameter with the key,
+// and whether there is one. On a resource the parameters that Kubernetes knows
+// occur at most once.
+func (i *Info) Param(key string) (string, bool) {
+	for rest := i.Query; rest != ""; {
+		var pair string
+		pair, rest, _ = strings.Cut(rest, "&")
+		k, v, _ := strings.Cut(pair, "=")
+		if k != key {
+			continue
+		}
+		if strings.ContainsAny(v, "%+") {
+			if decoded, err := url.QueryUnescape(v); err == nil {
+				v = decoded
+			}
+		}
+		return v, true
+	}
+	return "", false
+}

@@ -1,0 +1,144 @@
+// Package resource reads the method and target of a request: which verb on
+// which resource, namespace and name (Info), and which of the resources that
+// the policy files describe that is (Resource). It reads strictly: a target
+// that two servers could read in two ways is refused, and one that is accepted
+// is forwarded byte for byte.
+package resource
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Envelope says how the objects of a resource look.
+type Envelope uint8
+
+const (
+	// Kubernetes objects have kind, apiVersion and metadata; lists have items.
+	Kubernetes Envelope = iota
+	// Bare objects are ordinary JSON objects; Fields says where what is.
+	Bare
+)
+
+// String returns the name that policy files use.
+func (e Envelope) String() string {
+	if e == Bare {
+		return "Bare"
+	}
+	return "Kubernetes"
+}
+
+// Concurrency says how a write that depends on the stored object is pinned.
+type Concurrency uint8
+
+const (
+	// Optimistic pins every such write to the version that was read (by
+	// resourceVersion, or by ETag and If-Match); a backend that changed in
+	// between answers with a conflict.
+	Optimistic Concurrency = iota
+	// BestEffort writes without a precondition, for a backend that has none:
+	// another writer between the read and the write goes unnoticed.
+	BestEffort
+)
+
+// String returns the name that policy files use.
+func (c Concurrency) String() string {
+	if c == BestEffort {
+		return "BestEffort"
+	}
+	return "Optimistic"
+}
+
+// FieldPath is where a value is in an object: member names from the root. The
+// empty path is the root itself.
+type FieldPath []string
+
+// Fields says where a Bare resource keeps what Kubernetes objects keep in
+// metadata, status and items. A nil path means that the objects have no such
+// field.
+type Fields struct {
+	// Name is the field that repeats the name in the URL.
+	Name FieldPath
+	// Version is the field that changes with every write; nil means that the
+	// version is in the ETag header alone.
+	Version FieldPath
+	// Status is the field that only the backend's own components may write.
+	Status FieldPath
+	// Items is the array within a list answer; the empty, non-nil path is an
+	// answer that is itself the array.
+	Items FieldPath
+}
+
+// Resource is one resource in one version, as a policy file describes it. It
+// must not change once it is in a Registry.
+type Resource struct {
+	// ID is the resource's index in its Registry, set by NewRegistry.
+	ID int
+
+	Group, Version, Kind, ListKind, Plural, Singular string
+	ShortNames, Categories                           []string
+
+	// Namespaced resources have {namespace} in their item paths.
+	Namespaced bool
+	// Status and Scale say which subresources exist besides Subresources.
+	Status, Scale bool
+	// Subresources are further subresources, by their path segment.
+	Subresources []string
+
+	// Paths are the resource's path templates ("/v2/orders",
+	// "/v2/tenants/{namespace}/orders/{name}"): those with {name} are items,
+	// the others collections. Empty means the Kubernetes paths
+	// "/apis/GROUP/VERSION/…" ("/api/VERSION/…" for the empty group).
+	Paths []string
+
+	Envelope    Envelope
+	Fields      Fields
+	Concurrency Concurrency
+	// FieldValidation is what holds for a write that does not say it in its
+	// query; FieldValidationUnset means Warn, as in Kubernetes.
+	FieldValidation FieldValidation
+}
+
+// GroupVersion returns the group and version.
+func (r *Resource) GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: r.Group, Version: r.Version}
+}
+
+// GroupResource returns the group and the plural name.
+func (r *Resource) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+}
+
+// GroupVersionResource returns the group, version and plural name.
+func (r *Resource) GroupVersionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
+}
+
+// GroupKind returns the group and kind.
+func (r *Resource) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
+}
+
+// GroupVersionKind returns the group, version and kind.
+func (r *Resource) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+// HasSubresource tells whether the resource declares the subresource.
+func (r *Resource) HasSubresource(name string) bool {
+	switch name {
+	case "status":
+		if r.Status {
+			return true
+		}
+	case "scale":
+		if r.Scale {
+			return true
+		}
+	}
+	for _, s := range r.Subresources {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
