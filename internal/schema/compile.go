@@ -1,0 +1,392 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	apiservervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// maxProperties is what a table's slots can count.
+const maxProperties = math.MaxUint16 - 1
+
+// compiler turns one structural schema into shapes.
+type compiler struct {
+	stripFormat func(*spec.Schema) error
+}
+
+func newCompiler() *compiler {
+	return &compiler{
+		stripFormat: apiservervalidation.StripUnsupportedFormatsPostProcessorForVersion(environment.DefaultCompatibilityVersion()),
+	}
+}
+
+// shape compiles a schema. implied is set for objects that have kind, apiVersion and metadata at any rate. The structural schema is that of the same place; it is nil below allOf, anyOf, oneOf and
+// not, where there is neither default nor list type nor rule.
+func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.Structural, implied bool) (*Shape, error) {
+	s := &Shape{nullable: p.Nullable, implied: implied}
+	for _, name := range p.Required {
+		if n := document.NewName(name); !slices.Contains(s.required, n) {
+			s.required = append(s.required, n)
+		}
+	}
+	if err := c.values(s, p); err != nil {
+		return nil, err
+	}
+	if st != nil {
+		s.preserves = st.XPreserveUnknownFields
+		s.embedded = st.XEmbeddedResource
+		s.implied = implied || st.XEmbeddedResource
+		switch {
+		case st.XListType != nil && *st.XListType == "set":
+			s.list = &listRules{}
+		case st.XListType != nil && *st.XListType == "map":
+			s.list = &listRules{}
+			for _, key := range st.XListMapKeys {
+				s.list.keys = append(s.list.keys, document.NewName(key))
+			}
+		}
+		var err error
+		if s.def, err = defaultOf(st); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.members(s, p, st); err != nil {
+		return nil, err
+	}
+	if err := c.logic(s, p); err != nil {
+		return nil, err
+	}
+	s.summarise()
+	return s, nil
+}
+
+// values compiles the keywords that look at the value itself.
+func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
+	var types []string
+	switch {
+	case p.XIntOrString:
+		types = []string{"integer", "string"}
+	case p.Type != "":
+		types = []string{p.Type}
+	}
+	sp := spec.Schema{SchemaProps: spec.SchemaProps{Type: types, Format: p.Format}}
+	if err := c.stripFormat(&sp); err != nil {
+		return err
+	}
+	s.accept(types, sp.Format)
+
+	var err error
+	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || formatOf(sp.Format) != nil {
+		s.text = &textRules{minLength: count(p.MinLength), maxLength: count(p.MaxLength), format: formatOf(sp.Format)}
+		if p.Pattern != "" {
+			if s.text.pattern, err = newPattern(p.Pattern); err != nil {
+				return fmt.Errorf("pattern %q: %w", p.Pattern, err)
+			}
+		}
+	}
+	if p.MinItems != nil || p.MaxItems != nil || p.MinProperties != nil || p.MaxProperties != nil {
+		s.size = &sizeRules{
+			minItems: count(p.MinItems), maxItems: count(p.MaxItems),
+			minProperties: count(p.MinProperties), maxProperties: count(p.MaxProperties),
+		}
+	}
+	s.number = numbers(p, types, sp.Format)
+	s.enum, err = enumeration(p.Enum)
+	return err
+}
+
+// anyKind accepts every value.
+var anyKind = [...]verdict{document.Null: match, document.Bool: match, document.Number: match, document.String: match, document.Object: match, document.Array: match}
+
+// accept fills in what the type says about each kind of value. A format without a type asks for a string; that lists
+// pass it, and lists pass a string with a format, is how Kubernetes reads both.
+func (s *Shape) accept(types []string, format string) {
+	if len(types) == 0 && format == "" {
+		s.accepts = anyKind
+		return
+	}
+	s.typeName, s.format = strings.Join(types, " or "), ""
+	if s.nullable || len(types) == 0 {
+		s.accepts[document.Null] = match
+	}
+	numeric := false
+	for _, t := range types {
+		switch t {
+		case "boolean":
+			s.accepts[document.Bool] = match
+		case "string":
+			s.accepts[document.String] = match
+		case "number":
+			s.accepts[document.Number], numeric = match, true
+		case "integer":
+			s.accepts[document.Number], numeric = integral, true
+		case "object":
+			s.accepts[document.Object] = match
+		case "array":
+			s.accepts[document.Array] = match
+		}
+	}
+	if format != "" && !numeric {
+		s.accepts[document.String] = match
+		s.accepts[document.Array] = match
+		s.format = format
+	}
+}
+
+func count(p *int64) int64 {
+	if p == nil {
+		return -1
+	}
+	return max(*p, 0)
+}
+
+func numbers(p *apiextensions.JSONSchemaProps, types []string, format string) *numberRules {
+	n := &numberRules{low: math.MinInt64, high: math.MaxInt64}
+	if len(types) == 1 {
+		switch {
+		case types[0] == "integer" && format == "int32":
+			n.low, n.high = math.MinInt32, math.MaxInt32
+		case types[0] == "number" && format == "float":
+			n.single = true
+		}
+	}
+	if p.Minimum != nil {
+		n.minimum = &bound{*p.Minimum, p.ExclusiveMinimum}
+	}
+	if p.Maximum != nil {
+		n.maximum = &bound{*p.Maximum, p.ExclusiveMaximum}
+	}
+	if p.MultipleOf != nil {
+		n.multipleOf = newFactor(*p.MultipleOf)
+	}
+	if n.minimum == nil && n.maximum == nil && n.multipleOf == nil && n.low == math.MinInt64 && !n.single {
+		return nil
+	}
+	return n
+}
+
+func enumeration(values []apiextensions.JSON) (*enumRules, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	e := &enumRules{}
+	for _, v := range values {
+		raw, err := encode(v)
+		if err != nil {
+			return nil, err
+		}
+		shown := string(raw)
+		switch v := v.(type) {
+		case nil:
+		case string:
+			e.strings = append(e.strings, v)
+			shown = v
+		case int64:
+			e.numbers = append(e.numbers, number{i: v, integer: true})
+		case float64:
+			e.numbers = append(e.numbers, number{f: v})
+		default:
+			d, err := document.Parse(raw, document.Limits{})
+			if err != nil {
+				return nil, err
+			}
+			e.others = append(e.others, d.Root())
+		}
+		e.shown = append(e.shown, shown)
+	}
+	return e, nil
+}
+
+// members compiles properties, additionalProperties and items.
+func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *structuralschema.Structural) error {
+	if len(p.Properties) > maxProperties {
+		return fmt.Errorf("must have at most %d properties", maxProperties)
+	}
+	for name, sub := range p.Properties {
+		var subStructural *structuralschema.Structural
+		if st != nil {
+			subSt := st.Properties[name]
+			subStructural = &subSt
+		}
+		shape, err := c.shape(&sub, subStructural, false)
+		if err != nil {
+			return err
+		}
+		s.properties = append(s.properties, Property{Name: name, Shape: shape, required: -1})
+	}
+	s.link()
+	if p.AdditionalProperties != nil {
+		s.extends = true
+		s.closed = !p.AdditionalProperties.Allows
+		if sub := p.AdditionalProperties.Schema; sub != nil {
+			var subStructural *structuralschema.Structural
+			if st != nil && st.AdditionalProperties != nil {
+				subStructural = st.AdditionalProperties.Structural
+			}
+			var err error
+			if s.additional, err = c.shape(sub, subStructural, false); err != nil {
+				return err
+			}
+		}
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		var subStructural *structuralschema.Structural
+		if st != nil {
+			subStructural = st.Items
+		}
+		var err error
+		if s.items, err = c.shape(p.Items.Schema, subStructural, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link completes an object whose properties are set: the names that every resource has, the table, and the
+// bits of required members.
+func (s *Shape) link() {
+	slices.SortFunc(s.properties, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
+	if s.implied {
+		for _, name := range []string{"apiVersion", "kind", "metadata"} {
+			at, found := slices.BinarySearchFunc(s.properties, name, func(p Property, name string) int {
+				return strings.Compare(p.Name, name)
+			})
+			if !found {
+				s.properties = slices.Insert(s.properties, at, Property{Name: name, required: -1})
+			}
+			s.properties[at].implied = roleOf(name)
+		}
+	}
+	s.table = newTable(s.properties)
+	s.defaults = nil
+	for i := range s.properties {
+		p := &s.properties[i]
+		p.key = document.NewName(p.Name)
+		if p.Shape.Default() != nil || p.Shape.HasDefaults() {
+			s.defaults = append(s.defaults, i)
+		}
+	}
+	for bit, name := range s.required {
+		if p := s.Property(name.String()); p != nil && bit < 64 {
+			p.required = bit
+		}
+	}
+}
+
+func (c *compiler) logic(s *Shape, p *apiextensions.JSONSchemaProps) error {
+	l := &logicRules{}
+	for _, group := range []struct {
+		from []apiextensions.JSONSchemaProps
+		to   *[]*Shape
+	}{{p.AllOf, &l.allOf}, {p.AnyOf, &l.anyOf}, {p.OneOf, &l.oneOf}} {
+		for i := range group.from {
+			branch, err := c.shape(&group.from[i], nil, false)
+			if err != nil {
+				return err
+			}
+			*group.to = append(*group.to, branch)
+		}
+	}
+	if p.Not != nil {
+		var err error
+		if l.not, err = c.shape(p.Not, nil, false); err != nil {
+			return err
+		}
+	}
+	if p.XIntOrString {
+		// What int-or-string schemas spell out for other readers is what their type says already.
+		if intOrString(p.AnyOf) {
+			l.anyOf = nil
+		}
+		if len(p.AllOf) > 0 && intOrString(p.AllOf[0].AnyOf) {
+			l.allOf[0].logic.anyOf = nil
+			if l.allOf[0].logic.empty() {
+				l.allOf[0].logic = nil
+			}
+			if l.allOf[0].summarise(); !l.allOf[0].hasChecks {
+				l.allOf = l.allOf[1:]
+			}
+		}
+	}
+	if !l.empty() {
+		s.logic = l
+	}
+	return nil
+}
+
+func (l *logicRules) empty() bool {
+	return len(l.allOf) == 0 && len(l.anyOf) == 0 && len(l.oneOf) == 0 && l.not == nil
+}
+
+func intOrString(anyOf []apiextensions.JSONSchemaProps) bool {
+	return len(anyOf) == 2 && only(&anyOf[0], "integer") && only(&anyOf[1], "string")
+}
+
+// only tells whether the schema says the type and nothing else that matters.
+func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return false
+	}
+	want, err := json.Marshal(&apiextensions.JSONSchemaProps{Type: typeName})
+	return err == nil && bytes.Equal(raw, want)
+}
+
+// summarise sets what the walks need to know about everything below.
+func (s *Shape) summarise() {
+	s.hasChecks = s.list != nil || s.embedded || s.text != nil || s.number != nil || s.size != nil || s.enum != nil ||
+		s.logic != nil || len(s.required) > 0 || s.closed
+	s.hasChecks = s.hasChecks || s.accepts != anyKind
+	s.hasDefaults = len(s.defaults) > 0
+	s.opaque = s.preserves && len(s.properties) == 0 && !s.extends && s.items == nil
+	for i := range s.properties {
+		s.include(s.properties[i].Shape)
+	}
+	s.include(s.additional)
+	s.include(s.items)
+	// A null item or map value becomes the default of its shape.
+	s.hasDefaults = s.hasDefaults || s.additional.Default() != nil || s.items.Default() != nil
+}
+
+func (s *Shape) include(child *Shape) {
+	if child == nil {
+		return
+	}
+	s.hasChecks = s.hasChecks || child.hasChecks
+	s.hasDefaults = s.hasDefaults || child.hasDefaults
+	s.hasRules = s.hasRules || child.hasRules
+}
+
+// defaultOf is the default of a value with the defaults inside it filled in, as the walk over a request would do.
+func defaultOf(st *structuralschema.Structural) ([]byte, error) {
+	if st.Default.Object == nil {
+		return nil, nil
+	}
+	value := runtime.DeepCopyJSONValue(st.Default.Object)
+	structuraldefaulting.Default(value, st)
+	return encode(value)
+}
+
+// encode writes a decoded JSON value with sorted keys and without HTML escapes.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}

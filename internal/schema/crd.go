@@ -1,0 +1,278 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	apiservervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// A Version is one version of a custom resource with its compiled schema.
+type Version struct {
+	Name   string
+	Served bool
+	Status bool // has the status subresource
+	Scale  bool // has the scale subresource
+	Schema *Schema
+	// Warning is what clients of a deprecated version are told, "" for others.
+	Warning string
+}
+
+// CompileCRD compiles every version of a CustomResourceDefinition. A definition that a Kubernetes API server refuses
+// gives the server's own field errors and no versions; fields are those of the definition as it was written. Warnings
+// are what a server warns of, and estimates of the cost of CEL rules that a server would refuse. The definition is not
+// changed.
+func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition) (versions []Version, warnings, errs field.ErrorList) {
+	crd = crd.DeepCopy()
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+		return nil, nil, field.ErrorList{field.Invalid(field.NewPath("spec"), omitted, err.Error())}
+	}
+	warnings, errs = judge(internal)
+	if len(errs) > 0 {
+		return nil, warnings, errs
+	}
+	for i := range internal.Spec.Versions {
+		v, err := compileVersion(internal, &internal.Spec.Versions[i])
+		if err != nil {
+			path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+			return nil, warnings, field.ErrorList{field.Invalid(path, omitted, err.Error())}
+		}
+		versions = append(versions, v)
+	}
+	return versions, warnings, nil
+}
+
+func compileVersion(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion) (Version, error) {
+	v := Version{Name: from.Name, Served: from.Served}
+	if from.Deprecated {
+		v.Warning = fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
+		if from.DeprecationWarning != nil {
+			v.Warning = *from.DeprecationWarning
+		}
+	}
+	subresources, err := apiextensions.GetSubresourcesForVersion(crd, v.Name)
+	if err != nil {
+		return v, err
+	}
+	definition, err := apiextensions.GetSchemaForVersion(crd, v.Name)
+	if err != nil {
+		return v, err
+	}
+	v.Schema, err = compile(definition.OpenAPIV3Schema, true)
+	if err != nil {
+		return v, err
+	}
+	v.Schema.metadata = &metadataRules{namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped}
+	if subresources != nil {
+		v.Status = subresources.Status != nil
+		v.Scale = subresources.Scale != nil
+		v.Schema.scale = newScale(subresources.Scale)
+	}
+	return v, nil
+}
+
+// Options say what kind of object a schema is of.
+type Options struct {
+	// Path is where the schema stands in its file, for errors.
+	Path *field.Path
+	// Resource is set for objects with the envelope of Kubernetes: kind, apiVersion and metadata are known whatever
+	// the schema says of them, and metadata is checked.
+	Resource bool
+	// Namespaced tells whether metadata may have a namespace.
+	Namespaced bool
+}
+
+// Compile compiles a schema that belongs to no CustomResourceDefinition. What holds for the schemas of custom resources
+// holds for it.
+func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warnings, errs field.ErrorList) {
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
+		return nil, nil, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
+	}
+	if internal.Type != "object" {
+		return nil, nil, field.ErrorList{field.Invalid(o.Path.Child("type"), internal.Type, "must be object at the root")}
+	}
+	warnings, errs = judgeSchema(internal, o)
+	if len(errs) > 0 {
+		return nil, warnings, errs
+	}
+	s, err := compile(internal, o.Resource)
+	if err != nil {
+		return nil, warnings, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
+	}
+	if o.Resource {
+		s.metadata = &metadataRules{namespaced: o.Namespaced}
+	}
+	return s, warnings, nil
+}
+
+// judgeSchema has a schema judged as that of a custom resource; that of an object without envelope as the schema of a
+// field of one.
+func judgeSchema(props *apiextensions.JSONSchemaProps, o Options) (warnings, errs field.ErrorList) {
+	root, prefix := props, "spec.versions[0].schema.openAPIV3Schema"
+	if !o.Resource {
+		root = &apiextensions.JSONSchemaProps{Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"object": *props}}
+		prefix += ".properties[object]"
+	}
+	unpruned := false
+	warnings, errs = judge(&apiextensions.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "objects.schema.example"},
+		Spec: apiextensions.CustomResourceDefinitionSpec{
+			Group: "schema.example",
+			Names: apiextensions.CustomResourceDefinitionNames{
+				Plural: "objects", Singular: "object", Kind: "Object", ListKind: "ObjectList",
+			},
+			Scope:                 apiextensions.ClusterScoped,
+			Version:               "v1",
+			Versions:              []apiextensions.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}},
+			Validation:            &apiextensions.CustomResourceValidation{OpenAPIV3Schema: root},
+			Conversion:            &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter},
+			PreserveUnknownFields: &unpruned,
+		},
+		Status: apiextensions.CustomResourceDefinitionStatus{StoredVersions: []string{"v1"}},
+	})
+	for _, list := range []field.ErrorList{warnings, errs} {
+		for _, err := range list {
+			rest, _ := strings.CutPrefix(err.Field, prefix)
+			err.Field = strings.TrimPrefix(pathText(o.Path)+rest, ".")
+		}
+	}
+	return warnings, errs
+}
+
+func pathText(path *field.Path) string {
+	if path == nil {
+		return ""
+	}
+	return path.String()
+}
+
+// judge has a definition judged by Kubernetes' own validation.
+func judge(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.ErrorList) {
+	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), crd) {
+		err.Field = written(err.Field)
+		if isCostEstimate(err) {
+			warnings = append(warnings, err)
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return append(warnings, advice(crd)...), errs
+}
+
+// isCostEstimate tells the refusals apart that rest on the static estimate of what CEL rules may cost. What they do
+// cost is counted when they run.
+func isCostEstimate(err *field.Error) bool {
+	return err.Type == field.ErrorTypeForbidden &&
+		(strings.Contains(err.Detail, "exceeds budget by factor of") ||
+			strings.Contains(err.Detail, "exceeding cost limit for entire OpenAPIv3 schema"))
+}
+
+// written is the field as it stands in the file. What all versions have in common Kubernetes judges in fields of the
+// definition that its version 1 does not have.
+func written(path string) string {
+	for _, moved := range []struct{ from, to string }{
+		{"spec.validation.", "spec.versions[0].schema."},
+		{"spec.subresources.", "spec.versions[0].subresources."},
+		{"spec.additionalPrinterColumns", "spec.versions[0].additionalPrinterColumns"},
+		{"spec.selectableFields", "spec.versions[0].selectableFields"},
+	} {
+		if rest, ok := strings.CutPrefix(path, moved.from); ok {
+			return moved.to + rest
+		}
+	}
+	return path
+}
+
+// advice is what a server warns of when a definition is created.
+func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorList) {
+	at := func(root *field.Path, schema *apiextensions.JSONSchemaProps) {
+		walkSchema(schema, root, func(s *apiextensions.JSONSchemaProps, path *field.Path) {
+			if s.Format != "" {
+				sp := spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format, Type: []string{s.Type}}}
+				for _, name := range apiservervalidation.GetUnrecognizedFormats(&sp, environment.DefaultCompatibilityVersion()) {
+					warnings = append(warnings, field.Invalid(path.Child("format"), name, "unrecognized format, which is not checked"))
+				}
+			}
+			if s.XListType != nil && *s.XListType == "set" && s.Items != nil && s.Items.Schema != nil {
+				if t := s.Items.Schema.Type; t == "object" || t == "array" {
+					warnings = append(warnings, field.Invalid(path.Child("x-kubernetes-list-type"), "set",
+						fmt.Sprintf("for items of type '%s' is not supported by server-side apply or CEL validation rules", t)))
+				}
+			}
+		})
+	}
+	for i, v := range crd.Spec.Versions {
+		path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+		if v.Schema != nil {
+			at(path, v.Schema.OpenAPIV3Schema)
+		} else if i == 0 && crd.Spec.Validation != nil {
+			at(path, crd.Spec.Validation.OpenAPIV3Schema)
+		}
+	}
+	return warnings
+}
+
+// walkSchema visits a schema and every schema in it, in a fixed order.
+func walkSchema(s *apiextensions.JSONSchemaProps, path *field.Path, visit func(*apiextensions.JSONSchemaProps, *field.Path)) {
+	if s == nil {
+		return
+	}
+	visit(s, path)
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		sub := s.Properties[name]
+		walkSchema(&sub, path.Child("properties").Key(name), visit)
+	}
+	if s.AdditionalProperties != nil {
+		walkSchema(s.AdditionalProperties.Schema, path.Child("additionalProperties"), visit)
+	}
+	if s.Items != nil {
+		walkSchema(s.Items.Schema, path.Child("items"), visit)
+	}
+	for _, group := range []struct {
+		name    string
+		schemas []apiextensions.JSONSchemaProps
+	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
+		for i := range group.schemas {
+			walkSchema(&group.schemas[i], path.Child(group.name).Index(i), visit)
+		}
+	}
+	walkSchema(s.Not, path.Child("not"), visit)
+}
+
+// compile turns a schema that was judged into shapes.
+func compile(props *apiextensions.JSONSchemaProps, resource bool) (*Schema, error) {
+	structural, err := structuralschema.NewStructural(props)
+	if err != nil {
+		return nil, err
+	}
+	structural = structural.DeepCopy()
+	if err := structuraldefaulting.PruneDefaults(structural); err != nil {
+		return nil, err
+	}
+	c := newCompiler()
+	root, err := c.shape(props, structural, resource)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{root: root, resource: resource, meta: newMetadata(false)}, nil
+}

@@ -1,0 +1,93 @@
+package schema
+
+import (
+	"hash/maphash"
+	"math"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// equal tells whether two values are the same JSON. An integer and a double are two values even where they are as
+// large, as in Kubernetes' decoded objects.
+func equal(a, b document.Node) bool { return same(a, b, false) }
+
+// same is equal, and where loose is set, numbers count by their value, as in Kubernetes' encoded objects.
+func same(a, b document.Node, loose bool) bool {
+	kind := a.Kind()
+	if kind != b.Kind() {
+		return false
+	}
+	switch kind {
+	case document.Null:
+		return true
+	case document.Bool:
+		return a.Bool() == b.Bool()
+	case document.Number:
+		x, y := numberOf(a), numberOf(b)
+		return (loose || x.integer == y.integer) && x.same(y)
+	case document.String:
+		return a.Str() == b.Str()
+	case document.Array:
+		if a.Len() != b.Len() {
+			return false
+		}
+		y := b.First()
+		for x := a.First(); x.Valid(); x = x.Next() {
+			if !same(x, y, loose) {
+				return false
+			}
+			y = y.Next()
+		}
+		return true
+	default:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for x := a.First(); x.Valid(); x = x.Next() {
+			y, found := b.Get(x.Key())
+			if !found || !same(x, y, loose) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// seed keeps anybody from preparing values that collide.
+var seed = maphash.MakeSeed()
+
+func mix(h, v uint64) uint64 {
+	h ^= v
+	h *= 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+
+// hash is equal for values that same holds equal, loose or not.
+func hash(n document.Node) uint64 {
+	h := uint64(n.Kind()) + 1
+	switch n.Kind() {
+	case document.Bool:
+		if n.Bool() {
+			h = mix(h, 1)
+		}
+	case document.Number:
+		f := numberOf(n).float()
+		if f == 0 {
+			f = 0 // -0 is 0
+		}
+		h = mix(h, math.Float64bits(f))
+	case document.String:
+		h = mix(h, maphash.String(seed, n.Str()))
+	case document.Array:
+		for x := n.First(); x.Valid(); x = x.Next() {
+			h = mix(h, hash(x))
+		}
+	case document.Object:
+		sum := uint64(0) // members come in any order
+		for x := n.First(); x.Valid(); x = x.Next() {
+			sum += mix(maphash.String(seed, x.Key()), hash(x))
+		}
+		h = mix(h, sum)
+	}
+	return h
+}

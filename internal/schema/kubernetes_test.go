@@ -1,0 +1,200 @@
+package schema_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/schematest"
+)
+
+// TestAgreesWithKubernetes holds pruning, defaults and validation against apiextensions-apiserver on random schemas and
+// objects (DEF-1, DEF-5, DEF-6, VAL-1, VAL-2, VAL-7, META-2).
+func TestAgreesWithKubernetes(t *testing.T) {
+	schemas, refused := 20000, 0
+	if testing.Short() {
+		schemas = 200
+	}
+	for seed := range schemas {
+		if !agrees(t, uint64(seed)) {
+			refused++
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d of %d schemas were refused by Kubernetes", refused, schemas)
+	if refused > schemas*2/3 {
+		t.Errorf("too few schemas to say anything")
+	}
+}
+
+func FuzzAgreesWithKubernetes(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) { agrees(t, seed) })
+}
+
+// agrees compares a schema and some objects, false when Kubernetes refuses the schema.
+func agrees(t *testing.T, seed uint64) bool {
+	g := schematest.New(seed)
+	props := g.Schema()
+	s, _, errs := schema.Compile(props, schema.Options{Resource: true})
+	if len(errs) > 0 {
+		return false
+	}
+	judge, err := schematest.NewJudge(props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := comparison{t: t, props: props, schema: s, judge: judge}
+	var old []byte
+	for _, sloppy := range []int{1000, 40, 15, 8, 4} {
+		raw := g.Object(props, sloppy)
+		c.object(raw, nil)
+		if old != nil {
+			c.object(raw, old)
+		}
+		c.object(raw, raw)
+		if old = raw; t.Failed() {
+			return true
+		}
+	}
+	return true
+}
+
+type comparison struct {
+	t      *testing.T
+	props  *apiextensionsv1.JSONSchemaProps
+	schema *schema.Schema
+	judge  *schematest.Judge
+}
+
+// ours prunes and defaults an object.
+func (c *comparison) ours(raw []byte) (*document.Document, []string, *field.Error) {
+	d, err := document.Parse(raw, document.Limits{})
+	if err != nil {
+		c.t.Fatalf("%s: %v", raw, err)
+	}
+	var unknown schema.Unknown
+	if err := c.schema.Prune(d, &unknown); err != nil {
+		d.Release()
+		return nil, nil, err
+	}
+	defaults.Apply(d, c.schema)
+	return d, unknown.Messages(), nil
+}
+
+func (c *comparison) theirs(raw []byte) (map[string]any, []string, error) {
+	obj, err := schematest.Decode(raw)
+	if err != nil {
+		c.t.Fatalf("%s: %v", raw, err)
+	}
+	unknown, err := c.judge.Prune(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.judge.Default(obj)
+	for i, path := range unknown {
+		unknown[i] = `unknown field "` + path + `"`
+	}
+	return obj, unknown, nil
+}
+
+func (c *comparison) object(raw, oldRaw []byte) {
+	c.t.Helper()
+	d, unknown, refusal := c.ours(raw)
+	want, wantUnknown, err := c.theirs(raw)
+	if (refusal != nil) != (err != nil) {
+		c.failf(raw, "reading: got %v, want %v", refusal, err)
+		return
+	}
+	if refusal != nil {
+		return
+	}
+	defer d.Release()
+	if len(unknown)+len(wantUnknown) > 0 && !slices.Equal(unknown, wantUnknown) {
+		c.failf(raw, "unknown fields:\n got %v\nwant %v", unknown, wantUnknown)
+	}
+	out := d.AppendTo(nil)
+	if got, want := schematest.Encode(c.normal(out)), schematest.Encode(want); !bytes.Equal(got, want) {
+		c.failf(raw, "pruned and defaulted:\n got %s\nwant %s", got, want)
+	}
+	defaults.Apply(d, c.schema)
+	if again := d.AppendTo(nil); string(again) != string(out) { // DEF-6
+		c.failf(raw, "defaults applied twice: %s, then %s", out, again)
+	}
+	var before document.Node
+	var wantBefore map[string]any
+	if oldRaw != nil {
+		old, _, refusal := c.ours(oldRaw)
+		if refusal != nil {
+			return
+		}
+		defer old.Release()
+		before = old.Root()
+		if wantBefore, _, err = c.theirs(oldRaw); err != nil {
+			return
+		}
+	}
+	result := c.schema.Validate(d.Root(), before)
+	failures, err := schematest.Failures(result.Errors)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	wantFailures, err := c.judge.Validate(want, wantBefore)
+	if err != nil {
+		return // a bound that its type cannot hold
+	}
+	failures = onlyTooLong(failures, wantFailures)
+	if len(failures)+len(wantFailures) > 0 && !slices.Equal(failures, wantFailures) {
+		c.failf(raw, "failures:\n got %v\nwant %v\n old %s", failures, wantFailures, oldRaw)
+	}
+	for _, err := range result.Errors {
+		if detail := err.Detail; strings.Contains(detail, "should") || strings.Contains(detail, "<") || strings.Contains(detail, ">") { // VAL-3
+			c.failf(raw, "wording: %v", err)
+		}
+	}
+}
+
+// onlyTooLong leaves out what is wrong with a string that is too long besides its length: Kubernetes stops there.
+func onlyTooLong(got, want []schematest.Failure) []schematest.Failure {
+	return slices.DeleteFunc(got, func(f schematest.Failure) bool {
+		tooLong := schematest.Failure{Type: field.ErrorTypeTooLong, Field: f.Field}
+		return f.Type == field.ErrorTypeInvalid && slices.Contains(want, tooLong) && !slices.Contains(want, f)
+	})
+}
+
+// normal decodes an object, with its metadata as Kubernetes writes it.
+func (c *comparison) normal(raw []byte) map[string]any {
+	obj, err := schematest.Decode(raw)
+	if err != nil {
+		c.t.Fatalf("%s: %v", raw, err)
+	}
+	meta, found, err := objectmeta.GetObjectMeta(obj, false)
+	if err == nil && found {
+		err = objectmeta.SetObjectMeta(obj, meta)
+	}
+	if err == nil {
+		err = c.judge.Coerce(obj)
+	}
+	if err != nil {
+		c.failf(raw, "metadata: %v", err)
+	}
+	return obj
+}
+
+func (c *comparison) failf(raw []byte, format string, args ...any) {
+	c.t.Helper()
+	c.t.Errorf("object %s\nschema %s", raw, schematest.Text(c.props))
+	c.t.Errorf(format, args...)
+}

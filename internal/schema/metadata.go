@@ -1,0 +1,254 @@
+package schema
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// newMetadata is the shape of metadata. It says how ObjectMeta is read, not what is right in it; where keepUnknown is
+// set, fields that it does not name are left alone.
+func newMetadata(keepUnknown bool) *Shape {
+	text := func() *Shape { return newShape(document.String, "string") }
+	instant := func() *Shape {
+		s := text()
+		s.text = &textRules{minLength: -1, maxLength: -1, format: &format{
+			name: "date-time", quick: quickDateTime, decide: func(s string) bool {
+				_, err := time.Parse(time.RFC3339, s)
+				return err == nil
+			},
+		}}
+		return s
+	}
+	integer := func() *Shape {
+		s := newShape(document.Number, "integer")
+		s.accepts[document.Number] = integral
+		return s
+	}
+	truth := func() *Shape { return newShape(document.Bool, "boolean") }
+	texts := func() *Shape {
+		s := newShape(document.Object, "object")
+		s.extends, s.additional = true, text()
+		s.additional.zeroesNull = true
+		return s
+	}
+	list := func(items *Shape) *Shape {
+		s := newShape(document.Array, "array")
+		s.items = items
+		return s
+	}
+	object := func(members map[string]*Shape) *Shape {
+		s := newShape(document.Object, "object")
+		for name, shape := range members {
+			s.properties = append(s.properties, Property{Name: name, Shape: shape, required: -1})
+		}
+		s.link()
+		return s
+	}
+	anything := &Shape{preserves: true, accepts: anyKind}
+	anything.summarise()
+	meta := object(map[string]*Shape{
+		"name": text(), "generateName": text(), "namespace": text(), "selfLink": text(), "uid": text(), "resourceVersion": text(),
+		"generation": integer(), "creationTimestamp": instant(), "deletionTimestamp": instant(),
+		"deletionGracePeriodSeconds": integer(), "labels": texts(), "annotations": texts(), "finalizers": list(text()),
+		"ownerReferences": list(object(map[string]*Shape{
+			"apiVersion": text(), "kind": text(), "name": text(), "uid": text(), "controller": truth(), "blockOwnerDeletion": truth(),
+		})),
+		"managedFields": list(object(map[string]*Shape{
+			"manager": text(), "operation": text(), "apiVersion": text(), "time": instant(), "fieldsType": text(),
+			"fieldsV1": anything, "subresource": text(),
+		})),
+	})
+	meta.preserves = keepUnknown
+	return meta
+}
+
+// newShape is a value of one kind. Null is readable everywhere, as what stands for nothing.
+func newShape(kind document.Kind, name string) *Shape {
+	s := &Shape{typeName: name}
+	s.accepts[kind], s.accepts[document.Null] = match, match
+	return s
+}
+
+// metadataRules are what is checked of the metadata of a resource.
+type metadataRules struct {
+	namespaced bool
+	embedded   bool // only what holds for any kind of resource
+}
+
+// metadata checks labels, annotations, names and references. What looks right at a glance is right; everything else
+// is decoded and left to the library.
+func (w *validator) metadata(r metadataRules, meta document.Node) {
+	if meta.Kind() != document.Object || r.quick(meta) {
+		return
+	}
+	if w.fails() {
+		return
+	}
+	var decoded metav1.ObjectMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(meta.Raw(), &decoded); err != nil {
+		w.failures.add(failure{at: meta.Index(), class: ofResource, err: field.Invalid(w.place.path(), omitted, "must be valid metadata: "+clip(err.Error()))})
+		return
+	}
+	for _, err := range r.judge(&decoded, w.place.path()) {
+		if w.fails() {
+			return
+		}
+		w.failures.add(failure{err: conformant(err), at: meta.Index(), class: ofResource})
+	}
+}
+
+// judge asks the library.
+func (r metadataRules) judge(meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+	name, namespaced := validation.NameIsDNSSubdomain, r.namespaced
+	if r.embedded {
+		name, namespaced = segmentName, meta.Namespace != ""
+	}
+	if meta.Name == "" && (r.embedded || meta.GenerateName != "") {
+		meta.Name = "generated" // the name is still to come, or nobody's business
+	}
+	if namespaced && meta.Namespace == "" {
+		meta.Namespace = "default" // it stands in the URL
+	}
+	return validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, namespaced, name, path,
+		utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta))
+}
+
+func segmentName(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
+// quick tells whether the metadata is surely right.
+func (r metadataRules) quick(meta document.Node) bool {
+	named := r.embedded
+	for m := meta.First(); m.Valid(); m = m.Next() {
+		switch m.Key() {
+		case "name":
+			s := m.Str()
+			if r.embedded && !isSegment(s) || !r.embedded && !isSubdomain(s, false) {
+				return false
+			}
+			named = true
+		case "namespace":
+			if !r.embedded && !r.namespaced || !isLabel(m.Str()) {
+				return false
+			}
+		case "generation":
+			if n, ok := m.Int64(); !ok || n < 0 {
+				return false
+			}
+		case "labels":
+			for l := m.First(); l.Valid(); l = l.Next() {
+				if l.Kind() != document.String || !isLabelKey(l.Key(), false) || !isLabelValue(l.Str()) {
+					return false
+				}
+			}
+		case "annotations":
+			total := 0
+			for a := m.First(); a.Valid(); a = a.Next() {
+				key := a.Key()
+				if a.Kind() != document.String || !isLabelKey(key, true) {
+					return false
+				}
+				total += len(key) + len(a.Raw()) // what is quoted and escaped is never shorter than what it stands for
+			}
+			if total > validation.TotalAnnotationSizeLimitB {
+				return false
+			}
+		case "finalizers":
+			for f := m.First(); f.Valid(); f = f.Next() {
+				s := f.Str()
+				if s == metav1.FinalizerOrphanDependents || s == metav1.FinalizerDeleteDependents || !isLabelKey(s, false) {
+					return false
+				}
+			}
+		case "ownerReferences":
+			if !quickOwners(m) {
+				return false
+			}
+		case "managedFields":
+			for f := m.First(); f.Valid(); f = f.Next() {
+				if !quickManager(f) {
+					return false
+				}
+			}
+		case "generateName":
+			s := m.Str()
+			if s == "" {
+				continue
+			}
+			if r.embedded && !isSegment(s) || !r.embedded && !isSubdomain(strings.TrimSuffix(s, "-"), false) {
+				return false
+			}
+			named = true
+		}
+	}
+	return named
+}
+
+func quickOwners(list document.Node) bool {
+	controllers := 0
+	for o := list.First(); o.Valid(); o = o.Next() {
+		there, core, event := 0, false, false
+		for m := o.First(); m.Valid(); m = m.Next() {
+			switch m.Key() {
+			case "apiVersion":
+				group, version, found := strings.Cut(m.Str(), "/")
+				if !found {
+					core, version = true, group
+				}
+				if group == "" || !isSegment(version) {
+					return false
+				}
+				there++
+			case "kind", "name", "uid":
+				if m.Kind() != document.String || len(m.Raw()) == len(`""`) {
+					return false
+				}
+				event = event || m.Is("Event")
+				there++
+			case "controller":
+				if m.Bool() {
+					controllers++
+				}
+			}
+		}
+		if there != 4 || core && event {
+			return false // Events own nothing
+		}
+	}
+	return controllers < 2
+}
+
+func quickManager(entry document.Node) bool {
+	operation := false
+	for m := entry.First(); m.Valid(); m = m.Next() {
+		switch m.Key() {
+		case "operation":
+			operation = m.Is(string(metav1.ManagedFieldsOperationUpdate)) || m.Is(string(metav1.ManagedFieldsOperationApply))
+		case "fieldsType":
+			if !m.Is("FieldsV1") {
+				return false
+			}
+		case "manager", "subresource":
+			if s := m.Str(); len(s) > 128 || !isPrintable(s) {
+				return false
+			}
+		}
+	}
+	return operation
+}

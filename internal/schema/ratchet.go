@@ -1,0 +1,68 @@
+package schema
+
+import (
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// ratchet drops what is wrong with a value that an update leaves as it was, as Kubernetes does since 1.33.
+func (w *validator) ratchet(s *Shape, v, old document.Node, begin mark, changes int) {
+	if w.changes > changes {
+		return // something in it has changed, so that it has
+	}
+	if !unchanged(s, v, old) {
+		w.changes++
+		return
+	}
+	w.failures.drop(begin, func(f failure) bool { return f.class != ofSchema })
+}
+
+// unchanged tells whether a value equals its predecessor. It follows Kubernetes' CorrelatedObject: the items of lists
+// of type map may change places, and an object that has members without a schema counts as changed.
+func unchanged(s *Shape, v, old document.Node) bool {
+	kind := v.Kind()
+	if kind != old.Kind() {
+		return false
+	}
+	switch kind {
+	case document.Object:
+		if v.Len() != old.Len() {
+			return false
+		}
+		for m := v.First(); m.Valid(); m = m.Next() {
+			name := m.Key()
+			before, found := old.Get(name)
+			if !found {
+				return false
+			}
+			child := s.child(name)
+			if child == nil || !unchanged(child, m, before) {
+				return false
+			}
+		}
+		return true
+	case document.Array:
+		if v.Len() != old.Len() {
+			return false
+		}
+		if s.list == nil || s.list.keys == nil || s.items == nil {
+			return equal(v, old)
+		}
+		previous := s.list.predecessors(old, nil)
+		for n := v.First(); n.Valid(); n = n.Next() {
+			before := previous.of(n)
+			if !before.Valid() || !unchanged(s.items, n, before) {
+				return false
+			}
+		}
+		return true
+	}
+	return equal(v, old)
+}
+
+// child is the shape of a member, or nil.
+func (s *Shape) child(name string) *Shape {
+	if p := s.Property(name); p != nil {
+		return p.Shape
+	}
+	return s.additional
+}

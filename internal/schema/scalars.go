@@ -1,0 +1,215 @@
+package schema
+
+import (
+	"math"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// textRules are the keywords of strings.
+type textRules struct {
+	minLength, maxLength int64 // in code points; -1 is none
+	pattern              *pattern
+	format               *format
+}
+
+// sizeRules are the keywords that count the members of lists and objects.
+type sizeRules struct {
+	minItems, maxItems           int64 // -1 is none
+	minProperties, maxProperties int64
+}
+
+// logicRules combine other shapes of the same value.
+type logicRules struct {
+	allOf, anyOf, oneOf []*Shape
+	not                 *Shape
+}
+
+// listRules say how the items of a list are told apart.
+type listRules struct {
+	keys []document.Name // of x-kubernetes-list-type map; none for set
+}
+
+// numberRules are the keywords of numbers.
+type numberRules struct {
+	minimum, maximum *bound
+	multipleOf       *factor
+	low, high        int64 // of formats int32 and int64
+	single           bool  // format float: must fit a float32
+}
+
+// A bound is a minimum or a maximum.
+type bound struct {
+	value     float64
+	exclusive bool
+}
+
+// compareInt compares an integer with a double by their exact values: -1, 0, 1.
+func compareInt(i int64, f float64) int {
+	switch {
+	case f >= 1<<63:
+		return -1
+	case f < -1<<63:
+		return 1
+	}
+	whole := int64(f) // exact: f is within int64, the fraction is cut off
+	switch {
+	case i < whole:
+		return -1
+	case i > whole:
+		return 1
+	}
+	fraction := f - float64(whole)
+	switch {
+	case fraction > 0:
+		return -1
+	case fraction < 0:
+		return 1
+	}
+	return 0
+}
+
+func compareFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// number is a value that was read as the package's documentation says.
+type number struct {
+	i       int64
+	f       float64 // set for doubles only
+	integer bool
+}
+
+func numberOf(n document.Node) number {
+	if n.IsInteger() {
+		if i, ok := n.Int64(); ok {
+			return number{i: i, integer: true}
+		}
+	}
+	f, _ := n.Float64() // a double holds what the parser lets through
+	return number{f: f}
+}
+
+func (n number) float() float64 {
+	if n.integer {
+		return float64(n.i)
+	}
+	return n.f
+}
+
+// fitsFloat32 tells whether a float32 can hold the number at all.
+func fitsFloat32(f float64) bool { return !math.IsInf(float64(float32(f)), 0) }
+
+// maxSafe is the largest number up to which a double without fraction is taken for an integer.
+const maxSafe = 1<<53 - 1
+
+// integral tells whether the number may stand in a field of type integer.
+func (n number) integral() bool {
+	return n.integer || math.Abs(n.f) <= maxSafe && n.f == math.Trunc(n.f)
+}
+
+// compare compares the number with a bound by value: -1, 0, 1.
+func (n number) compare(f float64) int {
+	if n.integer {
+		return compareInt(n.i, f)
+	}
+	return compareFloat(n.f, f)
+}
+
+// A factor is the value of multipleOf.
+type factor struct {
+	value float64
+	whole int64 // the value, where it is an integer; 0 otherwise
+}
+
+func newFactor(value float64) *factor {
+	f := &factor{value: value}
+	if value >= 1 && value <= maxSafe && value == math.Trunc(value) {
+		f.whole = int64(value)
+	}
+	return f
+}
+
+// divides tells whether the number is a multiple. Integers are divided exactly. Doubles are spelled in decimal and
+// seldom exact, so that a quotient counts as whole within one part in 10^9, as go-openapi has it.
+func (f *factor) divides(n number) bool {
+	if f.value <= 0 {
+		return false
+	}
+	if n.integer && f.whole != 0 {
+		return n.i%f.whole == 0
+	}
+	var quotient float64
+	if f.value < 1 {
+		quotient = 1 / f.value * n.float()
+	} else {
+		quotient = n.float() / f.value
+	}
+	if math.IsNaN(quotient) || math.Abs(quotient) > maxSafe {
+		return false
+	}
+	rounded := math.Round(quotient)
+	if quotient == rounded {
+		return true
+	}
+	return rounded != 0 && math.Abs(quotient-rounded) < 1e-9*math.Abs(rounded)
+}
+
+// enumRules hold the values of an enumeration.
+type enumRules struct {
+	strings []string // in the schema's order
+	numbers []number
+	others  []document.Node // booleans, objects and lists; the documents are kept for good
+	shown   []string        // as messages list them
+}
+
+// has tells whether the value is one of those listed. Null never is: Kubernetes' enumerations do not list it, and a
+// nullable field with an enumeration takes no null either.
+func (e *enumRules) has(v document.Node, kind document.Kind) bool {
+	switch kind {
+	case document.Null:
+		return false
+	case document.String:
+		s := v.Str()
+		for _, want := range e.strings {
+			if s == want {
+				return true
+			}
+		}
+		return false
+	case document.Number:
+		n := numberOf(v)
+		for _, want := range e.numbers {
+			if n == want || n.integer != want.integer && n.same(want) {
+				return true
+			}
+		}
+		return false
+	default:
+		for _, want := range e.others {
+			if equal(v, want) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// same compares by value.
+func (n number) same(m number) bool {
+	switch {
+	case n.integer && m.integer:
+		return n.i == m.i
+	case n.integer:
+		return compareInt(n.i, m.f) == 0
+	case m.integer:
+		return compareInt(m.i, n.f) == 0
+	}
+	return n.f == m.f
+}

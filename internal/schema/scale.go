@@ -1,0 +1,102 @@
+package schema
+
+import (
+	"math"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// scale is what the scale subresource demands of the object that it reads.
+type scale struct {
+	replicas []scalePath // integers
+	selector *scalePath  // a string
+}
+
+// scalePath is a simple JSON path, '.spec.replicas'.
+type scalePath struct {
+	names []document.Name
+}
+
+func newScale(from *apiextensions.CustomResourceSubresourceScale) *scale {
+	if from == nil {
+		return nil
+	}
+	s := &scale{replicas: []scalePath{newScalePath(from.SpecReplicasPath), newScalePath(from.StatusReplicasPath)}}
+	if from.LabelSelectorPath != nil && *from.LabelSelectorPath != "" {
+		p := newScalePath(*from.LabelSelectorPath)
+		s.selector = &p
+	}
+	return s
+}
+
+func newScalePath(path string) scalePath {
+	var p scalePath
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
+		p.names = append(p.names, document.NewName(name))
+	}
+	return p
+}
+
+// find is the value at the path. A value of a wrong type on the way there is for the schema to find.
+func (p *scalePath) find(object document.Node) (document.Node, bool) {
+	at := object
+	for _, name := range p.names {
+		next, found := at.Lookup(name)
+		if !found {
+			return document.Node{}, false
+		}
+		at = next
+	}
+	return at, true
+}
+
+func (p *scalePath) path() *field.Path {
+	var path *field.Path
+	for _, name := range p.names {
+		path = path.Child(name.String())
+	}
+	return path
+}
+
+// scale checks that replicas are an int32 of at least 0, and the label selector a string.
+func (w *validator) scale(s *scale, object document.Node) {
+	for i := range s.replicas {
+		p := &s.replicas[i]
+		v, found := p.find(object)
+		if !found {
+			continue
+		}
+		n := numberOf(v)
+		switch {
+		case v.Kind() != document.Number || !n.integer:
+			if !w.fails() {
+				w.add(v, typeFailureOfScale(p.path(), v, "integer"))
+			}
+		case n.i < 0:
+			if !w.fails() {
+				w.add(v, minimumFailure(p.path(), v, 0, false))
+			}
+		case n.i > math.MaxInt32:
+			if !w.fails() {
+				w.add(v, maximumFailure(p.path(), v, math.MaxInt32, false))
+			}
+		}
+	}
+	if s.selector == nil {
+		return
+	}
+	if v, found := s.selector.find(object); found && v.Kind() != document.String && !w.fails() {
+		w.add(v, typeFailureOfScale(s.selector.path(), v, "string"))
+	}
+}
+
+// typeFailureOfScale does not keep CEL rules from being checked, other than what a schema says of a type.
+func typeFailureOfScale(path *field.Path, v document.Node, typeName string) *field.Error {
+	err := typeFailure(path, v, typeName)
+	err.Type = field.ErrorTypeInvalid
+	return err
+}

@@ -1,0 +1,170 @@
+// Package schema holds structural schemas in the form that requests are held
+// against: compiled once, immutable, walked without maps, reflection or
+// allocation.
+//
+// [CompileCRD] and [Compile] take Kubernetes' own types through Kubernetes' own
+// checks, so that what a real API server refuses is refused here with the same
+// words. The result answers three questions about a document, each in one walk:
+// which of its members the schema does not know ([Schema.Prune]), which members
+// it fills in (package defaults), and what is wrong with it ([Schema.Validate]).
+//
+// k8s.io/apiextensions-apiserver is the judge of all three; tests and fuzz
+// targets hold the walks against it. Messages are worded as the API conventions
+// ask, and fields are named by the value they are about.
+//
+// # Numbers
+//
+// A number spelled without fraction and exponent that fits an int64 is an
+// integer and is compared exactly, also with bounds that are no integers. Any
+// other number is a double. A field of type integer takes integers, and doubles
+// without a fraction of at most 2^53-1, such as 1.0 and 1e3. Spellings are
+// never changed.
+//
+// # Where we differ from apiextensions-apiserver
+//
+//   - An integer is compared with a fractional minimum, maximum, multipleOf or
+//     enum value by its value; there the bound is cut to an integer first, so
+//     that 0 passes 'minimum: 0.5' and 1 is no multiple of 0.5.
+//   - A number equals a value of an enumeration only by value; there 1.5 equals
+//     1 and 97 equals 'a', because Go can convert one to the other.
+//   - A failure names the field that it is about, where there it names none:
+//     number formats and anyOf, oneOf, not. The summary that a failed allOf adds
+//     to the failures of its branches is left out.
+//   - Keys of maps are written as labels[example.com/x], not labels.example.com/x.
+//   - A string that is too long is also held against its pattern.
+//   - The static estimate of what CEL rules cost is a warning.
+package schema
+
+import (
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A Schema says how the objects of one version of a resource look. It is
+// immutable and safe for concurrent use.
+type Schema struct {
+	root     *Shape
+	resource bool // kind, apiVersion and metadata are implied
+	scale    *scale
+	meta     *Shape         // of every metadata
+	metadata *metadataRules // nil: the root's metadata is not checked
+}
+
+// Root is the shape of the whole object.
+func (s *Schema) Root() *Shape { return s.root }
+
+// A Shape says how one value looks. A nil *Shape knows nothing about its value.
+type Shape struct {
+	accepts  [document.Array + 1]verdict // by kind
+	typeName string                      // as messages name it: 'integer', 'integer or string'; "" is any
+	format   string                      // that values other than strings violate; "" when type says it all
+
+	nullable   bool
+	preserves  bool // x-kubernetes-preserve-unknown-fields
+	implied    bool // has kind, apiVersion and metadata: the root of a resource, or an embedded one
+	embedded   bool // x-kubernetes-embedded-resource: kind, apiVersion and metadata are checked
+	opaque     bool // nothing in it is known, so that nothing in it is unknown
+	extends    bool // additionalProperties is set: no member is unknown
+	closed     bool // additionalProperties: false
+	zeroesNull bool // a null stands for an empty string, as in metadata
+
+	properties []Property // sorted by name
+	table      table
+	additional *Shape // of members that are no property; may be nil when extends
+	items      *Shape
+
+	def      []byte          // the default of this value, complete, as JSON; nil is none
+	defaults []int           // properties that have a default, or defaults in them
+	required []document.Name // of members that must be there, in the schema's order
+
+	text   *textRules
+	number *numberRules
+	size   *sizeRules
+	enum   *enumRules
+	logic  *logicRules
+	list   *listRules
+
+	// What the walks need to know about this value and everything in it.
+	hasDefaults bool // something may be filled in
+	hasChecks   bool // something may be wrong
+	hasRules    bool // there are CEL rules
+}
+
+// A Property is a member of an object that its schema names.
+type Property struct {
+	Name  string
+	Shape *Shape // nil where the name is known and nothing else
+
+	key      document.Name
+	required int  // bit in the walk's mask of members seen; -1 is none
+	implied  role // kind, apiVersion and metadata of an embedded resource
+}
+
+// Key is the name for look-ups in documents.
+func (p *Property) Key() document.Name { return p.key }
+
+// role tells the members apart that every Kubernetes object has.
+type role uint8
+
+const (
+	ordinary role = iota
+	typeMeta      // kind, apiVersion
+	objectMeta
+)
+
+func roleOf(name string) role {
+	switch name {
+	case "kind", "apiVersion":
+		return typeMeta
+	case "metadata":
+		return objectMeta
+	}
+	return ordinary
+}
+
+// verdict is what a shape's type says about a kind of value.
+type verdict uint8
+
+const (
+	mismatch verdict = iota
+	match
+	integral // a number without fraction
+)
+
+// Property is the named member with this name, or nil.
+func (s *Shape) Property(name string) *Property {
+	if i := s.table.find(s.properties, name); i >= 0 {
+		return &s.properties[i]
+	}
+	return nil
+}
+
+// Properties are the named members, sorted by name. The slice must not be
+// changed.
+func (s *Shape) Properties() []Property { return s.properties }
+
+// Defaults are the indexes into Properties of those that have a default, or
+// defaults in them, in ascending order. The slice must not be changed.
+func (s *Shape) Defaults() []int { return s.defaults }
+
+// Default is the JSON that stands for a missing value, in which all defaults
+// inside it are already filled in; nil when there is none. It must not be
+// changed.
+func (s *Shape) Default() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.def
+}
+
+// Additional is the shape of members that are no property, or nil.
+func (s *Shape) Additional() *Shape { return s.additional }
+
+// Items is the shape of a list's items, or nil.
+func (s *Shape) Items() *Shape { return s.items }
+
+// Nullable tells whether null is a value of its own. Where it is not, a null
+// stands for a missing value.
+func (s *Shape) Nullable() bool { return s != nil && s.nullable }
+
+// HasDefaults tells whether anything within the value may be filled in.
+func (s *Shape) HasDefaults() bool { return s != nil && s.hasDefaults }

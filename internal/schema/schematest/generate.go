@@ -1,0 +1,446 @@
+// Package schematest makes structural schemas and objects for tests, and asks
+// Kubernetes' own packages what is right for them.
+package schematest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// A Generator makes schemas and objects from a source of randomness. Names and
+// values come from small sets, so that what can meet does meet.
+type Generator struct {
+	*rand.Rand
+}
+
+// New is a Generator whose results are told by the seed.
+func New(seed uint64) *Generator {
+	return &Generator{rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
+}
+
+var names = []string{"a", "b", "c", "name", "size", "mode", "spec", "kind", "metadata", "apiVersion", "replicas", "selector", "x-y", "é"}
+
+// Schema is a structural schema of an object. Kubernetes may refuse it all the
+// same, mostly for its defaults.
+func (g *Generator) Schema() *apiextensionsv1.JSONSchemaProps {
+	s := g.object(3, true)
+	s.XPreserveUnknownFields = nil
+	if g.one(8) {
+		s.XPreserveUnknownFields = pointer(true)
+	}
+	s.AdditionalProperties = nil
+	s.Nullable = false
+	return &s
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// one is true once in n times.
+func (g *Generator) one(n int) bool { return g.IntN(n) == 0 }
+
+func pick[T any](g *Generator, from []T) T { return from[g.IntN(len(from))] }
+
+func (g *Generator) schema(depth int) apiextensionsv1.JSONSchemaProps {
+	var s apiextensionsv1.JSONSchemaProps
+	kind := g.IntN(12)
+	if depth == 0 && kind < 6 {
+		kind += 6
+	}
+	switch kind {
+	case 0, 1, 2, 3:
+		s = g.object(depth-1, false)
+	case 4, 5:
+		s = g.list(depth - 1)
+	case 6, 7:
+		s = g.text()
+	case 8:
+		s = g.integer()
+	case 9:
+		s = g.number()
+	case 10:
+		s = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
+	default:
+		s = g.odd()
+	}
+	if g.one(6) {
+		s.Nullable = true
+	}
+	if g.one(5) {
+		g.combine(&s)
+	}
+	if g.one(4) {
+		s.Default = &apiextensionsv1.JSON{Raw: g.value(&s, 1000)}
+	}
+	return s
+}
+
+func (g *Generator) object(depth int, root bool) apiextensionsv1.JSONSchemaProps {
+	s := apiextensionsv1.JSONSchemaProps{Type: "object"}
+	if !root && g.one(4) {
+		switch g.IntN(5) {
+		case 0:
+			s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
+		case 1:
+			s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: false}
+		default:
+			values := g.schema(max(depth, 0))
+			s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &values}
+		}
+	} else {
+		s.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+		for range g.IntN(5) {
+			name := pick(g, names)
+			if root && (name == "metadata" || name == "kind" || name == "apiVersion") {
+				continue
+			}
+			s.Properties[name] = g.schema(max(depth, 0))
+		}
+		for _, name := range sorted(s.Properties) {
+			if g.one(4) {
+				s.Required = append(s.Required, name)
+			}
+		}
+		if !root && g.one(6) {
+			s.XEmbeddedResource = true
+			s.XPreserveUnknownFields = pointer(true)
+			delete(s.Properties, "metadata")
+			delete(s.Properties, "kind")
+			delete(s.Properties, "apiVersion")
+			s.Required = nil
+		}
+		if g.one(5) {
+			s.XPreserveUnknownFields = pointer(true)
+		}
+	}
+	if g.one(8) {
+		s.MinProperties = pointer(int64(g.IntN(3)))
+	}
+	if g.one(8) {
+		s.MaxProperties = pointer(int64(g.IntN(4) + 1))
+	}
+	return s
+}
+
+func (g *Generator) list(depth int) apiextensionsv1.JSONSchemaProps {
+	items := g.schema(max(depth, 0))
+	s := apiextensionsv1.JSONSchemaProps{Type: "array"}
+	switch g.IntN(4) {
+	case 0:
+		items = pick(g, []func() apiextensionsv1.JSONSchemaProps{g.text, g.integer, g.number})()
+		items.Nullable = false
+		s.XListType = pointer("set")
+	case 1:
+		items = g.object(max(depth, 0), false)
+		items.AdditionalProperties, items.XEmbeddedResource, items.Nullable = nil, false, false
+		if items.Properties == nil {
+			items.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+		}
+		s.XListType = pointer("map")
+		for _, key := range []string{"name", "mode"}[:1+g.IntN(2)] {
+			items.Properties[key] = pick(g, []func() apiextensionsv1.JSONSchemaProps{g.text, g.integer})()
+			items.Required = append(items.Required, key)
+			s.XListMapKeys = append(s.XListMapKeys, key)
+		}
+	}
+	s.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}
+	if g.one(6) {
+		s.MinItems = pointer(int64(g.IntN(3)))
+	}
+	if g.one(6) {
+		s.MaxItems = pointer(int64(g.IntN(4)))
+	}
+	return s
+}
+
+var formats = []string{"date", "date-time", "duration", "ipv4", "ipv6", "cidr", "uuid", "byte", "uri", "email", "hostname", "mac", "password", "moon", "k8s-short-name"}
+
+func (g *Generator) text() apiextensionsv1.JSONSchemaProps {
+	s := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	if g.one(4) {
+		s.MinLength = pointer(int64(g.IntN(4)))
+	}
+	if g.one(4) {
+		s.MaxLength = pointer(int64(g.IntN(8)))
+	}
+	if g.one(6) {
+		s.Pattern = pick(g, []string{`^[a-z]+$`, `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, `b`, `^\d{1,3}$`, `^$`})
+	}
+	if g.one(5) {
+		s.Format = pick(g, formats)
+	}
+	if g.one(6) {
+		s.Enum = []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"Open"`)}}
+	}
+	return s
+}
+
+func (g *Generator) integer() apiextensionsv1.JSONSchemaProps {
+	s := apiextensionsv1.JSONSchemaProps{Type: "integer"}
+	if g.one(3) {
+		s.Format = pick(g, []string{"int32", "int64"})
+	}
+	g.bounds(&s, 1)
+	if g.one(8) {
+		s.Enum = []apiextensionsv1.JSON{{Raw: []byte(`2`)}, {Raw: []byte(`5`)}}
+	}
+	return s
+}
+
+func (g *Generator) number() apiextensionsv1.JSONSchemaProps {
+	s := apiextensionsv1.JSONSchemaProps{Type: "number"}
+	if g.one(3) {
+		s.Format = pick(g, []string{"float", "double"})
+	}
+	g.bounds(&s, 1)
+	return s
+}
+
+func (g *Generator) bounds(s *apiextensionsv1.JSONSchemaProps, unit float64) {
+	if g.one(4) {
+		s.Minimum = pointer(float64(g.IntN(4)-1) * unit)
+		s.ExclusiveMinimum = g.one(3)
+	}
+	if g.one(4) {
+		s.Maximum = pointer(float64(g.IntN(12)) * unit)
+		s.ExclusiveMaximum = g.one(3)
+	}
+	if g.one(8) {
+		s.MultipleOf = pointer(float64(g.IntN(3)+1) * unit)
+	}
+}
+
+func (g *Generator) odd() apiextensionsv1.JSONSchemaProps {
+	if g.one(2) {
+		return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: pointer(true)}
+	}
+	s := apiextensionsv1.JSONSchemaProps{XIntOrString: true}
+	switch g.IntN(3) {
+	case 0:
+		s.AnyOf = intOrString()
+	case 1:
+		s.AllOf = []apiextensionsv1.JSONSchemaProps{{AnyOf: intOrString()}, {Pattern: `^[a-z0-9]+$`}}
+	}
+	return s
+}
+
+func intOrString() []apiextensionsv1.JSONSchemaProps {
+	return []apiextensionsv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}
+}
+
+// combine adds allOf, anyOf, oneOf or not.
+func (g *Generator) combine(s *apiextensionsv1.JSONSchemaProps) {
+	if s.XIntOrString {
+		return
+	}
+	branches := func() (all []apiextensionsv1.JSONSchemaProps) {
+		for range g.IntN(3) + 1 {
+			all = append(all, g.branch(s, 2))
+		}
+		return all
+	}
+	switch g.IntN(4) {
+	case 0:
+		s.AllOf = branches()
+	case 1:
+		s.AnyOf = branches()
+	case 2:
+		s.OneOf = branches()
+	default:
+		b := g.branch(s, 2)
+		s.Not = &b
+	}
+}
+
+// branch is a value validation for what the schema describes.
+func (g *Generator) branch(s *apiextensionsv1.JSONSchemaProps, depth int) apiextensionsv1.JSONSchemaProps {
+	var b apiextensionsv1.JSONSchemaProps
+	switch s.Type {
+	case "object":
+		for _, name := range sorted(s.Properties) {
+			property := s.Properties[name]
+			if name == "metadata" {
+				continue
+			}
+			if g.one(3) {
+				b.Required = append(b.Required, name)
+			}
+			if g.one(3) {
+				if b.Properties == nil {
+					b.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+				}
+				b.Properties[name] = g.branch(&property, depth-1)
+			}
+		}
+		if g.one(4) {
+			b.MinProperties = pointer(int64(g.IntN(3)))
+		}
+	case "array":
+		if g.one(2) {
+			b.MinItems = pointer(int64(g.IntN(3)))
+		}
+		if g.one(2) && s.Items != nil {
+			items := g.branch(s.Items.Schema, depth-1)
+			b.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}
+		}
+	case "string":
+		text := g.text()
+		text.Type = ""
+		text.Format = ""
+		b = text
+	case "integer", "number":
+		g.bounds(&b, 1)
+	case "boolean":
+		if g.one(2) {
+			b.Enum = []apiextensionsv1.JSON{{Raw: []byte(`true`)}}
+		}
+	}
+	if depth > 0 && g.one(5) {
+		switch inner := g.branch(s, depth-1); g.IntN(4) {
+		case 0:
+			b.AllOf = []apiextensionsv1.JSONSchemaProps{inner}
+		case 1:
+			b.AnyOf = []apiextensionsv1.JSONSchemaProps{inner, g.branch(s, depth-1)}
+		case 2:
+			b.OneOf = []apiextensionsv1.JSONSchemaProps{inner, g.branch(s, depth-1)}
+		default:
+			b.Not = &inner
+		}
+	}
+	return b
+}
+
+// Object is a resource that follows the schema, but for one place in about
+// sloppy: something else stands there then.
+func (g *Generator) Object(s *apiextensionsv1.JSONSchemaProps, sloppy int) []byte {
+	body := g.value(s, sloppy)
+	if body[0] != '{' {
+		body = []byte("{}")
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		panic(fmt.Sprintf("generated %s: %v", body, err))
+	}
+	members["apiVersion"] = json.RawMessage(`"schema.example/v1"`)
+	members["kind"] = json.RawMessage(`"Object"`)
+	members["metadata"] = g.metadata(sloppy, `"name":"one"`)
+	return g.print(members)
+}
+
+func (g *Generator) metadata(sloppy int, first string) json.RawMessage {
+	parts := []string{first}
+	if g.one(3) {
+		parts = append(parts, `"labels":{"app":"a"}`)
+	}
+	if g.one(6) {
+		parts = append(parts, `"annotations":{"example.com/x":"some text"}`)
+	}
+	if g.one(sloppy) {
+		parts = append(parts, pick(g, []string{`"labels":{"b d":"x"}`, `"finalizers":["f"]`, `"bogus":1`, `"ownerReferences":[{"kind":"A","uid":"1","zz":2}]`,
+			`"labels":null`, `"annotations":{"a":null}`, `"generation":-1`, `"creationTimestamp":null`}))
+	}
+	seen := map[string]bool{}
+	var kept []string
+	for _, part := range parts {
+		if key, _, _ := strings.Cut(part, ":"); !seen[key] {
+			seen[key] = true
+			kept = append(kept, part)
+		}
+	}
+	return json.RawMessage("{" + strings.Join(kept, ",") + "}")
+}
+
+// print writes members in random order.
+func (g *Generator) print(members map[string]json.RawMessage) []byte {
+	keys := sorted(members)
+	g.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	b := []byte{'{'}
+	for i, key := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, _ := json.Marshal(key)
+		b = append(append(append(b, name...), ':'), members[key]...)
+	}
+	return append(b, '}')
+}
+
+// sorted are the keys of a map. Its own order is random; the seed alone is to decide.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+var scalars = []string{`null`, `true`, `false`, `0`, `1`, `-1`, `5`, `1.0`, `1.5`, `1e1`, `3000000000`, `9007199254740993`, `1e17`, `9223372036854775808`,
+	`""`, `"a"`, `"abc"`, `"Open"`, `"éé"`, `"2020-01-02"`, `"2020-01-02T03:04:05Z"`, `"5s"`, `"10.0.0.1"`, `"::1"`, `"10.0.0.0/8"`, `"aGk="`,
+	`"https://example.com/x"`, `"a@b.c"`, `"example.com"`, `"123e4567-e89b-12d3-a456-426614174000"`, `"00:00:5e:00:53:01"`, `"42"`, `[]`, `{}`,
+	`[1,"a",null]`, `{"a":1,"zz":{"b":2}}`}
+
+// value is JSON for the schema.
+func (g *Generator) value(s *apiextensionsv1.JSONSchemaProps, sloppy int) []byte {
+	if g.one(sloppy) {
+		return []byte(pick(g, scalars))
+	}
+	if len(s.Enum) > 0 && !g.one(5) {
+		return pick(g, s.Enum).Raw
+	}
+	if s.XIntOrString {
+		return []byte(pick(g, []string{`1`, `"a"`, `"80%"`}))
+	}
+	switch s.Type {
+	case "object":
+		members := map[string]json.RawMessage{}
+		for _, name := range sorted(s.Properties) {
+			property := s.Properties[name]
+			if !g.one(3) {
+				members[name] = g.value(&property, sloppy)
+			}
+		}
+		for _, name := range s.Required {
+			if _, there := members[name]; !there && !g.one(sloppy) {
+				property := s.Properties[name]
+				members[name] = g.value(&property, sloppy)
+			}
+		}
+		if a := s.AdditionalProperties; a != nil {
+			for range g.IntN(3) {
+				key := pick(g, names)
+				if a.Schema != nil {
+					members[key] = g.value(a.Schema, sloppy)
+				} else {
+					members[key] = json.RawMessage(pick(g, scalars))
+				}
+			}
+		}
+		if s.XEmbeddedResource && !g.one(sloppy) {
+			members["apiVersion"] = json.RawMessage(`"v1"`)
+			members["kind"] = json.RawMessage(pick(g, []string{`"Pod"`, `"Pod"`, `"Pod"`, `"-"`, `""`}))
+			members["metadata"] = g.metadata(sloppy, `"name":"a/b"`[:len(`"name":"a`)]+`"`)
+		}
+		if g.one(sloppy) {
+			members[pick(g, []string{"extra", "zz", "b", "items"})] = json.RawMessage(pick(g, scalars))
+		}
+		return g.print(members)
+	case "array":
+		b := []byte{'['}
+		for i := range g.IntN(4) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, g.value(s.Items.Schema, sloppy)...)
+		}
+		return append(b, ']')
+	case "string":
+		return []byte(pick(g, []string{`"a"`, `"abc"`, `"a-b"`, `"Open"`, `"2020-01-02T03:04:05Z"`, `"10.0.0.1"`, `"5s"`, `"aGk="`, `"éé"`}))
+	case "integer":
+		return strconv.AppendInt(nil, int64(g.IntN(9)), 10)
+	case "number":
+		return []byte(pick(g, []string{`1`, `2`, `1.5`, `0.25`, `3.0`, `6`}))
+	case "boolean":
+		return []byte(pick(g, []string{`true`, `false`}))
+	}
+	return []byte(pick(g, scalars))
+}
