@@ -1,0 +1,175 @@
+// Package document reads JSON strictly, once, onto a flat tape, and lays
+// edits over it.
+//
+// A Document keeps the bytes it was parsed from. Every value is one fixed-size
+// entry of the tape that says where its bytes are; strings, numbers and keys
+// are read from those bytes when somebody asks. An edit adds entries whose
+// bytes are in a side buffer, and printing copies whole runs of untouched
+// bytes, so that key order, number spelling, escapes and spacing of everything
+// nobody edited come out as they came in.
+//
+// # What is refused
+//
+// RFC 8259 is read to the letter: no byte order mark, no comments, no trailing
+// commas or data, no leading zeros. Beyond it, whatever two parsers could read
+// in two ways is refused: duplicate keys at any depth (escapes considered),
+// invalid UTF-8, escapes of lone surrogates, '\u0000' in keys, and numbers that
+// a double cannot hold even approximately (an overflow, or a number other than
+// zero that a double would round to zero).
+//
+// # Numbers
+//
+// A number is read by its value, and its spelling is kept: [Node.Int64] answers
+// for every number whose exact value is an integer within int64, so 1.0 and 1e0
+// read as 1 and -0 as 0, and [Node.IsInteger] tells whether the number was
+// spelled as an integer, without fraction or exponent (1.0 and 1e0 are not, -0
+// is). No number is ever rounded by being read and printed.
+//
+// # Lifetimes
+//
+// Documents are pooled. What a Document hands out (nodes, the strings of
+// [Node.Key] and [Node.Str], the bytes of [Node.Raw]) is valid until
+// [Document.Release] and shares memory with the body given to [Parse]; whoever
+// keeps a string for longer must clone it. Any number of goroutines may read a
+// Document at once as long as none edits or releases it.
+package document
+
+import (
+	"math"
+	"sync"
+)
+
+// Defaults of [Limits].
+const (
+	DefaultBytes = 3 << 20
+	DefaultDepth = 64
+	DefaultNodes = 1 << 20
+)
+
+// maxBytes keeps every offset within an int32.
+const maxBytes = math.MaxInt32 - 64
+
+// Limits bound what Parse accepts. The zero value of a field means its default.
+type Limits struct {
+	Bytes int // size of the body in bytes
+	Depth int // objects and arrays open at once; '[[]]' has depth 2
+	Nodes int // values of any kind, containers included
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes <= 0 {
+		l.Bytes = DefaultBytes
+	}
+	if l.Depth <= 0 {
+		l.Depth = DefaultDepth
+	}
+	if l.Nodes <= 0 {
+		l.Nodes = DefaultNodes
+	}
+	l.Bytes = min(l.Bytes, maxBytes)
+	l.Nodes = min(l.Nodes, math.MaxInt32)
+	return l
+}
+
+// unlimited is for values that the gateway itself made.
+var unlimited = Limits{Bytes: maxBytes, Depth: math.MaxInt32, Nodes: math.MaxInt32}
+
+// A Document is one JSON text, parsed, with the edits made since.
+type Document struct {
+	body   []byte   // what was parsed; never written to
+	side   []byte   // the bytes of inserted members and values
+	tape   []entry  // tape[0] is the root
+	frames []frame  // the parser's stack
+	index  []uint32 // hash tables of large objects, see index.go
+	own    []byte   // a clone's body, kept for the next clone
+	edited bool
+
+	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
+}
+
+// What a pooled Document may keep; larger buffers go to the garbage collector,
+// so that one large request does not pin its memory.
+const (
+	keepEntries = 16 << 10
+	keepBytes   = 128 << 10
+	keepIndex   = 32 << 10
+	keepFrames  = 1 << 10
+)
+
+var pool = sync.Pool{New: func() any {
+	return &Document{
+		tape:   make([]entry, 0, 160),
+		frames: make([]frame, 16),
+		side:   make([]byte, 0, 512),
+	}
+}}
+
+// Parse reads body, which is not copied and must stay unchanged until Release.
+// The error is an [*Error].
+func Parse(body []byte, limits Limits) (*Document, error) {
+	d := pool.Get().(*Document)
+	if err := d.parse(body, limits.withDefaults()); err != nil {
+		d.Release()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Document) parse(body []byte, limits Limits) *Error {
+	if len(body) > limits.Bytes {
+		return &Error{Offset: limits.Bytes, Code: TooLarge, Msg: msgTooLarge(limits.Bytes)}
+	}
+	d.body = body
+	d.tape = append(d.tape[:0], entry{})
+	return d.scan(body, 0, 0, 0, limits)
+}
+
+// Release gives the Document's memory back for reuse. Nothing that came from
+// the Document may be used after it.
+func (d *Document) Release() {
+	if d == nil {
+		return
+	}
+	d.body = nil
+	d.edited = false
+	d.rootOff, d.rootEnd = 0, 0
+	d.side = recycle(d.side, keepBytes)
+	d.own = recycle(d.own, keepBytes)
+	d.tape = recycle(d.tape, keepEntries)
+	d.index = recycle(d.index, keepIndex)
+	if len(d.frames) > keepFrames {
+		d.frames = nil
+	}
+	pool.Put(d)
+}
+
+func recycle[T any](s []T, keep int) []T {
+	if cap(s) > keep {
+		return nil
+	}
+	return s[:0]
+}
+
+// Root is the document's value.
+func (d *Document) Root() Node { return Node{d: d} }
+
+// Edited tells whether any edit was made since the document was parsed.
+func (d *Document) Edited() bool { return d.edited }
+
+// Clone copies the document as it is now, edits included and white space around
+// it left out, into a Document of its own, which shares nothing with d.
+func (d *Document) Clone() *Document { return d.Root().Clone() }
+
+// Clone copies the value as it is now into a Document of its own, which shares
+// nothing with the node's. It returns nil for an invalid node.
+func (n Node) Clone() *Document {
+	if !n.Valid() {
+		return nil
+	}
+	c := pool.Get().(*Document)
+	c.own = n.AppendRaw(c.own[:0])
+	if err := c.parse(c.own, unlimited); err != nil {
+		panic("document: cloning printed what cannot be parsed: " + err.Error())
+	}
+	return c
+}

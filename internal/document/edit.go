@@ -1,0 +1,193 @@
+package document
+
+// Set gives the object's member with the key the value raw, or adds the member
+// at the object's end, and returns the value's node. Raw must be one valid JSON
+// value, which Set copies; anything else is a mistake of the program and panics.
+// On a node that is not an object Set does nothing and returns the zero Node.
+func (d *Document) Set(object Node, key string, raw []byte) Node {
+	if !d.owns(object) || object.Kind() != Object {
+		return Node{}
+	}
+	hash := hashString(key)
+	if i := d.find(object.i, key, hash); i != 0 {
+		return d.Replace(Node{d, i}, raw)
+	}
+	i := d.newEntry(object.i)
+	from := uint32(len(d.side))
+	d.side = AppendString(d.side, key)
+	e := &d.tape[i]
+	e.key, e.keyEnd, e.hash = from+1, uint32(len(d.side))-1, hash
+	e.meta = flagMember | flagInserted | flagSide
+	if int(e.keyEnd-e.key) != len(key) {
+		// Escapes, or bytes that are not UTF-8: the key is what was written.
+		e.meta |= flagKeyEscaped
+		e.hash = hashString(string(appendDecoded(nil, d.side[e.key:e.keyEnd])))
+	}
+	d.side = append(d.side, ':')
+	d.link(object.i, i)
+	d.write(i, raw)
+	return Node{d, i}
+}
+
+// SetString is Set with a string value.
+func (d *Document) SetString(object Node, key, value string) Node {
+	var buf [256]byte
+	return d.Set(object, key, AppendString(buf[:0], value))
+}
+
+// Append adds an item at the list's end and returns its node. Raw is as for Set.
+// On a node that is not an array Append does nothing and returns the zero Node.
+func (d *Document) Append(list Node, raw []byte) Node {
+	if !d.owns(list) || list.Kind() != Array {
+		return Node{}
+	}
+	i := d.newEntry(list.i)
+	d.link(list.i, i)
+	d.write(i, raw)
+	return Node{d, i}
+}
+
+// InsertBefore adds an item to a list before the item at and returns its node.
+// Raw is as for Set. If at is no item of a list InsertBefore does nothing and
+// returns the zero Node.
+func (d *Document) InsertBefore(at Node, raw []byte) Node {
+	parent := at.Parent()
+	if !d.owns(at) || parent.Kind() != Array || at.removed() {
+		return Node{}
+	}
+	before := uint32(0)
+	for k := d.chainFirst(parent.i); k != at.i; k = d.chainNext(k) {
+		if k == 0 {
+			return Node{}
+		}
+		before = k
+	}
+	i := d.newEntry(parent.i)
+	list := &d.tape[parent.i]
+	if before == 0 {
+		last := &d.tape[d.lastOf(list)]
+		d.tape[i].next = at.i
+		list.meta |= flagHead
+		last.next = wrap | i
+	} else {
+		d.tape[i].next = at.i
+		d.tape[before].next = i
+	}
+	list.count++
+	d.touch(parent.i)
+	d.write(i, raw)
+	return Node{d, i}
+}
+
+// Replace gives the place of at a new value and returns its node, which is at.
+// Raw is as for Set. The root can be replaced too.
+func (d *Document) Replace(at Node, raw []byte) Node {
+	if !d.owns(at) {
+		return Node{}
+	}
+	d.replace(at.i)
+	d.write(at.i, raw)
+	return at
+}
+
+// replace prepares the entry i for a new value.
+func (d *Document) replace(i uint32) {
+	for k := d.childrenOf(i); k != 0; k = d.chainNext(k) {
+		d.tape[k].meta |= flagRemoved
+	}
+	if i == 0 {
+		d.rootOff, d.rootEnd = d.rootExtent()
+		d.tape[0].meta = flagInserted | flagSide
+		d.edited = true
+		return
+	}
+	e := &d.tape[i]
+	member := e.meta&flagMember != 0
+	if e.meta&flagInserted == 0 {
+		// The text that the value had within its parent's is remembered in an
+		// entry of its own, next in the chain.
+		old := *e
+		old.meta |= flagRemoved
+		ghost := uint32(len(d.tape))
+		d.tape = append(d.tape, old)
+		e = &d.tape[i]
+		e.next = ghost
+		parent := &d.tape[e.parent]
+		if d.lastOf(parent) == i {
+			d.setLast(parent, ghost)
+		}
+		e.meta |= flagInserted | flagReplaced
+	}
+	if member {
+		src := d.source(e)
+		prefix := src[e.key-1 : e.off]
+		size := e.keyEnd - e.key
+		from := uint32(len(d.side))
+		d.side = append(d.side, prefix...)
+		e.key, e.keyEnd = from+1, from+1+size
+	}
+	e.meta = e.meta&placeMask | flagSide
+	d.touch(e.parent)
+}
+
+// Remove takes the value out of its object or array. The root cannot be removed.
+func (d *Document) Remove(at Node) {
+	if !d.owns(at) || at.i == 0 || at.removed() {
+		return
+	}
+	e := &d.tape[at.i]
+	e.meta |= flagRemoved
+	d.tape[e.parent].count--
+	d.touch(e.parent)
+}
+
+func (d *Document) owns(n Node) bool { return n.d == d && d != nil }
+
+func (n Node) removed() bool { return n.d.tape[n.i].meta&flagRemoved != 0 }
+
+// newEntry adds an entry for an inserted value to the tape.
+func (d *Document) newEntry(parent uint32) uint32 {
+	i := uint32(len(d.tape))
+	d.tape = append(d.tape, entry{parent: parent, meta: flagInserted | flagSide})
+	return i
+}
+
+// link makes i the last child of a container.
+func (d *Document) link(container, i uint32) {
+	c := &d.tape[container]
+	if last := d.lastOf(c); last == 0 {
+		c.meta |= flagHead
+		d.tape[i].next = wrap | i
+	} else {
+		d.tape[i].next = d.tape[last].next
+		d.tape[last].next = i
+	}
+	d.setLast(c, i)
+	c.count++
+	d.touch(container)
+}
+
+// write parses raw into the side buffer as the value of the entry i.
+func (d *Document) write(i uint32, raw []byte) {
+	from := len(d.side)
+	d.side = append(d.side, raw...)
+	if err := d.scan(d.side, from, i, flagSide, unlimited); err != nil {
+		panic("document: an edit with a value that is not JSON: " + err.Error())
+	}
+}
+
+// touch notes that something in the container has been edited.
+func (d *Document) touch(container uint32) {
+	d.edited = true
+	for {
+		e := &d.tape[container]
+		if e.meta&flagDirty != 0 {
+			return
+		}
+		e.meta |= flagDirty
+		if container == 0 {
+			return
+		}
+		container = e.parent
+	}
+}

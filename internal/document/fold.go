@@ -1,0 +1,77 @@
+package document
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// A FoldSet finds keys that differ from one of a set of names in case only.
+// Backends that read keys without regard to case would take them for the name.
+// Two strings differ in case only if strings.EqualFold holds for them, which
+// includes U+212A (Kelvin sign) for k and U+017F (long s) for s. A FoldSet is
+// safe for concurrent use.
+type FoldSet struct {
+	names map[string]struct{} // as given
+	folds map[string]string   // folded to one of the names
+}
+
+// NewFoldSet makes the set of names.
+func NewFoldSet(names ...string) *FoldSet {
+	s := &FoldSet{names: make(map[string]struct{}, len(names)), folds: make(map[string]string, len(names))}
+	for _, name := range names {
+		s.names[name] = struct{}{}
+		fold := string(appendFolded(nil, name))
+		if _, ok := s.folds[fold]; !ok {
+			s.folds[fold] = name
+		}
+	}
+	return s
+}
+
+// Variant returns the name that the key is a case variant of, if the key is not
+// itself one of the names.
+func (s *FoldSet) Variant(key string) (name string, ok bool) {
+	if _, known := s.names[key]; known {
+		return "", false
+	}
+	var buf [64]byte
+	name, ok = s.folds[string(appendFolded(buf[:0], key))]
+	return name, ok
+}
+
+// appendFolded appends s with each character replaced by the one that stands
+// for all its case variants: the least of them, in lower case within ASCII.
+func appendFolded(dst []byte, s string) []byte {
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			if 'A' <= r && r <= 'Z' {
+				r += 'a' - 'A'
+			}
+			dst = append(dst, byte(r))
+			continue
+		}
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		if 'A' <= least && least <= 'Z' {
+			least += 'a' - 'A'
+		}
+		dst = utf8.AppendRune(dst, least)
+	}
+	return dst
+}
+
+// CaseVariant returns the first member of an object whose key is a case variant
+// of one of the names, and that name. The Node is invalid if there is none.
+func (n Node) CaseVariant(names *FoldSet) (member Node, name string) {
+	if n.Kind() != Object {
+		return Node{}, ""
+	}
+	for m := n.First(); m.Valid(); m = m.Next() {
+		if name, ok := names.Variant(m.Key()); ok {
+			return m, name
+		}
+	}
+	return Node{}, ""
+}

@@ -1,0 +1,75 @@
+package document
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
+	"unsafe"
+)
+
+// The keys of objects are hashed with secrets of this process, so that nobody
+// can prepare keys that collide.
+var secret = [3]uint64{rand.Uint64() | 1, rand.Uint64() | 1, rand.Uint64() | 1}
+
+func load64(p unsafe.Pointer, i int) uint64 {
+	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(p, i))[:])
+}
+
+func load32(p unsafe.Pointer, i int) uint32 {
+	return binary.LittleEndian.Uint32((*[4]byte)(unsafe.Add(p, i))[:])
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+// hashShort hashes a key of at most 8 bytes, given as a little-endian word.
+func hashShort(word uint64, size int) uint32 {
+	h := mix(word^secret[0], secret[1]+uint64(size))
+	return uint32(h ^ h>>32)
+}
+
+// hashString hashes a decoded key.
+func hashString(s string) uint32 {
+	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
+	switch {
+	case n > 8:
+		return hashLong(p, n)
+	case n == 8:
+		return hashShort(load64(p, 0), 8)
+	case n >= 4:
+		return hashShort(uint64(load32(p, 0))|uint64(load32(p, n-4))<<(8*(n-4)), n)
+	case n > 0:
+		return hashShort(uint64(s[0])|uint64(s[n>>1])<<(8*(n>>1))|uint64(s[n-1])<<(8*(n-1)), n)
+	}
+	return hashShort(0, 0)
+}
+
+// hashLong hashes a key of more than 8 bytes at p.
+func hashLong(p unsafe.Pointer, n int) uint32 {
+	h := secret[1] + uint64(n)
+	i := 0
+	for ; n-i > 16; i += 16 {
+		h = mix(load64(p, i)^secret[0], load64(p, i+8)^h)
+	}
+	if n-i > 8 {
+		h = mix(load64(p, i)^secret[2], load64(p, n-8)^h)
+	} else {
+		h = mix(load64(p, n-8)^secret[2], h)
+	}
+	return uint32(h ^ h>>32)
+}
+
+// A Name is a key that is looked up often, with its hash. It is valid in this
+// process only.
+type Name struct {
+	text string
+	hash uint32
+}
+
+// NewName makes the Name of a key.
+func NewName(key string) Name { return Name{text: key, hash: hashString(key)} }
+
+// String is the key.
+func (n Name) String() string { return n.text }
