@@ -26,7 +26,9 @@ const (
 // character. Bytes above the first marked one may be marked wrongly. XOR with 2
 // takes the quotation mark to 0x20 and leaves control characters below it.
 func special(w uint64) uint64 {
-	return ((w ^ 0x02*ones) - 0x21*ones | (w ^ '\\'*ones) - ones) &^ w & highBits
+	control := (w ^ 0x02*ones) - 0x21*ones
+	backslash := (w ^ '\\'*ones) - ones
+	return (control | backslash) &^ w & highBits
 }
 
 // blank tells the four bytes that JSON takes as white space.
