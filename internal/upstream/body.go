@@ -40,14 +40,22 @@ func newBody(c *Client, cn *conn, br *bufio.Reader, prefix []byte, timeout time.
 // Length is the length of the body in bytes, -1 where it is not known.
 func (b *Body) Length() int64 { return b.length }
 
-// Ready reports whether a Read would return without waiting for the backend.
+// Ready reports whether a Read would find something without waiting for the
+// backend, if only a piece of framing.
 func (b *Body) Ready() bool {
 	return len(b.prefix) > 0 || b.err != nil || b.br.Buffered() > 0
 }
 
-// Read reads what has arrived; io.EOF comes after the last byte of a complete
-// body only. The connection goes back to the pool with it.
-func (b *Body) Read(p []byte) (int, error) {
+// Read waits for bytes of the body and reads what has arrived; io.EOF comes
+// after the last byte of a complete body only. The connection goes back to the
+// pool with it.
+func (b *Body) Read(p []byte) (int, error) { return b.read(p, true) }
+
+// ReadReady reads bytes that have arrived already; where there are none it
+// returns 0 and no error instead of waiting.
+func (b *Body) ReadReady(p []byte) (int, error) { return b.read(p, false) }
+
+func (b *Body) read(p []byte, wait bool) (int, error) {
 	if len(b.prefix) > 0 {
 		n := copy(p, b.prefix)
 		b.prefix = b.prefix[n:]
@@ -56,7 +64,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if b.br.Buffered() == 0 {
+	if wait && b.br.Buffered() == 0 {
 		if err := b.cn.armRead(time.Now(), b.timeout, time.Time{}); err != nil {
 			return 0, b.end(b.client.ioFailed(true, err))
 		}
@@ -64,7 +72,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.interrupted.Load() {
 		return 0, b.end(ErrInterrupted)
 	}
-	n, err := b.cn.frame.read(b.br, p, true)
+	n, err := b.cn.frame.read(b.br, p, wait)
 	switch {
 	case err == nil:
 		return n, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/wire"
 )
 
@@ -70,6 +71,26 @@ func (e *Error) Error() string { return e.message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// Status is what a client is answered with (ERR-4).
+func (e *Error) Status() *status.Error {
+	switch e.Kind.Code() {
+	case 503:
+		return status.ServiceUnavailable(e.message, e.RetryAfter)
+	case 504:
+		return status.Timeout(e.message, e.RetryAfter)
+	}
+	return status.BadGateway(e.message)
+}
+
+// As gives errors.As the Status, so that status.From knows the error.
+func (e *Error) As(target any) bool {
+	s, ok := target.(**status.Error)
+	if ok {
+		*s = e.Status()
+	}
+	return ok
+}
 
 // dialError marks errors of making a connection, which the pool passes on.
 type dialError struct{ error }

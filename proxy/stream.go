@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/upstream"
+)
+
+// copyBuffer is how much of a stream is held at once.
+const copyBuffer = 32 << 10
+
+// errClientLeft is what a stream ends with when the client has gone.
+var errClientLeft = errors.New("the client closed the connection before the answer was complete")
+
+// sendStream sends ctx.Response, whose body is a stream of the backend, and
+// returns how many bytes of body went out. Bytes leave as soon as they have
+// arrived. An answer that breaks off ends the connection, without the mark of
+// a complete body. Where endless is set the stream may be ended when the
+// server shuts down: its bytes are events, and the client comes again.
+func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error) {
+	body, ok := ctx.Response.BodyStream().(*upstream.Body)
+	if !ok {
+		return 0, errors.New("the answer has no stream")
+	}
+	defer func() {
+		// What fasthttp still writes for this request is dropped.
+		c.answered = true
+		ctx.Response.ResetBody()
+	}()
+	head := c.streamHead(ctx, body)
+	if string(c.head.Method) == "HEAD" {
+		_, err := c.send(head)
+		return 0, err
+	}
+	if body.Length() < 0 {
+		// Only the end of the connection tells in time that nobody reads on.
+		stop := c.onClientClose(body.Interrupt)
+		defer stop()
+	}
+	if endless {
+		c.endless.Store(body)
+		defer c.endless.Store(nil)
+		if c.server.stopping.Load() {
+			body.Interrupt()
+		}
+	}
+	sent, err := c.copyStream(head, body, body.Length() < 0 && c.head.Minor > 0)
+	if err == nil {
+		return sent, nil
+	}
+	if endless && errors.Is(err, upstream.ErrInterrupted) && c.server.stopping.Load() {
+		if c.head.Minor > 0 {
+			_, err = c.send([]byte("0\r\n\r\n"))
+			return sent, err
+		}
+		return sent, nil
+	}
+	c.abandon(body.Length() < 0 && c.head.Minor == 0)
+	if errors.Is(err, upstream.ErrInterrupted) {
+		err = errClientLeft
+	}
+	return sent, err
+}
+
+// streamHead settles the framing towards the client and returns the head.
+func (c *conn) streamHead(ctx *fasthttp.RequestCtx, body *upstream.Body) []byte {
+	h := &ctx.Response.Header
+	switch {
+	case body.Length() >= 0:
+		h.SetContentLength(int(body.Length()))
+	case c.head.Minor > 0:
+		h.SetContentLength(-1)
+	default:
+		// HTTP/1.0 knows no chunks: the end of the connection ends the body.
+		h.Del(fasthttp.HeaderTransferEncoding)
+		c.ending = true
+	}
+	if c.server.draining.Load() {
+		c.ending = true
+	}
+	if c.ending || c.body != bodyNone {
+		c.ending = true
+		h.SetConnectionClose()
+	} else if c.head.Minor == 0 {
+		h.Set(fasthttp.HeaderConnection, "keep-alive")
+	}
+	return h.Header()
+}
+
+// copyStream writes head and body. Each write carries what has arrived by
+// then, as one chunk where the body is chunked.
+func (c *conn) copyStream(head []byte, body *upstream.Body, chunked bool) (int64, error) {
+	const (
+		size = len("8000\r\n") // in front of a chunk
+		last = len("\r\n0\r\n\r\n")
+	)
+	buf := c.server.copyBuffer()
+	defer c.server.copies.Put(buf)
+	front := len(head)
+	if front > copyBuffer/2 || !body.Ready() {
+		if _, err := c.send(head); err != nil {
+			return 0, err
+		}
+		front = 0
+	}
+	var sent int64
+	for {
+		start := front
+		if chunked {
+			start += size
+		}
+		n, end := 0, len(buf)-last
+		m, err := body.Read(buf[start:end])
+		for n += m; err == nil && m > 0 && start+n < end; n += m {
+			m, err = body.ReadReady(buf[start+n : end])
+		}
+		from, to := start, start+n
+		if chunked {
+			if n > 0 {
+				from = putChunkSize(buf[:start], n)
+				to += copy(buf[to:], "\r\n")
+			}
+			if err == io.EOF {
+				to += copy(buf[to:], "0\r\n\r\n")
+			}
+		}
+		from -= copy(buf[from-front:from], head[:front])
+		front = 0
+		if from < to {
+			if _, werr := c.send(buf[from:to]); werr != nil {
+				return sent, errors.Join(errClientLeft, werr)
+			}
+		}
+		sent += int64(n)
+		if err == io.EOF {
+			return sent, nil
+		}
+		if err != nil {
+			return sent, err
+		}
+	}
+}
+
+// putChunkSize writes the size line of a chunk of n bytes, at most 64 KiB, to
+// the end of b and returns where it starts.
+func putChunkSize(b []byte, n int) int {
+	i := len(b) - 2
+	b[i], b[i+1] = '\r', '\n'
+	for ; n > 0; n >>= 4 {
+		i--
+		b[i] = "0123456789abcdef"[n&15]
+	}
+	return i
+}
+
+// abandon ends the connection after a body that is not complete. Where the end
+// of the connection is what ends a body, a reset tells the client that this
+// end is not the body's.
+func (c *conn) abandon(reset bool) {
+	c.ending = true
+	if tc, ok := c.Conn.(*net.TCPConn); ok && reset {
+		_ = tc.SetLinger(0)
+	}
+}
+
+// onClientClose calls gone, from another goroutine, when the client closes the
+// connection, until stop is called. A client that sends the next request
+// already is no longer watched.
+func (c *conn) onClientClose(gone func()) (stop func()) {
+	tc, ok := c.Conn.(*net.TCPConn)
+	if !ok {
+		return func() {}
+	}
+	raw, err := tc.SyscallConn()
+	if err != nil {
+		return func() {}
+	}
+	c.setReadDeadline(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		closed := false
+		err := raw.Read(func(fd uintptr) bool {
+			var waits bool
+			closed, waits = peekClosed(fd)
+			return !waits
+		})
+		if err == nil && closed {
+			gone()
+		}
+	}()
+	return func() {
+		c.setReadDeadline(time.Unix(1, 0))
+		<-done
+		c.setReadDeadline(time.Time{})
+	}
+}
+
+// peekClosed looks at a socket without taking anything from it: whether the
+// other end has closed it, or whether there is nothing to see yet.
+func peekClosed(fd uintptr) (closed, waits bool) {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+	switch {
+	case err == syscall.EAGAIN || err == syscall.EINTR:
+		return false, true
+	case err != nil:
+		return true, false
+	}
+	return n == 0, false
+}
+
+func (s *server) copyBuffer() *[copyBuffer]byte {
+	if b, ok := s.copies.Get().(*[copyBuffer]byte); ok {
+		return b
+	}
+	return new([copyBuffer]byte)
+}

@@ -1,0 +1,351 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// readBuffer is the size of the buffer of a connection: a head and a small
+// body fit, so that most requests are read by one system call.
+const readBuffer = 16 << 10
+
+// conn is the client's connection. It reads and judges each request itself;
+// fasthttp, which serves the connection, gets to read a constant head for
+// each, so that what it is lenient about never matters. Only the goroutine
+// that serves the connection uses it, but for Close and the atomic fields.
+type conn struct {
+	net.Conn
+	server  *server
+	options *wire.Options
+	// peer is the address of the client's end, trusted whether it is a proxy
+	// that may tell who the client is.
+	peer    netip.Addr
+	peerIP  string
+	trusted bool
+	proto   string // http or https
+
+	pooled  *[readBuffer]byte // the memory of buf, but while an outsize head needs more
+	buf     []byte
+	r, w    int // buf[r:w] was received and not used
+	headEnd int // of the current request in buf
+
+	head    wire.Head
+	refusal *status.Error // of the current head; nil if it is good
+	// constant is what fasthttp has still to read of the constant head.
+	constant string
+	// ending connections serve no further request.
+	ending bool
+	// answered is set where the answer went out already: what fasthttp writes
+	// for the same request is dropped.
+	answered bool
+
+	body   bodyState
+	spill  spill // a body too large for buf
+	linger bool  // the client may be sending still when the connection closes
+
+	readBy, writeBy time.Time // the deadlines that are set
+
+	state   atomic.Int32
+	endless atomic.Pointer[upstream.Body] // the stream of events that is being sent
+	closed  atomic.Bool
+}
+
+// The states of a connection, as far as a shutdown must know them.
+const (
+	connActive int32 = iota
+	connIdle
+	connCut // by a shutdown, while idle
+)
+
+// The heads that fasthttp reads. GET stands for every method whose answer has
+// a body.
+const (
+	constantGet       = "GET / HTTP/1.1\r\nHost: g\r\n\r\n"
+	constantGetClose  = "GET / HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n"
+	constantHead      = "HEAD / HTTP/1.1\r\nHost: g\r\n\r\n"
+	constantHeadClose = "HEAD / HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n"
+	constantGet10     = "GET / HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n"
+	constantHead10    = "HEAD / HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n"
+)
+
+// listener hands out conns.
+type listener struct {
+	net.Listener
+	server *server
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.server.newConn(nc), nil
+}
+
+func (s *server) newConn(nc net.Conn) *conn {
+	c := &conn{Conn: nc, server: s, options: &s.untrusted, proto: "http"}
+	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		c.peer = addr.AddrPort().Addr().Unmap().WithZone("")
+		c.peerIP = c.peer.String()
+	}
+	for _, p := range s.o.TrustedProxies {
+		if p.Contains(c.peer) {
+			c.trusted, c.options = true, &s.trusted
+		}
+	}
+	if _, ok := nc.(*tls.Conn); ok {
+		c.proto = "https"
+	}
+	c.pooled = s.buffer()
+	c.buf = c.pooled[:]
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	return c
+}
+
+// release gives the memory back once fasthttp is through with the connection.
+func (c *conn) release() {
+	c.spill.release()
+	if c.pooled != nil {
+		c.server.buffers.Put(c.pooled)
+		c.pooled, c.buf = nil, nil
+	}
+	c.server.mu.Lock()
+	delete(c.server.conns, c)
+	c.server.mu.Unlock()
+}
+
+// Read gives fasthttp the constant head of the next request, once that
+// request's own head has been read and judged.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.constant == "" {
+		if c.ending || !c.next() {
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, c.constant)
+	c.constant = c.constant[n:]
+	return n, nil
+}
+
+// next reads the next head. It returns false where there is none: the client
+// closed the connection, was idle for too long, or the server shuts down.
+func (c *conn) next() bool {
+	c.spill.release()
+	c.head.Reset()
+	c.answered, c.refusal, c.body = false, nil, bodyUnread
+	if !c.await() {
+		return false
+	}
+	from := 0
+	for slow := false; ; slow = true {
+		end, next, bad := wire.HeadEnd(c.buf[:c.w], from)
+		switch {
+		case bad != nil:
+			return c.refuse(bad)
+		case c.buf[0] < 'A' || c.buf[0] > 'Z':
+			return c.refuse(&wire.Error{Code: 400, Message: "the request line must start with a method in capital letters"})
+		case end > c.options.HeadBytes || end == 0 && c.w >= c.options.HeadBytes:
+			return c.refuse(c.tooLarge(end))
+		case end > 0:
+			return c.judge(end)
+		}
+		from = next
+		if !slow {
+			// The rest must come soon, whatever trickles in meanwhile.
+			c.setReadDeadline(time.Now().Add(c.server.o.HeadTimeout))
+		}
+		if c.w == len(c.buf) {
+			c.buf = append(make([]byte, 0, c.options.HeadBytes), c.buf...)[:c.options.HeadBytes]
+		}
+		n, err := c.Conn.Read(c.buf[c.w:])
+		c.w += n
+		if n > 0 {
+			continue
+		}
+		if isTimeout(err) {
+			return c.refuse(&wire.Error{Code: 408, Message: "the head of the request did not arrive in time"})
+		}
+		return false
+	}
+}
+
+// await makes sure that the buffer has the first bytes of the next head.
+func (c *conn) await() bool {
+	if len(c.buf) > readBuffer && c.w-c.r <= readBuffer {
+		// An outsize head made the buffer grow.
+		copy(c.pooled[:], c.buf[c.r:c.w])
+		c.buf = c.pooled[:]
+		c.r, c.w = 0, c.w-c.r
+	} else if c.r > 0 {
+		c.r, c.w = 0, copy(c.buf, c.buf[c.r:c.w])
+	}
+	if c.w > 0 {
+		return true
+	}
+	c.state.Store(connIdle)
+	if c.server.stopping.Load() {
+		return false
+	}
+	c.armRead(c.server.o.IdleTimeout)
+	n, _ := c.Conn.Read(c.buf)
+	c.w = n
+	return c.state.CompareAndSwap(connIdle, connActive) && n > 0
+}
+
+// judge reads the head and chooses the constant head for fasthttp.
+func (c *conn) judge(end int) bool {
+	if bad := c.head.Parse(c.buf[:end], c.options); bad != nil {
+		return c.refuse(bad)
+	}
+	c.r, c.headEnd = end, end
+	if !c.head.HasBody() {
+		c.body = bodyNone
+	}
+	head := string(c.head.Method) == "HEAD"
+	switch {
+	case c.head.Close && head:
+		c.constant = constantHeadClose
+	case c.head.Close:
+		c.constant = constantGetClose
+	case c.head.Minor == 0 && head:
+		c.constant = constantHead10
+	case c.head.Minor == 0:
+		c.constant = constantGet10
+	case head:
+		c.constant = constantHead
+	default:
+		c.constant = constantGet
+	}
+	c.ending = c.head.Close
+	return true
+}
+
+// refuse keeps the refusal for the handler. Nothing more is read from the
+// connection: where the next request would start is not known.
+func (c *conn) refuse(bad *wire.Error) bool {
+	c.refusal = status.Coded(bad.Code, bad.Message)
+	c.ending, c.linger = true, true
+	c.constant = constantGetClose
+	if string(c.head.Method) == "HEAD" {
+		c.constant = constantHeadClose
+	}
+	return true
+}
+
+func (c *conn) tooLarge(end int) *wire.Error {
+	line := 0
+	for line < c.w && c.buf[line] != '\n' {
+		line++
+	}
+	if line > c.options.TargetBytes {
+		return &wire.Error{Code: 414, Message: "the request target is too long"}
+	}
+	return &wire.Error{Code: 431, Message: "the head of the request is too large"}
+}
+
+// Write sends bytes to the client; each part of them must be taken within the
+// write timeout.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.answered {
+		return len(p), nil
+	}
+	return c.send(p)
+}
+
+func (c *conn) send(p []byte) (int, error) {
+	const part = 128 << 10
+	sent := 0
+	for {
+		c.armWrite(c.server.o.WriteTimeout)
+		n, err := c.Conn.Write(p[:min(len(p), part)])
+		sent += n
+		p = p[n:]
+		if err != nil || len(p) == 0 {
+			return sent, err
+		}
+	}
+}
+
+// Close closes the connection. A client that may be sending still gets a
+// moment to read the answer first: closing a socket that has bytes unread
+// resets the connection, and with it what the client has not read.
+func (c *conn) Close() error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	if c.linger && !c.server.stopping.Load() {
+		c.drainClient()
+	}
+	return c.Conn.Close()
+}
+
+func (c *conn) drainClient() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+	scratch := c.server.buffer()
+	defer c.server.buffers.Put(scratch)
+	for left := lingerBytes; left > 0; {
+		n, err := c.Conn.Read(scratch[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+const (
+	lingerTime  = time.Second
+	lingerBytes = 256 << 10
+)
+
+// The deadlines are the connection's own; fasthttp's are not used.
+
+// SetDeadline does nothing.
+func (c *conn) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (c *conn) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// armRead makes sure that a read ends after about d. A deadline that is at
+// most an eighth too late is kept: to set one costs a good part of a system
+// call. An error means that the connection is closed, which the read will say.
+func (c *conn) armRead(d time.Duration) {
+	least := time.Now().Add(d)
+	if c.readBy.Before(least) || c.readBy.After(least.Add(d/8)) {
+		c.setReadDeadline(least.Add(d / 8))
+	}
+}
+
+func (c *conn) setReadDeadline(t time.Time) {
+	c.readBy = t
+	_ = c.Conn.SetReadDeadline(t)
+}
+
+func (c *conn) armWrite(d time.Duration) {
+	least := time.Now().Add(d)
+	if c.writeBy.Before(least) || c.writeBy.After(least.Add(d/8)) {
+		c.writeBy = least.Add(d / 8)
+		_ = c.Conn.SetWriteDeadline(c.writeBy)
+	}
+}
+
+func isTimeout(err error) bool {
+	t, ok := err.(net.Error)
+	return ok && t.Timeout()
+}
