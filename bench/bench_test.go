@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listen serves on a free port until the test ends and returns the address.
+func listen(t *testing.T, serve func(net.Listener) error) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = serve(l) // ends with the listener
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+func TestPeersPassThrough(t *testing.T) {
+	backend := listen(t, serveBackend)
+	for name, address := range map[string]string{
+		"backend":  backend,
+		"fasthttp": listen(t, func(l net.Listener) error { return serveFasthttp(l, backend) }),
+		"net/http": listen(t, func(l net.Listener) error { return serveNetHTTP(l, backend) }),
+	} {
+		if err := checkPassThrough(address); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCheckAdmissionNoticesItsAbsence(t *testing.T) {
+	if err := checkAdmission(listen(t, serveBackend)); err == nil || !strings.Contains(err.Error(), "must lack its status") {
+		t.Errorf("a backend that admits everything as it is: got %v", err)
+	}
+	admitted := func(denies string) string {
+		return listen(t, func(l net.Listener) error {
+			return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerAdmitted(w, r, denies) })) //nolint:gosec // a test's server
+		})
+	}
+	if err := checkAdmission(admitted("")); err == nil || !strings.Contains(err.Error(), "the schema does not deny") {
+		t.Errorf("a server that only sets defaults: got %v", err)
+	}
+	if err := checkAdmission(admitted("all")); err != nil {
+		t.Errorf("a server that denies every change: got %v", err)
+	}
+}
+
+// answerAdmitted sets the defaults, drops the status, and denies changed objects if denies is not empty.
+func answerAdmitted(w http.ResponseWriter, r *http.Request, denies string) {
+	var body bytes.Buffer
+	var object map[string]any
+	if _, err := body.ReadFrom(r.Body); err != nil || json.Unmarshal(body.Bytes(), &object) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if denies != "" && !bytes.Equal(body.Bytes(), workloadJSON) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	}
+	delete(object, "status")
+	for path, value := range defaulted() {
+		set(object, path, value)
+	}
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+func TestWorkload(t *testing.T) {
+	if n := len(workloadJSON); n < 1250 || n > 1350 {
+		t.Errorf("the object has %d bytes; it is to have 1.3 KB", n)
+	}
+}
+
+func TestParseWrk(t *testing.T) {
+	out := "Running 1s test\n" + `{"requests":20000,"microseconds":2000000,"p50":900,"p99":2100,"refused":0,"broken":2}` + "\n"
+	got, err := parseWrk([]byte(out), 300*time.Millisecond)
+	want := Sample{Requests: 20000, Throughput: 10000, P50: 900, P99: 2100, CPU: 15, Broken: 2}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	for _, out := range []string{
+		"",
+		"Running\n{",
+		`{"requests":10,"microseconds":1,"refused":1}`,
+		`{"requests":0,"microseconds":1,"refused":0}`,
+	} {
+		if got, err := parseWrk([]byte(out), 0); err == nil {
+			t.Errorf("%q: got %+v", out, got)
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	g := Generator{dir: t.TempDir()}
+	file, err := g.script(Load{Name: "POST x", Method: "POST", Body: []byte(`{"a":"\n"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	want := "wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\nwrk.body = [==[{\"a\":\"\\n\"}]==]\n" + wrkDone
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := g.script(Load{Name: "x", Body: []byte("]==]")}); err == nil {
+		t.Error("a body that ends the Lua string was written")
+	}
+}
+
+func firstCPU(t *testing.T) string {
+	t.Helper()
+	first, _, err := allowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first
+}
+
+func TestProcessFigures(t *testing.T) {
+	stat, err := readStat(os.Getpid())
+	if err != nil || stat.parent != os.Getppid() || stat.pages == 0 {
+		t.Errorf("got %+v, %v", stat, err)
+	}
+	if _, err := readStat(0); err == nil {
+		t.Error("process 0 was read")
+	}
+	p, err := startProcess(t.TempDir(), "sh", firstCPU(t), "sh", "-c", "while :; do :; done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(withChildren(os.Getpid()), p.cmd.Process.Pid) {
+		t.Errorf("%d is not among the children", p.cmd.Process.Pid)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		cpu, err := p.cpu()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cpu > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a busy process has used no time")
+		}
+	}
+	p.stop()
+	if _, err := p.cpu(); err == nil {
+		t.Error("the process is still there after it was stopped")
+	}
+}
+
+func TestReport(t *testing.T) {
+	sample := func(throughput, cpu float64) Sample {
+		return Sample{Requests: 1, Throughput: throughput, P50: 1000, P99: 2500, CPU: cpu}
+	}
+	r := Report{Rounds: 3, Seconds: 1, Connections: 64, Results: []Result{
+		{Load: "GET", Target: "nginx", Title: "nginx", Samples: []Sample{sample(100, 10), sample(50, 20), sample(100, 10)}},
+		{Load: "GET", Target: "fasthttp", Title: "fasthttp", Samples: []Sample{sample(100, 10), sample(50, 20), sample(90, 12)}},
+		{Load: "GET", Target: "gateway", Title: "gateway", Samples: []Sample{sample(90, 12), sample(45, 24), sample(100, 12)}},
+		{Load: "PUT", Target: "gateway", Title: "gateway", Samples: []Sample{{Requests: 1, Throughput: 9, P50: 10, P99: 20, CPU: 30, Broken: 2}}},
+	}}
+	var got bytes.Buffer
+	if err := r.table(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := `Medians of 3 interleaved rounds of 1 s, 64 keep-alive connections; the server under test has one core, the load generator and the backend have the others. Ratios are medians of the ratios in each round.
+
+| request | server | requests/s | ÷ nginx | p50 ms | p99 ms | CPU µs/request | ÷ nginx | ÷ fasthttp |
+|---|---|--:|--:|--:|--:|--:|--:|--:|
+| GET | nginx | 100 | 1.00 | 1.00 | 2.50 | 10.0 | 1.00 | 1.00 |
+| GET | fasthttp | 90 | 1.00 | 1.00 | 2.50 | 12.0 | 1.00 | 1.00 |
+| GET | gateway | 90 | 0.90 | 1.00 | 2.50 | 12.0 | 1.20 | 1.20 |
+| PUT | gateway | 9 | – | 0.01 | 0.02 | 30.0 | – | – |
+
+gateway under PUT: 2 connections failed or timed out.
+`
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+	got.Reset()
+	r.Footprint = Footprint{StartMilliseconds: 120, IdleMiB: 61}
+	reached, err := r.verdict(&got)
+	want = `- GET, gateway: 1.20 × fasthttp's CPU, goal at most 1.10: MISSED
+- start with the demo's policies: 120 ms, goal at most 300; idle: 61 MiB resident, goal at most 60
+`
+	if got.String() != want || reached || err != nil {
+		t.Errorf("got %v, %v\n%s\nwant\n%s", reached, err, got.String(), want)
+	}
+}
+
+func TestMiddle(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}} {
+		if got := middle(slices.Clone(c.values)); got != c.want {
+			t.Errorf("middle(%v) = %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+func TestSplitCPUs(t *testing.T) {
+	for list, want := range map[string][2]string{
+		"0-1": {"0", "1-1"}, "0": {"0", "0"}, "4-7,9": {"4", "5-7,9"}, "3,5-6": {"3", "5-6"}, "": {"", ""}, "a-b": {"", ""},
+	} {
+		first, rest, err := splitCPUs(list)
+		if first != want[0] || rest != want[1] || (err == nil) != (want[0] != "") {
+			t.Errorf("%q: got %q, %q, %v", list, first, rest, err)
+		}
+	}
+}
+
+func TestGoalsAreAboutRows(t *testing.T) {
+	for _, g := range goals() {
+		if !slices.Contains(targetNames(), g.Target) || !slices.Contains(targetNames(), g.Reference) || !slices.Contains(loadNames(loads()), g.Load) {
+			t.Errorf("%+v names something that is not measured", g)
+		}
+	}
+}
+
+func TestChosen(t *testing.T) {
+	rows, err := chosen([]string{"fasthttp", "nginx"})
+	if err != nil || len(rows) != 2 || rows[0].Name != "nginx" || rows[1].Name != "fasthttp" {
+		t.Errorf("got %v, %v", rows, err)
+	}
+	if _, err := chosen([]string{"apache"}); err == nil {
+		t.Error("a target that does not exist was chosen")
+	}
+	requests, err := chosenLoads([]string{"GET"})
+	if err != nil || len(requests) != 1 || requests[0].Name != "GET" {
+		t.Errorf("got %v, %v", requests, err)
+	}
+	if _, err := chosenLoads([]string{"HEAD"}); err == nil {
+		t.Error("a load that does not exist was chosen")
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Process is a server that this program started, with the CPUs it may use.
+type Process struct {
+	cmd    *exec.Cmd
+	log    string // file with what it printed
+	exited chan struct{}
+}
+
+// startProcess runs a command on the given CPUs (a list as taskset reads it). What it prints goes to a file in dir.
+func startProcess(dir, name, cpus string, command ...string) (*Process, error) {
+	log := filepath.Join(dir, name+".log")
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	// taskset replaces itself by the command, so that the pid is the server's.
+	cmd := exec.Command("taskset", append([]string{"-c", cpus}, command...)...)
+	cmd.Stdout, cmd.Stderr = out, out
+	// A signal to this program must not stop the servers before it does so itself; nor may they outlive it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, log: log, exited: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended stands in its log
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// waitReady waits until the server answers a GET with a 2xx code, at most 20 s, and returns how long that took.
+func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, error) {
+	started := time.Now()
+	client := http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	for time.Since(started) < 20*time.Second {
+		response, err := client.Get(url)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode/100 == 2 {
+				return time.Since(started), nil
+			}
+			err = errors.New(response.Status)
+		}
+		select {
+		case <-p.exited:
+			return 0, fmt.Errorf("it has exited: %s", p.output())
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return 0, fmt.Errorf("%s does not answer: %s", url, p.output())
+}
+
+// output returns the end of what the server printed.
+func (p *Process) output() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-2000):]))
+}
+
+// stop ends the process: SIGTERM to the pid that was started, SIGKILL after five seconds.
+func (p *Process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(5 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// cpu returns the time that all threads of the process and of its children have used so far.
+func (p *Process) cpu() (time.Duration, error) {
+	ticks := 0
+	for _, pid := range withChildren(p.cmd.Process.Pid) {
+		stat, err := readStat(pid)
+		if err != nil {
+			return 0, err
+		}
+		ticks += stat.ticks
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+}
+
+// resident returns the resident memory of the process and its children in MiB.
+func (p *Process) resident() (float64, error) {
+	pages := 0
+	for _, pid := range withChildren(p.cmd.Process.Pid) {
+		stat, err := readStat(pid)
+		if err != nil {
+			return 0, err
+		}
+		pages += stat.pages
+	}
+	return float64(pages*os.Getpagesize()) / (1 << 20), nil
+}
+
+// ticksPerSecond is the unit of the times in /proc/PID/stat: USER_HZ, 100 on every Linux architecture that Go runs on.
+const ticksPerSecond = 100
+
+type processStat struct{ parent, ticks, pages int }
+
+// readStat reads /proc/PID/stat, whose times are those of all threads.
+func readStat(pid int) (processStat, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return processStat{}, err
+	}
+	// The name, in parentheses, may hold spaces: the other fields start after its end.
+	_, rest, ok := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	f := strings.Fields(rest)
+	if !ok || len(f) < 22 {
+		return processStat{}, fmt.Errorf("/proc/%d/stat: %q", pid, b)
+	}
+	var s processStat
+	var utime, stime int
+	for _, field := range []struct {
+		index int // counted from the state, field 3 of proc(5)
+		to    *int
+	}{{1, &s.parent}, {11, &utime}, {12, &stime}, {21, &s.pages}} {
+		if *field.to, err = strconv.Atoi(f[field.index]); err != nil {
+			return processStat{}, err
+		}
+	}
+	s.ticks = utime + stime
+	return s, nil
+}
+
+// withChildren returns the process and its direct children.
+func withChildren(parent int) []int {
+	all := []int{parent}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return all
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if s, err := readStat(pid); err == nil && s.parent == parent {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// freeAddress returns a loopback address with a port that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	address := l.Addr().String()
+	return address, l.Close()
+}

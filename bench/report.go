@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// A Report holds the raw figures of a run; the table is made from it.
+type Report struct {
+	Rounds      int       `json:"rounds"`
+	Seconds     float64   `json:"secondsPerSample"`
+	Connections int       `json:"connections"`
+	Results     []Result  `json:"results"`
+	Footprint   Footprint `json:"footprint"`
+}
+
+// A Result are the samples of one target under one load, one a round.
+type Result struct {
+	Load    string   `json:"load"`
+	Target  string   `json:"target"`
+	Title   string   `json:"title"`
+	Samples []Sample `json:"samples"`
+}
+
+// find returns the samples of a target under a load; nil if it was not measured.
+func (r *Report) find(load, target string) []Sample {
+	for i := range r.Results {
+		if r.Results[i].Load == load && r.Results[i].Target == target {
+			return r.Results[i].Samples
+		}
+	}
+	return nil
+}
+
+// median returns the median of a figure of the samples.
+func median(samples []Sample, figure func(Sample) float64) float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = figure(s)
+	}
+	return middle(values)
+}
+
+// ratio returns the median over the rounds of a figure divided by the reference's in the same round; ok is false where
+// the reference was not measured. Rounds lie close in time, so that what else the machine does cancels out.
+func ratio(samples, reference []Sample, figure func(Sample) float64) (_ float64, ok bool) {
+	n := min(len(samples), len(reference))
+	if n == 0 {
+		return 0, false
+	}
+	values := make([]float64, 0, n)
+	for i := range n {
+		if base := figure(reference[i]); base > 0 {
+			values = append(values, figure(samples[i])/base)
+		}
+	}
+	return middle(values), len(values) > 0
+}
+
+// middle returns the median of values, 0 of none. It reorders them.
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	half := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[half]
+	}
+	return (values[half-1] + values[half]) / 2
+}
+
+func throughputOf(s Sample) float64 { return s.Throughput }
+func cpuOf(s Sample) float64        { return s.CPU }
+
+// table writes the medians and ratios as Markdown.
+func (r *Report) table(to io.Writer) error {
+	p := printer{to: to}
+	p.printf("Medians of %d interleaved rounds of %g s, %d keep-alive connections; the server under test has one core, the load generator and the backend have the others. "+
+		"Ratios are medians of the ratios in each round.\n\n", r.Rounds, r.Seconds, r.Connections)
+	p.printf("| request | server | requests/s | ÷ nginx | p50 ms | p99 ms | CPU µs/request | ÷ nginx | ÷ fasthttp |\n")
+	p.printf("|---|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	for i := range r.Results {
+		x := &r.Results[i]
+		nginx, fast := r.find(x.Load, nginxTarget), r.find(x.Load, fasthttpTarget)
+		p.printf("| %s | %s | %.0f | %s | %.2f | %.2f | %.1f | %s | %s |\n", x.Load, x.Title,
+			median(x.Samples, throughputOf), cell(ratio(x.Samples, nginx, throughputOf)),
+			median(x.Samples, func(s Sample) float64 { return s.P50 / 1000 }), median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }),
+			median(x.Samples, cpuOf), cell(ratio(x.Samples, nginx, cpuOf)), cell(ratio(x.Samples, fast, cpuOf)))
+	}
+	for i := range r.Results {
+		broken := 0
+		for _, s := range r.Results[i].Samples {
+			broken += s.Broken
+		}
+		if broken > 0 {
+			p.printf("\n%s under %s: %d connections failed or timed out.\n", r.Results[i].Title, r.Results[i].Load, broken)
+		}
+	}
+	return p.err
+}
+
+func cell(ratio float64, ok bool) string {
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", ratio)
+}
+
+// verdict writes how the goals fare and reports whether all that were measured are reached.
+func (r *Report) verdict(to io.Writer) (bool, error) {
+	p, reached := printer{to: to}, true
+	for _, g := range goals() {
+		got, ok := ratio(r.find(g.Load, g.Target), r.find(g.Load, g.Reference), cpuOf)
+		if !ok {
+			continue
+		}
+		word := "reached"
+		if got > g.AtMost {
+			word, reached = "MISSED", false
+		}
+		p.printf("- %s, %s: %.2f × %s's CPU, goal at most %.2f: %s\n", g.Load, g.Target, got, g.Reference, g.AtMost, word)
+	}
+	if f := r.Footprint; f.StartMilliseconds > 0 {
+		p.printf("- start with the demo's policies: %.0f ms, goal at most %d; idle: %.0f MiB resident, goal at most %d\n",
+			f.StartMilliseconds, maxStartMilliseconds, f.IdleMiB, maxIdleMiB)
+		reached = reached && f.StartMilliseconds <= maxStartMilliseconds && f.IdleMiB <= maxIdleMiB
+	}
+	return reached, p.err
+}
+
+// A printer keeps the first error of its writes.
+type printer struct {
+	to  io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.to, format, args...)
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/template"
+)
+
+//go:embed peers/nginx.conf peers/haproxy.cfg
+var peerConfigs embed.FS
+
+// Names of the targets that others are compared with.
+const (
+	nginxTarget    = "nginx"
+	fasthttpTarget = "fasthttp"
+)
+
+// A Target is a row of the table: a server that is measured.
+type Target struct {
+	Name  string // for -targets and the raw figures
+	Title string // in the table
+	// Packages are the Debian packages that it needs.
+	Packages []string
+	// Command returns the command that serves on one address in front of a backend on another.
+	Command func(m *Machine, listen string) ([]string, error)
+	// Check makes sure that the server does what it is measured for.
+	Check func(address string) error
+	// OfGateway says that the command needs the gateway's binary.
+	OfGateway bool
+	// BesideLoad puts the server on the CPUs of the load generator instead of on those of the servers under test.
+	BesideLoad bool
+}
+
+// targets returns the rows of the table in order. A new row is one more entry.
+func targets() []Target {
+	return []Target{
+		{
+			Name: "direct", Title: "backend, direct", BesideLoad: true, Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend", listen), nil },
+		},
+		{
+			Name: nginxTarget, Title: "nginx, pass-through", Check: checkPassThrough, Packages: []string{"nginx"},
+			Command: func(m *Machine, listen string) ([]string, error) {
+				config, err := m.render("nginx.conf", listen)
+				return []string{"nginx", "-p", m.Dir, "-c", config, "-e", filepath.Join(m.Dir, "nginx.log")}, err
+			},
+		},
+		{
+			Name: "haproxy", Title: "haproxy, pass-through", Check: checkPassThrough, Packages: []string{"haproxy"},
+			Command: func(m *Machine, listen string) ([]string, error) {
+				config, err := m.render("haproxy.cfg", listen)
+				return []string{"haproxy", "-db", "-f", config}, err
+			},
+		},
+		{
+			Name: fasthttpTarget, Title: "minimal fasthttp proxy", Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("fasthttp", listen), nil },
+		},
+		{
+			Name: "net-http", Title: "net/http ReverseProxy", Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("net-http", listen), nil },
+		},
+		{
+			Name: "gateway", Title: "**gateway, no policies**", OfGateway: true, Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) { return m.gateway(listen) },
+		},
+		{
+			Name: "gateway-admission", Title: "**gateway, full admission**", OfGateway: true, Check: checkAdmission,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "policies"))
+			},
+		},
+	}
+}
+
+// A Goal is a ratio of CPU time per request that a target may not exceed, as a median over the rounds.
+type Goal struct {
+	Load, Target, Reference string
+	AtMost                  float64
+}
+
+// goals returns the ratios that the gateway has to keep.
+func goals() []Goal {
+	return []Goal{
+		{"GET", "gateway", fasthttpTarget, 1.1},
+		{"GET", "gateway-admission", fasthttpTarget, 1.1},
+		{"POST 1.3 KB", "gateway", fasthttpTarget, 1.2},
+		{"POST 1.3 KB", "gateway-admission", nginxTarget, 1.8},
+	}
+}
+
+// A Machine is what the targets run on.
+type Machine struct {
+	Root    string // of the repository
+	Dir     string // for configurations, logs and binaries
+	Self    string // this program
+	Gateway string // the gateway's binary
+	Backend string // the backend's address
+	Listen  string // of the target whose configuration is rendered
+
+	serverCPUs, loadCPUs string
+}
+
+func (m *Machine) peer(name, listen string) []string {
+	return []string{m.Self, "-peer", name, "-listen", listen, "-backend", m.Backend}
+}
+
+func (m *Machine) gateway(listen string, more ...string) ([]string, error) {
+	admin, err := freeAddress()
+	return append([]string{m.Gateway, "serve", "--listen", listen, "--upstream", "http://" + m.Backend, "--dialect", "Plain", "--admin", admin}, more...), err
+}
+
+// render writes a peer's configuration and returns the file.
+func (m *Machine) render(name, listen string) (string, error) {
+	t, err := template.ParseFS(peerConfigs, "peers/"+name)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(m.Dir, name)
+	out, err := os.Create(file)
+	if err != nil {
+		return "", err
+	}
+	with := *m
+	with.Listen = listen
+	if err := t.Execute(out, with); err != nil {
+		_ = out.Close()
+		return "", err
+	}
+	return file, out.Close()
+}
+
+// A Running target has an address to send requests to.
+type Running struct {
+	*Target
+	Process *Process
+	Address string
+}
+
+// start runs a target and makes sure that it works.
+func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	command, err := t.Command(m, address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	cpus := m.serverCPUs
+	if t.BesideLoad {
+		cpus = m.loadCPUs
+	}
+	p, err := startProcess(m.Dir, t.Name, cpus, command...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	if _, err = p.waitReady(ctx, "http://"+address+collection+"/checkout"); err == nil {
+		err = t.Check(address)
+	}
+	if err != nil {
+		p.stop()
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return &Running{Target: t, Process: p, Address: address}, nil
+}
+
+// chosen returns the targets with the given names, in the order of the table; all without names.
+func chosen(names []string) ([]Target, error) {
+	all := targets()
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(t Target) bool { return t.Name == name }) {
+			return nil, fmt.Errorf("no target is named %q", name)
+		}
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(t Target) bool { return !slices.Contains(names, t.Name) }), nil
+}

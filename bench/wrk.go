@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// wrkDone makes wrk print its figures as one line of JSON, latencies in microseconds.
+const wrkDone = `
+done = function(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format('{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"refused":%d,"broken":%d}\n',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
+    e.status, e.connect + e.read + e.write + e.timeout))
+end
+`
+
+// A Sample is what one run of the load generator against one server gave.
+type Sample struct {
+	Requests   int     `json:"requests"`
+	Throughput float64 `json:"requestsPerSecond"`
+	P50        float64 `json:"p50Microseconds"`
+	P99        float64 `json:"p99Microseconds"`
+	CPU        float64 `json:"cpuMicrosecondsPerRequest"` // of the server under test
+	Broken     int     `json:"brokenConnections"`         // connections that failed or timed out
+}
+
+// A Generator runs wrk.
+type Generator struct {
+	dir         string // where the scripts are
+	cpus        string
+	connections int
+	duration    time.Duration
+}
+
+// script writes the Lua script that makes wrk send the request. The request is fixed, so that wrk formats it once.
+func (g *Generator) script(l Load) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "wrk.method = %s\n", strconv.Quote(l.Method))
+	if l.Body != nil {
+		if bytes.Contains(l.Body, []byte("]==]")) {
+			return "", fmt.Errorf("%s: the body does not fit a Lua string", l.Name)
+		}
+		fmt.Fprintf(&b, "wrk.headers[\"Content-Type\"] = \"application/json\"\nwrk.body = [==[%s]==]\n", l.Body)
+	}
+	b.WriteString(wrkDone)
+	file := filepath.Join(g.dir, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(l.Name, "-")+".lua")
+	return file, os.WriteFile(file, []byte(b.String()), 0o600)
+}
+
+// run sends the request for the generator's duration and measures the CPU time that the process uses meanwhile. An
+// answer other than 2xx is an error.
+func (g *Generator) run(ctx context.Context, script, address string, l Load, under *Process) (Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.duration+30*time.Second)
+	defer cancel()
+	before, err := under.cpu()
+	if err != nil {
+		return Sample{}, err
+	}
+	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cpus, "wrk", "-t1", "-c"+strconv.Itoa(g.connections),
+		"-d"+strconv.Itoa(max(1, int(g.duration.Seconds())))+"s", "--timeout", "10s", "-s", script, "http://"+address+l.Path)
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		return Sample{}, fmt.Errorf("wrk: %w: %s", err, complaints.String())
+	}
+	after, err := under.cpu()
+	if err != nil {
+		return Sample{}, err
+	}
+	return parseWrk(out, after-before)
+}
+
+// parseWrk reads the line that wrkDone prints.
+func parseWrk(out []byte, cpu time.Duration) (Sample, error) {
+	start := bytes.IndexByte(out, '{')
+	if start < 0 {
+		return Sample{}, fmt.Errorf("wrk printed no figures: %s", out)
+	}
+	var f struct{ Requests, Microseconds, P50, P99, Refused, Broken int }
+	if err := json.Unmarshal(out[start:], &f); err != nil {
+		return Sample{}, fmt.Errorf("wrk printed %s: %w", out[start:], err)
+	}
+	if f.Refused > 0 || f.Requests == 0 || f.Microseconds == 0 {
+		return Sample{}, fmt.Errorf("%d of %d requests were not answered with a 2xx code", f.Refused, f.Requests)
+	}
+	return Sample{
+		Requests:   f.Requests,
+		Throughput: float64(f.Requests) / float64(f.Microseconds) * 1e6,
+		P50:        float64(f.P50), P99: float64(f.P99),
+		CPU:    float64(cpu.Microseconds()) / float64(f.Requests),
+		Broken: f.Broken,
+	}, nil
+}
