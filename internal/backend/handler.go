@@ -1,0 +1,266 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// ServeHTTP answers one request: record it, read its path, apply it; faults come between.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := s.readBody(w, r)
+	fault := s.fault.Load()
+	if s.record != nil || fault != nil {
+		seen := &Request{Method: r.Method, Target: r.RequestURI, Proto: r.Proto, Host: r.Host, Header: r.Header, Body: body, Err: err}
+		if s.record != nil {
+			s.record.add(seen)
+		}
+		if fault != nil && err == nil {
+			if s.inject((*fault)(seen), w, r, body) {
+				return
+			}
+		}
+	}
+	if err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	s.apply(w, r, body)
+}
+
+// readBody reads the whole body within the limit.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	switch {
+	case r.ContentLength == 0:
+		return nil, nil
+	case r.ContentLength > s.maxBody:
+		return nil, &http.MaxBytesError{Limit: s.maxBody}
+	case r.ContentLength > 0:
+		body := make([]byte, r.ContentLength)
+		_, err := io.ReadFull(r.Body, body)
+		return body, err
+	}
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
+}
+
+func (s *Server) refuseBody(w http.ResponseWriter, err error) {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		fail(w, http.StatusRequestEntityTooLarge, "the body may not be larger than %d bytes", tooLarge.Limit)
+		return
+	}
+	fail(w, http.StatusBadRequest, "the body cannot be read: %v", err)
+}
+
+// apply finds what the request is about and does it.
+func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
+	path, query, _ := strings.Cut(r.RequestURI, "?")
+	t, ok := parsePath(path)
+	if !ok {
+		fail(w, http.StatusNotFound, "%s is neither a collection nor an item", path)
+		return
+	}
+	if t.name == "" {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			if r.Method == http.MethodGet && wantsWatch(query) {
+				s.serveWatch(w, r, t)
+				return
+			}
+			s.serveList(w, r, t)
+		case http.MethodPost:
+			s.serveCreate(w, path, t, body)
+		default:
+			w.Header().Set("Allow", "GET, HEAD, POST")
+			fail(w, http.StatusMethodNotAllowed, "%s is a collection, which does not support %s", path, r.Method)
+		}
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		s.serveGet(w, r, path, t)
+	case http.MethodPut:
+		s.servePut(w, r, path, t, body)
+	case http.MethodDelete:
+		s.serveDelete(w, r, path, t)
+	default:
+		w.Header().Set("Allow", "GET, HEAD, PUT, DELETE")
+		fail(w, http.StatusMethodNotAllowed, "%s is an item, which does not support %s", path, r.Method)
+	}
+}
+
+// wantsWatch tells whether the query asks for a stream.
+func wantsWatch(query string) bool {
+	for one := range strings.SplitSeq(query, "&") {
+		if one == "watch=true" || one == "watch=1" {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, path string, t target) {
+	o, ok := s.store.get(t)
+	if !ok {
+		fail(w, http.StatusNotFound, "%s does not exist", path)
+		return
+	}
+	answer(w, r, http.StatusOK, o.etag, o.body)
+}
+
+func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
+	objects, etag := s.store.list(t)
+	size := len(`{"items":[]}`)
+	for _, o := range objects {
+		size += len(o.body) + 1
+	}
+	body := make([]byte, 0, size)
+	body = append(body, `{"items":[`...)
+	for i, o := range objects {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, o.body...)
+	}
+	answer(w, r, http.StatusOK, etag, append(body, "]}"...))
+}
+
+func (s *Server) serveCreate(w http.ResponseWriter, path string, t target, body []byte) {
+	name, err := nameOf(body)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	t.name = name
+	o, err := s.store.create(t, body)
+	switch {
+	case errors.Is(err, errExists):
+		fail(w, http.StatusConflict, "%s/%s exists already", path, name)
+	case err != nil:
+		s.failFull(w)
+	default:
+		w.Header().Set("Location", path+"/"+name)
+		answer(w, nil, http.StatusCreated, o.etag, o.body)
+	}
+}
+
+func (s *Server) servePut(w http.ResponseWriter, r *http.Request, path string, t target, body []byte) {
+	if err := validBody(body); err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	o, created, err := s.store.put(t, body, conditionOf(r))
+	switch {
+	case errors.Is(err, errMismatch):
+		fail(w, http.StatusPreconditionFailed, "%s: the precondition of the request does not hold", path)
+	case err != nil:
+		s.failFull(w)
+	case created:
+		answer(w, nil, http.StatusCreated, o.etag, o.body)
+	default:
+		answer(w, nil, http.StatusOK, o.etag, o.body)
+	}
+}
+
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, path string, t target) {
+	switch err := s.store.delete(t, conditionOf(r)); {
+	case errors.Is(err, errMissing):
+		fail(w, http.StatusNotFound, "%s does not exist", path)
+	case err != nil:
+		fail(w, http.StatusPreconditionFailed, "%s: the precondition of the request does not hold", path)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func conditionOf(r *http.Request) condition {
+	return condition{
+		match:     strings.Join(r.Header["If-Match"], ","),
+		noneMatch: strings.Join(r.Header["If-None-Match"], ","),
+	}
+}
+
+// answer sends JSON; a request that has the version already gets 304. r is nil for writes.
+func answer(w http.ResponseWriter, r *http.Request, code int, etag string, body []byte) {
+	h := w.Header()
+	h.Set("ETag", etag)
+	if r != nil {
+		if known := strings.Join(r.Header["If-None-Match"], ","); known != "" && matches(known, etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+func (s *Server) failFull(w http.ResponseWriter) {
+	fail(w, http.StatusInsufficientStorage, "the store is full: it holds %d objects", s.store.len())
+}
+
+// fail answers with a sentence in plain text, as many an API does.
+func fail(w http.ResponseWriter, code int, format string, args ...any) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprintf(w, format+"\n", args...) // the client may be gone
+}
+
+// validBody accepts exactly one JSON object.
+func validBody(body []byte) error {
+	var fields struct{}
+	return decode(body, &fields)
+}
+
+// nameOf finds an object's name: metadata.name, else name, else id, which may also be a number.
+func nameOf(body []byte) (string, error) {
+	var fields struct {
+		Metadata struct {
+			Name any `json:"name"`
+		} `json:"metadata"`
+		Name any `json:"name"`
+		ID   any `json:"id"`
+	}
+	if err := decode(body, &fields); err != nil {
+		return "", err
+	}
+	for _, v := range []any{fields.Metadata.Name, fields.Name, fields.ID} {
+		var name string
+		switch v := v.(type) {
+		case string:
+			name = v
+		case int64:
+			name = strconv.FormatInt(v, 10)
+		}
+		if name == "" {
+			continue
+		}
+		if name == "." || name == ".." || url.PathEscape(name) != name {
+			return "", fmt.Errorf("the name %q must not need escaping in a path", name)
+		}
+		return name, nil
+	}
+	return "", errors.New("the object has no name: one of metadata.name, name and id must be set")
+}
+
+// decode reads one JSON object without folding the case of its keys.
+func decode(body []byte, into any) error {
+	i := 0
+	for i < len(body) && strings.IndexByte(" \t\r\n", body[i]) >= 0 {
+		i++
+	}
+	if i == len(body) || body[i] != '{' {
+		return errors.New("the body must be a JSON object")
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
+		return fmt.Errorf("the body must be a JSON object: %w", err)
+	}
+	return nil
+}
