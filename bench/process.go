@@ -51,6 +51,7 @@ func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, err
 	started := time.Now()
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
+	var last error
 	for time.Since(started) < 20*time.Second {
 		response, err := client.Get(url)
 		if err == nil {
@@ -60,6 +61,7 @@ func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, err
 			}
 			err = errors.New(response.Status)
 		}
+		last = err
 		select {
 		case <-p.exited:
 			return 0, fmt.Errorf("it has exited: %s", p.output())
@@ -68,7 +70,7 @@ func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, err
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	return 0, fmt.Errorf("%s does not answer: %s", url, p.output())
+	return 0, fmt.Errorf("%s does not answer: %w: %s", url, last, p.output())
 }
 
 // output returns the end of what the server printed.
