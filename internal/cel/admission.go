@@ -163,6 +163,9 @@ func (c *AdmissionCompiler) MatchCondition(expression string) (*Program, error) 
 // A Message is a compiled messageExpression.
 type Message struct{ p *Program }
 
+// Uses tells whether the message refers to the variable.
+func (m *Message) Uses(s Slot) bool { return m.p.Uses(s) }
+
 // Eval evaluates the message. It returns "" when the expression gives no usable
 // message. The error is an [*Error] of cause OverBudget, OverLimit or Cancelled.
 func (m *Message) Eval(f *Frame, v *Vars) (string, error) { return evalMessage(m.p, f, v) }

@@ -82,13 +82,7 @@ func (a adapter) NativeToValue(v any) ref.Val {
 		return v
 	case *list:
 		return v
-	case types.String:
-		return v
-	case types.Int:
-		return v
-	case types.Bool:
-		return v
-	case ref.Val:
+	case ref.Val: // cases for strings and numbers would copy them
 		return v
 	}
 	return a.Adapter.NativeToValue(v)
