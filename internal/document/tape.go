@@ -52,7 +52,7 @@ func (d *Document) chainFirst(i uint32) uint32 {
 	if e.meta&flagHead != 0 {
 		return d.tape[d.lastOf(e)].next &^ wrap
 	}
-	if e.last == 0 {
+	if e.last == 0 && e.meta&flagIndexed == 0 {
 		return 0
 	}
 	return i + 1
