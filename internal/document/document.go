@@ -13,9 +13,8 @@
 // RFC 8259 is read to the letter: no byte order mark, no comments, no trailing
 // commas or data, no leading zeros. Beyond it, whatever two parsers could read
 // in two ways is refused: duplicate keys at any depth (escapes considered),
-// invalid UTF-8, escapes of lone surrogates, '\u0000' in keys, and numbers that
-// a double cannot hold even approximately (an overflow, or a number other than
-// zero that a double would round to zero).
+// invalid UTF-8, escapes of lone surrogates, '\u0000' in keys, numbers so large
+// that a double takes them for an infinity, and exponents of ten digits or more.
 //
 // # Numbers
 //
@@ -54,6 +53,8 @@ type Limits struct {
 	Bytes int // size of the body in bytes
 	Depth int // objects and arrays open at once; '[[]]' has depth 2
 	Nodes int // values of any kind, containers included
+
+	trusted bool // the gateway made the text itself: keys may have '\u0000'
 }
 
 func (l Limits) withDefaults() Limits {
@@ -71,8 +72,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// unlimited is for values that the gateway itself made.
-var unlimited = Limits{Bytes: maxBytes, Depth: math.MaxInt32, Nodes: math.MaxInt32}
+// unlimited returns the limits of text that the gateway made itself.
+func unlimited() Limits {
+	return Limits{Bytes: maxBytes, Depth: math.MaxInt32, Nodes: math.MaxInt32, trusted: true}
+}
 
 // A Document is one JSON text, parsed, with the edits made since.
 type Document struct {
@@ -94,14 +97,12 @@ const (
 	keepBytes   = 128 << 10
 	keepIndex   = 32 << 10
 	keepFrames  = 1 << 10
+
+	firstEntries = 160 // for an object of about 2 KB
 )
 
 var pool = sync.Pool{New: func() any {
-	return &Document{
-		tape:   make([]entry, 0, 160),
-		frames: make([]frame, 16),
-		side:   make([]byte, 0, 512),
-	}
+	return &Document{frames: make([]frame, 16), side: make([]byte, 0, 512)}
 }}
 
 // Parse reads body, which is not copied and must stay unchanged until Release.
@@ -120,6 +121,9 @@ func (d *Document) parse(body []byte, limits Limits) *Error {
 		return &Error{Offset: limits.Bytes, Code: TooLarge, Msg: msgTooLarge(limits.Bytes)}
 	}
 	d.body = body
+	if d.tape == nil {
+		d.tape = make([]entry, 0, firstEntries)
+	}
 	d.tape = append(d.tape[:0], entry{})
 	return d.scan(body, 0, 0, 0, limits)
 }
@@ -168,7 +172,7 @@ func (n Node) Clone() *Document {
 	}
 	c := pool.Get().(*Document)
 	c.own = n.AppendRaw(c.own[:0])
-	if err := c.parse(c.own, unlimited); err != nil {
+	if err := c.parse(c.own, unlimited()); err != nil {
 		panic("document: cloning printed what cannot be parsed: " + err.Error())
 	}
 	return c

@@ -1,5 +1,10 @@
 package document
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // Set gives the object's member with the key the value raw, or adds the member
 // at the object's end, and returns the value's node. Raw must be one valid JSON
 // value, which Set copies; anything else is a mistake of the program and panics.
@@ -7,6 +12,9 @@ package document
 func (d *Document) Set(object Node, key string, raw []byte) Node {
 	if !d.owns(object) || object.Kind() != Object {
 		return Node{}
+	}
+	if !utf8.ValidString(key) {
+		key = strings.ToValidUTF8(key, "\uFFFD")
 	}
 	hash := hashString(key)
 	if i := d.find(object.i, key, hash); i != 0 {
@@ -17,11 +25,9 @@ func (d *Document) Set(object Node, key string, raw []byte) Node {
 	d.side = AppendString(d.side, key)
 	e := &d.tape[i]
 	e.key, e.keyEnd, e.hash = from+1, uint32(len(d.side))-1, hash
-	e.meta = flagMember | flagInserted | flagSide
+	e.meta |= flagMember
 	if int(e.keyEnd-e.key) != len(key) {
-		// Escapes, or bytes that are not UTF-8: the key is what was written.
 		e.meta |= flagKeyEscaped
-		e.hash = hashString(string(appendDecoded(nil, d.side[e.key:e.keyEnd])))
 	}
 	d.side = append(d.side, ':')
 	d.link(object.i, i)
@@ -64,13 +70,11 @@ func (d *Document) InsertBefore(at Node, raw []byte) Node {
 	}
 	i := d.newEntry(parent.i)
 	list := &d.tape[parent.i]
+	d.tape[i].next = at.i
 	if before == 0 {
-		last := &d.tape[d.lastOf(list)]
-		d.tape[i].next = at.i
 		list.meta |= flagHead
-		last.next = wrap | i
+		d.tape[d.lastOf(list)].next = wrap | i
 	} else {
-		d.tape[i].next = at.i
 		d.tape[before].next = i
 	}
 	list.count++
@@ -171,7 +175,7 @@ func (d *Document) link(container, i uint32) {
 func (d *Document) write(i uint32, raw []byte) {
 	from := len(d.side)
 	d.side = append(d.side, raw...)
-	if err := d.scan(d.side, from, i, flagSide, unlimited); err != nil {
+	if err := d.scan(d.side, from, i, flagSide, unlimited()); err != nil {
 		panic("document: an edit with a value that is not JSON: " + err.Error())
 	}
 }

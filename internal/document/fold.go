@@ -11,8 +11,9 @@ import (
 // includes U+212A (Kelvin sign) for k and U+017F (long s) for s. A FoldSet is
 // safe for concurrent use.
 type FoldSet struct {
-	names map[string]struct{} // as given
-	folds map[string]string   // folded to one of the names
+	names   map[string]struct{} // as given
+	folds   map[string]string   // folded to one of the names
+	longest int                 // bytes of a name
 }
 
 // NewFoldSet makes the set of names.
@@ -20,6 +21,7 @@ func NewFoldSet(names ...string) *FoldSet {
 	s := &FoldSet{names: make(map[string]struct{}, len(names)), folds: make(map[string]string, len(names))}
 	for _, name := range names {
 		s.names[name] = struct{}{}
+		s.longest = max(s.longest, len(name))
 		fold := string(appendFolded(nil, name))
 		if _, ok := s.folds[fold]; !ok {
 			s.folds[fold] = name
@@ -32,6 +34,9 @@ func NewFoldSet(names ...string) *FoldSet {
 // itself one of the names.
 func (s *FoldSet) Variant(key string) (name string, ok bool) {
 	if _, known := s.names[key]; known {
+		return "", false
+	}
+	if len(key) > utf8.UTFMax*s.longest {
 		return "", false
 	}
 	var buf [64]byte

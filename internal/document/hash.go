@@ -61,6 +61,12 @@ func hashLong(p unsafe.Pointer, n int) uint32 {
 	return uint32(h ^ h>>32)
 }
 
+// hashEscaped hashes a key that has escapes.
+func hashEscaped(raw []byte) uint32 {
+	var buf [64]byte
+	return hashString(viewString(appendDecoded(buf[:0], raw)))
+}
+
 // A Name is a key that is looked up often, with its hash. It is valid in this
 // process only.
 type Name struct {

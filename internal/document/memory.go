@@ -15,13 +15,12 @@ func (d *Document) grow(tape []entry, read, end, most int) []entry {
 		return nil
 	}
 	size := 2 * n
-	if n >= 1024 {
+	if n >= firstEntries {
 		expected := int(float64(n) * 1.0625 * float64(end) / float64(read))
-		size = min(max(expected, n+n/2), 4*n)
+		size = max(expected, n+n/2)
 	}
 	// No value takes less than two bytes, its separator included.
 	size = min(size, n+(end-read)/2+2, most)
-	grown := slices.Grow(tape, size-n)
-	grown = grown[:min(cap(grown), most)]
-	return grown
+	tape = slices.Grow(tape, size-n)
+	return tape[:min(cap(tape), most)]
 }

@@ -1,9 +1,6 @@
 package document
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 // scanNumber checks the number at src[i]. It returns the offset after it and
 // its kind and flags, or the offset of the offending byte with a message.
@@ -23,7 +20,7 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 		return digits, 0, Syntax, "numbers must not have leading zeros"
 	}
 	if i >= len(src) || src[i] != '.' && src[i]|0x20 != 'e' {
-		if i-digits > 308 && tooWide(src[from:i]) {
+		if i-digits > maxDigits && tooWide(src[from:i]) {
 			return from, 0, Range, msgRange
 		}
 		return i, uint32(Number) | flagInteger, 0, ""
@@ -38,10 +35,11 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 			return i, 0, Syntax, unexpected(src, i, "a digit")
 		}
 	}
-	exponent := 0
 	if i < len(src) && src[i]|0x20 == 'e' {
 		i++
+		negative := false
 		if i < len(src) && (src[i] == '+' || src[i] == '-') {
+			negative = src[i] == '-'
 			i++
 		}
 		digits = i
@@ -51,50 +49,38 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 		if i == digits {
 			return i, 0, Syntax, unexpected(src, i, "a digit")
 		}
-		exponent = i - digits
+		if i-digits > maxExponent {
+			return digits, 0, Range, "exponents must be less than or equal to " + strconv.Itoa(maxExponent) + " digits long"
+		}
+		if i-digits > 2 && !negative && tooWide(src[from:i]) {
+			return from, 0, Range, msgRange
+		}
 	}
-	if (exponent > 2 || i-from > 200) && tooWide(src[from:i]) {
+	if i-from > maxDigits && tooWide(src[from:i]) {
 		return from, 0, Range, msgRange
 	}
 	return i, uint32(Number), 0, ""
 }
 
-const msgRange = "numbers must be within the range of a double"
+const (
+	maxExponent = 9   // digits; keeps exact comparisons within an int
+	maxDigits   = 200 // of which a number without a long exponent is surely within a double's range
+	msgRange    = "numbers must be within the range of a double"
+)
 
-// tooWide tells whether a double can hold the number only as an infinity, or
-// only as zero though it is not zero.
+// tooWide tells whether a double can hold the number only as an infinity.
 func tooWide(number []byte) bool {
-	f, err := strconv.ParseFloat(viewString(number), 64)
-	if err != nil {
-		return true
-	}
-	if f != 0 {
-		return false
-	}
-	return !isZero(number)
-}
-
-// isZero tells whether every digit before the exponent is zero.
-func isZero(number []byte) bool {
-	for _, c := range number {
-		if c|0x20 == 'e' {
-			break
-		}
-		if c >= '1' && c <= '9' {
-			return false
-		}
-	}
-	return true
+	_, err := strconv.ParseFloat(viewString(number), 64)
+	return err != nil
 }
 
 // A decimal is a number taken apart: 0.digits × 10^exponent, the digits without
 // leading and trailing zeros. Equal numbers have equal decimals.
 type decimal struct {
-	negative  bool
-	head      []byte // digits before the point
-	tail      []byte // digits after the point, which continue head
-	exponent  int
-	saturated bool
+	negative bool
+	head     []byte // digits before the point
+	tail     []byte // digits after the point, which continue head
+	exponent int
 }
 
 // takeApart reads an accepted number.
@@ -122,10 +108,7 @@ func takeApart(number []byte) decimal {
 			number = number[1:]
 		}
 		for _, c := range number {
-			// Larger exponents are accepted for zero alone, where they do not matter.
-			if exponent < math.MaxInt32 {
-				exponent = exponent*10 + int(c-'0')
-			}
+			exponent = exponent*10 + int(c-'0')
 		}
 		if negative {
 			exponent = -exponent

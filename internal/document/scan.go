@@ -66,22 +66,21 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) *
 		frames = d.frames
 		depth  = 0
 
-		f       frame  // the innermost open container
-		x       = slot // the entry at work
-		place   = tape[slot].meta
-		t       *entry
-		c       byte
-		j       int
-		start   int
-		hash    uint32
-		flags   uint32
-		word    uint64
-		mask    uint64
-		all     uint64 // every byte of a string, or-ed together
-		code    ErrorCode
-		msg     string
-		where   uint32 // the entry that an error is about
-		failure *Error
+		f     frame  // the innermost open container
+		x     = slot // the entry at work
+		place = tape[slot].meta
+		t     *entry
+		c     byte
+		j     int
+		start int
+		hash  uint32
+		flags uint32
+		word  uint64
+		mask  uint64
+		all   uint64 // every byte of a string, or-ed together
+		code  ErrorCode
+		msg   string
+		where uint32 // the entry that an error is about
 	)
 	f.node = slot
 	if limits.Nodes < len(tape) {
@@ -293,7 +292,7 @@ member: // a member of the object f must begin at i
 
 keyTail:
 	j, flags, code, msg = scanString(src, start)
-	if msg == "" && flags&flagNUL != 0 {
+	if msg == "" && flags&flagNUL != 0 && !limits.trusted {
 		j, code, msg = start, Encoding, `keys must not contain '\u0000'`
 	}
 	if msg != "" {
@@ -303,7 +302,7 @@ keyTail:
 	place = origin | flagMember
 	if flags&flagEscaped != 0 {
 		place |= flagKeyEscaped
-		hash = hashString(string(appendDecoded(nil, src[start:j])))
+		hash = hashEscaped(src[start:j])
 	} else {
 		hash = hashString(viewString(src[start:j]))
 	}
@@ -378,7 +377,5 @@ done:
 
 fail:
 	d.tape = tape[:n]
-	failure = &Error{Offset: i, Code: code, Msg: msg}
-	failure.Path = d.pathOf(where)
-	return failure
+	return &Error{Offset: i, Path: d.pathOf(where), Code: code, Msg: msg}
 }
