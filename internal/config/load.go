@@ -1,0 +1,122 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+)
+
+// Errors are all that is wrong with a configuration.
+type Errors []error
+
+// Error has one line for each error.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, err := range e {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the errors.
+func (e Errors) Unwrap() []error { return e }
+
+// Load reads the configuration file, where there is one, and lays the flags over it. An error is Errors; those of
+// the file are "FILE:LINE: FIELD.PATH: MESSAGE", those of flags begin with the flag's name.
+func Load(file string, flags Flags) (*Configuration, error) {
+	c := Default()
+	var errs Errors
+	if file != "" {
+		c, errs = read(file)
+	}
+	errs = append(errs, flags.apply(c)...)
+	if len(errs) == 0 {
+		errs = c.complete(file)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return c, nil
+}
+
+// read reads a file on its own.
+func read(file string) (*Configuration, Errors) {
+	c := Default()
+	var errs Errors
+	objects, readErrs := manifest.ReadFile(file)
+	for _, err := range readErrs {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return c, errs
+	}
+	if len(objects) != 1 {
+		return c, Errors{&manifest.Error{File: file, Msg: fmt.Sprintf("must have one object, not %d", len(objects))}}
+	}
+	o := objects[0]
+	if o.APIVersion != APIVersion {
+		return c, Errors{at(o, "apiVersion", "must be '%s', not '%s'", APIVersion, o.APIVersion)}
+	}
+	if o.Kind != Kind {
+		return c, Errors{at(o, "kind", "must be '%s', not '%s'", Kind, o.Kind)}
+	}
+	for _, err := range c.decode(o) {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return c, errs
+	}
+	v := &validator{object: o}
+	v.configuration(c)
+	for i, p := range c.Policies {
+		if !filepath.IsAbs(p) {
+			c.Policies[i] = filepath.Join(filepath.Dir(file), p)
+		}
+	}
+	return c, v.errs
+}
+
+// decode lays the file's values over the defaults, which the items of lists have too.
+func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
+	var d manifest.Decoder
+	errs := d.Decode(o, c)
+	if len(errs) > 0 {
+		return errs
+	}
+	for i := range c.Upstreams {
+		c.Upstreams[i] = defaultUpstream()
+		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("upstreams[%d]", i), &c.Upstreams[i])...)
+	}
+	for i := range c.Routes {
+		c.Routes[i] = Route{PathPrefix: "/"}
+		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("routes[%d]", i), &c.Routes[i])...)
+	}
+	return errs
+}
+
+// complete adds what follows from the whole: one upstream needs no route to be named.
+func (c *Configuration) complete(file string) Errors {
+	if len(c.Upstreams) == 0 {
+		if file == "" {
+			return Errors{errors.New("--upstream: Required value: name the backend's URL, or a file with --config")}
+		}
+		return Errors{&manifest.Error{File: file, Path: "upstreams", Msg: "Required value: name at least one backend here or with --upstream"}}
+	}
+	if len(c.Routes) == 0 {
+		if len(c.Upstreams) > 1 {
+			return Errors{&manifest.Error{File: file, Path: "routes", Msg: "Required value: must say which requests go to which of the `upstreams`"}}
+		}
+		c.Routes = []Route{{PathPrefix: "/", Upstream: c.Upstreams[0].Name}}
+	}
+	if c.Listen == c.Admin.Listen {
+		return Errors{fmt.Errorf("the address '%s' must not be both the public and the admin listener's", c.Listen)}
+	}
+	return nil
+}
+
+func at(o *manifest.Object, path, format string, args ...any) *manifest.Error {
+	return &manifest.Error{File: o.File, Line: o.Line(path), Path: path, Msg: fmt.Sprintf(format, args...)}
+}
