@@ -224,16 +224,24 @@ func collectFields(t reflect.Type, known map[string]reflect.Type) {
 	}
 }
 
-// suggestion proposes the known field that the author may have meant.
+// suggestion proposes the known field that the author may have meant. People get the first letter right.
 func suggestion(key string, known map[string]reflect.Type) string {
-	best, bestDistance := "", 3
+	const limit = 2
+	best, bestScore := "", 2*limit+2
 	for name := range known {
-		d := distance(strings.ToLower(key), strings.ToLower(name), bestDistance)
-		if d < bestDistance || d == bestDistance && best != "" && name < best {
-			best, bestDistance = name, d
+		d := distance(strings.ToLower(key), strings.ToLower(name), limit)
+		if d > limit || 2*d > len(key) {
+			continue
+		}
+		score := 2 * d
+		if key == "" || !strings.EqualFold(key[:1], name[:1]) {
+			score++
+		}
+		if score < bestScore || score == bestScore && name < best {
+			best, bestScore = name, score
 		}
 	}
-	if best == "" || bestDistance*2 > len(key) {
+	if best == "" {
 		return ""
 	}
 	return "; did you mean `" + best + "`?"

@@ -72,7 +72,7 @@ func TestDecode(t *testing.T) {
 				"a.yaml:9: data: must be valid: illegal base64 data at input byte 0\n" +
 				"a.yaml:10: items: must be a list, not an object\n" +
 				"a.yaml:11: map: must be an object, not a list\n" +
-				"a.yaml:12: time: must be valid: parsing time \"\\\"soon\\\"\" as \"\\\"2006-01-02T15:04:05Z07:00\\\"\": cannot parse \"soon\\\"\" as \"2006\"\n" +
+				"a.yaml:12: time: must be valid: parsing time \"soon\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"soon\" as \"2006\"\n" +
 				"a.yaml:13: either[0]: must be a string, not the number 1"},
 		{"a fraction for an integer", "count: 1.5\n", "a.yaml:3: count: must be an integer, not the number 1.5"},
 		{"an unknown field behind a type of its own", "either: {vlaue: a}\n", "a.yaml:3: either.vlaue: unknown field; did you mean `value`?"},
