@@ -3,6 +3,7 @@ package cel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func show(v ref.Val) string {
 			}
 			members = append(members, show(key)+": "+show(v.Get(key)))
 		}
-		sortStrings(members)
+		slices.Sort(members)
 		return "{" + strings.Join(members, ", ") + "}"
 	case *types.Optional:
 		if !v.HasValue() {
@@ -71,19 +72,11 @@ func show(v ref.Val) string {
 	return fmt.Sprintf("%s(%v)", v.Type().TypeName(), v.Value())
 }
 
-func sortStrings(s []string) {
-	for i := range s {
-		for j := i; j > 0 && s[j] < s[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
-}
-
 func parse(t testing.TB, body string) document.Node {
 	t.Helper()
 	d, err := document.Parse([]byte(body), document.Limits{})
 	if err != nil {
-		t.Fatalf("parsing %s: %v", body, err)
+		t.Fatalf("parsing %.200s: %.300v", body, err)
 	}
 	t.Cleanup(d.Release)
 	return d.Root()
@@ -121,14 +114,6 @@ func theirs(prog celgo.Program, vars map[string]any) outcome {
 		return outcome{err: err.Error()}
 	}
 	return outcome{value: show(out)}
-}
-
-// same compares outcomes. Of errors only the first words count where the texts name Go's or cel-go's own types.
-func same(a, b outcome) bool {
-	if (a.err == "") != (b.err == "") {
-		return false
-	}
-	return a.err != "" || a.value == b.value
 }
 
 func adhocEnv(t testing.TB) *env {
@@ -172,8 +157,8 @@ var plainExpressions = []string{
 	`object.spec.replicas % 2`, `-object.spec.least`, `object.spec.text + 'b'`, `object.spec.text.size()`, `size(object.spec)`,
 	`size(object.spec.containers)`, `size(object.spec.replicas)`, `object.spec.none == []`, `object.spec.blank == {}`,
 	`object.spec == object.spec`, `object.spec == oldObject.spec`, `object.metadata == oldObject.metadata`, `object == oldObject`,
-	`object.spec.containers == oldObject.spec.containers`, `object.spec.nested == [[1, 2], [3], []]`, `object.spec.nested == [[1, 2.0], [3u], []]`,
-	`object.spec.mixed == [1, 'a', true, null, 1.5, {'a': 1}]`, `[[1, 2], [3], []] == object.spec.nested`,
+	`object.spec.containers == oldObject.spec.containers`, `object.spec.nested == [[1, 2], [3], []]`,
+	`object.spec.mixed == [dyn(1), dyn('a'), dyn(true), dyn(null), dyn(1.5), dyn({'a': 1})]`, `object.spec.nested == [[1.0, 2.0], [3.0], []]`, `[dyn(1), dyn('a')].all(x, x == object.spec.replicas)`, `[[1, 2], [3], []] == object.spec.nested`,
 	`{'app': 'web', 'example.com/tier': 'front'} == object.metadata.labels`, `object.metadata.labels == {'app': 'web', 'example.com/tier': 'front'}`,
 	`object.metadata.labels == {'app': 'web'}`, `object.metadata.labels == 1`, `object.spec.containers == 1`, `object.spec.nothing == null`,
 	`object.spec.containers + [1]`, `[1] + object.spec.nested`, `object.spec.nested + object.spec.none`, `object.spec.none + object.spec.nested`, `object.spec.containers + 1`,
@@ -191,7 +176,7 @@ var plainExpressions = []string{
 	`object.spec.containers[?5].hasValue()`, `object[?'spec'][?'replicas']`, `optional.ofNonZeroValue(object.spec.none)`, `optional.ofNonZeroValue(object.spec.blank)`,
 	`optional.ofNonZeroValue(object.spec.empty)`, `optional.of(object.spec.nothing)`, `[?object.?spec.?replicas, ?object.?x]`, `{?'a': object.?x, ?'b': object.?kind}`,
 	`object.spec.?nothing.optMap(x, 1)`, `object.?metadata.?labels.optFlatMap(l, l.?app)`,
-	`object.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`, `object.metadata.name.matches(object.kind)`, `object.metadata.name.matches('[')`,
+	`object.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`, `object.metadata.name.matches(object.kind)`,
 	`object.spec.replicas.matches('a')`, `object.metadata.name.find('[a-c]+')`, `object.spec.text.findAll('.')`, `object.spec.text.findAll('.', 2)`,
 	`object.kind.lowerAscii()`, `object.kind.replace('e', 'E')`, `object.kind.split('p')`, `object.spec.containers.map(c, c.name).join('/')`,
 	`object.kind.charAt(0)`, `object.kind.substring(2, 4)`, `object.kind.indexOf('l')`, `object.kind.lastIndexOf('y')`, `' a '.trim()`,
@@ -204,7 +189,7 @@ var plainExpressions = []string{
 	`sets.contains(object.spec.nested[0], [1])`, `sets.intersects([1, 2], object.spec.nested[0])`, `sets.equivalent(object.spec.nested[0], object.spec.nested[0])`,
 	`object.spec.nested.flatten()`, `object.spec.nested[0].sum()`, `object.spec.nested[0].max()`, `object.spec.nested[0].isSorted()`, `object.spec.nested[0].indexOf(2)`,
 	`object.spec.containers.map(c, c.name).sort()`, `object.spec.containers.sortBy(c, c.name).map(c, c.name)`, `object.spec.nested[0].reverse()`, `object.spec.mixed.distinct()`, `object.spec.nested.slice(0, 1)`,
-	`object.spec.containers[1:2]`, `lists.range(3).map(i, i * 2)`, `object.spec.containers.first()`, `object.spec.nested[2].last()`, `format.dns1123Label().validate(object.metadata.name)`, `format.dns1123Label().validate('A')`,
+	`lists.range(3).map(i, i * 2)`, `object.spec.containers.first()`, `string(object.metadata.labels['a' + 'pp']).size()`, `lists.range(3)[1]`, `[1, 2].reverse()[0]`, `object.kind.split('p')[0] + 'x'`, `object.kind.split('p')[0].contains('e')`, `{'a': object.kind}['a'].contains('x')`, `object.kind.split('p')[int('0')].contains('e')`, `object.metadata.labels[object.kind.lowerAscii() + ''].contains('x')`, `[object].map(o, o.metadata.name + o.kind)[0].contains('b')`, `(object.spec.paused ? object.kind + 'a' : object.metadata.name + 'b').contains('w')`, `lists.range(3).map(i, lists.range(i)).flatten().map(i, string(i)).join()`, `'abc'.replace('b', object.kind).split('')[2].matches('[c-f]')`, `object.kind.matches('^D.{' + string(2) + '}')`, `object.spec.nested[2].last()`, `format.dns1123Label().validate(object.metadata.name)`, `format.dns1123Label().validate('A')`,
 	`!format.named('dns1123Label').hasValue()`, `object.spec.replicas > 1 ? object.kind : object.missing`, `object.spec.replicas < 1 ? object.kind : object.missing`, `(object.spec.paused ? object.spec : object.metadata).name`,
 	`object.missing || true`, `true || object.missing`, `object.missing && false`, `object.kind || true`, `object.spec.paused || object.spec.paused`, `!object.spec.paused`, `!object.kind`,
 	`oldObject == null`, `oldObject.spec.replicas`, `params == null`, `namespaceObject == null`, `params.x`,
@@ -212,7 +197,7 @@ var plainExpressions = []string{
 	`object.kind in ['Deployment', 'Pod']`, `object.spec.whole in [1, 2]`, `[object.spec.whole] == [1]`, `object.spec.containers.map(c, {'n': c.name}) == [{'n': 'web'}, {'n': 'log'}]`,
 	`object.spec.containers.map(c, c.ports).flatten().map(p, p.containerPort)`, `object.spec.containers.all(c, object.spec.containers.filter(d, d.name == c.name).size() == 1)`,
 	`object.metadata.labels['example.com/tier']`, `object.metadata.labels['none']`, `object.metadata.labels[?'none'].orValue('x')`, `'app' in object.metadata.labels && object.metadata.labels.app == 'web'`,
-	`[1, 'a'].all(x, x == object.spec.replicas)`, `object.spec.mixed.all(x, x == 1)`, `object.spec.mixed.exists(x, x > 1)`, `object.spec.mixed.filter(x, type(x) == int)`, `dyn([1, 2]) == object.spec.nested[0]`,
+	`object.spec.mixed.all(x, x == 1)`, `object.spec.mixed.exists(x, x > 1)`, `object.spec.mixed.filter(x, type(x) == int)`, `dyn([1, 2]) == object.spec.nested[0]`,
 }
 
 // TestPlainAgainstKubernetes holds lazy values without a schema against what a ValidatingAdmissionPolicy sees: a decoded
@@ -230,7 +215,7 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 	compare := func(t *testing.T, withOld bool, expression string) {
 		ast, issues := e.Compile(expression)
 		if issues != nil {
-			t.Skipf("not in the language: %v", issues.Err())
+			t.Fatal(issues.Err())
 		}
 		prog, theirErr := e.Program(ast)
 		p, err := e.plan(expression, ast.NativeRep())
@@ -251,10 +236,8 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 				v.Set(OldObject, oldNode, nil)
 			}
 		})
-		if !same(got, want) {
+		if got != want {
 			t.Errorf("got  %v\nwant %v", got, want)
-		} else if got.err != want.err {
-			t.Logf("error texts differ: %s\nKubernetes: %s", got.err, want.err)
 		}
 	}
 	for _, expression := range plainExpressions {
@@ -323,7 +306,7 @@ var typedExpressions = []string{
 	`self.spec.namespace`, `self.spec.__namespace__`, `self.spec.__if__`, `self.spec.x__underscores__y`, `has(self.spec.__if__)`,
 	`self.spec.labels`, `self.spec.labels.app`, `self.spec.labels['with-dash']`, `self.spec.labels['__x__']`, `'app' in self.spec.labels`, `'none' in self.spec.labels`, `self.spec.labels['none']`,
 	`self.spec.maybes.b`, `self.spec.maybes.a`, `has(self.spec.maybes.a)`, `self.spec.maybes`, `self.spec.x__underscores__y == oldSelf.spec.x__underscores__y`, `self.spec.labels.all(k, self.spec.labels[k] != '')`, `self.spec.labels.map(k, k).sort()`,
-	`self.spec.list`, `self.spec.list[1]`, `self.spec.list[3]`, `self.spec.list.all(x, x > 0)`, `2 in self.spec.list`, `2.0 in self.spec.list`, `dyn('a') in self.spec.list`, `self.spec.list.sum()`, `self.spec.list + [4]`,
+	`self.spec.list`, `self.spec.list[1]`, `self.spec.list[3]`, `self.spec.list.all(x, x > 0)`, `2 in self.spec.list`, `dyn('a') in self.spec.list`, `self.spec.list.sum()`, `self.spec.list + [4]`,
 	`self.spec.list == [1, 2, 3]`, `[1, 2, 3] == self.spec.list`, `self.spec.list == [3, 2, 1]`, `self.spec.list.exists(x, x == 2)`, `self.spec.list.map(x, x * 2)`, `self.spec.lists.map(l, l.size())`, `self.spec.lists.flatten()`,
 	`self.spec.set == ['a', 'b']`, `self.spec.set == oldSelf.spec.set`, `self.spec.set + ['c', 'a']`, `['c', 'a'] + self.spec.set`, `self.spec.set.all(x, x in ['a', 'b'])`, `(self.spec.set + ['c']) == ['c', 'b', 'a']`,
 	`self.spec.named == oldSelf.spec.named`, `self.spec.named.map(x, x.port)`, `self.spec.named.exists(x, x.name == 'y' && x.port == 2)`, `self.spec.named + oldSelf.spec.named`, `self.spec.named + oldSelf.spec.named == oldSelf.spec.named`,
@@ -332,8 +315,8 @@ var typedExpressions = []string{
 	`self.spec.template.kind`, `self.spec.template.metadata.name`, `has(self.spec.template.metadata.generateName)`, `self.spec.template == oldSelf.spec.template`, `self.spec.empty == oldSelf.spec.empty`, `size(self.spec.labels)`,
 	`type(self.spec.port) == int`, `type(self.spec.port) == string`, `self.spec.port == 80`, `self.spec.port + 1 == 81`, `self.spec.port.matches('a')`, `type(self.spec.ratio)`, `type(self.spec)`, `type(self.spec.list)`, `type(self.spec.labels) == map`,
 	`self.spec.when > timestamp('2024-01-01T00:00:00Z')`, `self.spec.timeout == duration('1m30s')`, `self.spec.timeout.getSeconds()`, `string(self.spec.data)`, `self.spec.when.getFullYear()`, `self.spec.day == timestamp('2024-01-02T00:00:00Z')`,
-	`self.spec.replicas == oldSelf.spec.replicas`, `self.spec.replicas >= oldSelf.spec.replicas`, `self.spec.labels == oldSelf.spec.labels`, `self.spec.list == oldSelf.spec.list`, `!has(oldSelf.spec.missing) || true`,
-	`dyn(self.spec).name`, `dyn(self.spec)['with-dash']`, `dyn(self.spec)['with__dash__dash']`, `dyn(self.spec.list)['a']`, `dyn(self.spec.labels)[1]`, `dyn(self.spec).all(k, k != '')`, `dyn(self) == 1`, `dyn(self.spec.list) == 1`, `dyn(self.spec.anything)`,
+	`self.spec.replicas == oldSelf.spec.replicas`, `self.spec.replicas >= oldSelf.spec.replicas`, `self.spec.labels == oldSelf.spec.labels`, `self.spec.list == oldSelf.spec.list`,
+	`dyn(self.spec).name`, `dyn(self.spec)['with-dash']`, `dyn(self.spec)['with__dash__dash']`, `dyn(self.spec.list)['a']`, `dyn(self.spec.labels)[1]`, `dyn(self.spec).all(k, k != '')`, `dyn(self) == 1`, `dyn(self.spec.list) == 1`,
 	`self.spec.list.all(i, x, x == i + 1)`, `self.spec.labels.all(k, v, v != '')`, `self.spec.labels.transformMap(k, v, v.size())`, `self.spec.named.transformList(i, x, x.name)`, `optional.ofNonZeroValue(self.spec.list)`,
 	`'%s'.format([self.spec.list])`, `'%s'.format([self.spec.labels])`, `self.spec.set.join(',')`, `self.spec.lists.map(l, l.join('-'))`, `sets.contains(self.spec.set, ['a'])`, `self.spec.set.sort()`, `self.spec.list.reverse()`, `self.spec.?list[?0].orValue(9)`,
 	`self.spec.replicas == oldSelf.spec.replicas`, `self.spec.ratio == oldSelf.spec.ratio`, `self.spec.name == oldSelf.spec.name`, `self.spec.paused == oldSelf.spec.paused`, `self.spec.port == oldSelf.spec.port`, `self.spec.maybe == oldSelf.spec.maybe`, `self.spec.when == oldSelf.spec.when`, `self.spec.day == oldSelf.spec.day`, `self.spec.timeout == oldSelf.spec.timeout`, `self.spec.data == oldSelf.spec.data`, `self.spec.with__dash__dash == oldSelf.spec.with__dash__dash`, `self.spec.a__dot__b == oldSelf.spec.a__dot__b`, `self.spec.a__slash__b == oldSelf.spec.a__slash__b`, `self.spec.namespace == oldSelf.spec.namespace`, `self.spec.__if__ == oldSelf.spec.__if__`, `self.spec.labels == oldSelf.spec.labels`, `self.spec.maybes == oldSelf.spec.maybes`, `self.spec.list == oldSelf.spec.list`, `self.spec.lists == oldSelf.spec.lists`, `self.spec.set == oldSelf.spec.set`, `self.spec.named == oldSelf.spec.named`, `self.spec.any == oldSelf.spec.any`, `self.spec.holder == oldSelf.spec.holder`, `self.spec.template == oldSelf.spec.template`, `self.spec.empty == oldSelf.spec.empty`,
@@ -396,7 +379,7 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 					t.Fatalf("compiling: %v, Kubernetes %v", ownIssues, issues)
 				}
 				if issues != nil {
-					t.Skipf("not in the language: %v", issues.Err())
+					t.Fatal(issues.Err())
 				}
 				prog, err := set.StoredExpressionsEnv().Program(ast)
 				if err != nil {
@@ -412,10 +395,13 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 					v.Set(Self, node, typ)
 					v.Set(OldSelf, oldNode, typ)
 				})
-				if !same(got, want) {
+				// Kubernetes compares the members of objects in any order, and so comes to the first difference or to the
+				// first error.
+				for try := 0; try < 200 && got != want; try++ {
+					want = theirs(prog, vars)
+				}
+				if got != want {
 					t.Errorf("got  %v\nwant %v", got, want)
-				} else if got.err != want.err {
-					t.Logf("error texts differ: %s\nKubernetes: %s", got.err, want.err)
 				}
 			})
 		}

@@ -10,6 +10,7 @@ import (
 
 // A meter finds, in a checked expression, the work that the lazy values do not see, and plans counting steps around it:
 //
+//   - a call whose arguments are all literals, such as lists.range(1000), which counts what it does;
 //   - the step of a loop over a list or map that is not of a document (a literal, a variable's value, lists.range(9), the
 //     result of map), which counts a unit for each round;
 //   - the arguments of a function whose work is more than what was counted when its arguments were read: because they were
@@ -23,6 +24,7 @@ type meter struct {
 	depth int // loops around the expression
 
 	rounds map[int64]bool      // by id of the loop's step
+	fixed  map[int64]int64     // units of calls whose arguments are all in the expression, by id
 	args   map[int64]*argument // by id of the argument
 	sizes  int                 // arguments whose size must be remembered during an evaluation
 }
@@ -43,17 +45,27 @@ type origin struct {
 }
 
 func newMeter(ast *celast.AST) *meter {
-	m := &meter{ast: ast, rounds: make(map[int64]bool), args: make(map[int64]*argument)}
+	m := &meter{ast: ast, rounds: make(map[int64]bool), fixed: make(map[int64]int64), args: make(map[int64]*argument)}
 	m.walk(ast.Expr())
 	return m
 }
 
 // decorate plans the counting steps. cel-go calls it for every node of a plan.
 func (m *meter) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	if m.rounds[i.ID()] {
-		i = &countRound{i}
+	id := i.ID()
+	attribute, isAttribute := i.(interpreter.InterpretableAttribute)
+	_, isConst := i.(interpreter.InterpretableConst)
+	if units, ok := m.fixed[id]; ok && !isConst && !isAttribute {
+		i = &countUnits{i, units}
 	}
-	if a, ok := m.args[i.ID()]; ok {
+	if m.rounds[id] {
+		i = &countUnits{i, 1}
+	}
+	if a, ok := m.args[id]; ok {
+		if isAttribute {
+			// cel-go may go on to select a member of it.
+			return &countAttribute{attribute, a}, nil
+		}
 		i = &countArgument{i, a}
 	}
 	return i, nil
@@ -215,7 +227,13 @@ func (m *meter) call(e celast.Expr) {
 		}
 		counted = append(counted, i)
 	}
-	if len(counted) == 0 || how.skip != nil && how.skip(call.sizes) {
+	if how.skip != nil && how.skip(call.sizes) {
+		return
+	}
+	if len(counted) == 0 {
+		if units := how.work(call.sizes); units > 0 {
+			m.fixed[e.ID()] = units
+		}
 		return
 	}
 	for _, i := range counted {
@@ -270,17 +288,20 @@ func frameOf(e *interpreter.ExecutionFrame) *Frame {
 	return f.(*Frame)
 }
 
-// countRound counts a unit for each round of a loop.
-type countRound struct{ interpreter.InterpretableV2 }
+// countUnits counts units before a step is run.
+type countUnits struct {
+	interpreter.InterpretableV2
+	units int64
+}
 
 // Exec implements interpreter.InterpretableV2.
-func (c *countRound) Exec(e *interpreter.ExecutionFrame) ref.Val {
-	frameOf(e).charge(1)
+func (c *countUnits) Exec(e *interpreter.ExecutionFrame) ref.Val {
+	frameOf(e).charge(c.units)
 	return c.InterpretableV2.Exec(e)
 }
 
 // Eval implements interpreter.Interpretable.
-func (c *countRound) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }
+func (c *countUnits) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }
 
 // countedCall is a call whose work is counted before it is done.
 type countedCall struct {
@@ -306,8 +327,32 @@ type countArgument struct {
 
 // Exec implements interpreter.InterpretableV2.
 func (c *countArgument) Exec(e *interpreter.ExecutionFrame) ref.Val {
-	v := c.InterpretableV2.Exec(e)
-	a := c.argument
+	return c.argument.count(e, c.InterpretableV2.Exec(e))
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *countArgument) Eval(a interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(a))
+}
+
+// countAttribute is countArgument for an argument that is an attribute in cel-go's terms.
+type countAttribute struct {
+	interpreter.InterpretableAttribute
+	argument *argument
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *countAttribute) Exec(e *interpreter.ExecutionFrame) ref.Val {
+	return c.argument.count(e, c.InterpretableAttribute.Exec(e))
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *countAttribute) Eval(a interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(a))
+}
+
+// count notes the size of the argument's value, which it returns.
+func (a *argument) count(e *interpreter.ExecutionFrame, v ref.Val) ref.Val {
 	call := a.call
 	f := frameOf(e)
 	sizes := f.sizes[f.sizesBase+call.base:][:len(call.sizes)]
@@ -322,9 +367,4 @@ func (c *countArgument) Exec(e *interpreter.ExecutionFrame) ref.Val {
 	}
 	f.charge(call.how.work(sizes))
 	return v
-}
-
-// Eval implements interpreter.Interpretable.
-func (c *countArgument) Eval(a interpreter.Activation) ref.Val {
-	return c.Exec(interpreter.AsFrame(a))
 }

@@ -1,0 +1,190 @@
+// Package admission runs policies on the object of a write, after it was
+// completed and defaulted and before it is sent on.
+//
+// A [Chain] holds the compiled policies of one set: mutators, which change the
+// object, and validators, which collect what is wrong with it in a [Report]. It
+// finds those that a request concerns through an index, so that policies about
+// other resources cost nothing, and runs them in the order of their names. A
+// policy that fails or panics stops the request or is skipped, as its
+// [FailurePolicy] says; nothing fails open by accident.
+//
+// The kinds of policies are in the packages below this one.
+package admission
+
+import (
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// Operation is what a write does to the object.
+type Operation uint8
+
+// The operations.
+const (
+	Create Operation = 1 << iota
+	Update
+	Delete
+	Connect
+
+	// AllOperations is what '*' stands for.
+	AllOperations = Create | Update | Delete | Connect
+)
+
+// String is the name in policies and in request.operation.
+func (o Operation) String() string {
+	switch o {
+	case Create:
+		return "CREATE"
+	case Update:
+		return "UPDATE"
+	case Delete:
+		return "DELETE"
+	case Connect:
+		return "CONNECT"
+	}
+	return "*"
+}
+
+// OperationOf is the operation of a verb; false for verbs that admit nothing. A
+// patch is an update: one that turns out to create the object has to be
+// admitted as [Create].
+func OperationOf(verb string) (Operation, bool) {
+	switch verb {
+	case resource.VerbCreate:
+		return Create, true
+	case resource.VerbUpdate, resource.VerbPatch:
+		return Update, true
+	case resource.VerbDelete, resource.VerbDeleteCollection:
+		return Delete, true
+	}
+	return 0, false
+}
+
+// Attributes are what policies can know of a request. They belong to one
+// goroutine.
+type Attributes struct {
+	// Info is what method and path say.
+	Info *resource.Info
+	// Resource is the resource's description; nil where no policy file has one.
+	Resource *resource.Resource
+	// Operation is what the request does.
+	Operation Operation
+	// User sends the request.
+	User *identity.User
+	// Object is the object as it would be stored; nil for a delete.
+	Object *document.Document
+	// Old is the stored object; nil for a create, and where no policy that
+	// concerns the request needs it (see [Chain.NeedsOld]).
+	Old *document.Document
+	// NamespaceObject is the object's namespace; nil for a cluster-scoped
+	// resource and where it is not known.
+	NamespaceObject *document.Document
+	// DryRun tells that nothing will be stored.
+	DryRun bool
+	// Options are the operation's options, such as DeleteOptions; invalid where
+	// there are none.
+	Options document.Node
+	// Frame is what CEL expressions are evaluated in.
+	Frame *cel.Frame
+
+	request cel.Request
+}
+
+// Name is the object's name: that in the path, else that in the object; empty
+// for a collection.
+func (a *Attributes) Name() string {
+	if a.Info.Name != "" || a.Object == nil {
+		return a.Info.Name
+	}
+	if a.Resource != nil && a.Resource.Envelope == resource.Bare {
+		return text(at(a.Object.Root(), a.Resource.Fields.Name...))
+	}
+	return text(at(a.Object.Root(), "metadata", "name"))
+}
+
+// Namespace is the namespace of the request; empty for a cluster-scoped
+// resource.
+func (a *Attributes) Namespace() string { return a.Info.Namespace }
+
+// Labels are the object's labels, or the old object's; false where it has none.
+func Labels(d *document.Document) (document.Node, bool) {
+	if d == nil {
+		return document.Node{}, false
+	}
+	n := at(d.Root(), "metadata", "labels")
+	return n, n.Kind() == document.Object
+}
+
+// Bind binds the variables of admission policies in the Frame's Vars to the
+// attributes as they are now. The Chain calls it before it calls a policy.
+func (a *Attributes) Bind() *cel.Vars {
+	v := a.Frame.Vars()
+	v.Set(cel.Object, root(a.Object), nil)
+	v.Set(cel.OldObject, root(a.Old), nil)
+	v.Set(cel.NamespaceObject, root(a.NamespaceObject), nil)
+	v.Set(cel.Params, document.Node{}, nil)
+	a.describe(&a.request)
+	v.SetRequest(&a.request)
+	return v
+}
+
+func (a *Attributes) describe(r *cel.Request) {
+	i := a.Info
+	*r = cel.Request{
+		Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
+		Namespace: i.Namespace, Name: a.Name(),
+		Operation: a.Operation.String(), DryRun: a.DryRun, Options: a.Options,
+	}
+	r.Kind = a.kind()
+	if a.User != nil {
+		r.User = cel.User{Name: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: a.User.Extra}
+	}
+}
+
+// kind is the kind of the object; what no policy file describes has to say it itself.
+func (a *Attributes) kind() string {
+	if a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status") {
+		return a.Resource.Kind
+	}
+	for _, d := range []*document.Document{a.Object, a.Old} {
+		if d != nil {
+			if kind := text(at(d.Root(), "kind")); kind != "" {
+				return kind
+			}
+		}
+	}
+	if a.Resource != nil {
+		return a.Resource.Kind
+	}
+	return ""
+}
+
+func root(d *document.Document) document.Node {
+	if d == nil {
+		return document.Node{}
+	}
+	return d.Root()
+}
+
+// at is the node at a path of members; invalid where there is none.
+func at(n document.Node, path ...string) document.Node {
+	if len(path) == 0 {
+		return document.Node{}
+	}
+	for _, name := range path {
+		var ok bool
+		if n, ok = n.Get(name); !ok {
+			return document.Node{}
+		}
+	}
+	return n
+}
+
+func text(n document.Node) string {
+	if n.Kind() != document.String {
+		return ""
+	}
+	return n.Str()
+}

@@ -1,0 +1,135 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// A Chain is the admission policies of one policy set. It is immutable and safe
+// for concurrent use. The zero value has no policies.
+type Chain struct {
+	mutators   []Mutator
+	validators []Validator
+
+	mutating, validating index
+}
+
+// NewChain makes a chain of compiled policies, in any order.
+func NewChain(mutators []Mutator, validators []Validator) *Chain {
+	c := &Chain{mutators: byName(mutators), validators: byName(validators)}
+	c.mutating = newIndex(c.mutators)
+	c.validating = newIndex(c.validators)
+	return c
+}
+
+// Concerns tells whether any policy may concern the operation on the resource.
+func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
+	m := c.mutating.search(i.Group, i.Resource, o)
+	if m.next() >= 0 {
+		return true
+	}
+	v := c.validating.search(i.Group, i.Resource, o)
+	return v.next() >= 0
+}
+
+// NeedsOld tells whether a policy that may concern the request reads the stored
+// object.
+func (c *Chain) NeedsOld(i *resource.Info, o Operation) bool {
+	m := c.mutating.search(i.Group, i.Resource, o)
+	for p := m.next(); p >= 0; p = m.next() {
+		if c.mutators[p].NeedsOld() {
+			return true
+		}
+	}
+	v := c.validating.search(i.Group, i.Resource, o)
+	for p := v.next(); p >= 0; p = v.next() {
+		if c.validators[p].NeedsOld() {
+			return true
+		}
+	}
+	return false
+}
+
+// Mutate runs the mutators that concern the request. The error is the answer,
+// a *status.Error. Failures that were ignored are noted in the report.
+func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
+	s := c.mutating.search(a.Info.Group, a.Info.Resource, a.Operation)
+	for p := s.next(); p >= 0; p = s.next() {
+		m := c.mutators[p]
+		a.Bind()
+		if err := mutate(ctx, m, a); err != nil {
+			var answer *status.Error
+			if errors.As(err, &answer) {
+				return answer
+			}
+			if m.FailurePolicy() == Ignore {
+				r.Ignored(m.Name(), err)
+				continue
+			}
+			r.Deny(failed(m.Name(), err))
+			return r.Err(a)
+		}
+	}
+	return nil
+}
+
+// Validate runs the validators that concern the request, all of them, and
+// collects what they find in the report.
+func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
+	s := c.validating.search(a.Info.Group, a.Info.Resource, a.Operation)
+	bound := false
+	for p := s.next(); p >= 0; p = s.next() {
+		v := c.validators[p]
+		if !bound {
+			a.Bind() // validators change nothing
+			bound = true
+		}
+		if err := validate(ctx, v, a, r); err != nil {
+			if v.FailurePolicy() == Ignore {
+				r.Ignored(v.Name(), err)
+				continue
+			}
+			r.Deny(failed(v.Name(), err))
+		}
+	}
+}
+
+// errPanic is what a policy that panicked failed with. What it panicked with may name values of other objects.
+var errPanic = errors.New("the policy failed with an internal error")
+
+func mutate(ctx context.Context, m Mutator, a *Attributes) (err error) {
+	defer recovered(&err)
+	return m.Mutate(ctx, a)
+}
+
+func validate(ctx context.Context, v Validator, a *Attributes, r *Report) (err error) {
+	defer recovered(&err)
+	return v.Validate(ctx, a, r)
+}
+
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %w", errPanic, panicked{p})
+	}
+}
+
+// panicked keeps what was panicked with for the log, which unwraps it; a message does not show it.
+type panicked struct{ value any }
+
+func (p panicked) Error() string { return fmt.Sprint(p.value) }
+
+func failed(policy string, err error) Denial {
+	message := err.Error()
+	if errors.Is(err, errPanic) {
+		message = errPanic.Error()
+	}
+	return Denial{
+		Policy:  policy,
+		Message: fmt.Sprintf("policy '%s' denied request: %s", policy, message),
+		Failed:  true,
+	}
+}

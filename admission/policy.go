@@ -1,0 +1,54 @@
+package admission
+
+import (
+	"context"
+)
+
+// FailurePolicy says what happens when a policy cannot come to a decision.
+type FailurePolicy uint8
+
+const (
+	// Fail refuses the request.
+	Fail FailurePolicy = iota
+	// Ignore goes on as if the policy were not there.
+	Ignore
+)
+
+// Policy is what the [Chain] knows of a compiled policy. It is immutable and
+// safe for concurrent use.
+type Policy interface {
+	// Name is the policy's name, unique among those of its kind; policies run in
+	// the order of their names.
+	Name() string
+	// Rules tell which requests the policy may concern. The policy itself looks
+	// closer: the chain calls it for any request that one of them matches.
+	Rules() []Rule
+	// FailurePolicy is for what the policy itself does not handle: panics and
+	// errors that its methods return.
+	FailurePolicy() FailurePolicy
+	// NeedsOld tells whether the policy reads the stored object.
+	NeedsOld() bool
+}
+
+// A Mutator changes the object of a request.
+type Mutator interface {
+	Policy
+	// Mutate edits a.Object. A *status.Error is the answer to the request; any
+	// other error is handled as the failure policy says.
+	Mutate(ctx context.Context, a *Attributes) error
+}
+
+// A Validator judges a request.
+type Validator interface {
+	Policy
+	// Validate adds everything that is wrong to the report. It returns an error
+	// only when it could not come to a decision.
+	Validate(ctx context.Context, a *Attributes, r *Report) error
+}
+
+// A Rule names requests by group, resource and operation; "*" stands for any
+// group or resource. Versions and subresources are for the policy to look at.
+type Rule struct {
+	Group, Resource string
+	Operations      Operation // one or more
+}

@@ -1,0 +1,233 @@
+// Package vap runs Kubernetes' ValidatingAdmissionPolicies.
+//
+// A policy and its bindings are checked and compiled as kube-apiserver does
+// when they are created, and evaluated as its plugin does: match conditions,
+// lazy variables, validations with messages and reasons, audit annotations, and
+// the actions of the bindings, with Kubernetes' budgets. Where kube-apiserver
+// answers with the first failed validation of the first policy, all are
+// reported.
+//
+// # Where we differ from kube-apiserver
+//
+//   - An object is not converted to another version. With matchPolicy
+//     Equivalent, a rule's apiVersions match every version of its resources.
+//   - A messageExpression is evaluated only when its validation failed, and one
+//     that uses up the budget makes way for the static message.
+//   - Policies with paramKind and expressions that use the authorizer are
+//     refused when they are loaded.
+package vap
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/cel"
+)
+
+// A Policy is a compiled ValidatingAdmissionPolicy with its bindings. It is
+// immutable and safe for concurrent use.
+type Policy struct {
+	name     string
+	match    *matcher
+	failure  admission.FailurePolicy
+	bindings []*Binding
+	rules    []admission.Rule
+	needsOld bool
+
+	conditions  []*cel.Program
+	variables   *cel.Variables
+	validations []validation
+	annotations []annotation
+}
+
+// validation is one rule of a policy.
+type validation struct {
+	program *cel.Program
+	message string // the author's, or "failed expression: …"
+	compute *cel.Message
+	reason  metav1.StatusReason
+}
+
+// annotation is an audit annotation of a policy.
+type annotation struct {
+	key     string
+	program *cel.Program
+}
+
+// A Binding is a compiled ValidatingAdmissionPolicyBinding.
+type Binding struct {
+	name    string
+	policy  string
+	match   *matcher // nil: whatever the policy matches
+	actions []admissionv1.ValidationAction
+	texts   []string // the actions, for the audit event
+}
+
+// PolicyName is the name of the policy that the binding is for.
+func (b *Binding) PolicyName() string { return b.policy }
+
+// Compile checks and compiles a policy. bindings are those of this policy, as
+// [CompileBinding] made them; a policy without any is checked and does nothing.
+// Findings have paths such as spec.validations[0].expression; with any, the
+// Policy is nil.
+func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
+	errs := validatePolicy(p)
+	if p.Spec.MatchConstraints == nil {
+		return nil, errs
+	}
+	c := compiler{
+		spec:   &p.Spec,
+		cel:    cel.NewAdmissionCompiler(p.Spec.ParamKind != nil),
+		policy: &Policy{name: p.Name, failure: failurePolicy(p.Spec.FailurePolicy), bindings: sorted(bindings)},
+		errs:   errs,
+	}
+	c.compile()
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	return c.policy, nil
+}
+
+// CompileBinding checks and compiles a binding.
+func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
+	errs := validateBinding(b)
+	match, matchErrs := newMatcher(b.Spec.MatchResources, field.NewPath("spec", "matchResources"))
+	if errs = append(errs, matchErrs...); len(errs) > 0 {
+		return nil, errs
+	}
+	compiled := &Binding{name: b.Name, policy: b.Spec.PolicyName, match: match, actions: b.Spec.ValidationActions}
+	for _, action := range b.Spec.ValidationActions {
+		compiled.texts = append(compiled.texts, string(action))
+	}
+	return compiled, nil
+}
+
+func failurePolicy(p *admissionv1.FailurePolicyType) admission.FailurePolicy {
+	if p != nil && *p == admissionv1.Ignore {
+		return admission.Ignore
+	}
+	return admission.Fail
+}
+
+func sorted(bindings []*Binding) []*Binding {
+	bindings = slices.Clone(bindings)
+	slices.SortFunc(bindings, func(a, b *Binding) int { return cmp.Compare(a.name, b.name) })
+	return bindings
+}
+
+// Name implements admission.Policy.
+func (p *Policy) Name() string { return p.name }
+
+// Rules implements admission.Policy.
+func (p *Policy) Rules() []admission.Rule { return p.rules }
+
+// FailurePolicy implements admission.Policy.
+func (p *Policy) FailurePolicy() admission.FailurePolicy { return p.failure }
+
+// NeedsOld implements admission.Policy.
+func (p *Policy) NeedsOld() bool { return p.needsOld }
+
+// compiler compiles the expressions of a policy, all of them, so that every finding is reported.
+type compiler struct {
+	spec   *admissionv1.ValidatingAdmissionPolicySpec
+	cel    *cel.AdmissionCompiler
+	policy *Policy
+	errs   field.ErrorList
+}
+
+func (c *compiler) compile() {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	c.policy.match, errs = newMatcher(c.spec.MatchConstraints, spec.Child("matchConstraints"))
+	c.errs = append(c.errs, errs...)
+	c.policy.rules = indexRules(c.spec.MatchConstraints, c.policy.bindings)
+	c.compileConditions(spec.Child("matchConditions"))
+	c.compileVariables(spec.Child("variables"))
+	for i := range c.spec.Validations {
+		c.compileValidation(&c.spec.Validations[i], spec.Child("validations").Index(i))
+	}
+	c.compileAnnotations(spec.Child("auditAnnotations"))
+	c.policy.needsOld = c.policy.needsOld || c.policy.match.selectsObjects() ||
+		slices.ContainsFunc(c.policy.bindings, func(b *Binding) bool { return b.match.selectsObjects() })
+}
+
+// use notes what a compiled expression needs.
+func (c *compiler) use(p *cel.Program, fldPath *field.Path) {
+	if p.Uses(cel.OldObject) {
+		c.policy.needsOld = true
+	}
+	if p.UsesAuthorizer() {
+		c.errs = append(c.errs, field.Forbidden(fldPath, "may not refer to 'authorizer': this gateway asks no authorizer"))
+	}
+}
+
+// program compiles an expression that is there.
+func (c *compiler) program(compile func(string) (*cel.Program, error), expression string, fldPath *field.Path) *cel.Program {
+	if strings.TrimSpace(expression) == "" {
+		return nil // validatePolicy has reported it
+	}
+	p, err := compile(expression)
+	if err != nil {
+		c.errs = append(c.errs, field.Invalid(fldPath, expression, err.Error()))
+		return nil
+	}
+	c.use(p, fldPath)
+	return p
+}
+
+func (c *compiler) compileConditions(fldPath *field.Path) {
+	for i, condition := range c.spec.MatchConditions {
+		p := c.program(c.cel.MatchCondition, condition.Expression, fldPath.Index(i).Child("expression"))
+		c.policy.conditions = append(c.policy.conditions, p)
+	}
+}
+
+func (c *compiler) compileVariables(fldPath *field.Path) {
+	for i, variable := range c.spec.Variables {
+		if strings.TrimSpace(variable.Expression) == "" {
+			continue
+		}
+		path := fldPath.Index(i).Child("expression")
+		if err := c.cel.Variable(variable.Name, variable.Expression); err != nil {
+			c.errs = append(c.errs, field.Invalid(path, variable.Expression, err.Error()))
+			continue
+		}
+		programs := c.cel.Variables().Programs()
+		c.use(programs[len(programs)-1], path)
+	}
+	c.policy.variables = c.cel.Variables()
+}
+
+func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.Path) {
+	compiled := validation{message: strings.TrimSpace(v.Message), reason: metav1.StatusReasonInvalid}
+	compiled.program = c.program(c.cel.Condition, v.Expression, fldPath.Child("expression"))
+	if strings.TrimSpace(v.MessageExpression) != "" {
+		m, err := c.cel.Message(v.MessageExpression)
+		if err != nil {
+			c.errs = append(c.errs, field.Invalid(fldPath.Child("messageExpression"), v.MessageExpression, err.Error()))
+		} else {
+			compiled.compute = m
+			c.policy.needsOld = c.policy.needsOld || m.Uses(cel.OldObject)
+		}
+	}
+	if compiled.message == "" {
+		compiled.message = "failed expression: " + strings.TrimSpace(v.Expression)
+	}
+	if v.Reason != nil {
+		compiled.reason = *v.Reason
+	}
+	c.policy.validations = append(c.policy.validations, compiled)
+}
+
+func (c *compiler) compileAnnotations(fldPath *field.Path) {
+	for i, a := range c.spec.AuditAnnotations {
+		p := c.program(c.cel.Annotation, a.ValueExpression, fldPath.Index(i).Child("valueExpression"))
+		c.policy.annotations = append(c.policy.annotations, annotation{a.Key, p})
+	}
+}
