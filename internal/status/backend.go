@@ -4,108 +4,79 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"html"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxBackendText bounds how much of a backend's own error text a Status repeats, in bytes.
+// maxBackendText is how many bytes of a backend's own words a Status repeats.
 const maxBackendText = 1024
-
-// ReasonOf gives the reason that the conventions pair with an HTTP code, or Unknown ("") where they name none (ERR-2).
-func ReasonOf(code int) metav1.StatusReason {
-	switch code {
-	case http.StatusBadRequest:
-		return metav1.StatusReasonBadRequest
-	case http.StatusUnauthorized:
-		return metav1.StatusReasonUnauthorized
-	case http.StatusForbidden:
-		return metav1.StatusReasonForbidden
-	case http.StatusNotFound:
-		return metav1.StatusReasonNotFound
-	case http.StatusMethodNotAllowed:
-		return metav1.StatusReasonMethodNotAllowed
-	case http.StatusNotAcceptable:
-		return metav1.StatusReasonNotAcceptable
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		return metav1.StatusReasonConflict
-	case http.StatusGone:
-		return metav1.StatusReasonGone
-	case http.StatusRequestEntityTooLarge:
-		return metav1.StatusReasonRequestEntityTooLarge
-	case http.StatusUnsupportedMediaType:
-		return metav1.StatusReasonUnsupportedMediaType
-	case http.StatusUnprocessableEntity:
-		return metav1.StatusReasonInvalid
-	case http.StatusTooManyRequests:
-		return metav1.StatusReasonTooManyRequests
-	case http.StatusServiceUnavailable:
-		return metav1.StatusReasonServiceUnavailable
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return metav1.StatusReasonTimeout
-	}
-	switch {
-	case code >= 500:
-		return metav1.StatusReasonInternalError
-	case code >= 400:
-		return metav1.StatusReasonBadRequest
-	}
-	return metav1.StatusReasonUnknown
-}
-
-// IsStatus tells whether a backend's JSON answer is a Status already, which is then passed on as it came.
-func IsStatus(body []byte) bool {
-	var head struct {
-		Kind       string `json:"kind"`
-		APIVersion string `json:"apiVersion"`
-	}
-	return len(bytes.TrimSpace(body)) > 0 && json.Unmarshal(body, &head) == nil && head.Kind == "Status" && head.APIVersion == "v1"
-}
 
 // BackendAnswer is what of a backend's error answer its Status is made from.
 type BackendAnswer struct {
 	Code        int
 	ContentType string
-	RetryAfter  string // the header as it came
+	RetryAfter  string // the header as it came: seconds or a date
 	Body        []byte // may be cut
 	Resource    schema.GroupResource
 	Name        string
 	Verb        string
+	Now         time.Time // what a date in RetryAfter is compared with; zero means time.Now()
 }
 
-// FromBackend makes a Status of an error answer that is none, keeping its code and, if it is plain text, its words (ERR-1, ERR-5).
+// FromBackend makes a Status of a backend's error answer, keeping its code and what it says (ERR-1, ERR-5): the words are
+// the message where Kubernetes has no sentence of its own for the code, and a cause of reason UnexpectedServerResponse in
+// any case. Of JSON the usual members for a message are read, of an HTML page its title. An answer that is a Status under
+// another media type is taken as it is; IsStatus finds those that need no change at all.
 func FromBackend(a BackendAnswer) *Error {
+	if a.Code < 400 || a.Code > 599 {
+		return BadGateway(fmt.Sprintf("the backend answered with the code %d, which is no error code of HTTP", a.Code))
+	}
+	members := jsonObject(a.Body)
+	if isStatus(members) {
+		var s metav1.Status
+		if json.Unmarshal(a.Body, &s) == nil {
+			s.Code = int32(a.Code)
+			return &Error{ErrStatus: s}
+		}
+	}
 	code := a.Code
 	if code == http.StatusPreconditionFailed {
 		// Kubernetes knows no 412: a version that is not the current one is a Conflict.
 		code = http.StatusConflict
 	}
-	e := failure(code, ReasonOf(code), backendMessage(a, code))
-	e.ErrStatus.Details = &metav1.StatusDetails{Group: a.Resource.Group, Kind: a.Resource.Resource, Name: a.Name}
+	said := backendText(a.ContentType, a.Body, members)
+	e := failure(code, ReasonOf(code), backendMessage(a, code, said))
 	if code == http.StatusConflict && a.Verb == "create" {
 		e.ErrStatus.Reason = metav1.StatusReasonAlreadyExists
 	}
-	if s, err := strconv.Atoi(strings.TrimSpace(a.RetryAfter)); err == nil && s > 0 && s < 1<<31 {
-		e.ErrStatus.Details.RetryAfterSeconds = int32(s)
+	d := metav1.StatusDetails{Group: a.Resource.Group, Kind: a.Resource.Resource, Name: a.Name}
+	d.RetryAfterSeconds = retryAfter(a.RetryAfter, a.Now)
+	if said != "" {
+		d.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Message: said}}
 	}
+	e.ErrStatus.Details = &d
 	return e
 }
 
-// backendMessage keeps Kubernetes' own sentence where the code has one and adds what the backend said in plain text.
-func backendMessage(a BackendAnswer, code int) string {
-	said := plainText(a.ContentType, a.Body)
+// backendMessage is Kubernetes' own sentence where the code has one, else what the backend said.
+func backendMessage(a BackendAnswer, code int, said string) string {
 	known := a.Resource.Resource != "" && a.Name != ""
 	switch {
 	case code == http.StatusNotFound && known:
-		return fmt.Sprintf("%s %q not found", a.Resource.String(), a.Name)
+		return NotFound(a.Resource, a.Name).ErrStatus.Message
 	case code == http.StatusConflict && known && a.Verb == "create":
-		return fmt.Sprintf("%s %q already exists", a.Resource.String(), a.Name)
+		return AlreadyExists(a.Resource, a.Name).ErrStatus.Message
 	case code == http.StatusConflict && known:
-		return fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", a.Resource.String(), a.Name, ModifiedMessage)
+		return Conflict(a.Resource, a.Name, ModifiedMessage).ErrStatus.Message
 	case said != "":
 		return said
 	case http.StatusText(a.Code) != "":
@@ -114,18 +85,135 @@ func backendMessage(a BackendAnswer, code int) string {
 	return fmt.Sprintf("the backend answered %d", a.Code)
 }
 
-// plainText gives a text answer as one line of bounded length; markup, JSON and binary answers give none.
-func plainText(contentType string, body []byte) string {
-	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
-	if media = strings.TrimSpace(media); media != "" && media != "text/plain" {
+// backendText is what the backend said, as one line of bounded length, or "" where nothing can be made of its answer.
+func backendText(contentType string, body []byte, members map[string]json.RawMessage) string {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	markup := bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+	switch {
+	case members != nil:
+		return oneLine(jsonMessage(members))
+	case markup:
+		return oneLine(htmlTitle(body))
+	case mediaType == "text/plain" || mediaType == "":
+		text := body[:min(len(body), 4*maxBackendText)]
+		if bytes.IndexByte(text, 0) >= 0 {
+			return "" // binary
+		}
+		return oneLine(string(text))
+	}
+	return ""
+}
+
+// IsStatus tells whether a backend's JSON answer is a Status already, which is then passed on as it came.
+func IsStatus(body []byte) bool { return isStatus(jsonObject(body)) }
+
+// jsonObject returns the members of a body that is one JSON object, else nil.
+func jsonObject(body []byte) map[string]json.RawMessage {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || body[0] != '{' {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil {
+		return nil
+	}
+	return members
+}
+
+// isStatus tells whether the members are those of a failure Status that a
+// client can use without knowing the HTTP answer around it.
+func isStatus(members map[string]json.RawMessage) bool {
+	return jsonString(members["kind"]) == "Status" && jsonString(members["apiVersion"]) == "v1" &&
+		jsonString(members["status"]) == metav1.StatusFailure
+}
+
+func jsonString(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
-	text := strings.Join(strings.Fields(string(body[:min(len(body), maxBackendText)])), " ")
-	for len(text) > 0 && !utf8.ValidString(text) && len(body) > maxBackendText {
-		text = text[:len(text)-1]
+	return s
+}
+
+// jsonMessage finds the sentence in the error formats in common use: RFC 9457
+// (detail, title), and message or error, the latter also as an object.
+func jsonMessage(members map[string]json.RawMessage) string {
+	for _, key := range [...]string{"message", "detail", "error_description", "error", "title"} {
+		raw, ok := members[key]
+		if !ok {
+			continue
+		}
+		if s := jsonString(raw); s != "" {
+			return s
+		}
+		if inner := jsonObject(raw); inner != nil {
+			if s := jsonString(inner["message"]); s != "" {
+				return s
+			}
+		}
 	}
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.HasPrefix(text, "<") {
+	return ""
+}
+
+func htmlTitle(body []byte) string {
+	body = body[:min(len(body), 8*maxBackendText)]
+	lower := bytes.ToLower(body)
+	if len(lower) != len(body) {
+		return "" // offsets in lower are not offsets in body
+	}
+	_, rest, found := bytes.Cut(lower, []byte("<title>"))
+	if !found {
 		return ""
 	}
-	return text
+	start := len(lower) - len(rest)
+	end := bytes.Index(rest, []byte("</title>"))
+	if end < 0 {
+		return ""
+	}
+	return html.UnescapeString(string(body[start : start+end]))
+}
+
+// oneLine makes a bounded line of a text: white space and control characters
+// become single spaces, invalid UTF-8 is marked.
+func oneLine(text string) string {
+	var b strings.Builder
+	space := false
+	for _, r := range text {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			space = b.Len() > 0
+			continue
+		}
+		if b.Len()+utf8.UTFMax >= maxBackendText {
+			b.WriteString("...")
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// retryAfter reads a Retry-After header: whole seconds, at least 1 where a
+// time is given, and 0 where there is none that can be read.
+func retryAfter(header string, now time.Time) int32 {
+	header = strings.TrimSpace(header)
+	if header == "" {
+		return 0
+	}
+	const most = 1<<31 - 1
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return int32(max(seconds, 1))
+	}
+	at, err := http.ParseTime(header)
+	if err != nil {
+		return 0
+	}
+	if now.IsZero() {
+		now = time.Now()
+	}
+	wait := at.Sub(now)
+	return int32(min(max((wait+time.Second-1)/time.Second, 1), most))
 }

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Error is the error type of every step of a request: a Status that can be written as it is.
@@ -71,6 +73,11 @@ func MethodNotAllowed(gr schema.GroupResource, verb string) *Error {
 	return of(apierrors.NewMethodNotSupported(gr, verb))
 }
 
+// MethodNotAllowedf is 405 in words of its own, for what is no resource.
+func MethodNotAllowedf(format string, args ...any) *Error {
+	return failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf(format, args...))
+}
+
 // NotAcceptable is 406 for an answer that the client's Accept header rules out.
 func NotAcceptable(message string) *Error {
 	return failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message)
@@ -81,6 +88,11 @@ func AlreadyExists(gr schema.GroupResource, name string) *Error {
 	return of(apierrors.NewAlreadyExists(gr, name))
 }
 
+// GenerateNameConflict is 409 for a generateName whose every try was taken; after the seconds fresh names are tried (META-3).
+func GenerateNameConflict(gr schema.GroupResource, name string, seconds int) *Error {
+	return of(apierrors.NewGenerateNameConflict(gr, name, seconds))
+}
+
 // Conflict is 409 for a write against a version that is no longer the stored one.
 func Conflict(gr schema.GroupResource, name, why string) *Error {
 	return of(apierrors.NewConflict(gr, name, errors.New(why)))
@@ -88,6 +100,16 @@ func Conflict(gr schema.GroupResource, name, why string) *Error {
 
 // ModifiedMessage is what Kubernetes says in a Conflict when another writer was first.
 const ModifiedMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+// Gone is 410 for what will not come back.
+func Gone(format string, args ...any) *Error {
+	return failure(http.StatusGone, metav1.StatusReasonGone, fmt.Sprintf(format, args...))
+}
+
+// Expired is 410 for a resourceVersion or a continue token that is too old: a fresh list helps.
+func Expired(format string, args ...any) *Error {
+	return failure(http.StatusGone, metav1.StatusReasonExpired, fmt.Sprintf(format, args...))
+}
 
 // RequestEntityTooLarge is 413 for a body, or a count inside one, over its limit.
 func RequestEntityTooLarge(format string, args ...any) *Error {
@@ -111,9 +133,9 @@ func UnsupportedEncoding(encoding string) *Error {
 		fmt.Sprintf("the body must not be encoded: Content-Encoding '%s' is not supported", encoding))
 }
 
-// TooManyRequests is 429; seconds is the time after which this very request can succeed (ERR-3).
+// TooManyRequests is 429; seconds, at least 1, is the time after which this very request can succeed (ERR-3).
 func TooManyRequests(message string, seconds int) *Error {
-	return retry(failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message), seconds)
+	return retry(failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message), max(seconds, 1))
 }
 
 // HeadersTooLarge is 431; the conventions give it no reason of its own.
@@ -141,16 +163,91 @@ func Timeout(message string, seconds int) *Error {
 	return retry(failure(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, message), seconds)
 }
 
+// NotImplemented is 501 with the reason BadRequest: asking again for what this server does not do cannot help.
+func NotImplemented(format string, args ...any) *Error {
+	return failure(http.StatusNotImplemented, ReasonOf(http.StatusNotImplemented), fmt.Sprintf(format, args...))
+}
+
 // Coded is an error whose code has no constructor of its own, such as 408 or 505; the reason follows the code.
 func Coded(code int, message string) *Error {
 	return failure(code, ReasonOf(code), message)
 }
 
-// From gives the Status of any error; one that is no Status becomes a 500 that does not show its text, which may name internals.
+// ReasonOf gives the reason that belongs to an HTTP code (ERR-2). Codes for which the conventions name none get the reason
+// with the same advice to the client: BadRequest (fix the request) for 4xx, 501 and 505, and InternalError for other 5xx.
+func ReasonOf(code int) metav1.StatusReason {
+	switch code {
+	case http.StatusUnauthorized:
+		return metav1.StatusReasonUnauthorized
+	case http.StatusForbidden:
+		return metav1.StatusReasonForbidden
+	case http.StatusNotFound:
+		return metav1.StatusReasonNotFound
+	case http.StatusMethodNotAllowed:
+		return metav1.StatusReasonMethodNotAllowed
+	case http.StatusNotAcceptable:
+		return metav1.StatusReasonNotAcceptable
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return metav1.StatusReasonConflict
+	case http.StatusGone:
+		return metav1.StatusReasonGone
+	case http.StatusRequestEntityTooLarge:
+		return metav1.StatusReasonRequestEntityTooLarge
+	case http.StatusUnsupportedMediaType:
+		return metav1.StatusReasonUnsupportedMediaType
+	case http.StatusUnprocessableEntity:
+		return metav1.StatusReasonInvalid
+	case http.StatusTooManyRequests:
+		return metav1.StatusReasonTooManyRequests
+	case http.StatusServiceUnavailable:
+		return metav1.StatusReasonServiceUnavailable
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return metav1.StatusReasonTimeout
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return metav1.StatusReasonBadRequest
+	}
+	switch {
+	case code >= 500:
+		return metav1.StatusReasonInternalError
+	case code >= 400:
+		return metav1.StatusReasonBadRequest
+	}
+	return metav1.StatusReasonUnknown
+}
+
+// Deleted is the Status of a DELETE that succeeded (RW-4).
+func Deleted(gr schema.GroupResource, name string, uid types.UID) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Details:  &metav1.StatusDetails{Name: name, Group: gr.Group, Kind: gr.Resource, UID: uid},
+	}
+}
+
+// RetryAfter gives the whole seconds for the Retry-After header, or 0 for none.
+func RetryAfter(s *metav1.Status) int {
+	if s.Details == nil {
+		return 0
+	}
+	return int(s.Details.RetryAfterSeconds)
+}
+
+// From gives the Status of any error; nil stays nil. Errors that carry a Status keep it, wrapped ones too, and a deadline
+// becomes 504. Any other error becomes a 500 that does not show its text, which may name internals.
 func From(err error) *Error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		return e
+	}
+	var s apierrors.APIStatus
+	if errors.As(err, &s) {
+		return of(&Error{ErrStatus: s.Status()})
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Timeout("the request did not complete within its deadline", 1)
 	}
 	return Internal("the gateway failed to handle the request; its log has the cause")
 }
