@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// order lists the rooms from the top down. A room is a folder with everything below it; the longest name that fits
+// counts. It may import the rooms of lines below its own, and nothing of its own line but itself.
+var order = [][]string{
+	{"cmd", "bench"},
+	{"proxy", "internal/admin"},
+	{"policies"},
+	{"admission/vap", "admission/mutate", "admission/rego"},
+	{"admission", "internal/ratelimit", "internal/identity", "internal/state", "internal/audit"},
+	{"defaults"},
+	{"internal/schema"},
+	{"internal/cel"},
+	{"internal/resource"},
+	{"internal/document"},
+	{"internal/status"},
+}
+
+// aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
+// programs at the top may import anything.
+var aside = map[string]struct{ imports, importedBy []string }{
+	"internal/config":    {[]string{"internal/status", "internal/resource", "internal/manifest"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
+	"internal/telemetry": {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
+	"internal/upstream":  {[]string{"internal/status", "internal/resource", "internal/wire"}, []string{"cmd", "bench", "proxy"}},
+	"internal/wire":      {[]string{"internal/status"}, []string{"proxy", "internal/upstream"}},
+	"internal/manifest":  {[]string{"internal/status"}, []string{"policies", "internal/config"}},
+	"internal/backend":   {nil, []string{"cmd", "bench", "internal/cases"}},
+	"internal/cases":     {nil, nil},
+}
+
+// engines are the libraries that only some rooms may import.
+var engines = map[string][]string{
+	"github.com/valyala/fasthttp":         {"proxy", "internal/upstream", "bench"},
+	"github.com/google/cel-go":            {"internal/cel"},
+	"github.com/open-policy-agent/opa":    {"admission/rego"},
+	"github.com/spf13/cobra":              {"cmd"},
+	"github.com/prometheus/client_golang": {"internal/telemetry"},
+	"github.com/redis/go-redis":           {"internal/ratelimit"},
+}
+
+// violations returns a sentence for each import that breaks a rule.
+func violations(packages []pkg) []string {
+	var found []string
+	for _, p := range packages {
+		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, p.Module.Path), "/")
+		if !known(from) {
+			found = append(found, fmt.Sprintf("%s: the import rules name no room for it; add it to tools/importrule/rules.go", from))
+			continue
+		}
+		for _, imported := range p.Imports {
+			if why := breach(from, imported, p.Module.Path); why != "" {
+				found = append(found, fmt.Sprintf("%s: must not import %s: %s", from, strings.TrimPrefix(imported, p.Module.Path+"/"), why))
+			}
+		}
+	}
+	return found
+}
+
+// breach tells why a package of the module may not import another; empty if it may.
+func breach(from, imported, module string) string {
+	room := roomOf(from)
+	for engine, rooms := range engines {
+		if within(imported, engine) && !slices.Contains(rooms, room) {
+			return "only " + strings.Join(rooms, ", ") + " may"
+		}
+	}
+	to, ours := strings.CutPrefix(imported, module+"/")
+	if !ours {
+		return ""
+	}
+	target := roomOf(to)
+	if target == "" || room == target {
+		return "" // an unknown room is found once, as a package of its own
+	}
+	here, there := level(room), level(target)
+	switch {
+	case here >= 0 && there >= 0:
+		if here >= there {
+			return fmt.Sprintf("%s stands above %s or beside it, and imports only point down", target, room)
+		}
+	case here >= 0:
+		if !slices.Contains(aside[target].importedBy, room) {
+			return "only " + orNone(aside[target].importedBy) + " may"
+		}
+	default:
+		// A room aside names all that it imports; a room that it may import must also let it in.
+		if room == "internal/cases" {
+			return ""
+		}
+		if !slices.Contains(aside[room].imports, target) {
+			return room + " may import of ours only " + orNone(aside[room].imports)
+		}
+	}
+	return ""
+}
+
+func known(path string) bool { return roomOf(path) != "" }
+
+// roomOf returns the longest room name that the path lies in; empty if there is none.
+func roomOf(path string) string {
+	best := ""
+	consider := func(room string) {
+		if within(path, room) && len(room) > len(best) {
+			best = room
+		}
+	}
+	for _, line := range order {
+		for _, room := range line {
+			consider(room)
+		}
+	}
+	for room := range aside {
+		consider(room)
+	}
+	return best
+}
+
+// level is the line of order that the room stands on; -1 for a room aside.
+func level(room string) int {
+	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, room) })
+}
+
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func orNone(rooms []string) string {
+	if len(rooms) == 0 {
+		return "tests"
+	}
+	return strings.Join(rooms, ", ")
+}
