@@ -18,7 +18,6 @@
 package vap
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -73,7 +72,8 @@ type Binding struct {
 func (b *Binding) PolicyName() string { return b.policy }
 
 // Compile checks and compiles a policy. bindings are those of this policy, as
-// [CompileBinding] made them; a policy without any is checked and does nothing.
+// [CompileBinding] made them, and act in the order given; a policy without any
+// is checked and does nothing.
 // Findings have paths such as spec.validations[0].expression; with any, the
 // Policy is nil.
 func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
@@ -84,7 +84,7 @@ func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*P
 	c := compiler{
 		spec:   &p.Spec,
 		cel:    cel.NewAdmissionCompiler(p.Spec.ParamKind != nil),
-		policy: &Policy{name: p.Name, failure: failurePolicy(p.Spec.FailurePolicy), bindings: sorted(bindings)},
+		policy: &Policy{name: p.Name, failure: failurePolicy(p.Spec.FailurePolicy), bindings: slices.Clone(bindings)},
 		errs:   errs,
 	}
 	c.compile()
@@ -113,12 +113,6 @@ func failurePolicy(p *admissionv1.FailurePolicyType) admission.FailurePolicy {
 		return admission.Ignore
 	}
 	return admission.Fail
-}
-
-func sorted(bindings []*Binding) []*Binding {
-	bindings = slices.Clone(bindings)
-	slices.SortFunc(bindings, func(a, b *Binding) int { return cmp.Compare(a.name, b.name) })
-	return bindings
 }
 
 // Name implements admission.Policy.
