@@ -20,19 +20,7 @@ func (d *Document) Set(object Node, key string, raw []byte) Node {
 	if i := d.find(object.i, key, hash); i != 0 {
 		return d.Replace(Node{d, i}, raw)
 	}
-	i := d.newEntry(object.i)
-	from := uint32(len(d.side))
-	d.side = AppendString(d.side, key)
-	e := &d.tape[i]
-	e.key, e.keyEnd, e.hash = from+1, uint32(len(d.side))-1, hash
-	e.meta |= flagMember
-	if int(e.keyEnd-e.key) != len(key) {
-		e.meta |= flagKeyEscaped
-	}
-	d.side = append(d.side, ':')
-	d.link(object.i, i)
-	d.write(i, raw)
-	return Node{d, i}
+	return d.add(object, key, hash, raw)
 }
 
 // SetString is Set with a string value.
