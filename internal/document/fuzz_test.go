@@ -1,0 +1,171 @@
+package document
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// FuzzParse holds what is accepted against encoding/json and sigs.k8s.io/json:
+// both accept it too and read the same value, and what is printed after an edit
+// they read as the edited value.
+func FuzzParse(f *testing.F) {
+	for _, body := range editBodies {
+		f.Add([]byte(body))
+	}
+	for _, body := range []string{
+		`{"a":"\ud83d\ude00é","b":[1e5,-0,1.50,12345678901234567890,9007199254740993,1e-999],"c":{"\u0000":1}}`,
+		`["\u0000\b\f\n\r\t\/\\\"", true, false, null, "` + "\u2028\x7f" + `"]`,
+		`{"aaaaaaaa":1,"aaaaaaa\u0061":2}`, "\ufeff[]", `[01]`, `[1.]`, `"` + "\xff" + `"`, `"\ud800"`, `{"a":1,}`, `[[[[[[[[]]]]]]]]`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		d, err := Parse(body, Limits{})
+		if err != nil {
+			e := err.(*Error)
+			if e.Msg == "" || e.Offset < 0 || e.Offset > len(body) {
+				t.Fatalf("%q: bad error %+v", body, e)
+			}
+			return
+		}
+		defer d.Release()
+		checkAgainstDecoders(t, d, body)
+
+		if got := d.AppendTo(nil); string(got) != string(body) {
+			t.Fatalf("%q: printed as %q", body, got)
+		}
+		if root := d.Root(); root.Kind() == Object {
+			d.Set(root, "added", body)
+		} else if root.Kind() == Array {
+			d.Append(root, body)
+		} else {
+			d.Replace(root, []byte(`{"root":[]}`))
+		}
+		checkAgainstDecoders(t, d, d.AppendTo(nil))
+	})
+}
+
+func checkAgainstDecoders(t *testing.T, d *Document, text []byte) {
+	t.Helper()
+	std, err := decodeStd(text)
+	if err != nil {
+		t.Fatalf("encoding/json refuses %q: %v", text, err)
+	}
+	if got := decodeTree(d.Root()); !sameTree(got, std) {
+		t.Fatalf("%q: read as %#v, encoding/json reads %#v", text, got, std)
+	}
+	var kube any
+	strict, err := kjson.UnmarshalStrict(text, &kube)
+	if err != nil || len(strict) > 0 {
+		t.Fatalf("sigs.k8s.io/json refuses %q: %v, %v", text, err, strict)
+	}
+	if got := kubeTree(t, d.Root()); !sameTree(got, kube) {
+		t.Fatalf("%q: read as %#v, sigs.k8s.io/json reads %#v", text, got, kube)
+	}
+}
+
+// kubeTree reads a node as sigs.k8s.io/json decodes it: numbers spelled as
+// integers are int64 where they fit, others float64.
+func kubeTree(t *testing.T, n Node) any {
+	switch n.Kind() {
+	case Number:
+		i, isInt64 := n.Int64()
+		f, ok := n.Float64()
+		if !ok {
+			t.Fatalf("%s is no double", n.Raw())
+		}
+		if isInt64 && math.Abs(f) < 1<<53 && float64(i) != f {
+			t.Fatalf("%s reads as %d and as %v", n.Raw(), i, f)
+		}
+		if isInt64 && n.IsInteger() {
+			return i
+		}
+		return f
+	case Array:
+		list := make([]any, 0, n.Len())
+		for item := n.First(); item.Valid(); item = item.Next() {
+			list = append(list, kubeTree(t, item))
+		}
+		return list
+	case Object:
+		object := make(map[string]any, n.Len())
+		for member := n.First(); member.Valid(); member = member.Next() {
+			object[member.Key()] = kubeTree(t, member)
+		}
+		return object
+	}
+	return decodeTree(n)
+}
+
+// FuzzDecoders finds texts that encoding/json accepts and Parse refuses for
+// another reason than the documented ones.
+func FuzzDecoders(f *testing.F) {
+	for _, body := range editBodies {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if !json.Valid(body) {
+			if d, err := Parse(body, Limits{}); err == nil {
+				d.Release()
+				t.Fatalf("%q: accepted, encoding/json refuses it", body)
+			}
+			return
+		}
+		d, err := Parse(body, Limits{Depth: 20000})
+		if err == nil {
+			d.Release()
+			return
+		}
+		if code := err.(*Error).Code; code == Syntax {
+			t.Fatalf("%q: %v, encoding/json accepts it", body, err)
+		}
+	})
+}
+
+// FuzzEqual holds EqualNodes against exact arithmetic on decoded trees.
+func FuzzEqual(f *testing.F) {
+	f.Add([]byte(`[1.50,"a",{"b":0}]`), []byte(`[15e-1,"\u0061",{"b":-0.0}]`))
+	f.Add([]byte(`{"a":1,"b":2}`), []byte(`{"b":2,"a":1}`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		x, err := Parse(a, Limits{})
+		if err != nil {
+			return
+		}
+		defer x.Release()
+		y, err := Parse(b, Limits{})
+		if err != nil {
+			return
+		}
+		defer y.Release()
+		if longExponent(a) || longExponent(b) {
+			return // exact arithmetic would take too long
+		}
+		want := equalTrees(decodeReference(t, a), decodeReference(t, b))
+		if got := EqualNodes(x.Root(), y.Root()); got != want {
+			t.Fatalf("%s and %s: equal is %v, want %v", a, b, got, want)
+		}
+		if !EqualNodes(x.Root(), x.Root()) {
+			t.Fatalf("%s does not equal itself", a)
+		}
+	})
+}
+
+func longExponent(text []byte) bool {
+	run, inExponent := 0, false
+	for _, c := range text {
+		switch {
+		case c|0x20 == 'e':
+			run, inExponent = 0, true
+		case c >= '0' && c <= '9':
+			if run++; inExponent && run > 3 {
+				return true
+			}
+		case c != '+' && c != '-':
+			run, inExponent = 0, false
+		}
+	}
+	return false
+}
