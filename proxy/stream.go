@@ -12,8 +12,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// copyBuffer is how much of a stream is held at once.
-const copyBuffer = 32 << 10
+// copyBuffer is how much of a stream is held at once. Two of the system calls
+// that half of it would take cost more than its memory, which a stream holds
+// only while there is something to send.
+const copyBuffer = 64 << 10
 
 // errClientLeft is what a stream ends with when the client has gone.
 var errClientLeft = errors.New("the client closed the connection before the answer was complete")
@@ -95,60 +97,72 @@ func (c *conn) streamHead(ctx *fasthttp.RequestCtx, body *upstream.Body) []byte 
 
 // copyStream writes head and body. Each write carries what has arrived by
 // then, as one chunk where the body is chunked.
-func (c *conn) copyStream(head []byte, body *upstream.Body, chunked bool) (int64, error) {
+func (c *conn) copyStream(head []byte, body *upstream.Body, chunked bool) (sent int64, err error) {
+	if len(head) > copyBuffer/2 || !body.Ready() {
+		if _, err := c.send(head); err != nil {
+			return 0, errors.Join(errClientLeft, err)
+		}
+		head = nil
+	}
+	for err == nil {
+		// A body of known length comes at once and is read straight to its
+		// place; any other may pause for hours, without memory.
+		if body.Length() < 0 {
+			if err = body.Wait(); err != nil && err != io.EOF {
+				return sent, err
+			}
+		}
+		var n int
+		var werr error
+		n, err, werr = c.copyPart(head, body, chunked)
+		head = nil
+		if werr != nil {
+			return sent, errors.Join(errClientLeft, werr)
+		}
+		sent += int64(n)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return sent, err
+}
+
+// copyPart copies n bytes of the body, what has arrived of it.
+func (c *conn) copyPart(head []byte, body *upstream.Body, chunked bool) (n int, err, werr error) {
 	const (
-		size = len("8000\r\n") // in front of a chunk
+		size = len("10000\r\n") // in front of a chunk
 		last = len("\r\n0\r\n\r\n")
 	)
 	buf := c.server.copyBuffer()
 	defer c.server.copies.Put(buf)
-	front := len(head)
-	if front > copyBuffer/2 || !body.Ready() {
-		if _, err := c.send(head); err != nil {
-			return 0, err
-		}
-		front = 0
+	start, end := len(head), len(buf)-last
+	if chunked {
+		start += size
 	}
-	var sent int64
-	for {
-		start := front
-		if chunked {
-			start += size
+	m := 0
+	m, err = body.Read(buf[start:end])
+	for n = m; err == nil && m > 0 && start+n < end; n += m {
+		m, err = body.ReadReady(buf[start+n : end])
+	}
+	from, to := start, start+n
+	if chunked {
+		if n > 0 {
+			from = putChunkSize(buf[:start], n)
+			to += copy(buf[to:], "\r\n")
 		}
-		n, end := 0, len(buf)-last
-		m, err := body.Read(buf[start:end])
-		for n += m; err == nil && m > 0 && start+n < end; n += m {
-			m, err = body.ReadReady(buf[start+n : end])
-		}
-		from, to := start, start+n
-		if chunked {
-			if n > 0 {
-				from = putChunkSize(buf[:start], n)
-				to += copy(buf[to:], "\r\n")
-			}
-			if err == io.EOF {
-				to += copy(buf[to:], "0\r\n\r\n")
-			}
-		}
-		from -= copy(buf[from-front:from], head[:front])
-		front = 0
-		if from < to {
-			if _, werr := c.send(buf[from:to]); werr != nil {
-				return sent, errors.Join(errClientLeft, werr)
-			}
-		}
-		sent += int64(n)
 		if err == io.EOF {
-			return sent, nil
-		}
-		if err != nil {
-			return sent, err
+			to += copy(buf[to:], "0\r\n\r\n")
 		}
 	}
+	from -= copy(buf[from-len(head):from], head)
+	if from < to {
+		_, werr = c.send(buf[from:to])
+	}
+	return n, err, werr
 }
 
-// putChunkSize writes the size line of a chunk of n bytes, at most 64 KiB, to
-// the end of b and returns where it starts.
+// putChunkSize writes the size line of a chunk of n bytes to the end of b and
+// returns where it starts.
 func putChunkSize(b []byte, n int) int {
 	i := len(b) - 2
 	b[i], b[i+1] = '\r', '\n'

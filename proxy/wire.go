@@ -48,8 +48,8 @@ type conn struct {
 	answered bool
 
 	body   bodyState
-	spill  spill // a body too large for buf
-	linger bool  // the client may be sending still when the connection closes
+	spill  spill
+	linger bool // the client may be sending still when the connection closes
 
 	readBy, writeBy time.Time // the deadlines that are set
 

@@ -46,6 +46,23 @@ func (b *Body) Ready() bool {
 	return len(b.prefix) > 0 || b.err != nil || b.br.Buffered() > 0
 }
 
+// Wait waits until Ready. It takes no memory for the time, unlike a Read, which
+// holds the caller's. The error is that of a Read.
+func (b *Body) Wait() error {
+	if b.Ready() {
+		return nil
+	}
+	if err := b.arm(); err != nil {
+		return err
+	}
+	_, err := b.br.Peek(1)
+	if err == io.EOF && b.cn.frame.kind == frameClose {
+		b.cn.frame.ended = true
+		return b.end(io.EOF)
+	}
+	return b.fail(err)
+}
+
 // Read waits for bytes of the body and reads what has arrived; io.EOF comes
 // after the last byte of a complete body only. The connection goes back to the
 // pool with it.
@@ -65,27 +82,41 @@ func (b *Body) read(p []byte, wait bool) (int, error) {
 		return 0, b.err
 	}
 	if wait && b.br.Buffered() == 0 {
-		if err := b.cn.armRead(time.Now(), b.timeout, time.Time{}); err != nil {
-			return 0, b.end(b.client.ioFailed(true, err))
+		if err := b.arm(); err != nil {
+			return 0, err
 		}
 	}
-	if b.interrupted.Load() {
-		return 0, b.end(ErrInterrupted)
-	}
 	n, err := b.cn.frame.read(b.br, p, wait)
-	switch {
-	case err == nil:
-		return n, nil
-	case err == io.EOF:
+	if err == io.EOF {
 		return n, b.end(io.EOF)
-	case b.interrupted.Load():
-		return n, b.end(ErrInterrupted)
+	}
+	return n, b.fail(err)
+}
+
+// arm sets the deadline of the next read.
+func (b *Body) arm() error {
+	if err := b.cn.armRead(time.Now(), b.timeout, time.Time{}); err != nil {
+		return b.fail(err)
+	}
+	if b.interrupted.Load() {
+		return b.end(ErrInterrupted)
+	}
+	return nil
+}
+
+// fail ends the body with an error, if it is one.
+func (b *Body) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	if b.interrupted.Load() {
+		return b.end(ErrInterrupted)
 	}
 	failure := b.client.ioFailed(true, err)
 	if b.client.config.OnError != nil {
 		b.client.config.OnError(failure)
 	}
-	return n, b.end(failure)
+	return b.end(failure)
 }
 
 // end gives the connection back: to the pool after a complete body with

@@ -29,7 +29,8 @@ func (a *Answer) NoBody(head bool) bool {
 func (a *Answer) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 0 }
 
 // Parse reads the head of an answer as strictly as that of a request. b is the
-// whole head as HeadEnd found it.
+// whole head as HeadEnd found it. The names ETag and Retry-After, which are
+// looked up later by readers that mind their case, get their usual spelling.
 func (a *Answer) Parse(b []byte) *Error {
 	*a = Answer{ContentLength: -1, headers: a.headers[:0], lines: a.lines[:0]}
 	line, rest := cutLine(b)
@@ -79,6 +80,10 @@ func (a *Answer) Parse(b []byte) *Error {
 			a.Chunked = true
 		case FieldConnection:
 			named = true
+		case FieldETag:
+			copy(l.Name, "ETag")
+		case FieldRetryAfter:
+			copy(l.Name, "Retry-After")
 		}
 	}
 	if a.Chunked && a.ContentLength >= 0 {
