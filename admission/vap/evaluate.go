@@ -158,7 +158,7 @@ func (e *evaluation) validate(index int, r *admission.Report) error {
 	case err != nil:
 		e.fail(index, err, r)
 	case !holds:
-		e.outcomes = append(e.outcomes, outcome{index: index, message: e.message(v), reason: v.reason, field: v.program.Field()})
+		e.outcomes = append(e.outcomes, outcome{index: index, message: e.message(v), reason: v.reason, field: v.field})
 	}
 	return nil
 }

@@ -340,3 +340,8 @@ func TestRecordedLoading(t *testing.T) {
 		})
 	}
 }
+
+// info is of a create of a deployment.
+func info() *resource.Info {
+	return &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "apis", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "team-a"}
+}

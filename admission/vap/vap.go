@@ -51,6 +51,7 @@ type validation struct {
 	message string // the author's, or "failed expression: …"
 	compute *cel.Message
 	reason  metav1.StatusReason
+	field   string // that it is about; "" when it does not tell
 }
 
 // annotation is an audit annotation of a policy.
@@ -201,6 +202,9 @@ func (c *compiler) compileVariables(fldPath *field.Path) {
 func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.Path) {
 	compiled := validation{message: strings.TrimSpace(v.Message), reason: metav1.StatusReasonInvalid}
 	compiled.program = c.program(c.cel.Condition, v.Expression, fldPath.Child("expression"))
+	if compiled.program != nil {
+		compiled.field = compiled.program.Field()
+	}
 	if strings.TrimSpace(v.MessageExpression) != "" {
 		m, err := c.cel.Message(v.MessageExpression)
 		if err != nil {

@@ -83,7 +83,7 @@ func (c *AdmissionCompiler) compile(expression string, authorizer bool, returns 
 	if err != nil {
 		return nil, err
 	}
-	return e.compile(expression, returns...)
+	return e.compile(expression, &c.list, returns...)
 }
 
 // Variable adds a variable, which later expressions read as variables.NAME. An
@@ -104,7 +104,7 @@ func (c *AdmissionCompiler) Variable(name, expression string) error {
 		return &CompileError{expression, "compilation failed: " + issues.String()}
 	}
 	declared = declType(ast.OutputType())
-	p, err := e.plan(expression, ast.NativeRep())
+	p, err := e.plan(expression, ast.NativeRep(), &c.list)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *AdmissionCompiler) MatchCondition(expression string) (*Program, error) 
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
-	return e.compile(expression, celgo.BoolType)
+	return e.compile(expression, nil, celgo.BoolType)
 }
 
 // A Message is a compiled messageExpression.

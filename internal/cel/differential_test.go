@@ -218,7 +218,7 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 			t.Fatal(issues.Err())
 		}
 		prog, theirErr := e.Program(ast)
-		p, err := e.plan(expression, ast.NativeRep())
+		p, err := e.plan(expression, ast.NativeRep(), nil)
 		if (theirErr != nil) != (err != nil) {
 			t.Fatalf("planning: %v, Kubernetes %v", err, theirErr)
 		}
@@ -386,7 +386,7 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 					t.Fatal(err)
 				}
 				ownAST, _ := e.Compile(expression)
-				p, err := e.plan(expression, ownAST.NativeRep())
+				p, err := e.plan(expression, ownAST.NativeRep(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -97,8 +97,8 @@ type CompileError struct {
 
 func (e *CompileError) Error() string { return e.Detail }
 
-// compile checks an expression and plans it. Its type must be one of those given.
-func (e *env) compile(expression string, returns ...*celgo.Type) (*Program, error) {
+// compile checks an expression and plans it. Its type must be one of those given; variables may be nil.
+func (e *env) compile(expression string, variables *Variables, returns ...*celgo.Type) (*Program, error) {
 	ast, issues := e.Compile(expression)
 	if issues != nil {
 		return nil, &CompileError{expression, "compilation failed: " + issues.String()}
@@ -106,7 +106,7 @@ func (e *env) compile(expression string, returns ...*celgo.Type) (*Program, erro
 	if err := checkType(ast.OutputType(), returns); err != nil {
 		return nil, &CompileError{expression, err.Error()}
 	}
-	return e.plan(expression, ast.NativeRep())
+	return e.plan(expression, ast.NativeRep(), variables)
 }
 
 func checkType(got *celgo.Type, returns []*celgo.Type) error {
@@ -121,7 +121,7 @@ func checkType(got *celgo.Type, returns []*celgo.Type) error {
 	return fmt.Errorf("must evaluate to one of %v but got %v", returns, got)
 }
 
-func (e *env) plan(expression string, ast *celast.AST) (*Program, error) {
+func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*Program, error) {
 	m := newMeter(ast)
 	plan, err := e.interpreter.NewInterpretable(ast,
 		interpreter.CustomDecoratorV2(planAlternative),
@@ -137,7 +137,7 @@ func (e *env) plan(expression string, ast *celast.AST) (*Program, error) {
 		plan:   plan,
 		uses:   usesIn(ast),
 		sizes:  m.sizes,
-		field:  fieldOf(ast),
+		field:  fieldOf(ast, variables),
 	}, nil
 }
 

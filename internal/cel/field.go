@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"slices"
+
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -9,16 +11,18 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// fieldOf derives the path of the field that a condition is about: what all the paths that it reads from self or object
-// have in common. A path that is only asked for by has() counts only when the condition reads no other.
-func fieldOf(ast *celast.AST) string {
-	c := fieldCollector{ast: ast}
+// fieldOf derives the path of the field that an expression is about: what all the paths that it reads from self or object
+// have in common, those that its variables are about included. Paths that are only asked for by has() count when there are
+// no others, and paths that the body of a loop reads besides its items when there are none of these either.
+func fieldOf(ast *celast.AST, variables *Variables) []step {
+	c := fieldCollector{ast: ast, variables: variables}
 	c.collect(ast.Expr())
-	paths := c.read
-	if len(paths) == 0 {
-		paths = c.tested
+	for _, paths := range [][][]step{c.read, c.tested, c.inBodies} {
+		if len(paths) > 0 {
+			return commonPrefix(paths)
+		}
 	}
-	return joinPath(commonPrefix(paths))
+	return nil
 }
 
 // step is a member or an item of a path.
@@ -29,16 +33,23 @@ type step struct {
 }
 
 type fieldCollector struct {
-	ast          *celast.AST
-	locals       []string
-	read, tested [][]step
+	ast       *celast.AST
+	variables *Variables
+	locals    []string
+	bodies    int // of loops around the expression
+
+	read, tested, inBodies [][]step
 }
 
 func (c *fieldCollector) collect(e celast.Expr) {
 	if path, ok := c.path(e); ok {
-		if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
+		switch {
+		case len(path) == 0:
+		case c.bodies > 0:
+			c.inBodies = append(c.inBodies, path)
+		case e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly():
 			c.tested = append(c.tested, path)
-		} else if len(path) > 0 {
+		default:
 			c.read = append(c.read, path)
 		}
 		return
@@ -65,8 +76,10 @@ func (c *fieldCollector) collect(e celast.Expr) {
 		c.collect(x.AccuInit())
 		n := len(c.locals)
 		c.locals = append(c.locals, x.IterVar(), x.IterVar2(), x.AccuVar())
+		c.bodies++
 		c.collect(x.LoopCondition())
 		c.collect(x.LoopStep())
+		c.bodies--
 		c.collect(x.Result())
 		c.locals = c.locals[:n]
 	}
@@ -88,6 +101,9 @@ func (c *fieldCollector) path(e celast.Expr) ([]step, bool) {
 		return []step{}, true
 	case celast.SelectKind:
 		s := e.AsSelect()
+		if path, ok := c.variable(s); ok {
+			return path, true
+		}
 		path, ok := c.path(s.Operand())
 		if !ok {
 			return nil, false
@@ -121,6 +137,18 @@ func (c *fieldCollector) path(e celast.Expr) ([]step, bool) {
 		}
 	}
 	return nil, false
+}
+
+// variable is the path that a variable of the policy is about.
+func (c *fieldCollector) variable(s celast.SelectExpr) ([]step, bool) {
+	if c.variables == nil || s.Operand().Kind() != celast.IdentKind || s.Operand().AsIdent() != nameVariables {
+		return nil, false
+	}
+	i, ok := c.variables.index[s.FieldName()]
+	if !ok {
+		return nil, false
+	}
+	return slices.Clip(c.variables.programs[i].field), true
 }
 
 func commonPrefix(paths [][]step) []step {

@@ -24,9 +24,23 @@ func TestField(t *testing.T) {
 		`[1, 2].exists(object, object == 1)`:                                          "",
 		`params.max > object.spec.replicas`:                                           "spec.replicas",
 		`object.spec[request.name] == 1`:                                              "spec",
+		`object.spec.containers.all(c, c.name != object.metadata.name)`:               "spec.containers",
+		`[1, 3].exists(n, object.spec.replicas == n)`:                                 "spec.replicas",
+		`variables.names.all(n, n.startsWith(object.metadata.name))`:                  "spec.containers",
+		`variables.limit == 5 || object.spec.replicas < 2`:                            "spec",
 		`object == oldObject`:                                                         "",
 	} {
-		if got := condition(t, expression).Field(); got != want {
+		c := NewAdmissionCompiler(true)
+		for name, variable := range map[string]string{"names": `object.spec.containers.map(c, c.name)`, "limit": `object.spec.limit`} {
+			if err := c.Variable(name, variable); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := c.Condition(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Field(); got != want {
 			t.Errorf("%s is about %q, want %q", expression, got, want)
 		}
 	}

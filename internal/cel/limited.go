@@ -72,5 +72,5 @@ func compileLimited(expression string, returns *celgo.Type) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
-	return e.compile(expression, returns)
+	return e.compile(expression, nil, returns)
 }

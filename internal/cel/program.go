@@ -16,7 +16,7 @@ type Program struct {
 	uses        uses
 	optionalOld bool // oldSelf is an optional value
 	sizes       int  // what counted calls need to remember; see meter.go
-	field       string
+	field       []step
 }
 
 // Source is the expression.
@@ -30,7 +30,8 @@ func (p *Program) UsesAuthorizer() bool { return p.uses&usesAuthorizer != 0 }
 
 // Field is the path of the field that the expression is about, relative to self
 // or object, such as 'spec.replicas'; empty where the expression does not tell.
-func (p *Program) Field() string { return p.field }
+// It is meant to be called when the expression is compiled.
+func (p *Program) Field() string { return joinPath(p.field) }
 
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.
