@@ -7,11 +7,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// gauges are the quantities that every request raises and lowers.
+// gauges are the quantities of this moment.
 type gauges struct {
-	inFlight    atomic.Int64
-	bodyBytes   atomic.Int64
-	connections atomic.Int64
+	inFlight  atomic.Int64
+	bodyBytes atomic.Pointer[func() int64]
 }
 
 // RequestStarted and RequestEnded keep the number of requests in flight; call them in pairs.
@@ -20,28 +19,26 @@ func (t *Telemetry) RequestStarted() { t.gauges.inFlight.Add(1) }
 // RequestEnded is the end of what RequestStarted began.
 func (t *Telemetry) RequestEnded() { t.gauges.inFlight.Add(-1) }
 
-// BodyBytes adds n, which may be negative, to the bytes of request bodies held in memory.
-func (t *Telemetry) BodyBytes(n int64) { t.gauges.bodyBytes.Add(n) }
-
-// ConnectionOpened and ConnectionClosed keep the number of open client connections; call them in pairs.
-func (t *Telemetry) ConnectionOpened() { t.gauges.connections.Add(1) }
-
-// ConnectionClosed is the end of what ConnectionOpened began.
-func (t *Telemetry) ConnectionClosed() { t.gauges.connections.Add(-1) }
+// ObserveBodyBytes sets the function that tells how many bytes of memory request bodies hold. Each scrape calls it.
+func (t *Telemetry) ObserveBodyBytes(inUse func() int64) { t.gauges.bodyBytes.Store(&inUse) }
 
 func (g *gauges) register(m metric.Meter) error {
 	for _, one := range []struct {
 		name, unit, description string
-		value                   *atomic.Int64
+		value                   func() int64
 	}{
-		{"gateway_requests_in_flight", "", "Requests being served now.", &g.inFlight},
-		{"gateway_request_bodies_in_flight", "By", "Memory that request bodies hold now.", &g.bodyBytes},
-		{"gateway_client_connections", "", "Client connections open now.", &g.connections},
+		{"gateway_requests_in_flight", "", "Requests being served now.", g.inFlight.Load},
+		{"gateway_request_bodies_in_flight", "By", "Memory that request bodies hold now.", func() int64 {
+			if inUse := g.bodyBytes.Load(); inUse != nil {
+				return (*inUse)()
+			}
+			return 0
+		}},
 	} {
 		if _, err := m.Int64ObservableUpDownCounter(one.name,
 			metric.WithDescription(one.description), metric.WithUnit(one.unit),
 			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-				o.Observe(one.value.Load())
+				o.Observe(one.value())
 				return nil
 			})); err != nil {
 			return err
