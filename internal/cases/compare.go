@@ -206,17 +206,24 @@ func takeMetadata(object any) any {
 	return kept
 }
 
-// metadataOf returns the metadata of an object, or of a list and its items.
+// metadataOf returns the metadata of an object, or of a list or table and what it holds.
 func metadataOf(object any) []map[string]any {
 	root, _ := object.(map[string]any)
 	var all []map[string]any
 	if m, ok := root["metadata"].(map[string]any); ok {
 		all = append(all, m)
 	}
-	if kind, _ := root["kind"].(string); strings.HasSuffix(kind, "List") {
-		items, _ := root["items"].([]any)
+	kind, _ := root["kind"].(string)
+	if items, ok := root["items"].([]any); ok && strings.HasSuffix(kind, "List") {
 		for _, item := range items {
 			all = append(all, metadataOf(item)...)
+		}
+	}
+	if rows, ok := root["rows"].([]any); ok && kind == "Table" {
+		for _, row := range rows {
+			if row, ok := row.(map[string]any); ok {
+				all = append(all, metadataOf(row["object"])...)
+			}
 		}
 	}
 	return all

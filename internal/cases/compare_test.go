@@ -88,6 +88,11 @@ func TestCompare(t *testing.T) {
 			got:     object(`{"kind":"AList","metadata":{"resourceVersion":"4"},"items":[{"metadata":{"name":"a","uid":"u"}}]}`),
 			aspects: []Aspect{Metadata},
 		},
+		{
+			name: "metadata in a table",
+			want: object(`{"kind":"Table","rows":[{"cells":["a"],"object":{"metadata":{"name":"a"}}}]}`),
+			got:  object(`{"kind":"Table","rows":[{"cells":["a"],"object":{"metadata":{"name":"a","uid":"u"}}}]}`),
+		},
 		{name: "masks in objects", want: object(`{"metadata":{"name":"x-$RANDOM"}}`), got: object(`{"metadata":{"name":"x-bcdfg"}}`)},
 		{name: "warnings in any order", want: Answer{Warnings: []string{"a", "b"}}, got: Answer{Warnings: []string{"b", "a"}}},
 		{name: "a warning is missing", want: Answer{Warnings: []string{"a"}}, got: Answer{}, aspects: []Aspect{Warnings}},
