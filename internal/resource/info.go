@@ -76,6 +76,10 @@ type Info struct {
 
 	Group, Version, Resource, Subresource, Namespace, Name string
 
+	// APIVersion is what the URL says of an object's apiVersion: the group
+	// and version. A subresource may carry objects of another one.
+	APIVersion string
+
 	// Path and Query are the two parts of the target as they came; Query has
 	// no question mark.
 	Path, Query string
@@ -99,6 +103,15 @@ func (i *Info) HasBody() bool {
 		return i.IsResource
 	}
 	return false
+}
+
+// ObjectNamespace returns what the URL says of metadata.namespace. It is the
+// Namespace but for namespaces themselves, which are in none.
+func (i *Info) ObjectNamespace() string {
+	if i.Resource == "namespaces" && i.APIPrefix != "" {
+		return ""
+	}
+	return i.Namespace
 }
 
 // GroupResource returns the group and resource.

@@ -86,7 +86,8 @@ type Resource struct {
 
 	// Paths are the resource's path templates ("/v2/orders",
 	// "/v2/tenants/{namespace}/orders/{name}"): those with {name} are items,
-	// the others collections. Empty means the Kubernetes paths
+	// the others collections; of a namespaced resource, a collection without
+	// {namespace} can only be listed and watched. Empty means the Kubernetes paths
 	// "/apis/GROUP/VERSION/…" ("/api/VERSION/…" for the empty group).
 	Paths []string
 
@@ -96,7 +97,14 @@ type Resource struct {
 	// FieldValidation is what holds for a write that does not say it in its
 	// query; FieldValidationUnset means Warn, as in Kubernetes.
 	FieldValidation FieldValidation
+
+	// apiVersion is the group and version as objects state them.
+	apiVersion string
 }
+
+// APIVersion returns the group and version as objects state them. It is known
+// once the resource is in a Registry.
+func (r *Resource) APIVersion() string { return r.apiVersion }
 
 // GroupVersion returns the group and version.
 func (r *Resource) GroupVersion() schema.GroupVersion {

@@ -1,0 +1,82 @@
+package resource
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// isLabel is content.IsDNS1123Label without its regular expression, for every
+// request.
+func isLabel(s string) bool {
+	if s == "" || len(s) > content.DNS1123LabelMaxLength || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// isSubdomain is content.IsDNS1123Subdomain without its regular expression;
+// unlike in isLabel each part may be longer than 63 characters.
+func isSubdomain(s string) bool {
+	if len(s) > content.DNS1123SubdomainMaxLength {
+		return false
+	}
+	for {
+		part, rest, more := strings.Cut(s, ".")
+		if part == "" || part[0] == '-' || part[len(part)-1] == '-' {
+			return false
+		}
+		for i := 0; i < len(part); i++ {
+			c := part[i]
+			if c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+				return false
+			}
+		}
+		if !more {
+			return true
+		}
+		s = rest
+	}
+}
+
+// checkName holds a decoded name to what the library allows in a path.
+func checkName(what, name string) *status.Error {
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c == '/' || c == '%' || c == '.' && (name == "." || name == "..") {
+			return status.BadRequest("the %s in the request path %s", what, strings.Join(content.IsPathSegmentName(name), ", "))
+		}
+	}
+	return nil
+}
+
+// checkLabel holds a namespace, version, resource or subresource to its form.
+func checkLabel(what, s string) *status.Error {
+	if isLabel(s) {
+		return nil
+	}
+	return status.BadRequest("the %s '%s' in the request path must be a DNS label: %s", what, short(s), strings.Join(content.IsDNS1123Label(s), ", "))
+}
+
+// checkGroup holds an API group to its form.
+func checkGroup(s string) *status.Error {
+	if isSubdomain(s) {
+		return nil
+	}
+	return status.BadRequest("the API group '%s' in the request path must be a DNS subdomain: %s", short(s), strings.Join(content.IsDNS1123Subdomain(s), ", "))
+}
+
+// short bounds what a message repeats of a request.
+func short(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}

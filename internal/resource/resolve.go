@@ -1,0 +1,306 @@
+package resource
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Resolve reads the method and target of a request. The Resource is nil for a
+// well-formed resource that no policy file describes and for a path that is no
+// resource (Info.IsResource tells which). A target that two servers could read
+// in two ways is refused with 400, what the resource does not have with 404,
+// and a method that it does not have with 405; the error is a *status.Error,
+// and Info then has what was understood until there.
+//
+// Resolve does not allocate unless it refuses or the name is percent-encoded.
+// Info refers to the target's bytes, which must stay unchanged.
+func (r *Registry) Resolve(method string, target []byte) (Info, *Resource, error) {
+	var info Info
+	res, err := r.resolve(method, unsafe.String(unsafe.SliceData(target), len(target)), &info)
+	if err != nil {
+		return info, nil, err
+	}
+	return info, res, nil
+}
+
+func (r *Registry) resolve(method, target string, info *Info) (*Resource, *status.Error) {
+	m := methodOf(method)
+	info.Verb = m.lower()
+	info.Path, info.Query, _ = strings.Cut(target, "?")
+	var p path
+	if err := p.scan(info.Path); err != nil {
+		return nil, err
+	}
+	res, err := r.route(m, &p, info)
+	if err != nil {
+		return nil, err
+	}
+	if m == methodOther {
+		if info.IsResource {
+			return nil, status.MethodNotAllowed(info.GroupResource(), short(method))
+		}
+		return nil, status.MethodNotAllowedf("%s is not supported: the methods are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS", short(method))
+	}
+	if err := info.scanQuery(); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// route finds the resource: by a path template, by the Kubernetes paths, or
+// none at all.
+func (r *Registry) route(m method, p *path, info *Info) (*Resource, *status.Error) {
+	if p.n == 0 {
+		return nil, nil
+	}
+	first := p.segments[0]
+	var hit match
+	r.templates.find(p, 0, &hit)
+	templated := r.templates.child(first) != nil
+	switch {
+	case hit.end != nil:
+		if err := p.strict(false); err != nil {
+			return nil, err
+		}
+		return hit.end.resolve(m, p, &hit, info)
+	case hit.below != nil:
+		if err := p.strict(false); err != nil {
+			return nil, err
+		}
+		return nil, status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw), hit.below.template, hit.below.resource.GroupResource())
+	case hit.folded != "":
+		return nil, status.NoSuchPath("the path '%s' differs from that of a resource only in the case of '%s'", short(p.raw), short(hit.folded))
+	case first == "api", first == "apis":
+		return r.kubernetes(m, p, info)
+	case len(first) <= len("apis") && (strings.EqualFold(first, "api") || strings.EqualFold(first, "apis")):
+		return nil, status.NoSuchPath("the path '%s' differs from that of a resource only in the case of '%s'", short(p.raw), first)
+	case templated:
+		if err := p.strict(false); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// resolve fills in what a template says.
+func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource, *status.Error) {
+	r := e.resource
+	info.IsResource = true
+	info.Group, info.Version, info.Resource, info.APIVersion = r.Group, r.Version, r.Plural, r.apiVersion
+	info.Subresource = hit.subresource
+	if e.namespace >= 0 {
+		info.Namespace = decode(p.segments[e.namespace])
+		if r.Envelope == Kubernetes {
+			if err := checkLabel("namespace", info.Namespace); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if e.name >= 0 {
+		info.Name = decode(p.segments[e.name])
+	}
+	return r, info.setVerb(m, r, e.name >= 0)
+}
+
+// kubernetes resolves /api/VERSION/… and /apis/GROUP/VERSION/….
+func (r *Registry) kubernetes(m method, p *path, info *Info) (*Resource, *status.Error) {
+	segments := p.segments[1:min(p.n, maxSegments)]
+	if p.segments[0] == "apis" {
+		if len(segments) > 0 {
+			if err := checkGroup(segments[0]); err != nil {
+				return nil, err
+			}
+			info.Group = segments[0]
+			segments = segments[1:]
+		}
+	}
+	if len(segments) < 2 {
+		// Discovery: /api, /api/v1, /apis, /apis/GROUP and /apis/GROUP/VERSION.
+		info.Group = ""
+		return nil, p.strict(false)
+	}
+	info.APIPrefix, info.Version = p.segments[0], segments[0]
+	segments = segments[1:]
+	if segments[0] == "watch" || segments[0] == "proxy" {
+		return nil, status.BadRequest("the request path must not contain the old prefix '/%s/': use the query parameter 'watch', or a subresource", segments[0])
+	}
+	if segments[0] == "namespaces" && len(segments) > 1 {
+		info.Namespace = segments[1]
+		if len(segments) > 2 && segments[2] != "status" && segments[2] != "finalize" {
+			segments = segments[2:]
+		}
+	}
+	info.IsResource = true
+	info.APIVersion = apiVersion(p)
+	info.Resource = segments[0]
+	if len(segments) > 1 {
+		info.Name = segments[1]
+	}
+	if len(segments) > 2 {
+		info.Subresource = segments[2]
+	}
+	return r.registered(m, p, len(segments) > 3, info)
+}
+
+// apiVersion returns the part of a Kubernetes path that is written as objects
+// write their apiVersion.
+func apiVersion(p *path) string {
+	if p.segments[0] == "api" {
+		return p.segments[1]
+	}
+	start := len("/apis/")
+	return p.raw[start : start+len(p.segments[1])+1+len(p.segments[2])]
+}
+
+// registered holds a Kubernetes path to the resource that it names. deeper
+// says that it has segments after the subresource.
+func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Resource, *status.Error) {
+	res := r.byName[info.GroupVersionResource()]
+	// What follows a proxy subresource is a path of another server.
+	proxied := res == nil && info.Subresource == "proxy"
+	if err := p.strict(proxied); err != nil {
+		return nil, err
+	}
+	if err := info.checkForms(res); err != nil {
+		return nil, err
+	}
+	if res != nil {
+		if err := res.has(info); err != nil {
+			return nil, err
+		}
+	} else if _, known := r.known[info.GroupResource()]; known {
+		return nil, status.NoSuchPath("'%s' is not served in version '%s'", info.GroupResource().String(), info.Version)
+	}
+	if deeper && !proxied {
+		return nil, status.NoSuchPath("the path '%s' has more segments than '%s' has subresources", short(p.raw), info.GroupResource().String())
+	}
+	return res, info.setVerb(m, res, info.Name != "")
+}
+
+// checkForms holds the segments to the forms of what they are (RES-3).
+func (i *Info) checkForms(res *Resource) *status.Error {
+	if res == nil {
+		if err := checkLabel("version", i.Version); err != nil {
+			return err
+		}
+		if err := checkLabel("resource", i.Resource); err != nil {
+			return err
+		}
+		if i.Subresource != "" {
+			if err := checkLabel("subresource", i.Subresource); err != nil {
+				return err
+			}
+		}
+	}
+	if i.Namespace != "" {
+		if err := checkLabel("namespace", i.Namespace); err != nil {
+			return err
+		}
+	}
+	if i.Name == "" {
+		return nil
+	}
+	i.Name = decode(i.Name)
+	return checkName("name", i.Name)
+}
+
+// has tells whether a path of the right resource is one that it has: in a
+// namespace or not, with a subresource or not.
+func (r *Resource) has(i *Info) *status.Error {
+	switch {
+	case i.Subresource != "" && !r.HasSubresource(i.Subresource):
+		return status.NotFound(i.GroupResource(), i.Name)
+	case !r.Namespaced && i.ObjectNamespace() != "":
+		return status.NoSuchPath("'%s' is not namespaced: its path must not contain '/namespaces/%s'", i.GroupResource().String(), i.Namespace)
+	case r.Namespaced && i.Namespace == "" && i.Name != "":
+		return status.NoSuchPath("'%s' is namespaced: the path of an object must contain '/namespaces/' and its namespace", i.GroupResource().String())
+	}
+	return nil
+}
+
+// method is an HTTP method.
+type method uint8
+
+const (
+	methodOther method = iota
+	methodGet
+	methodHead
+	methodPost
+	methodPut
+	methodPatch
+	methodDelete
+	methodOptions
+)
+
+func methodOf(s string) method {
+	switch s {
+	case "GET":
+		return methodGet
+	case "HEAD":
+		return methodHead
+	case "POST":
+		return methodPost
+	case "PUT":
+		return methodPut
+	case "PATCH":
+		return methodPatch
+	case "DELETE":
+		return methodDelete
+	case "OPTIONS":
+		return methodOptions
+	}
+	return methodOther
+}
+
+// lower is the verb of a path that is no resource.
+func (m method) lower() string {
+	return [...]string{"", "get", "head", "post", "put", "patch", "delete", VerbOptions}[m]
+}
+
+// setVerb finds the verb of a method on an item or a collection (RES-4). What
+// is not described may have subresources that are created or connected to.
+func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
+	gr := i.GroupResource()
+	described, sub := res != nil, i.Subresource != ""
+	// Of a collection of all namespaces nothing can be created or deleted.
+	everywhere := described && res.Namespaced && !item && i.Namespace == ""
+	switch m {
+	case methodGet, methodHead:
+		i.Verb = VerbGet
+		if !item {
+			i.Verb = VerbList
+		}
+	case methodPost:
+		i.Verb = VerbCreate
+		if everywhere && i.APIPrefix != "" {
+			return status.NoSuchPath("'%s' is namespaced: the path of a create must contain '/namespaces/' and the namespace", gr.String())
+		}
+		if everywhere || item && (described || !sub) {
+			return status.MethodNotAllowed(gr, VerbCreate)
+		}
+	case methodPut, methodPatch:
+		i.Verb = VerbUpdate
+		if m == methodPatch {
+			i.Verb = VerbPatch
+		}
+		if item {
+			break
+		}
+		if described && i.APIPrefix != "" {
+			// As Kubernetes answers for the resources of CRDs.
+			return status.BadRequest("name must be provided")
+		}
+		return status.MethodNotAllowed(gr, i.Verb)
+	case methodDelete:
+		i.Verb = VerbDelete
+		if !item {
+			i.Verb = VerbDeleteCollection
+		}
+		if everywhere || described && sub {
+			return status.MethodNotAllowed(gr, i.Verb)
+		}
+	}
+	return nil
+}
