@@ -1,0 +1,272 @@
+package proxy
+
+import (
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// envelopeFields are the members of a Kubernetes object that some backends would also find under another case,
+// metadataFields those members of metadata that decide which object a request is about and who may change it.
+var (
+	envelopeFields = document.NewFoldSet("apiVersion", "kind", "metadata", "spec", "status")
+	metadataFields = document.NewFoldSet("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences", "managedFields")
+)
+
+// complete holds the object to the URL: what the URL says must not be contradicted by the body (400), and on
+// a plain backend is written into a body that leaves it out (RES-2).
+func (x *exchange) complete() error {
+	root := x.doc.Root()
+	if root.Kind() != document.Object {
+		return status.BadRequest("the body must be a JSON object, not %s", article(root.Kind()))
+	}
+	if x.res != nil && x.res.Envelope == resource.Bare {
+		return x.completeBare(root)
+	}
+	if err := exactCase(root, envelopeFields, ""); err != nil {
+		return err
+	}
+	if err := x.completeType(root); err != nil {
+		return err
+	}
+	return x.completeMetadata(root)
+}
+
+// fills tells whether the gateway writes what the body leaves out; a Kubernetes backend does so itself.
+func (x *exchange) fills() bool {
+	return x.res != nil && x.upstream.plain && (x.info.Subresource == "" || x.info.Subresource == "status")
+}
+
+// completeType compares kind and apiVersion with the resource that the URL names.
+func (x *exchange) completeType(root document.Node) error {
+	version, err := text(root, "apiVersion", "")
+	if err != nil {
+		return err
+	}
+	kind, err := text(root, "kind", "")
+	if err != nil {
+		return err
+	}
+	if x.info.Subresource != "" && x.info.Subresource != "status" {
+		// The objects of scale, eviction, binding and the like are of a kind and group of their own.
+		return nil
+	}
+	if version != "" && !isGroupVersion(version, &x.info) {
+		return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, groupVersion(&x.info))
+	}
+	if kind != "" && x.res != nil && kind != x.res.Kind {
+		return status.BadRequest("the kind in the data (%s) does not match the expected kind (%s)", kind, x.res.Kind)
+	}
+	if !x.fills() {
+		return nil
+	}
+	if kind == "" {
+		x.doc.SetString(root, "kind", x.res.Kind)
+	}
+	if version == "" {
+		x.doc.SetString(root, "apiVersion", groupVersion(&x.info))
+	}
+	return nil
+}
+
+// completeMetadata compares name and namespace with those of the URL.
+func (x *exchange) completeMetadata(root document.Node) error {
+	var name, namespace string
+	metadata, found := root.Get("metadata")
+	if found && metadata.Kind() != document.Null {
+		if metadata.Kind() != document.Object {
+			return status.BadRequest("`metadata` must be an object, not %s", article(metadata.Kind()))
+		}
+		if err := exactCase(metadata, metadataFields, "metadata."); err != nil {
+			return err
+		}
+		var err error
+		if name, err = text(metadata, "name", "metadata."); err != nil {
+			return err
+		}
+		if namespace, err = text(metadata, "namespace", "metadata."); err != nil {
+			return err
+		}
+		if _, err = text(metadata, "generateName", "metadata."); err != nil {
+			return err
+		}
+	} else {
+		metadata = document.Node{}
+	}
+	if namespace != "" && namespace != x.info.Namespace {
+		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if x.info.Name != "" && name != "" && name != x.info.Name {
+		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name)
+	}
+	if x.info.Verb == resource.VerbCreate && x.info.Name == "" {
+		x.info.Name = name
+	}
+	if !x.fills() {
+		return nil
+	}
+	return x.fillMetadata(root, metadata, name, namespace)
+}
+
+// fillMetadata writes the URL's name and namespace into metadata that leaves them out.
+func (x *exchange) fillMetadata(root, metadata document.Node, name, namespace string) error {
+	named, spaced := name != "" || x.info.Name == "", namespace != "" || x.info.Namespace == ""
+	if named && spaced {
+		return nil
+	}
+	if !metadata.Valid() {
+		metadata = x.doc.Set(root, "metadata", []byte("{}"))
+	}
+	if !named {
+		x.doc.SetString(metadata, "name", x.info.Name)
+	}
+	if !spaced {
+		x.doc.SetString(metadata, "namespace", x.info.Namespace)
+	}
+	return nil
+}
+
+// completeBare compares the name of an ordinary API's object with that of the URL; such an object gets nothing added.
+func (x *exchange) completeBare(root document.Node) error {
+	at, found := find(root, x.res.Fields.Name)
+	if !found || at.Kind() == document.Null {
+		return nil
+	}
+	var name string
+	switch {
+	case at.Kind() == document.String && !at.HasNUL():
+		name = at.Str()
+	case at.Kind() == document.Number:
+		name = string(at.Raw())
+	default:
+		return status.BadRequest("`%s` must be a string without NUL characters", at.Path())
+	}
+	if x.info.Name != "" && name != x.info.Name {
+		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name)
+	}
+	x.info.Name = name
+	return nil
+}
+
+// find follows a path of member names; the empty path is the node itself, a nil one is nowhere.
+func find(at document.Node, path resource.FieldPath) (document.Node, bool) {
+	if path == nil {
+		return document.Node{}, false
+	}
+	for _, key := range path {
+		next, found := at.Get(key)
+		if !found {
+			return document.Node{}, false
+		}
+		at = next
+	}
+	return at, true
+}
+
+// statusPath is where objects of the resource keep their status; nil where they have none to protect.
+func (x *exchange) statusPath() resource.FieldPath {
+	switch {
+	case x.res == nil:
+		if x.gateway.unregistered.ProtectStatus && x.info.IsResource && x.info.APIPrefix != "" {
+			return kubernetesStatus
+		}
+		return nil
+	case x.res.Envelope == resource.Bare:
+		return x.res.Fields.Status
+	case x.res.Status:
+		return kubernetesStatus
+	}
+	return nil
+}
+
+var kubernetesStatus = resource.FieldPath{"status"}
+
+// protectStatus takes a status that the client sent out of the object, and on a plain backend puts the stored
+// one in its place, so that a PUT leaves it as it is (STAT-1).
+func (x *exchange) protectStatus() error {
+	path := x.statusPath()
+	if path == nil || x.info.Subresource != "" {
+		return nil
+	}
+	if sent, found := find(x.doc.Root(), path); found {
+		x.doc.Remove(sent)
+	}
+	if x.old == nil || !x.upstream.plain {
+		return nil
+	}
+	stored, found := find(x.old.Root(), path)
+	if !found {
+		return nil
+	}
+	parent, found := find(x.doc.Root(), path[:len(path)-1])
+	if !found || parent.Kind() != document.Object {
+		return status.BadRequest("`%s` must be an object", joined(path[:len(path)-1]))
+	}
+	x.doc.Set(parent, path[len(path)-1], stored.Raw())
+	return nil
+}
+
+func joined(path resource.FieldPath) string {
+	var b []byte
+	for _, key := range path {
+		b = document.AppendPathKey(b, key)
+	}
+	return string(b)
+}
+
+// text reads a member that must be a string where it is given; the empty string and null are the same as none.
+func text(object document.Node, key, prefix string) (string, error) {
+	at, found := object.Get(key)
+	if !found || at.Kind() == document.Null {
+		return "", nil
+	}
+	if at.Kind() != document.String {
+		return "", status.BadRequest("`%s%s` must be a string, not %s", prefix, key, article(at.Kind()))
+	}
+	if at.HasNUL() {
+		return "", status.BadRequest("`%s%s` must not have a NUL character in it", prefix, key)
+	}
+	return at.Str(), nil
+}
+
+// exactCase refuses members that a backend which folds case would read as one of the known ones.
+func exactCase(object document.Node, known *document.FoldSet, prefix string) error {
+	if variant, name := object.CaseVariant(known); variant.Valid() {
+		return status.BadRequest("unknown field '%s%s': field names are case-sensitive, it must be written `%s%s`", prefix, variant.Key(), prefix, name)
+	}
+	return nil
+}
+
+// isGroupVersion compares without building the string.
+func isGroupVersion(s string, info *resource.Info) bool {
+	if info.Group == "" {
+		return s == info.Version
+	}
+	n := len(info.Group)
+	return len(s) == n+1+len(info.Version) && s[:n] == info.Group && s[n] == '/' && s[n+1:] == info.Version
+}
+
+func groupVersion(info *resource.Info) string {
+	if info.Group == "" {
+		return info.Version
+	}
+	return info.Group + "/" + info.Version
+}
+
+// article names a kind of JSON value in a sentence.
+func article(k document.Kind) string {
+	switch k {
+	case document.Object:
+		return "an object"
+	case document.Array:
+		return "a list"
+	case document.String:
+		return "a string"
+	case document.Number:
+		return "a number"
+	case document.Bool:
+		return "a boolean"
+	}
+	return "null"
+}

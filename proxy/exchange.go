@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/wire"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// exchange is one request on its way: what the steps learn of it, and memory that is kept for the next one.
+type exchange struct {
+	progress
+
+	report    admission.Report
+	warnings  []string
+	oldAnswer fasthttp.Response
+	head      []byte
+	target    []byte
+	pinned    []byte
+	edited    []byte
+}
+
+// progress is what the steps learn of a request. What points into the client's bytes is valid until the handler
+// returns, and not longer.
+type progress struct {
+	gateway *Gateway
+	ctx     *fasthttp.RequestCtx
+	conn    *conn
+	started time.Time
+
+	// set is the snapshot of policies that every step of this request uses.
+	set      *policies.Set
+	upstream *backend
+	info     resource.Info
+	res      *resource.Resource // nil where no policy file describes it
+	user     identity.User
+
+	body []byte             // as the client sent it
+	doc  *document.Document // of the body, edits laid over it
+	old  *document.Document // the stored object, where something needed it
+
+	attributes  admission.Attributes
+	patchType   patchType
+	pin         string // the version that the write depends on; "*" that nothing is stored
+	creates     bool   // a PUT of a name that nothing is stored under
+	patched     bool   // the client sent a patch, the backend gets the object
+	sentVersion bool   // the client named a resourceVersion
+
+	forwarded wire.Forward
+	extra     [1]wire.Header
+	call      upstream.Request
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// handle serves one request of a connection.
+func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
+	x := exchanges.Get().(*exchange)
+	x.gateway, x.ctx, x.conn, x.started, x.set = g, ctx, c, time.Now(), g.policies()
+	g.metrics.RequestStarted()
+	defer x.finish()
+	if err := x.serve(); err != nil {
+		x.refuse(err)
+		return
+	}
+	if ctx.Response.IsBodyStream() {
+		// How a stream ends shows on the connection; the answer's code is sent already.
+		_, _ = c.sendStream(ctx, x.info.Options.Watch)
+	}
+}
+
+// finish counts the request and gives its memory back, also after a panic, which the server answers.
+func (x *exchange) finish() {
+	x.measure()
+	x.release()
+}
+
+// release puts the exchange back, without anything of the request.
+func (x *exchange) release() {
+	x.releaseDocuments()
+	if x.attributes.Frame != nil {
+		x.attributes.Frame.Release()
+	}
+	x.oldAnswer.Reset()
+	x.report.Reset()
+	clear(x.warnings)
+	x.warnings = x.warnings[:0]
+	x.head, x.target, x.pinned, x.edited = keep(x.head), keep(x.target), keep(x.pinned), keep(x.edited)
+	x.progress = progress{}
+	exchanges.Put(x)
+}
+
+// maxKept is the size up to which the buffers of an exchange are kept for the next one, in bytes.
+const maxKept = 64 << 10
+
+func keep(b []byte) []byte {
+	if cap(b) > maxKept {
+		return nil
+	}
+	return b[:0]
+}
+
+func (x *exchange) releaseDocuments() {
+	if x.doc != nil {
+		x.doc.Release()
+		x.doc = nil
+	}
+	if x.old != nil {
+		x.old.Release()
+		x.old = nil
+	}
+}
+
+// resetAttempt forgets what an attempt at a write made of the body.
+func (x *exchange) resetAttempt() {
+	x.releaseDocuments()
+	x.report.Reset()
+	x.warnings = x.warnings[:0]
+	x.pin, x.patched, x.creates = "", false, false
+}
+
+func (x *exchange) isHead() bool { return string(x.conn.head.Method) == "HEAD" }
+
+// str is the string of bytes of the client's head, which live as long as the exchange.
+func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

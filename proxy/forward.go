@@ -1,0 +1,214 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// via is how the gateway calls itself in Via headers.
+const via = "admission-gateway"
+
+// errRaced tells that the stored object is no longer the one that was admitted against.
+var errRaced = errors.New("another writer came between")
+
+var (
+	methodGet   = []byte("GET")
+	methodPut   = []byte("PUT")
+	nameIfMatch = []byte("If-Match")
+	nameIfNone  = []byte("If-None-Match")
+	anyVersion  = []byte("*")
+)
+
+// conditional are the client's preconditions and everything else of its head that is about the body it sent or expects.
+var (
+	preconditions = wire.Fields(wire.FieldIfMatch, wire.FieldIfNoneMatch, wire.FieldIfModifiedSince, wire.FieldIfUnmodifiedSince)
+	aboutBody     = preconditions | wire.Fields(wire.FieldContentType, wire.FieldContentEncoding, wire.FieldAccept,
+		wire.FieldAcceptEncoding, wire.FieldRange, wire.FieldIfRange)
+)
+
+// forward sends the request on and takes the answer's head, or the whole of a small one.
+// A write leaves exactly once; what was admitted is what is sent.
+func (x *exchange) forward() error {
+	if x.info.Options.DryRun && x.upstream.plain {
+		return x.answerDryRun()
+	}
+	f := x.forwarding()
+	body := x.content()
+	switch {
+	case len(body) > 0 || x.info.HasBody():
+		f.Length = int64(len(body))
+	}
+	if x.patched {
+		f.Method = methodPut
+	}
+	if x.pin != "" {
+		f.Skip |= preconditions
+		name := nameIfMatch
+		if x.pin == "*" {
+			// Nothing was stored when the object was admitted, so nothing may be stored when it arrives.
+			name = nameIfNone
+		}
+		x.extra[0] = wire.Header{Name: name, Value: append(x.pinned[:0], x.pin...)}
+		f.Extra = x.extra[:]
+	}
+	x.head = x.conn.head.AppendForward(x.head[:0], f)
+	x.call = upstream.Request{
+		Head:       x.head,
+		Body:       body,
+		HeadOnly:   x.isHead(),
+		Idempotent: x.isRead(),
+		Deadline:   x.deadline(),
+	}
+	if err := x.upstream.client.Do(&x.call, &x.ctx.Response); err != nil {
+		return err
+	}
+	if x.pin != "" && x.ctx.Response.StatusCode() == fasthttp.StatusPreconditionFailed {
+		x.dropAnswer()
+		return errRaced
+	}
+	return nil
+}
+
+// forwarding is what every request to the backend says of where it came from.
+func (x *exchange) forwarding() *wire.Forward {
+	x.forwarded = wire.Forward{Peer: x.conn.peerIP, Proto: x.conn.proto, Via: via, Length: -1}
+	return &x.forwarded
+}
+
+// content is the body to send: the client's own bytes where nothing was edited.
+func (x *exchange) content() []byte {
+	if x.doc == nil || !x.doc.Edited() {
+		return x.body
+	}
+	x.edited = x.doc.AppendTo(x.edited[:0])
+	return x.edited
+}
+
+// deadline is when the client's own ?timeout= passes; a watch ends by itself (ERR-4).
+func (x *exchange) deadline() time.Time {
+	if x.info.Options.Timeout <= 0 || x.info.Options.Watch {
+		return time.Time{}
+	}
+	return x.started.Add(x.info.Options.Timeout)
+}
+
+// fetchOld reads the stored object where something on the way depends on it, and pins the write that follows
+// to the version that was read.
+func (x *exchange) fetchOld() error {
+	if !x.needsOld() {
+		return nil
+	}
+	f := x.forwarding()
+	f.Method, f.Skip = methodGet, aboutBody
+	f.Target = x.itemPath()
+	x.head = x.conn.head.AppendForward(x.head[:0], f)
+	x.call = upstream.Request{Head: x.head, Idempotent: true, Whole: x.gateway.bodyLimit, Deadline: x.deadline()}
+	x.oldAnswer.Reset()
+	if err := x.upstream.client.Do(&x.call, &x.oldAnswer); err != nil {
+		return err
+	}
+	switch code := x.oldAnswer.StatusCode(); {
+	case code == fasthttp.StatusNotFound:
+		return x.noOld()
+	case code != fasthttp.StatusOK:
+		return x.backendError(&x.oldAnswer)
+	}
+	old, err := document.Parse(x.oldAnswer.Body(), x.gateway.documentLimits)
+	if err != nil {
+		return status.BadGateway("the stored object, which this write depends on, must be a JSON object that the gateway can read")
+	}
+	x.old = old
+	if old.Root().Kind() != document.Object {
+		return status.BadGateway("the stored object, which this write depends on, must be a JSON object that the gateway can read")
+	}
+	return x.pinTo(x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
+}
+
+// noOld is the way on where nothing is stored under the name.
+func (x *exchange) noOld() error {
+	if x.info.Verb != resource.VerbUpdate || x.info.Subresource != "" {
+		return status.NotFound(x.info.GroupResource(), x.info.Name)
+	}
+	if !x.upstream.plain {
+		return nil
+	}
+	if version, found := x.conn.head.Lookup("If-Match"); found && len(version) > 0 {
+		return x.conflict()
+	}
+	x.creates = true
+	if x.res == nil || x.res.Concurrency == resource.Optimistic {
+		x.pin = "*"
+	}
+	return nil
+}
+
+// pinTo makes the write conditional on the version that was read.
+func (x *exchange) pinTo(etag []byte) error {
+	if !x.upstream.plain {
+		// The resourceVersion inside the object is the precondition of a Kubernetes backend.
+		return x.pinResourceVersion()
+	}
+	if sent := x.conn.head.Value(wire.FieldIfMatch); sent != nil && string(sent) != "*" && string(sent) != string(etag) {
+		return x.conflict()
+	}
+	switch {
+	case len(etag) > 0:
+		x.pin = string(etag)
+	case x.res != nil && x.res.Concurrency == resource.BestEffort:
+	default:
+		return status.Internal("the backend gave the stored object no ETag, so that the write cannot be pinned to the version that was judged; " +
+			"an APIResource may state `concurrency: BestEffort` to do without")
+	}
+	return nil
+}
+
+// pinResourceVersion writes the version that was read into an object that names none.
+func (x *exchange) pinResourceVersion() error {
+	if x.doc == nil || x.doc.Root().Kind() != document.Object {
+		return nil
+	}
+	stored, _ := find(x.old.Root(), resource.FieldPath{"metadata", "resourceVersion"})
+	if !stored.Valid() {
+		return nil
+	}
+	metadata, found := x.doc.Root().Get("metadata")
+	if !found || metadata.Kind() != document.Object {
+		return nil
+	}
+	sent, err := text(metadata, "resourceVersion", "metadata.")
+	switch {
+	case err != nil:
+		return err
+	case sent == "":
+		x.doc.Set(metadata, "resourceVersion", stored.Raw())
+	case sent != stored.Str():
+		return x.conflict()
+	}
+	return nil
+}
+
+// clientPinned tells whether the client itself named the version that it means to change; its write is then never tried again.
+func (x *exchange) clientPinned() bool {
+	return x.conn.head.Has(wire.FieldIfMatch) || x.conn.head.Has(wire.FieldIfNoneMatch) || x.sentVersion
+}
+
+func (x *exchange) conflict() error {
+	return status.Conflict(x.info.GroupResource(), x.info.Name, status.ModifiedMessage)
+}
+
+// itemPath is the target of the object itself, without subresource and query.
+func (x *exchange) itemPath() []byte {
+	path := x.info.Path
+	if x.info.Subresource != "" {
+		path = path[:len(path)-len(x.info.Subresource)-1]
+	}
+	return append(x.target[:0], path...)
+}

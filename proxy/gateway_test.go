@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// loadPolicies compiles policy files that must be good.
+func loadPolicies(t testing.TB, paths ...string) *policies.Set {
+	t.Helper()
+	set, findings := policies.Load(paths)
+	if set == nil {
+		t.Fatalf("the policies do not compile: %v", findings)
+	}
+	return set
+}
+
+// gatewayFor makes a gateway before a plain backend. Words change its settings: policies=NAME loads
+// testdata/policies/NAME.yaml, kubernetes sets the dialect, protect-unregistered the setting of that name.
+func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
+	t.Helper()
+	paths := []string{dir}
+	c, err := config.Load("", config.Flags{Upstream: "http://" + backend, Dialect: "Plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "policies":
+			paths = append(paths, filepath.Join("testdata", "policies", value+".yaml"))
+		case "kubernetes":
+			c.Upstreams[0].Dialect = config.Kubernetes
+		case "protect-unregistered":
+			c.UnregisteredResources.ProtectStatus = true
+		case "check-names":
+			c.UnregisteredResources.CheckNames = true
+		default:
+			t.Fatalf("unknown setting %q", word)
+		}
+	}
+	set := loadPolicies(t, paths...)
+	return newTestGateway(t, c, func() *policies.Set { return set })
+}
+
+func newTestGateway(t testing.TB, c *config.Configuration, set func() *policies.Set) *Gateway {
+	t.Helper()
+	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Options{Config: c, Policies: set, Limiter: ratelimit.New(0), Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// startGateway serves on a free port of loopback until the test ends, and returns the address.
+func startGateway(t testing.TB, g *Gateway) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := g.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return ln.Addr().String()
+}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// limit holds the request against the rate limits that concern it, reads included (ERR-3).
+func (x *exchange) limit() error {
+	rules := x.set.Limits()
+	if rules.Len(&x.info) == 0 {
+		return nil
+	}
+	r := ratelimit.Request{Info: &x.info, ClientAddress: x.conn.peer, Headers: (*headers)(&x.conn.head), Frame: x.limitFrame}
+	d := x.gateway.limiter.Decide(rules, &r)
+	if d.Allowed() {
+		return nil
+	}
+	x.gateway.metrics.RateLimited(d.Rule.Name)
+	return status.TooManyRequests(d.Message(), d.RetryAfter)
+}
+
+// limitFrame binds the request for the expressions of rate limits.
+func (x *exchange) limitFrame() *cel.Frame {
+	f := x.frame()
+	f.Vars().SetLimited(&cel.Request{
+		Verb: x.info.Verb, Path: x.info.Path, Group: x.info.Group, Version: x.info.Version, Resource: x.info.Resource,
+		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: x.info.Name,
+		User:          cel.User{Name: x.user.Name, UID: x.user.UID, Groups: x.user.Groups, Extra: x.user.Extra},
+		ClientAddress: x.conn.peerIP, Headers: (*headers)(&x.conn.head),
+	})
+	return f
+}
+
+// frame is what CEL is evaluated in, taken on first use; evaluations end when the client's own deadline passes.
+func (x *exchange) frame() *cel.Frame {
+	if x.attributes.Frame == nil {
+		x.attributes.Frame = cel.NewFrame(context.Background())
+		x.attributes.Frame.SetDeadline(x.deadline())
+	}
+	return x.attributes.Frame
+}
+
+// headers shows the client's header lines to expressions; dropped ones do not count.
+type headers wire.Head
+
+// Get implements cel.Headers.
+func (h *headers) Get(name string) (string, bool) {
+	value, found := "", false
+	for _, l := range (*wire.Head)(h).Headers() {
+		switch {
+		case l.Dropped || !equalFold(l.Name, name):
+		case found:
+			value += ", " + string(l.Value)
+		default:
+			value, found = str(l.Value), true
+		}
+	}
+	return value, found
+}
+
+// Each implements cel.Headers.
+func (h *headers) Each(f func(name, value string) bool) {
+	lines := (*wire.Head)(h).Headers()
+	for i, l := range lines {
+		name := lowerCase(l.Name)
+		if l.Dropped || named(lines[:i], name) {
+			continue
+		}
+		if value, _ := h.Get(name); !f(name, value) {
+			return
+		}
+	}
+}
+
+func named(lines []wire.Header, name string) bool {
+	for _, l := range lines {
+		if !l.Dropped && equalFold(l.Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func lowerCase(b []byte) string {
+	lower := make([]byte, len(b))
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	return string(lower)
+}

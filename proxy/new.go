@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/wire"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// Options are what a Gateway is made of.
+type Options struct {
+	Config *config.Configuration
+	// Policies returns the set in force; each request asks once.
+	Policies func() *policies.Set
+	// Limiter holds the buckets of rate limits, which outlive policy sets.
+	Limiter *ratelimit.Limiter
+	Metrics *telemetry.Telemetry
+	Log     *slog.Logger
+}
+
+// Gateway serves clients on behalf of backends. It is safe for concurrent use.
+type Gateway struct {
+	server   *server
+	routes   *routes
+	policies func() *policies.Set
+	limiter  *ratelimit.Limiter
+	metrics  *telemetry.Telemetry
+	log      *slog.Logger
+
+	documentLimits document.Limits
+	bodyLimit      int64
+	budget         *bodyBudget
+	unregistered   config.UnregisteredResources
+}
+
+// New returns a gateway that serves no listener yet. An error names what of the configuration cannot be used.
+func New(o Options) (*Gateway, error) {
+	c := o.Config
+	g := &Gateway{
+		policies: o.Policies, limiter: o.Limiter, metrics: o.Metrics, log: o.Log,
+		documentLimits: document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes)},
+		bodyLimit:      c.Limits.BodyBytes,
+		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
+		unregistered:   c.UnregisteredResources,
+	}
+	var err error
+	if g.routes, err = newRoutes(c, g.upstreamFailed); err != nil {
+		return nil, err
+	}
+	prefixes := make([]netip.Prefix, 0, len(c.TrustedProxies))
+	for _, p := range c.TrustedProxies {
+		prefixes = append(prefixes, p.Prefix)
+	}
+	g.server = newServer(serverOptions{
+		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
+		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
+		HeadBytes: int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
+		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections), Log: o.Log,
+		Panicked: func(ctx *fasthttp.RequestCtx, _ *conn, err *status.Error) { writeStatus(&ctx.Response, err) },
+	}, g.handle)
+	return g, nil
+}
+
+func underscores(u config.UnderscoreHeaders) wire.Underscores {
+	switch u {
+	case config.Drop:
+		return wire.DropUnderscores
+	case config.Pass:
+		return wire.PassUnderscores
+	}
+	return wire.RefuseUnderscores
+}
+
+// upstreamFailed counts and logs a failed exchange; clients are not told its cause.
+func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
+	g.metrics.UpstreamError(name, err.Kind.String())
+	g.log.Warn("the backend failed", "upstream", name, "kind", err.Kind.String(), "cause", fmt.Sprint(err.Cause))
+}
+
+// Serve serves the connections of ln until Shutdown; it returns nil then.
+func (g *Gateway) Serve(ln net.Listener) error { return g.server.Serve(ln) }
+
+// Drain serves on, and asks each client to make its next connection elsewhere.
+func (g *Gateway) Drain() { g.server.Drain() }
+
+// Shutdown stops accepting, waits for the requests in progress up to the end of ctx, and closes the backends' connections.
+func (g *Gateway) Shutdown(ctx context.Context) error {
+	err := g.server.Shutdown(ctx)
+	g.routes.close()
+	return err
+}
+
+// BodyBytesInFlight is how much of the budget for request bodies is taken.
+func (g *Gateway) BodyBytesInFlight() int64 { return g.budget.inUse() }
+
+// measure counts a request that was answered.
+func (x *exchange) measure() {
+	x.gateway.metrics.RequestEnded()
+	x.gateway.metrics.RequestDone(telemetry.Request{
+		Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource, Registered: x.res != nil,
+		Code: x.ctx.Response.StatusCode(), Took: time.Since(x.started),
+	})
+}

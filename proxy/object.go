@@ -1,0 +1,194 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// judged tells whether anything is to be done with the object of the request.
+func (x *exchange) judged() bool {
+	if !x.info.HasBody() {
+		return false
+	}
+	operation, _ := admission.OperationOf(x.info.Verb)
+	return x.res != nil || x.statusPath() != nil || x.set.Admission().Concerns(&x.info, operation)
+}
+
+// parse is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte as it came.
+func (x *exchange) parse() error {
+	if len(x.body) == 0 {
+		if x.info.HasBody() {
+			return status.BadRequest("the body must not be empty")
+		}
+		return nil
+	}
+	d, err := document.Parse(x.body, x.gateway.documentLimits)
+	if err != nil {
+		return notJSON(err)
+	}
+	x.doc = d
+	return nil
+}
+
+// notJSON is the Status of a body that the strict parser refused.
+func notJSON(err error) error {
+	var at *document.Error
+	if errors.As(err, &at) {
+		return status.BadRequest("the body must be JSON that can be read in one way only: %s", at.Error())
+	}
+	return err
+}
+
+// needsOld tells whether the stored object decides anything on the way of this request.
+func (x *exchange) needsOld() bool {
+	if x.info.Name == "" || x.info.Verb == resource.VerbCreate {
+		return false
+	}
+	if operation, ok := admission.OperationOf(x.info.Verb); ok && x.set.Admission().NeedsOld(&x.info, operation) {
+		return true
+	}
+	if x.info.Verb == resource.VerbDelete {
+		return false
+	}
+	if x.upstream.plain && (x.statusPath() != nil || x.info.Verb == resource.VerbPatch) {
+		return true
+	}
+	s := x.schema()
+	return s != nil && s.NeedsOld()
+}
+
+// schema is that of the object, nil where there is none or where the subresource's object is of another kind.
+func (x *exchange) schema() *schema.Schema {
+	if x.res == nil || x.info.Subresource != "" && x.info.Subresource != "status" {
+		return nil
+	}
+	return x.set.Schema(x.res)
+}
+
+// setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5).
+func (x *exchange) setDefaults() error {
+	if s := x.schema(); s != nil {
+		defaults.Apply(x.doc, s)
+	}
+	return nil
+}
+
+// checkFields takes out what the schema does not know, and says so as far as the request or the resource asks for it.
+func (x *exchange) checkFields() error {
+	s := x.schema()
+	if s == nil {
+		return nil
+	}
+	var unknown schema.Unknown
+	if err := s.Prune(x.doc, &unknown); err != nil {
+		return status.BadRequest("%s", err.Error())
+	}
+	if !unknown.Any() {
+		return nil
+	}
+	switch x.fieldValidation() {
+	case resource.FieldValidationStrict:
+		return status.BadRequest("%s in version %q cannot be handled as a %s: %s", x.res.Kind, x.res.Version, x.res.Kind, unknown.Error())
+	case resource.FieldValidationWarn:
+		x.warnings = append(x.warnings, unknown.Messages()...)
+	}
+	return nil
+}
+
+// fieldValidation is what the request asks for, else the resource, else Warn as in Kubernetes.
+func (x *exchange) fieldValidation() resource.FieldValidation {
+	switch {
+	case x.info.Options.FieldValidation != resource.FieldValidationUnset:
+		return x.info.Options.FieldValidation
+	case x.res.FieldValidation != resource.FieldValidationUnset:
+		return x.res.FieldValidation
+	}
+	return resource.FieldValidationWarn
+}
+
+// describe gathers what policies can know of the request.
+func (x *exchange) describe() bool {
+	operation, ok := admission.OperationOf(x.info.Verb)
+	if !ok || !x.set.Admission().Concerns(&x.info, operation) {
+		return false
+	}
+	if operation == admission.Update && x.creates {
+		operation = admission.Create
+	}
+	x.attributes.Info, x.attributes.Resource = &x.info, x.res
+	x.attributes.Operation, x.attributes.User = operation, &x.user
+	x.attributes.Object, x.attributes.Old = x.doc, x.old
+	if operation == admission.Delete {
+		x.attributes.Object = nil
+		if x.doc != nil {
+			x.attributes.Options = x.doc.Root()
+		}
+	}
+	if namespace, found := x.set.Object("", "Namespace", "", x.info.Namespace); found && x.info.Namespace != "" {
+		x.attributes.NamespaceObject = namespace.Document
+	}
+	x.attributes.DryRun = x.info.Options.DryRun
+	x.frame()
+	return true
+}
+
+// mutate lets the mutating policies change the object, and sets the defaults of what they added.
+func (x *exchange) mutate() error {
+	if !x.describe() {
+		return nil
+	}
+	if err := x.set.Admission().Mutate(context.Background(), &x.attributes, &x.report); err != nil {
+		return err
+	}
+	return x.setDefaults()
+}
+
+// checkSchema holds the object against its schema and the schema's rules, and answers all failures at once (VAL-1).
+func (x *exchange) checkSchema() error {
+	s := x.schema()
+	if s == nil {
+		return nil
+	}
+	var old document.Node
+	if x.old != nil {
+		old = x.old.Root()
+	}
+	var f *cel.Frame
+	if s.HasRules() {
+		f = x.frame()
+		f.SetBudget(cel.PolicyBudget)
+	}
+	result := s.Validate(f, x.doc.Root(), old)
+	x.warnings = append(x.warnings, result.Warnings...)
+	switch {
+	case result.Valid():
+		return nil
+	case len(result.Errors) == 0:
+		return status.Timeout("the request was over before its object was checked", 1)
+	}
+	return status.Invalid(x.res.GroupKind(), x.info.Name, result.Errors, result.More)
+}
+
+// validate runs every validating policy that concerns the request.
+func (x *exchange) validate() error {
+	if !x.describe() {
+		return nil
+	}
+	x.set.Admission().Validate(context.Background(), &x.attributes, &x.report)
+	x.warnings = append(x.warnings, x.report.Warnings()...)
+	for _, d := range x.report.Denials() {
+		x.gateway.metrics.AdmissionDenied(d.Policy)
+	}
+	if err := x.report.Err(&x.attributes); err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"bytes"
+
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+// checkWire refuses what the connection could not read in one way only.
+func (x *exchange) checkWire() error {
+	if x.conn.refusal != nil {
+		return x.conn.refusal
+	}
+	return nil
+}
+
+// resolve finds the backend, the resource and the verb.
+func (x *exchange) resolve() error {
+	info, res, err := x.set.Registry().Resolve(str(x.conn.head.Method), x.conn.head.Target)
+	x.info, x.res = info, res
+	if err != nil {
+		return err
+	}
+	if deprecated := x.set.Deprecation(res); deprecated != "" {
+		x.warnings = append(x.warnings, deprecated)
+	}
+	x.upstream = x.gateway.routes.find(x.conn.head.Host, info.Path)
+	if x.upstream == nil {
+		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", x.conn.head.Host, info.Path)
+	}
+	return nil
+}
+
+// identify tells who asks.
+func (x *exchange) identify() error {
+	x.user = identity.Anonymous()
+	return nil
+}
+
+// isRead tells whether the request changes nothing, so that it may be repeated.
+func (x *exchange) isRead() bool {
+	switch x.info.Verb {
+	case resource.VerbGet, resource.VerbList, resource.VerbWatch, "head":
+		return true
+	}
+	return false
+}
+
+// refuseBody refuses a read that comes with a body, which no two servers treat alike.
+func (x *exchange) refuseBody() error {
+	if x.conn.head.HasBody() {
+		return status.BadRequest("a %s request must not have a body", x.conn.head.Method)
+	}
+	return nil
+}
+
+// readBody reads the body whole, after its type is known to be one that the gateway reads (RES-7).
+func (x *exchange) readBody() error {
+	h := &x.conn.head
+	if h.HasBody() || x.info.HasBody() {
+		if err := x.checkMediaType(); err != nil {
+			return err
+		}
+	}
+	body, err := x.conn.readBody(x.gateway.bodyLimit, x.gateway.budget)
+	x.body = body
+	return err
+}
+
+const (
+	mediaTypes      = "application/json"
+	patchMediaTypes = "application/json-patch+json, application/merge-patch+json"
+)
+
+// checkMediaType lets only types pass that the gateway reads itself, in one encoding.
+func (x *exchange) checkMediaType() error {
+	h := &x.conn.head
+	if encoding := h.Value(wire.FieldContentEncoding); len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
+		return status.UnsupportedEncoding(string(encoding))
+	}
+	contentType := h.Value(wire.FieldContentType)
+	if x.info.Verb == resource.VerbPatch || x.info.Verb == "patch" {
+		if x.patchType = patchTypeOf(contentType); x.patchType == noPatch {
+			return status.UnsupportedMediaType(patchMediaTypes)
+		}
+		return nil
+	}
+	if !isJSON(contentType) {
+		return status.UnsupportedMediaType(mediaTypes)
+	}
+	return nil
+}
+
+// isJSON tells whether a Content-Type is that of JSON in UTF-8.
+func isJSON(contentType []byte) bool { return isType(contentType, jsonType) }
+
+// isType compares a media type; the only parameter that may follow is the charset that JSON has anyway.
+func isType(contentType []byte, want string) bool {
+	media, rest, more := bytes.Cut(contentType, []byte(";"))
+	if !bytes.EqualFold(bytes.TrimSpace(media), []byte(want)) {
+		return false
+	}
+	if !more {
+		return true
+	}
+	key, value, _ := bytes.Cut(bytes.TrimSpace(rest), []byte("="))
+	value = bytes.Trim(value, `"`)
+	return bytes.EqualFold(key, []byte("charset")) && bytes.EqualFold(value, []byte("utf-8"))
+}

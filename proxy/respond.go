@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+const jsonType = "application/json"
+
+// allowedMethods is the answer to OPTIONS and the Allow header of a 405.
+const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+// answer completes the backend's answer: an error becomes a Status (ERR-1), and warnings are added (ERR-6).
+func (x *exchange) answer() error {
+	r := &x.ctx.Response
+	if code := r.StatusCode(); code >= 400 {
+		if !x.isHead() && (r.IsBodyStream() || !isJSON(r.Header.ContentType()) || !status.IsStatus(r.Body())) {
+			return x.backendError(r)
+		}
+	}
+	x.warn(r)
+	return nil
+}
+
+// backendError is the Status of an error answer of the backend.
+func (x *exchange) backendError(r *fasthttp.Response) error {
+	var body []byte
+	if !r.IsBodyStream() && len(r.Header.ContentEncoding()) == 0 {
+		body = r.Body()
+	}
+	if r.StatusCode() < 400 {
+		return status.BadGateway("the backend answered a read of the stored object with a code that the gateway cannot use")
+	}
+	return status.FromBackend(status.BackendAnswer{
+		Code:        r.StatusCode(),
+		ContentType: string(r.Header.ContentType()),
+		RetryAfter:  string(r.Header.Peek(fasthttp.HeaderRetryAfter)),
+		Body:        body,
+		Resource:    x.info.GroupResource(),
+		Name:        x.info.Name,
+		Verb:        x.info.Verb,
+	})
+}
+
+// refuse writes an error as a Status: the one place where the gateway answers for itself.
+func (x *exchange) refuse(err error) {
+	x.dropAnswer()
+	r := &x.ctx.Response
+	x.warn(r)
+	writeStatus(r, statusOf(err))
+}
+
+// writeStatus makes a Status the answer.
+func writeStatus(r *fasthttp.Response, e *status.Error) {
+	s := &e.ErrStatus
+	r.Header.SetContentType(jsonType)
+	r.SetStatusCode(int(s.Code))
+	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
+		r.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(int(s.Details.RetryAfterSeconds)))
+	}
+	if s.Code == fasthttp.StatusMethodNotAllowed {
+		r.Header.Set(fasthttp.HeaderAllow, allowedMethods)
+	}
+	r.SetBodyRaw(status.AppendJSON(nil, s))
+}
+
+// statusOf gives any error of the way its Status.
+func statusOf(err error) *status.Error {
+	var bad *wire.Error
+	if errors.As(err, &bad) {
+		return status.Coded(bad.Code, bad.Message)
+	}
+	var failed *upstream.Error
+	if errors.As(err, &failed) {
+		switch failed.Kind.Code() {
+		case fasthttp.StatusServiceUnavailable:
+			return status.ServiceUnavailable(failed.Error(), failed.RetryAfter)
+		case fasthttp.StatusGatewayTimeout:
+			return status.Timeout(failed.Error(), failed.RetryAfter)
+		default:
+			return status.BadGateway(failed.Error())
+		}
+	}
+	return status.From(err)
+}
+
+// warn adds the warnings gathered on the way.
+func (x *exchange) warn(r *fasthttp.Response) {
+	if len(x.warnings) == 0 {
+		return
+	}
+	for _, h := range status.WarningHeaders(x.warnings) {
+		r.Header.Add(fasthttp.HeaderWarning, h)
+	}
+	x.warnings = x.warnings[:0]
+}
+
+// dropAnswer forgets an answer of the backend that is not passed on, and frees its connection.
+func (x *exchange) dropAnswer() {
+	_ = x.ctx.Response.CloseBodyStream()
+	x.conn.ownAnswer(x.ctx)
+}
+
+// answerOptions tells which methods there are (RES-4).
+func (x *exchange) answerOptions() error {
+	x.ctx.Response.SetStatusCode(fasthttp.StatusNoContent)
+	x.ctx.Response.Header.Set(fasthttp.HeaderAllow, allowedMethods)
+	return nil
+}
+
+// answerDryRun answers with what would have been stored: a plain backend knows no dry run, so nothing may reach it.
+func (x *exchange) answerDryRun() error {
+	r := &x.ctx.Response
+	r.Header.SetContentType(jsonType)
+	switch x.info.Verb {
+	case resource.VerbCreate:
+		r.SetStatusCode(fasthttp.StatusCreated)
+	case resource.VerbDelete, resource.VerbDeleteCollection:
+		r.SetBodyString(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`)
+		return nil
+	}
+	r.SetBody(x.content())
+	return nil
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/upstream"
+)
+
+// backend is an upstream as requests see it.
+type backend struct {
+	name   string
+	client *upstream.Client
+	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
+	plain bool
+}
+
+// routes is the immutable table from host and path to backend.
+type routes struct {
+	// table has named hosts before any host and longer prefixes before shorter ones: the first that fits is the one.
+	table    []route
+	backends []*backend
+}
+
+type route struct {
+	host, prefix string
+	backend      *backend
+}
+
+func newRoutes(c *config.Configuration, failed func(name string, err *upstream.Error)) (*routes, error) {
+	r := &routes{}
+	byName := make(map[string]*backend, len(c.Upstreams))
+	for _, u := range c.Upstreams {
+		client, err := upstream.New(upstream.Config{
+			Endpoints:      u.Endpoints,
+			ConnectTimeout: u.ConnectTimeoutSeconds.Duration(),
+			AnswerTimeout:  u.ResponseTimeoutSeconds.Duration(),
+			BodyTimeout:    u.BodyTimeoutSeconds.Duration(),
+			StreamTimeout:  u.StreamTimeoutSeconds.Duration(),
+			IdleTimeout:    u.IdleTimeoutSeconds.Duration(),
+			MaxWait:        u.QueueTimeoutSeconds.Duration(),
+			MaxConns:       int(u.MaxConnections),
+			OnError:        func(err *upstream.Error) { failed(u.Name, err) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
+		}
+		b := &backend{name: u.Name, client: client, plain: u.Dialect == config.Plain}
+		byName[u.Name] = b
+		r.backends = append(r.backends, b)
+	}
+	for _, one := range c.Routes {
+		b := byName[one.Upstream]
+		if b == nil {
+			return nil, fmt.Errorf("a route names the upstream '%s', which must be one of `upstreams`", one.Upstream)
+		}
+		r.table = append(r.table, route{one.Host, strings.TrimSuffix(one.PathPrefix, "/"), b})
+	}
+	slices.SortStableFunc(r.table, func(a, b route) int {
+		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
+	})
+	return r, nil
+}
+
+// find returns the backend of a request; nil where no route leads to one.
+func (r *routes) find(host []byte, path string) *backend {
+	if len(r.table) == 1 && r.table[0].host == "" && r.table[0].prefix == "" {
+		return r.table[0].backend
+	}
+	host = withoutPort(host)
+	for i := range r.table {
+		one := &r.table[i]
+		if (one.host == "" || equalFold(host, one.host)) && under(path, one.prefix) {
+			return one.backend
+		}
+	}
+	return nil
+}
+
+// under tells whether a path is the prefix or below it, whole segments compared.
+func under(path, prefix string) bool {
+	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || prefix == "" || path[len(prefix)] == '/')
+}
+
+func withoutPort(host []byte) []byte {
+	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
+		host = host[:i]
+	}
+	return host
+}
+
+func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.EqualFold(str(a), b) }
+
+func (r *routes) close() {
+	for _, b := range r.backends {
+		b.client.Close()
+	}
+}
