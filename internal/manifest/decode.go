@@ -17,22 +17,14 @@ type Decoder struct {
 	// that the value is an object or an array, so that its members are checked too. It may be nil; false leaves
 	// the check to the type's own method.
 	Inside func(t reflect.Type, isObject bool) (reflect.Type, bool)
+	// WarnUnknown makes warnings of unknown fields, which are then left out.
+	WarnUnknown bool
 }
 
 // Decode decodes o into the value that into points to and names everything that does not fit: fields that the type
 // does not have, in the exact spelling, and values of another type. Members that the file leaves out keep what into
 // holds. Nothing is decoded after an error.
-func (d Decoder) Decode(o *Object, into any) []*Error {
-	c := &checker{file: o.File, inside: d.Inside}
-	c.value(o.root, reflect.TypeOf(into).Elem(), "", o.line)
-	if len(c.errs) > 0 {
-		return c.errs
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, into); err != nil {
-		c.fail(o.line, "", "must be decodable: %v", err)
-	}
-	return c.errs
-}
+func (d Decoder) Decode(o *Object, into any) []*Error { return d.DecodeAt(o, "", into) }
 
 // DecodeAt decodes the value at a field path of o as Decode does for the whole. The paths of errors are those
 // within o.
@@ -45,9 +37,9 @@ func (d Decoder) DecodeAt(o *Object, path string, into any) []*Error {
 		}
 		at, line, rest = m.value, m.line, after
 	}
-	c := &checker{file: o.File, inside: d.Inside}
+	c := &checker{Decoder: d, file: o.File}
 	c.value(at, reflect.TypeOf(into).Elem(), path, line)
-	if len(c.errs) > 0 {
+	if c.failed {
 		return c.errs
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(at.appendJSON(nil), into); err != nil {
@@ -58,13 +50,20 @@ func (d Decoder) DecodeAt(o *Object, path string, into any) []*Error {
 
 // checker compares values with the Go types that they are for.
 type checker struct {
+	Decoder
 	file   string
-	inside func(t reflect.Type, isObject bool) (reflect.Type, bool)
 	errs   []*Error
+	failed bool // an error is no warning
 }
 
 func (c *checker) fail(line int, path, format string, args ...any) {
+	c.failed = true
 	c.errs = append(c.errs, &Error{File: c.file, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) unknown(line int, path, hint string) {
+	c.failed = c.failed || !c.WarnUnknown
+	c.errs = append(c.errs, &Error{File: c.file, Line: line, Path: path, Msg: "unknown field" + hint, Warning: c.WarnUnknown})
 }
 
 var (
@@ -115,8 +114,8 @@ func (c *checker) value(v *value, t reflect.Type, path string, line int) {
 
 // own leaves the check to the type's own way of decoding, or checks the type behind it.
 func (c *checker) own(v *value, t reflect.Type, path string, line int) {
-	if c.inside != nil && (v.kind == object || v.kind == array) {
-		if behind, ok := c.inside(t, v.kind == object); ok {
+	if c.Inside != nil && (v.kind == object || v.kind == array) {
+		if behind, ok := c.Inside(t, v.kind == object); ok {
 			c.value(v, behind, path, line)
 			return
 		}
@@ -196,7 +195,7 @@ func (c *checker) fields(v *value, t reflect.Type, path string) {
 		memberPath := childPath(path, m.key)
 		field, ok := known[m.key]
 		if !ok {
-			c.fail(m.line, memberPath, "unknown field%s", suggestion(m.key, known))
+			c.unknown(m.line, memberPath, suggestion(m.key, known))
 			continue
 		}
 		c.value(m.value, field, memberPath, m.line)

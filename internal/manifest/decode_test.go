@@ -122,3 +122,16 @@ func TestDecodeKeepsDefaults(t *testing.T) {
 		t.Errorf("got %v", errs)
 	}
 }
+
+func TestDecodeWarnsOfUnknownFields(t *testing.T) {
+	objects, errs := Read("a.yaml", []byte("apiVersion: v1\nkind: K\nitems: [{value: a, vlaue: b}]\n"))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	var got sample
+	errs = Decoder{WarnUnknown: true}.Decode(objects[0], &got)
+	want := []*Error{{File: "a.yaml", Line: 3, Path: "items[0].vlaue", Msg: "unknown field; did you mean `value`?", Warning: true}}
+	if !reflect.DeepEqual(errs, want) || len(got.Items) != 1 || got.Items[0].Value != "a" {
+		t.Errorf("got %v, %+v", errs, got)
+	}
+}

@@ -83,15 +83,16 @@ func (e *Error) Error() string {
 
 // ReadFile reads the objects of the file with the given name. See Read.
 func ReadFile(name string) ([]*Object, []*Error) {
-	data, err := readAll(name)
+	data, err := ReadBytes(name)
 	if err != nil {
 		return nil, []*Error{{File: name, Msg: err.Error()}}
 	}
 	return Read(name, data)
 }
 
-// readAll returns a file's bytes, at most one more than MaxBytes so that Read can tell that there are too many.
-func readAll(name string) ([]byte, error) {
+// ReadBytes returns a file's bytes, at most one more than MaxBytes so that Read can tell that there are too many. The
+// error is a sentence without the file's name.
+func ReadBytes(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		var pathErr *os.PathError

@@ -1,0 +1,124 @@
+package policies
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// APIResource describes a resource of an ordinary JSON API. Its definition, crds/apiresources.yaml, says what the
+// fields mean and may hold.
+type APIResource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              APIResourceSpec `json:"spec"`
+}
+
+// APIResourceSpec says what the resource is.
+type APIResourceSpec struct {
+	Group             string                                        `json:"group"`
+	Version           string                                        `json:"version"`
+	Names             apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
+	Paths             APIResourcePaths                              `json:"paths"`
+	Envelope          string                                        `json:"envelope"`
+	Fields            *APIResourceFields                            `json:"fields"`
+	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
+	StatusSubresource string                                        `json:"statusSubresource"`
+	Concurrency       string                                        `json:"concurrency"`
+	FieldValidation   string                                        `json:"fieldValidation"`
+}
+
+// APIResourcePaths are path templates.
+type APIResourcePaths struct {
+	Collection string `json:"collection"`
+	Item       string `json:"item"`
+}
+
+// APIResourceFields says where Bare objects keep what Kubernetes' objects keep in metadata, status and items.
+type APIResourceFields struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Status  string `json:"status"`
+	Items   string `json:"items"`
+}
+
+func (l *loader) apiResource(o *manifest.Object) {
+	a := &APIResource{}
+	if !l.own(o, a) {
+		return
+	}
+	r := a.Spec.resource()
+	var compiled *schema.Schema
+	if a.Spec.Schema != nil {
+		var warnings, errs field.ErrorList
+		compiled, warnings, errs = schema.Compile(a.Spec.Schema.OpenAPIV3Schema, schema.Options{
+			Path:       field.NewPath("spec", "schema", "openAPIV3Schema"),
+			Resource:   r.Envelope == resource.Kubernetes,
+			Namespaced: r.Namespaced,
+		})
+		l.fields(o, Warning, warnings)
+		l.fields(o, Error, errs)
+		if len(errs) > 0 {
+			return
+		}
+	}
+	l.resources = append(l.resources, loadedResource{Resource: r, compiledResource: compiledResource{schema: compiled}, from: o, path: "spec"})
+}
+
+// resource is the description by which requests are resolved.
+func (s *APIResourceSpec) resource() *resource.Resource {
+	r := &resource.Resource{
+		Group:      s.Group,
+		Version:    s.Version,
+		Kind:       s.Names.Kind,
+		ListKind:   s.Names.ListKind,
+		Plural:     s.Names.Plural,
+		Singular:   s.Names.Singular,
+		ShortNames: s.Names.ShortNames,
+		Categories: s.Names.Categories,
+		Namespaced: strings.Contains(s.Paths.Item, "{namespace}"),
+		Status:     s.StatusSubresource == "Emulated",
+		Paths:      []string{s.Paths.Collection, s.Paths.Item},
+	}
+	completeNames(r)
+	if s.Concurrency == resource.BestEffort.String() {
+		r.Concurrency = resource.BestEffort
+	}
+	for _, v := range []resource.FieldValidation{resource.FieldValidationIgnore, resource.FieldValidationWarn, resource.FieldValidationStrict} {
+		if s.FieldValidation == v.String() {
+			r.FieldValidation = v
+		}
+	}
+	if s.Envelope == resource.Kubernetes.String() {
+		return r
+	}
+	r.Envelope = resource.Bare
+	fields := APIResourceFields{Status: "status"}
+	if s.Fields != nil {
+		fields = *s.Fields
+	}
+	r.Fields = resource.Fields{
+		Name:    fieldPath(fields.Name),
+		Version: fieldPath(fields.Version),
+		Status:  fieldPath(fields.Status),
+		Items:   resource.FieldPath{},
+	}
+	if fields.Items != "" {
+		r.Fields.Items = fieldPath(fields.Items)
+	}
+	return r
+}
+
+// fieldPath reads "a.b"; "" is no field.
+func fieldPath(text string) resource.FieldPath {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ".")
+}

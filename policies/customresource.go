@@ -1,0 +1,92 @@
+package policies
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// schemaTypes says what is behind the parts of a schema that come in several forms.
+func schemaTypes(t reflect.Type, isObject bool) (reflect.Type, bool) {
+	switch t {
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray](), reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool](),
+		reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]():
+		if isObject {
+			return reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), true
+		}
+	}
+	return nil, false
+}
+
+// customResourceDefinition takes a CustomResourceDefinition. As on an API server a field that it does not know is
+// left out with a warning: definitions are published for many versions of Kubernetes.
+func (l *loader) customResourceDefinition(o *manifest.Object) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if !l.read(manifest.Decoder{Inside: schemaTypes, WarnUnknown: true}.Decode(o, crd)) {
+		return
+	}
+	versions, warnings, errs := schema.CompileCRD(crd)
+	l.fields(o, Warning, warnings)
+	l.fields(o, Error, errs)
+	for i, v := range versions {
+		if !v.Served {
+			continue
+		}
+		path := fmt.Sprintf("spec.versions[%d]", i)
+		if !v.Status && hasStatus(&crd.Spec.Versions[i]) {
+			// STAT-1
+			l.at(o, Warning, path, "%s without the subresource `status` keeps the status that clients write, as in Kubernetes", v.Name)
+		}
+		l.resources = append(l.resources, loadedResource{
+			Resource:         resourceOf(crd, v),
+			compiledResource: compiledResource{schema: v.Schema, warning: v.Warning},
+			from:             o,
+			path:             path,
+		})
+	}
+}
+
+// hasStatus tells whether objects of the version can have a status at all.
+func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return false
+	}
+	root := v.Schema.OpenAPIV3Schema
+	_, declared := root.Properties["status"]
+	return declared || root.XPreserveUnknownFields != nil && *root.XPreserveUnknownFields
+}
+
+func resourceOf(crd *apiextensionsv1.CustomResourceDefinition, v schema.Version) *resource.Resource {
+	names := crd.Spec.Names
+	r := &resource.Resource{
+		Group:      crd.Spec.Group,
+		Version:    v.Name,
+		Kind:       names.Kind,
+		ListKind:   names.ListKind,
+		Plural:     names.Plural,
+		Singular:   names.Singular,
+		ShortNames: names.ShortNames,
+		Categories: names.Categories,
+		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Status:     v.Status,
+		Scale:      v.Scale,
+	}
+	completeNames(r)
+	return r
+}
+
+// completeNames sets the names that follow from the kind.
+func completeNames(r *resource.Resource) {
+	if r.ListKind == "" {
+		r.ListKind = r.Kind + "List"
+	}
+	if r.Singular == "" {
+		r.Singular = strings.ToLower(r.Kind)
+	}
+}

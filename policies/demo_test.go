@@ -1,0 +1,13 @@
+package policies
+
+import "testing"
+
+func TestDemo(t *testing.T) {
+	set, found := Load([]string{"library/demo"})
+	for _, f := range found {
+		t.Error(f)
+	}
+	if set == nil {
+		t.Fatal("no set")
+	}
+}

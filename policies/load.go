@@ -1,0 +1,253 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/vap"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// The groups whose kinds are policies.
+const (
+	ownGroup                   = "admission-gateway.io"
+	admissionRegistrationGroup = "admissionregistration.k8s.io"
+	apiExtensionsGroup         = "apiextensions.k8s.io"
+)
+
+// Load reads and compiles the policies in files and directories. The findings are sorted by file and line; the Set is
+// nil if one of them is an error.
+func Load(paths []string) (*Set, []Finding) {
+	return compile(readSource(paths))
+}
+
+// Check returns what Load finds.
+func Check(paths []string) []Finding {
+	_, found := Load(paths)
+	return found
+}
+
+func compile(s *source) (*Set, []Finding) {
+	l := &loader{
+		findings: findings{list: slices.Clone(s.list)},
+		known:    map[objectID]*manifest.Object{},
+		policies: map[string]*loadedPolicy{},
+		objects:  map[objectID]*Object{},
+	}
+	for _, f := range s.files {
+		objects, errs := manifest.Read(f.name, f.data)
+		l.read(errs)
+		for _, o := range objects {
+			l.object(o)
+		}
+	}
+	set := l.finish()
+	found := sortFindings(l.list)
+	if HasErrors(found) {
+		return nil, found
+	}
+	set.hash = s.hash
+	return set, found
+}
+
+// loader compiles the objects of the files one by one, and then what takes all of them.
+type loader struct {
+	findings
+	known     map[objectID]*manifest.Object
+	resources []loadedResource
+	policies  map[string]*loadedPolicy
+	bindings  []loadedBinding
+	limits    []*ratelimit.Rule
+	objects   map[objectID]*Object
+}
+
+// loadedResource is a resource and the part of a file that it comes from.
+type loadedResource struct {
+	*resource.Resource
+	compiledResource
+	from *manifest.Object
+	path string
+}
+
+type loadedPolicy struct {
+	from *manifest.Object
+	spec *admissionv1.ValidatingAdmissionPolicy
+}
+
+type loadedBinding struct {
+	from    *manifest.Object
+	policy  string // the policy's name, also where the binding did not compile
+	binding *vap.Binding
+}
+
+// object takes one object of a file.
+func (l *loader) object(o *manifest.Object) {
+	group, version := o.GroupVersion()
+	kind := schema.GroupKind{Group: group, Kind: o.Kind}
+	take, served := l.takerOf(kind, version)
+	if served && !l.named(o) {
+		return
+	}
+	id := objectID{group, o.Kind, o.Namespace, o.Name}
+	if first, twice := l.known[id]; twice {
+		l.at(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, qualified(o), first.File, first.Line("metadata.name"))
+		return
+	}
+	l.known[id] = o
+	take(o)
+}
+
+// takerOf returns what to do with objects of a kind. An object that the gateway knows, or that comes from a group of
+// policies, is compiled or refused, so that nothing in the files goes unenforced in silence.
+func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*manifest.Object), served bool) {
+	refuse := func(format string, args ...any) (func(*manifest.Object), bool) {
+		return func(o *manifest.Object) { l.at(o, Error, "kind", format, args...) }, false
+	}
+	versions := []string{"v1"}
+	switch kind {
+	case schema.GroupKind{Group: apiExtensionsGroup, Kind: "CustomResourceDefinition"}:
+		take = l.customResourceDefinition
+	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingAdmissionPolicy"}:
+		take, versions = l.validatingPolicy, []string{"v1", "v1beta1"}
+	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingAdmissionPolicyBinding"}:
+		take, versions = l.validatingBinding, []string{"v1", "v1beta1"}
+	case schema.GroupKind{Group: ownGroup, Kind: "APIResource"}:
+		take, versions = l.apiResource, []string{"v1alpha1"}
+	case schema.GroupKind{Group: ownGroup, Kind: "RateLimitPolicy"}:
+		take, versions = l.rateLimitPolicy, []string{"v1alpha1"}
+	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicy"},
+		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"},
+		schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"},
+		schema.GroupKind{Group: ownGroup, Kind: "StateSource"},
+		schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"},
+		schema.GroupKind{Group: ownGroup, Kind: "ConventionPolicy"}:
+		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
+	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingWebhookConfiguration"},
+		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingWebhookConfiguration"}:
+		return refuse("must not be '%s': the gateway calls no webhooks", kind.Kind)
+	case schema.GroupKind{Group: ownGroup, Kind: "GatewayConfiguration"}:
+		return refuse("must not be '%s' among the policies: the gateway's own configuration is given with --config", kind.Kind)
+	default:
+		switch kind.Group {
+		case ownGroup, admissionRegistrationGroup, apiExtensionsGroup:
+			return refuse("must be a kind of the group '%s' that the gateway serves, not '%s'", kind.Group, kind.Kind)
+		}
+		return l.otherObject, false
+	}
+	if !slices.Contains(versions, version) {
+		return func(o *manifest.Object) {
+			l.at(o, Error, "apiVersion", "must be '%s', not '%s'", kind.Group+"/"+strings.Join(versions, "' or '"+kind.Group+"/"), o.APIVersion)
+		}, false
+	}
+	return take, true
+}
+
+// named holds the names of policies to Kubernetes' rules; all of them are cluster-scoped.
+func (l *loader) named(o *manifest.Object) bool {
+	switch {
+	case o.Name == "":
+		l.at(o, Error, "metadata.name", "Required value: must have a name")
+	case o.Namespace != "":
+		l.at(o, Error, "metadata.namespace", "must not be set: a %s belongs to no namespace", o.Kind)
+	default:
+		return true
+	}
+	return false
+}
+
+func qualified(o *manifest.Object) string {
+	if o.Namespace != "" {
+		return o.Namespace + "/" + o.Name
+	}
+	return o.Name
+}
+
+// otherObject keeps an object for others to refer to.
+func (l *loader) otherObject(o *manifest.Object) {
+	if o.Name == "" {
+		l.at(o, Error, "metadata.name", "Required value: must have a name, by which policies refer to the object")
+		return
+	}
+	d, err := document.Parse(o.JSON, document.Limits{Bytes: manifest.MaxBytes * 2, Depth: 1000})
+	if err != nil {
+		l.at(o, Error, "", "must be an object that can be read in one way only: %v", err)
+		return
+	}
+	group, _ := o.GroupVersion()
+	l.objects[objectID{group, o.Kind, o.Namespace, o.Name}] = &Object{
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Document: d,
+	}
+}
+
+// finish compiles what takes all objects. The result is usable only if there are no errors.
+func (l *loader) finish() *Set {
+	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects}
+	set.chain = admission.NewChain(nil, l.validators())
+	l.register(set)
+	return set
+}
+
+// register makes the registry of the resources.
+func (l *loader) register(set *Set) {
+	l.resources = l.distinct(l.resources)
+	all := make([]*resource.Resource, 0, len(l.resources))
+	for _, r := range l.resources {
+		all = append(all, r.Resource)
+	}
+	var err error
+	if set.registry, err = resource.NewRegistry(all); err != nil {
+		l.blame(all)
+		return
+	}
+	set.compiled = make([]compiledResource, len(l.resources))
+	for _, r := range l.resources {
+		set.compiled[r.ID] = r.compiledResource
+	}
+}
+
+// distinct reports resources that two files define, and kinds that two resources of a group have.
+func (l *loader) distinct(resources []loadedResource) []loadedResource {
+	slices.SortStableFunc(resources, func(a, b loadedResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Plural, b.Plural), cmp.Compare(a.Version, b.Version))
+	})
+	type versioned struct{ group, version, name string }
+	plurals, kinds := map[versioned]loadedResource{}, map[versioned]loadedResource{}
+	kept := make([]loadedResource, 0, len(resources))
+	for _, r := range resources {
+		plural, kind := versioned{r.Group, r.Version, r.Plural}, versioned{r.Group, r.Version, r.Kind}
+		if first, twice := plurals[plural]; twice {
+			l.at(r.from, Error, r.path, "must not define %s again, which %s:%d does", describe(r), first.from.File, first.from.Line(first.path))
+			continue
+		}
+		if first, twice := kinds[kind]; twice {
+			l.at(r.from, Error, r.path, "must not have the kind '%s' of %s in %s:%d", r.Kind, describe(first), first.from.File, first.from.Line(first.path))
+			continue
+		}
+		plurals[plural], kinds[kind] = r, r
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+func describe(r loadedResource) string {
+	return fmt.Sprintf("the resource '%s'", r.GroupVersionResource().GroupResource().WithVersion(r.Version).String())
+}
+
+// blame finds the resource that the registry does not take beside those before it.
+func (l *loader) blame(all []*resource.Resource) {
+	for i := range all {
+		if _, err := resource.NewRegistry(all[:i+1]); err != nil {
+			l.at(l.resources[i].from, Error, l.resources[i].path, "%s", err.Error())
+			return
+		}
+	}
+}

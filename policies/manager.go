@@ -1,0 +1,136 @@
+package policies
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options of a Manager.
+type Options struct {
+	// Loaded, if set, is told of each set as it comes into force, the first one included.
+	Loaded func(set *Set, at time.Time)
+	// Rejected, if set, is told of each change of the files that was refused; the set in force stays.
+	Rejected func(found []Finding)
+	// Log gets every finding and every change; nil discards it.
+	Log *slog.Logger
+	// Poll is how often the files are looked at even if nothing tells of a change; 0 means every minute.
+	Poll time.Duration
+	// Quiet is how long the files must be left alone after a change before they are read, so that what is written in
+	// several steps is read once and whole; 0 means 100 milliseconds.
+	Quiet time.Duration
+}
+
+const (
+	defaultPoll  = time.Minute
+	defaultQuiet = 100 * time.Millisecond
+	// maxQuiet bounds the waiting while changes keep coming, as a multiple of Options.Quiet.
+	maxQuiet = 10
+)
+
+// Manager holds the set in force and replaces it, whole and at once, when the files change. Files that do not compile
+// never replace it.
+type Manager struct {
+	paths   []string
+	options Options
+	current atomic.Pointer[Set]
+
+	mu    sync.Mutex // one reading at a time
+	tried string     // the fingerprint of the files read last
+	dirs  []string   // what they depend on
+}
+
+// NewManager loads the policies in files and directories. Without a Manager, the findings say why there is none.
+func NewManager(paths []string, options Options) (*Manager, []Finding) {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Poll <= 0 {
+		options.Poll = defaultPoll
+	}
+	if options.Quiet <= 0 {
+		options.Quiet = defaultQuiet
+	}
+	m := &Manager{paths: paths, options: options}
+	s := readSource(paths)
+	m.tried, m.dirs = s.fingerprint(), s.dirs
+	set, found := compile(s)
+	if set == nil {
+		return nil, found
+	}
+	m.logFindings(found)
+	m.swap(set)
+	return m, found
+}
+
+// Current is the set in force. A request asks once and keeps the answer.
+func (m *Manager) Current() *Set { return m.current.Load() }
+
+// Reload reads the files now. It returns what it found, which has an error if the files were refused.
+func (m *Manager) Reload() []Finding { return m.refresh(true) }
+
+// refresh reads the files and replaces the set if they changed since they were last tried, or if it is forced.
+func (m *Manager) refresh(force bool) []Finding {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := readSource(m.paths)
+	m.dirs = s.dirs
+	fingerprint := s.fingerprint()
+	if fingerprint == m.tried && !force {
+		return nil
+	}
+	m.tried = fingerprint
+	set, found := compile(s)
+	m.logFindings(found)
+	if set == nil {
+		m.options.Log.Error("the policy files are refused, the policies in force stay",
+			"generation", m.Current().generation, "hash", m.Current().hash)
+		if m.options.Rejected != nil {
+			m.options.Rejected(found)
+		}
+		return found
+	}
+	if set.hash == m.Current().hash {
+		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", set.hash)
+		return found
+	}
+	m.swap(set)
+	return found
+}
+
+// swap brings a set into force.
+func (m *Manager) swap(set *Set) {
+	set.generation = 1
+	if old := m.Current(); old != nil {
+		set.generation = old.generation + 1
+	}
+	m.current.Store(set)
+	m.options.Log.Info("policies are in force", "generation", set.generation, "hash", set.hash, "resources", len(set.compiled))
+	if m.options.Loaded != nil {
+		m.options.Loaded(set, time.Now())
+	}
+}
+
+func (m *Manager) logFindings(found []Finding) {
+	for _, f := range found {
+		level := slog.LevelError
+		if f.Severity == Warning {
+			level = slog.LevelWarn
+		}
+		m.options.Log.Log(context.Background(), level, "policy file", "finding", f.String())
+	}
+}
+
+// fingerprint changes with whatever would change the outcome of compiling the source.
+func (s *source) fingerprint() string {
+	var b strings.Builder
+	b.WriteString(s.hash)
+	for _, f := range s.list {
+		b.WriteByte('\n')
+		b.WriteString(f.String())
+	}
+	return b.String()
+}

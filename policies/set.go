@@ -1,0 +1,83 @@
+// Package policies makes of policy files one compiled, immutable Set, and keeps it up to date while the files change.
+package policies
+
+import (
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
+// one Set from its first step to its last.
+type Set struct {
+	generation int64
+	hash       string
+	registry   *resource.Registry
+	chain      *admission.Chain
+	limits     *ratelimit.Rules
+	// compiled has the schema and the deprecation of each resource at its ID.
+	compiled []compiledResource
+	objects  map[objectID]*Object
+}
+
+type compiledResource struct {
+	schema  *schema.Schema
+	warning string
+}
+
+// Object is an object of the policy files that is no policy itself: others may refer to it.
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	// Document is the object. It must not be edited or released.
+	Document *document.Document
+}
+
+// objectID tells objects apart. The version does not count: it is another view of the same object.
+type objectID struct {
+	group, kind, namespace, name string
+}
+
+// Generation counts the sets of this process that came into force, from 1; 0 is a set that did not.
+func (s *Set) Generation() int64 { return s.generation }
+
+// Hash is the SHA-256 of the contents of the files, in hex; gateways with the same policies have the same hash.
+func (s *Set) Hash() string { return s.hash }
+
+// Registry finds the resource of a request.
+func (s *Set) Registry() *resource.Registry { return s.registry }
+
+// Schema is the schema of a resource; nil where it has none, and for a nil resource.
+func (s *Set) Schema(r *resource.Resource) *schema.Schema {
+	if r == nil {
+		return nil
+	}
+	return s.compiled[r.ID].schema
+}
+
+// Deprecation is what clients of a deprecated version are warned of; "" for other resources, and for nil.
+func (s *Set) Deprecation(r *resource.Resource) string {
+	if r == nil {
+		return ""
+	}
+	return s.compiled[r.ID].warning
+}
+
+// Admission has the admission policies.
+func (s *Set) Admission() *admission.Chain { return s.chain }
+
+// Limits are the rate limits.
+func (s *Set) Limits() *ratelimit.Rules { return s.limits }
+
+// Object returns an object of the files that others may refer to, such as the Namespace or the parameters of a policy.
+func (s *Set) Object(group, kind, namespace, name string) (*Object, bool) {
+	o, ok := s.objects[objectID{group, kind, namespace, name}]
+	return o, ok
+}
+
+// Empty is a set without any policy, in force from the start.
+func Empty() *Set {
+	s, _ := Load(nil)
+	return s
+}
