@@ -136,16 +136,16 @@ func TestFailures(t *testing.T) {
 	ways := map[string]func(*Attributes, *Report) error{
 		"error": func(*Attributes, *Report) error { return errors.New("no decision") },
 		"panic": func(*Attributes, *Report) error { panic("a secret") },
-		"nil map": func(*Attributes, *Report) error {
-			var m map[string]int
-			m["x"] = 1
+		"nil pointer": func(*Attributes, *Report) error {
+			var a *Attributes
+			a.User = nil
 			return nil
 		},
 	}
 	sentences := map[string]string{
 		"error":   `deployments.apps "web" is forbidden: policy 'p' denied request: no decision`,
 		"panic":   `deployments.apps "web" is forbidden: policy 'p' denied request: the policy failed with an internal error`,
-		"nil map": `deployments.apps "web" is forbidden: policy 'p' denied request: the policy failed with an internal error`,
+		"nil pointer": `deployments.apps "web" is forbidden: policy 'p' denied request: the policy failed with an internal error`,
 	}
 	for way, do := range ways {
 		for _, failure := range []FailurePolicy{Fail, Ignore} {

@@ -337,6 +337,7 @@ func TestRequest(t *testing.T) {
 			f := NewFrame(context.Background())
 			defer f.Release()
 			f.Vars().SetRequest(c.request)
+			f.Vars().SetLimited(&Request{Name: "of a limit"})
 			ok, err := p.EvalBool(f, f.Vars())
 			got := fmt.Sprint(ok)
 			if e, failed := err.(*Error); failed {
@@ -385,6 +386,7 @@ func TestLimited(t *testing.T) {
 		}
 		f := NewFrame(context.Background())
 		f.Vars().SetLimited(request)
+		f.Vars().SetRequest(&Request{Name: "of admission"}) // both are bound while a request is admitted
 		ok, err := p.EvalBool(f, f.Vars())
 		got := fmt.Sprint(ok)
 		if e, failed := err.(*Error); failed {

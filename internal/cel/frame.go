@@ -14,9 +14,9 @@ import (
 // by [NewFrame] and must be given back with [Frame.Release]. It may be used by
 // one goroutine at a time.
 type Frame struct {
-	vars        *Vars // of the evaluation that runs
-	optionalOld bool  // oldSelf is an optional value in it
-	own         Vars
+	vars    *Vars // of the evaluation that runs
+	program *Program
+	own     Vars
 
 	// What the running expression may still use. Below next the clock and the context are looked at; see charge.
 	left, next int64
@@ -76,7 +76,7 @@ func (f *Frame) SetDeadline(t time.Time) { f.deadline = t }
 // Release gives the Frame back. Nothing that came from it may be used any more.
 func (f *Frame) Release() {
 	f.own.Reset()
-	f.vars = nil
+	f.vars, f.program = nil, nil
 	f.done = nil
 	f.depth = 0
 	f.retained = 0
@@ -157,24 +157,23 @@ func (f *Frame) reset(m marks) {
 
 // An evaluation is what begin changes and end puts back.
 type evaluation struct {
-	vars        *Vars
-	optionalOld bool
-	left        int64
-	shared      bool
-	sizesBase   int
-	marks       marks
+	vars      *Vars
+	program   *Program
+	left      int64
+	shared    bool
+	sizesBase int
+	marks     marks
 }
 
 // begin prepares the evaluation of one expression, within another one when that one reads a variable.
 func (f *Frame) begin(p *Program, v *Vars) evaluation {
-	e := evaluation{vars: f.vars, optionalOld: f.optionalOld, left: f.left, shared: f.shared, sizesBase: f.sizesBase, marks: f.mark()}
+	e := evaluation{vars: f.vars, program: f.program, left: f.left, shared: f.shared, sizesBase: f.sizesBase, marks: f.mark()}
 	if f.depth > 0 {
 		f.settle()
 		f.sizesBase = len(f.sizes)
 	}
 	f.depth++
-	f.vars = v
-	f.optionalOld = p.optionalOld
+	f.vars, f.program = v, p
 	f.sizes = f.sizes[:f.sizesBase]
 	for range p.sizes {
 		f.sizes = append(f.sizes, 0)
@@ -189,7 +188,7 @@ func (f *Frame) end(e evaluation) {
 	f.depth--
 	f.sizes = f.sizes[:f.sizesBase]
 	f.sizesBase = e.sizesBase
-	f.vars, f.optionalOld = e.vars, e.optionalOld
+	f.vars, f.program = e.vars, e.program
 	if f.depth > 0 {
 		f.allow(e.left)
 		f.shared = f.shared || e.shared

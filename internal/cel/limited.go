@@ -72,5 +72,10 @@ func compileLimited(expression string, returns *celgo.Type) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
-	return e.compile(expression, nil, returns)
+	p, err := e.compile(expression, nil, returns)
+	if err != nil {
+		return nil, err
+	}
+	p.limited = true
+	return p, nil
 }

@@ -180,7 +180,7 @@ func (o *object) equalTyped(m traits.Mapper) ref.Val {
 		if !ok {
 			return types.MaybeNoSuchOverloadErr(m.(ref.Val))
 		}
-		if w, ok := p.node.Get(name); ok && !sameJSON(n, w) {
+		if w, ok := p.node.Get(name); ok && !o.frame.sameJSON(n, w) {
 			return types.False
 		}
 	}

@@ -15,6 +15,7 @@ type Program struct {
 	plan        interpreter.InterpretableV2
 	uses        uses
 	optionalOld bool // oldSelf is an optional value
+	limited     bool // request is that of rate limits
 	sizes       int  // what counted calls need to remember; see meter.go
 	field       []step
 }

@@ -119,7 +119,7 @@ func (f *Frame) typed(n document.Node, t *Type) ref.Val {
 		}
 		return types.NewErr("invalid data, expected XIntOrString value to be either a string or integer")
 	case kindPreserved:
-		return &preserved{node: n}
+		return &preserved{frame: f, node: n}
 	default:
 		return types.NewErr("invalid type, expected object, array, number, integer, boolean or string, or no type with x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true")
 	}
@@ -167,7 +167,10 @@ func isList(n document.Node, t *Type) bool {
 
 // preserved is a value that the schema says nothing about. Rules cannot look into it; they meet it only when they
 // compare an object that holds it.
-type preserved struct{ node document.Node }
+type preserved struct {
+	frame *Frame
+	node  document.Node
+}
 
 func (p *preserved) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, types.NewErr("type conversion to '%s' not supported for values preserved by x-kubernetes-preserve-unknown-fields", t).(*types.Err)
@@ -179,7 +182,7 @@ func (p *preserved) ConvertToType(t ref.Type) ref.Val {
 
 func (p *preserved) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*preserved)
-	return types.Bool(ok && sameJSON(p.node, o.node))
+	return types.Bool(ok && p.frame.sameJSON(p.node, o.node))
 }
 
 func (p *preserved) Type() ref.Type { return types.UnknownType }
@@ -187,7 +190,8 @@ func (p *preserved) Type() ref.Type { return types.UnknownType }
 func (p *preserved) Value() any { return native(p.node) }
 
 // sameJSON tells whether two nodes decode to the same value. An integer and a double are never the same.
-func sameJSON(a, b document.Node) bool {
+func (f *Frame) sameJSON(a, b document.Node) bool {
+	f.charge(1)
 	if a.Kind() != b.Kind() {
 		return false
 	}
@@ -206,14 +210,16 @@ func sameJSON(a, b document.Node) bool {
 		y, _ := b.Float64()
 		return x == y
 	case document.String:
-		return a.Str() == b.Str()
+		s := a.Str()
+		f.charge(int64(len(s)) / bytesPerUnit)
+		return s == b.Str()
 	case document.Array:
 		if a.Len() != b.Len() {
 			return false
 		}
 		x, y := a.First(), b.First()
 		for x.Valid() {
-			if !sameJSON(x, y) {
+			if !f.sameJSON(x, y) {
 				return false
 			}
 			x, y = x.Next(), y.Next()
@@ -225,7 +231,7 @@ func sameJSON(a, b document.Node) bool {
 		}
 		for x := a.First(); x.Valid(); x = x.Next() {
 			y, ok := b.Get(x.Key())
-			if !ok || !sameJSON(x, y) {
+			if !ok || !f.sameJSON(x, y) {
 				return false
 			}
 		}

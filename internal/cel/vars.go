@@ -114,7 +114,7 @@ func (a activation) ResolveName(name string) (any, bool) {
 		return v.value(f, Self)
 	case nameOldSelf:
 		old, ok := v.value(f, OldSelf)
-		if !f.optionalOld {
+		if !f.program.optionalOld {
 			return old, ok
 		}
 		if !ok {
@@ -130,13 +130,14 @@ func (a activation) ResolveName(name string) (any, bool) {
 	case nameNamespaceObject:
 		return v.orNull(f, NamespaceObject)
 	case nameRequest:
-		if r := v.limited; r != nil {
-			return f.newRecord(r, limitedFields), true
+		request, fields := v.request, requestFields
+		if f.program.limited {
+			request, fields = v.limited, limitedFields
 		}
-		if r := v.request; r != nil {
-			return f.newRecord(r, requestFields), true
+		if request == nil {
+			return nil, false
 		}
-		return nil, false
+		return f.newRecord(request, fields), true
 	case nameVariables:
 		if v.named.list == nil {
 			return nil, false
