@@ -30,7 +30,6 @@ func (x *exchange) serve() error {
 // read forwards a request that changes nothing.
 func (x *exchange) read() error {
 	steps := [...]step{
-		(*exchange).refuseBody,
 		(*exchange).forward, // 13
 		(*exchange).answer,  // 14
 	}

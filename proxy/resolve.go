@@ -49,14 +49,6 @@ func (x *exchange) isRead() bool {
 	return false
 }
 
-// refuseBody refuses a read that comes with a body, which no two servers treat alike.
-func (x *exchange) refuseBody() error {
-	if x.conn.head.HasBody() {
-		return status.BadRequest("a %s request must not have a body", x.conn.head.Method)
-	}
-	return nil
-}
-
 // readBody reads the body whole, after its type is known to be one that the gateway reads (RES-7).
 func (x *exchange) readBody() error {
 	h := &x.conn.head
