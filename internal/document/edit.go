@@ -156,6 +156,9 @@ func (d *Document) link(container, i uint32) {
 	}
 	d.setLast(c, i)
 	c.count++
+	if d.tape[i].meta&flagMember != 0 {
+		d.indexAdded(container, i)
+	}
 	d.touch(container)
 }
 

@@ -1,6 +1,8 @@
 package document
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -294,6 +296,40 @@ func TestEditsOfLargeObjects(t *testing.T) {
 	want = strings.TrimSuffix(want, `"`+last+`":0}`) + `"` + last + `":2,"new":3,"kx":4}`
 	if got := string(d.AppendTo(nil)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// An object that edits make large gets its index on the way.
+func TestObjectThatGrows(t *testing.T) {
+	for _, body := range []string{`{}`, `{"k1":"old","x":0}`} {
+		d := mustParse(t, body)
+		root := d.Root()
+		want := root.Len()
+		for round := range 3 {
+			for i := range 2000 {
+				key := fmt.Sprintf("k%d", i)
+				if i%3 == round {
+					if n, ok := root.Get(key); ok {
+						d.Remove(n)
+					}
+				}
+				d.Set(root, key, strconv.AppendInt(nil, int64(i+round), 10))
+			}
+		}
+		for i := range 2000 {
+			n, ok := root.Get(fmt.Sprintf("k%d", i))
+			if got, _ := n.Int64(); !ok || got != int64(i+2) {
+				t.Fatalf("k%d is %d, %v", i, got, ok)
+			}
+		}
+		if want += 2000 - (want+1)/2; root.Len() != want {
+			t.Errorf("%d members, want %d", root.Len(), want)
+		}
+		printed := d.AppendTo(nil)
+		if !sameTree(decodeTree(root), decodeReference(t, printed)) || !EqualNodes(root, mustParse(t, string(printed)).Root()) {
+			t.Errorf("printed %s", printed)
+		}
+		d.Release()
 	}
 }
 

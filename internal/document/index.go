@@ -12,30 +12,43 @@ const indexFrom = 16
 
 // The table of an object begins at a place in Document.index, which is in the
 // object's last field, and consists of these words and 1<<bits slots, each the
-// number of an entry or 0.
+// number of an entry or 0. Removed members stay in the table until it grows.
 const (
 	indexLast  = iota // the object's last child
-	indexTail         // its last child as parsed; members added later follow it in the chain
+	indexUsed         // how many slots are taken
 	indexBits         // the binary logarithm of the number of slots
 	indexSlots        // the first slot
 )
 
-// buildIndex makes the table of the object f, which has just been closed. It
-// returns the first member whose key stood in the object before, 0 without one.
-func (d *Document) buildIndex(tape []entry, src []byte, f frame) uint32 {
-	width := bits.Len32(f.count + f.count/2)
+// table returns the slots of the table at the place.
+func (d *Document) table(place uint32) []uint32 {
+	from := place + indexSlots
+	return d.index[from : from+1<<d.index[place+indexBits]]
+}
+
+// newTable makes an empty table for a number of members and returns its place.
+func (d *Document) newTable(members, last uint32) uint32 {
+	width := bits.Len32(members + members/2)
 	place := len(d.index)
 	size := indexSlots + 1<<width
 	d.index = slices.Grow(d.index, size)[:place+size]
-	table := d.index[place:]
-	clear(table)
-	table[indexLast], table[indexTail], table[indexBits] = f.prev, f.prev, uint32(width)
-	slots := table[indexSlots:]
-	mask := uint32(len(slots) - 1)
+	clear(d.index[place:])
+	d.index[place+indexLast] = last
+	d.index[place+indexBits] = uint32(width)
+	return uint32(place)
+}
 
-	t := &tape[f.node]
+// indexParsed makes the table of the object f, which the parser has just closed.
+// It returns the first member whose key stood in the object before, 0 if all
+// differ.
+func (d *Document) indexParsed(tape []entry, src []byte, f frame) uint32 {
+	place := d.newTable(f.count, f.prev)
+	d.index[place+indexUsed] = f.count
+	slots := d.table(place)
+	mask := uint32(len(slots) - 1)
+	object := &tape[f.node]
 	k := f.node + 1
-	if t.meta&flagHead != 0 {
+	if object.meta&flagHead != 0 {
 		k = tape[f.prev].next &^ wrap
 	}
 	for {
@@ -52,30 +65,62 @@ func (d *Document) buildIndex(tape []entry, src []byte, f frame) uint32 {
 		}
 		k = e.next
 	}
-	t.last = uint32(place)
-	t.meta |= flagIndexed
+	object.last = place
+	object.meta |= flagIndexed
 	return 0
+}
+
+// indexAdded brings the member i, which has just been linked to the object, into
+// the object's table, and makes the table if the object has become large.
+func (d *Document) indexAdded(object, i uint32) {
+	e := &d.tape[object]
+	if e.meta&flagIndexed == 0 {
+		if e.count > indexFrom {
+			d.reindex(object)
+		}
+		return
+	}
+	slots := d.table(e.last)
+	used := &d.index[e.last+indexUsed]
+	if *used += 1; int(*used) > len(slots)/4*3 {
+		d.reindex(object)
+		return
+	}
+	d.occupy(slots, i)
+}
+
+// reindex makes a new table for the object from its chain.
+func (d *Document) reindex(object uint32) {
+	e := &d.tape[object]
+	place := d.newTable(2*e.count, d.lastOf(e))
+	slots := d.table(place)
+	for k := d.chainFirst(object); k != 0; k = d.chainNext(k) {
+		if d.tape[k].meta&flagRemoved == 0 {
+			d.occupy(slots, k)
+		}
+	}
+	d.index[place+indexUsed] = e.count
+	e.last = place
+	e.meta |= flagIndexed
+}
+
+func (d *Document) occupy(slots []uint32, i uint32) {
+	mask := uint32(len(slots) - 1)
+	at := d.tape[i].hash & mask
+	for slots[at] != 0 {
+		at = (at + 1) & mask
+	}
+	slots[at] = i
 }
 
 // findIndexed is find for an object with a table.
 func (d *Document) findIndexed(e *entry, key string, hash uint32) uint32 {
-	table := d.index[e.last:]
-	mask := uint32(1)<<table[indexBits] - 1
-	slots := table[indexSlots : indexSlots+mask+1]
+	slots := d.table(e.last)
+	mask := uint32(len(slots) - 1)
 	for at := hash & mask; slots[at] != 0; at = (at + 1) & mask {
 		o := &d.tape[slots[at]]
-		if o.hash != hash || !d.keyIs(o, key) {
-			continue
-		}
-		if o.meta&flagRemoved == 0 {
-			return slots[at]
-		}
-		break
-	}
-	for k := d.chainNext(table[indexTail]); k != 0; k = d.chainNext(k) {
-		o := &d.tape[k]
 		if o.hash == hash && o.meta&flagRemoved == 0 && d.keyIs(o, key) {
-			return k
+			return slots[at]
 		}
 	}
 	return 0

@@ -1,21 +1,76 @@
 package document
 
-// Hash is the hash of the name, equal to the [Node.KeyHash] of every member that
-// has it. It is valid in this process only.
-func (n Name) Hash() uint32 { return n.hash }
+// Names is a set of names that finds which of them a member has, by the hash
+// that the parser made of its key: without decoding the key, and with one
+// comparison, which confirms it. It is immutable.
+type Names struct {
+	slots []nameSlot // a power of two, at most half of them in use
+	names []string
+}
 
-// KeyHash is the hash of a member's key, for tables of names. Of values that are
-// no members it means nothing.
-func (n Node) KeyHash() uint32 { return n.d.tape[n.i].hash }
+type nameSlot struct {
+	hash uint32
+	at   uint32 // index into names plus one; 0 is empty
+}
 
-// KeyIs tells whether the value is a member with the name, without decoding its
-// key.
-func (n Node) KeyIs(name Name) bool {
-	if n.d == nil {
-		return false
+// NewNames makes the set of the names, which must differ.
+func NewNames(names []string) Names {
+	if len(names) == 0 {
+		return Names{}
+	}
+	size := 2
+	for size < 2*len(names) {
+		size *= 2
+	}
+	s := Names{slots: make([]nameSlot, size), names: names}
+	for i, name := range names {
+		hash := hashString(name)
+		at := hash & uint32(size-1)
+		for s.slots[at].at != 0 {
+			at = (at + 1) & uint32(size-1)
+		}
+		s.slots[at] = nameSlot{hash: hash, at: uint32(i + 1)}
+	}
+	return s
+}
+
+// Member is the index of the name that the member has, or -1.
+func (s *Names) Member(n Node) int {
+	slots := s.slots
+	if len(slots) == 0 || n.d == nil {
+		return -1
 	}
 	e := &n.d.tape[n.i]
-	return e.meta&flagMember != 0 && e.hash == name.hash && n.d.keyIs(e, name.text)
+	if e.meta&flagMember == 0 {
+		return -1
+	}
+	for at := int(e.hash) & (len(slots) - 1); ; at = (at + 1) & (len(slots) - 1) {
+		slot := slots[at]
+		if slot.at == 0 {
+			return -1
+		}
+		if slot.hash == e.hash && n.d.keyIs(e, s.names[slot.at-1]) {
+			return int(slot.at - 1)
+		}
+	}
+}
+
+// Index is the index of the name, or -1.
+func (s *Names) Index(name string) int {
+	slots := s.slots
+	if len(slots) == 0 {
+		return -1
+	}
+	hash := hashString(name)
+	for at := int(hash) & (len(slots) - 1); ; at = (at + 1) & (len(slots) - 1) {
+		slot := slots[at]
+		if slot.at == 0 {
+			return -1
+		}
+		if slot.hash == hash && s.names[slot.at-1] == name {
+			return int(slot.at - 1)
+		}
+	}
 }
 
 // Add is Set for a member that the object is known not to have: two members with

@@ -1,35 +1,40 @@
 package document
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestNames(t *testing.T) {
-	d, err := Parse([]byte(`{"spec":1,"sp\u0065c2":2,"a":{"b":[3]}}`), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Release()
-	for _, c := range []struct {
-		key   string
-		names map[string]bool
-	}{
-		{"spec", map[string]bool{"spec": true, "spec2": false, "Spec": false}},
-		{"spec2", map[string]bool{"spec2": true, "spec": false, `sp\u0065c2`: false}},
-	} {
-		n, found := d.Root().Get(c.key)
-		if !found {
-			t.Fatalf("%s: not found", c.key)
-		}
-		for name, want := range c.names {
-			if got := n.KeyIs(NewName(name)); got != want {
-				t.Errorf("%s is %s: got %v, want %v", c.key, name, got, want)
+	for _, size := range []int{0, 1, 2, 7, 64, 1000} {
+		var names []string
+		text := "{"
+		for i := range size {
+			names = append(names, fmt.Sprintf("name%04d", i))
+			if i%3 == 0 {
+				text += fmt.Sprintf(`"n\u0061me%04d":%d,`, i, i)
+			} else {
+				text += fmt.Sprintf("%q:%d,", names[i], i)
 			}
 		}
-		if n.KeyHash() != NewName(c.key).Hash() {
-			t.Errorf("%s: the hash of the member must be the hash of its name", c.key)
+		d, err := Parse([]byte(text+`"":-1,"n":-1,"name000":-1,"name00000":-1,"Name0000":-1,"zzzzzzzz":-1}`), Limits{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if d.Root().KeyIs(NewName("")) || (Node{}).KeyIs(NewName("")) {
-		t.Error("what is no member must not have a name")
+		set := NewNames(names)
+		for m := d.Root().First(); m.Valid(); m = m.Next() {
+			want, _ := m.Int64()
+			if got := set.Member(m); got != int(want) {
+				t.Errorf("%d names, member %q: got %d, want %d", size, m.Key(), got, want)
+			}
+			if got := set.Index(m.Key()); got != int(want) {
+				t.Errorf("%d names, name %q: got %d, want %d", size, m.Key(), got, want)
+			}
+		}
+		if set.Member(d.Root()) != -1 || set.Member(Node{}) != -1 {
+			t.Errorf("%d names: what is no member must not have one", size)
+		}
+		d.Release()
 	}
 }
 

@@ -356,7 +356,7 @@ closing: // src[i] closes the container f
 			t.meta |= flagHead
 		}
 		if f.count > indexFrom && f.object {
-			if where = d.buildIndex(tape, src, f); where != 0 {
+			if where = d.indexParsed(tape, src, f); where != 0 {
 				i, code, msg = int(tape[where].key)-1, Duplicate, msgDuplicate(src, &tape[where])
 				goto fail
 			}
