@@ -64,9 +64,6 @@ func expect(t *testing.T, r io.Reader, want string) {
 // Each event reaches the client before the backend sends the next, the head
 // before the first.
 func TestEventByEvent(t *testing.T) {
-	url, conns := driven(t)
-	r := newRelay(t, upstream.Config{Endpoints: []string{url}})
-	_, addr := startServer(t, serverOptions{}, r.handle)
 	for _, c := range []struct {
 		version, end string
 		wrap         func(string) string
@@ -74,9 +71,12 @@ func TestEventByEvent(t *testing.T) {
 		{"1.1", "0\r\n\r\n", func(s string) string { return strings.TrimSuffix(chunks(s, 1<<20), "0\r\n\r\n") }},
 		{"1.0", "", func(s string) string { return s }},
 	} {
+		url, conns := driven(t)
+		r := newRelay(t, upstream.Config{Endpoints: []string{url}})
+		_, addr := startServer(t, serverOptions{}, r.handle)
 		nc, br := dial(t, addr)
 		send(t, nc, "GET /v2/orders?watch=true HTTP/"+c.version+"\r\nHost: gw\r\n\r\n")
-		backend, _ := accept(t, conns)
+		backend, backendReader := accept(t, conns)
 		send(t, backend, chunkedHead)
 		head := ""
 		for !strings.HasSuffix(head, "\r\n\r\n") {
@@ -107,7 +107,7 @@ func TestEventByEvent(t *testing.T) {
 			continue
 		}
 		send(t, nc, getHead+"\r\n")
-		if _, err := http.ReadRequest(bufio.NewReader(backend)); err != nil {
+		if _, err := http.ReadRequest(backendReader); err != nil {
 			t.Fatalf("the connection to the backend is not used again: %v", err)
 		}
 		send(t, backend, smallReply)
