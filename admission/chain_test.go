@@ -143,8 +143,8 @@ func TestFailures(t *testing.T) {
 		},
 	}
 	sentences := map[string]string{
-		"error":   `deployments.apps "web" is forbidden: policy 'p' denied request: no decision`,
-		"panic":   `deployments.apps "web" is forbidden: policy 'p' denied request: the policy failed with an internal error`,
+		"error":       `deployments.apps "web" is forbidden: policy 'p' denied request: no decision`,
+		"panic":       `deployments.apps "web" is forbidden: policy 'p' denied request: the policy failed with an internal error`,
 		"nil pointer": `deployments.apps "web" is forbidden: policy 'p' denied request: the policy failed with an internal error`,
 	}
 	for way, do := range ways {
