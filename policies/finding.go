@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -94,8 +95,19 @@ func (f *findings) fields(o *manifest.Object, severity Severity, errs field.Erro
 		if path == "<nil>" {
 			path = ""
 		}
-		f.at(o, severity, path, "%s", err.ErrorBody())
+		f.at(o, severity, path, "%s", bodyOf(err))
 	}
+}
+
+// bodyOf is an error without its field. A value that is no JSON of the file but one of Kubernetes' own structs, which
+// no author would know again, is left out.
+func bodyOf(err *field.Error) string {
+	if err.Type == field.ErrorTypeInvalid && err.Detail != "" {
+		if t := reflect.TypeOf(err.BadValue); t != nil && (t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer) {
+			return err.Type.String() + ": " + err.Detail
+		}
+	}
+	return err.ErrorBody()
 }
 
 // read records what the reader of files found; it tells whether it found no error.

@@ -239,15 +239,25 @@ func (l *loader) distinct(resources []loadedResource) []loadedResource {
 }
 
 func describe(r loadedResource) string {
-	return fmt.Sprintf("the resource '%s'", r.GroupVersionResource().GroupResource().WithVersion(r.Version).String())
+	return fmt.Sprintf("the resource '%s' in version '%s'", r.GroupResource(), r.Version)
 }
 
 // blame finds the resource that the registry does not take beside those before it.
 func (l *loader) blame(all []*resource.Resource) {
 	for i := range all {
 		if _, err := resource.NewRegistry(all[:i+1]); err != nil {
-			l.at(l.resources[i].from, Error, l.resources[i].path, "%s", err.Error())
+			for _, one := range parts(err) {
+				l.at(l.resources[i].from, Error, l.resources[i].path, "%s", one.Error())
+			}
 			return
 		}
 	}
+}
+
+// parts are the errors that were joined.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }

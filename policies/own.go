@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/admission-gateway/gateway/defaults"
@@ -90,7 +91,11 @@ func (l *loader) validOwn(o *manifest.Object, s *schema.Schema, d *document.Docu
 	frame := cel.NewFrame(context.Background())
 	defer frame.Release()
 	result := s.Validate(frame, d.Root(), document.Node{})
-	l.fields(o, Error, result.Errors)
+	for _, err := range result.Errors {
+		if err.Field != "" && err.Field != "<nil>" { // that rules were left out says nothing once everything else is mended
+			l.fields(o, Error, field.ErrorList{err})
+		}
+	}
 	if result.More > 0 {
 		l.at(o, Error, "", "and %d more", result.More)
 	}
