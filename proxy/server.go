@@ -126,13 +126,18 @@ func (s *server) Shutdown(ctx context.Context) error {
 		if c.state.CompareAndSwap(connIdle, connCut) {
 			_ = c.Conn.Close()
 		}
-		if b := c.endless.Load(); b != nil {
+		if b := c.stream.Load(); b != nil && c.endless.Load() {
 			b.Interrupt()
 		}
 	})
 	err := s.fast.ShutdownWithContext(ctx)
 	if err != nil {
-		s.each(func(c *conn) { _ = c.Conn.Close() })
+		s.each(func(c *conn) {
+			_ = c.Conn.Close()
+			if b := c.stream.Load(); b != nil {
+				b.Interrupt()
+			}
+		})
 	}
 	return err
 }

@@ -45,9 +45,11 @@ func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error)
 		stop := c.onClientClose(body.Interrupt)
 		defer stop()
 	}
+	c.stream.Store(body)
+	defer c.stream.Store(nil)
 	if endless {
-		c.endless.Store(body)
-		defer c.endless.Store(nil)
+		c.endless.Store(true)
+		defer c.endless.Store(false)
 		if c.server.stopping.Load() {
 			body.Interrupt()
 		}
@@ -205,7 +207,7 @@ func (c *conn) onClientClose(gone func()) (stop func()) {
 			closed, waits = peekClosed(fd)
 			return !waits
 		})
-		if err == nil && closed {
+		if closed || err != nil && !isTimeout(err) {
 			gone()
 		}
 	}()

@@ -54,7 +54,8 @@ type conn struct {
 	readBy, writeBy time.Time // the deadlines that are set
 
 	state   atomic.Int32
-	endless atomic.Pointer[upstream.Body] // the stream of events that is being sent
+	stream  atomic.Pointer[upstream.Body] // that is being sent
+	endless atomic.Bool                   // and consists of events
 	closed  atomic.Bool
 }
 
