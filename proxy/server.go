@@ -167,6 +167,7 @@ func (s *server) serve(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.guarded(ctx, c)
+	c.spill.release()
 	if !c.skipBody() {
 		c.ending, c.linger = true, true
 	}

@@ -115,7 +115,6 @@ func (s *server) newConn(nc net.Conn) *conn {
 
 // release gives the memory back once fasthttp is through with the connection.
 func (c *conn) release() {
-	c.spill.release()
 	if c.pooled != nil {
 		c.server.buffers.Put(c.pooled)
 		c.pooled, c.buf = nil, nil
@@ -141,7 +140,6 @@ func (c *conn) Read(p []byte) (int, error) {
 // next reads the next head. It returns false where there is none: the client
 // closed the connection, was idle for too long, or the server shuts down.
 func (c *conn) next() bool {
-	c.spill.release()
 	c.head.Reset()
 	c.answered, c.refusal, c.body = false, nil, bodyUnread
 	if !c.await() {
