@@ -1,6 +1,9 @@
 package ratelimit
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // pace is a limit in the terms of GCRA, in nanoseconds. interval is how far one request moves the theoretical arrival
 // time of its bucket, tolerance how far that time may be ahead of now.
@@ -10,8 +13,15 @@ type pace struct{ interval, tolerance int64 }
 func paceOf(requests int, period time.Duration, burst int) pace {
 	n := int64(max(requests, 1))
 	interval := (int64(period) + n - 1) / n
-	return pace{interval: interval, tolerance: interval * int64(max(burst, 1)-1)}
+	over, tolerance := bits.Mul64(uint64(interval), uint64(max(burst, 1)-1))
+	if over != 0 || tolerance > uint64(forever) {
+		tolerance = uint64(forever)
+	}
+	return pace{interval: interval, tolerance: int64(tolerance)}
 }
+
+// forever, 146 years, is the longest tolerance: sums with it do not overflow.
+const forever = int64(1) << 62
 
 // decide tells whether a request fits at the time now into a bucket whose theoretical arrival time is tat. It returns
 // that time as it is after the request, or how long the request has to wait.

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// DefaultBuckets is how many buckets a Limiter keeps if it is not told; each takes about 150 bytes.
+// DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes 24 bytes.
 const DefaultBuckets = 1 << 18
 
 // Limiter holds the buckets of all rules. It is safe for concurrent use, and its memory is bounded.
 type Limiter struct {
-	shards [shards]*shard
+	store  *store
 	hasher hasher
 	clock  func() int64
 }
 
-// New returns a Limiter that keeps at most so many buckets; 0 means [DefaultBuckets].
+// New returns a Limiter with room for so many buckets, rounded up to a power of two; 0 means [DefaultBuckets].
 func New(buckets int) *Limiter {
 	start := time.Now()
 	// The monotonic clock: a bucket must not fill or empty when the time of day is set.
@@ -27,11 +27,7 @@ func newLimiter(buckets int, clock func() int64) *Limiter {
 	if buckets <= 0 {
 		buckets = DefaultBuckets
 	}
-	l := &Limiter{hasher: newHasher(), clock: clock}
-	for i := range l.shards {
-		l.shards[i] = newShard((buckets + shards - 1) / shards)
-	}
-	return l
+	return &Limiter{store: newStore(buckets), hasher: newHasher(), clock: clock}
 }
 
 // Decision is what became of a request.
@@ -79,8 +75,9 @@ func scope(r *Rule) string {
 type charge struct {
 	rule   *compiled
 	id     bucketID
+	place  int
+	bucket *bucket // nil for a key that the store does not have
 	after  int64
-	shared bool
 }
 
 // maxCharges is how many rules one request can be held against without memory of its own.
@@ -88,15 +85,13 @@ const maxCharges = 8
 
 // Decide holds a request against all rules that concern it and counts it if it may pass.
 func (l *Limiter) Decide(rules *Rules, r *Request) Decision {
-	if len(rules.others) == 0 && len(rules.byResource) == 0 {
-		return Decision{}
-	}
 	var room [maxCharges]charge
 	charges := room[:0]
-	for _, list := range [...][]*compiled{rules.others, rules.byResource[target{r.Info.Group, r.Info.Resource}]} {
+	for _, list := range rules.candidates(r.Info) {
 		for _, c := range list {
 			if c.concerns(r) {
-				charges = append(charges, charge{rule: c, id: l.bucket(c, r)})
+				id := bucketID{c.id, l.key(c, r)}
+				charges = append(charges, charge{rule: c, id: id, place: l.store.place(id)})
 			}
 		}
 	}
@@ -111,35 +106,30 @@ func (l *Limiter) take(charges []charge) Decision {
 	var numbers [maxCharges]int
 	locked := numbers[:0]
 	for i := range charges {
-		if n := charges[i].id.shardOf(); !slices.Contains(locked, n) {
+		if n := shardOf(charges[i].place); !slices.Contains(locked, n) {
 			locked = append(locked, n)
 		}
 	}
 	slices.Sort(locked)
 	for _, n := range locked {
-		l.shards[n].mu.Lock()
+		l.store.shards[n].mu.Lock()
 	}
 	now := l.clock()
 	var strictest *compiled
 	var longest int64
 	for i := range charges {
 		c := &charges[i]
-		s := l.shards[c.id.shardOf()]
-		s.now = now
 		var tat, wait int64
-		tat, c.shared = s.tat(c.id)
+		c.bucket, tat = l.store.find(c.place, c.id)
 		if c.after, wait = c.rule.pace.decide(tat, now); wait > longest {
 			strictest, longest = c.rule, wait
 		}
 	}
 	if strictest == nil {
-		for i := range charges {
-			c := &charges[i]
-			l.shards[c.id.shardOf()].set(c.id, c.after, c.shared)
-		}
+		l.charge(charges, now)
 	}
 	for _, n := range locked {
-		l.shards[n].mu.Unlock()
+		l.store.shards[n].mu.Unlock()
 	}
 	if strictest == nil {
 		return Decision{}
@@ -147,37 +137,56 @@ func (l *Limiter) take(charges []charge) Decision {
 	return Decision{Rule: &strictest.Rule, RetryAfter: wholeSeconds(longest)}
 }
 
-// bucket is the bucket that a rule counts a request in.
-func (l *Limiter) bucket(c *compiled, r *Request) bucketID {
+// charge counts an admitted request. Buckets that are there come first: a new one may push out another of this very
+// request, which must be charged by then.
+func (l *Limiter) charge(charges []charge, now int64) {
+	added := false
+	for i := range charges {
+		if c := &charges[i]; c.bucket != nil {
+			c.bucket.tat = c.after
+		} else {
+			added = true
+		}
+	}
+	if !added {
+		return
+	}
+	for i := range charges {
+		if c := &charges[i]; c.bucket == nil {
+			l.store.add(c.place, c.id, c.after, now)
+		}
+	}
+}
+
+// key is the hash of what a rule counts a request by.
+func (l *Limiter) key(c *compiled, r *Request) uint64 {
 	switch c.Key {
 	case ClientAddress:
 		a := r.ClientAddress.Unmap()
 		switch {
 		case !a.IsValid():
-			return l.hasher.text(c.id, "")
+			return l.hasher.text("")
 		case a.Is6():
 			// Whoever has an IPv6 address has a /64 of them.
 			b := a.As16()
-			return l.hasher.bytes(c.id, b[:8])
+			return l.hasher.bytes(b[:8])
 		}
 		b := a.As4()
-		return l.hasher.bytes(c.id, b[:])
+		return l.hasher.bytes(b[:])
 	case Header:
 		value, _ := r.Headers.Get(c.HeaderName)
-		return l.hasher.text(c.id, value)
+		return l.hasher.text(value)
 	case Namespace:
-		return l.hasher.text(c.id, r.Info.Namespace)
+		return l.hasher.text(r.Info.Namespace)
 	case Resource:
-		id := l.hasher.text(c.id, r.Info.Resource)
-		group := l.hasher.text(c.id, r.Info.Group)
-		return bucketID{c.id, id.high + 31*group.high, id.low + 31*group.low}
+		return l.hasher.text(r.Info.Resource) + 31*l.hasher.text(r.Info.Group)
 	case Expression:
 		f := r.Frame()
 		value, err := c.KeyProgram.EvalString(f, f.Vars())
 		if err != nil {
 			value = ""
 		}
-		return l.hasher.text(c.id, value)
+		return l.hasher.text(value)
 	}
-	return bucketID{rule: c.id}
+	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
@@ -67,10 +68,13 @@ type compiled struct {
 	pace pace
 	// id tells apart the buckets of different rules, and of a rule before and after its terms were changed.
 	id uint64
+	// resourcesOnly: a rule that names groups, resources or namespaces is not about paths that are no resource.
+	resourcesOnly bool
 }
 
 func compile(r *Rule) *compiled {
 	c := &compiled{Rule: *r, pace: paceOf(r.Requests, r.Period, r.Burst)}
+	c.resourcesOnly = !open(r.APIGroups) || !open(r.Resources) || !open(r.Namespaces)
 	h := fnv.New64a()
 	expression := ""
 	if r.KeyProgram != nil {
@@ -84,6 +88,9 @@ func compile(r *Rule) *compiled {
 // concerns tells whether the rule counts a request.
 func (c *compiled) concerns(r *Request) bool {
 	i := r.Info
+	if !i.IsResource && c.resourcesOnly {
+		return false
+	}
 	if !chooses(c.Verbs, i.Verb) || !chooses(c.APIGroups, i.Group) || !c.choosesResource(i) || !chooses(c.Namespaces, i.Namespace) {
 		return false
 	}
@@ -96,70 +103,77 @@ func (c *compiled) concerns(r *Request) bool {
 	return true
 }
 
-func chooses(list []string, value string) bool {
-	return len(list) == 0 || slices.Contains(list, value) || slices.Contains(list, "*")
-}
+func open(list []string) bool { return len(list) == 0 || slices.Contains(list, "*") }
+
+func chooses(list []string, value string) bool { return slices.Contains(list, value) || open(list) }
 
 func (c *compiled) choosesResource(i *resource.Info) bool {
-	if len(c.Resources) == 0 {
+	if open(c.Resources) {
 		return true
 	}
 	for _, name := range c.Resources {
-		switch {
-		case name == "*":
-			return true
-		case i.Subresource == "" && name == i.Resource:
-			return true
-		case i.Subresource != "" && len(name) == len(i.Resource)+1+len(i.Subresource) &&
-			name[:len(i.Resource)] == i.Resource && name[len(i.Resource)] == '/' && name[len(i.Resource)+1:] == i.Subresource:
+		main, sub, _ := strings.Cut(name, "/")
+		if main == i.Resource && sub == i.Subresource {
 			return true
 		}
 	}
 	return false
 }
 
-// Rules are the limits of one policy set, found by resource. They are immutable and safe for concurrent use.
+// Rules are the limits of one policy set, found by what they name. They are immutable and safe for concurrent use.
 type Rules struct {
-	// byResource has the rules that name their groups and resources, others the rest.
-	byResource map[target][]*compiled
-	others     []*compiled
+	// byResource has the rules that name resources, byGroup those of the others that name groups, and others the rest, so
+	// that a request is held only against rules that may concern it.
+	byResource, byGroup map[string][]*compiled
+	others              []*compiled
 }
-
-type target struct{ group, resource string }
 
 // NewRules compiles limits.
 func NewRules(rules []*Rule) *Rules {
-	all := &Rules{byResource: map[target][]*compiled{}}
+	all := &Rules{byResource: map[string][]*compiled{}, byGroup: map[string][]*compiled{}}
 	for _, r := range rules {
 		c := compile(r)
-		if open(r.APIGroups) || open(r.Resources) {
-			all.others = append(all.others, c)
-			continue
-		}
-		for _, group := range r.APIGroups {
+		switch {
+		case !open(r.Resources):
 			for _, name := range r.Resources {
-				t := target{group, mainResource(name)}
-				if !slices.Contains(all.byResource[t], c) {
-					all.byResource[t] = append(all.byResource[t], c)
-				}
+				main, _, _ := strings.Cut(name, "/")
+				all.byResource[main] = add(all.byResource[main], c)
 			}
+		case !open(r.APIGroups):
+			for _, group := range r.APIGroups {
+				all.byGroup[group] = add(all.byGroup[group], c)
+			}
+		default:
+			all.others = append(all.others, c)
 		}
 	}
 	return all
 }
 
-// Len is the number of rules that could concern the resource.
-func (r *Rules) Len(i *resource.Info) int {
-	return len(r.others) + len(r.byResource[target{i.Group, i.Resource}])
+func add(list []*compiled, c *compiled) []*compiled {
+	if slices.Contains(list, c) {
+		return list
+	}
+	return append(list, c)
 }
 
-func open(list []string) bool { return len(list) == 0 || slices.Contains(list, "*") }
-
-func mainResource(name string) string {
-	for i := range name {
-		if name[i] == '/' {
-			return name[:i]
-		}
+// candidates are the rules that could concern a request.
+func (r *Rules) candidates(i *resource.Info) (lists [3][]*compiled) {
+	lists[0] = r.others
+	if len(r.byResource) > 0 {
+		lists[1] = r.byResource[i.Resource]
 	}
-	return name
+	if len(r.byGroup) > 0 {
+		lists[2] = r.byGroup[i.Group]
+	}
+	return lists
+}
+
+// Len is the number of rules that could concern a request.
+func (r *Rules) Len(i *resource.Info) int {
+	n := 0
+	for _, list := range r.candidates(i) {
+		n += len(list)
+	}
+	return n
 }
