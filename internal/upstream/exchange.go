@@ -201,9 +201,12 @@ func (c *Client) noSurplus(cn *conn, br *bufio.Reader) *Error {
 // readHead reads heads until one is not informational, and hands it to resp
 // without the lines that end at this hop.
 func (c *Client) readHead(cn *conn, br *bufio.Reader, resp *fasthttp.Response) *Error {
-	for range maxInterim {
+	for i := range maxInterim {
 		n, err := c.readOneHead(cn, br)
 		if err != nil {
+			if i > 0 {
+				err.again = never
+			}
 			return err
 		}
 		b, _ := br.Peek(n)
@@ -226,20 +229,16 @@ func (c *Client) readHead(cn *conn, br *bufio.Reader, resp *fasthttp.Response) *
 // readOneHead waits for a whole head and scans it; it returns its length.
 func (c *Client) readOneHead(cn *conn, br *bufio.Reader) (int, *Error) {
 	from := 0
-	for {
-		have := br.Buffered()
-		b, err := br.Peek(have + 1)
-		if len(b) <= have && err != nil {
-			if err == bufio.ErrBufferFull {
-				return 0, c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the head of the answer is too large"})
+	for more := br.Buffered() == 0; ; more = true {
+		if have := br.Buffered(); more {
+			if _, err := br.Peek(have + 1); err != nil && br.Buffered() == have {
+				return 0, c.noHead(have, err)
 			}
-			e := c.ioFailed(true, err)
-			if have == 0 && e.Kind == Broken {
-				e.again = noAnswer
-			}
-			return 0, e
 		}
-		b, _ = br.Peek(br.Buffered())
+		b, _ := br.Peek(br.Buffered())
+		if start := b[:min(len(b), len(statusLine))]; string(start) != statusLine[:len(start)] {
+			return 0, c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the answer does not start with a status line"})
+		}
 		n, next, bad := wire.HeadEnd(b, from)
 		if bad == nil && n == 0 {
 			from = next
@@ -253,6 +252,20 @@ func (c *Client) readOneHead(cn *conn, br *bufio.Reader) (int, *Error) {
 		}
 		return n, nil
 	}
+}
+
+const statusLine = "HTTP/1."
+
+// noHead is the failure of reading a head of which have bytes came.
+func (c *Client) noHead(have int, err error) *Error {
+	if err == bufio.ErrBufferFull {
+		return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the head of the answer is too large"})
+	}
+	e := c.ioFailed(true, err)
+	if have == 0 && e.Kind == Broken {
+		e.again = noAnswer
+	}
+	return e
 }
 
 // readLength reads a body of known length into resp.
