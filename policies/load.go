@@ -43,8 +43,10 @@ func compile(s *source) (*Set, []Finding) {
 		policies: map[string]*loadedPolicy{},
 		objects:  map[objectID]*Object{},
 	}
+	files := make([]File, 0, len(s.files))
 	for _, f := range s.files {
 		objects, errs := manifest.Read(f.name, f.data)
+		files = append(files, inventoryOf(f.name, objects))
 		l.read(errs)
 		for _, o := range objects {
 			l.object(o)
@@ -55,7 +57,7 @@ func compile(s *source) (*Set, []Finding) {
 	if HasErrors(found) {
 		return nil, found
 	}
-	set.hash = s.hash
+	set.hash, set.files = s.hash, files
 	return set, found
 }
 

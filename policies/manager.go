@@ -13,6 +13,9 @@ import (
 type Options struct {
 	// Loaded, if set, is told of each set as it comes into force, the first one included.
 	Loaded func(set *Set, at time.Time)
+	// Confirmed, if set, is told when the files were read again, by a change or by Reload, and are those in force: with
+	// Rejected before, that what was refused is gone.
+	Confirmed func(set *Set, at time.Time)
 	// Rejected, if set, is told of each change of the files that was refused; the set in force stays.
 	Rejected func(found []Finding)
 	// Log gets every finding and every change; nil discards it.
@@ -95,6 +98,9 @@ func (m *Manager) refresh(force bool) []Finding {
 	}
 	if set.hash == m.Current().hash {
 		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", set.hash)
+		if m.options.Confirmed != nil {
+			m.options.Confirmed(m.Current(), time.Now())
+		}
 		return found
 	}
 	m.swap(set)

@@ -14,6 +14,7 @@ import (
 type Set struct {
 	generation int64
 	hash       string
+	files      []File
 	registry   *resource.Registry
 	chain      *admission.Chain
 	limits     *ratelimit.Rules

@@ -18,16 +18,17 @@ type policyState struct {
 type activePolicies struct {
 	generation int64
 	hash       string
-	since      time.Time
+	read       time.Time
 }
 
-// PoliciesLoaded records that the policy set of the given generation and content hash came into force at the given time.
+// PoliciesLoaded records that the policy files were read at the given time, and that the set of the given generation and
+// content hash is in force: newly, or still if the files say the same.
 func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) {
-	t.policy.active.Store(&activePolicies{generation: generation, hash: hash, since: at})
+	t.policy.active.Store(&activePolicies{generation: generation, hash: hash, read: at})
 	t.policy.succeeded.Add(1)
 }
 
-// PoliciesRejected records that policy files were read and refused, so that the set in force stayed.
+// PoliciesRejected records that the policy files were read and refused; the set in force stayed.
 func (t *Telemetry) PoliciesRejected() { t.policy.failed.Add(1) }
 
 func (p *policyState) register(m metric.Meter) error {
@@ -39,17 +40,17 @@ func (p *policyState) register(m metric.Meter) error {
 			}))
 		return err
 	}
-	if err := counter("gateway_policy_reload_success", "Policy sets that came into force, the first one included.", &p.succeeded); err != nil {
+	if err := counter("gateway_policy_reload_success", "Readings of the policy files that succeeded, the first one included.", &p.succeeded); err != nil {
 		return err
 	}
-	if err := counter("gateway_policy_reload_failure", "Policy sets that were refused; the one in force stayed.", &p.failed); err != nil {
+	if err := counter("gateway_policy_reload_failure", "Readings of the policy files that failed; the set in force stayed.", &p.failed); err != nil {
 		return err
 	}
 	if _, err := m.Float64ObservableGauge("gateway_policy_reload_last_success_timestamp",
-		metric.WithDescription("When the active policy set came into force, in Unix time."), metric.WithUnit("s"),
+		metric.WithDescription("When the policy files were last read with success, in Unix time."), metric.WithUnit("s"),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			if a := p.active.Load(); a != nil {
-				o.Observe(float64(a.since.UnixMilli()) / 1000)
+				o.Observe(float64(a.read.UnixMilli()) / 1000)
 			}
 			return nil
 		})); err != nil {

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/backend"
+)
+
+func newBackend() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "backend",
+		Short: "Serve an in-memory JSON API to try the gateway with",
+		Long: `Serve a plain JSON API that keeps its objects in memory, to stand behind a gateway in trials and tests.
+
+Every path is a collection or an item of one: /v2/orders and /v2/orders/o1, or in Kubernetes' form
+/apis/example.com/v1/namespaces/team-a/widgets and …/widgets/w1. A collection takes POST (the name is metadata.name,
+name or id), GET, and GET with ?watch=true for a stream of changes; an item takes GET, PUT and DELETE, with ETag,
+If-Match and If-None-Match. The API stores what it gets and adds nothing to it. It keeps at most 100,000 objects; the
+oldest make room for new ones.`,
+		Example: `  gateway backend --listen 127.0.0.1:9000
+  curl -d '{"id":"o1"}' http://127.0.0.1:9000/v2/orders`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := listenOn(listen, "--listen")
+			if err != nil {
+				return err
+			}
+			stop, ignore := stopSignals()
+			defer ignore()
+			server := backend.New(backend.Options{EvictOldest: true})
+			served := make(chan error, 1)
+			go func() { served <- server.Serve(l) }()
+			cmd.Printf("The in-memory API serves http://%s\n", l.Addr())
+			select {
+			case err := <-served:
+				return err
+			case <-stop:
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			return server.Shutdown(ctx)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9000", "serve on `ADDR`, a host and a port")
+	return cmd
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/policies"
+)
+
+func newCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check PATH...",
+		Short: "Say what is wrong with policy files",
+		Long: `Load policy files and directories exactly as 'gateway serve' would, compile everything in them, and print each
+finding on a line of its own:
+
+  file:line: field.path: message
+
+Findings marked 'warning' do not keep the gateway from starting. The exit code is 0 if there is no error, 1 if there
+is one, 2 if the command line is wrong.`,
+		Example: `  gateway check policies/
+  gateway check crds/orders.yaml limits.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError("name at least one file or directory to check")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			found := policies.Check(paths)
+			for _, f := range found {
+				cmd.Println(f)
+			}
+			if !policies.HasErrors(found) {
+				return nil
+			}
+			errs := 0
+			for _, f := range found {
+				if f.Severity == policies.Error {
+					errs++
+				}
+			}
+			return &failure{exitFailure, fmt.Errorf("%s, %s", count(errs, "error"), count(len(found)-errs, "warning"))}
+		},
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

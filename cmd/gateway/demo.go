@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies/library"
+)
+
+func newDemo() *cobra.Command {
+	flags := config.Flags{Dialect: string(config.Plain)}
+	defaults := config.Default()
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Try the gateway: an API, policies and commands to paste",
+		Long: `Run a gateway with an in-memory API behind it, both in this process, and print commands that show what it does.
+
+It serves a Kubernetes-style resource (queues, by a CustomResourceDefinition) and an ordinary API (orders, by an
+APIResource). The policy files are put into a directory that is printed: change them and send a request again. Ctrl-C
+ends the demo and removes them.`,
+		Example: `  gateway demo
+  gateway demo --listen 127.0.0.1:18080 --admin 127.0.0.1:18081`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signals, ignore := serveSignals()
+			defer ignore()
+			return demo(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags, signals)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&flags.Listen, "listen", defaults.Listen, "serve clients on `ADDR`, a host and a port")
+	f.StringVar(&flags.Admin, "admin", defaults.Admin.Listen, "serve health, metrics and the active policies on `ADDR`")
+	return cmd
+}
+
+// demo runs until a signal comes.
+func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (err error) {
+	dir, err := os.MkdirTemp("", "gateway-demo-")
+	if err != nil {
+		return fmt.Errorf("cannot make a directory for the policies: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the system clears what is left
+	files, err := library.Demo()
+	if err == nil {
+		err = os.CopyFS(dir, files)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the policies: %w", err)
+	}
+	api := backend.New(backend.Options{EvictOldest: true})
+	apiAddress, err := api.Start()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = api.Close() }()
+
+	flags.Upstream, flags.Policies = "http://"+apiAddress, []string{dir}
+	c, err := config.Load("", flags)
+	if err != nil {
+		return &failure{exitUsage, err}
+	}
+	c.DrainSeconds = 0 // nobody balances load to a demo
+	log, err := telemetry.NewLogger(logs, "", "")
+	if err != nil {
+		return err
+	}
+	n, err := newNode(c, log)
+	if err != nil {
+		return err
+	}
+	if err := demoText.Execute(out, map[string]string{
+		"Gateway": n.public.Addr().String(), "Admin": n.private.Addr().String(), "API": apiAddress, "Policies": dir,
+	}); err != nil {
+		return err
+	}
+	return n.run(signals)
+}
+
+// demoText is what the demo prints. README shows the answers to its commands.
+var demoText = template.Must(template.New("demo").Parse(strings.TrimLeft(`
+The gateway       http://{{.Gateway}}
+for operators     http://{{.Admin}}/policies, /metrics, /readyz?verbose
+the API behind    http://{{.API}} (in memory, stores what it gets)
+the policies      {{.Policies}} (read again when they change)
+
+1. Defaults are filled in:
+
+curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-a/queues -H 'Content-Type: application/json' -d '{"metadata":{"name":"invoices"},"spec":{"owner":"team-billing"}}'
+
+2. An invalid object is refused with all causes at once:
+
+curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-a/queues -H 'Content-Type: application/json' -d '{"metadata":{"name":"payments"},"spec":{"owner":"billing","delivery":"Ordered","partitions":100}}'
+
+3. A client's status is ignored, here by an ordinary API:
+
+curl -sw "\n" http://{{.Gateway}}/v2/orders -H 'Content-Type: application/json' -d '{"id":"o1","customer":"Ada","lines":[{"sku":"tea","unitPriceCents":450}],"status":{"phase":"Delivered"}}'
+
+4. The fourth create in a minute is too many for the namespace sandbox: 429 with Retry-After:
+
+for i in 1 2 3 4; do curl -i http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/sandbox/queues -H 'Content-Type: application/json' -d "{\"metadata\":{\"name\":\"q$i\"},\"spec\":{\"owner\":\"team-a\"}}"; echo; done
+
+5. What is stored:
+
+curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-a/queues/invoices
+
+Ctrl-C ends the demo.
+`, "\n")))

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// listenOn listens on a TCP address, or says in a sentence why not and which flag chooses another.
+func listenOn(address, flag string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("cannot listen on %s: another program does already; choose another address with %s", address, flag)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("cannot listen on %s: this user may not use that port; choose one above 1023 with %s", address, flag)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address; choose another with %s", address, flag)
+	case errors.As(err, &dns):
+		return nil, fmt.Errorf("cannot listen on %s: no address is known for '%s'; choose another with %s", address, dns.Name, flag)
+	case errors.As(err, &op):
+		return nil, usageError("%s must be a host and a port, such as 127.0.0.1:8080, not '%s': %v", flag, address, op.Err)
+	}
+	return nil, usageError("%s must be a host and a port, such as 127.0.0.1:8080, not '%s'", flag, address)
+}
+
+// stopSignals are those by which a process is asked to end, for as long as ignore is not called.
+func stopSignals() (signals <-chan os.Signal, ignore func()) {
+	c := make(chan os.Signal, 2)
+	signal.Notify(c, syscall.SIGTERM, os.Interrupt)
+	return c, func() { signal.Stop(c) }
+}

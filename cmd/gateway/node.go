@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy"
+)
+
+// node is one running gateway: the public listener, the admin listener and the policies between them.
+type node struct {
+	config  *config.Configuration
+	log     *slog.Logger
+	metrics *telemetry.Telemetry
+	gateway *proxy.Gateway
+	admin   *admin.Server
+
+	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
+	loaded    atomic.Pointer[time.Time]        // when the set in force came into force
+	refused   atomic.Pointer[admin.Failure]    // nil while the files are those in force
+	listening atomic.Bool
+
+	public, private net.Listener
+	failed          chan error // a listener's end that nobody asked for
+}
+
+// newNode makes everything that a gateway needs and starts the admin listener, so that what follows can be watched on
+// it; then it compiles the policies and opens the public listener. Clients are served from run on.
+func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
+	n := &node{config: c, log: log, failed: make(chan error, 2)}
+	if n.metrics, err = telemetry.New(telemetry.Options{Version: version()}); err != nil {
+		return nil, err
+	}
+	n.admin = admin.New(admin.Options{
+		Ready: []admin.Check{
+			{Name: "policies", Probe: n.policiesReady},
+			{Name: "listener", Probe: n.listenerReady},
+		},
+		Metrics:  n.metrics.Handler(),
+		Policies: n.describePolicies,
+		Logger:   log,
+	})
+	if n.private, err = listenOn(c.Admin.Listen, "--admin"); err != nil {
+		return nil, err
+	}
+	go func() { n.failed <- n.admin.Serve(n.private) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.private.Close())
+		}
+	}()
+	manager, found := policies.NewManager(c.Policies, policies.Options{
+		Loaded: n.policiesLoaded, Confirmed: n.policiesConfirmed, Rejected: n.policiesRejected, Log: log,
+	})
+	if manager == nil {
+		return nil, refusedPolicies(lines(found))
+	}
+	n.manager.Store(manager)
+	n.gateway, err = proxy.New(proxy.Options{
+		Config:   c,
+		Policies: manager.Current,
+		Limiter:  ratelimit.New(0),
+		Metrics:  n.metrics,
+		Log:      log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
+	n.public, err = listenOn(c.Listen, "--listen")
+	return n, err
+}
+
+// serveSignals are the signals that run understands, for as long as ignore is not called.
+func serveSignals() (signals <-chan os.Signal, ignore func()) {
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
+
+// run serves until a signal asks for the end: SIGHUP reads the policies again, any other one drains. An error is why the
+// gateway ended on its own, or that requests were cut off.
+func (n *node) run(signals <-chan os.Signal) error {
+	watching, unwatch := context.WithCancel(context.Background())
+	defer unwatch()
+	go n.manager.Load().Run(watching)
+	go func() { n.failed <- n.gateway.Serve(n.public) }()
+	n.listening.Store(true)
+	n.log.Info("serving", "listen", n.public.Addr(), "admin", n.private.Addr(), "version", version())
+	for {
+		select {
+		case err := <-n.failed:
+			if err == nil {
+				err = errors.New("it was closed")
+			}
+			return fmt.Errorf("a listener failed: %w", err)
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				n.log.Info("reading the policy files again", "cause", "SIGHUP")
+				n.manager.Load().Reload()
+				continue
+			}
+			return n.drain(s, signals)
+		}
+	}
+}
+
+// drain ends the service in order: first readiness, then, after a while, new requests, then those in progress. A further
+// signal skips a wait.
+func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
+	n.admin.Drain()
+	n.gateway.Drain()
+	n.log.Info("draining", "cause", cause.String(), "drainSeconds", int(n.config.DrainSeconds))
+	hurry := func(done <-chan struct{}, then func()) {
+		for {
+			select {
+			case s := <-signals:
+				if s == syscall.SIGHUP {
+					continue
+				}
+				n.log.Info("not waiting any longer", "cause", s.String())
+				then()
+				return
+			case <-done:
+				return
+			}
+		}
+	}
+	waiting, skip := context.WithTimeout(context.Background(), n.config.DrainSeconds.Duration())
+	hurry(waiting.Done(), skip)
+	skip()
+
+	finishing, cut := context.WithTimeout(context.Background(), n.config.ShutdownDeadlineSeconds.Duration())
+	defer cut()
+	finished := make(chan struct{})
+	go hurry(finished, cut)
+	err := n.gateway.Shutdown(finishing)
+	close(finished)
+	if err != nil {
+		err = fmt.Errorf("some requests did not finish within %d seconds (shutdownDeadlineSeconds) and were cut off", n.config.ShutdownDeadlineSeconds)
+	}
+	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err = errors.Join(err, n.admin.Shutdown(last), n.metrics.Shutdown(last))
+	if err == nil {
+		n.log.Info("all requests are finished")
+	}
+	return err
+}
+
+func (n *node) policiesReady() error {
+	if n.manager.Load() == nil {
+		return errors.New("no policies are compiled yet")
+	}
+	return nil
+}
+
+func (n *node) listenerReady() error {
+	if !n.listening.Load() {
+		return errors.New("the public listener is not open yet")
+	}
+	return nil
+}
+
+func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
+	n.loaded.Store(&at)
+	n.policiesConfirmed(set, at)
+}
+
+func (n *node) policiesConfirmed(set *policies.Set, at time.Time) {
+	n.refused.Store(nil)
+	n.metrics.PoliciesLoaded(set.Generation(), set.Hash(), at)
+}
+
+func (n *node) policiesRejected(found []policies.Finding) {
+	n.refused.Store(&admin.Failure{Time: time.Now(), Findings: lines(found)})
+	n.metrics.PoliciesRejected()
+}
+
+func (n *node) describePolicies() admin.Policies {
+	m := n.manager.Load()
+	if m == nil {
+		return admin.Policies{Files: []admin.PolicyFile{}}
+	}
+	set := m.Current()
+	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
+	if at := n.loaded.Load(); at != nil {
+		p.LoadTime = at.UTC()
+	}
+	for _, f := range set.Files() {
+		file := admin.PolicyFile{Path: f.Name, Objects: []admin.PolicyObject{}}
+		for _, o := range f.Objects {
+			file.Objects = append(file.Objects, admin.PolicyObject(o))
+		}
+		p.Files = append(p.Files, file)
+	}
+	return p
+}
+
+// lines are the findings as `gateway check` prints them.
+func lines(found []policies.Finding) []string {
+	out := make([]string, len(found))
+	for i, f := range found {
+		out[i] = f.String()
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Exit codes.
+const (
+	exitFailure = 1 // something went wrong while running, or `check` found an error
+	exitUsage   = 2 // the flags or the files are wrong
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gateway",
+		Short: "Kubernetes' API conventions in front of any JSON API",
+		Long: `The Admission Gateway stands in front of an API backend and gives it what kube-apiserver gives its own resources:
+defaults, validation with good messages, a protected status, errors as Status objects and fair rate limits. What it
+does is said in policy files, in formats that platform teams already have: CustomResourceDefinitions,
+ValidatingAdmissionPolicies and a few kinds of its own.
+
+The backend may be a Kubernetes API server or an ordinary JSON API.`,
+		Example: `  gateway demo                                  try it: everything in one process, with commands to paste
+  gateway check policies/                       see what is wrong with policy files
+  gateway serve --upstream http://127.0.0.1:9000 --dialect Plain --policies policies/`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(os.Stdout)
+	root.SetErr(os.Stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}
+
+// execute runs the command that the arguments name and returns the process's exit code. Errors are one sentence on
+// stderr, without the usage: it would bury them.
+func execute(root *cobra.Command, args []string) int {
+	markRuntimeErrors(root)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	var failed *failure
+	if !errors.As(err, &failed) {
+		failed = usageError("%s", firstLine(err)) // cobra's own: unknown commands, wrong flags
+	}
+	if failed.err != nil {
+		cmd.PrintErrf("%s: %v\n", cmd.CommandPath(), failed.err)
+	}
+	return failed.code
+}
+
+// failure is an error with an exit code; without err there is nothing left to say.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return fmt.Sprint(f.err) }
+func (f *failure) Unwrap() error { return f.err }
+
+// usageError is a mistake in flags or files.
+func usageError(format string, args ...any) *failure {
+	return &failure{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// markRuntimeErrors gives every error that a command returns while it runs, and that is not a failure already, the exit
+// code for that: what cobra itself returns is about the command line.
+func markRuntimeErrors(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		run := c.RunE
+		if run == nil {
+			continue
+		}
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			var failed *failure
+			if err == nil || errors.As(err, &failed) {
+				return err
+			}
+			return &failure{exitFailure, err}
+		}
+	}
+}
+
+// flagError says which flag may have been meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usageError("%s", firstLine(err))
+	}
+	name := unknown.GetSpecifiedName()
+	best, bestDistance := "", 3 // a flag with more mistakes is another flag
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		d := distance(name, f.Name)
+		if len(name) > 1 && strings.HasPrefix(f.Name, name) {
+			d = 1
+		}
+		if d < bestDistance {
+			best, bestDistance = f.Name, d
+		}
+	})
+	if best == "" {
+		return usageError("%v; '%s --help' lists the flags", err, cmd.CommandPath())
+	}
+	return usageError("%v; did you mean --%s?", err, best)
+}
+
+// distance is the number of letters to insert, delete or replace to make one word the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0]++
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// noArgs refuses arguments, of which a command with flags only has none.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); i >= 0 {
+		args = args[i:]
+	}
+	return usageError("unexpected argument '%s'; '%s --help' shows what can be given", args[0], cmd.CommandPath())
+}
+
+// firstLine cuts cobra's longer messages, such as suggestions in a list, down to a sentence.
+func firstLine(err error) string {
+	text, rest, _ := strings.Cut(err.Error(), "\n")
+	if _, suggested, ok := strings.Cut(rest, "Did you mean this?"); ok {
+		if words := strings.Fields(suggested); len(words) > 0 {
+			text += "; did you mean '" + strings.Join(words, "' or '") + "'?"
+		}
+	}
+	return text
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+)
+
+func newServe() *cobra.Command {
+	var file string
+	var flags config.Flags
+	defaults := config.Default()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve clients in front of a backend",
+		Long: `Serve clients on one address, and forward what the policies admit to a backend.
+
+Settings come from a configuration file (kind GatewayConfiguration, admission-gateway.io/v1alpha1), from flags, or from
+both; a flag overrides the file. One backend is enough to start: --upstream names it.
+
+Policy files are read again when they change, and on SIGHUP. Files with errors never replace policies in force.
+SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds, those in progress
+finish, then the process exits with 0. A second SIGTERM skips the waiting.
+
+The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
+		Example: `  gateway serve --upstream http://127.0.0.1:9000 --dialect Plain --policies policies/
+  gateway serve --config /etc/gateway/gateway.yaml --admin 0.0.0.0:8081
+  curl http://127.0.0.1:8081/readyz?verbose`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := config.Load(file, flags)
+			if err != nil {
+				return &failure{exitUsage, err}
+			}
+			log, err := telemetry.NewLogger(os.Stderr, "", "")
+			if err != nil {
+				return err
+			}
+			signals, ignore := serveSignals()
+			defer ignore()
+			n, err := newNode(c, log)
+			if err != nil {
+				return err
+			}
+			return n.run(signals)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&file, "config", "", "configuration `FILE`, YAML or JSON")
+	f.StringVar(&flags.Listen, "listen", "", "serve clients on `ADDR`, a host and a port (default "+defaults.Listen+")")
+	f.StringVar(&flags.Upstream, "upstream", "", "forward to the backend at `URL`, such as http://127.0.0.1:9000")
+	f.StringVar(&flags.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes for a kube-apiserver or what behaves like one, Plain for an ordinary JSON API (default Kubernetes)")
+	f.StringArrayVar(&flags.Policies, "policies", nil, "read policies from `PATH`, a file or a directory; may be repeated")
+	f.StringVar(&flags.Admin, "admin", "", "serve health, metrics and the active policies on `ADDR` (default "+defaults.Admin.Listen+")")
+	return cmd
+}
+
+// refusedPolicies turns findings into an error that shows them all, a line each.
+func refusedPolicies(lines []string) error {
+	errs := make([]error, 0, len(lines)+1)
+	errs = append(errs, errors.New("the policy files have errors:"))
+	for _, line := range lines {
+		errs = append(errs, errors.New(line))
+	}
+	return &failure{exitUsage, errors.Join(errs...)}
+}

@@ -1,0 +1,13 @@
+// Package library has the ready-made policy files that the binary carries.
+package library
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed demo
+var files embed.FS
+
+// Demo are the policies of `gateway demo`.
+func Demo() (fs.FS, error) { return fs.Sub(files, "demo") }
