@@ -1,0 +1,363 @@
+package document
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of JSON patches.
+const (
+	MaxPatchOperations = 10_000
+	maxPatchSteps      = 16 << 20 // list items passed on the way to the one meant
+)
+
+// PatchCode classifies why a patch was refused.
+type PatchCode uint8
+
+// The reasons for which ApplyJSONPatch refuses a patch.
+const (
+	PatchMalformed   PatchCode = iota // not a JSON patch as RFC 6902 defines it
+	PatchTooLong                      // more than MaxPatchOperations
+	PatchFailed                       // an operation that this document does not allow
+	PatchTestFailed                   // a test that found another value
+	PatchTooCostly                    // values copied or moved again and again, or lists searched
+	PatchResultLimit                  // a document deeper or of more values than its limits allow
+)
+
+// PatchError says which operation of a patch was refused, and why.
+type PatchError struct {
+	Operation int    // from 0; -1 if it is about the patch as a whole
+	Op        string // as the patch has it
+	Path      string // as the patch has it, a JSON pointer
+	Code      PatchCode
+	Msg       string
+}
+
+// Error names the operation, its path and what must be otherwise.
+func (e *PatchError) Error() string {
+	if e.Operation < 0 {
+		return "JSON patch: " + e.Msg
+	}
+	s := "JSON patch: operation " + strconv.Itoa(e.Operation)
+	if e.Op != "" {
+		s += " ('" + abbreviate(e.Op) + "' at '" + abbreviate(e.Path) + "')"
+	}
+	return s + ": " + e.Msg
+}
+
+// ApplyJSONPatch makes the edits of a JSON patch (RFC 6902), all of them or, with
+// an error, none. Patch is the list of operations, in another document. Of the
+// limits, Depth and Nodes hold for the result, and Bytes for all that copy and
+// move operations copy. The error is a [*PatchError].
+func (d *Document) ApplyJSONPatch(patch Node, limits Limits) error {
+	p := patcher{d: d, limits: limits.withDefaults()}
+	if patch.Kind() != Array || patch.d == d {
+		return &PatchError{Operation: -1, Code: PatchMalformed, Msg: "a patch must be a list of operations"}
+	}
+	if patch.Len() > MaxPatchOperations {
+		return &PatchError{Operation: -1, Code: PatchTooLong, Msg: "number of operations must be less than or equal to " + strconv.Itoa(MaxPatchOperations)}
+	}
+	saved := d.checkpoint()
+	number := 0
+	for n := patch.First(); n.Valid(); n = n.Next() {
+		op, path, refusal := p.operation(n)
+		if refusal != nil {
+			d.rollback(saved)
+			return &PatchError{Operation: number, Op: op, Path: path, Code: refusal.code, Msg: refusal.msg}
+		}
+		number++
+	}
+	if refusal := p.measure(d.Root(), 0); refusal != nil {
+		d.rollback(saved)
+		return &PatchError{Operation: -1, Code: refusal.code, Msg: refusal.msg}
+	}
+	return nil
+}
+
+// A checkpoint is what edits change of a document.
+type checkpoint struct {
+	tape             []entry
+	index            []uint32
+	side             int
+	edited           bool
+	rootOff, rootEnd uint32
+}
+
+func (d *Document) checkpoint() checkpoint {
+	return checkpoint{slices.Clone(d.tape), slices.Clone(d.index), len(d.side), d.edited, d.rootOff, d.rootEnd}
+}
+
+func (d *Document) rollback(c checkpoint) {
+	d.tape = append(d.tape[:0], c.tape...)
+	d.index = append(d.index[:0], c.index...)
+	d.side = d.side[:c.side]
+	d.edited, d.rootOff, d.rootEnd = c.edited, c.rootOff, c.rootEnd
+}
+
+// A patcher applies the operations of one patch.
+type patcher struct {
+	d      *Document
+	limits Limits
+	copied int // bytes, by copy and move
+	steps  int // list items passed
+	nodes  int // of the result
+}
+
+// A refusal is why an operation cannot be applied.
+type refusal struct {
+	code PatchCode
+	msg  string
+}
+
+func malformed(msg string) *refusal { return &refusal{PatchMalformed, msg} }
+func failed(msg string) *refusal    { return &refusal{PatchFailed, msg} }
+
+// operation applies one operation; op and path are for the error.
+func (p *patcher) operation(n Node) (op, path string, _ *refusal) {
+	if n.Kind() != Object {
+		return "", "", malformed("an operation must be an object")
+	}
+	member, ok := n.Get("op")
+	if !ok || member.Kind() != String {
+		return "", "", malformed("'op' must be a string")
+	}
+	op = member.Str()
+	path, r := pointerOf(n, "path")
+	if r != nil {
+		return op, path, r
+	}
+	switch op {
+	case "add", "replace", "test":
+		value, ok := n.Get("value")
+		if !ok {
+			return op, path, malformed("'value' must be set")
+		}
+		switch op {
+		case "add":
+			return op, path, p.add(path, value.Raw())
+		case "replace":
+			return op, path, p.replace(path, value.Raw())
+		}
+		return op, path, p.test(path, value)
+	case "remove":
+		return op, path, p.remove(path)
+	case "move", "copy":
+		from, r := pointerOf(n, "from")
+		if r != nil {
+			return op, path, r
+		}
+		return op, path, p.transfer(from, path, op == "move")
+	}
+	return op, path, malformed("'op' must be one of 'add', 'copy', 'move', 'remove', 'replace', 'test'")
+}
+
+// pointerOf reads a member that must be a JSON pointer.
+func pointerOf(n Node, member string) (string, *refusal) {
+	m, ok := n.Get(member)
+	if !ok || m.Kind() != String {
+		return "", malformed("'" + member + "' must be a string")
+	}
+	pointer := m.Str()
+	if pointer != "" && pointer[0] != '/' {
+		return pointer, malformed("'" + member + "' must be empty or begin with '/'")
+	}
+	for i := range len(pointer) {
+		if pointer[i] == '~' && (i+1 == len(pointer) || pointer[i+1] != '0' && pointer[i+1] != '1') {
+			return pointer, malformed("'~' in '" + member + "' must be followed by '0' or '1'")
+		}
+	}
+	if m.HasNUL() {
+		return pointer, malformed(`'` + member + `' must not contain '\u0000'`)
+	}
+	return pointer, nil
+}
+
+// token decodes one step of a pointer.
+func token(step string) string {
+	if strings.IndexByte(step, '~') < 0 {
+		return step
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
+// listPosition reads a token as a position in a list.
+func listPosition(token string) (int, *refusal) {
+	if token == "" || len(token) > 9 || len(token) > 1 && token[0] == '0' {
+		return 0, failed("the index of a list must be a number without leading zeros, less than its length")
+	}
+	position := 0
+	for i := range len(token) {
+		if token[i]-'0' > 9 {
+			return 0, failed("the index of a list must be a number without leading zeros, less than its length")
+		}
+		position = position*10 + int(token[i]-'0')
+	}
+	return position, nil
+}
+
+// item finds the item at a position. Steps are counted, for a list is searched
+// from its first item on.
+func (p *patcher) item(list Node, position int) (Node, *refusal) {
+	if p.steps += position; p.steps > maxPatchSteps {
+		return Node{}, &refusal{PatchTooCostly, "operations must not search lists for more than " + strconv.Itoa(maxPatchSteps) + " items in all"}
+	}
+	n, ok := list.At(position)
+	if !ok {
+		return Node{}, failed("index " + strconv.Itoa(position) + " must be less than the length of the list, " + strconv.Itoa(list.Len()))
+	}
+	return n, nil
+}
+
+// step goes from a value to the member or item that a token names.
+func (p *patcher) step(n Node, token string) (Node, *refusal) {
+	switch n.Kind() {
+	case Object:
+		m, ok := n.Get(token)
+		if !ok {
+			return Node{}, failed("member '" + abbreviate(token) + "' must exist")
+		}
+		return m, nil
+	case Array:
+		position, r := listPosition(token)
+		if r != nil {
+			return Node{}, r
+		}
+		return p.item(n, position)
+	}
+	return Node{}, failed("'" + abbreviate(token) + "' must be in an object or a list, not in a " + n.Kind().String())
+}
+
+// locate finds the value that a pointer names.
+func (p *patcher) locate(pointer string) (Node, *refusal) {
+	n := p.d.Root()
+	for pointer != "" {
+		var first string
+		first, pointer = firstStep(pointer)
+		var r *refusal
+		if n, r = p.step(n, token(first)); r != nil {
+			return Node{}, r
+		}
+	}
+	return n, nil
+}
+
+// firstStep cuts the first step from a pointer that is not empty.
+func firstStep(pointer string) (step, rest string) {
+	pointer = pointer[1:]
+	if i := strings.IndexByte(pointer, '/'); i >= 0 {
+		return pointer[:i], pointer[i:]
+	}
+	return pointer, ""
+}
+
+func (p *patcher) add(path string, raw []byte) *refusal {
+	if path == "" {
+		p.d.Replace(p.d.Root(), raw)
+		return nil
+	}
+	last := strings.LastIndexByte(path, '/')
+	parent, r := p.locate(path[:last])
+	if r != nil {
+		return r
+	}
+	name := token(path[last+1:])
+	switch parent.Kind() {
+	case Object:
+		p.d.Set(parent, name, raw)
+		return nil
+	case Array:
+		if name == "-" {
+			p.d.Append(parent, raw)
+			return nil
+		}
+		position, r := listPosition(name)
+		if r != nil {
+			return r
+		}
+		if position == parent.Len() {
+			p.d.Append(parent, raw)
+			return nil
+		}
+		at, r := p.item(parent, position)
+		if r != nil {
+			return r
+		}
+		p.steps += position // InsertBefore looks for the item before
+		p.d.InsertBefore(at, raw)
+		return nil
+	}
+	return failed("'" + abbreviate(name) + "' must be in an object or a list, not in a " + parent.Kind().String())
+}
+
+func (p *patcher) replace(path string, raw []byte) *refusal {
+	n, r := p.locate(path)
+	if r == nil {
+		p.d.Replace(n, raw)
+	}
+	return r
+}
+
+func (p *patcher) remove(path string) *refusal {
+	n, r := p.locate(path)
+	if r != nil {
+		return r
+	}
+	if n == p.d.Root() {
+		return failed("the whole document may not be removed")
+	}
+	p.d.Remove(n)
+	return nil
+}
+
+func (p *patcher) test(path string, value Node) *refusal {
+	n, r := p.locate(path)
+	if r != nil {
+		return r
+	}
+	if !EqualNodes(n, value) {
+		return &refusal{PatchTestFailed, "the value must be equal to that of the test"}
+	}
+	return nil
+}
+
+// transfer is copy and, with a removal, move.
+func (p *patcher) transfer(from, path string, move bool) *refusal {
+	n, r := p.locate(from)
+	if r != nil {
+		return &refusal{r.code, "'from': " + r.msg}
+	}
+	if move && from == path {
+		return nil
+	}
+	if move && strings.HasPrefix(path, from) && path[len(from)] == '/' {
+		return failed("a value may not be moved into itself")
+	}
+	raw := n.Raw()
+	if p.copied += len(raw); p.copied > p.limits.Bytes {
+		return &refusal{PatchTooCostly, "copied and moved values must be less than or equal to " + strconv.Itoa(p.limits.Bytes) + " bytes in all"}
+	}
+	if move {
+		p.d.Remove(n)
+	}
+	return p.add(path, raw)
+}
+
+// measure holds the result to the limits.
+func (p *patcher) measure(n Node, depth int) *refusal {
+	if p.nodes++; p.nodes > p.limits.Nodes {
+		return &refusal{PatchResultLimit, "the result: " + msgTooMany(p.limits.Nodes)}
+	}
+	if n.Kind() < Object {
+		return nil
+	}
+	if depth == p.limits.Depth {
+		return &refusal{PatchResultLimit, "the result: " + msgTooDeep(p.limits.Depth)}
+	}
+	for child := n.First(); child.Valid(); child = child.Next() {
+		if r := p.measure(child, depth+1); r != nil {
+			return r
+		}
+	}
+	return nil
+}
