@@ -45,7 +45,7 @@ func fillMembers(d *document.Document, s *schema.Shape, v document.Node) {
 		switch m, found := v.Lookup(p.Key()); {
 		case !found:
 			if raw != nil {
-				d.Set(v, p.Name, raw) // the defaults inside it are in it
+				d.Add(v, p.Key(), raw) // the defaults inside it are in it
 			}
 		case m.Kind() != document.Null:
 			if p.Shape.HasDefaults() {

@@ -62,6 +62,9 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		if s.def, err = defaultOf(st); err != nil {
 			return nil, err
 		}
+		if s.rules, err = newRules(st, s.implied); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.members(s, p, st); err != nil {
 		return nil, err
@@ -118,7 +121,7 @@ func (s *Shape) accept(types []string, format string) {
 		s.accepts = anyKind
 		return
 	}
-	s.typeName, s.format = strings.Join(types, " or "), ""
+	s.typeName, s.typeCount = strings.Join(types, " or "), 2
 	if s.nullable || len(types) == 0 {
 		s.accepts[document.Null] = match
 	}
@@ -225,7 +228,7 @@ func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *struc
 		if err != nil {
 			return err
 		}
-		s.properties = append(s.properties, Property{Name: name, Shape: shape, required: -1})
+		s.properties = append(s.properties, Property{Name: name, Shape: shape})
 	}
 	s.link()
 	if p.AdditionalProperties != nil {
@@ -255,7 +258,7 @@ func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *struc
 	return nil
 }
 
-// link completes an object whose properties are set: the names that every resource has, the table, and the
+// link completes an object whose properties are set: the names that every resource has, the index, and the
 // bits of required members.
 func (s *Shape) link() {
 	slices.SortFunc(s.properties, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
@@ -265,24 +268,30 @@ func (s *Shape) link() {
 				return strings.Compare(p.Name, name)
 			})
 			if !found {
-				s.properties = slices.Insert(s.properties, at, Property{Name: name, required: -1})
+				s.properties = slices.Insert(s.properties, at, Property{Name: name})
 			}
 			s.properties[at].implied = roleOf(name)
 		}
 	}
-	s.table = newTable(s.properties)
 	s.defaults = nil
 	for i := range s.properties {
 		p := &s.properties[i]
-		p.key = document.NewName(p.Name)
 		if p.Shape.Default() != nil || p.Shape.HasDefaults() {
 			s.defaults = append(s.defaults, i)
 		}
 	}
+	s.index()
+	complete := true
 	for bit, name := range s.required {
 		if p := s.Property(name.String()); p != nil && bit < 64 {
-			p.required = bit
+			p.required = 1 << bit
+			s.demanded |= p.required
+		} else {
+			complete = false
 		}
+	}
+	if !complete {
+		s.demanded = ^uint64(0) // never seen as a whole
 	}
 }
 
@@ -349,14 +358,16 @@ func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
 func (s *Shape) summarise() {
 	s.hasChecks = s.list != nil || s.embedded || s.text != nil || s.number != nil || s.size != nil || s.enum != nil ||
 		s.logic != nil || len(s.required) > 0 || s.closed
-	s.hasChecks = s.hasChecks || s.accepts != anyKind
-	s.hasDefaults = len(s.defaults) > 0
+	s.hasDefaults, s.hasRules = len(s.defaults) > 0, s.rules != nil
+	s.needsOld = s.rules != nil && s.rules.compiled.UsesOldSelf
 	s.opaque = s.preserves && len(s.properties) == 0 && !s.extends && s.items == nil
 	for i := range s.properties {
 		s.include(s.properties[i].Shape)
 	}
 	s.include(s.additional)
 	s.include(s.items)
+	s.onlyType = !s.hasChecks
+	s.hasChecks = s.hasChecks || s.accepts != anyKind
 	// A null item or map value becomes the default of its shape.
 	s.hasDefaults = s.hasDefaults || s.additional.Default() != nil || s.items.Default() != nil
 }
@@ -368,6 +379,7 @@ func (s *Shape) include(child *Shape) {
 	s.hasChecks = s.hasChecks || child.hasChecks
 	s.hasDefaults = s.hasDefaults || child.hasDefaults
 	s.hasRules = s.hasRules || child.hasRules
+	s.needsOld = s.needsOld || child.needsOld
 }
 
 // defaultOf is the default of a value with the defaults inside it filled in, as the walk over a request would do.

@@ -18,29 +18,27 @@ func (w *validator) embedded(v document.Node) {
 		case "apiVersion":
 			apiVersion = true
 			if s := m.Str(); m.Kind() != document.String {
-				w.ofResource(m, "apiVersion", valueOf(m), "must be a string")
+				w.ofResource(m, valueOf(m), "must be a string")
 			} else if s == "" {
-				w.ofResource(m, "apiVersion", "", "must not be empty")
+				w.ofResource(m, "", "must not be empty")
 			} else if !quickGroupVersion(s) {
 				if _, err := schema.ParseGroupVersion(s); err != nil {
-					w.ofResource(m, "apiVersion", clip(s), "must be '<group>/<version>' or '<version>'")
+					w.ofResource(m, clip(s), "must be '<group>/<version>' or '<version>'")
 				}
 			}
 		case "kind":
 			kind = true
 			if s := m.Str(); m.Kind() != document.String {
-				w.ofResource(m, "kind", valueOf(m), "must be a string")
+				w.ofResource(m, valueOf(m), "must be a string")
 			} else if s == "" {
-				w.ofResource(m, "kind", "", "must not be empty")
+				w.ofResource(m, "", "must not be empty")
 			} else if !isKind(s) {
 				if messages := utilvalidation.IsDNS1035Label(strings.ToLower(s)); len(messages) > 0 {
-					w.ofResource(m, "kind", clip(s), "may have mixed case, but must otherwise match: "+strings.Join(messages, ","))
+					w.ofResource(m, clip(s), "may have mixed case, but must otherwise match: "+strings.Join(messages, ","))
 				}
 			}
 		case "metadata":
-			w.place.push(step{kind: stepMember, name: "metadata"})
 			w.metadata(metadataRules{embedded: true}, m)
-			w.place.pop()
 		}
 	}
 	if !apiVersion {
@@ -56,21 +54,15 @@ func quickGroupVersion(s string) bool {
 	return group != "" && (!found || version != "") && strings.IndexByte(version, '/') < 0
 }
 
-func (w *validator) ofResource(at document.Node, name string, value any, detail string) {
-	if w.fails() {
-		return
+func (w *validator) ofResource(at document.Node, value any, detail string) {
+	if !w.fails() {
+		w.failures.add(failure{err: field.Invalid(w.path(at), value, detail), at: at.Index(), class: ofResource})
 	}
-	w.place.push(step{kind: stepMember, name: name})
-	w.failures.add(failure{err: field.Invalid(w.place.path(), value, detail), at: at.Index(), class: ofResource})
-	w.place.pop()
 }
 
 // missing notes that an object has no member with this name.
 func (w *validator) missing(object document.Node, name string, c class) {
-	if w.fails() {
-		return
+	if !w.fails() {
+		w.failures.add(failure{err: requiredFailure(w.path(object).Child(name)), at: object.Index(), class: c})
 	}
-	w.place.push(step{kind: stepMember, name: name})
-	w.failures.add(failure{err: requiredFailure(w.place.path()), at: object.Index(), class: c})
-	w.place.pop()
 }

@@ -18,7 +18,7 @@ func same(a, b document.Node, loose bool) bool {
 		return false
 	}
 	switch kind {
-	case document.Null:
+	case document.Null, document.Invalid:
 		return true
 	case document.Bool:
 		return a.Bool() == b.Bool()

@@ -30,7 +30,7 @@ func formatOf(name string) *format {
 	case "date":
 		f.quick, f.decide = quickDate, strfmt.IsDate
 	case "duration":
-		f.decide = strfmt.IsDuration
+		f.quick, f.decide = quickDuration, strfmt.IsDuration
 	case "uuid":
 		f.quick, f.decide = quickUUID, strfmt.IsUUID
 	case "uuid3":
@@ -118,6 +118,24 @@ func quickDateTime(s string) bool {
 		}
 	}
 	return two(s[11:]) <= 23 && two(s[14:]) <= 59 && two(s[17:]) <= 59
+}
+
+// quickDuration accepts up to nine digits and one of the units of Go.
+func quickDuration(s string) bool {
+	i := 0
+	for i < len(s) && digit(s[i]) {
+		i++
+	}
+	if i == 0 || i > 9 {
+		return false
+	}
+	switch s[i:] {
+	case "ns", "us", "ms", "s", "m":
+		return true
+	case "h":
+		return i <= 6
+	}
+	return false
 }
 
 func quickUUID(s string) bool {

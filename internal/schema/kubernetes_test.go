@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
@@ -19,7 +20,7 @@ import (
 // TestAgreesWithKubernetes holds pruning, defaults and validation against apiextensions-apiserver on random schemas and
 // objects (DEF-1, DEF-5, DEF-6, VAL-1, VAL-2, VAL-7, META-2).
 func TestAgreesWithKubernetes(t *testing.T) {
-	schemas, refused := 20000, 0
+	schemas, refused := 3000, 0
 	if testing.Short() {
 		schemas = 200
 	}
@@ -56,7 +57,8 @@ func agrees(t *testing.T, seed uint64) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := comparison{t: t, props: props, schema: s, judge: judge}
+	c := comparison{t: t, props: props, schema: s, judge: judge, frame: cel.NewFrame(t.Context())}
+	defer c.frame.Release()
 	var old []byte
 	for _, sloppy := range []int{1000, 40, 15, 8, 4} {
 		raw := g.Object(props, sloppy)
@@ -77,6 +79,7 @@ type comparison struct {
 	props  *apiextensionsv1.JSONSchemaProps
 	schema *schema.Schema
 	judge  *schematest.Judge
+	frame  *cel.Frame
 }
 
 // ours prunes and defaults an object.
@@ -146,21 +149,22 @@ func (c *comparison) object(raw, oldRaw []byte) {
 			return
 		}
 	}
-	result := c.schema.Validate(d.Root(), before)
-	failures, err := schematest.Failures(result.Errors)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	result := c.schema.Validate(c.frame, d.Root(), before)
 	wantFailures, err := c.judge.Validate(want, wantBefore)
 	if err != nil {
-		return // a bound that its type cannot hold
+		return // not to be compared
+	}
+	failures, err := schematest.Failures(result.Errors)
+	if err != nil {
+		c.failf(raw, "%v", err)
 	}
 	failures = onlyTooLong(failures, wantFailures)
 	if len(failures)+len(wantFailures) > 0 && !slices.Equal(failures, wantFailures) {
 		c.failf(raw, "failures:\n got %v\nwant %v\n old %s", failures, wantFailures, oldRaw)
 	}
 	for _, err := range result.Errors {
-		if detail := err.Detail; strings.Contains(detail, "should") || strings.Contains(detail, "<") || strings.Contains(detail, ">") { // VAL-3
+		detail, quotesRule := err.Detail, strings.Contains(err.Detail, "rule: ")
+		if strings.Contains(detail, "should") || !quotesRule && strings.ContainsAny(detail, "<>") { // VAL-3
 			c.failf(raw, "wording: %v", err)
 		}
 	}

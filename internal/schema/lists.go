@@ -1,110 +1,64 @@
 package schema
 
 import (
-	"slices"
-
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// keyed is an item of a list with the hash of what tells it apart.
-type keyed struct {
-	hash uint64
-	at   int
-	node document.Node
-}
-
-// few is up to how many items are compared with each other rather than sorted.
-const few = 8
-
-// misfit is the first item of a list of type map that cannot have keys; invalid when there is none.
-func (l *listRules) misfit(list document.Node) document.Node {
-	if l.keys == nil {
-		return document.Node{}
+// repeats appends the items that repeat an earlier one, once for each value that is repeated, in the list's order. Where
+// a list of type map has an item that cannot have keys, that misfit is all there is to say.
+func (l *listRules) repeats(found []document.Node, list document.Node, scratch *keyedItems) (repeated []document.Node, misfit document.Node) {
+	length := list.Len()
+	if length <= few && len(l.keys) <= 1 {
+		return l.repeatsAmongFew(found, list)
 	}
+	scratch.reset(length)
 	for n := list.First(); n.Valid(); n = n.Next() {
-		if kind := n.Kind(); kind != document.Object && kind != document.Null {
-			return n
+		if l.misfits(n) {
+			return found[:0], n
 		}
-	}
-	return document.Node{}
-}
-
-// position is where an item stands in its list.
-func position(list, item document.Node) int {
-	i := 0
-	for n := list.First(); n.Valid() && n != item; n = n.Next() {
-		i++
-	}
-	return i
-}
-
-// duplicates appends the places of items that repeat an earlier one, once for each value that is repeated, in order.
-func (l *listRules) duplicates(places []int, list document.Node, scratch *[]keyed) []int {
-	if list.Len() < 2 {
-		return places
-	}
-	items := (*scratch)[:0]
-	at := 0
-	for n := list.First(); n.Valid(); n = n.Next() {
-		items = append(items, keyed{at: at, node: n})
-		at++
-	}
-	*scratch = items
-	begin := len(places)
-	if len(items) <= few {
-		return l.pairwise(places, items)
-	}
-	for i := range items {
-		items[i].hash = l.hash(items[i].node)
-	}
-	slices.SortFunc(items, func(a, b keyed) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
-		}
-		return a.at - b.at
-	})
-	for len(items) > 0 {
-		run := 1
-		for run < len(items) && items[run].hash == items[0].hash {
-			run++
-		}
-		places = l.class(places, items[:run])
-		items = items[run:]
-	}
-	slices.Sort(places[begin:])
-	return places
-}
-
-// class finds the duplicates among items of one hash. They are all the same, unless two hashes collided.
-func (l *listRules) class(places []int, items []keyed) []int {
-	if len(items) < 2 {
-		return places
-	}
-	for _, item := range items[1:] {
-		if !l.same(items[0].node, item.node) {
-			return l.pairwise(places, items)
-		}
-	}
-	return append(places, items[1].at)
-}
-
-// pairwise compares every item with those before it.
-func (l *listRules) pairwise(places []int, items []keyed) []int {
-	for i := 1; i < len(items); i++ {
-		earlier := 0
-		for j := 0; j < i && earlier < 2; j++ {
-			if l.same(items[j].node, items[i].node) {
-				earlier++
+		if earlier := scratch.put(l, n, false); earlier != nil {
+			if earlier.repeats++; earlier.repeats == 1 {
+				found = append(found, n)
 			}
 		}
-		if earlier == 1 {
-			places = append(places, items[i].at)
-		}
 	}
-	return places
+	return found, document.Node{}
+}
+
+// repeatsAmongFew is repeats for a short list of items that one value tells apart.
+func (l *listRules) repeatsAmongFew(found []document.Node, list document.Node) (repeated []document.Node, misfit document.Node) {
+	var values [few]document.Node // invalid where an item has no key
+	var again [few]bool
+	i := 0
+	for n := list.First(); n.Valid(); n = n.Next() {
+		if l.misfits(n) {
+			return found[:0], n
+		}
+		values[i] = n
+		if l.keys != nil {
+			values[i], _ = n.Lookup(l.keys[0])
+		}
+		for j := range i {
+			if sameItem(values[j], values[i]) {
+				if !again[j] {
+					again[j] = true
+					found = append(found, n)
+				}
+				break
+			}
+		}
+		i++
+	}
+	return found, document.Node{}
+}
+
+// misfits tells whether an item cannot have keys though it needs some.
+func (l *listRules) misfits(item document.Node) bool {
+	if l.keys == nil {
+		return false
+	}
+	kind := item.Kind()
+	return kind != document.Object && kind != document.Null
 }
 
 // hash is that of the item in a set, and that of its keys in a list of type map. A missing key and a missing item
@@ -145,7 +99,8 @@ func (l *listRules) same(a, b document.Node) bool {
 	return true
 }
 
-// sameItem compares scalars strictly and everything else by its encoding, as Kubernetes does.
+// sameItem compares scalars strictly and everything else by its encoding, as Kubernetes does. What is missing equals
+// what is missing.
 func sameItem(a, b document.Node) bool {
 	kind := a.Kind()
 	return same(a, b, kind == document.Object || kind == document.Array)
@@ -176,32 +131,20 @@ func scalar(n document.Node) bool {
 type predecessors struct {
 	list  *listRules
 	old   document.Node // the old list; invalid when nothing can be found
-	items []keyed       // sorted by hash; empty while the list is short
+	items keyedItems    // empty while the list is short
 }
 
-func (l *listRules) predecessors(old document.Node, scratch []keyed) predecessors {
-	p := predecessors{list: l, items: scratch[:0]}
-	if l == nil || l.keys == nil || !old.Valid() || old.Kind() != document.Array {
-		return p
+func (l *listRules) predecessors(old document.Node) predecessors {
+	if l == nil || l.keys == nil || old.Kind() != document.Array {
+		return predecessors{}
 	}
-	p.old = old
-	if old.Len() <= few {
-		return p
-	}
-	at := 0
-	for n := old.First(); n.Valid(); n = n.Next() {
-		p.items = append(p.items, keyed{hash: l.hash(n), at: at, node: n})
-		at++
-	}
-	slices.SortFunc(p.items, func(a, b keyed) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
+	p := predecessors{list: l, old: old}
+	if length := old.Len(); length > few {
+		p.items.reset(length)
+		for n := old.First(); n.Valid(); n = n.Next() {
+			p.items.put(l, n, true)
 		}
-		return a.at - b.at
-	})
+	}
 	return p
 }
 
@@ -210,28 +153,104 @@ func (p *predecessors) of(item document.Node) document.Node {
 	if !p.old.Valid() {
 		return document.Node{}
 	}
-	if len(p.items) == 0 {
-		for n := p.old.First(); n.Valid(); n = n.Next() {
-			if p.list.correlates(item, n) {
-				return n
-			}
-		}
-		return document.Node{}
+	if len(p.items.slots) > 0 {
+		return p.items.get(p.list, item)
 	}
-	hash := p.list.hash(item)
-	i, _ := slices.BinarySearchFunc(p.items, hash, func(k keyed, h uint64) int {
-		switch {
-		case k.hash < h:
-			return -1
-		case k.hash > h:
-			return 1
-		}
-		return 0
-	})
-	for ; i < len(p.items) && p.items[i].hash == hash; i++ {
-		if p.list.correlates(item, p.items[i].node) {
-			return p.items[i].node
+	for n := p.old.First(); n.Valid(); n = n.Next() {
+		if p.list.correlates(item, n) {
+			return n
 		}
 	}
 	return document.Node{}
+}
+
+// few is up to how many items are compared with each other rather than hashed.
+const few = 6
+
+// keyedItems are the items of a list by what tells them apart.
+type keyedItems struct {
+	items []keyedItem
+	slots []uint32 // of a hash table: index into items plus one; empty while there are few
+}
+
+type keyedItem struct {
+	hash    uint64
+	node    document.Node
+	repeats uint32 // how many later items are the same
+}
+
+// keptItems bounds what a walk that is given back keeps.
+const keptItems = 4 << 10
+
+// reset makes room for so many items.
+func (k *keyedItems) reset(length int) {
+	clear(k.items)
+	k.items = k.items[:0]
+	k.slots = k.slots[:0]
+	if length <= few {
+		return
+	}
+	size := 16
+	for size < 2*length {
+		size *= 2
+	}
+	if cap(k.slots) < size {
+		k.slots = make([]uint32, size)
+		return
+	}
+	k.slots = k.slots[:size]
+	clear(k.slots)
+}
+
+// put adds an item, unless one that is the same is there already: that one is the result then. With strictly set, two
+// items without keys are not the same.
+func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedItem {
+	same := func(item *keyedItem) bool {
+		if strictly {
+			return l.correlates(item.node, n)
+		}
+		return l.same(item.node, n)
+	}
+	if len(k.slots) == 0 {
+		for i := range k.items {
+			if same(&k.items[i]) {
+				return &k.items[i]
+			}
+		}
+		k.items = append(k.items, keyedItem{node: n})
+		return nil
+	}
+	h := l.hash(n)
+	mask := uint64(len(k.slots) - 1)
+	slot := h & mask
+	for k.slots[slot] != 0 {
+		if item := &k.items[k.slots[slot]-1]; item.hash == h && same(item) {
+			return item
+		}
+		slot = (slot + 1) & mask
+	}
+	k.items = append(k.items, keyedItem{hash: h, node: n})
+	k.slots[slot] = uint32(len(k.items))
+	return nil
+}
+
+// get is the item that another one correlates with; invalid when there is none.
+func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
+	h := l.hash(n)
+	mask := uint64(len(k.slots) - 1)
+	for slot := h & mask; k.slots[slot] != 0; slot = (slot + 1) & mask {
+		if item := &k.items[k.slots[slot]-1]; item.hash == h && l.correlates(n, item.node) {
+			return item.node
+		}
+	}
+	return document.Node{}
+}
+
+// release forgets the items, and memory that only a long list needs.
+func (k *keyedItems) release() {
+	clear(k.items)
+	k.items = k.items[:0]
+	if cap(k.items) > keptItems {
+		*k = keyedItems{}
+	}
 }

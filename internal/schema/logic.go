@@ -21,7 +21,7 @@ func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
 		}
 	}
 	if l.not != nil && !w.done() && w.holds(l.not, v) && !w.fails() {
-		w.add(v, notFailure(w.place.path()))
+		w.add(v, notFailure(w.path(v)))
 	}
 	return matched
 }
@@ -47,7 +47,7 @@ func (w *validator) anyOf(branches []*Shape, v document.Node) int {
 	if w.fails() {
 		return 0
 	}
-	w.add(v, anyOfFailure(w.place.path()))
+	w.add(v, anyOfFailure(w.path(v)))
 	return w.explain(branches, v)
 }
 
@@ -67,7 +67,7 @@ func (w *validator) oneOf(branches []*Shape, v document.Node) int {
 	if w.fails() {
 		return 0
 	}
-	w.add(v, oneOfFailure(w.place.path(), fitting))
+	w.add(v, oneOfFailure(w.path(v), fitting))
 	if fitting > 1 {
 		return 0
 	}

@@ -51,7 +51,7 @@ func newMetadata(keepUnknown bool) *Shape {
 	object := func(members map[string]*Shape) *Shape {
 		s := newShape(document.Object, "object")
 		for name, shape := range members {
-			s.properties = append(s.properties, Property{Name: name, Shape: shape, required: -1})
+			s.properties = append(s.properties, Property{Name: name, Shape: shape})
 		}
 		s.link()
 		return s
@@ -98,10 +98,10 @@ func (w *validator) metadata(r metadataRules, meta document.Node) {
 	}
 	var decoded metav1.ObjectMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(meta.Raw(), &decoded); err != nil {
-		w.failures.add(failure{at: meta.Index(), class: ofResource, err: field.Invalid(w.place.path(), omitted, "must be valid metadata: "+clip(err.Error()))})
+		w.failures.add(failure{at: meta.Index(), class: ofResource, err: field.Invalid(w.path(meta), omitted, "must be valid metadata: "+clip(err.Error()))})
 		return
 	}
-	for _, err := range r.judge(&decoded, w.place.path()) {
+	for _, err := range r.judge(&decoded, w.path(meta)) {
 		if w.fails() {
 			return
 		}

@@ -35,45 +35,37 @@ func (p *pattern) matches(s string) bool {
 
 // Bounds of what is worth a table.
 const (
-	maxStates       = 192
+	maxStates       = 256
 	maxInstructions = 1024
 )
 
-// automaton is a deterministic automaton over ASCII.
+// automaton is a deterministic automaton over ASCII. A state is the offset of its row in next; the states up to settled
+// are those that nothing which follows can change.
 type automaton struct {
-	class   [128]uint8 // of a byte
-	classes int
-	next    []uint8 // state*classes + class
-	start   uint8
-	final   []ending // by state
+	class [256]uint8 // of a byte; 0 for bytes beyond ASCII
+	next  []uint16   // row of a state + class
+	start uint16
+	end   []bool // by offset of a state: matches when the string ends here
 }
 
-type ending uint8
-
+// The states that settle the matter, by offset. No row but these is that short, so that others lie behind them.
 const (
-	open     ending = iota
-	atEnd           // matches when the string ends here
-	matched         // matches whatever follows
-	deadEnds        // matches whatever follows never
+	undecided uint16 = iota // the string is not ASCII
+	refused
+	matched
+	settled
 )
 
 // match decides strings of ASCII; decided is false for others.
 func (a *automaton) match(s string) (yes, decided bool) {
-	state := int(a.start)
-	for i := range len(s) {
-		switch a.final[state] {
-		case matched:
-			return true, true
-		case deadEnds:
-			return false, true
-		}
-		c := s[i]
-		if c >= 128 {
-			return false, false
-		}
-		state = int(a.next[state*a.classes+int(a.class[c])])
+	state := a.start
+	for i := 0; i < len(s) && state >= settled; i++ {
+		state = a.next[int(state)+int(a.class[s[i]])]
 	}
-	return a.final[state] == atEnd || a.final[state] == matched, true
+	if state < settled {
+		return state == matched, state != undecided
+	}
+	return a.end[state], true
 }
 
 // subset is a set of instructions that a string may have led to, sorted. It is one state.
@@ -111,49 +103,51 @@ func newAutomaton(text string) *automaton {
 			}
 		}
 	}
-	b := &builder{prog: prog, seen: map[string]uint8{}, mark: make([]uint32, len(prog.Inst))}
-	start, ok := b.add(subset{first: true})
-	if !ok {
-		return nil
-	}
-	var rows [][128]uint8
+	b := &builder{prog: prog, seen: map[string]int{}, mark: make([]uint32, len(prog.Inst))}
+	b.add(subset{first: true})
+	var rows [][128]int
 	for at := 0; at < len(b.states); at++ {
-		var row [128]uint8
-		for c := range 128 {
-			to, ok := b.add(b.step(&b.states[at], rune(c)))
-			if !ok {
-				return nil
-			}
-			row[c] = to
+		if len(b.states) > maxStates {
+			return nil
+		}
+		var row [128]int
+		for c := range row {
+			row[c] = b.add(b.step(&b.states[at], rune(c)))
 		}
 		rows = append(rows, row)
 	}
-	return b.compress(start, rows)
+	return b.compress(rows)
 }
+
+// ending is what is known when a string has led to a state.
+type ending uint8
+
+const (
+	goesOn ending = iota
+	atEnd         // matches when the string ends here
+	anyway        // matches whatever follows
+)
 
 type builder struct {
 	prog   *syntax.Prog
 	states []subset
 	final  []ending
-	seen   map[string]uint8
+	seen   map[string]int
 	mark   []uint32
 	round  uint32
 }
 
 // add finds or makes the state of a set.
-func (b *builder) add(s subset) (uint8, bool) {
+func (b *builder) add(s subset) int {
 	key := s.key()
 	if at, ok := b.seen[key]; ok {
-		return at, true
+		return at
 	}
-	if len(b.states) == maxStates {
-		return 0, false
-	}
-	at := uint8(len(b.states))
+	at := len(b.states)
 	b.seen[key] = at
 	b.states = append(b.states, s)
 	b.final = append(b.final, b.ending(&s))
-	return at, true
+	return at
 }
 
 // closure is what can be reached from a state without reading anything, given where the string stands.
@@ -198,12 +192,12 @@ func (b *builder) closure(s *subset, end bool) (reached []uint32, match bool) {
 
 func (b *builder) ending(s *subset) ending {
 	if _, match := b.closure(s, false); match {
-		return matched
+		return anyway
 	}
 	if _, match := b.closure(s, true); match {
 		return atEnd
 	}
-	return open
+	return goesOn
 }
 
 // step is the state after one more character.
@@ -223,15 +217,15 @@ func (b *builder) step(s *subset, c rune) subset {
 	return to
 }
 
-// compress merges the characters that no state tells apart, and marks the states that nothing leads out of.
-func (b *builder) compress(start uint8, rows [][128]uint8) *automaton {
-	a := &automaton{start: start, final: b.final}
+// compress merges the characters that no state tells apart, and makes states out of what is settled.
+func (b *builder) compress(rows [][128]int) *automaton {
+	a := &automaton{}
 	columns := map[string]uint8{}
-	var kept []int
+	kept := []int{-1} // a character of each class; class 0 is what is not ASCII
 	for c := range 128 {
-		column := make([]byte, len(rows))
+		column := make([]byte, 0, 2*len(rows))
 		for state := range rows {
-			column[state] = rows[state][c]
+			column = binary.LittleEndian.AppendUint16(column, uint16(rows[state][c]))
 		}
 		class, ok := columns[string(column)]
 		if !ok {
@@ -241,16 +235,36 @@ func (b *builder) compress(start uint8, rows [][128]uint8) *automaton {
 		}
 		a.class[c] = class
 	}
-	a.classes = len(kept)
-	for state := range rows {
-		stuck := a.final[state] == open
-		for _, c := range kept {
-			a.next = append(a.next, rows[state][c])
-			stuck = stuck && int(rows[state][c]) == state
+	width := len(kept)
+	offset := func(state int) uint16 {
+		switch {
+		case b.final[state] == anyway:
+			return matched
+		case b.final[state] == goesOn && b.stuck(rows[state], state):
+			return refused
 		}
-		if stuck {
-			a.final[state] = deadEnds
+		return settled + uint16(state*width)
+	}
+	a.next = make([]uint16, int(settled)+len(rows)*width)
+	a.end = make([]bool, len(a.next))
+	for state, row := range rows {
+		at := int(settled) + state*width
+		a.end[at] = b.final[state] == atEnd
+		a.next[at] = undecided
+		for class := 1; class < width; class++ {
+			a.next[at+class] = offset(row[kept[class]])
 		}
 	}
+	a.start = offset(0)
 	return a
+}
+
+// stuck tells whether nothing leads out of a state.
+func (b *builder) stuck(row [128]int, state int) bool {
+	for _, to := range row {
+		if to != state {
+			return false
+		}
+	}
+	return true
 }

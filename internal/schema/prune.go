@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -72,25 +71,18 @@ func (u *Unknown) Error() string {
 // name differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
 // been pruned in part then.
 func (s *Schema) Prune(d *document.Document, unknown *Unknown) *field.Error {
-	p := pruners.Get().(*pruner)
-	p.d, p.unknown, p.meta, p.origin = d, unknown, s.meta, inObject
-	if root := d.Root(); root.Kind() == document.Object {
-		p.object(s.root, root, s.root.preserves)
+	p := pruner{d: d, unknown: unknown, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject}
+	if p.top.Kind() == document.Object {
+		p.object(s.root, p.top, s.root.preserves)
 	}
-	err := p.err
-	p.d, p.unknown, p.meta, p.err = nil, nil, nil, nil
-	pruners.Put(p)
-	return err
+	return p.err
 }
-
-var pruners = sync.Pool{New: func() any { return &pruner{} }}
 
 // pruner is one walk of Prune.
 type pruner struct {
+	locator
 	d       *document.Document
 	unknown *Unknown
-	meta    *Shape // of every metadata
-	place   place
 	origin  origin
 	decodes bool // within metadata: what has a wrong type is an error
 	err     *field.Error
@@ -115,61 +107,61 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) {
 	if keep && items == nil {
 		return
 	}
-	p.place.push(step{kind: stepItem})
-	i := 0
 	for n := v.First(); n.Valid() && p.err == nil; n = n.Next() {
-		p.place.at(i)
-		i++
 		if p.decodes && !p.readable(items, n) {
-			break
+			return
 		}
 		p.value(items, n, keep || items != nil && items.preserves)
 	}
-	p.place.pop()
 }
 
 func (p *pruner) object(s *Shape, v document.Node, keep bool) {
-	if s != nil && s.opaque && !s.implied {
+	if s == nil {
+		p.clear(v)
 		return
 	}
-	p.place.push(step{kind: stepMember})
+	if s.opaque && !s.implied {
+		return
+	}
 	var next document.Node
 	for m := v.First(); m.Valid() && p.err == nil; m = next {
 		next = m.Next() // before m is removed
-		key := m.Key()
-		p.place.as(key, stepMember)
-		if s == nil {
-			p.remove(m)
-			continue
-		}
 		var child *Shape
-		if i := s.table.find(s.properties, key); i >= 0 {
-			property := &s.properties[i]
+		if property := s.property(m); property != nil {
 			if property.implied != ordinary {
-				p.implied(property, m)
+				p.implied(property, m, v)
 				continue
 			}
 			child = property.Shape
-		} else if i := s.table.variant(s.properties, key); i >= 0 {
-			p.err = field.Invalid(p.place.path(), clip(key), "must be spelled '"+s.properties[i].Name+"'")
-			break
+		} else if known := s.variant(m.Key()); known != nil {
+			key := clip(m.Key())
+			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known.Name+"'")
+			return
 		} else if s.extends {
 			child = s.additional
-			p.place.as(key, stepKey)
 		} else if keep {
 			continue
 		} else {
 			p.remove(m)
 			continue
 		}
-		p.child(child, m)
+		p.member(child, m)
 	}
-	p.place.pop()
 }
 
-// child prunes a member that has its place in the schema.
-func (p *pruner) child(s *Shape, m document.Node) {
-	if m.Kind() == document.Null {
+// clear removes all members of an object of which nothing is known.
+func (p *pruner) clear(v document.Node) {
+	var next document.Node
+	for m := v.First(); m.Valid(); m = next {
+		next = m.Next()
+		p.remove(m)
+	}
+}
+
+// member prunes a member that has its place in the schema.
+func (p *pruner) member(s *Shape, m document.Node) {
+	kind := m.Kind()
+	if kind == document.Null {
 		switch {
 		case s == nil || s.nullable || s.def != nil:
 		case s.zeroesNull:
@@ -182,36 +174,38 @@ func (p *pruner) child(s *Shape, m document.Node) {
 	if p.decodes && !p.readable(s, m) {
 		return
 	}
-	p.value(s, m, s != nil && s.preserves)
+	switch kind {
+	case document.Object:
+		p.object(s, m, s != nil && s.preserves)
+	case document.Array:
+		p.list(s, m, s != nil && s.preserves)
+	}
 }
 
 // implied prunes kind, apiVersion or metadata of a resource.
-func (p *pruner) implied(property *Property, m document.Node) {
+func (p *pruner) implied(property *Property, m, resource document.Node) {
 	kind := m.Kind()
-	switch property.implied {
-	case typeMeta:
+	if property.implied == typeMeta {
 		if kind == document.Null && property.Shape != nil && !property.Shape.nullable && property.Shape.def == nil {
 			p.d.Remove(m)
 		} else if kind != document.String {
-			p.err = field.TypeInvalid(p.place.path(), valueOf(m), "must be a string")
+			p.err = field.TypeInvalid(p.path(m), valueOf(m), "must be a string")
 		}
-	case objectMeta:
-		if kind == document.Null {
-			p.d.Remove(m)
-			return
-		}
-		outer, decodes := p.origin, p.decodes
-		p.decodes = true
-		if p.place.depth() > 1 {
-			p.origin = inEmbeddedMetadata
-		} else {
-			p.origin = inMetadata
-		}
-		if p.readable(p.meta, m) {
-			p.value(p.meta, m, p.meta.preserves)
-		}
-		p.origin, p.decodes = outer, decodes
+		return
 	}
+	if kind == document.Null {
+		p.d.Remove(m)
+		return
+	}
+	outer, decodes := p.origin, p.decodes
+	p.origin, p.decodes = inEmbeddedMetadata, true
+	if resource == p.top {
+		p.origin = inMetadata
+	}
+	if p.readable(p.meta, m) {
+		p.object(p.meta, m, p.meta.preserves)
+	}
+	p.origin, p.decodes = outer, decodes
 }
 
 // readable tells whether a value within metadata can be read into the field that it is for.
@@ -225,21 +219,21 @@ func (p *pruner) readable(s *Shape, v document.Node) bool {
 		if kind != document.String || s.text == nil || s.text.format == nil || s.text.format.matches(v.Str()) {
 			return true
 		}
-		p.err = formatFailure(p.place.path(), v, s.text.format.name)
+		p.err = formatFailure(p.path(v), v, s.text.format.name)
 		return false
 	case integral:
 		if numberOf(v).integer {
 			return true
 		}
 	}
-	p.err = typeFailure(p.place.path(), v, s.typeName)
+	p.err = typeFailure(p.path(v), v, s.typeName)
 	return false
 }
 
 func (p *pruner) remove(m document.Node) {
 	if u := p.unknown; u != nil {
 		if len(u.found) < maxUnknown {
-			u.found = append(u.found, unknownField{p.origin, p.place.unknown(maxUnknownPath, p.origin)})
+			u.found = append(u.found, unknownField{p.origin, p.unknownPath(m, p.origin, maxUnknownPath)})
 		} else {
 			u.more++
 		}

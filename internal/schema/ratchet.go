@@ -29,12 +29,11 @@ func unchanged(s *Shape, v, old document.Node) bool {
 			return false
 		}
 		for m := v.First(); m.Valid(); m = m.Next() {
-			name := m.Key()
-			before, found := old.Get(name)
+			before, found := old.Get(m.Key())
 			if !found {
 				return false
 			}
-			child := s.child(name)
+			child := s.child(m)
 			if child == nil || !unchanged(child, m, before) {
 				return false
 			}
@@ -47,7 +46,7 @@ func unchanged(s *Shape, v, old document.Node) bool {
 		if s.list == nil || s.list.keys == nil || s.items == nil {
 			return equal(v, old)
 		}
-		previous := s.list.predecessors(old, nil)
+		previous := s.list.predecessors(old)
 		for n := v.First(); n.Valid(); n = n.Next() {
 			before := previous.of(n)
 			if !before.Valid() || !unchanged(s.items, n, before) {
@@ -60,8 +59,8 @@ func unchanged(s *Shape, v, old document.Node) bool {
 }
 
 // child is the shape of a member, or nil.
-func (s *Shape) child(name string) *Shape {
-	if p := s.Property(name); p != nil {
+func (s *Shape) child(m document.Node) *Shape {
+	if p := s.property(m); p != nil {
 		return p.Shape
 	}
 	return s.additional

@@ -3,6 +3,7 @@ package schema
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -14,36 +15,56 @@ type Result struct {
 	More int
 	// Warnings are failures of CEL rules that an update may leave as they were.
 	Warnings []string
+	// Err is set when the request was over before all CEL rules were evaluated: a [*cel.Error]. The object is not
+	// known to be valid then.
+	Err error
 }
 
-// Valid tells whether nothing was found.
-func (r *Result) Valid() bool { return len(r.Errors) == 0 }
+// Valid tells whether everything was checked and nothing found.
+func (r *Result) Valid() bool { return len(r.Errors) == 0 && r.Err == nil }
 
 // Validate holds an object against its schema, and against the schema's CEL rules unless something is wrong that makes
 // them meaningless. old is the object before an update, and invalid where there is none: failures of what an update
 // leaves as it was do not count, as in Kubernetes.
 //
 // An error names its field, keeps copies of what it shows of the object, and shows no more than a few hundred bytes.
-func (s *Schema) Validate(obj, old document.Node) Result {
+//
+// The frame is for the rules, and may be nil where [Schema.HasRules] is false. Its budget is spent and its variables
+// self and oldSelf are set.
+func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	w := validators.Get().(*validator)
 	defer w.release()
 	w.update = old.Valid()
+	w.locator = locator{top: obj, shape: s.root, meta: s.meta}
 	s.shapes(w, obj, old)
-	return w.result(obj)
+	skipped := s.root.hasRules && w.failures.block()
+	var warnings []string
+	var err error
+	if s.root.hasRules && !skipped {
+		warnings, err = w.evaluate(s.root, f, obj, old)
+	}
+	r := w.result(obj)
+	r.Warnings, r.Err = warnings, err
+	if skipped {
+		r.Errors = append(r.Errors, field.Invalid(nil, nil, skippedRules))
+	}
+	return r
 }
+
+// HasRules tells whether the schema has CEL rules.
+func (s *Schema) HasRules() bool { return s.root.hasRules }
+
+// NeedsOld tells whether the schema has CEL rules that compare an object with what it was before an update.
+func (s *Schema) NeedsOld() bool { return s.root.needsOld }
 
 // shapes is everything but CEL rules.
 func (s *Schema) shapes(w *validator, obj, old document.Node) {
 	if s.metadata != nil {
-		w.place.push(step{kind: stepMember, name: "metadata"})
 		if meta, found := obj.Lookup(metadataName); found {
 			w.metadata(*s.metadata, meta)
 		} else if !w.fails() {
-			w.place.push(step{kind: stepMember, name: "name"})
-			w.failures.add(failure{err: namelessFailure(w.place.path()), at: obj.Index(), class: ofResource})
-			w.place.pop()
+			w.failures.add(failure{err: namelessFailure(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
 		}
-		w.place.pop()
 	}
 	w.value(s.root, obj, old)
 	if w.failures.listTypes && w.update && breaksListType(s.root, old) {
@@ -74,6 +95,9 @@ func (w *validator) release() {
 	clear(w.failures.list)
 	w.failures = failures{list: w.failures.list[:0]}
 	w.failed, w.update, w.changes = false, false, 0
+	w.locator = locator{}
+	w.items.release()
+	clear(w.repeated)
 	validators.Put(w)
 }
 
@@ -82,17 +106,14 @@ func breaksListType(s *Shape, v document.Node) bool {
 	switch v.Kind() {
 	case document.Object:
 		for m := v.First(); m.Valid(); m = m.Next() {
-			if child := s.child(m.Key()); child != nil && breaksListType(child, m) {
+			if child := s.child(m); child != nil && breaksListType(child, m) {
 				return true
 			}
 		}
 	case document.Array:
 		if s.list != nil {
-			if s.list.misfit(v).Valid() {
-				return true
-			}
-			var scratch []keyed
-			if len(s.list.duplicates(nil, v, &scratch)) > 0 {
+			repeated, misfit := s.list.repeats(nil, v, &keyedItems{})
+			if len(repeated) > 0 || misfit.Valid() {
 				return true
 			}
 		}

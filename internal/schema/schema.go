@@ -53,49 +53,55 @@ type Schema struct {
 func (s *Schema) Root() *Shape { return s.root }
 
 // A Shape says how one value looks. A nil *Shape knows nothing about its value.
+//
+// What walks look at for every value stands first, in one cache line.
 type Shape struct {
-	accepts  [document.Array + 1]verdict // by kind
-	typeName string                      // as messages name it: 'integer', 'integer or string'; "" is any
-	format   string                      // that values other than strings violate; "" when type says it all
+	accepts    [document.Array + 1]verdict // by kind
+	typeCount  uint8                       // what a type that is right counts for; see validator.value
+	onlyType   bool                        // there is nothing to check but the type
+	hasChecks  bool                        // something may be wrong with the value or in it
+	hasRules   bool                        // there are CEL rules about it or in it
+	needsOld   bool                        // some of which read oldSelf
+	opaque     bool                        // nothing in it is known, so that nothing in it is unknown
+	implied    bool                        // has kind, apiVersion and metadata: the root of a resource, or an embedded one
+	embedded   bool                        // x-kubernetes-embedded-resource: kind, apiVersion and metadata are checked
+	preserves  bool                        // x-kubernetes-preserve-unknown-fields
+	extends    bool                        // additionalProperties is set: no member is unknown
+	closed     bool                        // additionalProperties: false
+	nullable   bool                        // null is a value of its own
+	zeroesNull bool                        // a null stands for an empty string, as in metadata
 
-	nullable   bool
-	preserves  bool // x-kubernetes-preserve-unknown-fields
-	implied    bool // has kind, apiVersion and metadata: the root of a resource, or an embedded one
-	embedded   bool // x-kubernetes-embedded-resource: kind, apiVersion and metadata are checked
-	opaque     bool // nothing in it is known, so that nothing in it is unknown
-	extends    bool // additionalProperties is set: no member is unknown
-	closed     bool // additionalProperties: false
-	zeroesNull bool // a null stands for an empty string, as in metadata
-
-	properties []Property // sorted by name
-	table      table
-	additional *Shape // of members that are no property; may be nil when extends
-	items      *Shape
-
-	def      []byte          // the default of this value, complete, as JSON; nil is none
-	defaults []int           // properties that have a default, or defaults in them
-	required []document.Name // of members that must be there, in the schema's order
+	hasDefaults bool // something in it may be filled in
 
 	text   *textRules
 	number *numberRules
 	size   *sizeRules
 	enum   *enumRules
 	logic  *logicRules
-	list   *listRules
 
-	// What the walks need to know about this value and everything in it.
-	hasDefaults bool // something may be filled in
-	hasChecks   bool // something may be wrong
-	hasRules    bool // there are CEL rules
+	list       *listRules
+	items      *Shape
+	additional *Shape     // of members that are no property; may be nil when extends
+	properties []Property // sorted by name
+	names      document.Names
+	required   []document.Name // of members that must be there, in the schema's order
+	demanded   uint64          // the bits of all of them; all bits where one has none
+
+	rules    *celRules
+	def      []byte // the default of this value, complete, as JSON; nil is none
+	defaults []int  // properties that have a default, or defaults in them
+	folded   []foldedName
+	typeName string // as messages name it: 'integer', 'integer or string'; "" is any
+	format   string // that values other than strings violate; "" when type says it all
 }
 
 // A Property is a member of an object that its schema names.
 type Property struct {
-	Name  string
 	Shape *Shape // nil where the name is known and nothing else
+	Name  string
 
+	required uint64 // bit in the walk's mask of members seen; 0 is none
 	key      document.Name
-	required int  // bit in the walk's mask of members seen; -1 is none
 	implied  role // kind, apiVersion and metadata of an embedded resource
 }
 
@@ -129,14 +135,6 @@ const (
 	match
 	integral // a number without fraction
 )
-
-// Property is the named member with this name, or nil.
-func (s *Shape) Property(name string) *Property {
-	if i := s.table.find(s.properties, name); i >= 0 {
-		return &s.properties[i]
-	}
-	return nil
-}
 
 // Properties are the named members, sorted by name. The slice must not be
 // changed.

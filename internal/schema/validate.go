@@ -11,15 +11,15 @@ import (
 
 // validator is one walk of Validate.
 type validator struct {
+	locator
 	failures failures
-	place    place
 	probing  int  // nesting of walks that only ask whether, not what
 	failed   bool // by the walk that probes
 	weighing int  // nesting of walks whose count of matches matters
 	update   bool // there is an old object
 	changes  int  // places found to differ from their old value
-	keyed    []keyed
-	places   []int
+	items    keyedItems
+	repeated []document.Node
 }
 
 var validators = sync.Pool{New: func() any { return &validator{} }}
@@ -29,7 +29,11 @@ var validators = sync.Pool{New: func() any { return &validator{} }}
 //
 // The result counts what matched, by go-openapi's measure: it says which branch of anyOf or oneOf comes closest.
 func (w *validator) value(s *Shape, v, old document.Node) int {
-	begin, changes := w.failures.mark(), w.changes
+	var begin mark
+	changes := w.changes
+	if w.update {
+		begin = w.failures.mark()
+	}
 	kind := v.Kind()
 	matched := w.typed(s, v, kind)
 	if kind == document.Null {
@@ -67,36 +71,36 @@ func (w *validator) value(s *Shape, v, old document.Node) int {
 	return matched
 }
 
+// fits tells at a glance that nothing can be wrong with a value: its type is right, and the shape asks for no more.
+func (s *Shape) fits(v document.Node) bool {
+	return !s.hasChecks || s.onlyType && s.accepts[v.Kind()] == match
+}
+
 // typed checks the type.
 func (w *validator) typed(s *Shape, v document.Node, kind document.Kind) int {
 	switch s.accepts[kind] {
 	case match:
-	case integral:
-		if !numberOf(v).integral() {
-			w.mistyped(s, v)
+		if kind == document.Null {
 			return 1
 		}
-	default:
-		w.mistyped(s, v)
-		if kind == document.Null {
-			return 0
+		return int(s.typeCount)
+	case integral:
+		if numberOf(v).integral() {
+			return int(s.typeCount)
 		}
-		return 1
 	}
-	if s.typeName == "" && s.format == "" && kind != document.Null {
-		return 0 // the schema says nothing of types
-	}
+	w.mistyped(s, v)
 	if kind == document.Null {
-		return 1
+		return 0
 	}
-	return 2
+	return 1
 }
 
 func (w *validator) mistyped(s *Shape, v document.Node) {
 	if w.fails() {
 		return
 	}
-	w.add(v, typeFailure(w.place.path(), v, s.named()))
+	w.add(v, typeFailure(w.path(v), v, s.named()))
 }
 
 // named is what messages call the type.
@@ -127,7 +131,7 @@ func (w *validator) enum(s *Shape, v document.Node, kind document.Kind) {
 	if s.enum.has(v, kind) || w.fails() {
 		return
 	}
-	w.add(v, enumFailure(w.place.path(), v, s.enum.shown))
+	w.add(v, enumFailure(w.path(v), v, s.enum.shown))
 }
 
 func (w *validator) text(t *textRules, v document.Node) (matched int) {
@@ -135,19 +139,19 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 	if size := int64(len(s)); t.maxLength >= 0 && size > t.maxLength || size < t.minLength*utf8.UTFMax {
 		length := int64(utf8.RuneCountInString(s))
 		if t.maxLength >= 0 && length > t.maxLength && !w.fails() {
-			w.add(v, maxLengthFailure(w.place.path(), t.maxLength))
+			w.add(v, maxLengthFailure(w.path(v), t.maxLength))
 		}
 		if length < t.minLength && !w.fails() {
-			w.add(v, minLengthFailure(w.place.path(), v, t.minLength))
+			w.add(v, minLengthFailure(w.path(v), v, t.minLength))
 		}
 	}
 	if t.pattern != nil && !w.done() && !t.pattern.matches(s) && !w.fails() {
-		w.add(v, patternFailure(w.place.path(), v, t.pattern.text))
+		w.add(v, patternFailure(w.path(v), v, t.pattern.text))
 	}
 	if t.format != nil {
 		matched = 1
 		if !w.done() && !t.format.matches(s) && !w.fails() {
-			w.add(v, formatFailure(w.place.path(), v, t.format.name))
+			w.add(v, formatFailure(w.path(v), v, t.format.name))
 		}
 	}
 	return matched
@@ -156,26 +160,26 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 func (w *validator) number(r *numberRules, v document.Node) {
 	n := numberOf(v)
 	if n.compare(float64(r.low)) < 0 && r.low != -1<<63 && !w.fails() {
-		w.add(v, minimumFailure(w.place.path(), v, float64(r.low), false))
+		w.add(v, minimumFailure(w.path(v), v, float64(r.low), false))
 	}
 	if n.compare(float64(r.high)) > 0 && r.high != 1<<63-1 && !w.fails() {
-		w.add(v, maximumFailure(w.place.path(), v, float64(r.high), false))
+		w.add(v, maximumFailure(w.path(v), v, float64(r.high), false))
 	}
 	if r.single && !fitsFloat32(n.float()) && !w.fails() {
-		w.add(v, rangeFailure(w.place.path(), v, "float"))
+		w.add(v, rangeFailure(w.path(v), v, "float"))
 	}
 	if b := r.minimum; b != nil {
 		if c := n.compare(b.value); (c < 0 || c == 0 && b.exclusive) && !w.fails() {
-			w.add(v, minimumFailure(w.place.path(), v, b.value, b.exclusive))
+			w.add(v, minimumFailure(w.path(v), v, b.value, b.exclusive))
 		}
 	}
 	if b := r.maximum; b != nil {
 		if c := n.compare(b.value); (c > 0 || c == 0 && b.exclusive) && !w.fails() {
-			w.add(v, maximumFailure(w.place.path(), v, b.value, b.exclusive))
+			w.add(v, maximumFailure(w.path(v), v, b.value, b.exclusive))
 		}
 	}
 	if f := r.multipleOf; f != nil && !f.divides(n) && !w.fails() {
-		w.add(v, multipleOfFailure(w.place.path(), v, f.value))
+		w.add(v, multipleOfFailure(w.path(v), v, f.value))
 	}
 }
 
@@ -183,10 +187,10 @@ func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
 	if s.size != nil {
 		n := int64(v.Len())
 		if s.size.minItems >= 0 && n < s.size.minItems && !w.fails() {
-			w.add(v, minItemsFailure(w.place.path(), n, s.size.minItems))
+			w.add(v, minItemsFailure(w.path(v), n, s.size.minItems))
 		}
 		if s.size.maxItems >= 0 && n > s.size.maxItems && !w.fails() {
-			w.add(v, maxItemsFailure(w.place.path(), n, s.size.maxItems))
+			w.add(v, maxItemsFailure(w.path(v), n, s.size.maxItems))
 		}
 	}
 	if s.list != nil && !w.done() {
@@ -195,65 +199,49 @@ func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
 	if s.items == nil || !s.items.hasChecks && w.weighing == 0 || w.done() {
 		return 0
 	}
-	var previous predecessors
 	if w.update && old.Valid() {
-		previous = s.list.predecessors(old, nil)
-	}
-	w.place.push(step{kind: stepItem})
-	i := 0
-	for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
-		w.place.at(i)
-		i++
-		var before document.Node
-		if previous.old.Valid() {
-			before = previous.of(n)
+		previous := s.list.predecessors(old)
+		for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
+			matched += w.value(s.items, n, previous.of(n))
 		}
-		matched += w.value(s.items, n, before)
+		return matched
 	}
-	w.place.pop()
+	for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
+		if w.weighing > 0 || !s.items.fits(n) {
+			matched += w.value(s.items, n, document.Node{})
+		}
+	}
 	return matched
 }
 
 // distinct checks what list types set and map promise.
 func (w *validator) distinct(l *listRules, v document.Node) {
-	if n := l.misfit(v); n.Valid() {
+	var misfit document.Node
+	w.repeated, misfit = l.repeats(w.repeated[:0], v, &w.items)
+	if misfit.Valid() {
 		w.failures.listTypes = true
 		if !w.fails() {
-			w.place.push(step{kind: stepItem, index: position(v, n)})
-			w.failures.add(failure{err: mapItemFailure(w.place.path(), n), at: n.Index(), class: ofListType})
-			w.place.pop()
+			w.failures.add(failure{err: mapItemFailure(w.path(misfit), misfit), at: misfit.Index(), class: ofListType})
 		}
 		return
 	}
-	w.places = l.duplicates(w.places[:0], v, &w.keyed)
-	if len(w.places) == 0 {
-		return
-	}
-	w.failures.listTypes = true
-	w.place.push(step{kind: stepItem})
-	i, at := v.First(), 0
-	for _, place := range w.places {
+	for _, n := range w.repeated {
+		w.failures.listTypes = true
 		if w.fails() {
 			break
 		}
-		for ; at < place; at++ {
-			i = i.Next()
-		}
-		w.place.at(at)
-		w.failures.add(failure{err: duplicateFailure(w.place.path(), l, i), at: i.Index(), class: ofListType})
+		w.failures.add(failure{err: duplicateFailure(w.path(n), l, n), at: n.Index(), class: ofListType})
 	}
-	w.place.pop()
-	clear(w.keyed)
 }
 
 func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	if s.size != nil {
 		n := int64(v.Len())
 		if s.size.minProperties >= 0 && n < s.size.minProperties && !w.fails() {
-			w.add(v, minPropertiesFailure(w.place.path(), n, s.size.minProperties))
+			w.add(v, minPropertiesFailure(w.path(v), n, s.size.minProperties))
 		}
 		if s.size.maxProperties >= 0 && n > s.size.maxProperties && !w.fails() {
-			w.add(v, maxPropertiesFailure(w.place.path(), n, s.size.maxProperties))
+			w.add(v, maxPropertiesFailure(w.path(v), n, s.size.maxProperties))
 		}
 	}
 	if s.embedded && !w.done() {
@@ -262,6 +250,9 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	var seen uint64
 	if len(s.properties) > 0 || s.additional != nil || s.closed {
 		seen, matched = w.members(s, v, old)
+	}
+	if seen == s.demanded {
+		return matched
 	}
 	for bit, name := range s.required {
 		if bit < 64 && seen&(1<<bit) != 0 || w.done() {
@@ -276,36 +267,28 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 
 // members walks the members of an object. seen are the bits of the required ones that are there.
 func (w *validator) members(s *Shape, v, old document.Node) (seen uint64, matched int) {
-	w.place.push(step{kind: stepMember})
-	known := w.update && old.Valid() && old.Kind() == document.Object
+	known := w.update && old.Kind() == document.Object
 	for m := v.First(); m.Valid() && !w.done(); m = m.Next() {
-		name := m.Key()
-		var child *Shape
-		kind := stepMember
-		if i := s.table.find(s.properties, name); i >= 0 {
-			p := &s.properties[i]
-			if p.required >= 0 {
-				seen |= 1 << p.required
-			}
+		child := s.additional
+		if p := s.property(m); p != nil {
+			seen |= p.required
 			child = p.Shape
 		} else if s.closed {
 			if !w.fails() {
-				w.add(m, closedFailure(w.place.outer(), name))
+				w.add(m, closedFailure(w.path(v), m.Key()))
 			}
 			continue
-		} else {
-			child, kind = s.additional, stepKey
 		}
-		if child == nil || !child.hasChecks && w.weighing == 0 {
+		if child == nil || child.fits(m) && w.weighing == 0 {
 			continue
 		}
-		w.place.as(name, kind)
 		var before document.Node
-		if known && !(w.place.depth() == 1 && roleOf(name) == typeMeta) {
-			before, _ = old.Get(name)
+		if known {
+			if name := m.Key(); v != w.top || roleOf(name) != typeMeta {
+				before, _ = old.Get(name)
+			}
 		}
 		matched += w.value(child, m, before)
 	}
-	w.place.pop()
 	return seen, matched
 }

@@ -78,7 +78,69 @@ func (g *Generator) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	if g.one(4) {
 		s.Default = &apiextensionsv1.JSON{Raw: g.value(&s, 1000)}
 	}
+	if g.one(4) {
+		g.rules(&s)
+	}
 	return s
+}
+
+// rules adds CEL rules, some of which compare with the old value.
+func (g *Generator) rules(s *apiextensionsv1.JSONSchemaProps) {
+	var rules, paths []string
+	switch s.Type {
+	case "object":
+		for _, name := range sorted(s.Properties) {
+			if strings.ContainsAny(name, "-é") {
+				continue
+			}
+			rules = append(rules, "has(self."+name+")", "!has(self."+name+") || size(string(type(self."+name+"))) > 3")
+			if t := s.Properties[name].Type; t == "string" {
+				rules = append(rules, "!has(self."+name+") || self."+name+" != 'a'", "self."+name+" != 'abc'")
+			} else if t == "integer" {
+				rules = append(rules, "!has(self."+name+") || self."+name+" > 2", "self."+name+" < 5", "10 / self."+name+" > 1")
+			}
+			paths = append(paths, "."+name)
+		}
+		if s.Properties == nil && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+			rules = append(rules, "size(self) < 2", "self.all(k, k != 'a')")
+		}
+	case "array":
+		rules = append(rules, "size(self) < 3", "size(self) != 1")
+	case "string":
+		rules = append(rules, "size(self) < 4", "self != 'Open'", "self.startsWith('a')")
+	case "integer":
+		rules = append(rules, "self > 1", "self != 5", "self % 2 == 0", "10 / self > 2")
+	case "boolean":
+		rules = append(rules, "self", "!self")
+	}
+	if s.Type != "" && s.XPreserveUnknownFields == nil {
+		rules = append(rules, "self == oldSelf")
+	}
+	if len(rules) == 0 {
+		return
+	}
+	for range 1 + g.IntN(2) {
+		r := apiextensionsv1.ValidationRule{Rule: pick(g, rules)}
+		if g.one(2) {
+			r.Message = "must be as the rule says"
+		}
+		if g.one(3) {
+			r.MessageExpression = pick(g, []string{"'found ' + string(type(self))", "''", "string(1 / 0)"})
+		}
+		if g.one(3) {
+			r.Reason = pointer(pick(g, []apiextensionsv1.FieldValueErrorReason{
+				apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueRequired, apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueInvalid,
+			}))
+		}
+		if len(paths) > 0 && g.one(2) {
+			r.FieldPath = pick(g, paths)
+		}
+		if strings.Contains(r.Rule, "oldSelf") && g.one(3) {
+			r.Rule = "!oldSelf.hasValue() || self == oldSelf.value()"
+			r.OptionalOldSelf = pointer(true)
+		}
+		s.XValidations = append(s.XValidations, r)
+	}
 }
 
 func (g *Generator) object(depth int, root bool) apiextensionsv1.JSONSchemaProps {

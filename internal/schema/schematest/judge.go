@@ -28,6 +28,9 @@ import (
 
 // A Judge is what a Kubernetes API server makes of the objects of a schema.
 type Judge struct {
+	// Namespaced tells whether objects have a namespace.
+	Namespaced bool
+
 	structural *structuralschema.Structural
 	validator  apiservervalidation.SchemaValidator
 	rules      *cel.Validator
@@ -121,7 +124,7 @@ func (j *Judge) Validate(obj, old map[string]any) ([]Failure, error) {
 		if meta.Name == "" && meta.GenerateName != "" {
 			meta.Name = "generated"
 		}
-		errs = append(errs, validation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, false, validation.NameIsDNSSubdomain, field.NewPath("metadata"), false)...)
+		errs = append(errs, validation.ValidateObjectMetaDeclaratively(ctx, operation.Create, meta, nil, j.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"), false)...)
 	}
 	var celOptions []cel.Option
 	if old == nil {
@@ -166,11 +169,14 @@ var (
 	mapKey     = regexp.MustCompile(`\[([^\]0-9][^\]]*)\]`)
 )
 
-// Failures makes errors comparable: sorted, each once, fields that go-openapi names only in its messages named, keys of
+// Failures makes errors comparable, or says why they are not: sorted, each once, fields that go-openapi names only in its messages named, keys of
 // maps behind dots, and without what one failure alone is reported as twice.
 func Failures(errs field.ErrorList) ([]Failure, error) {
 	var all []Failure
 	for _, err := range errs {
+		if strings.HasPrefix(err.Detail, "invalid data, expected int, got float64") {
+			return nil, errors.New("rules read 1.0 and 1e1 as integers here, and not at all there: " + err.Detail)
+		}
 		f := Failure{err.Type, err.Field}
 		if err.Field == "<nil>" && err.Type == field.ErrorTypeInvalid {
 			if m := rangeError.FindStringSubmatch(err.Detail); m != nil {
@@ -183,7 +189,8 @@ func Failures(errs field.ErrorList) ([]Failure, error) {
 					continue // the failures of the branches are there
 				}
 				f.Field = m[1]
-			} else if strings.Contains(err.Detail, "value must be of type") {
+			}
+			if strings.Contains(err.Detail, "value must be of type") && f.Field == "<nil>" {
 				return nil, errors.New("a bound that its type cannot hold: " + err.Detail)
 			}
 		}

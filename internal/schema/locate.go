@@ -1,0 +1,148 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A locator says where a value stands. Walks keep no account of where they are: the way is found backwards from the
+// value when something is wrong with it.
+type locator struct {
+	top   document.Node // the whole object
+	shape *Shape        // of top
+	meta  *Shape        // of every metadata
+
+	// The item that was located last. Failures come in the order of the document, so that the next one is not far.
+	list, item document.Node
+	index      int
+}
+
+// step leads from an object or list to a value in it.
+type step struct {
+	name  string
+	index int
+	kind  stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepMember stepKind = iota // of an object, by the name of a property
+	stepKey                    // of a map
+	stepItem                   // of a list
+)
+
+// steps calls visit for each step from the whole object to the value, and returns the shape found there.
+func (l *locator) steps(n document.Node, visit func(step)) *Shape {
+	if n == l.top || !n.Valid() {
+		return l.shape
+	}
+	parent := n.Parent()
+	s := l.steps(parent, visit)
+	if parent.Kind() == document.Array {
+		visit(step{index: l.position(parent, n), kind: stepItem})
+		if s == nil {
+			return nil
+		}
+		return s.items
+	}
+	name := n.Key()
+	if s == nil {
+		visit(step{name: name})
+		return nil
+	}
+	if p := s.property(n); p != nil {
+		visit(step{name: name})
+		if p.implied == objectMeta {
+			return l.meta
+		}
+		return p.Shape
+	}
+	if s.extends {
+		visit(step{name: name, kind: stepKey})
+		return s.additional
+	}
+	visit(step{name: name})
+	return nil
+}
+
+// position is where an item stands in its list.
+func (l *locator) position(list, item document.Node) int {
+	if l.list != list {
+		l.list, l.item, l.index = list, list.First(), 0
+	}
+	from, index := l.item, l.index
+	for n := from; n.Valid(); n = n.Next() {
+		if n == item {
+			l.item, l.index = n, index
+			return index
+		}
+		index++
+	}
+	index = 0
+	for n := list.First(); n.Valid() && n != item; n = n.Next() {
+		index++
+	}
+	l.item, l.index = item, index
+	return index
+}
+
+// path is the value's place as field errors write it, nil for the whole object.
+func (l *locator) path(n document.Node) *field.Path {
+	var path *field.Path
+	l.steps(n, func(s step) {
+		switch s.kind {
+		case stepMember:
+			path = path.Child(clip(s.name))
+		case stepKey:
+			path = path.Key(clip(s.name))
+		case stepItem:
+			path = path.Index(s.index)
+		}
+	})
+	return path
+}
+
+// unknownPath is the value's place as Kubernetes writes unknown fields: keys of maps stand behind dots, other than on the
+// way to the metadata of embedded resources. The result has about limit bytes at most.
+func (l *locator) unknownPath(n document.Node, o origin, limit int) string {
+	var b strings.Builder
+	l.steps(n, func(s step) {
+		switch {
+		case b.Len() > limit:
+			return
+		case s.kind == stepItem:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case s.kind == stepKey && o == inEmbeddedMetadata:
+			b.WriteString("[" + clip(s.name) + "]")
+		case b.Len() > 0:
+			b.WriteString("." + clip(s.name))
+		default:
+			b.WriteString(clip(s.name))
+		}
+	})
+	if b.Len() > limit {
+		return b.String()[:limit] + "…"
+	}
+	return b.String()
+}
+
+// maxShown is how many bytes of a name or value of the request a message repeats.
+const maxShown = 512
+
+// clip copies a string of a document, shortened to what a message may repeat.
+func clip(s string) string {
+	if len(s) <= maxShown {
+		return strings.Clone(s)
+	}
+	cut := maxShown
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,255 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// celRules are the rules of one shape.
+type celRules struct {
+	compiled *cel.Rules
+	typeName string // as errors show values that cannot be shown
+}
+
+func newRules(st *structuralschema.Structural, resourceRoot bool) (*celRules, error) {
+	if len(st.XValidations) == 0 {
+		return nil, nil
+	}
+	rules, errs := cel.CompileRules(st.XValidations, st, resourceRoot, field.NewPath("x-kubernetes-validations"))
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return &celRules{compiled: rules, typeName: st.Type}, nil
+}
+
+// predecessor is a value with what it was before an update.
+type predecessor struct {
+	shape      *Shape
+	value, old document.Node
+}
+
+func (p predecessor) unchanged() bool {
+	return p.old.Valid() && unchanged(p.shape, p.value, p.old)
+}
+
+// evaluator is the walk that evaluates CEL rules.
+type evaluator struct {
+	*validator
+	frame    *cel.Frame
+	vars     *cel.Vars
+	warnings []string
+	err      error // the request is over
+	stopped  bool  // nothing more may be evaluated
+}
+
+const (
+	skippedRules = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+	outOfBudget  = "validation failed due to running out of cost budget, no further validation rules will be run"
+)
+
+// evaluate evaluates the rules of a whole object. Their cost has a budget of its own.
+func (w *validator) evaluate(s *Shape, f *cel.Frame, obj, old document.Node) (warnings []string, err error) {
+	f.SetBudget(cel.PolicyBudget)
+	e := evaluator{validator: w, frame: f, vars: f.Vars()}
+	e.value(s, obj, old, predecessor{})
+	e.vars.Set(cel.Self, document.Node{}, nil)
+	e.vars.Set(cel.OldSelf, document.Node{}, nil)
+	return e.warnings, e.err
+}
+
+// value evaluates the rules about a value and everything in it. nearest is the closest value around it of which it is
+// known what it was before the update.
+func (e *evaluator) value(s *Shape, v, old document.Node, nearest predecessor) {
+	kind := v.Kind()
+	if kind == document.Null {
+		return
+	}
+	if s.rules != nil {
+		e.rules(s, v, old, nearest)
+	}
+	if old.Valid() {
+		nearest = predecessor{s, v, old}
+	}
+	switch kind {
+	case document.Object:
+		e.members(s, v, old, nearest)
+	case document.Array:
+		e.items(s, v, old, nearest)
+	}
+}
+
+func (e *evaluator) members(s *Shape, v, old document.Node, nearest predecessor) {
+	for m := v.First(); m.Valid() && !e.stopped; m = m.Next() {
+		child := s.child(m)
+		if child == nil || !child.hasRules {
+			continue
+		}
+		var before document.Node
+		if old.Valid() {
+			before, _ = old.Get(m.Key())
+		}
+		e.value(child, m, before, nearest)
+	}
+}
+
+func (e *evaluator) items(s *Shape, v, old document.Node, nearest predecessor) {
+	if s.items == nil || !s.items.hasRules {
+		return
+	}
+	previous := s.list.predecessors(old)
+	for n := v.First(); n.Valid() && !e.stopped; n = n.Next() {
+		e.value(s.items, n, previous.of(n), nearest)
+	}
+}
+
+// rules evaluates the rules about one value.
+func (e *evaluator) rules(s *Shape, v, old document.Node, nearest predecessor) {
+	rules := s.rules.compiled
+	hasOld := old.Valid() && old.Kind() != document.Null
+	e.vars.Set(cel.Self, v, rules.Type)
+	if hasOld {
+		e.vars.Set(cel.OldSelf, old, rules.Type)
+	} else {
+		e.vars.Set(cel.OldSelf, document.Node{}, nil)
+	}
+	for i := range rules.Rules {
+		r := &rules.Rules[i]
+		if e.stopped {
+			return
+		}
+		if !r.Applies(hasOld) {
+			continue
+		}
+		holds, err := r.Program.EvalBool(e.frame, e.vars)
+		if err != nil {
+			e.broken(s.rules, r, v, err)
+		} else if !holds {
+			e.violated(s, r, v, old, nearest)
+		}
+	}
+}
+
+// broken adds the failure of a rule that has no value: it is an error whatever else is right.
+func (e *evaluator) broken(rules *celRules, r *cel.Rule, v document.Node, err error) {
+	detail := err.Error()
+	var failure *cel.Error
+	if errors.As(err, &failure) {
+		switch {
+		case failure.Cause == cel.Cancelled:
+			e.err, e.stopped = err, true
+			return
+		case failure.Cause == cel.OverBudget:
+			detail, e.stopped = outOfBudget, true
+		case failure.Cause == cel.OverLimit:
+			detail, e.stopped = "'"+failure.Detail+"': no further validation rules will be run due to call cost exceeds limit for rule: "+named(r), true
+		case strings.HasPrefix(failure.Detail, "no such overload"):
+			detail = "'" + failure.Detail + "': call arguments did not match a supported operator, function or macro signature for rule: " + named(r)
+		default:
+			detail = failure.Detail + " evaluating rule: " + named(r)
+		}
+	}
+	if !e.fails() {
+		e.add(v, field.Invalid(e.path(v), rules.typeName, detail))
+	}
+}
+
+// named is how messages call a rule.
+func named(r *cel.Rule) string {
+	if r.Message != "" {
+		return r.Message
+	}
+	return r.Source
+}
+
+// violated adds the failure of a rule that does not hold.
+func (e *evaluator) violated(s *Shape, r *cel.Rule, v, old document.Node, nearest predecessor) {
+	detail, err := r.EvalMessage(e.frame, e.vars)
+	if err != nil {
+		e.broken(s.rules, r, v, err)
+		return
+	}
+	if detail == "" {
+		if detail = r.Message; detail == "" {
+			detail = "failed rule: " + r.Source
+		}
+	}
+	failure := e.failure(s, r, v, detail)
+	if !r.UsesOldSelf && e.update {
+		current := predecessor{s, v, old}
+		if old.Valid() && current.unchanged() || !old.Valid() && nearest.unchanged() {
+			if len(e.warnings) < maxFailures {
+				e.warnings = append(e.warnings, failure.Error())
+			}
+			return
+		}
+	}
+	if !e.fails() {
+		e.add(v, failure)
+	}
+}
+
+func (e *evaluator) failure(s *Shape, r *cel.Rule, v document.Node, detail string) *field.Error {
+	path := e.fieldOf(r, v)
+	var value any = omitted
+	if t := s.rules.typeName; t != "object" && t != "array" {
+		value = shown(v)
+	}
+	if r.Reason != nil {
+		switch *r.Reason {
+		case apiextensionsv1.FieldValueForbidden:
+			return field.Forbidden(path, detail)
+		case apiextensionsv1.FieldValueRequired:
+			return field.Required(path, detail)
+		case apiextensionsv1.FieldValueDuplicate:
+			return field.Duplicate(path, value)
+		}
+	}
+	return field.Invalid(path, value, detail)
+}
+
+// fieldOf is the field that the rule names, or the value that it is about. A rule about the whole object that names
+// none is about what all its paths have in common.
+func (e *evaluator) fieldOf(r *cel.Rule, v document.Node) *field.Path {
+	path, rest := e.path(v), r.FieldPath
+	if path == nil && rest == "" {
+		rest = r.Program.Field()
+	}
+	switch {
+	case rest == "":
+		return path
+	case path == nil:
+		return field.NewPath(rest)
+	case strings.HasPrefix(rest, "["):
+		return field.NewPath(path.String() + rest)
+	}
+	return path.Child(rest)
+}
+
+// blocks tells whether a failure makes CEL rules meaningless, as Kubernetes has it: a type, a required field, an
+// enumeration, or more than there may be.
+func blocks(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
+
+func (f *failures) block() bool {
+	if f.more > 0 {
+		return true
+	}
+	for _, x := range f.list {
+		if blocks(x.err) {
+			return true
+		}
+	}
+	return false
+}
