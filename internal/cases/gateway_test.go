@@ -1,0 +1,219 @@
+package cases_test
+
+import (
+	"bytes"
+	"flag"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/cases"
+)
+
+var update = flag.Bool("update", false, "record the agreement with the recorded answers where it has risen")
+
+// TestAgreement plays recorded cases through the gateway's binary over a plain backend, with the policy files that the
+// real API server had, and holds the agreement with its answers: what agreed once has to agree for ever, and what
+// differs has to be named, on purpose (testdata/deliberate.txt) or not yet (testdata/SET.txt).
+func TestAgreement(t *testing.T) {
+	suites := suitesDir(t)
+	gateway := buildGateway(t)
+	deliberate, err := cases.ReadDeliberate("testdata/deliberate.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, set := range []string{"protocol", "gateway-api-examples"} {
+		t.Run(set, func(t *testing.T) {
+			all, err := cases.Read(filepath.Join(suites, "cases", set+".jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var results []*cases.Result
+			for _, group := range byPolicies(all) {
+				results = append(results, play(t, gateway, suites, group)...)
+			}
+			for _, r := range results {
+				known[r.Case.ID] = true
+			}
+			hold(t, set, results, deliberate)
+		})
+	}
+	for _, d := range deliberate {
+		if !known[d.ID] && !t.Failed() {
+			t.Errorf("testdata/deliberate.txt: there is no case %s", d.ID)
+		}
+	}
+}
+
+// hold judges results by the set's ledger, and records the agreement with -update unless it has fallen.
+func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate) {
+	t.Helper()
+	file := filepath.Join("testdata", set+".txt")
+	ledger, err := cases.ReadLedger(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, problems := ledger.Judge(results, deliberate)
+	t.Log(now.Summary(set, results, deliberate))
+	for _, measure := range cases.Measures() {
+		if *update && now.Agree[measure] < ledger.Agree[measure] {
+			t.Fatalf("%d cases agreed by %s, %d do now: nothing is recorded", ledger.Agree[measure], measure, now.Agree[measure])
+		}
+	}
+	if *update {
+		if err := now.Write(file, "How far the gateway over a plain backend agrees with the recorded answers of "+set+".jsonl. The numbers may only rise;\n"+
+			"go test ./internal/cases -run TestAgreement -update records it. Open cases say what they wait for."); err != nil {
+			t.Fatal(err)
+		}
+		_, problems = now.Judge(results, deliberate)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// byPolicies groups cases that were answered under the same policy files, in their order.
+func byPolicies(all []cases.Case) [][]*cases.Case {
+	var groups [][]*cases.Case
+	for i := range all {
+		c := &all[i]
+		at := slices.IndexFunc(groups, func(g []*cases.Case) bool { return slices.Equal(g[0].PolicyFiles, c.PolicyFiles) })
+		if at < 0 {
+			at, groups = len(groups), append(groups, nil)
+		}
+		groups[at] = append(groups[at], c)
+	}
+	return groups
+}
+
+// play starts a gateway with the policy files of the cases and plays each over an empty backend.
+func play(t *testing.T, gateway, suites string, group []*cases.Case) []*cases.Result {
+	t.Helper()
+	var current atomic.Pointer[backend.Server]
+	current.Store(backend.New(backend.Options{}))
+	behind := &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().ServeHTTP(w, r) }),
+		ReadHeaderTimeout: time.Minute,
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = behind.Serve(listener) }() // ends with Close
+	t.Cleanup(func() { _ = behind.Close() })
+
+	args := []string{"--upstream", "http://" + listener.Addr().String(), "--dialect", "Plain"}
+	for _, file := range group[0].PolicyFiles {
+		args = append(args, "--policies", filepath.Join(suites, file))
+	}
+	player := cases.Player{Address: serve(t, gateway, args...)}
+	var results []*cases.Result
+	for _, c := range group {
+		current.Store(backend.New(backend.Options{}))
+		result, err := player.Play(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, result)
+	}
+	return results
+}
+
+// serve runs "gateway serve" until the test ends and returns its address once it is ready.
+func serve(t *testing.T, gateway string, args ...string) string {
+	t.Helper()
+	listen, admin := freeAddress(t), freeAddress(t)
+	cmd := exec.Command(gateway, append([]string{"serve", "--listen", listen, "--admin", admin}, args...)...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the output tells why
+		close(exited)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-exited
+		if t.Failed() {
+			t.Logf("the gateway printed:\n%s", tail(output.String(), 4000))
+		}
+	})
+	client := http.Client{Timeout: time.Second}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		response, err := client.Get("http://" + admin + "/readyz")
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return listen
+			}
+		}
+		select {
+		case <-exited:
+			t.Fatalf("the gateway does not start: %s", output.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatal("the gateway does not become ready")
+	return ""
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// buildGateway builds the binary that users run.
+func buildGateway(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "gateway")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/gateway")
+	build.Dir = rootDir(t)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the gateway: %v\n%s", err, out)
+	}
+	return binary
+}
+
+func rootDir(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// suitesDir returns the folder of the recorded cases; without it the test is skipped.
+func suitesDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SUITES_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "shared", "suites")
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(rootDir(t), dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cases")); err != nil {
+		t.Skipf("no recorded cases in %s: set SUITES_DIR to the folder that holds them", strings.TrimSuffix(dir, "/"))
+	}
+	return dir
+}
