@@ -11,3 +11,11 @@ func TestDemo(t *testing.T) {
 		t.Fatal("no set")
 	}
 }
+
+func BenchmarkLoadDemo(b *testing.B) {
+	for b.Loop() {
+		if set, found := Load([]string{"library/demo"}); set == nil {
+			b.Fatal(found)
+		}
+	}
+}

@@ -17,6 +17,9 @@ import (
 type file struct {
 	name string
 	data []byte
+	// real is the file behind the links, info what it was like just before it was read.
+	real string
+	info fs.FileInfo
 }
 
 // source is what the policy paths hold at one moment.
@@ -32,7 +35,36 @@ type source struct {
 // readSource reads the policy files that paths, files and directories, lead to, in the order of their names.
 // Directories are read with everything below them, save what is hidden: that is how ConfigMap mounts keep the real
 // files ("..data"), which are read through the visible links to them.
+//
+// What is being replaced while it is read is read again, so that files that change together (a ConfigMap mount changes
+// by one link) are of one version.
 func readSource(paths []string) *source {
+	const attempts, attemptsOnError = 10, 3
+	for attempt := 1; ; attempt++ {
+		s := readOnce(paths)
+		settled := s.unchanged() && (attempt >= attemptsOnError || !HasErrors(s.list))
+		if settled || attempt == attempts {
+			return s
+		}
+	}
+}
+
+// unchanged tells whether the files still are what was read.
+func (s *source) unchanged() bool {
+	for _, f := range s.files {
+		real, err := filepath.EvalSymlinks(f.name)
+		if err != nil || real != f.real {
+			return false
+		}
+		info, err := os.Stat(real)
+		if err != nil || !os.SameFile(info, f.info) || info.Size() != f.info.Size() || !info.ModTime().Equal(f.info.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+func readOnce(paths []string) *source {
 	w := &walker{source: &source{}, seenDirs: map[string]bool{}, seenFiles: map[string]bool{}}
 	for _, path := range paths {
 		w.root(filepath.Clean(path))
@@ -143,12 +175,17 @@ func (w *walker) add(name string) {
 	}
 	w.seenFiles[real] = true
 	w.watch(filepath.Dir(real))
-	data, err := manifest.ReadBytes(name)
+	info, err := os.Stat(real)
+	if err != nil {
+		w.file(name, "must be a file that can be read: %s", reasonOf(err))
+		return
+	}
+	data, err := manifest.ReadBytes(real)
 	if err != nil {
 		w.file(name, "%s", err.Error())
 		return
 	}
-	w.files = append(w.files, file{name, data})
+	w.files = append(w.files, file{name, data, real, info})
 }
 
 func (w *walker) rego(name string) {

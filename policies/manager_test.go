@@ -1,0 +1,259 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// events records what a Manager tells.
+type events struct {
+	mu       sync.Mutex
+	loaded   []string // "generation hash"
+	rejected []string // the findings
+}
+
+func (e *events) options() Options {
+	return Options{
+		Loaded: func(set *Set, at time.Time) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.loaded = append(e.loaded, fmt.Sprintf("%d %s", set.Generation(), set.Hash()))
+			if at.IsZero() {
+				e.loaded = append(e.loaded, "without a time")
+			}
+		},
+		Rejected: func(found []Finding) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.rejected = append(e.rejected, fmt.Sprint(found))
+		},
+		Quiet: time.Millisecond,
+		Poll:  time.Hour,
+	}
+}
+
+func (e *events) counts() (loaded, rejected int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.loaded), len(e.rejected)
+}
+
+// defaultSize is the default that tells the versions of the files apart.
+func defaultSize(t *testing.T, set *Set) string {
+	t.Helper()
+	_, r, err := set.Registry().Resolve("POST", []byte("/apis/example.com/v1/namespaces/team-a/widgets"))
+	if err != nil || r == nil {
+		t.Errorf("got %v, %v", r, err)
+		return ""
+	}
+	d, err := document.Parse([]byte(`{"spec":{}}`), document.Limits{})
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer d.Release()
+	defaults.Apply(d, set.Schema(r))
+	size := strings.TrimPrefix(string(d.AppendTo(nil)), `{"spec":{"size":`)
+	return strings.TrimSuffix(size, "}}")
+}
+
+func widgetsOf(size int) string {
+	return strings.Replace(widgets, "default: 1", fmt.Sprintf("default: %d", size), 1)
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace puts a file in place of another in one step.
+func replace(t *testing.T, name, content string) {
+	t.Helper()
+	write(t, name+".new~", content)
+	if err := os.Rename(name+".new~", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait waits until something is so; a test that waits in vain ends by the deadline.
+func wait(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func manage(t *testing.T, paths []string, options Options) *Manager {
+	t.Helper()
+	m, found := NewManager(paths, options)
+	if m == nil {
+		t.Fatal(found)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); m.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return m
+}
+
+func TestReload(t *testing.T) {
+	var e events
+	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	file := filepath.Join(dir, "a.yaml")
+	m := manage(t, []string{dir}, e.options())
+	first := m.Current()
+	if first.Generation() != 1 || defaultSize(t, first) != "1" {
+		t.Fatalf("got generation %d", first.Generation())
+	}
+
+	replace(t, file, widgetsOf(2))
+	wait(t, "a file that an editor replaced", func() bool { return m.Current().Generation() == 2 })
+	write(t, file, widgetsOf(3))
+	wait(t, "a file that was written in place", func() bool { return defaultSize(t, m.Current()) == "3" })
+
+	good := m.Current()
+	write(t, file, "kind: [")
+	wait(t, "a bad file that is refused", func() bool { _, rejected := e.counts(); return rejected > 0 })
+	if m.Current() != good {
+		t.Error("a bad file replaced the set")
+	}
+	if found := m.Reload(); !HasErrors(found) || m.Current() != good {
+		t.Errorf("got %v", found)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "b.yaml"), widgetsOf(4))
+	wait(t, "a file under another name", func() bool { return defaultSize(t, m.Current()) == "4" })
+	if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+	wait(t, "a new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "c"); return ok })
+	replace(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n")
+	wait(t, "a file in the new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "d"); return ok })
+	if defaultSize(t, first) != "1" || first.Generation() != 1 {
+		t.Error("a set that is in use changed")
+	}
+	if first.Hash() == m.Current().Hash() {
+		t.Error("other files have the same hash")
+	}
+}
+
+// Files that come back to what is in force are no new generation.
+func TestReloadWithoutChange(t *testing.T) {
+	var e events
+	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	file := filepath.Join(dir, "a.yaml")
+	m, found := NewManager([]string{file}, e.options())
+	if m == nil {
+		t.Fatal(found)
+	}
+	set := m.Current()
+	if found := m.Reload(); len(found) != 0 || m.Current() != set {
+		t.Errorf("got %v", found)
+	}
+	write(t, file, "{")
+	if found := m.Reload(); !HasErrors(found) {
+		t.Errorf("got %v", found)
+	}
+	m.refresh(false)
+	write(t, file, widgetsOf(1))
+	if found := m.Reload(); len(found) != 0 || m.Current() != set {
+		t.Errorf("got %v", found)
+	}
+	if loaded, rejected := e.counts(); loaded != 1 || rejected != 1 {
+		t.Errorf("loaded %d times, refused %d times, want 1 and 1", loaded, rejected)
+	}
+}
+
+func TestPoll(t *testing.T) {
+	var e events
+	o := e.options()
+	o.Poll, o.Quiet = time.Millisecond, time.Hour // whatever the watch tells waits for ever
+	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	m := manage(t, []string{filepath.Join(dir, "a.yaml")}, o)
+	replace(t, filepath.Join(dir, "a.yaml"), widgetsOf(2))
+	wait(t, "the poll", func() bool { return m.Current().Generation() == 2 })
+}
+
+func TestNoFirstSet(t *testing.T) {
+	m, found := NewManager([]string{writeFiles(t, map[string]string{"a.yaml": "kind: ["})}, Options{})
+	if m != nil || !HasErrors(found) {
+		t.Errorf("got %v, %v", m, found)
+	}
+}
+
+// Readers see whole sets while a ConfigMap mount is replaced again and again: what a set says in different files
+// always belongs together, and the generation never goes back.
+func TestOneGenerationThroughout(t *testing.T) {
+	var e events
+	mount := t.TempDir()
+	put := func(n int) {
+		version := fmt.Sprintf("..%d", n)
+		if err := os.Mkdir(filepath.Join(mount, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(mount, version, "a.yaml"), widgetsOf(n))
+		write(t, filepath.Join(mount, version, "b.yaml"), fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nversion: %d\n", n))
+		link(t, version, filepath.Join(mount, "..tmp"))
+		if err := os.Rename(filepath.Join(mount, "..tmp"), filepath.Join(mount, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1)
+	link(t, filepath.Join("..data", "a.yaml"), filepath.Join(mount, "a.yaml"))
+	link(t, filepath.Join("..data", "b.yaml"), filepath.Join(mount, "b.yaml"))
+	m := manage(t, []string{mount}, e.options())
+
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			last := int64(0)
+			for !stop.Load() {
+				set := m.Current()
+				if set.Generation() < last {
+					t.Errorf("generation %d after %d", set.Generation(), last)
+				}
+				last = set.Generation()
+				o, ok := set.Object("", "ConfigMap", "", "c")
+				if !ok {
+					t.Error("a file is missing")
+					continue
+				}
+				n, _ := o.Document.Root().Get("version")
+				if size := defaultSize(t, set); size != string(n.Raw()) {
+					t.Errorf("one file is of version %s, another of version %s", size, n.Raw())
+				}
+			}
+		})
+	}
+	const versions = 15
+	for n := 2; n <= versions; n++ {
+		put(n)
+		if n%3 == 0 {
+			m.Reload()
+		}
+	}
+	wait(t, "the last version", func() bool { return defaultSize(t, m.Current()) == fmt.Sprint(versions) })
+	stop.Store(true)
+	readers.Wait()
+	if _, rejected := e.counts(); rejected != 0 {
+		t.Errorf("the files were refused %d times: %v", rejected, e.rejected)
+	}
+}
