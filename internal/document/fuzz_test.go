@@ -3,7 +3,9 @@ package document
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -168,4 +170,27 @@ func longExponent(text []byte) bool {
 		}
 	}
 	return false
+}
+
+// FuzzStrings holds quoting against reading, and FoldSet against strings.EqualFold.
+func FuzzStrings(f *testing.F) {
+	f.Add("kind", "\u212aind")
+	f.Add("a\xff\x00\"\\\u2028", "Status\u017f")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		d, err := Parse(AppendString(nil, a), Limits{})
+		if err != nil {
+			t.Fatalf("%q: %v", a, err)
+		}
+		defer d.Release()
+		if got, want := d.Root().Str(), string([]rune(a)); got != want || !d.Root().Is(want) {
+			t.Fatalf("%q: reads as %q", a, got)
+		}
+		if !utf8.ValidString(a) || !utf8.ValidString(b) {
+			return
+		}
+		name, got := NewFoldSet(a).Variant(b)
+		if want := a != b && strings.EqualFold(a, b); got != want || got && name != a {
+			t.Fatalf("%q is a variant of %q: %v, want %v", b, a, got, want)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -77,6 +78,9 @@ func TestReadingOtherKinds(t *testing.T) {
 		}
 		if _, ok := m.At(0); ok {
 			t.Errorf("%s has items", m.Key())
+		}
+		if m.Kind() != String && (m.Is("") || len(m.AppendStr(nil)) != 0) {
+			t.Errorf("%s reads as a string", m.Key())
 		}
 		if got, want := m.Str() == "x", m.Key() == "s"; got != want {
 			t.Errorf("%s: Str is %q", m.Key(), m.Str())
@@ -368,8 +372,32 @@ func TestCaseVariants(t *testing.T) {
 	if n, name := d.Root().CaseVariant(set); n.Key() != "\u212aind" || name != "kind" {
 		t.Errorf("got %q for %q", n.Key(), name)
 	}
+	for _, text := range []string{`["Kind"]`, `"Kind"`} {
+		if n, _ := mustParse(t, text).Root().CaseVariant(set); n.Valid() {
+			t.Errorf("%s has members", text)
+		}
+	}
 	d = mustParse(t, `{"apiVersion":1,"kind":{"Kind":1}}`)
 	if n, _ := d.Root().CaseVariant(set); n.Valid() {
 		t.Errorf("got %q", n.Key())
 	}
+}
+
+// Reading changes nothing in a document, so many may read at once.
+func TestConcurrentReads(t *testing.T) {
+	d := mustParse(t, editBodies[len(editBodies)-1])
+	d.Set(d.Root(), "a", []byte(`{"b":["\u0041"]}`))
+	want := string(d.AppendTo(nil))
+	var readers sync.WaitGroup
+	for range 8 {
+		readers.Go(func() {
+			for range 50 {
+				if n, ok := d.Root().Get("k17"); !ok || n.Path() != "k17" || !EqualNodes(d.Root(), d.Root()) || string(d.AppendTo(nil)) != want {
+					t.Error("a concurrent reader sees something else")
+				}
+				_ = decodeTree(d.Root())
+			}
+		})
+	}
+	readers.Wait()
 }

@@ -84,6 +84,7 @@ func TestJSONPatch(t *testing.T) {
 		{"end of a list", `[{"op":"remove","path":"/a/b~1c/-"}]`, "", "JSON patch: operation 0 ('remove' at '/a/b~1c/-'): the index of a list must be a number without leading zeros, less than its length"},
 		{"leading zero", `[{"op":"remove","path":"/a/b~1c/01"}]`, "", "JSON patch: operation 0 ('remove' at '/a/b~1c/01'): the index of a list must be a number without leading zeros, less than its length"},
 		{"below a scalar", `[{"op":"add","path":"/z/y","value":1}]`, "", "JSON patch: operation 0 ('add' at '/z/y'): 'y' must be in an object or a list, not in a number"},
+		{"item below a scalar", `[{"op":"replace","path":"/z/y/x","value":1}]`, "", "JSON patch: operation 0 ('replace' at '/z/y/x'): 'y' must be in an object or a list, not in a number"},
 		{"missing from", `[{"op":"copy","path":"/y","from":"/x"}]`, "", "JSON patch: operation 0 ('copy' at '/y'): 'from': member 'x' must exist"},
 		{"move into itself", `[{"op":"move","path":"/a/b","from":"/a"}]`, "", "JSON patch: operation 0 ('move' at '/a/b'): a value may not be moved into itself"},
 		{"move of the root", `[{"op":"move","path":"/a","from":""}]`, "", "JSON patch: operation 0 ('move' at '/a'): a value may not be moved into itself"},
@@ -198,6 +199,31 @@ func TestMergePatch(t *testing.T) {
 				t.Errorf("reads as %v", decodeTree(d.Root()))
 			}
 		})
+	}
+}
+
+// A document cannot be patched with itself.
+func TestMergePatchWithNothing(t *testing.T) {
+	d := mustParse(t, `{"a":null}`)
+	d.MergePatch(d.Root())
+	d.MergePatch(Node{})
+	if d.Edited() {
+		t.Errorf("got %s", d.AppendTo(nil))
+	}
+	if err := d.ApplyJSONPatch(Node{}, Limits{}); err == nil {
+		t.Error("the zero Node is no patch")
+	}
+}
+
+func BenchmarkJSONPatch(b *testing.B) {
+	patch := mustParse(b, `[{"op":"replace","path":"/spec/replicas","value":5},{"op":"add","path":"/metadata/labels/example.com~1x","value":"y"},{"op":"remove","path":"/spec/strategy"},{"op":"test","path":"/kind","value":"Deployment"}]`)
+	b.ReportAllocs()
+	for b.Loop() {
+		d := mustParse(b, deployment)
+		if err := d.ApplyJSONPatch(patch.Root(), Limits{}); err != nil {
+			b.Fatal(err)
+		}
+		d.Release()
 	}
 }
 
