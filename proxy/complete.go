@@ -186,7 +186,12 @@ var kubernetesStatus = resource.FieldPath{"status"}
 // one in its place, so that a PUT leaves it as it is (STAT-1).
 func (x *exchange) protectStatus() error {
 	path := x.statusPath()
-	if path == nil || x.info.Subresource != "" {
+	switch {
+	case path == nil:
+		return nil
+	case x.emulatesStatus():
+		return x.replaceStatus(path)
+	case x.info.Subresource != "":
 		return nil
 	}
 	if sent, found := find(x.doc.Root(), path); found {
@@ -195,15 +200,41 @@ func (x *exchange) protectStatus() error {
 	if x.old == nil || !x.upstream.plain {
 		return nil
 	}
-	stored, found := find(x.old.Root(), path)
-	if !found {
-		return nil
+	if stored, found := find(x.old.Root(), path); found {
+		return setAt(x.doc, path, stored.Raw())
 	}
-	parent, found := find(x.doc.Root(), path[:len(path)-1])
+	return nil
+}
+
+// emulatesStatus tells whether the request is about the status subresource of a backend that has none.
+func (x *exchange) emulatesStatus() bool {
+	return x.info.Subresource == "status" && x.res != nil && x.upstream.plain && x.res.Status
+}
+
+// replaceStatus makes of a write to the status subresource the stored object with the status that was sent; the rest
+// of what was sent does not count (STAT-2).
+func (x *exchange) replaceStatus(path resource.FieldPath) error {
+	sent, found := find(x.doc.Root(), path)
+	merged := x.old.Clone()
+	var err error
+	if stored, had := find(merged.Root(), path); found {
+		err = setAt(merged, path, sent.Raw())
+	} else if had {
+		merged.Remove(stored)
+	}
+	x.doc.Release()
+	x.doc, x.rebuilt = merged, true
+	return err
+}
+
+// setAt sets the member at a path whose parents must be there.
+func setAt(d *document.Document, path resource.FieldPath, raw []byte) error {
+	last := len(path) - 1
+	parent, found := find(d.Root(), path[:last])
 	if !found || parent.Kind() != document.Object {
-		return status.BadRequest("`%s` must be an object", joined(path[:len(path)-1]))
+		return status.BadRequest("`%s` must be an object", joined(path[:last]))
 	}
-	x.doc.Set(parent, path[len(path)-1], stored.Raw())
+	d.Set(parent, path[last], raw)
 	return nil
 }
 

@@ -52,8 +52,9 @@ type progress struct {
 	patchType   patchType
 	pin         string // the version that the write depends on; "*" that nothing is stored
 	creates     bool   // a PUT of a name that nothing is stored under
-	patched     bool   // the client sent a patch, the backend gets the object
-	sentVersion bool   // the client named a resourceVersion
+	rebuilt     bool   // doc is another document than the client's
+	versioned   bool   // the gateway wrote the resourceVersion that it read into the object
+	lasting     int    // how many of the warnings are not of this attempt
 
 	forwarded wire.Forward
 	extra     [1]wire.Header
@@ -124,8 +125,8 @@ func (x *exchange) releaseDocuments() {
 func (x *exchange) resetAttempt() {
 	x.releaseDocuments()
 	x.report.Reset()
-	x.warnings = x.warnings[:0]
-	x.pin, x.patched, x.creates = "", false, false
+	x.warnings = x.warnings[:x.lasting]
+	x.pin, x.creates, x.rebuilt, x.versioned = "", false, false, false
 }
 
 func (x *exchange) isHead() bool { return string(x.conn.head.Method) == "HEAD" }

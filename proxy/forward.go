@@ -21,7 +21,6 @@ var errRaced = errors.New("another writer came between")
 
 var (
 	methodGet   = []byte("GET")
-	methodPut   = []byte("PUT")
 	nameIfMatch = []byte("If-Match")
 	nameIfNone  = []byte("If-None-Match")
 	anyVersion  = []byte("*")
@@ -46,8 +45,8 @@ func (x *exchange) forward() error {
 	case len(body) > 0 || x.info.HasBody():
 		f.Length = int64(len(body))
 	}
-	if x.patched {
-		f.Method = methodPut
+	if x.emulatesStatus() {
+		f.Target = x.itemPath()
 	}
 	if x.pin != "" {
 		f.Skip |= preconditions
@@ -70,11 +69,16 @@ func (x *exchange) forward() error {
 	if err := x.upstream.client.Do(&x.call, &x.ctx.Response); err != nil {
 		return err
 	}
-	if x.pin != "" && x.ctx.Response.StatusCode() == fasthttp.StatusPreconditionFailed {
+	if x.lostRace(x.ctx.Response.StatusCode()) {
 		x.dropAnswer()
 		return errRaced
 	}
 	return nil
+}
+
+// lostRace tells whether the backend refused a precondition that the gateway, and not the client, had set.
+func (x *exchange) lostRace(code int) bool {
+	return x.pin != "" && code == fasthttp.StatusPreconditionFailed || x.versioned && code == fasthttp.StatusConflict
 }
 
 // forwarding is what every request to the backend says of where it came from.
@@ -85,7 +89,7 @@ func (x *exchange) forwarding() *wire.Forward {
 
 // content is the body to send: the client's own bytes where nothing was edited.
 func (x *exchange) content() []byte {
-	if x.doc == nil || !x.doc.Edited() {
+	if x.doc == nil || !x.doc.Edited() && !x.rebuilt {
 		return x.body
 	}
 	x.edited = x.doc.AppendTo(x.edited[:0])
@@ -189,6 +193,7 @@ func (x *exchange) pinResourceVersion() error {
 		return err
 	case sent == "":
 		x.doc.Set(metadata, "resourceVersion", stored.Raw())
+		x.versioned = true
 	case sent != stored.Str():
 		return x.conflict()
 	}
@@ -197,7 +202,7 @@ func (x *exchange) pinResourceVersion() error {
 
 // clientPinned tells whether the client itself named the version that it means to change; its write is then never tried again.
 func (x *exchange) clientPinned() bool {
-	return x.conn.head.Has(wire.FieldIfMatch) || x.conn.head.Has(wire.FieldIfNoneMatch) || x.sentVersion
+	return x.conn.head.Has(wire.FieldIfMatch) || x.conn.head.Has(wire.FieldIfNoneMatch)
 }
 
 func (x *exchange) conflict() error {

@@ -26,6 +26,7 @@ func (x *exchange) resolve() error {
 	}
 	if deprecated := x.set.Deprecation(res); deprecated != "" {
 		x.warnings = append(x.warnings, deprecated)
+		x.lasting = len(x.warnings)
 	}
 	x.upstream = x.gateway.routes.find(x.conn.head.Host, info.Path)
 	if x.upstream == nil {
