@@ -23,7 +23,7 @@ func (i *Info) scanQuery() *status.Error {
 			return err
 		}
 		key, value, _ := strings.Cut(pair, "=")
-		if len(key) >= len("_method") && isMethodOverride(key) {
+		if key != "" && (key[0] == '_' || key[0] == '%') && isMethodOverride(key) {
 			return status.BadRequest("the query parameter '_method' may not be used: the request's own method counts")
 		}
 		if !i.IsResource {

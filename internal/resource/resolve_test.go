@@ -287,6 +287,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"POST", "/v2/orders?_method=DELETE", 400, "'_method'"},
 		{"POST", "/x?a=1&_METHOD=DELETE", 400, "'_method'"},
 		{"POST", "/x?%5fmethod=DELETE", 400, "'_method'"},
+		{"POST", "/x?_m%65thod=DELETE", 400, "'_method'"},
 		{"POST", "/v2/orders?fieldValidation=Ignore&fieldValidation=Strict", 400, "'fieldValidation' may not be given more than once"},
 		{"POST", "/v2/orders?dryRun=All&a=1&dryRun=All", 400, "'dryRun' may not be given more than once"},
 		{"POST", "/v2/orders?dryRu%6e=All", 400, "'dryRun' must be written without percent-encoding"},

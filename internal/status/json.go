@@ -34,9 +34,9 @@ func AppendJSON(dst []byte, s *metav1.Status) []byte {
 	return append(dst, '}')
 }
 
+// appendListMeta leaves out selfLink, which no server has filled in for years.
 func appendListMeta(dst []byte, m *metav1.ListMeta) []byte {
 	start := len(dst)
-	dst = appendMember(dst, "selfLink", m.SelfLink)
 	dst = appendMember(dst, "resourceVersion", m.ResourceVersion)
 	dst = appendMember(dst, "continue", m.Continue)
 	if m.RemainingItemCount != nil {

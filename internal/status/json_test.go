@@ -26,7 +26,7 @@ func TestAppendJSONAgainstEncodingJSON(t *testing.T) {
 		{TypeMeta: typeMeta},
 		{TypeMeta: typeMeta, Details: &metav1.StatusDetails{}},
 		{TypeMeta: typeMeta, Status: "Failure", Message: "a \"b\" <c> & \u2028 \x01\b\f\n\r\t\\ ä \xff é", Reason: "Expired", Code: 410,
-			ListMeta: metav1.ListMeta{SelfLink: "/x", ResourceVersion: "12", Continue: "abc", RemainingItemCount: &seven, ShardInfo: &metav1.ShardInfo{Selector: "s"}}},
+			ListMeta: metav1.ListMeta{ResourceVersion: "12", Continue: "abc", RemainingItemCount: &seven, ShardInfo: &metav1.ShardInfo{Selector: "s"}}},
 		{TypeMeta: typeMeta, Status: "Failure", Code: 422, Details: &metav1.StatusDetails{Name: "o1", Group: "g", Kind: "K", UID: "u", RetryAfterSeconds: 3,
 			Causes: []metav1.StatusCause{{}, {Type: "FieldValueInvalid", Message: "m", Field: "spec.a"}, {Message: "only"}}}},
 	} {
