@@ -189,7 +189,7 @@ func (p *pruner) implied(property *Property, m, resource document.Node) {
 		if kind == document.Null && property.Shape != nil && !property.Shape.nullable && property.Shape.def == nil {
 			p.d.Remove(m)
 		} else if kind != document.String {
-			p.err = field.TypeInvalid(p.path(m), valueOf(m), "must be a string")
+			p.err = typeFailure(p.path(m), m, "string")
 		}
 		return
 	}

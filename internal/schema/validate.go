@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"math"
 	"sync"
 	"unicode/utf8"
 
@@ -159,14 +160,11 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 
 func (w *validator) number(r *numberRules, v document.Node) {
 	n := numberOf(v)
-	if n.compare(float64(r.low)) < 0 && r.low != -1<<63 && !w.fails() {
-		w.add(v, minimumFailure(w.path(v), v, float64(r.low), false))
-	}
-	if n.compare(float64(r.high)) > 0 && r.high != 1<<63-1 && !w.fails() {
-		w.add(v, maximumFailure(w.path(v), v, float64(r.high), false))
+	if r.low != math.MinInt64 && (n.compare(float64(r.low)) < 0 || n.compare(float64(r.high)) > 0) && !w.fails() {
+		w.add(v, rangeFailure(w.path(v), v, r.low, r.high))
 	}
 	if r.single && !fitsFloat32(n.float()) && !w.fails() {
-		w.add(v, rangeFailure(w.path(v), v, "float"))
+		w.add(v, singleFailure(w.path(v), v))
 	}
 	if b := r.minimum; b != nil {
 		if c := n.compare(b.value); (c < 0 || c == 0 && b.exclusive) && !w.fails() {

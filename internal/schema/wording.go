@@ -8,7 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
 )
+
+// The words for what is wrong are package status'. The types of the errors, which become the reasons of causes, are
+// those that apiextensions-apiserver gives: what reads them is to find the same here.
 
 // omitted is printed as no value at all.
 var omitted = field.OmitValueType{}
@@ -35,116 +39,7 @@ func valueOf(v document.Node) any {
 	return omitted
 }
 
-func typeFailure(path *field.Path, v document.Node, typeName string) *field.Error {
-	article := "a "
-	if strings.HasPrefix(typeName, "i") || strings.HasPrefix(typeName, "o") || strings.HasPrefix(typeName, "a") {
-		article = "an "
-	}
-	return field.TypeInvalid(path, valueOf(v), "must be "+article+typeName)
-}
-
-func formatFailure(path *field.Path, v document.Node, format string) *field.Error {
-	return field.TypeInvalid(path, valueOf(v), "must match the format '"+format+"'")
-}
-
-func enumFailure(path *field.Path, v document.Node, values []string) *field.Error {
-	return field.NotSupported(path, valueOf(v), values)
-}
-
-func requiredFailure(path *field.Path) *field.Error { return field.Required(path, "") }
-
-func namelessFailure(path *field.Path) *field.Error {
-	return field.Required(path, "name or generateName is required")
-}
-
-func maxLengthFailure(path *field.Path, most int64) *field.Error {
-	return field.TooLongCharacters(path, "", int(most))
-}
-
-func minLengthFailure(path *field.Path, v document.Node, least int64) *field.Error {
-	return field.Invalid(path, valueOf(v), "must be at least "+plural(least, "character")+" long")
-}
-
-func patternFailure(path *field.Path, v document.Node, pattern string) *field.Error {
-	return field.Invalid(path, valueOf(v), "must match the pattern '"+pattern+"'")
-}
-
-func minimumFailure(path *field.Path, v document.Node, least float64, exclusive bool) *field.Error {
-	if exclusive {
-		return field.Invalid(path, valueOf(v), "must be greater than "+decimal(least))
-	}
-	return field.Invalid(path, valueOf(v), "must be greater than or equal to "+decimal(least))
-}
-
-func maximumFailure(path *field.Path, v document.Node, most float64, exclusive bool) *field.Error {
-	if exclusive {
-		return field.Invalid(path, valueOf(v), "must be less than "+decimal(most))
-	}
-	return field.Invalid(path, valueOf(v), "must be less than or equal to "+decimal(most))
-}
-
-func rangeFailure(path *field.Path, v document.Node, format string) *field.Error {
-	return field.Invalid(path, valueOf(v), "must be within the range of the format '"+format+"'")
-}
-
-func multipleOfFailure(path *field.Path, v document.Node, factor float64) *field.Error {
-	return field.Invalid(path, valueOf(v), "must be a multiple of "+decimal(factor))
-}
-
-func minItemsFailure(path *field.Path, actual, least int64) *field.Error {
-	return field.Invalid(path, actual, "must have at least "+plural(least, "item"))
-}
-
-func maxItemsFailure(path *field.Path, actual, most int64) *field.Error {
-	return field.TooMany(path, int(actual), int(most))
-}
-
-func minPropertiesFailure(path *field.Path, actual, least int64) *field.Error {
-	return field.Invalid(path, actual, "must have at least "+plural(least, "item"))
-}
-
-func maxPropertiesFailure(path *field.Path, actual, most int64) *field.Error {
-	return field.TooMany(path, int(actual), int(most))
-}
-
-func closedFailure(path *field.Path, name string) *field.Error {
-	return field.Invalid(path, clip(name), "must not have this field")
-}
-
-func anyOfFailure(path *field.Path) *field.Error {
-	return field.Invalid(path, omitted, "must match at least one schema of 'anyOf'")
-}
-
-func oneOfFailure(path *field.Path, fitting int) *field.Error {
-	if fitting == 0 {
-		return field.Invalid(path, omitted, "must match exactly one schema of 'oneOf', and matches none")
-	}
-	return field.Invalid(path, omitted, "must match exactly one schema of 'oneOf', and matches "+strconv.Itoa(fitting))
-}
-
-func notFailure(path *field.Path) *field.Error {
-	return field.Invalid(path, omitted, "must not match the schema of 'not'")
-}
-
-func mapItemFailure(path *field.Path, v document.Node) *field.Error {
-	return field.Invalid(path, valueOf(v), "must be an object for an array of list-type map")
-}
-
-// duplicateFailure shows the item of a set, and the keys of an item of a list of type map.
-func duplicateFailure(path *field.Path, l *listRules, v document.Node) *field.Error {
-	if l.keys == nil {
-		return field.Duplicate(path, shown(v))
-	}
-	keys := map[string]any{}
-	for _, name := range l.keys {
-		if value, found := v.Lookup(name); found {
-			keys[name.String()] = shown(value)
-		}
-	}
-	return field.Duplicate(path, keys)
-}
-
-// shown is valueOf with small lists and objects as they are.
+// shown is valueOf, with small lists and objects as they are.
 func shown(v document.Node) any {
 	switch v.Kind() {
 	case document.Object, document.Array:
@@ -155,23 +50,128 @@ func shown(v document.Node) any {
 	return valueOf(v)
 }
 
+// typeOf is the type of a value as schemas name it.
+func typeOf(v document.Node) string {
+	if v.Kind() == document.Number && numberOf(v).integer {
+		return "integer"
+	}
+	return v.Kind().String()
+}
+
+// text is a path as errors have it.
+func text(path *field.Path) string { return path.String() }
+
+func typeFailure(path *field.Path, v document.Node, typeName string) *field.Error {
+	return status.Type(text(path), typeOf(v), typeName)
+}
+
+func formatFailure(path *field.Path, v document.Node, format string) *field.Error {
+	return as(field.ErrorTypeTypeInvalid, status.Format(text(path), clip(v.Str()), format))
+}
+
+func enumFailure(path *field.Path, v document.Node, values []string) *field.Error {
+	return status.Enum(text(path), shown(v), values)
+}
+
+func requiredFailure(path *field.Path) *field.Error { return status.Required(text(path), "") }
+
+func namelessFailure(path *field.Path) *field.Error {
+	return status.Required(text(path), "name or generateName is required")
+}
+
+func maxLengthFailure(path *field.Path, most int64) *field.Error {
+	return status.MaxLength(text(path), most)
+}
+
+func minLengthFailure(path *field.Path, v document.Node, least int64) *field.Error {
+	err := as(field.ErrorTypeInvalid, status.MinLength(text(path), "", least))
+	err.BadValue = valueOf(v)
+	return err
+}
+
+func patternFailure(path *field.Path, v document.Node, pattern string) *field.Error {
+	return status.Pattern(text(path), clip(v.Str()), pattern)
+}
+
+func minimumFailure(path *field.Path, v document.Node, least float64, exclusive bool) *field.Error {
+	return status.Minimum(text(path), valueOf(v), least, exclusive)
+}
+
+func maximumFailure(path *field.Path, v document.Node, most float64, exclusive bool) *field.Error {
+	return status.Maximum(text(path), valueOf(v), most, exclusive)
+}
+
+func rangeFailure(path *field.Path, v document.Node, low, high int64) *field.Error {
+	return status.Range(text(path), valueOf(v), low, high)
+}
+
+func singleFailure(path *field.Path, v document.Node) *field.Error {
+	return field.Invalid(path, valueOf(v), "must be within the range of the format 'float'")
+}
+
+func multipleOfFailure(path *field.Path, v document.Node, factor float64) *field.Error {
+	return status.MultipleOf(text(path), valueOf(v), factor)
+}
+
+func minItemsFailure(path *field.Path, actual, least int64) *field.Error {
+	return as(field.ErrorTypeInvalid, status.MinItems(text(path), actual, least))
+}
+
+func maxItemsFailure(path *field.Path, actual, most int64) *field.Error {
+	return status.MaxItems(text(path), actual, most)
+}
+
+func minPropertiesFailure(path *field.Path, actual, least int64) *field.Error {
+	return as(field.ErrorTypeInvalid, status.MinProperties(text(path), actual, least))
+}
+
+func maxPropertiesFailure(path *field.Path, actual, most int64) *field.Error {
+	return status.MaxProperties(text(path), actual, most)
+}
+
+func closedFailure(path *field.Path, name string) *field.Error {
+	return field.Invalid(path, clip(name), "may not be set: the schema allows no other properties than its own")
+}
+
+func anyOfFailure(path *field.Path) *field.Error { return status.AnyOf(text(path), omitted) }
+
+func oneOfFailure(path *field.Path, fitting int) *field.Error {
+	err := status.OneOf(text(path), omitted)
+	if fitting == 0 {
+		err.Detail += ", and matches none"
+	} else {
+		err.Detail += ", and matches " + strconv.Itoa(fitting)
+	}
+	return err
+}
+
+func notFailure(path *field.Path) *field.Error { return status.Not(text(path), omitted) }
+
+func mapItemFailure(path *field.Path, v document.Node) *field.Error {
+	return field.Invalid(path, valueOf(v), "must be an object in a list of type map")
+}
+
+// duplicateFailure shows the item of a set, and the keys of an item of a list of type map.
+func duplicateFailure(path *field.Path, l *listRules, v document.Node) *field.Error {
+	if l.keys == nil {
+		return status.Duplicate(text(path), shown(v))
+	}
+	keys := map[string]any{}
+	for _, name := range l.keys {
+		if value, found := v.Lookup(name); found {
+			keys[name.String()] = shown(value)
+		}
+	}
+	return status.Duplicate(text(path), keys)
+}
+
+func as(t field.ErrorType, err *field.Error) *field.Error {
+	err.Type = t
+	return err
+}
+
 // conformant words a failure that a library found as the API conventions ask.
 func conformant(err *field.Error) *field.Error {
 	err.Detail = strings.ReplaceAll(err.Detail, " should ", " must ")
 	return err
-}
-
-func plural(n int64, unit string) string {
-	if n == 1 {
-		return "1 " + unit
-	}
-	return strconv.FormatInt(n, 10) + " " + unit + "s"
-}
-
-// decimal spells a bound without exponent where it is an integer of common size.
-func decimal(f float64) string {
-	if f == float64(int64(f)) && f >= -1e18 && f <= 1e18 {
-		return strconv.FormatInt(int64(f), 10)
-	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
 }
