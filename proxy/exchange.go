@@ -48,13 +48,13 @@ type progress struct {
 	doc  *document.Document // of the body, edits laid over it
 	old  *document.Document // the stored object, where something needed it
 
-	attributes  admission.Attributes
-	patchType   patchType
-	pin         string // the version that the write depends on; "*" that nothing is stored
-	creates     bool   // a PUT of a name that nothing is stored under
-	rebuilt     bool   // doc is another document than the client's
-	versioned   bool   // the gateway wrote the resourceVersion that it read into the object
-	lasting     int    // how many of the warnings are not of this attempt
+	attributes admission.Attributes
+	patchType  patchType
+	pin        string // the version that the write depends on; "*" that nothing is stored
+	creates    bool   // a PUT of a name that nothing is stored under
+	rebuilt    bool   // doc is another document than the client's
+	versioned  bool   // the gateway wrote the resourceVersion that it read into the object
+	lasting    int    // how many of the warnings are not of this attempt
 
 	forwarded wire.Forward
 	extra     [1]wire.Header

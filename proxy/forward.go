@@ -23,7 +23,8 @@ var (
 	methodGet   = []byte("GET")
 	nameIfMatch = []byte("If-Match")
 	nameIfNone  = []byte("If-None-Match")
-	anyVersion  = []byte("*")
+
+	nameContentType = []byte("Content-Type")
 )
 
 // conditional are the client's preconditions and everything else of its head that is about the body it sent or expects.
@@ -41,8 +42,7 @@ func (x *exchange) forward() error {
 	}
 	f := x.forwarding()
 	body := x.content()
-	switch {
-	case len(body) > 0 || x.info.HasBody():
+	if len(body) > 0 || x.info.HasBody() {
 		f.Length = int64(len(body))
 	}
 	if x.emulatesStatus() {
@@ -55,7 +55,12 @@ func (x *exchange) forward() error {
 			// Nothing was stored when the object was admitted, so nothing may be stored when it arrives.
 			name = nameIfNone
 		}
-		x.extra[0] = wire.Header{Name: name, Value: append(x.pinned[:0], x.pin...)}
+		x.pinned = append(x.pinned[:0], x.pin...)
+		x.extra[0] = wire.Header{Name: name, Value: x.pinned}
+		f.Extra = x.extra[:]
+	}
+	if x.rebuilt && !x.conn.head.Has(wire.FieldContentType) {
+		x.extra[0] = wire.Header{Name: nameContentType, Value: []byte(jsonType)}
 		f.Extra = x.extra[:]
 	}
 	x.head = x.conn.head.AppendForward(x.head[:0], f)
@@ -174,31 +179,55 @@ func (x *exchange) pinTo(etag []byte) error {
 	return nil
 }
 
-// pinResourceVersion writes the version that was read into an object that names none.
+// pinResourceVersion makes the version that was read the precondition of the write, inside the object, or inside the
+// options of a delete, unless the client named one itself.
 func (x *exchange) pinResourceVersion() error {
-	if x.doc == nil || x.doc.Root().Kind() != document.Object {
-		return nil
-	}
 	stored, _ := find(x.old.Root(), resource.FieldPath{"metadata", "resourceVersion"})
-	if !stored.Valid() {
-		return nil
+	if stored.Kind() != document.String || stored.Str() == "" {
+		return status.BadGateway("the stored object has no resourceVersion, so that the write cannot be pinned to the version that was judged")
 	}
-	metadata, found := x.doc.Root().Get("metadata")
-	if !found || metadata.Kind() != document.Object {
-		return nil
+	parent, member := "metadata", "metadata."
+	if x.info.Verb == resource.VerbDelete {
+		parent, member = "preconditions", "preconditions."
+		if err := x.writeDeleteOptions(); err != nil {
+			return err
+		}
 	}
-	sent, err := text(metadata, "resourceVersion", "metadata.")
+	root := x.doc.Root()
+	if root.Kind() != document.Object {
+		return status.BadRequest("the body must be a JSON object, not %s", article(root.Kind()))
+	}
+	at, found := root.Get(parent)
+	if !found || at.Kind() == document.Null {
+		at = x.doc.Set(root, parent, []byte("{}"))
+	}
+	if at.Kind() != document.Object {
+		return status.BadRequest("`%s` must be an object, not %s", parent, article(at.Kind()))
+	}
+	sent, err := text(at, "resourceVersion", member)
 	switch {
 	case err != nil:
 		return err
 	case sent == "":
-		x.doc.Set(metadata, "resourceVersion", stored.Raw())
+		x.doc.Set(at, "resourceVersion", stored.Raw())
 		x.versioned = true
 	case sent != stored.Str():
 		return x.conflict()
 	}
 	return nil
 }
+
+// writeDeleteOptions gives a delete that came without options some that a precondition can be set in.
+func (x *exchange) writeDeleteOptions() error {
+	if x.doc != nil {
+		return nil
+	}
+	d, err := document.Parse(deleteOptions, x.gateway.documentLimits)
+	x.doc, x.rebuilt = d, true
+	return err
+}
+
+var deleteOptions = []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 
 // clientPinned tells whether the client itself named the version that it means to change; its write is then never tried again.
 func (x *exchange) clientPinned() bool {
