@@ -13,7 +13,7 @@ import (
 func listenOn(address, flag string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	var dns *net.DNSError
-	var op *net.OpError
+	var form *net.AddrError
 	switch {
 	case err == nil:
 		return l, nil
@@ -25,10 +25,10 @@ func listenOn(address, flag string) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address; choose another with %s", address, flag)
 	case errors.As(err, &dns):
 		return nil, fmt.Errorf("cannot listen on %s: no address is known for '%s'; choose another with %s", address, dns.Name, flag)
-	case errors.As(err, &op):
-		return nil, usageError("%s must be a host and a port, such as 127.0.0.1:8080, not '%s': %v", flag, address, op.Err)
+	case errors.As(err, &form):
+		return nil, usageError("%s: must be a host and a port such as '127.0.0.1:8080', not '%s'", flag, address)
 	}
-	return nil, usageError("%s must be a host and a port, such as 127.0.0.1:8080, not '%s'", flag, address)
+	return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
 }
 
 // stopSignals are those by which a process is asked to end, for as long as ignore is not called.

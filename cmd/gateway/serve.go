@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -31,12 +30,12 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
   gateway serve --config /etc/gateway/gateway.yaml --admin 0.0.0.0:8081
   curl http://127.0.0.1:8081/readyz?verbose`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(file, flags)
 			if err != nil {
 				return &failure{exitUsage, err}
 			}
-			log, err := telemetry.NewLogger(os.Stderr, "", "")
+			log, err := telemetry.NewLogger(cmd.ErrOrStderr(), "", "")
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// TestMain lets tests run this program itself, as a process with signals and an exit code.
+func TestMain(m *testing.M) {
+	if os.Getenv("GATEWAY_TEST_RUN_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// result is what a user sees of a command that ends.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func run(args ...string) result {
+	var stdout, stderr bytes.Buffer
+	root := newRoot()
+	root.AddCommand(newServe(), newDemo(), newBackend(), newCheck(), newVersion())
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	code := execute(root, args)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// write makes a file in a new directory and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const limitPolicy = `apiVersion: admission-gateway.io/v1alpha1
+kind: RateLimitPolicy
+metadata:
+  name: per-client
+spec:
+  key: ClientAddress
+  requests: 50
+  periodSeconds: 1
+`
+
+// Each mistake is one sentence on stderr and exit code 2; nothing is on stdout and no usage buries the sentence.
+func TestMistakesOnTheCommandLine(t *testing.T) {
+	typo := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: 127.0.0.1:0\nupstrems: []\n")
+	twice := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: 127.0.0.1:0\nlisten: 127.0.0.1:1\n")
+	policy := write(t, "limit.yaml", strings.Replace(limitPolicy, "requests: 50", "requests: -1", 1))
+	serve := func(args ...string) []string {
+		return append([]string{"serve", "--admin", "127.0.0.1:0", "--listen", "localhost:0", "--upstream", "http://127.0.0.1:9"}, args...)
+	}
+	for _, c := range []struct {
+		args   []string
+		stderr string
+	}{
+		{[]string{"srve"}, "gateway: unknown command \"srve\" for \"gateway\"; did you mean 'serve'?\n"},
+		{[]string{"serve", "--polices", "x"}, "gateway serve: unknown flag: --polices; did you mean --policies?\n"},
+		{[]string{"serve", "--conf", "x"}, "gateway serve: unknown flag: --conf; did you mean --config?\n"},
+		{[]string{"serve", "--frobnicate"}, "gateway serve: unknown flag: --frobnicate; 'gateway serve --help' lists the flags\n"},
+		{[]string{"serve", "--listen"}, "gateway serve: flag needs an argument: --listen\n"},
+		{[]string{"serve", "policies/"}, "gateway serve: unexpected argument 'policies/'; 'gateway serve --help' shows what can be given\n"},
+		{[]string{"serve"}, "gateway serve: --upstream: Required value: name the backend's URL, or a file with --config\n"},
+		{serve("--listen", "8080"), "gateway serve: --listen: must be a host and a port such as '127.0.0.1:8080', not '8080'\n"},
+		{serve("--dialect", "Soap"), "gateway serve: --dialect: must be 'Kubernetes' or 'Plain', not 'Soap'\n"},
+		{serve("--upstream", "localhost"), "gateway serve: --upstream: must be a URL such as 'http://127.0.0.1:9000', not 'localhost'\n"},
+		{serve("--policies", "/nowhere"), "gateway serve: the policy files have errors:\n/nowhere: must be a file or directory that can be read: no such file or directory\n"},
+		{serve("--policies", policy), "gateway serve: the policy files have errors:\n" + policy + ":7: spec.requests: Invalid value: -1: must be greater than or equal to 1\n"},
+		{[]string{"serve", "--config", "/nowhere.yaml"}, "gateway serve: /nowhere.yaml: may not be read: no such file or directory\n"},
+		{[]string{"serve", "--config", typo}, "gateway serve: " + typo + ":4: upstrems: unknown field; did you mean `upstreams`?\n"},
+		{[]string{"serve", "--config", twice}, "gateway serve: " + twice + ":4: listen: must not be set twice; it is set on line 3 already\n"},
+		{[]string{"check"}, "gateway check: name at least one file or directory to check\n"},
+		{[]string{"demo", "now"}, "gateway demo: unexpected argument 'now'; 'gateway demo --help' shows what can be given\n"},
+		{[]string{"backend", "--listen", "127.0.0.1:99999"}, "gateway backend: --listen: must be a host and a port such as '127.0.0.1:8080', not '127.0.0.1:99999'\n"},
+		{[]string{"backend", "--listen", "9000"}, "gateway backend: --listen: must be a host and a port such as '127.0.0.1:8080', not '9000'\n"},
+	} {
+		if got, want := run(c.args...), (result{2, "", c.stderr}); got != want {
+			t.Errorf("gateway %s: %+v, want\n%+v", strings.Join(c.args, " "), got, want)
+		}
+	}
+}
+
+// An address in use is one sentence, and exit code 1: the command line is right, the machine is not.
+func TestAddressInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	used := l.Addr().String()
+	for _, c := range []struct {
+		args []string
+		flag string
+	}{
+		{[]string{"demo", "--listen", used, "--admin", "127.0.0.1:0"}, "--listen"},
+		{[]string{"demo", "--admin", used, "--listen", "127.0.0.1:0"}, "--admin"},
+		{[]string{"backend", "--listen", used}, "--listen"},
+		{[]string{"serve", "--upstream", "http://127.0.0.1:9", "--listen", used, "--admin", "127.0.0.1:0"}, "--listen"},
+	} {
+		got := run(c.args...)
+		want := "gateway " + c.args[0] + ": cannot listen on " + used + ": another program does already; choose another address with " + c.flag + "\n"
+		if got.code != 1 || !strings.HasSuffix(got.stderr, want) || got.stdout != "" {
+			t.Errorf("gateway %s: %+v, want code 1 and\n%s", strings.Join(c.args, " "), got, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := write(t, "limit.yaml", limitPolicy)
+	bad := write(t, "limit.yaml", strings.Replace(limitPolicy, "key: ClientAddress", "key: Header", 1))
+	for _, c := range []struct {
+		paths []string
+		want  result
+	}{
+		{[]string{good}, result{0, "", ""}},
+		{[]string{"../../policies/library", "../../deploy/kustomize/ingress/policies.yaml"}, result{0, "", ""}},
+		{[]string{bad}, result{1, bad + ":5: spec.headerName: Required value: must be set when `key` is 'Header'\n", "gateway check: 1 error, 0 warnings\n"}},
+		{[]string{good, bad}, result{1, bad + ":4: metadata.name: must be unique; RateLimitPolicy 'per-client' is in " + good + ":4 already\n", "gateway check: 1 error, 0 warnings\n"}},
+	} {
+		got := run(append([]string{"check"}, c.paths...)...)
+		if got != c.want {
+			t.Errorf("check %v: %+v, want\n%+v", c.paths, got, c.want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, name := range []string{"serve", "demo", "backend", "check", "version"} {
+		if got := run("--help"); !strings.Contains(got.stdout, "\n  "+name+" ") {
+			t.Errorf("gateway --help does not list %s:\n%s", name, got.stdout)
+		}
+		got := run(name, "--help")
+		if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "Usage:\n  gateway "+name) {
+			t.Errorf("gateway %s --help: %+v", name, got)
+		}
+		if name != "version" && !strings.Contains(got.stdout, "Examples:\n  gateway "+name) {
+			t.Errorf("gateway %s --help has no example:\n%s", name, got.stdout)
+		}
+	}
+	serve := run("serve", "--help").stdout
+	for _, flag := range []string{"--config FILE", "--listen ADDR", "--upstream URL", "--dialect DIALECT", "--policies PATH", "--admin ADDR"} {
+		if !strings.Contains(serve, flag) {
+			t.Errorf("gateway serve --help does not show %s:\n%s", flag, serve)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if got := run("version"); got.code != 0 || !strings.HasPrefix(got.stdout, "gateway ") || !strings.Contains(got.stdout, " go1.") {
+		t.Errorf("gateway version: %+v", got)
+	}
+	info := func(version string, settings ...string) *debug.BuildInfo {
+		i := &debug.BuildInfo{Main: debug.Module{Version: version}}
+		for _, s := range settings {
+			key, value, _ := strings.Cut(s, "=")
+			i.Settings = append(i.Settings, debug.BuildSetting{Key: key, Value: value})
+		}
+		return i
+	}
+	for _, c := range []struct {
+		info *debug.BuildInfo
+		want string
+	}{
+		{info(""), "devel"},
+		{info("(devel)"), "devel"},
+		{info("v0.1.0"), "v0.1.0"},
+		{info("v0.1.0", "vcs.revision=0123456789abcdef0123", "vcs.modified=false"), "v0.1.0 (0123456789ab)"},
+		{info("(devel)", "vcs.revision=0123", "vcs.modified=true"), "devel (0123, modified)"},
+	} {
+		if got := versionOf(c.info); got != c.want {
+			t.Errorf("version is %q, want %q", got, c.want)
+		}
+	}
+}

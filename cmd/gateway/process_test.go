@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/internal/backend"
+)
+
+// patience is how long a test waits for what must come; it decides nothing about speed.
+const patience = time.Minute
+
+// process is the gateway as a process of its own.
+type process struct {
+	*exec.Cmd
+	listen, admin string
+	log           *lockedBuffer
+}
+
+// startServe runs `gateway serve` on free ports before the given backend, with more flags, and waits until it is ready.
+func startServe(t *testing.T, backend string, more ...string) *process {
+	t.Helper()
+	p := &process{listen: freeAddress(t), admin: freeAddress(t), log: &lockedBuffer{}}
+	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", p.listen, "--admin", p.admin, "--upstream", "http://" + backend, "--dialect", "plain"}, more...)...)
+	p.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
+	p.Stderr = p.log
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", p.log)
+		}
+	})
+	eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
+	return p
+}
+
+type reply struct {
+	code       int
+	body       string
+	connection string
+}
+
+// get asks the admin listener; code 0 means no answer.
+func (p *process) get(path string) reply { return fetch("http://" + p.admin + path) }
+
+func fetch(url string) reply {
+	resp, err := http.Get(url)
+	if err != nil {
+		return reply{body: err.Error()}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return reply{body: err.Error()}
+	}
+	r := reply{code: resp.StatusCode, body: string(body)}
+	if resp.Close {
+		r.connection = "close"
+	}
+	return r
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s within %v", what, patience)
+		}
+	}
+}
+
+func startBackend(t *testing.T) (*backend.Server, string) {
+	t.Helper()
+	s := backend.New(backend.Options{})
+	addr, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, addr
+}
+
+// SIGTERM: readiness fails first, requests are still served with Connection: close, those in progress finish, exit code 0.
+func TestDrainOnSIGTERM(t *testing.T) {
+	api, addr := startBackend(t)
+	if _, err := api.Put("/v2/orders/o1", []byte(`{"id":"o1"}`)); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 2\n")
+	p := startServe(t, addr, "--config", file)
+
+	arrived, release := make(chan struct{}), make(chan struct{})
+	api.SetFault(func(r *backend.Request) backend.Fault {
+		if r.Target == "/v2/orders/slow" {
+			close(arrived)
+			<-release
+		}
+		return backend.Fault{}
+	})
+	slow := make(chan reply, 1)
+	go func() { slow <- fetch("http://" + p.listen + "/v2/orders/slow") }()
+	<-arrived
+
+	p.signal(t, syscall.SIGTERM)
+	eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
+	if got := p.get("/readyz").body; !strings.Contains(got, "[-]draining failed") || !strings.Contains(got, "[+]listener ok") {
+		t.Errorf("/readyz is %q, want that draining alone fails", got)
+	}
+	if got, want := fetch("http://"+p.listen+"/v2/orders/o1"), (reply{200, `{"id":"o1"}`, "close"}); got != want {
+		t.Errorf("while draining the answer is %+v, want %+v", got, want)
+	}
+	eventually(t, "closed to new clients", func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 0 })
+	close(release)
+	if got := <-slow; got.code != 404 {
+		t.Errorf("the request in progress was answered %+v, want the backend's 404", got)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+}
+
+// A second SIGTERM does not wait for drainSeconds to pass.
+func TestSecondSIGTERM(t *testing.T) {
+	_, addr := startBackend(t)
+	file := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 3600\n")
+	p := startServe(t, addr, "--config", file)
+	p.signal(t, syscall.SIGTERM)
+	eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
+	p.signal(t, syscall.SIGTERM)
+	if err := p.Wait(); err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+}
+
+// SIGHUP and a change of the files both bring new policies into force; a bad file brings none, and shows on the admin
+// listener until it is mended.
+func TestReload(t *testing.T) {
+	_, addr := startBackend(t)
+	file := write(t, "limit.yaml", limitPolicy)
+	p := startServe(t, addr, "--policies", file)
+	active := func() (set struct {
+		Generation  int64
+		Hash        string
+		Files       json.RawMessage
+		LastFailure *struct{ Findings []string }
+	}) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(p.get("/policies").body), &set); err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	metric := func(line string) bool { return strings.Contains(p.get("/metrics").body, "\n"+line+"\n") }
+	replace := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := active()
+	var files bytes.Buffer
+	if err := json.Compact(&files, first.Files); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`[{"path":%q,"objects":[{"apiVersion":"admission-gateway.io/v1alpha1","kind":"RateLimitPolicy","name":"per-client"}]}]`, file)
+	if first.Generation != 1 || files.String() != want || first.LastFailure != nil {
+		t.Errorf("/policies has generation %d and files %s, failure %v; want 1 and %s", first.Generation, &files, first.LastFailure, want)
+	}
+	if !metric("gateway_policy_generation 1") || !metric(`gateway_policy_info{hash="`+first.Hash+`"} 1`) || !metric("gateway_policy_reload_success_total 1") {
+		t.Errorf("metrics are\n%s", p.get("/metrics").body)
+	}
+
+	replace(strings.Replace(limitPolicy, "requests: 50", "requests: 60", 1))
+	p.signal(t, syscall.SIGHUP)
+	eventually(t, "reloaded", func() bool { return active().Generation == 2 })
+
+	replace(strings.Replace(limitPolicy, "requests: 50", "requests: none", 1))
+	eventually(t, "refused", func() bool { return active().LastFailure != nil })
+	if got := active(); got.Generation != 2 || len(got.LastFailure.Findings) != 1 || !strings.HasPrefix(got.LastFailure.Findings[0], file+":7: spec.requests: ") {
+		t.Errorf("after a bad file /policies has generation %d, failure %v", got.Generation, got.LastFailure)
+	}
+	if !metric("gateway_policy_generation 2") || !metric("gateway_policy_reload_failure_total 1") {
+		t.Errorf("metrics are\n%s", p.get("/metrics").body)
+	}
+	if got := p.get("/readyz").code; got != 200 {
+		t.Errorf("/readyz answers %d while the last good policies are in force, want 200", got)
+	}
+	// What was in force comes back: no new generation, and the failure is over.
+	replace(strings.Replace(limitPolicy, "requests: 50", "requests: 60", 1))
+	eventually(t, "mended", func() bool { return active().LastFailure == nil })
+	if got := active().Generation; got != 2 {
+		t.Errorf("generation %d, want still 2", got)
+	}
+	if !strings.Contains(p.log.String(), "spec.requests") {
+		t.Error("the finding is not in the log")
+	}
+}
+
+// The admin pages are not on the public listener: there their paths are the backend's.
+func TestAdminIsNotPublic(t *testing.T) {
+	_, addr := startBackend(t)
+	p := startServe(t, addr)
+	for _, path := range []string{"/metrics", "/policies", "/readyz", "/livez"} {
+		if got := fetch("http://" + p.listen + path); got.code != 200 || got.body != `{"items":[]}` {
+			t.Errorf("GET %s on the public listener answered %+v, want what the backend has there", path, got)
+		}
+	}
+}
+
+func TestBackendCommand(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "backend", "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "The in-memory API serves ")
+	if !ok {
+		t.Fatalf("the command printed %q", line)
+	}
+	if got := fetch(url + "/v2/orders"); got.code != 200 || got.body != `{"items":[]}` {
+		t.Errorf("GET answered %+v", got)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+}
+
+// The commands that the demo prints, pasted into a shell.
+func TestDemo(t *testing.T) {
+	for _, program := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	demo := exec.CommandContext(ctx, os.Args[0], "demo", "--listen", "127.0.0.1:0", "--admin", "localhost:0")
+	demo.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
+	stdout, err := demo.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	lines := bufio.NewScanner(stdout)
+	var commands []string
+	for lines.Scan() {
+		printed.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), "curl ") || strings.HasPrefix(lines.Text(), "for i ") {
+			commands = append(commands, lines.Text())
+		}
+		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
+			break
+		}
+	}
+	if len(commands) != 5 {
+		t.Fatalf("the demo prints %d commands, want 5:\n%s", len(commands), &printed)
+	}
+	date := regexp.MustCompile(`(?m)^Date: .*\r\n`)
+	paste := func(i int) string {
+		t.Helper()
+		out, err := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(commands[i], "curl -i", "curl -si")).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", commands[i], err)
+		}
+		return date.ReplaceAllString(string(out), "")
+	}
+	invoices := `{"metadata":{"name":"invoices","namespace":"team-a"},"spec":{"owner":"team-billing","delivery":"Standard","maxMessageBytes":262144,"partitions":3,"retentionSeconds":86400},"kind":"Queue","apiVersion":"messaging.example.com/v1"}` + "\n"
+	if got := paste(0); got != invoices {
+		t.Errorf("defaults: %s, want %s", got, invoices)
+	}
+	var invalid metav1.Status
+	if err := json.Unmarshal([]byte(paste(1)), &invalid); err != nil {
+		t.Fatal(err)
+	}
+	if invalid.Code != 422 || invalid.Reason != metav1.StatusReasonInvalid || invalid.Details == nil {
+		t.Fatalf("422: %+v", invalid)
+	}
+	fields := make([]string, 0, 3) // the words are internal/status's and the policies' to test
+	for _, cause := range invalid.Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	slices.Sort(fields)
+	if want := []string{"spec.owner", "spec.partitions", "spec.partitions"}; !slices.Equal(fields, want) {
+		t.Errorf("422: the causes are about %v, want %v: %s", fields, want, invalid.Message)
+	}
+	if got, want := paste(2), `{"id":"o1","customer":"Ada","lines":[{"sku":"tea","unitPriceCents":450,"quantity":1}],"currency":"EUR","priority":"Standard"}`+"\n"; got != want {
+		t.Errorf("status: %s, want %s", got, want)
+	}
+	limited := paste(3)
+	if n := strings.Count(limited, "HTTP/1.1 201 Created\r\n"); n != 3 {
+		t.Errorf("%d creates succeeded, want 3:\n%s", n, limited)
+	}
+	last := limited[strings.LastIndex(limited, "HTTP/1.1"):]
+	if !regexp.MustCompile(`^HTTP/1\.1 429 Too Many Requests\r\n(?s:.*)Retry-After: (\d+)\r\n(?s:.*)"reason":"TooManyRequests","details":\{"retryAfterSeconds":\d+\},"code":429\}`).MatchString(last) {
+		t.Errorf("the fourth create is answered\n%s", last)
+	}
+	if got := paste(4); got != invoices {
+		t.Errorf("GET: %s, want %s", got, invoices)
+	}
+	_, dir, _ := strings.Cut(printed.String(), "the policies      ")
+	dir, _, _ = strings.Cut(dir, " ")
+	if _, err := os.Stat(dir + "/queues.yaml"); err != nil {
+		t.Errorf("the policy files are not where the demo says: %v", err)
+	}
+	if err := demo.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Wait(); err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the demo left %s behind: %v", dir, err)
+	}
+}
