@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 	"unsafe"
@@ -43,6 +44,7 @@ type progress struct {
 	info     resource.Info
 	res      *resource.Resource // nil where no policy file describes it
 	user     identity.User
+	client   netip.Addr
 
 	body []byte             // as the client sent it
 	doc  *document.Document // of the body, edits laid over it

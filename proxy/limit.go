@@ -15,7 +15,7 @@ func (x *exchange) limit() error {
 	if rules.Len(&x.info) == 0 {
 		return nil
 	}
-	r := ratelimit.Request{Info: &x.info, ClientAddress: x.conn.peer, Headers: (*headers)(&x.conn.head), Frame: x.limitFrame}
+	r := ratelimit.Request{Info: &x.info, ClientAddress: x.client, Headers: (*headers)(&x.conn.head), Frame: x.limitFrame}
 	d := x.gateway.limiter.Decide(rules, &r)
 	if d.Allowed() {
 		return nil
@@ -31,7 +31,7 @@ func (x *exchange) limitFrame() *cel.Frame {
 		Verb: x.info.Verb, Path: x.info.Path, Group: x.info.Group, Version: x.info.Version, Resource: x.info.Resource,
 		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: x.info.Name,
 		User:          cel.User{Name: x.user.Name, UID: x.user.UID, Groups: x.user.Groups, Extra: x.user.Extra},
-		ClientAddress: x.conn.peerIP, Headers: (*headers)(&x.conn.head),
+		ClientAddress: x.client.String(), Headers: (*headers)(&x.conn.head),
 	})
 	return f
 }

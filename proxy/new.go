@@ -12,6 +12,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -44,6 +45,8 @@ type Gateway struct {
 	bodyLimit      int64
 	budget         *bodyBudget
 	unregistered   config.UnregisteredResources
+	proxies        identity.TrustedProxies
+	anonymous      identity.User
 }
 
 // New returns a gateway that serves no listener yet. An error names what of the configuration cannot be used.
@@ -55,14 +58,18 @@ func New(o Options) (*Gateway, error) {
 		bodyLimit:      c.Limits.BodyBytes,
 		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
 		unregistered:   c.UnregisteredResources,
+		anonymous:      identity.Anonymous(),
 	}
 	var err error
 	if g.routes, err = newRoutes(c, g.upstreamFailed); err != nil {
 		return nil, err
 	}
-	prefixes := make([]netip.Prefix, 0, len(c.TrustedProxies))
+	prefixes, names := make([]netip.Prefix, 0, len(c.TrustedProxies)), make([]string, 0, len(c.TrustedProxies))
 	for _, p := range c.TrustedProxies {
-		prefixes = append(prefixes, p.Prefix)
+		prefixes, names = append(prefixes, p.Prefix), append(names, p.String())
+	}
+	if g.proxies, err = identity.ParseTrustedProxies(names); err != nil {
+		return nil, err
 	}
 	g.server = newServer(serverOptions{
 		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),

@@ -184,6 +184,9 @@ func (x *exchange) validate() error {
 	}
 	x.set.Admission().Validate(context.Background(), &x.attributes, &x.report)
 	x.warnings = append(x.warnings, x.report.Warnings()...)
+	for _, f := range x.report.IgnoredFailures() {
+		x.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", f.Err)
+	}
 	for _, d := range x.report.Denials() {
 		x.gateway.metrics.AdmissionDenied(d.Policy)
 	}

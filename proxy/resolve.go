@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 
-	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/wire"
@@ -35,9 +34,20 @@ func (x *exchange) resolve() error {
 	return nil
 }
 
-// identify tells who asks.
+// identify tells who asks, and from where: the peer, or who a trusted proxy says it speaks for.
 func (x *exchange) identify() error {
-	x.user = identity.Anonymous()
+	x.user = x.gateway.anonymous
+	x.client = x.conn.peer
+	if !x.conn.trusted {
+		return nil
+	}
+	var forwarded []string
+	for _, l := range x.conn.head.Headers() {
+		if l.Field == wire.FieldXForwardedFor && !l.Dropped {
+			forwarded = append(forwarded, str(l.Value))
+		}
+	}
+	x.client = x.gateway.proxies.Client(x.conn.peer, forwarded...)
 	return nil
 }
 
