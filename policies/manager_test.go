@@ -19,6 +19,7 @@ import (
 type events struct {
 	mu       sync.Mutex
 	loaded   []string // "generation hash"
+	kept     int      // how often the files were those in force
 	rejected []string // the findings
 }
 
@@ -31,6 +32,11 @@ func (e *events) options() Options {
 			if at.IsZero() {
 				e.loaded = append(e.loaded, "without a time")
 			}
+		},
+		Confirmed: func(*Set, time.Time) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.kept++
 		},
 		Rejected: func(found []Finding) {
 			e.mu.Lock()
@@ -176,8 +182,8 @@ func TestReloadWithoutChange(t *testing.T) {
 	if found := m.Reload(); len(found) != 0 || m.Current() != set {
 		t.Errorf("got %v", found)
 	}
-	if loaded, rejected := e.counts(); loaded != 1 || rejected != 1 {
-		t.Errorf("loaded %d times, refused %d times, want 1 and 1", loaded, rejected)
+	if loaded, rejected := e.counts(); loaded != 1 || rejected != 1 || e.kept != 2 {
+		t.Errorf("loaded %d times, refused %d times, confirmed %d times, want 1, 1 and 2", loaded, rejected, e.kept)
 	}
 }
 

@@ -226,6 +226,22 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+func TestFiles(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"b.yaml": policyP + "---\n" + bindingB, "a.yaml": "# nothing\n"})
+	set, found := Load([]string{dir})
+	if set == nil {
+		t.Fatal(found)
+	}
+	const group = "admissionregistration.k8s.io/v1"
+	want := []File{
+		{Name: filepath.Join(dir, "a.yaml"), Objects: []FileObject{}},
+		{Name: filepath.Join(dir, "b.yaml"), Objects: []FileObject{{group, "ValidatingAdmissionPolicy", "", "p"}, {group, "ValidatingAdmissionPolicyBinding", "", "b"}}},
+	}
+	if got := set.Files(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // Gateways with the same policies have the same hash, whatever the files are called.
 func TestHash(t *testing.T) {
 	hash := func(files map[string]string) string { return mustLoad(t, files).Hash() }

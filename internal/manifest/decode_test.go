@@ -9,23 +9,22 @@ import (
 )
 
 type sample struct {
-	embedded   `json:",inline"`
-	Name       string             `json:"name"`
-	Count      int32              `json:"count"`
-	Big        int64              `json:"big"`
-	Unsigned   uint8              `json:"unsigned"`
-	Ratio      float64            `json:"ratio"`
-	On         *bool              `json:"enabled"`
-	Data       []byte             `json:"data"`
-	Items      []item             `json:"items"`
-	Map        map[string]item    `json:"map"`
-	Any        any                `json:"any"`
-	Raw        json.RawMessage    `json:"raw"`
-	Time       *time.Time         `json:"time"`
-	Either     either             `json:"either"`
-	Hidden     string             `json:"-"`
-	unexported string             //nolint:unused // for the test
-	Pointers   map[string]**int32 `json:"pointers"`
+	embedded `json:",inline"`
+	Name     string             `json:"name"`
+	Count    int32              `json:"count"`
+	Big      int64              `json:"big"`
+	Unsigned uint8              `json:"unsigned"`
+	Ratio    float64            `json:"ratio"`
+	On       *bool              `json:"enabled"`
+	Data     []byte             `json:"data"`
+	Items    []item             `json:"items"`
+	Map      map[string]item    `json:"map"`
+	Any      any                `json:"any"`
+	Raw      json.RawMessage    `json:"raw"`
+	Time     *time.Time         `json:"time"`
+	Either   either             `json:"either"`
+	Hidden   string             `json:"-"`
+	Pointers map[string]**int32 `json:"pointers"`
 }
 
 type embedded struct {

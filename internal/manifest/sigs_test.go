@@ -45,6 +45,35 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// FuzzReadJSON holds what Read accepts of JSON against encoding/json: same value, every number spelled as it was.
+func FuzzReadJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"apiVersion":"v1","kind":"K","a":[1.0,1e2,-0,"\ud83d\ude00\/",null,true,{"b":{}}]}`, "{\"apiVersion\":\"v1\",\n\"kind\":\"K\"}\n{}", `[]`, `{"a":01}`, `{"a":"\u0000"}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		objects, errs := Read("a.json", []byte(in))
+		if len(errs) > 0 {
+			return
+		}
+		decoder := json.NewDecoder(strings.NewReader(strings.TrimPrefix(in, "\xef\xbb\xbf")))
+		decoder.UseNumber()
+		for _, o := range objects {
+			if o.Line("") < 1 || strings.Contains(in, "List") {
+				return
+			}
+			var theirs any
+			if err := decoder.Decode(&theirs); err != nil {
+				t.Fatalf("%v, but we read %s", err, o.JSON)
+			}
+			if ours := decode(t, o.JSON); !reflect.DeepEqual(ours, theirs) {
+				t.Fatalf("we read\n%v\nencoding/json reads\n%v", ours, theirs)
+			}
+		}
+	})
+}
+
 func refused(errs []*Error) bool {
 	return slices.ContainsFunc(errs, func(err *Error) bool { return !err.Warning })
 }
