@@ -59,7 +59,7 @@ type progress struct {
 	lasting    int    // how many of the warnings are not of this attempt
 
 	forwarded wire.Forward
-	extra     [1]wire.Header
+	extra     [2]wire.Header
 	call      upstream.Request
 }
 

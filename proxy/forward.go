@@ -21,10 +21,12 @@ var errRaced = errors.New("another writer came between")
 
 var (
 	methodGet   = []byte("GET")
+	methodPut   = []byte("PUT")
 	nameIfMatch = []byte("If-Match")
 	nameIfNone  = []byte("If-None-Match")
 
 	nameContentType = []byte("Content-Type")
+	valueJSON       = []byte(jsonType)
 )
 
 // conditional are the client's preconditions and everything else of its head that is about the body it sent or expects.
@@ -45,9 +47,13 @@ func (x *exchange) forward() error {
 	if len(body) > 0 || x.info.HasBody() {
 		f.Length = int64(len(body))
 	}
-	if x.emulatesStatus() {
+	switch {
+	case x.info.Verb == resource.VerbPatch && x.rebuilt:
+		f.Method, f.Target, f.Skip = methodPut, x.itemPath(), wire.Fields(wire.FieldContentType)
+	case x.emulatesStatus():
 		f.Target = x.itemPath()
 	}
+	f.Extra = x.extra[:0]
 	if x.pin != "" {
 		f.Skip |= preconditions
 		name := nameIfMatch
@@ -56,12 +62,10 @@ func (x *exchange) forward() error {
 			name = nameIfNone
 		}
 		x.pinned = append(x.pinned[:0], x.pin...)
-		x.extra[0] = wire.Header{Name: name, Value: x.pinned}
-		f.Extra = x.extra[:]
+		f.Extra = append(f.Extra, wire.Header{Name: name, Value: x.pinned})
 	}
-	if x.rebuilt && !x.conn.head.Has(wire.FieldContentType) {
-		x.extra[0] = wire.Header{Name: nameContentType, Value: []byte(jsonType)}
-		f.Extra = x.extra[:]
+	if x.rebuilt && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
+		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: valueJSON})
 	}
 	x.head = x.conn.head.AppendForward(x.head[:0], f)
 	x.call = upstream.Request{

@@ -2,7 +2,12 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -32,11 +37,54 @@ func patchTypeOf(contentType []byte) patchType {
 	return noPatch
 }
 
-// applyPatch refuses a patch of an object that has to be judged: what a policy sees must be what is stored, and this
-// version cannot tell what the backend would make of the patch (RW-3).
+// applyPatch makes of a patch the object that results from it, which is what the policies judge and a plain backend
+// stores (RW-2, RW-3).
 func (x *exchange) applyPatch() error {
 	if x.info.Verb != resource.VerbPatch {
 		return nil
 	}
-	return status.MethodNotAllowedf("PATCH is not supported on resources that policies are about: send the whole object with PUT")
+	if !x.upstream.plain {
+		return status.MethodNotAllowedf("PATCH is not supported on resources that policies are about: send the whole object with PUT")
+	}
+	patch, result := x.doc, x.old.Clone()
+	x.doc, x.rebuilt = result, true
+	defer patch.Release()
+	switch x.patchType {
+	case jsonPatch:
+		if err := result.ApplyJSONPatch(patch.Root(), x.gateway.documentLimits); err != nil {
+			return x.patchFailed(err)
+		}
+	case mergePatch:
+		if patch.Root().Kind() != document.Object {
+			return status.BadRequest("a merge patch must be a JSON object, not %s", article(patch.Root().Kind()))
+		}
+		result.MergePatch(patch.Root())
+	default:
+		return status.UnsupportedMediaType(patchMediaTypes)
+	}
+	return nil
+}
+
+// patchFailed is the Status of a patch that cannot be applied; unlike Kubernetes' it names the operation.
+func (x *exchange) patchFailed(err error) error {
+	var failed *document.PatchError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Code {
+	case document.PatchMalformed:
+		return status.BadRequest("%s", failed.Error())
+	case document.PatchTooLong:
+		return status.RequestEntityTooLarge("%s", failed.Error())
+	}
+	cause := field.Invalid(field.NewPath("patch"), failed.Path, failed.Error())
+	return status.Invalid(groupKind(x), x.info.Name, field.ErrorList{cause}, 0)
+}
+
+// groupKind is the kind that messages name; of a resource that no policy file describes its plural stands in.
+func groupKind(x *exchange) schema.GroupKind {
+	if x.res != nil {
+		return x.res.GroupKind()
+	}
+	return schema.GroupKind{Group: x.info.Group, Kind: x.info.Resource}
 }
