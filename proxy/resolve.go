@@ -63,7 +63,7 @@ func (x *exchange) isRead() bool {
 // readBody reads the body whole, after its type is known to be one that the gateway reads (RES-7).
 func (x *exchange) readBody() error {
 	h := &x.conn.head
-	if h.HasBody() || x.info.HasBody() {
+	if h.HasBody() {
 		if err := x.checkMediaType(); err != nil {
 			return err
 		}
