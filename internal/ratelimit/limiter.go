@@ -73,11 +73,11 @@ func scope(r *Rule) string {
 
 // charge is what one rule makes of one request.
 type charge struct {
-	rule   *compiled
-	id     bucketID
-	place  int
-	bucket *bucket // nil for a key that the store does not have
-	after  int64
+	rule  *compiled
+	id    bucketID
+	place int
+	tat   *int64 // nil for a key that the store does not have
+	after int64
 }
 
 // maxCharges is how many rules one request can be held against without memory of its own.
@@ -90,7 +90,7 @@ func (l *Limiter) Decide(rules *Rules, r *Request) Decision {
 	for _, list := range rules.candidates(r.Info) {
 		for _, c := range list {
 			if c.concerns(r) {
-				id := bucketID{c.id, l.key(c, r)}
+				id := l.hasher.bucket(c.id, l.key(c, r))
 				charges = append(charges, charge{rule: c, id: id, place: l.store.place(id)})
 			}
 		}
@@ -120,7 +120,7 @@ func (l *Limiter) take(charges []charge) Decision {
 	for i := range charges {
 		c := &charges[i]
 		var tat, wait int64
-		c.bucket, tat = l.store.find(c.place, c.id)
+		c.tat, tat = l.store.find(c.place, c.id)
 		if c.after, wait = c.rule.pace.decide(tat, now); wait > longest {
 			strictest, longest = c.rule, wait
 		}
@@ -142,8 +142,8 @@ func (l *Limiter) take(charges []charge) Decision {
 func (l *Limiter) charge(charges []charge, now int64) {
 	added := false
 	for i := range charges {
-		if c := &charges[i]; c.bucket != nil {
-			c.bucket.tat = c.after
+		if c := &charges[i]; c.tat != nil {
+			*c.tat = c.after
 		} else {
 			added = true
 		}
@@ -152,7 +152,7 @@ func (l *Limiter) charge(charges []charge, now int64) {
 		return
 	}
 	for i := range charges {
-		if c := &charges[i]; c.bucket == nil {
+		if c := &charges[i]; c.tat == nil {
 			l.store.add(c.place, c.id, c.after, now)
 		}
 	}

@@ -97,7 +97,7 @@ func TestFloodDoesNotPushOutTheBusiest(t *testing.T) {
 	}
 	address := busy.ClientAddress.As4()
 	c := rules.others[0]
-	id := bucketID{c.id, l.hasher.bytes(address[:])}
+	id := l.hasher.bucket(c.id, l.hasher.bytes(address[:]))
 	if b, _ := l.store.find(l.store.place(id), id); b == nil {
 		t.Error("the bucket of the busiest client is gone")
 	}
@@ -109,7 +109,7 @@ func TestOverflowIsBounded(t *testing.T) {
 	for rule := range uint64(10_000) {
 		now := int64(rule) * 10
 		for key := range uint64(ways + 1) {
-			s.add(0, bucketID{rule + 1, key}, now+5+int64(key), now)
+			s.add(0, bucketID{rule + 1, 1 + key}, now+5+int64(key), now)
 		}
 	}
 	if n := len(s.shards[0].overflow); n > maxOverflow {
@@ -123,8 +123,8 @@ func TestStoreSizes(t *testing.T) {
 			t.Errorf("%d buckets: %d sets, want %d", buckets, got, sets)
 		}
 	}
-	if size := unsafe.Sizeof(bucket{}); size != 24 {
-		t.Errorf("a bucket takes %d bytes", size)
+	if size := unsafe.Sizeof(set{}); size != 24*ways {
+		t.Errorf("a set takes %d bytes", size)
 	}
 	if size := unsafe.Sizeof(shard{}); size != 64 {
 		t.Errorf("a shard takes %d bytes", size)
