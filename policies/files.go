@@ -185,6 +185,10 @@ func (w *walker) add(name string) {
 		w.file(name, "%s", err.Error())
 		return
 	}
+	if len(data) == 0 {
+		// Whoever writes a file in place empties it first, and a set without its policies must not come into force.
+		w.file(name, "must not be empty")
+	}
 	w.files = append(w.files, file{name, data, real, info})
 }
 

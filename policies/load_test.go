@@ -103,7 +103,8 @@ func TestFindings(t *testing.T) {
 		{"nothing wrong", map[string]string{"a.yaml": widgets, "b/c.yml": policyP, "b/d.json": `{"apiVersion":"admission-gateway.io/v1alpha1","kind":"RateLimitPolicy","metadata":{"name":"l"},"spec":{"requests":1,"periodSeconds":1}}`, "b/e.yaml": bindingB, "f.yaml": orders}, ""},
 		{"other files are not looked at", map[string]string{"a.yaml": widgets, "README.md": "#", ".hidden.yaml": "{", "..data/x.yaml": "{", "kustomization.yaml": "resources: []"}, ""},
 		{"nothing at all", map[string]string{"README.md": "#"}, "DIR: warning: holds no policy files\n"},
-		{"an empty file", map[string]string{"a.yaml": "# nothing\n"}, ""},
+		{"nothing but comments", map[string]string{"a.yaml": "# nothing\n"}, ""},
+		{"an empty file", map[string]string{"a.yaml": "", "b.yaml": widgets}, "a.yaml: must not be empty\n"},
 		{"Rego", map[string]string{"a.rego": "package a"}, "a.rego: must not be among the policies: this version of the gateway does not run Rego\n"},
 		{"not YAML", map[string]string{"a.yaml": "{", "b.yaml": widgets + "kind: X\n"}, "a.yaml:2: must be valid YAML: did not find expected node content\n" +
 			"b.yaml:22: kind: must not be set twice; it is set on line 2 already\n"},

@@ -35,7 +35,7 @@ const (
 )
 
 // Manager holds the set in force and replaces it, whole and at once, when the files change. Files that do not compile
-// never replace it.
+// never replace it, and neither does their absence.
 type Manager struct {
 	paths   []string
 	options Options
@@ -87,6 +87,11 @@ func (m *Manager) refresh(force bool) []Finding {
 	}
 	m.tried = fingerprint
 	set, found := compile(s)
+	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
+		// A mount that was lost, or a folder between two versions: nobody asks for no policies by that.
+		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),
+			Message: "must hold policy files; to run without any the gateway must be started anew"})
+	}
 	m.logFindings(found)
 	if set == nil {
 		m.options.Log.Error("the policy files are refused, the policies in force stay",

@@ -187,6 +187,27 @@ func TestReloadWithoutChange(t *testing.T) {
 	}
 }
 
+// Files that are gone leave the policies in force.
+func TestReloadOfNothing(t *testing.T) {
+	var e events
+	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	m, found := NewManager([]string{dir}, e.options())
+	if m == nil {
+		t.Fatal(found)
+	}
+	set := m.Current()
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	want := "DIR: warning: holds no policy files\nDIR: must hold policy files; to run without any the gateway must be started anew\n"
+	if got := strings.ReplaceAll(text(dir, m.Reload()), dir, "DIR"); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if m.Current() != set {
+		t.Error("the policies are no longer in force")
+	}
+}
+
 func TestPoll(t *testing.T) {
 	var e events
 	o := e.options()
