@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -103,10 +106,31 @@ func (x *exchange) completeMetadata(root document.Node) error {
 	if x.info.Verb == resource.VerbCreate && x.info.Name == "" {
 		x.info.Name = name
 	}
+	if err := x.checkName(); err != nil {
+		return err
+	}
 	if !x.fills() {
 		return nil
 	}
 	return x.fillMetadata(root, metadata, name, namespace)
+}
+
+// checkName holds the name of an object that no schema checks to the form that Kubernetes gives most names, where the
+// configuration asks for it (RES-3).
+func (x *exchange) checkName() error {
+	if x.res != nil || !x.gateway.unregistered.CheckNames || !x.info.IsResource || x.info.Name == "" || x.info.Subresource != "" {
+		return nil
+	}
+	problems := validation.NameIsDNSSubdomain(x.info.Name, false)
+	if len(problems) == 0 {
+		return nil
+	}
+	at := field.NewPath("metadata", "name")
+	failures := make(field.ErrorList, 0, len(problems))
+	for _, p := range problems {
+		failures = append(failures, field.Invalid(at, x.info.Name, p))
+	}
+	return status.Invalid(groupKind(x), x.info.Name, failures, 0)
 }
 
 // fillMetadata writes the URL's name and namespace into metadata that leaves them out.
