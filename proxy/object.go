@@ -19,7 +19,7 @@ func (x *exchange) judged() bool {
 		return false
 	}
 	operation, _ := admission.OperationOf(x.info.Verb)
-	return x.res != nil || x.statusPath() != nil || x.set.Admission().Concerns(&x.info, operation)
+	return x.res != nil || x.statusPath() != nil || x.gateway.unregistered.CheckNames || x.set.Admission().Concerns(&x.info, operation)
 }
 
 // parse is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte as it came.
