@@ -81,9 +81,10 @@ func newServer(o serverOptions, handle func(ctx *fasthttp.RequestCtx, c *conn)) 
 	s.trusted = s.untrusted
 	s.trusted.Trusted = true
 	s.fast = fasthttp.Server{
-		Handler:     s.serve,
-		ConnState:   s.connState,
-		Concurrency: o.MaxConns,
+		Handler:   s.serve,
+		ConnState: s.connState,
+		// The listener keeps to the limit; fasthttp's own answer is no Status.
+		Concurrency: o.MaxConns + 1024,
 		Logger:      fastLog{o.Log},
 		// It reads nothing but the constant heads of conn.
 		ReadBufferSize:  256,

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -241,4 +243,63 @@ func TestShutdownCuts(t *testing.T) {
 		t.Errorf("the client got %q, %v", rest, err)
 	}
 	close(finish)
+}
+
+// Connections over the limit get a Status, and the limit is no ratchet.
+func TestTooManyConnections(t *testing.T) {
+	s, addr := startServer(t, serverOptions{MaxConns: 1}, func(ctx *fasthttp.RequestCtx, c *conn) { c.ownAnswer(ctx) })
+	nc, br := dial(t, addr)
+	send(t, nc, getHead+"\r\n")
+	readAnswer(t, br, false)
+	_, over := dial(t, addr)
+	got, closes := readAnswer(t, over, false)
+	if got.StatusCode != 503 || !closes || got.Header.Get("Retry-After") != "1" || !bytes.Contains(got.body, []byte(`"retryAfterSeconds":1`)) {
+		t.Errorf("answered %d %v %s", got.StatusCode, got.Header, got.body)
+	}
+	_ = nc.Close()
+	for s.open() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	nc, br = dial(t, addr)
+	send(t, nc, getHead+"\r\n")
+	if got, _ := readAnswer(t, br, false); got.StatusCode != 200 {
+		t.Errorf("then answered %d", got.StatusCode)
+	}
+}
+
+// failing is a listener whose first calls of Accept fail.
+type failing struct {
+	net.Listener
+	errs []error
+}
+
+func (l *failing) Accept() (net.Conn, error) {
+	if len(l.errs) > 0 {
+		err := l.errs[0]
+		l.errs = l.errs[1:]
+		return nil, err
+	}
+	return l.Listener.Accept()
+}
+
+// To run out of file descriptors does not end the listener.
+func TestAcceptFails(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(serverOptions{}, nil)
+	_, _ = dial(t, inner.Addr().String())
+	l := &listener{&failing{inner, []error{&net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ECONNABORTED}}, s}
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nc.Close()
+	if err := inner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
 }

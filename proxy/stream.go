@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -216,20 +215,6 @@ func (c *conn) onClientClose(gone func()) (stop func()) {
 		<-done
 		c.setReadDeadline(time.Time{})
 	}
-}
-
-// peekClosed looks at a socket without taking anything from it: whether the
-// other end has closed it, or whether there is nothing to see yet.
-func peekClosed(fd uintptr) (closed, waits bool) {
-	var b [1]byte
-	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
-	switch {
-	case err == syscall.EAGAIN || err == syscall.EINTR:
-		return false, true
-	case err != nil:
-		return true, false
-	}
-	return n == 0, false
 }
 
 func (s *server) copyBuffer() *[copyBuffer]byte {

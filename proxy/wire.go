@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -76,42 +75,6 @@ const (
 	constantGet10     = "GET / HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n"
 	constantHead10    = "HEAD / HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n"
 )
-
-// listener hands out conns.
-type listener struct {
-	net.Listener
-	server *server
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	nc, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.server.newConn(nc), nil
-}
-
-func (s *server) newConn(nc net.Conn) *conn {
-	c := &conn{Conn: nc, server: s, options: &s.untrusted, proto: "http"}
-	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		c.peer = addr.AddrPort().Addr().Unmap().WithZone("")
-		c.peerIP = c.peer.String()
-	}
-	for _, p := range s.o.TrustedProxies {
-		if p.Contains(c.peer) {
-			c.trusted, c.options = true, &s.trusted
-		}
-	}
-	if _, ok := nc.(*tls.Conn); ok {
-		c.proto = "https"
-	}
-	c.pooled = s.buffer()
-	c.buf = c.pooled[:]
-	s.mu.Lock()
-	s.conns[c] = struct{}{}
-	s.mu.Unlock()
-	return c
-}
 
 // release gives the memory back once fasthttp is through with the connection.
 func (c *conn) release() {
