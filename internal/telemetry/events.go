@@ -21,8 +21,7 @@ type events struct {
 // RateLimited counts a request that the named RateLimitPolicy refused.
 func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, "") }
 
-// AdmissionDenied counts a request that the named policy refused; a schema counts under the name of its resource's file
-// object. A request that several policies refuse counts for each.
+// AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
 func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy, "") }
 
 // UpstreamError counts a request that the named upstream failed to answer. The reason is one CamelCase word of a small
