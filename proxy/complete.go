@@ -97,7 +97,7 @@ func (x *exchange) completeMetadata(root document.Node) error {
 	} else {
 		metadata = document.Node{}
 	}
-	if namespace != "" && namespace != x.info.Namespace {
+	if namespace != "" && namespace != x.info.ObjectNamespace() {
 		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if x.info.Name != "" && name != "" && name != x.info.Name {
@@ -135,7 +135,7 @@ func (x *exchange) checkName() error {
 
 // fillMetadata writes the URL's name and namespace into metadata that leaves them out.
 func (x *exchange) fillMetadata(root, metadata document.Node, name, namespace string) error {
-	named, spaced := name != "" || x.info.Name == "", namespace != "" || x.info.Namespace == ""
+	named, spaced := name != "" || x.info.Name == "", namespace != "" || x.info.ObjectNamespace() == ""
 	if named && spaced {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (x *exchange) fillMetadata(root, metadata document.Node, name, namespace st
 		x.doc.SetString(metadata, "name", x.info.Name)
 	}
 	if !spaced {
-		x.doc.SetString(metadata, "namespace", x.info.Namespace)
+		x.doc.SetString(metadata, "namespace", x.info.ObjectNamespace())
 	}
 	return nil
 }

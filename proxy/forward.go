@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -245,8 +246,23 @@ func (x *exchange) conflict() error {
 // itemPath is the target of the object itself, without subresource and query.
 func (x *exchange) itemPath() []byte {
 	path := x.info.Path
-	if x.info.Subresource != "" {
-		path = path[:len(path)-len(x.info.Subresource)-1]
+	if x.info.Subresource == "" {
+		return append(x.target[:0], path...)
 	}
-	return append(x.target[:0], path...)
+	end := len(path) - len(x.info.Subresource) - 1
+	if x.info.APIPrefix != "" {
+		// A subresource such as proxy has a path of its own below it.
+		segments := 4
+		if x.info.APIPrefix == "apis" {
+			segments++
+		}
+		if x.info.Namespace != "" && x.info.Resource != "namespaces" {
+			segments += 2
+		}
+		end = 0
+		for ; segments > 0; segments-- {
+			end += 1 + strings.IndexByte(path[end+1:]+"/", '/')
+		}
+	}
+	return append(x.target[:0], path[:end]...)
 }

@@ -41,7 +41,10 @@ func (x *exchange) parse() error {
 // notJSON is the Status of a body that the strict parser refused.
 func notJSON(err error) error {
 	var at *document.Error
-	if errors.As(err, &at) {
+	switch {
+	case errors.As(err, &at) && at.Code == document.TooLarge:
+		return status.RequestEntityTooLarge("%s", at.Error())
+	case errors.As(err, &at):
 		return status.BadRequest("the body must be JSON that can be read in one way only: %s", at.Error())
 	}
 	return err

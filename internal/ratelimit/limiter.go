@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes 24 bytes.
+// DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes about 150 bytes.
 const DefaultBuckets = 1 << 18
 
 // Limiter holds the buckets of all rules. It is safe for concurrent use, and its memory is bounded.
@@ -16,7 +16,7 @@ type Limiter struct {
 	clock  func() int64
 }
 
-// New returns a Limiter with room for so many buckets, rounded up to a power of two; 0 means [DefaultBuckets].
+// New returns a Limiter with room for so many buckets, rounded up to a multiple of 64; 0 means [DefaultBuckets].
 func New(buckets int) *Limiter {
 	start := time.Now()
 	// The monotonic clock: a bucket must not fill or empty when the time of day is set.
@@ -106,7 +106,7 @@ func (l *Limiter) take(charges []charge) Decision {
 	var numbers [maxCharges]int
 	locked := numbers[:0]
 	for i := range charges {
-		if n := shardOf(charges[i].place); !slices.Contains(locked, n) {
+		if n := charges[i].place; !slices.Contains(locked, n) {
 			locked = append(locked, n)
 		}
 	}
