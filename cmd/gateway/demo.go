@@ -102,11 +102,11 @@ curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-
 
 3. A client's status is ignored, here by an ordinary API:
 
-curl -sw "\n" http://{{.Gateway}}/v2/orders -H 'Content-Type: application/json' -d '{"id":"o1","customer":"Ada","lines":[{"sku":"tea","unitPriceCents":450}],"status":{"phase":"Delivered"}}'
+curl -sw "\n" http://{{.Gateway}}/v2/orders -H 'Content-Type: application/json' -d '{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450}],"status":{"phase":"Delivered"}}'
 
 4. The fourth create in a minute is too many for the namespace sandbox: 429 with Retry-After:
 
-for i in 1 2 3 4; do curl -i http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/sandbox/queues -H 'Content-Type: application/json' -d "{\"metadata\":{\"name\":\"q$i\"},\"spec\":{\"owner\":\"team-a\"}}"; echo; done
+for i in 1 2 3 4; do curl -si http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/sandbox/queues -H 'Content-Type: application/json' -d "{\"metadata\":{\"name\":\"q$i\"},\"spec\":{\"owner\":\"team-a\"}}"; echo; done
 
 5. What is stored:
 
