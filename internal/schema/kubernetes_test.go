@@ -2,8 +2,8 @@ package schema_test
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,7 +20,7 @@ import (
 // TestAgreesWithKubernetes holds pruning, defaults and validation against apiextensions-apiserver on random schemas and
 // objects (DEF-1, DEF-5, DEF-6, VAL-1, VAL-2, VAL-7, META-2).
 func TestAgreesWithKubernetes(t *testing.T) {
-	schemas, refused := 3000, 0
+	schemas, refused := 2000, 0
 	if testing.Short() {
 		schemas = 200
 	}
@@ -159,15 +159,27 @@ func (c *comparison) object(raw, oldRaw []byte) {
 		c.failf(raw, "%v", err)
 	}
 	failures = onlyTooLong(failures, wantFailures)
+	if result.More > 0 { // more than are kept: those that are kept must be right
+		wantFailures = slices.DeleteFunc(wantFailures, func(f schematest.Failure) bool { return !slices.Contains(failures, f) })
+	}
 	if len(failures)+len(wantFailures) > 0 && !slices.Equal(failures, wantFailures) {
 		c.failf(raw, "failures:\n got %v\nwant %v\n old %s", failures, wantFailures, oldRaw)
 	}
 	for _, err := range result.Errors {
-		detail, quotesRule := err.Detail, strings.Contains(err.Detail, "rule: ")
-		if strings.Contains(detail, "should") || !quotesRule && strings.ContainsAny(detail, "<>") { // VAL-3
+		if !conventional(err.Detail) { // VAL-3
 			c.failf(raw, "wording: %v", err)
 		}
 	}
+}
+
+var (
+	quoted = regexp.MustCompile("'[^']*'|`[^`]*`|\"[^\"]*\"|^.*rule: .*$")
+	banned = regexp.MustCompile(`(?i)\b(should|shall|cannot|can't|larger|bigger|more than|fewer than)\b|[<>]`)
+)
+
+// conventional tells whether a message is worded as the API conventions ask, but for what it quotes.
+func conventional(detail string) bool {
+	return !banned.MatchString(quoted.ReplaceAllString(detail, ""))
 }
 
 // onlyTooLong leaves out what is wrong with a string that is too long besides its length: Kubernetes stops there.

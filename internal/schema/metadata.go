@@ -5,14 +5,15 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -96,17 +97,27 @@ func (w *validator) metadata(r metadataRules, meta document.Node) {
 	if w.fails() {
 		return
 	}
-	var decoded metav1.ObjectMeta
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(meta.Raw(), &decoded); err != nil {
-		w.failures.add(failure{at: meta.Index(), class: ofResource, err: field.Invalid(w.path(meta), omitted, "must be valid metadata: "+clip(err.Error()))})
+	decoded, err := decodeMetadata(meta)
+	if err != nil {
+		w.ofResource(meta, omitted, "must be valid metadata: "+clip(err.Error()))
 		return
 	}
-	for _, err := range r.judge(&decoded, w.path(meta)) {
+	for _, err := range r.judge(decoded, w.path(meta)) {
 		if w.fails() {
 			return
 		}
 		w.failures.add(failure{err: conformant(err), at: meta.Index(), class: ofResource})
 	}
+}
+
+// decodeMetadata reads metadata as an API server does.
+func decodeMetadata(meta document.Node) (*metav1.ObjectMeta, error) {
+	var members map[string]any
+	if err := json.Unmarshal(meta.Raw(), &members); err != nil {
+		return nil, err
+	}
+	decoded, _, err := objectmeta.GetObjectMeta(map[string]any{"metadata": members}, false)
+	return decoded, err
 }
 
 // judge asks the library.

@@ -222,7 +222,7 @@ func (p *pruner) readable(s *Shape, v document.Node) bool {
 		p.err = formatFailure(p.path(v), v, s.text.format.name)
 		return false
 	case integral:
-		if numberOf(v).integer {
+		if numberOf(v).integral() {
 			return true
 		}
 	}

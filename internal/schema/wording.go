@@ -170,8 +170,16 @@ func as(t field.ErrorType, err *field.Error) *field.Error {
 	return err
 }
 
+// reworded are the words of Kubernetes' checks of metadata that break the API conventions.
+var reworded = strings.NewReplacer(
+	" should ", " must ",
+	"must be <group>/<version> or <version>", "must be '<group>/<version>' or '<version>'",
+	`Only one reference can have Controller set to true. Found "true" in references for`, "only one reference may have `controller` set, and it is set for",
+	"cannot be both set", "may not be set both",
+)
+
 // conformant words a failure that a library found as the API conventions ask.
 func conformant(err *field.Error) *field.Error {
-	err.Detail = strings.ReplaceAll(err.Detail, " should ", " must ")
+	err.Detail = reworded.Replace(err.Detail)
 	return err
 }

@@ -396,7 +396,13 @@ func (g *Generator) Object(s *apiextensionsv1.JSONSchemaProps, sloppy int) []byt
 }
 
 func (g *Generator) metadata(sloppy int, first string) json.RawMessage {
-	parts := []string{first}
+	var parts []string
+	if g.one(sloppy) {
+		parts = append(parts, pick(g, metadataParts))
+	}
+	if !g.one(sloppy) {
+		parts = append(parts, first)
+	}
 	if g.one(3) {
 		parts = append(parts, `"labels":{"app":"a"}`)
 	}
@@ -404,8 +410,7 @@ func (g *Generator) metadata(sloppy int, first string) json.RawMessage {
 		parts = append(parts, `"annotations":{"example.com/x":"some text"}`)
 	}
 	if g.one(sloppy) {
-		parts = append(parts, pick(g, []string{`"labels":{"b d":"x"}`, `"finalizers":["f"]`, `"bogus":1`, `"ownerReferences":[{"kind":"A","uid":"1","zz":2}]`,
-			`"labels":null`, `"annotations":{"a":null}`, `"generation":-1`, `"creationTimestamp":null`}))
+		parts = append(parts, pick(g, metadataParts))
 	}
 	seen := map[string]bool{}
 	var kept []string
@@ -416,6 +421,22 @@ func (g *Generator) metadata(sloppy int, first string) json.RawMessage {
 		}
 	}
 	return json.RawMessage("{" + strings.Join(kept, ",") + "}")
+}
+
+// metadataParts are members of metadata, right and wrong.
+var metadataParts = []string{
+	`"labels":{"b d":"x"}`, `"labels":{"a":"-"}`, `"labels":{"a":1}`, `"labels":null`, `"labels":[]`, `"labels":{"example.com/a":"","b":"B.1_2"}`,
+	`"annotations":{"a":null}`, `"annotations":{"Example.com/A":"b"}`, `"annotations":{"-":"b"}`, `"finalizers":["f"]`, `"finalizers":["f f"]`,
+	`"finalizers":["orphan","foregroundDeletion"]`, `"finalizers":["example.com/f",null]`, `"bogus":1`, `"generation":-1`, `"generation":1`, `"generation":1.0`,
+	`"generation":"1"`, `"creationTimestamp":null`, `"creationTimestamp":"2020-01-02T03:04:05Z"`, `"creationTimestamp":"soon"`, `"uid":"u"`,
+	`"ownerReferences":[{"kind":"A","uid":"1","zz":2}]`, `"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"1"}]`,
+	`"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"a","uid":"1"}]`, `"ownerReferences":[{"apiVersion":"a/v1","kind":"A","name":"","uid":"1"}]`,
+	`"ownerReferences":[{"apiVersion":"a/v1","kind":"A","name":"a","uid":"1","controller":true},{"apiVersion":"a/v1","kind":"B","name":"b","uid":"2","controller":true}]`,
+	`"ownerReferences":[{"apiVersion":"a/b/c","kind":"A","name":"a","uid":"1"}]`, `"ownerReferences":[{"apiVersion":"/v1","kind":"A","name":"a","uid":"1"}]`,
+	`"managedFields":[{"manager":"m","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}},"time":"2020-01-02T03:04:05Z"}]`,
+	`"managedFields":[{"operation":"Create"}]`, `"managedFields":[{"operation":"Apply","fieldsType":"FieldsV2"}]`, `"managedFields":[{"operation":"Apply","manager":"\u0001"}]`,
+	`"managedFields":[{}]`, `"generateName":"a-"`, `"generateName":"-"`, `"generateName":"a/b"`, `"deletionGracePeriodSeconds":3`, `"name":"A"`, `"name":""`, `"name":"a/b"`,
+	`"name":3`, `"namespace":"team-a"`, `"namespace":"a.b"`,
 }
 
 // print writes members in random order.
@@ -488,7 +509,11 @@ func (g *Generator) value(s *apiextensionsv1.JSONSchemaProps, sloppy int) []byte
 		return g.print(members)
 	case "array":
 		b := []byte{'['}
-		for i := range g.IntN(4) {
+		length := g.IntN(4)
+		if g.one(6) {
+			length = g.IntN(20)
+		}
+		for i := range length {
 			if i > 0 {
 				b = append(b, ',')
 			}
