@@ -72,7 +72,7 @@ func TestApply(t *testing.T) {
 		{"in what is there", `{"spec":{"plain":{},"opts":{"deep":{}},` + rest[:len(`"mode":"<open>","more":{"deep":{"x":"dx"}},"none":"x","on":false`)] + `}}`,
 			`{"spec":{"plain":{"x":"px"},"opts":{"deep":{"x":"dx"},"level":3},"mode":"<open>","more":{"deep":{"x":"dx"}},"none":"x","on":false,"ratio":0.5,"replicas":1,"tags":["a","b"]}}`},
 		{"in items of lists", `{"spec":{"list":[{},{"x":2},null,3,{"y":1}],"numbers":[1,null],"nullable":[null],` + rest + `}}`,
-			`{"spec":{"list":[{"x":1},{"x":2},{"y":2,"x":1},3,{"y":1,"x":1}],"numbers":[1,7],"nullable":[null],` + rest + `}}`},
+			`{"spec":{"list":[{"x":1},{"x":2},{"x":1,"y":2},3,{"y":1,"x":1}],"numbers":[1,7],"nullable":[null],` + rest + `}}`},
 		{"in values of maps", `{"spec":{"map":{"a":{},"b":{"x":2},"c":1,"d":null},"counts":{"a":null},` + rest + `}}`,
 			`{"spec":{"map":{"a":{"x":1},"b":{"x":2},"c":1,"d":null},"counts":{"a":null},` + rest + `}}`},
 	} {
