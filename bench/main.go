@@ -54,15 +54,16 @@ func main() {
 	flag.StringVar(&o.backend, "backend", "", "with -peer: the address of the backend")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	err := fmt.Errorf("bench takes flags only, not %q", flag.Args())
 	switch {
 	case flag.NArg() > 0:
 	case o.peer != "":
 		err = servePeer(o.peer, o.listen, o.backend)
 	default:
+		// A peer has nothing to clean up: only the measuring program stops others first.
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		err = run(ctx, o)
+		stop()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -148,6 +149,12 @@ func newMachine(ctx context.Context, o options, dir string, rows []Target) (*Mac
 // starts with another target, so that none always has the same neighbour.
 func (m *Machine) measure(ctx context.Context, o options, rows []Target, requests []Load) (*Report, error) {
 	report := &Report{Rounds: o.rounds, Seconds: o.duration.Seconds(), Connections: o.connections}
+	backend, err := m.start(ctx, &Target{Name: "backend", BesideLoad: true, Check: checkPassThrough, Command: targets()[0].Command})
+	if err != nil {
+		return nil, err
+	}
+	defer backend.Process.stop()
+	m.Backend = backend.Address
 	if m.Gateway != "" {
 		footprint, err := m.measureFootprint(ctx)
 		if err != nil {
@@ -155,12 +162,6 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 		}
 		report.Footprint = footprint
 	}
-	backend, err := m.start(ctx, &Target{Name: "backend", BesideLoad: true, Check: checkPassThrough, Command: targets()[0].Command})
-	if err != nil {
-		return nil, err
-	}
-	defer backend.Process.stop()
-	m.Backend = backend.Address
 	running := make([]*Running, 0, len(rows))
 	for i := range rows {
 		t, err := m.start(ctx, &rows[i])
