@@ -393,9 +393,8 @@ func readAnswer(t *testing.T, br *bufio.Reader, head bool) (answer, bool) {
 // what looks like a request with reply, which each test may set.
 type recorder struct {
 	net.Listener
-	mu    sync.Mutex
-	got   bytes.Buffer
-	conns int
+	mu  sync.Mutex
+	got bytes.Buffer
 	// reply answers the n-th request of a connection; what it returns is
 	// written, and the connection is closed unless keep is set. The default is
 	// a small JSON object.
@@ -417,9 +416,6 @@ func newRecorder(t testing.TB) *recorder {
 			if err != nil {
 				return
 			}
-			r.mu.Lock()
-			r.conns++
-			r.mu.Unlock()
 			go r.serve(nc)
 		}
 	}()
@@ -435,13 +431,6 @@ func (r *recorder) take() string {
 	defer r.mu.Unlock()
 	defer r.got.Reset()
 	return r.got.String()
-}
-
-// connections returns how many connections were made so far.
-func (r *recorder) connections() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.conns
 }
 
 func (r *recorder) serve(nc net.Conn) {

@@ -62,7 +62,7 @@ func expect(t *testing.T, r io.Reader, want string) {
 }
 
 // Each event reaches the client before the backend sends the next, the head
-// before the first.
+// before the first (RES-5).
 func TestEventByEvent(t *testing.T) {
 	for _, c := range []struct {
 		version, end string
@@ -117,7 +117,8 @@ func TestEventByEvent(t *testing.T) {
 	}
 }
 
-// Answers arrive as they were given, in the framing that fits the client.
+// Answers arrive as they were given, in the framing that fits the client
+// (ERR-5).
 func TestAnswersPassed(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 100_000)
 	for _, c := range []struct {

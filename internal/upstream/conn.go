@@ -97,36 +97,41 @@ func (cn *conn) stale() bool {
 	return cn.stirred
 }
 
-// send writes the request: head and body in one go. sent tells whether a byte
+// smallRequest is up to what size head and body are copied together: that
+// costs less than a vectored write.
+const smallRequest = 8 << 10
+
+// write writes the request, head and body in one go. sent tells whether a byte
 // of it may have left.
-func (cn *conn) send(head, body []byte) (sent bool, err error) {
+func (c *Client) write(cn *conn, head, body []byte) (sent bool, err error) {
 	var n int64
-	switch tcp, ok := cn.Conn.(*net.TCPConn); {
+	tcp, plain := cn.Conn.(*net.TCPConn)
+	switch {
 	case len(body) == 0:
-		var m int
-		m, err = cn.Conn.Write(head)
-		n = int64(m)
-	case ok:
+		n, err = count(cn.Conn.Write(head))
+	case len(head)+len(body) <= smallRequest:
+		scratch, ok := c.scratch.Get().(*[smallRequest]byte)
+		if !ok {
+			scratch = new([smallRequest]byte)
+		}
+		m := copy(scratch[copy(scratch[:], head):], body)
+		n, err = count(cn.Conn.Write(scratch[:len(head)+m]))
+		c.scratch.Put(scratch)
+	case plain:
 		cn.parts[0], cn.parts[1] = head, body
 		cn.vector = cn.parts[:]
 		n, err = cn.vector.WriteTo(tcp)
 		cn.parts[0], cn.parts[1] = nil, nil
 	default:
-		var m int
-		m, err = cn.Conn.Write(append(head[:len(head):len(head)], body...))
-		n = int64(m)
-		if cn.isTLS() {
-			// A record may have left although none is reported.
-			n = 1
+		if n, err = count(cn.Conn.Write(head)); err == nil {
+			_, err = cn.Conn.Write(body)
 		}
 	}
-	return n > 0 || err == nil, err
+	// Of TLS a record may have left although no byte of it is reported.
+	return n > 0 || err == nil || !plain, err
 }
 
-func (cn *conn) isTLS() bool {
-	_, ok := cn.Conn.(*tls.Conn)
-	return ok
-}
+func count(n int, err error) (int64, error) { return int64(n), err }
 
 // armRead sets the deadline of reads to about d from now, or to exactly by
 // where that is set and earlier. Setting a deadline costs as much as a good

@@ -141,7 +141,7 @@ func (c *Client) send(cn *conn, req *Request, now time.Time) (sent bool, err err
 	if err := cn.armRead(now, c.config.AnswerTimeout, req.Deadline); err != nil {
 		return false, err
 	}
-	return cn.send(req.Head, req.Body)
+	return c.write(cn, req.Head, req.Body)
 }
 
 // receive reads the answer. A body that is to be streamed comes back as one.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +80,7 @@ type Client struct {
 	turn    atomic.Uint32
 	secure  bool
 	dialled atomic.Uint64
+	scratch sync.Pool // of *[smallRequest]byte
 }
 
 // New returns a client for the backend. It makes no connection yet.

@@ -335,6 +335,7 @@ func TestReadIsSentAgain(t *testing.T) {
 	}
 }
 
+// ERR-4: a backend that is down is 503.
 func TestUnreachable(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -367,6 +368,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// ERR-4: a backend that is too slow, or a client in a hurry, is 504.
 func TestTooSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer   string

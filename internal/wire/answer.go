@@ -1,7 +1,5 @@
 package wire
 
-import "bytes"
-
 // Answer is the head of an answer of a backend. Its slices alias the bytes
 // that were parsed.
 type Answer struct {
@@ -165,23 +163,4 @@ func (a *Answer) Compact(b []byte) int {
 	to -= len(keep)
 	copy(b[to:], keep)
 	return to
-}
-
-// IsToken reports whether b is a token, as names and methods must be.
-func IsToken(b []byte) bool {
-	for _, c := range b {
-		if !token[c] {
-			return false
-		}
-	}
-	return len(b) > 0
-}
-
-// MediaType returns the media type of a Content-Type value without its
-// parameters, spaces cut off.
-func MediaType(value []byte) []byte {
-	if i := bytes.IndexByte(value, ';'); i >= 0 {
-		value = value[:i]
-	}
-	return trim(value)
 }

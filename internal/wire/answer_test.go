@@ -108,7 +108,9 @@ func FuzzAnswer(f *testing.F) {
 		}
 		// What is left of it is a head again, with the same meaning.
 		copied := bytes.Clone(b)
-		a.Parse(copied)
+		if err := a.Parse(copied); err != nil {
+			t.Fatal(err)
+		}
 		rest := copied[a.Compact(copied):]
 		var again Answer
 		if err := again.Parse(bytes.Clone(rest)); err != nil {
