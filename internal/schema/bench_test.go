@@ -217,3 +217,17 @@ func BenchmarkKubernetes(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCompileCRD is what loading a definition of the suites costs.
+func BenchmarkCompileCRD(b *testing.B) {
+	for _, name := range []string{"httproutes", "gateways", "referencegrants"} {
+		crd := definitions(b, suites(b)+"/data/gateway-api/config/crd/standard/gateway.networking.k8s.io_"+name+".yaml")[0]
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, errs := schema.CompileCRD(crd); len(errs) > 0 {
+					b.Fatal(errs)
+				}
+			}
+		})
+	}
+}

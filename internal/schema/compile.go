@@ -25,11 +25,13 @@ const maxProperties = math.MaxUint16 - 1
 // compiler turns one structural schema into shapes.
 type compiler struct {
 	stripFormat func(*spec.Schema) error
+	patterns    map[string]*pattern // by their text: schemas repeat them
 }
 
 func newCompiler() *compiler {
 	return &compiler{
 		stripFormat: apiservervalidation.StripUnsupportedFormatsPostProcessorForVersion(environment.DefaultCompatibilityVersion()),
+		patterns:    map[string]*pattern{},
 	}
 }
 
@@ -95,7 +97,7 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || formatOf(sp.Format) != nil {
 		s.text = &textRules{minLength: count(p.MinLength), maxLength: count(p.MaxLength), format: formatOf(sp.Format)}
 		if p.Pattern != "" {
-			if s.text.pattern, err = newPattern(p.Pattern); err != nil {
+			if s.text.pattern, err = c.pattern(p.Pattern); err != nil {
 				return fmt.Errorf("pattern %q: %w", p.Pattern, err)
 			}
 		}
@@ -109,6 +111,17 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 	s.number = numbers(p, types, sp.Format)
 	s.enum, err = enumeration(p.Enum)
 	return err
+}
+
+func (c *compiler) pattern(text string) (*pattern, error) {
+	if p := c.patterns[text]; p != nil {
+		return p, nil
+	}
+	p, err := newPattern(text)
+	if err == nil {
+		c.patterns[text] = p
+	}
+	return p, err
 }
 
 // anyKind accepts every value.

@@ -46,8 +46,9 @@ func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition) (versions []Versi
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
+	c := newCompiler()
 	for i := range internal.Spec.Versions {
-		v, err := compileVersion(internal, &internal.Spec.Versions[i])
+		v, err := c.version(internal, &internal.Spec.Versions[i])
 		if err != nil {
 			path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
 			return nil, warnings, field.ErrorList{field.Invalid(path, omitted, err.Error())}
@@ -57,7 +58,7 @@ func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition) (versions []Versi
 	return versions, warnings, nil
 }
 
-func compileVersion(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion) (Version, error) {
+func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion) (Version, error) {
 	v := Version{Name: from.Name, Served: from.Served}
 	if from.Deprecated {
 		v.Warning = fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
@@ -73,7 +74,7 @@ func compileVersion(crd *apiextensions.CustomResourceDefinition, from *apiextens
 	if err != nil {
 		return v, err
 	}
-	v.Schema, err = compile(definition.OpenAPIV3Schema, true)
+	v.Schema, err = c.schema(definition.OpenAPIV3Schema, true)
 	if err != nil {
 		return v, err
 	}
@@ -111,7 +112,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
-	s, err := compile(internal, o.Resource)
+	s, err := newCompiler().schema(internal, o.Resource)
 	if err != nil {
 		return nil, warnings, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
 	}
@@ -264,8 +265,8 @@ func walkSchema(s *apiextensions.JSONSchemaProps, path *field.Path, visit func(*
 	walkSchema(s.Not, path.Child("not"), visit)
 }
 
-// compile turns a schema that was judged into shapes.
-func compile(props *apiextensions.JSONSchemaProps, resource bool) (*Schema, error) {
+// schema turns a schema that was judged into shapes.
+func (c *compiler) schema(props *apiextensions.JSONSchemaProps, resource bool) (*Schema, error) {
 	structural, err := structuralschema.NewStructural(props)
 	if err != nil {
 		return nil, err
@@ -274,7 +275,6 @@ func compile(props *apiextensions.JSONSchemaProps, resource bool) (*Schema, erro
 	if err := structuraldefaulting.PruneDefaults(structural); err != nil {
 		return nil, err
 	}
-	c := newCompiler()
 	root, err := c.shape(props, structural, resource)
 	if err != nil {
 		return nil, err

@@ -110,11 +110,7 @@ func newAutomaton(text string) *automaton {
 		if len(b.states) > maxStates {
 			return nil
 		}
-		var row [128]int
-		for c := range row {
-			row[c] = b.add(b.step(&b.states[at], rune(c)))
-		}
-		rows = append(rows, row)
+		rows = append(rows, b.row(at))
 	}
 	return b.compress(rows)
 }
@@ -200,21 +196,27 @@ func (b *builder) ending(s *subset) ending {
 	return goesOn
 }
 
-// step is the state after one more character.
-func (b *builder) step(s *subset, c rune) subset {
-	reached, match := b.closure(s, false)
-	if match {
-		return *s // nothing that follows matters
-	}
-	var to subset
-	for _, pc := range reached {
-		if in := &b.prog.Inst[pc]; in.MatchRune(c) {
-			to.instructions = append(to.instructions, in.Out)
+// row are the states that one more character leads to.
+func (b *builder) row(at int) (row [128]int) {
+	if b.final[at] == anyway {
+		for c := range row {
+			row[c] = at // nothing that follows matters
 		}
+		return row
 	}
-	slices.Sort(to.instructions)
-	to.instructions = slices.Compact(to.instructions)
-	return to
+	reached, _ := b.closure(&b.states[at], false)
+	for c := range row {
+		var to subset
+		for _, pc := range reached {
+			if in := &b.prog.Inst[pc]; in.MatchRune(rune(c)) {
+				to.instructions = append(to.instructions, in.Out)
+			}
+		}
+		slices.Sort(to.instructions)
+		to.instructions = slices.Compact(to.instructions)
+		row[c] = b.add(to)
+	}
+	return row
 }
 
 // compress merges the characters that no state tells apart, and makes states out of what is settled.

@@ -133,9 +133,9 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) {
 				continue
 			}
 			child = property.Shape
-		} else if known := s.variant(m.Key()); known != nil {
+		} else if known, found := s.variant(m.Key()); found {
 			key := clip(m.Key())
-			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known.Name+"'")
+			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
 			return
 		} else if s.extends {
 			child = s.additional

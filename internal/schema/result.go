@@ -32,18 +32,68 @@ func (r *Result) Valid() bool { return len(r.Errors) == 0 && r.Err == nil }
 // The frame is for the rules, and may be nil where [Schema.HasRules] is false. Its budget is spent and its variables
 // self and oldSelf are set.
 func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
-	w := validators.Get().(*validator)
+	w := s.validator(obj, old)
 	defer w.release()
+	if s.metadata != nil {
+		if meta, found := obj.Lookup(metadataName); found {
+			w.metadata(*s.metadata, meta)
+		} else if !w.fails() {
+			w.failures.add(failure{err: namelessFailure(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
+		}
+	}
+	w.value(s.root, obj, old)
+	w.dropListTypes(s.root, old)
+	if s.scale != nil {
+		w.replicas(&s.scale.spec, obj)
+		w.scaled(s.scale, obj)
+	}
+	return w.finish(s.root, f, obj, old)
+}
+
+// ValidateStatus holds the status of an object alone against its schema, and against the CEL rules within it: on a
+// write to the status subresource nothing else of what is sent counts. An object that is put together from what is
+// stored and what was sent is better held against the whole schema with [Schema.Validate].
+func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
+	w := s.validator(obj, old)
+	defer w.release()
+	v, found := obj.Lookup(statusName)
+	shape := s.root.child(v)
+	if !found || shape == nil {
+		return Result{}
+	}
+	before, _ := old.Lookup(statusName)
+	w.value(shape, v, before)
+	w.dropListTypes(shape, before)
+	if s.scale != nil {
+		w.scaled(s.scale, obj)
+	}
+	return w.finish(shape, f, v, before)
+}
+
+// validator begins a walk.
+func (s *Schema) validator(obj, old document.Node) *validator {
+	w := validators.Get().(*validator)
 	w.update = old.Valid()
 	w.locator = locator{top: obj, shape: s.root, meta: s.meta}
-	s.shapes(w, obj, old)
-	skipped := s.root.hasRules && w.failures.block()
+	return w
+}
+
+// dropListTypes drops failures of list types where the old value broke them too, as Kubernetes does.
+func (w *validator) dropListTypes(s *Shape, old document.Node) {
+	if w.failures.listTypes && old.Valid() && breaksListType(s, old) {
+		w.failures.drop(mark{}, func(f failure) bool { return f.class != ofListType })
+	}
+}
+
+// finish evaluates the CEL rules about a value and in it, and hands out what was found.
+func (w *validator) finish(s *Shape, f *cel.Frame, v, old document.Node) Result {
+	skipped := s.hasRules && w.failures.block()
 	var warnings []string
 	var err error
-	if s.root.hasRules && !skipped {
-		warnings, err = w.evaluate(s.root, f, obj, old)
+	if s.hasRules && !skipped {
+		warnings, err = w.evaluate(s, f, v, old)
 	}
-	r := w.result(obj)
+	r := w.result(v)
 	r.Warnings, r.Err = warnings, err
 	if skipped {
 		r.Errors = append(r.Errors, field.Invalid(nil, nil, skippedRules))
@@ -57,25 +107,10 @@ func (s *Schema) HasRules() bool { return s.root.hasRules }
 // NeedsOld tells whether the schema has CEL rules that compare an object with what it was before an update.
 func (s *Schema) NeedsOld() bool { return s.root.needsOld }
 
-// shapes is everything but CEL rules.
-func (s *Schema) shapes(w *validator, obj, old document.Node) {
-	if s.metadata != nil {
-		if meta, found := obj.Lookup(metadataName); found {
-			w.metadata(*s.metadata, meta)
-		} else if !w.fails() {
-			w.failures.add(failure{err: namelessFailure(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
-		}
-	}
-	w.value(s.root, obj, old)
-	if w.failures.listTypes && w.update && breaksListType(s.root, old) {
-		w.failures.drop(mark{}, func(f failure) bool { return f.class != ofListType })
-	}
-	if s.scale != nil {
-		w.scale(s.scale, obj)
-	}
-}
-
-var metadataName = document.NewName("metadata")
+var (
+	metadataName = document.NewName("metadata")
+	statusName   = document.NewName("status")
+)
 
 // result hands the failures out.
 func (w *validator) result(root document.Node) Result {

@@ -12,8 +12,8 @@ import (
 
 // scale is what the scale subresource demands of the object that it reads.
 type scale struct {
-	replicas []scalePath // integers
-	selector *scalePath  // a string
+	spec, status scalePath  // numbers of replicas
+	selector     *scalePath // a string
 }
 
 // scalePath is a simple JSON path, '.spec.replicas'.
@@ -25,7 +25,7 @@ func newScale(from *apiextensions.CustomResourceSubresourceScale) *scale {
 	if from == nil {
 		return nil
 	}
-	s := &scale{replicas: []scalePath{newScalePath(from.SpecReplicasPath), newScalePath(from.StatusReplicasPath)}}
+	s := &scale{spec: newScalePath(from.SpecReplicasPath), status: newScalePath(from.StatusReplicasPath)}
 	if from.LabelSelectorPath != nil && *from.LabelSelectorPath != "" {
 		p := newScalePath(*from.LabelSelectorPath)
 		s.selector = &p
@@ -62,30 +62,32 @@ func (p *scalePath) path() *field.Path {
 	return path
 }
 
-// scale checks that replicas are an int32 of at least 0, and the label selector a string.
-func (w *validator) scale(s *scale, object document.Node) {
-	for i := range s.replicas {
-		p := &s.replicas[i]
-		v, found := p.find(object)
-		if !found {
-			continue
+// replicas checks that a number of replicas is an int32 of at least 0.
+func (w *validator) replicas(p *scalePath, object document.Node) {
+	v, found := p.find(object)
+	if !found {
+		return
+	}
+	n := numberOf(v)
+	switch {
+	case v.Kind() != document.Number || !n.integer:
+		if !w.fails() {
+			w.add(v, typeFailureOfScale(p.path(), v, "integer"))
 		}
-		n := numberOf(v)
-		switch {
-		case v.Kind() != document.Number || !n.integer:
-			if !w.fails() {
-				w.add(v, typeFailureOfScale(p.path(), v, "integer"))
-			}
-		case n.i < 0:
-			if !w.fails() {
-				w.add(v, minimumFailure(p.path(), v, 0, false))
-			}
-		case n.i > math.MaxInt32:
-			if !w.fails() {
-				w.add(v, maximumFailure(p.path(), v, math.MaxInt32, false))
-			}
+	case n.i < 0:
+		if !w.fails() {
+			w.add(v, minimumFailure(p.path(), v, 0, false))
+		}
+	case n.i > math.MaxInt32:
+		if !w.fails() {
+			w.add(v, maximumFailure(p.path(), v, math.MaxInt32, false))
 		}
 	}
+}
+
+// scaled checks what the scale subresource reads of the status.
+func (w *validator) scaled(s *scale, object document.Node) {
+	w.replicas(&s.status, object)
 	if s.selector == nil {
 		return
 	}

@@ -88,11 +88,11 @@ type Shape struct {
 	demanded   uint64          // the bits of all of them; all bits where one has none
 
 	rules    *celRules
-	def      []byte // the default of this value, complete, as JSON; nil is none
-	defaults []int  // properties that have a default, or defaults in them
-	folded   []foldedName
-	typeName string // as messages name it: 'integer', 'integer or string'; "" is any
-	format   string // that values other than strings violate; "" when type says it all
+	def      []byte            // the default of this value, complete, as JSON; nil is none
+	defaults []int             // properties that have a default, or defaults in them
+	variants *document.FoldSet // of the properties' names; nil without any
+	typeName string            // as messages name it: 'integer', 'integer or string'; "" is any
+	format   string            // that values other than strings violate; "" when type says it all
 }
 
 // A Property is a member of an object that its schema names.

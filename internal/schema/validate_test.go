@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -380,5 +383,55 @@ func TestAllocations(t *testing.T) {
 	})
 	if got > 0.5 { // the pool may be emptied once in a while
 		t.Errorf("got %v allocations", got)
+	}
+}
+
+// STAT-2: on /status only the status counts.
+func TestValidateStatus(t *testing.T) {
+	props := definition(t, `{type: object}`)
+	root := props.Spec.Versions[0].Schema.OpenAPIV3Schema
+	status := &apiextensionsv1.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict([]byte(`{type: object, required: [phase], properties: {phase: {type: string, enum: [Ready]},
+		replicas: {type: integer, x-kubernetes-validations: [{rule: "self >= oldSelf", message: "must not shrink"}]}}}`), status); err != nil {
+		t.Fatal(err)
+	}
+	root.Properties["status"] = *status
+	root.Required = []string{"spec"}
+	props.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+		Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+	}
+	versions, _, errs := schema.CompileCRD(props)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	s := versions[0].Schema
+	for _, c := range []struct {
+		object, old string
+		want        []string
+	}{
+		{`{"status":{"phase":"Ready"}}`, "", nil},
+		{`{}`, "", nil},
+		{`{"spec":1,"status":{"phase":"Ready","replicas":-1}}`, "", []string{`status.replicas: Invalid value: -1: must be greater than or equal to 0`}},
+		{`{"status":{"phase":"ready"}}`, "", []string{
+			`status.phase: Unsupported value: "ready": supported values: "Ready"`,
+			`<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
+		}},
+		{`{"status":{"phase":"Ready","replicas":1}}`, `{"status":{"phase":"Ready","replicas":2}}`, []string{`status.replicas: Invalid value: 1: must not shrink`}},
+	} {
+		frame := cel.NewFrame(t.Context())
+		var old document.Node
+		if c.old != "" {
+			old = parsed(t, c.old).Root()
+		}
+		r := s.ValidateStatus(frame, parsed(t, c.object).Root(), old)
+		frame.Release()
+		var got []string
+		for _, err := range r.Errors {
+			got = append(got, err.Error())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.object, got, c.want)
+		}
 	}
 }
