@@ -3,6 +3,7 @@ package cases_test
 import (
 	"bytes"
 	"flag"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -184,6 +185,7 @@ func freeAddress(t *testing.T) string {
 // buildGateway builds the binary that users run.
 func buildGateway(t *testing.T) string {
 	t.Helper()
+	statSources(t)
 	binary := filepath.Join(t.TempDir(), "gateway")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/gateway")
 	build.Dir = rootDir(t)
@@ -191,6 +193,27 @@ func buildGateway(t *testing.T) string {
 		t.Fatalf("building the gateway: %v\n%s", err, out)
 	}
 	return binary
+}
+
+// statSources looks at every file that the gateway is built from. The go command repeats the result of a test whose
+// inputs are the same, and of a program that the test builds it only knows the files that the test itself looks at.
+func statSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(rootDir(t), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.IsDir() || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		_, err = os.Stat(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func rootDir(t *testing.T) string {
