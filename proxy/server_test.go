@@ -23,7 +23,7 @@ import (
 const getHead = "GET /v2/orders HTTP/1.1\r\nHost: gw\r\n"
 
 func TestDeadlines(t *testing.T) {
-	const short = 50 * time.Millisecond
+	const short = 100 * time.Millisecond
 	for _, c := range []struct {
 		name    string
 		options serverOptions
@@ -32,7 +32,7 @@ func TestDeadlines(t *testing.T) {
 		code    int    // of the answer; 0 for none
 	}{
 		{"no request", serverOptions{IdleTimeout: short}, "", "", 0},
-		{"idle after a request", serverOptions{IdleTimeout: short}, getHead + "\r\n", "", 0},
+		{"idle after a request", serverOptions{IdleTimeout: 10 * short}, getHead + "\r\n", "", 0},
 		{"half a head", serverOptions{HeadTimeout: short}, "GET /v2/orders HT", "", 408},
 		{"head that trickles in", serverOptions{HeadTimeout: short}, getHead, "X-A: 1\r\n", 408},
 		{"half a body", serverOptions{BodyTimeout: short}, postHead + "Content-Length: 9\r\n\r\n{", "", 408},
