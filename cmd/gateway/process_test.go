@@ -338,7 +338,7 @@ func TestDemo(t *testing.T) {
 	if want := []string{"spec.owner", "spec.partitions", "spec.partitions"}; !slices.Equal(fields, want) {
 		t.Errorf("422: the causes are about %v, want %v: %s", fields, want, invalid.Message)
 	}
-	if got, want := paste(2), `{"id":"o1","customer":"Ada","lines":[{"sku":"tea","unitPriceCents":450,"quantity":1}],"currency":"EUR","priority":"Standard"}`+"\n"; got != want {
+	if got, want := paste(2), `{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450,"quantity":1}],"currency":"EUR","priority":"Standard"}`+"\n"; got != want {
 		t.Errorf("status: %s, want %s", got, want)
 	}
 	limited := paste(3)

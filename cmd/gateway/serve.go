@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -59,12 +59,7 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 	return cmd
 }
 
-// refusedPolicies turns findings into an error that shows them all, a line each.
+// refusedPolicies is an error that shows findings, a line each.
 func refusedPolicies(lines []string) error {
-	errs := make([]error, 0, len(lines)+1)
-	errs = append(errs, errors.New("the policy files have errors:"))
-	for _, line := range lines {
-		errs = append(errs, errors.New(line))
-	}
-	return &failure{exitUsage, errors.Join(errs...)}
+	return usageError("the policy files have errors:\n%s", strings.Join(lines, "\n"))
 }
