@@ -277,7 +277,7 @@ func TestBackendCommand(t *testing.T) {
 	}
 }
 
-// The commands that the demo prints, pasted into a shell.
+// The commands that the demo prints, pasted into a shell, answer as README says.
 func TestDemo(t *testing.T) {
 	for _, program := range []string{"sh", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -320,11 +320,22 @@ func TestDemo(t *testing.T) {
 		return date.ReplaceAllString(string(out), "")
 	}
 	invoices := `{"metadata":{"name":"invoices","namespace":"team-a"},"spec":{"owner":"team-billing","delivery":"Standard","maxMessageBytes":262144,"partitions":3,"retentionSeconds":86400},"kind":"Queue","apiVersion":"messaging.example.com/v1"}` + "\n"
-	if got := paste(0); got != invoices {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(answer string) string {
+		t.Helper()
+		if !bytes.Contains(readme, []byte(answer)) {
+			t.Errorf("README does not show this answer of the demo: %s", answer)
+		}
+		return answer
+	}
+	if got := shown(paste(0)); got != invoices {
 		t.Errorf("defaults: %s, want %s", got, invoices)
 	}
 	var invalid metav1.Status
-	if err := json.Unmarshal([]byte(paste(1)), &invalid); err != nil {
+	if err := json.Unmarshal([]byte(shown(paste(1))), &invalid); err != nil {
 		t.Fatal(err)
 	}
 	if invalid.Code != 422 || invalid.Reason != metav1.StatusReasonInvalid || invalid.Details == nil {
@@ -338,7 +349,7 @@ func TestDemo(t *testing.T) {
 	if want := []string{"spec.owner", "spec.partitions", "spec.partitions"}; !slices.Equal(fields, want) {
 		t.Errorf("422: the causes are about %v, want %v: %s", fields, want, invalid.Message)
 	}
-	if got, want := paste(2), `{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450,"quantity":1}],"currency":"EUR","priority":"Standard"}`+"\n"; got != want {
+	if got, want := shown(paste(2)), `{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450,"quantity":1}],"currency":"EUR","priority":"Standard"}`+"\n"; got != want {
 		t.Errorf("status: %s, want %s", got, want)
 	}
 	limited := paste(3)
