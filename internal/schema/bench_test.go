@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -109,19 +110,7 @@ func BenchmarkAdmit(b *testing.B) {
 				b.SetBytes(int64(len(raw)))
 				b.ReportAllocs()
 				for b.Loop() {
-					d, err := document.Parse(raw, document.Limits{})
-					if err != nil {
-						b.Fatal(err)
-					}
-					if err := s.Prune(d, nil); err != nil {
-						b.Fatal(err)
-					}
-					defaults.Apply(d, s)
-					if r := s.Validate(frame, d.Root(), document.Node{}); !r.Valid() {
-						b.Fatal(r.Errors)
-					}
-					out = d.AppendTo(out[:0])
-					d.Release()
+					out = admit(b, s, frame, raw, out)
 				}
 			})
 		}
@@ -200,18 +189,7 @@ func BenchmarkKubernetes(b *testing.B) {
 				b.SetBytes(int64(len(raw)))
 				b.ReportAllocs()
 				for b.Loop() {
-					obj, err := schematest.Decode(raw)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if _, err := judge.Prune(obj); err != nil {
-						b.Fatal(err)
-					}
-					judge.Default(obj)
-					if failures, err := judge.Validate(obj, nil); err != nil || len(failures) > 0 {
-						b.Fatal(failures, err)
-					}
-					schematest.Encode(obj)
+					judged(b, judge, raw)
 				}
 			})
 		}
@@ -230,4 +208,76 @@ func BenchmarkCompileCRD(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkGatewayAPI is the way from bytes to bytes for a recorded object of a definition in wide use, here and through
+// Kubernetes' libraries.
+func BenchmarkGatewayAPI(b *testing.B) {
+	dir := suites(b)
+	crd := definitions(b, dir+"/data/gateway-api/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml")[0]
+	versions, _, errs := schema.CompileCRD(crd)
+	if len(errs) > 0 {
+		b.Fatal(errs)
+	}
+	judge, err := schematest.NewJudge(crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	if err != nil {
+		b.Fatal(err)
+	}
+	judge.Namespaced = true
+	var raw []byte
+	for _, c := range readCases(b, dir+"/cases/gateway-api-examples.jsonl") {
+		if c.Expect.Code == 201 && strings.HasSuffix(c.Request.Path, "/v1/namespaces/default/httproutes") && len(c.Request.Body) > len(raw) {
+			raw = c.Request.Body
+		}
+	}
+	raw = bytes.Replace(raw, []byte(`"metadata": {`), []byte(`"metadata": {"namespace": "default", `), 1)
+	b.Run("here", func(b *testing.B) {
+		frame := cel.NewFrame(b.Context())
+		defer frame.Release()
+		var out []byte
+		b.SetBytes(int64(len(raw)))
+		b.ReportAllocs()
+		for b.Loop() {
+			out = admit(b, versions[0].Schema, frame, raw, out)
+		}
+	})
+	b.Run("Kubernetes", func(b *testing.B) {
+		b.SetBytes(int64(len(raw)))
+		b.ReportAllocs()
+		for b.Loop() {
+			judged(b, judge, raw)
+		}
+	})
+}
+
+func admit(b *testing.B, s *schema.Schema, frame *cel.Frame, raw, out []byte) []byte {
+	d, err := document.Parse(raw, document.Limits{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Prune(d, nil); err != nil {
+		b.Fatal(err)
+	}
+	defaults.Apply(d, s)
+	if r := s.Validate(frame, d.Root(), document.Node{}); !r.Valid() {
+		b.Fatal(r.Errors)
+	}
+	out = d.AppendTo(out[:0])
+	d.Release()
+	return out
+}
+
+func judged(b *testing.B, judge *schematest.Judge, raw []byte) {
+	obj, err := schematest.Decode(raw)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := judge.Prune(obj); err != nil {
+		b.Fatal(err)
+	}
+	judge.Default(obj)
+	if failures, err := judge.Validate(obj, nil); err != nil || len(failures) > 0 {
+		b.Fatal(failures, err)
+	}
+	schematest.Encode(obj)
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
@@ -213,4 +215,54 @@ func (c *comparison) failf(raw []byte, format string, args ...any) {
 	c.t.Helper()
 	c.t.Errorf("object %s\nschema %s", raw, schematest.Text(c.props))
 	c.t.Errorf(format, args...)
+}
+
+const fuzzedSchema = `{type: object, properties: {spec: {type: object, required: [size], properties: {
+	size: {type: integer, minimum: 1, maximum: 1000}, small: {type: integer, format: int32}, ratio: {type: number, maximum: 10},
+	mode: {type: string, enum: [open, locked], default: open}, color: {type: string, pattern: '^[a-z]+$', minLength: 2}, long: {type: string, maxLength: 3},
+	when: {type: string, format: date-time}, day: {type: string, format: date}, wait: {type: string, format: duration}, ip: {type: string, format: ipv4},
+	ip6: {type: string, format: ipv6}, net: {type: string, format: cidr}, id: {type: string, format: uuid}, blob: {type: string, format: byte}, link: {type: string, format: uri},
+	mail: {type: string, format: email}, host: {type: string, format: hostname}, port: {x-kubernetes-int-or-string: true}, none: {type: string, nullable: true, default: x},
+	tags: {type: array, x-kubernetes-list-type: set, maxItems: 4, items: {type: string}},
+	parts: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, weight: {type: integer, default: 5}}}},
+	labels: {type: object, maxProperties: 2, additionalProperties: {type: string, minLength: 1}}, any: {type: object, x-kubernetes-preserve-unknown-fields: true},
+	choice: {type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]},
+	tpl: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}}}`
+
+// FuzzObject holds objects of any text against Kubernetes' libraries.
+func FuzzObject(f *testing.F) {
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict([]byte(fuzzedSchema), props); err != nil {
+		f.Fatal(err)
+	}
+	s, _, errs := schema.Compile(props, schema.Options{Resource: true})
+	if len(errs) > 0 {
+		f.Fatal(errs)
+	}
+	judge, err := schematest.NewJudge(props)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, spec := range []string{
+		`{"size":1}`, `{"size":"1","small":3000000000,"ratio":1e1,"mode":null}`, `{"size":1,"tags":["a","a"],"parts":[{"name":"a"},{"name":"a","weight":1.0}]}`,
+		`{"size":1,"when":"2020-01-02T03:04:05Z","day":"2020-01-02","wait":"1h","ip":"10.0.0.1","ip6":"::1","net":"10.0.0.0/8","blob":"aGk=","mail":"a@b.c","host":"a.bc"}`,
+		`{"size":1,"tpl":{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}}},"any":{"x":null},"choice":{"a":"","b":""},"labels":{"a":"","b":null}}`,
+		`{"siz\u0065":1,"color":"\u0061b","long":"\u00e9\u00e9\u00e9\u00e9","port":"x","id":"123e4567-e89b-12d3-a456-426614174000","link":"https://example.com/x"}`,
+	} {
+		f.Add(`{"apiVersion":"schema.example/v1","kind":"Object","metadata":{"name":"w","labels":{"a":"b"}},"spec":` + spec + `}`)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := document.Parse([]byte(text), document.Limits{})
+		if err != nil {
+			return
+		}
+		isObject := d.Root().Kind() == document.Object
+		refusal := s.Prune(d, nil)
+		d.Release()
+		if !isObject || refusal != nil && strings.Contains(refusal.Detail, "must be spelled") {
+			return // Kubernetes tells fields apart by case
+		}
+		c := comparison{t: t, props: props, schema: s, judge: judge}
+		c.object([]byte(text), nil)
+	})
 }

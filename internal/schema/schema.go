@@ -22,17 +22,22 @@
 //
 // # Where we differ from apiextensions-apiserver
 //
-//   - An integer is compared with a fractional minimum, maximum, multipleOf or
-//     enum value by its value; there the bound is cut to an integer first, so
-//     that 0 passes 'minimum: 0.5' and 1 is no multiple of 0.5.
-//   - A number equals a value of an enumeration only by value; there 1.5 equals
-//     1 and 97 equals 'a', because Go can convert one to the other.
+//   - A number is compared with a minimum, maximum, multipleOf or enum value
+//     by its value. There a bound of an integer is cut to an integer first, so
+//     that 0 passes 'minimum: 0.5' and 1 is no multiple of 0.5; a bound that
+//     the field's type cannot hold refuses every value; and 1.5 equals 1, and 97
+//     equals 'a', in enumerations, because Go can convert one to the other.
+//   - CEL rules read 1.0 and 1e1 in a field of type integer as integers.
 //   - A failure names the field that it is about, where there it names none:
-//     number formats and anyOf, oneOf, not. The summary that a failed allOf adds
-//     to the failures of its branches is left out.
+//     formats of numbers, anyOf, oneOf, not, and rules about the whole object.
+//     The summary that a failed allOf adds to the failures of its branches is
+//     left out, and so is the anyOf that int-or-string schemas spell out.
 //   - Keys of maps are written as labels[example.com/x], not labels.example.com/x.
 //   - A string that is too long is also held against its pattern.
+//   - A field whose name differs from a known one in case alone is refused.
 //   - The static estimate of what CEL rules cost is a warning.
+//
+// One oddity is kept: a list passes for a string that has a format.
 package schema
 
 import (
