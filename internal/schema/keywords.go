@@ -1,0 +1,160 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// values compiles the keywords that look at the value itself.
+func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
+	var types []string
+	switch {
+	case p.XIntOrString:
+		types = []string{"integer", "string"}
+	case p.Type != "":
+		types = []string{p.Type}
+	}
+	sp := spec.Schema{SchemaProps: spec.SchemaProps{Type: types, Format: p.Format}}
+	if err := c.stripFormat(&sp); err != nil {
+		return err
+	}
+	s.accept(types, sp.Format)
+
+	var err error
+	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || formatOf(sp.Format) != nil {
+		s.text = &textRules{minLength: count(p.MinLength), maxLength: count(p.MaxLength), format: formatOf(sp.Format)}
+		if p.Pattern != "" {
+			if s.text.pattern, err = c.pattern(p.Pattern); err != nil {
+				return fmt.Errorf("pattern %q: %w", p.Pattern, err)
+			}
+		}
+	}
+	if p.MinItems != nil || p.MaxItems != nil || p.MinProperties != nil || p.MaxProperties != nil {
+		s.size = &sizeRules{
+			minItems: count(p.MinItems), maxItems: count(p.MaxItems),
+			minProperties: count(p.MinProperties), maxProperties: count(p.MaxProperties),
+		}
+	}
+	s.number = numbers(p, types, sp.Format)
+	s.enum, err = enumeration(p.Enum)
+	return err
+}
+
+func (c *compiler) pattern(text string) (*pattern, error) {
+	if p := c.patterns[text]; p != nil {
+		return p, nil
+	}
+	p, err := newPattern(text)
+	if err == nil {
+		c.patterns[text] = p
+	}
+	return p, err
+}
+
+// anyKind accepts every value.
+var anyKind = [...]verdict{document.Null: match, document.Bool: match, document.Number: match, document.String: match, document.Object: match, document.Array: match}
+
+// accept fills in what the type says about each kind of value. A format without a type asks for a string; that lists
+// pass it, and lists pass a string with a format, is how Kubernetes reads both.
+func (s *Shape) accept(types []string, format string) {
+	if len(types) == 0 && format == "" {
+		s.accepts = anyKind
+		return
+	}
+	s.typeName, s.typeCount = strings.Join(types, " or "), 2
+	if s.nullable || len(types) == 0 {
+		s.accepts[document.Null] = match
+	}
+	numeric := false
+	for _, t := range types {
+		switch t {
+		case "boolean":
+			s.accepts[document.Bool] = match
+		case "string":
+			s.accepts[document.String] = match
+		case "number":
+			s.accepts[document.Number], numeric = match, true
+		case "integer":
+			s.accepts[document.Number], numeric = integral, true
+		case "object":
+			s.accepts[document.Object] = match
+		case "array":
+			s.accepts[document.Array] = match
+		}
+	}
+	if format != "" && !numeric {
+		s.accepts[document.String] = match
+		s.accepts[document.Array] = match
+		s.format = format
+	}
+}
+
+func count(p *int64) int64 {
+	if p == nil {
+		return -1
+	}
+	return max(*p, 0)
+}
+
+func numbers(p *apiextensions.JSONSchemaProps, types []string, format string) *numberRules {
+	n := &numberRules{low: math.MinInt64, high: math.MaxInt64}
+	if len(types) == 1 {
+		switch {
+		case types[0] == "integer" && format == "int32":
+			n.low, n.high = math.MinInt32, math.MaxInt32
+		case types[0] == "number" && format == "float":
+			n.single = true
+		}
+	}
+	if p.Minimum != nil {
+		n.minimum = &bound{*p.Minimum, p.ExclusiveMinimum}
+	}
+	if p.Maximum != nil {
+		n.maximum = &bound{*p.Maximum, p.ExclusiveMaximum}
+	}
+	if p.MultipleOf != nil {
+		n.multipleOf = newFactor(*p.MultipleOf)
+	}
+	if n.minimum == nil && n.maximum == nil && n.multipleOf == nil && n.low == math.MinInt64 && !n.single {
+		return nil
+	}
+	return n
+}
+
+func enumeration(values []apiextensions.JSON) (*enumRules, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	e := &enumRules{}
+	for _, v := range values {
+		raw, err := encode(v)
+		if err != nil {
+			return nil, err
+		}
+		shown := string(raw)
+		switch v := v.(type) {
+		case nil:
+		case string:
+			e.strings = append(e.strings, v)
+			shown = v
+		case int64:
+			e.numbers = append(e.numbers, number{i: v, integer: true})
+		case float64:
+			e.numbers = append(e.numbers, number{f: v})
+		default:
+			d, err := document.Parse(raw, document.Limits{})
+			if err != nil {
+				return nil, err
+			}
+			e.others = append(e.others, d.Root())
+		}
+		e.shown = append(e.shown, shown)
+	}
+	return e, nil
+}
