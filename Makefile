@@ -42,7 +42,7 @@ bench-go: ## run the Go benchmarks of all packages
 	bench/packages.sh
 
 fuzz: ## run every fuzz target for FUZZTIME
-	@set -e; for file in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | sort); do \
+	@set -e; for file in $$(grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=tools --exclude-dir=e2e . | sort); do \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$file); do \
 			echo "== $$file $$name"; \
 			$(GO) test -vet=off -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file); \
