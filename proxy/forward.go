@@ -120,6 +120,11 @@ func (x *exchange) fetchOld() error {
 	if !x.needsOld() {
 		return nil
 	}
+	return x.readOld()
+}
+
+// readOld reads the stored object.
+func (x *exchange) readOld() error {
 	f := x.forwarding()
 	f.Method, f.Skip = methodGet, aboutBody
 	f.Target = x.itemPath()
