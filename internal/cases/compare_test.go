@@ -30,6 +30,7 @@ func TestMatches(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
+	const denial = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
 	failure := func(reason, message string, causes ...Cause) Answer {
 		return Answer{Code: 422, Reason: &reason, Message: message, Causes: causes}
 	}
@@ -52,6 +53,21 @@ func TestCompare(t *testing.T) {
 		},
 		{name: "a field is missing", want: failure("Invalid", "m", Cause{Field: "a"}, Cause{Field: "b"}), got: failure("Invalid", "m", Cause{Field: "a"}), aspects: []Aspect{Fields}},
 		{name: "a field too many", want: failure("Invalid", "m"), got: failure("Invalid", "m", Cause{Field: "a"}), aspects: []Aspect{Fields}},
+		{
+			name: "fields derived of a policy's denial, and further denials",
+			want: failure("Invalid", denial+"x", Cause{Message: denial + "x"}),
+			got:  failure("Invalid", denial+"x; "+denial+"y", Cause{Message: denial + "x", Field: "a"}, Cause{Message: denial + "y", Field: "b"}),
+		},
+		{
+			name: "another denial than the recorded one",
+			want: failure("Invalid", denial+"x", Cause{Message: denial + "x"}),
+			got:  failure("Invalid", denial+"xy; "+denial+"x", Cause{Message: denial + "xy"}), aspects: []Aspect{Message},
+		},
+		{
+			name: "a denial where a failure of the schema is recorded",
+			want: failure("Invalid", "m", Cause{Field: "b", Message: "m"}),
+			got:  failure("Invalid", denial+"x", Cause{Message: denial + "x", Field: "a"}), aspects: []Aspect{Fields, Message},
+		},
 		{name: "another message", want: failure("Invalid", "m"), got: failure("Invalid", "n"), aspects: []Aspect{Message}},
 		{
 			name: "causes in any order", anyOrder: true,
