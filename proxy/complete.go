@@ -251,12 +251,20 @@ func (x *exchange) replaceStatus(path resource.FieldPath) error {
 	return err
 }
 
-// setAt sets the member at a path whose parents must be there.
+// setAt sets the member at a path. Parents that are missing or null are made, so that a status within another object
+// does not depend on whether the client sent that one.
 func setAt(d *document.Document, path resource.FieldPath, raw []byte) error {
 	last := len(path) - 1
-	parent, found := find(d.Root(), path[:last])
-	if !found || parent.Kind() != document.Object {
-		return status.BadRequest("`%s` must be an object", joined(path[:last]))
+	parent := d.Root()
+	for i, key := range path[:last] {
+		next, found := parent.Get(key)
+		switch {
+		case !found || next.Kind() == document.Null:
+			next = d.Set(parent, key, []byte("{}"))
+		case next.Kind() != document.Object:
+			return status.BadRequest("`%s` must be an object, not %s", joined(path[:i+1]), article(next.Kind()))
+		}
+		parent = next
 	}
 	d.Set(parent, path[last], raw)
 	return nil

@@ -130,6 +130,7 @@ func (x *exchange) readOld() error {
 	f.Target = x.itemPath()
 	x.head = x.conn.head.AppendForward(x.head[:0], f)
 	x.call = upstream.Request{Head: x.head, Idempotent: true, Whole: x.gateway.bodyLimit, Deadline: x.deadline()}
+	x.readsOld = true
 	x.oldAnswer.Reset()
 	if err := x.upstream.client.Do(&x.call, &x.oldAnswer); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (x *exchange) pinTo(etag []byte) error {
 		// The resourceVersion inside the object is the precondition of a Kubernetes backend.
 		return x.pinResourceVersion()
 	}
-	if sent := x.conn.head.Value(wire.FieldIfMatch); sent != nil && string(sent) != "*" && string(sent) != string(etag) {
+	if !x.permits(etag) {
 		return x.conflict()
 	}
 	switch {
