@@ -5,6 +5,8 @@
 package defaults
 
 import (
+	"math"
+
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -12,32 +14,47 @@ import (
 // Apply fills in the defaults of a schema, at any depth, in the items of lists
 // and the values of maps, as k8s.io/apiextensions-apiserver does. The members
 // that it adds to an object stand behind those that are there, sorted by name.
-func Apply(d *document.Document, s *schema.Schema) {
-	fill(d, s.Root(), d.Root())
+func Apply(d *document.Document, s *schema.Schema) { ApplyWithin(d, s, math.MaxInt) }
+
+// ApplyWithin is Apply up to a size: where the document becomes longer than most
+// bytes it returns false, and some defaults are not set. A long list of empty
+// objects would become many times as long with the defaults of each.
+func ApplyWithin(d *document.Document, s *schema.Schema, most int) bool {
+	f := filler{d, most}
+	f.fill(s.Root(), d.Root())
+	return d.Extent() <= most
 }
 
+// filler sets defaults until the document is too long.
+type filler struct {
+	*document.Document
+	most int
+}
+
+func (f filler) full() bool { return f.Extent() > f.most }
+
 // fill completes what is in a value, not the value itself.
-func fill(d *document.Document, s *schema.Shape, v document.Node) {
+func (f filler) fill(s *schema.Shape, v document.Node) {
 	switch v.Kind() {
 	case document.Object:
-		fillMembers(d, s, v)
+		f.fillMembers(s, v)
 		if values := s.Additional(); values.Default() != nil || values.HasDefaults() {
-			for m := v.First(); m.Valid(); m = m.Next() {
+			for m := v.First(); m.Valid() && !f.full(); m = m.Next() {
 				if s.Property(m.Key()) == nil {
-					fillElement(d, values, m)
+					f.fillElement(values, m)
 				}
 			}
 		}
 	case document.Array:
 		if items := s.Items(); items.Default() != nil || items.HasDefaults() {
-			for n := v.First(); n.Valid(); n = n.Next() {
-				fillElement(d, items, n)
+			for n := v.First(); n.Valid() && !f.full(); n = n.Next() {
+				f.fillElement(items, n)
 			}
 		}
 	}
 }
 
-func fillMembers(d *document.Document, s *schema.Shape, v document.Node) {
+func (f filler) fillMembers(s *schema.Shape, v document.Node) {
 	properties := s.Properties()
 	for _, i := range s.Defaults() {
 		p := &properties[i]
@@ -45,24 +62,24 @@ func fillMembers(d *document.Document, s *schema.Shape, v document.Node) {
 		switch m, found := v.Lookup(p.Key()); {
 		case !found:
 			if raw != nil {
-				d.Add(v, p.Key(), raw) // the defaults inside it are in it
+				f.Add(v, p.Key(), raw) // the defaults inside it are in it
 			}
 		case m.Kind() != document.Null:
 			if p.Shape.HasDefaults() {
-				fill(d, p.Shape, m)
+				f.fill(p.Shape, m)
 			}
 		case raw != nil && !p.Shape.Nullable():
-			d.Replace(m, raw)
+			f.Replace(m, raw)
 		}
 	}
 }
 
 // fillElement completes an item of a list or a value of a map, which is there at
 // any rate.
-func fillElement(d *document.Document, s *schema.Shape, v document.Node) {
+func (f filler) fillElement(s *schema.Shape, v document.Node) {
 	if v.Kind() != document.Null {
-		fill(d, s, v)
+		f.fill(s, v)
 	} else if raw := s.Default(); raw != nil && !s.Nullable() {
-		d.Replace(v, raw)
+		f.Replace(v, raw)
 	}
 }

@@ -2,6 +2,7 @@ package defaults_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -147,6 +148,25 @@ func BenchmarkApply(b *testing.B) {
 			b.Fatal(err)
 		}
 		defaults.Apply(d, s)
+		d.Release()
+	}
+}
+
+// Defaults stop where the document becomes too long.
+func TestApplyWithin(t *testing.T) {
+	s := compiled(t, `{type: object, properties: {l: {type: array, items: {type: object, properties: {a: {type: string, default: "0123456789"}}}}}}`, schema.Options{})
+	for _, c := range []struct {
+		most int
+		ok   bool
+	}{{1 << 20, true}, {600, false}} {
+		d, err := document.Parse([]byte(`{"l":[`+strings.TrimSuffix(strings.Repeat("{},", 100), ",")+`]}`), document.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok := defaults.ApplyWithin(d, s, c.most)
+		if ok != c.ok || ok != strings.HasSuffix(string(d.AppendTo(nil)), `{"a":"0123456789"}]}`) || !ok && d.Extent() > c.most+100 {
+			t.Errorf("within %d bytes: %v, %d bytes", c.most, ok, d.Extent())
+		}
 		d.Release()
 	}
 }

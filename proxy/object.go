@@ -78,8 +78,9 @@ func (x *exchange) schema() *schema.Schema {
 
 // setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5).
 func (x *exchange) setDefaults() error {
-	if s := x.schema(); s != nil {
-		defaults.Apply(x.doc, s)
+	s, most := x.schema(), x.gateway.bodyLimit
+	if s != nil && !defaults.ApplyWithin(x.doc, s, int(most)) {
+		return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", most)
 	}
 	return nil
 }

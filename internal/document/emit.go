@@ -1,6 +1,9 @@
 package document
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // AppendTo appends the document as it is now to dst. Bytes that no edit touched
 // are those that were parsed, white space before and after the root included.
@@ -8,11 +11,16 @@ func (d *Document) AppendTo(dst []byte) []byte {
 	if !d.edited {
 		return append(dst, d.body...)
 	}
+	dst = slices.Grow(dst, d.Extent())
 	off, end := d.rootExtent()
 	dst = append(dst, d.body[:off]...)
 	dst = d.emit(dst, 0)
 	return append(dst, d.body[end:]...)
 }
+
+// Extent is about how many bytes the document is long as it is now, and hardly
+// ever less: values that edits put in the place of others are counted with them.
+func (d *Document) Extent() int { return len(d.body) + len(d.side) }
 
 // Raw is the value's text as it is now. It shares memory with the document
 // where nothing below the value has been edited, and must not be written to.

@@ -10,6 +10,13 @@ import (
 const (
 	MaxPatchOperations = 10_000
 	maxPatchSteps      = 16 << 20 // list items passed on the way to the one meant
+
+	// What copy and move operations copy may be copyFactor times as long as the
+	// document and the patch, and freeCopies in any case: a value that is copied
+	// into itself doubles with each operation, and takes many times its length
+	// on the tape.
+	copyFactor = 2
+	freeCopies = 16 << 10 // bytes
 )
 
 // PatchCode classifies why a patch was refused.
@@ -49,9 +56,13 @@ func (e *PatchError) Error() string {
 // ApplyJSONPatch makes the edits of a JSON patch (RFC 6902), all of them or, with
 // an error, none. Patch is the list of operations, in another document. Of the
 // limits, Depth and Nodes hold for the result, and Bytes for all that copy and
-// move operations copy. The error is a [*PatchError].
+// move operations copy, which may also not be many times as long as the document
+// and the patch. The error is a [*PatchError].
 func (d *Document) ApplyJSONPatch(patch Node, limits Limits) error {
 	p := patcher{d: d, limits: limits.withDefaults()}
+	if patch.d != nil {
+		p.limits.Bytes = min(p.limits.Bytes, max(freeCopies, copyFactor*(len(d.body)+len(patch.d.body))))
+	}
 	if patch.Kind() != Array || patch.d == d {
 		return &PatchError{Operation: -1, Code: PatchMalformed, Msg: "a patch must be a list of operations"}
 	}
