@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/netip"
@@ -198,7 +199,8 @@ func (c *conn) refuse(bad *wire.Error) bool {
 	c.refusal = status.Coded(bad.Code, bad.Message)
 	c.ending, c.linger = true, true
 	c.constant = constantGetClose
-	if string(c.head.Method) == "HEAD" {
+	// A head that could not be parsed may still say that no body is expected.
+	if bytes.HasPrefix(c.buf[:c.w], []byte("HEAD ")) {
 		c.constant = constantHeadClose
 	}
 	return true
