@@ -74,6 +74,7 @@ type step func(*exchange) error
 // objectSteps are the way of an object that is created, replaced or patched.
 var objectSteps = []step{
 	(*exchange).parse,         // 5 one strict reading
+	(*exchange).checkPatch,    // a PATCH whose result cannot be known ends here
 	(*exchange).fetchOld,      // the stored object, only where something needs it
 	(*exchange).applyPatch,    // PATCH becomes the object that results from it
 	(*exchange).complete,      // 6 what the URL says and the body leaves out

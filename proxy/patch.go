@@ -37,14 +37,25 @@ func patchTypeOf(contentType []byte) patchType {
 	return noPatch
 }
 
+// checkPatch refuses a PATCH whose result the gateway cannot know. The object behind a subresource that it does not
+// emulate would be stored whole, judged only by the policies of the subresource.
+func (x *exchange) checkPatch() error {
+	switch {
+	case x.info.Verb != resource.VerbPatch:
+		return nil
+	case !x.upstream.plain:
+		return status.MethodNotAllowedf("PATCH is not supported on resources that policies are about: send the whole object with PUT")
+	case x.info.Subresource != "" && !x.emulatesStatus():
+		return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", x.info.Subresource, x.info.GroupResource())
+	}
+	return nil
+}
+
 // applyPatch makes of a patch the object that results from it, which is what the policies judge and a plain backend
 // stores (RW-2, RW-3).
 func (x *exchange) applyPatch() error {
 	if x.info.Verb != resource.VerbPatch {
 		return nil
-	}
-	if !x.upstream.plain {
-		return status.MethodNotAllowedf("PATCH is not supported on resources that policies are about: send the whole object with PUT")
 	}
 	patch, result := x.doc, x.old.Clone()
 	x.doc, x.rebuilt = result, true

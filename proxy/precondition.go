@@ -7,14 +7,19 @@ import (
 )
 
 // permits tells whether the client's own preconditions let a write change an object of this version: the pin that the
-// gateway sends takes their place.
+// gateway sends takes their place. Each may come in several lines.
 func (x *exchange) permits(etag []byte) bool {
-	head := &x.conn.head
-	if match := head.Value(wire.FieldIfMatch); match != nil && !names(match, etag) {
-		return false
+	asked, matched := false, false
+	for _, l := range x.conn.head.Headers() {
+		switch {
+		case l.Dropped:
+		case l.Field == wire.FieldIfMatch:
+			asked, matched = true, matched || names(l.Value, etag)
+		case l.Field == wire.FieldIfNoneMatch && names(l.Value, etag):
+			return false
+		}
 	}
-	none := head.Value(wire.FieldIfNoneMatch)
-	return none == nil || !names(none, etag)
+	return matched || !asked
 }
 
 // names tells whether a list of versions, or '*', names the version that is stored. Weak versions count: what they stand
