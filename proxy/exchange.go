@@ -53,6 +53,7 @@ type progress struct {
 	attributes admission.Attributes
 	patchType  patchType
 	pin        string // the version that the write depends on; "*" that nothing is stored
+	readsOld   bool   // oldAnswer was used
 	creates    bool   // a PUT of a name that nothing is stored under
 	rebuilt    bool   // doc is another document than the client's
 	versioned  bool   // the gateway wrote the resourceVersion that it read into the object
@@ -77,7 +78,7 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 	}
 	if ctx.Response.IsBodyStream() {
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		_, _ = c.sendStream(ctx, x.info.Options.Watch)
+		_, _ = c.sendStream(ctx, x.endless())
 	}
 }
 
@@ -93,7 +94,9 @@ func (x *exchange) release() {
 	if x.attributes.Frame != nil {
 		x.attributes.Frame.Release()
 	}
-	x.oldAnswer.Reset()
+	if x.readsOld {
+		x.oldAnswer.Reset()
+	}
 	x.report.Reset()
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]

@@ -15,8 +15,9 @@ type conn struct {
 	net.Conn
 	raw     syscall.RawConn
 	peek    func(fd uintptr)
-	stirred bool // what peek found: bytes, an end or an error
-	used    bool // carried an exchange before
+	stirred bool      // what peek found: bytes, an end or an error
+	used    bool      // carried an exchange before
+	freed   time.Time // when the last exchange on it was over
 
 	readBy, writeBy time.Time // the deadlines that are set
 

@@ -32,6 +32,9 @@ type Request struct {
 }
 
 const (
+	// briefly is how long a connection may have been unused for a read to be sent on it without a look whether it has
+	// ended: a look is a system call, of no use against what happens right after it, and a read can be sent again.
+	briefly = 100 * time.Microsecond
 	// maxInterim bounds the 1xx answers before the one that counts.
 	maxInterim = 16
 	// maxErrorBody is up to what size the bodies of errors are read whole
@@ -73,7 +76,7 @@ func (c *Client) exchange(req *Request, resp *fasthttp.Response) *Error {
 		return c.notAcquired(err, req)
 	}
 	cn := cc.Conn().(*conn)
-	for cn.used && cn.stale() {
+	for cn.used && (!req.Idempotent || now.Sub(cn.freed) > briefly) && cn.stale() {
 		c.pool.CloseConn(cc)
 		if cc, err = c.pool.AcquireConn(wait, false); err != nil {
 			return c.notAcquired(err, req)
@@ -105,6 +108,7 @@ func (c *Client) exchange(req *Request, resp *fasthttp.Response) *Error {
 		stream.release = func(reusable bool) {
 			c.pool.ReleaseReader(br)
 			if reusable {
+				cn.freed = time.Now()
 				c.pool.ReleaseConn(cc)
 			} else {
 				c.pool.CloseConn(cc)
@@ -118,6 +122,7 @@ func (c *Client) exchange(req *Request, resp *fasthttp.Response) *Error {
 	if cn.answer.Close {
 		c.pool.CloseConn(cc)
 	} else {
+		cn.freed = time.Now()
 		c.pool.ReleaseConn(cc)
 	}
 	return nil
