@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 
@@ -100,6 +101,15 @@ func (x *exchange) warn(r *fasthttp.Response) {
 		r.Header.Add(fasthttp.HeaderWarning, h)
 	}
 	x.warnings = x.warnings[:0]
+}
+
+// endless tells whether the answer consists of events, so that a shutdown may end it after any of them: a watch, of paths too that
+// no policy file describes. Of any other answer the client would take a part for the whole.
+func (x *exchange) endless() bool {
+	watch, _ := x.info.Param("watch")
+	media, _, _ := bytes.Cut(x.ctx.Response.Header.ContentType(), []byte(";"))
+	return x.info.Options.Watch || !x.info.IsResource && (watch == "true" || watch == "1") ||
+		bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
 }
 
 // dropAnswer forgets an answer of the backend that is not passed on, and frees its connection.
