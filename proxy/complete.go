@@ -56,10 +56,10 @@ func (x *exchange) completeType(root document.Node) error {
 		return nil
 	}
 	if version != "" && !isGroupVersion(version, &x.info) {
-		return status.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, groupVersion(&x.info))
+		return status.BadRequest("the API version in the data (%.253s) does not match the expected API version (%s)", version, groupVersion(&x.info))
 	}
 	if kind != "" && x.res != nil && kind != x.res.Kind {
-		return status.BadRequest("the kind in the data (%s) does not match the expected kind (%s)", kind, x.res.Kind)
+		return status.BadRequest("the kind in the data (%.253s) does not match the expected kind (%s)", kind, x.res.Kind)
 	}
 	if !x.fills() {
 		return nil
@@ -101,7 +101,7 @@ func (x *exchange) completeMetadata(root document.Node) error {
 		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if x.info.Name != "" && name != "" && name != x.info.Name {
-		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name)
+		return status.BadRequest("the name of the object (%.253s) does not match the name on the URL (%s)", name, x.info.Name)
 	}
 	if x.info.Verb == resource.VerbCreate && x.info.Name == "" {
 		x.info.Name = name
@@ -167,7 +167,7 @@ func (x *exchange) completeBare(root document.Node) error {
 		return status.BadRequest("`%s` must be a string without NUL characters", at.Path())
 	}
 	if x.info.Name != "" && name != x.info.Name {
-		return status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name)
+		return status.BadRequest("the name of the object (%.253s) does not match the name on the URL (%s)", name, x.info.Name)
 	}
 	x.info.Name = name
 	return nil
@@ -296,7 +296,7 @@ func text(object document.Node, key, prefix string) (string, error) {
 // exactCase refuses members that a backend which folds case would read as one of the known ones.
 func exactCase(object document.Node, known *document.FoldSet, prefix string) error {
 	if variant, name := object.CaseVariant(known); variant.Valid() {
-		return status.BadRequest("unknown field '%s%s': field names are case-sensitive, it must be written `%s%s`", prefix, variant.Key(), prefix, name)
+		return status.BadRequest("unknown field '%s%.253s': field names are case-sensitive, it must be written `%s%s`", prefix, variant.Key(), prefix, name)
 	}
 	return nil
 }
