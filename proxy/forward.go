@@ -30,7 +30,7 @@ var (
 	valueJSON       = []byte(jsonType)
 )
 
-// conditional are the client's preconditions and everything else of its head that is about the body it sent or expects.
+// preconditions are the client's own, aboutBody is everything else of its head that is about the body it sent or expects.
 var (
 	preconditions = wire.Fields(wire.FieldIfMatch, wire.FieldIfNoneMatch, wire.FieldIfModifiedSince, wire.FieldIfUnmodifiedSince)
 	aboutBody     = preconditions | wire.Fields(wire.FieldContentType, wire.FieldContentEncoding, wire.FieldAccept,
@@ -253,7 +253,8 @@ func (x *exchange) conflict() error {
 func (x *exchange) itemPath() []byte {
 	path := x.info.Path
 	if x.info.Subresource == "" {
-		return append(x.target[:0], path...)
+		x.target = append(x.target[:0], path...)
+		return x.target
 	}
 	end := len(path) - len(x.info.Subresource) - 1
 	if x.info.APIPrefix != "" {
@@ -270,5 +271,6 @@ func (x *exchange) itemPath() []byte {
 			end += 1 + strings.IndexByte(path[end+1:]+"/", '/')
 		}
 	}
-	return append(x.target[:0], path[:end]...)
+	x.target = append(x.target[:0], path[:end]...)
+	return x.target
 }

@@ -17,11 +17,10 @@ func (x *exchange) serve() error {
 	if err := x.run(steps[:]); err != nil {
 		return err
 	}
-	switch x.info.Verb {
-	case resource.VerbOptions:
+	switch {
+	case x.info.Verb == resource.VerbOptions:
 		return x.answerOptions()
-	}
-	if x.isRead() {
+	case x.isRead():
 		return x.read()
 	}
 	return x.write()
