@@ -38,13 +38,6 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 	switch v.Kind() {
 	case document.Object:
 		f.fillMembers(s, v)
-		if values := s.Additional(); values.Default() != nil || values.HasDefaults() {
-			for m := v.First(); m.Valid() && !f.full(); m = m.Next() {
-				if s.Property(m.Key()) == nil {
-					f.fillElement(values, m)
-				}
-			}
-		}
 	case document.Array:
 		if items := s.Items(); items.Default() != nil || items.HasDefaults() {
 			for n := v.First(); n.Valid() && !f.full(); n = n.Next() {
@@ -54,31 +47,44 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 	}
 }
 
+// fillMembers completes the members that are there, and adds those that are not.
 func (f filler) fillMembers(s *schema.Shape, v document.Node) {
-	properties := s.Properties()
-	for _, i := range s.Defaults() {
-		p := &properties[i]
-		raw := p.Shape.Default()
-		switch m, found := v.Lookup(p.Key()); {
-		case !found:
-			if raw != nil {
-				f.Add(v, p.Key(), raw) // the defaults inside it are in it
+	values := s.Additional()
+	if values.Default() == nil && !values.HasDefaults() {
+		values = nil
+	}
+	var there uint64 // bits of the properties that are there
+	for m := v.First(); m.Valid() && !f.full(); m = m.Next() {
+		if p := s.PropertyOf(m); p == nil {
+			if values != nil {
+				f.fillElement(values, m)
 			}
-		case m.Kind() != document.Null:
-			if p.Shape.HasDefaults() {
-				f.fill(p.Shape, m)
-			}
-		case raw != nil && !p.Shape.Nullable():
-			f.Replace(m, raw)
+		} else if p.Shape.Default() != nil || p.Shape.HasDefaults() {
+			there |= p.Defaulted()
+			f.fillElement(p.Shape, m)
 		}
+	}
+	properties := s.Properties()
+	for bit, i := range s.Defaults() {
+		p := &properties[i]
+		if there&(1<<bit) != 0 || p.Fill() == nil {
+			continue
+		}
+		if bit >= 64 {
+			if _, found := v.Lookup(p.Key()); found {
+				continue
+			}
+		}
+		f.Fill(v, p.Fill(), false) // the defaults inside it are in it
 	}
 }
 
-// fillElement completes an item of a list or a value of a map, which is there at
-// any rate.
+// fillElement completes a value that is there at any rate.
 func (f filler) fillElement(s *schema.Shape, v document.Node) {
 	if v.Kind() != document.Null {
-		f.fill(s, v)
+		if s.HasDefaults() {
+			f.fill(s, v)
+		}
 	} else if raw := s.Default(); raw != nil && !s.Nullable() {
 		f.Replace(v, raw)
 	}

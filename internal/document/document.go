@@ -85,6 +85,7 @@ type Document struct {
 	frames []frame  // the parser's stack
 	index  []uint32 // hash tables of large objects, see index.go
 	own    []byte   // a clone's body, kept for the next clone
+	noter  *Noter   // whose notes are on the tape
 	edited bool
 
 	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
@@ -134,7 +135,7 @@ func (d *Document) Release() {
 	if d == nil {
 		return
 	}
-	d.body = nil
+	d.body, d.noter = nil, nil
 	d.edited = false
 	d.rootOff, d.rootEnd = 0, 0
 	d.side = recycle(d.side, keepBytes)

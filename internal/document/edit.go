@@ -37,6 +37,7 @@ func (d *Document) Append(list Node, raw []byte) Node {
 	}
 	i := d.newEntry(list.i)
 	d.link(list.i, i)
+	d.touch(list.i)
 	d.write(i, raw)
 	return Node{d, i}
 }
@@ -159,20 +160,38 @@ func (d *Document) link(container, i uint32) {
 	if d.tape[i].meta&flagMember != 0 {
 		d.indexAdded(container, i)
 	}
-	d.touch(container)
 }
 
 // write parses raw into the side buffer as the value of the entry i.
 func (d *Document) write(i uint32, raw []byte) {
 	from := len(d.side)
 	d.side = append(d.side, raw...)
+	d.scanSide(from, i)
+}
+
+// scanSide parses what the side buffer ends with as the value of the entry i.
+func (d *Document) scanSide(from int, i uint32) {
 	if err := d.scan(d.side, from, i, flagSide, unlimited()); err != nil {
 		panic("document: an edit with a value that is not JSON: " + err.Error())
 	}
 }
 
-// touch notes that something in the container has been edited.
+// touch notes that something in the container has been edited, so that nothing
+// which was found out about it need still be true.
 func (d *Document) touch(container uint32) {
+	if d.noter != nil {
+		for i := container; ; i = d.tape[i].parent {
+			d.tape[i].meta &^= flagMarked
+			if i == 0 {
+				break
+			}
+		}
+	}
+	d.dirty(container)
+}
+
+// dirty notes that the text of the container is no longer as it was.
+func (d *Document) dirty(container uint32) {
 	d.edited = true
 	for {
 		e := &d.tape[container]

@@ -73,15 +73,61 @@ func (s *Names) Index(name string) int {
 	}
 }
 
-// Add is Set for a member that the object is known not to have: two members with
-// one key would be the caller's mistake.
-func (d *Document) Add(object Node, name Name, raw []byte) Node {
-	if !d.owns(object) || object.Kind() != Object {
-		return Node{}
-	}
-	return d.add(object, name.text, name.hash, raw)
+// A Member is a member that is added to many objects, made ready for that: its
+// text is written, and a scalar is parsed. It is valid in this process only.
+type Member struct {
+	text  []byte // the key in its quotes, a colon, the value
+	entry entry  // as in a document that begins with text
+	ready bool   // the entry is all there is to it
 }
 
+// NewMember makes a member with the key and the value raw, which must be valid
+// JSON.
+func NewMember(key string, raw []byte) *Member {
+	text := append(append(AppendString(nil, key), ':'), raw...)
+	d := new(Document)
+	if err := d.parse(append(append([]byte{'{'}, text...), '}'), unlimited()); err != nil {
+		panic("document: a member with a value that is not JSON: " + err.Error())
+	}
+	m := &Member{text: text, entry: d.tape[1]}
+	if m.ready = Kind(m.entry.meta&kindMask) < Object; !m.ready {
+		m.entry = entry{off: m.entry.off, key: m.entry.key, keyEnd: m.entry.keyEnd, hash: m.entry.hash, meta: m.entry.meta & placeMask}
+	}
+	e := &m.entry
+	e.off, e.end, e.key, e.keyEnd = e.off-1, e.end-1, e.key-1, e.keyEnd-1
+	e.meta |= flagInserted | flagSide
+	return m
+}
+
+// Fill adds a member that the object is known not to have: two members with one
+// key would be the caller's mistake. With harmless set, the object and what is
+// around it keep their marks.
+func (d *Document) Fill(object Node, m *Member, harmless bool) {
+	if !d.owns(object) || object.Kind() != Object {
+		return
+	}
+	i := uint32(len(d.tape))
+	from := uint32(len(d.side))
+	d.side = append(d.side, m.text...)
+	d.tape = append(d.tape, m.entry)
+	e := &d.tape[i]
+	e.key += from
+	e.keyEnd += from
+	e.off += from
+	e.end += from
+	e.parent = object.i
+	d.link(object.i, i)
+	if harmless {
+		d.dirty(object.i)
+	} else {
+		d.touch(object.i)
+	}
+	if !m.ready {
+		d.scanSide(int(e.off), i)
+	}
+}
+
+// add is Set for a member that the object does not have.
 func (d *Document) add(object Node, key string, hash uint32, raw []byte) Node {
 	i := d.newEntry(object.i)
 	from := uint32(len(d.side))
@@ -94,6 +140,7 @@ func (d *Document) add(object Node, key string, hash uint32, raw []byte) Node {
 	}
 	d.side = append(d.side, ':')
 	d.link(object.i, i)
+	d.touch(object.i)
 	d.write(i, raw)
 	return Node{d, i}
 }

@@ -38,7 +38,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestAdd(t *testing.T) {
+func TestFill(t *testing.T) {
 	parse := func() *Document {
 		d, err := Parse([]byte(`{"a":{"b":1}, "c":[]}`), Limits{})
 		if err != nil {
@@ -46,22 +46,26 @@ func TestAdd(t *testing.T) {
 		}
 		return d
 	}
-	added, set := parse(), parse()
-	defer added.Release()
+	filled, set := parse(), parse()
+	defer filled.Release()
 	defer set.Release()
-	for _, key := range []string{"d", "é\n", ""} {
-		added.Add(added.Root(), NewName(key), []byte(`{"x":[1]}`))
-		set.Set(set.Root(), key, []byte(`{"x":[1]}`))
-		n, _ := added.Root().Get("a")
-		added.Add(n, NewName(key), []byte(`2`))
+	for i, key := range []string{"d", "é\n", "", "x"} {
+		value := []string{`{"x":[1]}`, `1.0`, `"\u0061"`, ` [ ] `}[i]
+		filled.Fill(filled.Root(), NewMember(key, []byte(value)), false)
+		set.Set(set.Root(), key, []byte(value))
+		n, _ := filled.Root().Get("a")
+		filled.Fill(n, NewMember(key, []byte(value)), true)
 		n, _ = set.Root().Get("a")
-		set.Set(n, key, []byte(`2`))
+		set.Set(n, key, []byte(value))
+		if m, ok := filled.Root().Get(key); !ok || !EqualNodes(filled.Root(), set.Root()) || m.Escaped() != (i == 2) || m.Key() != key {
+			t.Errorf("%q: got %v %q", key, ok, m.Raw())
+		}
 	}
-	if got, want := string(added.AppendTo(nil)), string(set.AppendTo(nil)); got != want {
+	if got, want := string(filled.AppendTo(nil)), string(set.AppendTo(nil)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	c, _ := added.Root().Get("c")
-	if n := added.Add(c, NewName("d"), []byte(`1`)); n.Valid() {
+	c, _ := filled.Root().Get("c")
+	if filled.Fill(c, NewMember("d", []byte(`1`)), false); c.Len() != 0 {
 		t.Error("a list must not get members")
 	}
 }

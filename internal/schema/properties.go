@@ -27,6 +27,9 @@ func (s *Shape) property(m document.Node) *Property {
 	return nil
 }
 
+// PropertyOf is the property that the member is, or nil.
+func (s *Shape) PropertyOf(m document.Node) *Property { return s.property(m) }
+
 // Property is the named member with this name, or nil.
 func (s *Shape) Property(name string) *Property {
 	if i := s.names.Index(name); i >= 0 {

@@ -105,13 +105,22 @@ type Property struct {
 	Shape *Shape // nil where the name is known and nothing else
 	Name  string
 
-	required uint64 // bit in the walk's mask of members seen; 0 is none
-	key      document.Name
-	implied  role // kind, apiVersion and metadata of an embedded resource
+	required  uint64 // bit in the walk's mask of members seen; 0 is none
+	defaulted uint64 // bit of Shape.Defaults; 0 is none, or that there are more than 64 before it
+	key       document.Name
+	fill      *document.Member // the member with its default; nil without one
+	implied   role             // kind, apiVersion and metadata of an embedded resource
 }
 
 // Key is the name for look-ups in documents.
 func (p *Property) Key() document.Name { return p.key }
+
+// Fill is the member that stands for a missing one, nil where there is no default.
+func (p *Property) Fill() *document.Member { return p.fill }
+
+// Defaulted is the bit of the property among those of its object that have a default, or defaults in them; 0 where it
+// is none of the first 64.
+func (p *Property) Defaulted() uint64 { return p.defaulted }
 
 // role tells the members apart that every Kubernetes object has.
 type role uint8
