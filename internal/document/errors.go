@@ -36,6 +36,8 @@ func (e *Error) Error() string {
 	return s
 }
 
+const msgKeyNUL = `keys must not contain '\u0000'`
+
 func msgTooLarge(limit int) string {
 	return "document must be less than or equal to " + strconv.Itoa(limit) + " bytes long"
 }

@@ -293,7 +293,7 @@ member: // a member of the object f must begin at i
 keyTail:
 	j, flags, code, msg = scanString(src, start)
 	if msg == "" && flags&flagNUL != 0 && !limits.trusted {
-		j, code, msg = start, Encoding, `keys must not contain '\u0000'`
+		j, code, msg = start, Encoding, msgKeyNUL
 	}
 	if msg != "" {
 		i, where = j, f.node

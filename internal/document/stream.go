@@ -1,0 +1,223 @@
+package document
+
+// A Stream reads a JSON text that comes in pieces of any size, hands the items in it to an editor, each parsed as a
+// Document, and passes everything else byte for byte. The text as a whole is never held; one item at a time may be. An
+// item leaves when its last byte has come, and one that the editor leaves alone leaves byte for byte too.
+//
+// The text is read as strictly as Parse reads one, with the exception that outside of items only those keys are known
+// to be duplicates that lead to the items or are the names of Members. The zero Stream is ready for Reset. It belongs
+// to one goroutine.
+type Stream struct {
+	o      StreamOptions
+	editor ItemEditor
+	total  int // bytes that were read by earlier calls
+
+	streamPosition
+
+	token  streamToken
+	begin  int    // of the token, in the text
+	quoted bool   // within an item, a string is open
+	escape bool   // the next character of a string is escaped
+	nested int    // containers that are open within an item
+	held   []byte // of the token, what earlier calls read
+	own    []byte // memory for small tokens, kept for the next text
+}
+
+// StreamOptions say where the items are and what else is to be done with the text.
+type StreamOptions struct {
+	// Place is where the items are.
+	Place ItemPlace
+	// Path leads from the root to the list of items, by names of members; the empty path is a root that is the list.
+	Path []string
+	// Limits bound each item: its bytes, its depth, its values. What stands outside of items may be as deep, and each
+	// string and number there as long.
+	Limits Limits
+	// Members are added at the end of a root object that lacks them, where the place is List. There may be 64 of them.
+	Members []StreamMember
+	// Wrap makes an object of a root that is an array though Path is one key: the array becomes the member with that
+	// key, and the Members follow it.
+	Wrap bool
+}
+
+// ItemPlace says where the items of a text are.
+type ItemPlace uint8
+
+// The places of items. What is no object is no item, wherever it stands.
+const (
+	// Single is a text that is one item.
+	Single ItemPlace = iota
+	// Sequence is a text of any number of items, one behind the other.
+	Sequence
+	// List is a text with the items in a list.
+	List
+)
+
+// StreamMember is a member of an object: its name, and its value as JSON.
+type StreamMember struct {
+	Name  string
+	Value []byte
+}
+
+// An ItemEditor is given the items of a Stream.
+type ItemEditor interface {
+	// EditItem may edit the item, which is released when the item has left. An error ends the Stream.
+	EditItem(item *Document) error
+	// ItemMemory returns memory for at least so many bytes of an item that comes in parts. Those that came already are
+	// in held, and have to be at its beginning. What was returned before is no longer used. An error ends the Stream.
+	ItemMemory(held []byte, least int) ([]byte, error)
+}
+
+// ownMemory is up to what size in bytes a Stream keeps an item in memory of its own, which it keeps for the next text.
+const ownMemory = 16 << 10
+
+// Reset makes the Stream ready for a text.
+func (s *Stream) Reset(o StreamOptions, editor ItemEditor) {
+	o.Limits = o.Limits.withDefaults()
+	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]}, own: s.own}
+	if o.Place == Sequence {
+		s.state = wantEnd
+	}
+	s.held = s.own[:0]
+}
+
+// Holding tells whether an item, or a string or number outside of items, has come in part.
+func (s *Stream) Holding() bool { return s.token != noToken }
+
+// Append reads src and appends to dst what is to be sent for it. It stops early where that has become most
+// bytes long, and tells how many bytes of src it has read. What it has read of an item that goes on in the next part of
+// the text is held. An error, which is an [*Error] or the editor's, ends the Stream; what is in dst then is still good.
+func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err error) {
+	var (
+		i    = 0 // the next byte
+		from = 0 // src[from:i] passes and is not in dst yet
+	)
+	for i < len(src) && len(dst)+i-from < most {
+		if s.token == noToken {
+			if i = skipBlank(src, i); i == len(src) {
+				break
+			}
+			event, failure := s.step(src, i)
+			if failure != nil {
+				failure.Offset += s.total
+				return append(dst, src[from:i]...), i, failure
+			}
+			switch event {
+			case tokenBegins:
+				s.begin = s.total + i
+				continue
+			case rootWrapped:
+				dst = append(dst, src[from:i]...)
+				dst = append(AppendString(append(dst, '{'), s.o.Path[0]), ':')
+				from = i
+			case rootCloses:
+				if !s.wrapped {
+					dst, from = append(dst, src[from:i]...), i
+					dst = s.appendMembers(dst)
+					break
+				}
+				dst, from = append(dst, src[from:i+1]...), i+1
+				dst = append(s.appendMembers(dst), '}')
+			}
+			i++
+			continue
+		}
+		end, whole := s.tokenEnd(src, i)
+		inPlace := whole && len(s.held) == 0
+		raw := src[i:end]
+		if !inPlace {
+			dst, from = append(dst, src[from:i]...), end
+			if raw, err = s.hold(raw); err != nil {
+				return dst, end, err
+			}
+		}
+		if whole {
+			item, err := s.take(raw)
+			if err != nil {
+				return append(dst, src[from:max(i, from)]...), end, err
+			}
+			switch {
+			case item != nil:
+				if inPlace {
+					dst, from = append(dst, src[from:i]...), end
+				}
+				dst = item.AppendTo(dst)
+				item.Release()
+			case !inPlace:
+				dst = append(dst, raw...)
+			}
+			s.token, s.held = noToken, s.own[:0]
+		}
+		i = end
+	}
+	s.total += i
+	return append(dst, src[from:i]...), i, nil
+}
+
+// Close ends the text. It appends to dst what was held of a number at the end, and fails with an [*Error] if the text is
+// not complete.
+func (s *Stream) Close(dst []byte) ([]byte, error) {
+	if s.token == bareToken {
+		if _, err := s.take(s.held); err != nil {
+			return dst, err
+		}
+		dst = append(dst, s.held...)
+		s.token, s.held = noToken, s.own[:0]
+	}
+	if s.token == noToken && s.state == wantEnd {
+		return dst, nil
+	}
+	return dst, &Error{Offset: s.total, Msg: "unexpected end of the document"}
+}
+
+// hold keeps a part of a token and returns all of it so far.
+func (s *Stream) hold(part []byte) ([]byte, error) {
+	n := len(s.held) + len(part)
+	if n > s.o.Limits.Bytes {
+		return nil, &Error{Offset: s.begin + s.o.Limits.Bytes, Path: s.path(), Code: TooLarge, Msg: msgTooLarge(s.o.Limits.Bytes)}
+	}
+	switch {
+	case n <= cap(s.held):
+	case n <= ownMemory:
+		s.own = make([]byte, 0, min(2*n, ownMemory))
+		s.held = append(s.own, s.held...)
+	default:
+		memory, err := s.editor.ItemMemory(s.held, n)
+		if err != nil {
+			return nil, err
+		}
+		s.held = memory[:len(s.held):len(memory)]
+	}
+	s.held = append(s.held, part...)
+	return s.held, nil
+}
+
+// take is given a whole token. The Document is an item that was edited.
+func (s *Stream) take(raw []byte) (*Document, error) {
+	if s.token != itemToken {
+		if failure := s.check(raw); failure != nil {
+			return nil, failure
+		}
+		return nil, nil
+	}
+	d, err := Parse(raw, s.o.Limits)
+	if err != nil {
+		failure := err.(*Error)
+		failure.Offset += s.begin
+		failure.Path = joinPath(s.path(), failure.Path)
+		return nil, failure
+	}
+	s.valueEnds()
+	if err := s.editor.EditItem(d); err != nil || !d.Edited() {
+		d.Release()
+		return nil, err
+	}
+	return d, nil
+}
+
+// joinPath puts the path of an item before a path within it.
+func joinPath(item, within string) string {
+	if item == "" || within == "" || within[0] == '[' {
+		return item + within
+	}
+	return item + "." + within
+}
