@@ -24,6 +24,7 @@ type exchange struct {
 	report    admission.Report
 	warnings  []string
 	oldAnswer fasthttp.Response
+	verbatim  upstream.Answer // of the backend, where nothing of it is changed
 	head      []byte
 	target    []byte
 	pinned    []byte
@@ -76,7 +77,10 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 		x.refuse(err)
 		return
 	}
-	if ctx.Response.IsBodyStream() {
+	switch {
+	case x.verbatim.Status != 0:
+		c.sendVerbatim(&x.verbatim)
+	case ctx.Response.IsBodyStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
 		_, _ = c.sendStream(ctx, x.endless())
 	}
@@ -97,6 +101,7 @@ func (x *exchange) release() {
 	if x.readsOld {
 		x.oldAnswer.Reset()
 	}
+	x.verbatim.Reset(maxKept)
 	x.report.Reset()
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]
@@ -134,7 +139,15 @@ func (x *exchange) resetAttempt() {
 	x.pin, x.creates, x.rebuilt, x.versioned = "", false, false, false
 }
 
-func (x *exchange) isHead() bool { return string(x.conn.head.Method) == "HEAD" }
+func (x *exchange) isHead() bool { return x.conn.headOnly }
+
+// code is the status code of the answer.
+func (x *exchange) code() int {
+	if x.verbatim.Status != 0 {
+		return x.verbatim.Status
+	}
+	return x.ctx.Response.StatusCode()
+}
 
 // str is the string of bytes of the client's head, which live as long as the exchange.
 func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -75,11 +75,12 @@ func (x *exchange) forward() error {
 		HeadOnly:   x.isHead(),
 		Idempotent: x.isRead(),
 		Deadline:   x.deadline(),
+		Verbatim:   &x.verbatim,
 	}
 	if err := x.upstream.client.Do(&x.call, &x.ctx.Response); err != nil {
 		return err
 	}
-	if x.lostRace(x.ctx.Response.StatusCode()) {
+	if x.lostRace(x.code()) {
 		x.dropAnswer()
 		return errRaced
 	}

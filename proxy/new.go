@@ -118,6 +118,6 @@ func (x *exchange) measure() {
 	x.gateway.metrics.RequestEnded()
 	x.gateway.metrics.RequestDone(telemetry.Request{
 		Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource, Registered: x.res != nil,
-		Code: x.ctx.Response.StatusCode(), Took: time.Since(x.started),
+		Code: x.code(), Took: time.Since(x.started),
 	})
 }

@@ -20,6 +20,12 @@ const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // answer completes the backend's answer: an error becomes a Status (ERR-1), and warnings are added (ERR-6).
 func (x *exchange) answer() error {
+	if x.verbatim.Status != 0 {
+		for _, h := range status.WarningHeaders(x.warnings) {
+			x.verbatim.AddLine(fasthttp.HeaderWarning + ": " + h + "\r\n")
+		}
+		return nil
+	}
 	r := &x.ctx.Response
 	if code := r.StatusCode(); code >= 400 {
 		if !x.isHead() && (r.IsBodyStream() || !isJSON(r.Header.ContentType()) || !status.IsStatus(r.Body())) {
@@ -115,6 +121,7 @@ func (x *exchange) endless() bool {
 // dropAnswer forgets an answer of the backend that is not passed on, and frees its connection.
 func (x *exchange) dropAnswer() {
 	_ = x.ctx.Response.CloseBodyStream()
+	x.verbatim.Status = 0
 	x.conn.ownAnswer(x.ctx)
 }
 

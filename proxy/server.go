@@ -53,8 +53,10 @@ type server struct {
 	handle             func(ctx *fasthttp.RequestCtx, c *conn)
 	fast               fasthttp.Server
 	trusted, untrusted wire.Options
-	buffers            sync.Pool // of *[readBuffer]byte
-	copies             sync.Pool // of *[copyBuffer]byte
+	buffers            sync.Pool               // of *[readBuffer]byte
+	copies             sync.Pool               // of *[copyBuffer]byte
+	blank              fasthttp.ResponseHeader // what fasthttp makes of the settings; set by the first request
+	setBlank           sync.Once
 
 	draining, stopping atomic.Bool
 	mu                 sync.Mutex // guards conns
@@ -87,8 +89,7 @@ func newServer(o serverOptions, handle func(ctx *fasthttp.RequestCtx, c *conn)) 
 		Concurrency: o.MaxConns + 1024,
 		Logger:      fastLog{o.Log},
 		// It reads nothing but the constant heads of conn.
-		ReadBufferSize:  256,
-		WriteBufferSize: readBuffer,
+		ReadBufferSize: 256,
 		// Answers of the backend keep the names, the Server and the Date that
 		// they came with.
 		DisableHeaderNamesNormalizing: true,
@@ -158,7 +159,9 @@ func (s *server) open() int {
 	return len(s.conns)
 }
 
-// serve is fasthttp's handler.
+// serve is fasthttp's handler. It is called once for each connection, whose
+// requests it serves to the last: heads are read and answers written by conn,
+// more strictly than fasthttp does and with less copying.
 func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	c, ok := ctx.Conn().(*conn)
 	if !ok {
@@ -167,17 +170,20 @@ func (s *server) serve(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		return
 	}
-	s.guarded(ctx, c)
-	c.spill.release()
-	if !c.skipBody() {
-		c.ending, c.linger = true, true
+	s.setBlank.Do(func() { ctx.Response.Header.CopyTo(&s.blank) })
+	for {
+		s.guarded(ctx, c)
+		if !c.answered {
+			c.sendAnswer(ctx)
+		}
+		if c.ending || !c.next() {
+			break
+		}
+		ctx.Response.Reset()
+		s.blank.CopyTo(&ctx.Response.Header)
 	}
-	if s.draining.Load() {
-		c.ending = true
-	}
-	if c.ending {
-		ctx.SetConnectionClose()
-	}
+	c.answered = true // so that what fasthttp writes now is dropped
+	ctx.SetConnectionClose()
 }
 
 // guarded calls the handler. fasthttp lets a panic end the process.

@@ -30,12 +30,11 @@ func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error)
 		return 0, errors.New("the answer has no stream")
 	}
 	defer func() {
-		// What fasthttp still writes for this request is dropped.
 		c.answered = true
 		ctx.Response.ResetBody()
 	}()
 	head := c.streamHead(ctx, body)
-	if string(c.head.Method) == "HEAD" {
+	if c.headOnly {
 		_, err := c.send(head)
 		return 0, err
 	}
@@ -73,6 +72,7 @@ func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error)
 
 // streamHead settles the framing towards the client and returns the head.
 func (c *conn) streamHead(ctx *fasthttp.RequestCtx, body *upstream.Body) []byte {
+	c.settle()
 	h := &ctx.Response.Header
 	switch {
 	case body.Length() >= 0:
@@ -84,15 +84,7 @@ func (c *conn) streamHead(ctx *fasthttp.RequestCtx, body *upstream.Body) []byte 
 		h.Del(fasthttp.HeaderTransferEncoding)
 		c.ending = true
 	}
-	if c.server.draining.Load() {
-		c.ending = true
-	}
-	if c.ending || c.body != bodyNone {
-		c.ending = true
-		h.SetConnectionClose()
-	} else if c.head.Minor == 0 {
-		h.Set(fasthttp.HeaderConnection, "keep-alive")
-	}
+	c.setConnection(h)
 	return h.Header()
 }
 

@@ -18,9 +18,9 @@ import (
 const readBuffer = 16 << 10
 
 // conn is the client's connection. It reads and judges each request itself;
-// fasthttp, which serves the connection, gets to read a constant head for
-// each, so that what it is lenient about never matters. Only the goroutine
-// that serves the connection uses it, but for Close and the atomic fields.
+// fasthttp, which owns the connection, gets to read one constant head, so that
+// what it is lenient about never matters. Only the goroutine that serves the
+// connection uses it, but for Close and the atomic fields.
 type conn struct {
 	net.Conn
 	server  *server
@@ -41,10 +41,11 @@ type conn struct {
 	refusal *status.Error // of the current head; nil if it is good
 	// constant is what fasthttp has still to read of the constant head.
 	constant string
+	// headOnly is set where the answer to the request has no body.
+	headOnly bool
 	// ending connections serve no further request.
 	ending bool
-	// answered is set where the answer went out already: what fasthttp writes
-	// for the same request is dropped.
+	// answered is set once the answer, or the first part of it, went out.
 	answered bool
 
 	body   bodyState
@@ -66,16 +67,8 @@ const (
 	connCut // by a shutdown, while idle
 )
 
-// The heads that fasthttp reads. GET stands for every method whose answer has
-// a body.
-const (
-	constantGet       = "GET / HTTP/1.1\r\nHost: g\r\n\r\n"
-	constantGetClose  = "GET / HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n"
-	constantHead      = "HEAD / HTTP/1.1\r\nHost: g\r\n\r\n"
-	constantHeadClose = "HEAD / HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n"
-	constantGet10     = "GET / HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n"
-	constantHead10    = "HEAD / HTTP/1.0\r\nHost: g\r\nConnection: keep-alive\r\n\r\n"
-)
+// constantHead is the head that fasthttp reads.
+const constantHead = "GET / HTTP/1.1\r\nHost: g\r\n\r\n"
 
 // release gives the memory back once fasthttp is through with the connection.
 func (c *conn) release() {
@@ -88,13 +81,14 @@ func (c *conn) release() {
 	c.server.mu.Unlock()
 }
 
-// Read gives fasthttp the constant head of the next request, once that
-// request's own head has been read and judged.
+// Read gives fasthttp the constant head, once the head of the first request has
+// been read and judged.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.constant == "" {
 		if c.ending || !c.next() {
 			return 0, io.EOF
 		}
+		c.constant = constantHead
 	}
 	n := copy(p, c.constant)
 	c.constant = c.constant[n:]
@@ -165,7 +159,7 @@ func (c *conn) await() bool {
 	return c.state.CompareAndSwap(connIdle, connActive) && n > 0
 }
 
-// judge reads the head and chooses the constant head for fasthttp.
+// judge reads the head.
 func (c *conn) judge(end int) bool {
 	if bad := c.head.Parse(c.buf[:end], c.options); bad != nil {
 		return c.refuse(bad)
@@ -174,21 +168,7 @@ func (c *conn) judge(end int) bool {
 	if !c.head.HasBody() {
 		c.body = bodyNone
 	}
-	head := string(c.head.Method) == "HEAD"
-	switch {
-	case c.head.Close && head:
-		c.constant = constantHeadClose
-	case c.head.Close:
-		c.constant = constantGetClose
-	case c.head.Minor == 0 && head:
-		c.constant = constantHead10
-	case c.head.Minor == 0:
-		c.constant = constantGet10
-	case head:
-		c.constant = constantHead
-	default:
-		c.constant = constantGet
-	}
+	c.headOnly = string(c.head.Method) == "HEAD"
 	c.ending = c.head.Close
 	return true
 }
@@ -198,11 +178,8 @@ func (c *conn) judge(end int) bool {
 func (c *conn) refuse(bad *wire.Error) bool {
 	c.refusal = status.Coded(bad.Code, bad.Message)
 	c.ending, c.linger = true, true
-	c.constant = constantGetClose
 	// A head that could not be parsed may still say that no body is expected.
-	if bytes.HasPrefix(c.buf[:c.w], []byte("HEAD ")) {
-		c.constant = constantHeadClose
-	}
+	c.headOnly = bytes.HasPrefix(c.buf[:c.w], []byte("HEAD "))
 	return true
 }
 
@@ -217,8 +194,8 @@ func (c *conn) tooLarge(end int) *wire.Error {
 	return &wire.Error{Code: 431, Message: "the head of the request is too large"}
 }
 
-// Write sends bytes to the client; each part of them must be taken within the
-// write timeout.
+// Write drops what fasthttp writes when the connection has been served, and
+// sends what it writes to one that never was.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.answered {
 		return len(p), nil
@@ -226,6 +203,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.send(p)
 }
 
+// send sends bytes to the client; each part of them must be taken within the
+// write timeout.
 func (c *conn) send(p []byte) (int, error) {
 	const part = 128 << 10
 	sent := 0

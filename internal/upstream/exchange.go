@@ -29,6 +29,9 @@ type Request struct {
 	// Deadline, if set, bounds the exchange up to the end of the head, or of
 	// the body where that is read whole.
 	Deadline time.Time
+	// Verbatim, if set, takes the answer instead of the response that is given
+	// to Do, where it is no error and small and of known size. Its Status tells.
+	Verbatim *Answer
 }
 
 const (
@@ -48,6 +51,9 @@ const (
 // is a *Body that must be closed. The error is an *Error.
 func (c *Client) Do(req *Request, resp *fasthttp.Response) error {
 	for first := true; ; first = false {
+		if req.Verbatim != nil {
+			req.Verbatim.Status = 0
+		}
 		err := c.exchange(req, resp)
 		if err == nil {
 			return nil
@@ -151,18 +157,24 @@ func (c *Client) send(cn *conn, req *Request, now time.Time) (sent bool, err err
 
 // receive reads the answer. A body that is to be streamed comes back as one.
 func (c *Client) receive(cn *conn, br *bufio.Reader, req *Request, resp *fasthttp.Response) (*Body, *Error) {
-	resp.Header.DisableNormalizing()
-	resp.ResetBody()
-	if err := c.readHead(cn, br, resp); err != nil {
+	n, err := c.readHead(cn, br)
+	if err != nil {
 		return nil, err
 	}
-	resp.Header.ResetConnectionClose()
 	a := &cn.answer
 	cn.frame = frameOf(a, req.HeadOnly)
 	if cn.frame.kind == frameClose {
 		a.Close = true
 	}
-	var err *Error
+	if req.takes(cn) {
+		if err := c.readVerbatim(cn, br, req, n); err != nil {
+			return nil, err
+		}
+		return nil, c.noSurplus(cn, br)
+	}
+	if err := c.takeHead(cn, br, n, resp); err != nil {
+		return nil, err
+	}
 	switch f := &cn.frame; {
 	case f.kind == frameNone:
 	case f.kind == frameLength && req.Whole > 0 && f.left > req.Whole:
@@ -203,32 +215,40 @@ func (c *Client) noSurplus(cn *conn, br *bufio.Reader) *Error {
 	return nil
 }
 
-// readHead reads heads until one is not informational, and hands it to resp
-// without the lines that end at this hop.
-func (c *Client) readHead(cn *conn, br *bufio.Reader, resp *fasthttp.Response) *Error {
+// takeHead hands the head, of n bytes, to resp without the lines that end at
+// this hop.
+func (c *Client) takeHead(cn *conn, br *bufio.Reader, n int, resp *fasthttp.Response) *Error {
+	resp.Header.DisableNormalizing()
+	resp.ResetBody()
+	b, _ := br.Peek(n)
+	_, _ = br.Discard(cn.answer.Compact(b))
+	if err := resp.Header.Read(br); err != nil {
+		return c.failed(Malformed, true, err)
+	}
+	resp.Header.ResetConnectionClose()
+	return nil
+}
+
+// readHead reads heads until one is not informational, and returns its length.
+func (c *Client) readHead(cn *conn, br *bufio.Reader) (int, *Error) {
 	for i := range maxInterim {
 		n, err := c.readOneHead(cn, br)
 		if err != nil {
 			if i > 0 {
 				err.again = never
 			}
-			return err
+			return 0, err
 		}
-		b, _ := br.Peek(n)
 		switch status := cn.answer.Status; {
 		case status == 101:
-			return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the answer switches to another protocol"})
+			return 0, c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the answer switches to another protocol"})
 		case status < 200:
 			_, _ = br.Discard(n)
 			continue
 		}
-		_, _ = br.Discard(cn.answer.Compact(b))
-		if err := resp.Header.Read(br); err != nil {
-			return c.failed(Malformed, true, err)
-		}
-		return nil
+		return n, nil
 	}
-	return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "too many informational answers"})
+	return 0, c.failed(Malformed, true, &wire.Error{Code: 502, Message: "too many informational answers"})
 }
 
 // readOneHead waits for a whole head and scans it; it returns its length.
@@ -284,22 +304,30 @@ func (c *Client) readLength(cn *conn, br *bufio.Reader, req *Request, resp *fast
 		body = make([]byte, n)
 	}
 	body = body[:n]
-	for at := 0; at < n; {
-		if br.Buffered() == 0 {
-			if err := cn.armRead(time.Now(), c.config.BodyTimeout, req.Deadline); err != nil {
-				return c.ioFailed(true, err)
-			}
-		}
-		m, err := cn.frame.read(br, body[at:], true)
-		if err != nil {
-			return c.ioFailed(true, err)
-		}
-		at += m
+	if err := c.fill(cn, br, req, body); err != nil {
+		return err
 	}
 	if n <= SmallBody {
 		resp.SwapBody(body)
 	} else {
 		resp.SetBodyRaw(body)
+	}
+	return nil
+}
+
+// fill reads as much of the body as there is room for in p.
+func (c *Client) fill(cn *conn, br *bufio.Reader, req *Request, p []byte) *Error {
+	for len(p) > 0 {
+		if br.Buffered() == 0 {
+			if err := cn.armRead(time.Now(), c.config.BodyTimeout, req.Deadline); err != nil {
+				return c.ioFailed(true, err)
+			}
+		}
+		n, err := cn.frame.read(br, p, true)
+		if err != nil {
+			return c.ioFailed(true, err)
+		}
+		p = p[n:]
 	}
 	return nil
 }

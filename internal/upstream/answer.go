@@ -1,0 +1,58 @@
+package upstream
+
+import (
+	"bufio"
+	"slices"
+)
+
+// Answer is an answer in one piece, as the backend sent it, that its reader has
+// nothing to change in. Its memory is used again by the next one.
+type Answer struct {
+	// Status is the status code; 0 where there is no answer, because it was one for the other reader.
+	Status int
+	// Bytes are the head without its hop-by-hop lines, the empty line, and the body.
+	Bytes []byte
+	// head is the length of the head with the empty line.
+	head int
+}
+
+// AddLine adds a line, its CR LF included, to the end of the head.
+func (a *Answer) AddLine(line string) {
+	a.Bytes = slices.Insert(a.Bytes, a.head-len("\r\n"), []byte(line)...)
+	a.head += len(line)
+}
+
+// Reset forgets the answer; the memory stays where it is at most most bytes.
+func (a *Answer) Reset(most int) {
+	a.Status, a.head, a.Bytes = 0, 0, a.Bytes[:0]
+	if cap(a.Bytes) > most {
+		a.Bytes = nil
+	}
+}
+
+// takes tells whether the answer whose head was read is one to be kept as it
+// came: no error, which may have to be reworded, and of a small known size.
+func (r *Request) takes(cn *conn) bool {
+	a := &cn.answer
+	return r.Verbatim != nil && a.Status < 400 && (a.NoBody(r.HeadOnly) || !a.Chunked && a.ContentLength >= 0 && a.ContentLength <= SmallBody)
+}
+
+// readVerbatim reads the rest of an answer whose head, of n bytes, is in br.
+func (c *Client) readVerbatim(cn *conn, br *bufio.Reader, req *Request, n int) *Error {
+	v := req.Verbatim
+	b, _ := br.Peek(n)
+	b = b[cn.answer.Compact(b):]
+	v.Bytes = append(v.Bytes[:0], b...)
+	v.Bytes[len("HTTP/1.")] = '1'
+	v.head = len(b)
+	_, _ = br.Discard(n)
+	if cn.frame.kind == frameLength {
+		at := len(v.Bytes)
+		v.Bytes = slices.Grow(v.Bytes, int(cn.frame.left))[:at+int(cn.frame.left)]
+		if err := c.fill(cn, br, req, v.Bytes[at:]); err != nil {
+			return err
+		}
+	}
+	v.Status = cn.answer.Status
+	return nil
+}
