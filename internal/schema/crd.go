@@ -3,7 +3,6 @@ package schema
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -167,7 +166,9 @@ func pathText(path *field.Path) string {
 func judge(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.ErrorList) {
 	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), crd) {
 		err.Field = written(err.Field)
-		err.Detail = inBody.ReplaceAllString(err.Detail, "must ")
+		if !inOurWords(err) {
+			continue
+		}
 		if isCostEstimate(err) {
 			warnings = append(warnings, err)
 			continue
@@ -176,9 +177,6 @@ func judge(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.Er
 	}
 	return append(warnings, advice(crd)...), errs
 }
-
-// inBody is how go-openapi begins what it says of a default that its own schema does not accept.
-var inBody = regexp.MustCompile(`^\S* in body (should|must) `)
 
 // isCostEstimate tells the refusals apart that rest on the static estimate of what CEL rules may cost. What they do
 // cost is counted when they run.

@@ -22,7 +22,9 @@ const (
 
 // Invalid is 422 with every failure as a cause (VAL-1): `<Kind.group> "<name>" is invalid: <e>`, or `[<e1>, <e2>]` for several.
 // Failures of the same text are named once, as Kubernetes does. more counts failures that the caller found and did not keep.
+// Of a long name only the beginning is shown: it may be a client's, who has the whole of a body to write it in.
 func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more int) *Error {
+	gk.Kind, gk.Group, name = cutBytes(gk.Kind, maxValue), cutBytes(gk.Group, maxValue), cutBytes(name, maxValue)
 	causes := make([]metav1.StatusCause, 0, min(len(failures), MaxCauses+1))
 	texts := make([]string, 0, cap(causes))
 	seen := make(map[string]struct{}, cap(causes))

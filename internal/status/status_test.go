@@ -166,3 +166,11 @@ func TestReasonOf(t *testing.T) {
 		}
 	}
 }
+
+func TestInvalidBoundsNames(t *testing.T) {
+	long := strings.Repeat("ä", 1<<20)
+	got := Invalid(schema.GroupKind{Group: "example.com", Kind: "Widget"}, long, field.ErrorList{field.Required(field.NewPath("a"), "")}, 0)
+	if d := got.ErrStatus.Details; len(d.Name) > maxValue+3 || !strings.HasSuffix(d.Name, "ä...") || len(got.ErrStatus.Message) > 2*maxValue {
+		t.Errorf("got a name of %d bytes in a message of %d", len(d.Name), len(got.ErrStatus.Message))
+	}
+}
