@@ -78,18 +78,21 @@ type Attributes struct {
 	// Old is the stored object; nil for a create, and where no policy that
 	// concerns the request needs it (see [Chain.NeedsOld]).
 	Old *document.Document
-	// NamespaceObject is the object's namespace; nil for a cluster-scoped
-	// resource and where it is not known.
+	// NamespaceObject is the request's namespace, once something needed it (see
+	// [Attributes.LookUpNamespace]); nil for a cluster-scoped resource.
 	NamespaceObject *document.Document
 	// DryRun tells that nothing will be stored.
 	DryRun bool
 	// Options are the operation's options, such as DeleteOptions; invalid where
 	// there are none.
 	Options document.Node
+	// Lookup answers what policies ask beyond the request; nil: nothing is known.
+	Lookup Lookup
 	// Frame is what CEL expressions are evaluated in.
 	Frame *cel.Frame
 
 	request cel.Request
+	matched cel.Matched
 }
 
 // Name is the object's name: that in the path, else that in the object; empty
@@ -115,50 +118,6 @@ func Labels(d *document.Document) (document.Node, bool) {
 	}
 	n := at(d.Root(), "metadata", "labels")
 	return n, n.Kind() == document.Object
-}
-
-// Bind binds the variables of admission policies in the Frame's Vars to the
-// attributes as they are now. The Chain calls it before it calls a policy.
-func (a *Attributes) Bind() *cel.Vars {
-	v := a.Frame.Vars()
-	v.Set(cel.Object, root(a.Object), nil)
-	v.Set(cel.OldObject, root(a.Old), nil)
-	v.Set(cel.NamespaceObject, root(a.NamespaceObject), nil)
-	v.Set(cel.Params, document.Node{}, nil)
-	a.describe(&a.request)
-	v.SetRequest(&a.request)
-	return v
-}
-
-func (a *Attributes) describe(r *cel.Request) {
-	i := a.Info
-	*r = cel.Request{
-		Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
-		Namespace: i.Namespace, Name: a.Name(),
-		Operation: a.Operation.String(), DryRun: a.DryRun, Options: a.Options,
-	}
-	r.Kind = a.kind()
-	if a.User != nil {
-		r.User = cel.User{Name: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: a.User.Extra}
-	}
-}
-
-// kind is the kind of the object; what no policy file describes has to say it itself.
-func (a *Attributes) kind() string {
-	if a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status") {
-		return a.Resource.Kind
-	}
-	for _, d := range []*document.Document{a.Object, a.Old} {
-		if d != nil {
-			if kind := text(at(d.Root(), "kind")); kind != "" {
-				return kind
-			}
-		}
-	}
-	if a.Resource != nil {
-		return a.Resource.Kind
-	}
-	return ""
 }
 
 func root(d *document.Document) document.Node {

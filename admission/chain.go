@@ -89,6 +89,11 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 			bound = true
 		}
 		if err := validate(ctx, v, a, r); err != nil {
+			var answer *status.Error
+			if errors.As(err, &answer) {
+				r.Answer(answer)
+				continue
+			}
 			if v.FailurePolicy() == Ignore {
 				r.Ignored(v.Name(), err)
 				continue

@@ -41,8 +41,9 @@ type Mutator interface {
 // A Validator judges a request.
 type Validator interface {
 	Policy
-	// Validate adds everything that is wrong to the report. It returns an error
-	// only when it could not come to a decision.
+	// Validate adds everything that is wrong to the report. A *status.Error is the
+	// answer to the request; any other error tells that it could not come to a
+	// decision, and is handled as the failure policy says.
 	Validate(ctx context.Context, a *Attributes, r *Report) error
 }
 

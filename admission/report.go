@@ -45,10 +45,19 @@ type Report struct {
 	ignored  []IgnoredFailure
 	audited  []AuditedFailure
 	notes    []note
+	answer   *status.Error
 }
 
 // Deny adds a reason for refusing the request.
 func (r *Report) Deny(d Denial) { r.denials = append(r.denials, d) }
+
+// Answer settles the answer to the request, whatever policies say; the first one
+// counts.
+func (r *Report) Answer(err *status.Error) {
+	if r.answer == nil {
+		r.answer = err
+	}
+}
 
 // Warn adds a text for a Warning header; a text is sent once.
 func (r *Report) Warn(text string) {
@@ -79,7 +88,7 @@ func (r *Report) Reset() {
 	clear(r.ignored)
 	clear(r.audited)
 	clear(r.notes)
-	*r = Report{r.denials[:0], r.warnings[:0], r.ignored[:0], r.audited[:0], r.notes[:0]}
+	*r = Report{denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
 }
 
 // codeOf is the HTTP status for a reason, of those that policies may give.
@@ -103,6 +112,9 @@ const unknownName = "Unknown"
 // reason of the first denial. Several denials are joined by semicolons, and each
 // is a cause.
 func (r *Report) Err(a *Attributes) *status.Error {
+	if r.answer != nil {
+		return r.answer
+	}
 	if len(r.denials) == 0 {
 		return nil
 	}

@@ -8,14 +8,17 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // Validate implements admission.Validator.
-func (p *Policy) Validate(_ context.Context, a *admission.Attributes, r *admission.Report) error {
-	matches, err := p.match.matches(a)
+func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
+	as, matches, err := p.match.Matches(ctx, a)
 	if err != nil {
 		p.misconfigured(nil, err, r)
 		return nil
@@ -23,16 +26,61 @@ func (p *Policy) Validate(_ context.Context, a *admission.Attributes, r *admissi
 	if !matches {
 		return nil
 	}
-	e := evaluation{policy: p, frame: a.Frame, vars: a.Frame.Vars()}
+	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars()}
+	if as != a.Info.GroupVersionResource() {
+		e.as = &as
+		defer a.Bind()
+	}
 	for _, b := range p.bindings {
-		matches, err := b.match.matches(a)
+		if err := e.bind(ctx, b, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind evaluates the policy for a binding, once for each parameter. The error is the answer to the request.
+func (e *evaluation) bind(ctx context.Context, b *Binding, r *admission.Report) error {
+	_, matches, err := b.match.Matches(ctx, e.attributes)
+	if err != nil {
+		e.policy.misconfigured(b, err, r)
+		return nil
+	}
+	if !matches {
+		return nil
+	}
+	found, err := b.params.Find(ctx, e.policy.params, e.attributes)
+	if err == nil && len(found) > 0 {
+		err = e.convert()
+	}
+	if err != nil {
+		e.policy.misconfigured(b, err, r)
+		return nil
+	}
+	for _, param := range found {
+		err := e.run(ctx, param, r)
+		var answer *status.Error
 		switch {
+		case errors.As(err, &answer):
+			return answer
 		case err != nil:
-			p.misconfigured(b, err, r)
-		case matches:
-			e.run(r)
+			e.policy.misconfigured(b, err, r)
+		default:
 			e.act(b, r)
 		}
+	}
+	return nil
+}
+
+// convert lets the policy see the request as the version of its resource that the policy's rules name.
+func (e *evaluation) convert() error {
+	if e.as == nil || e.converted {
+		return nil
+	}
+	e.converted = true
+	if err := e.attributes.BindAs(*e.as); err != nil {
+		e.converted = false
+		return fmt.Errorf("failed to convert object version: %w", err)
 	}
 	return nil
 }
@@ -51,14 +99,20 @@ func (p *Policy) misconfigured(b *Binding, err error, r *admission.Report) {
 	r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, failed: true}))
 }
 
-// An evaluation runs a policy for one request. Without parameters all bindings have the same outcomes, so that the policy
-// is evaluated once, when the first binding matches.
+// An evaluation runs a policy for one request. Bindings with the same parameter, or none, have the same outcomes, so that
+// the policy is evaluated once for those that follow each other.
 type evaluation struct {
-	policy *Policy
-	frame  *cel.Frame
-	vars   *cel.Vars
+	policy     *Policy
+	attributes *admission.Attributes
+	frame      *cel.Frame
+	vars       *cel.Vars
+
+	as        *schema.GroupVersionResource // nil: the request as it came
+	converted bool                         // to that
 
 	done     bool
+	param    *document.Document
+	failed   error     // the policy could not be evaluated at all
 	outcomes []outcome // of what did not pass
 	broken   []string  // messages of annotations that failed
 }
@@ -72,21 +126,46 @@ type outcome struct {
 	failed  bool // the validation could not be evaluated
 }
 
-// run evaluates the policy. What it finds is noted; errors are handled as the failure policy says.
-func (e *evaluation) run(r *admission.Report) {
-	if e.done {
-		return
+// run evaluates the policy for a parameter; nil is none. What it finds is noted; errors of expressions are handled as the
+// failure policy says. It returns an error where the policy could not be evaluated at all.
+func (e *evaluation) run(ctx context.Context, param *document.Document, r *admission.Report) error {
+	if e.done && e.param == param {
+		return e.failed
 	}
-	e.done = true
+	e.done, e.param, e.outcomes, e.broken = true, param, e.outcomes[:0], e.broken[:0]
+	var root document.Node
+	if param != nil {
+		root = param.Root()
+	}
+	e.vars.Set(cel.Params, root, nil)
+	e.failed = e.evaluate(ctx, r)
+	if cel.IsSkip(e.failed) {
+		// A state that is not known, and is not to matter then.
+		e.outcomes, e.broken = e.outcomes[:0], e.broken[:0]
+		r.Ignored(e.policy.name, e.failed)
+		e.failed = nil
+	}
+	return e.failed
+}
+
+func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	p := e.policy
+	e.vars.Set(cel.NamespaceObject, document.Node{}, nil) // match conditions do not see it
 	e.frame.SetBudget(cel.MatchConditionsBudget)
 	applies, err := e.conditions()
-	if err != nil {
+	switch {
+	case cel.IsSkip(err):
+		return err
+	case err != nil:
 		e.fail(0, err, r)
-		return
+		return nil
+	case !applies:
+		return nil
 	}
-	if !applies {
-		return
+	if p.needsNamespace {
+		if err := e.attributes.BindNamespace(ctx); err != nil {
+			return err
+		}
 	}
 	if p.variables != nil {
 		e.frame.OpenVariables(e.vars, p.variables)
@@ -94,7 +173,11 @@ func (e *evaluation) run(r *admission.Report) {
 	}
 	e.frame.SetBudget(cel.PolicyBudget)
 	for i := range p.validations {
-		if err := e.validate(i, r); err != nil {
+		err := e.validate(i, r)
+		if cel.IsSkip(err) {
+			return err
+		}
+		if err != nil {
 			// Nothing more can be evaluated, and Kubernetes reports nothing of what was.
 			e.outcomes = e.outcomes[:0]
 			e.fail(i, err, r)
@@ -103,8 +186,9 @@ func (e *evaluation) run(r *admission.Report) {
 	}
 	if len(p.annotations) > 0 {
 		e.frame.SetBudget(cel.PolicyBudget)
-		e.annotate(r)
+		return e.annotate(r)
 	}
+	return nil
 }
 
 // conditions tells whether all match conditions hold: one that does not settles it, whatever failed before it.
@@ -174,10 +258,13 @@ func (e *evaluation) message(v *validation) string {
 	return v.message
 }
 
-// annotate evaluates the audit annotations.
-func (e *evaluation) annotate(r *admission.Report) {
+// annotate evaluates the audit annotations. The error says that the policy is to be left out.
+func (e *evaluation) annotate(r *admission.Report) error {
 	for _, a := range e.policy.annotations {
 		value, ok, err := a.program.EvalOptionalString(e.frame, e.vars)
+		if cel.IsSkip(err) {
+			return err
+		}
 		if err != nil {
 			if e.policy.failure == admission.Ignore {
 				r.Ignored(e.policy.name, err)
@@ -185,7 +272,7 @@ func (e *evaluation) annotate(r *admission.Report) {
 				e.broken = append(e.broken, err.Error())
 			}
 			if fatal(err) {
-				return
+				return nil
 			}
 			continue
 		}
@@ -193,6 +280,7 @@ func (e *evaluation) annotate(r *admission.Report) {
 			r.Annotate(e.policy.name, a.key, value)
 		}
 	}
+	return nil
 }
 
 // act does what a binding asks for with the outcomes.

@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/admissiontest"
 	"github.com/admission-gateway/gateway/internal/cases"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -108,8 +111,6 @@ func (l loaded) bindingsOf(t *testing.T, policy string) []*Binding {
 		if b.Spec.PolicyName != policy {
 			continue
 		}
-		b = b.DeepCopy()
-		b.Spec.ParamRef = nil // the test binds params itself
 		c, errs := CompileBinding(b)
 		if len(errs) > 0 {
 			t.Fatal(errs)
@@ -139,6 +140,9 @@ func attributesOf(t *testing.T, method, path string, object, old json.RawMessage
 	}
 	if len(parts) > 2 {
 		i.Subresource = parts[2]
+	}
+	if i.Resource == "namespaces" {
+		i.Namespace = i.Name
 	}
 	a := &admission.Attributes{
 		Info:      i,
@@ -202,13 +206,10 @@ func TestRecordedLab(t *testing.T) {
 		for _, part := range elsewhere {
 			skip = skip || strings.Contains(c.ID, part)
 		}
-		l := load(t, objects(t, &c))
-		for _, p := range l.policies {
-			skip = skip || p.Spec.ParamKind != nil
-		}
 		if skip {
 			continue
 		}
+		l := load(t, objects(t, &c))
 		played++
 		t.Run(c.ID, func(t *testing.T) {
 			var validators []admission.Validator
@@ -229,6 +230,7 @@ func TestRecordedLab(t *testing.T) {
 				}
 			}
 			a := attributesOf(t, c.Request.Method, c.Request.Path, c.Request.Body, old)
+			a.Lookup = l.lookup()
 			var r admission.Report
 			admission.NewChain(nil, validators).Validate(context.Background(), a, &r)
 			judge(t, &c, &r, a)
@@ -277,40 +279,35 @@ func TestRecordedExpressions(t *testing.T) {
 	}
 }
 
-// TestRecordedKubescape plays the policies of Kubescape with their parameter object, which the test binds.
+// TestRecordedKubescape plays the policies of Kubescape with their parameter objects.
 func TestRecordedKubescape(t *testing.T) {
 	for _, c := range read(t, "vap-kubescape.jsonl") {
 		t.Run(c.ID, func(t *testing.T) {
 			l := load(t, objects(t, &c))
-			p := l.policies[0]
-			compiler := compiler{
-				spec:   &p.Spec,
-				cel:    cel.NewAdmissionCompiler(true),
-				policy: &Policy{name: p.Name, failure: failurePolicy(p.Spec.FailurePolicy), bindings: l.bindingsOf(t, p.Name)},
-			}
-			compiler.compile()
-			if len(compiler.errs) > 0 {
-				t.Fatal(compiler.errs)
+			compiled, errs := Compile(l.policies[0], l.bindingsOf(t, l.policies[0].Name)...)
+			if len(errs) > 0 {
+				t.Fatal(errs)
 			}
 			a := attributesOf(t, c.Request.Method, c.Request.Path, c.Request.Body, nil)
-			vars := a.Bind()
-			for _, object := range l.others {
-				d, err := document.Parse(object, document.Limits{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer d.Release()
-				if kind, _ := d.Root().Get("kind"); kind.Str() == "ControlConfiguration" {
-					vars.Set(cel.Params, d.Root(), nil)
-				}
-			}
-			var r admission.Report
-			if err := compiler.policy.Validate(context.Background(), a, &r); err != nil {
-				t.Fatal(err)
-			}
-			judge(t, &c, &r, a)
+			a.Lookup = l.lookup()
+			judge(t, &c, run(t, a, compiled), a)
 		})
 	}
+}
+
+// lookup has everything in the files that is no policy.
+func (l loaded) lookup() *admissiontest.Lookup {
+	lookup := &admissiontest.Lookup{}
+	for _, object := range l.others {
+		lookup.Add(string(object))
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := json.Unmarshal(object, &crd); err == nil {
+			for _, v := range crd.Spec.Versions {
+				lookup.Others = append(lookup.Others, schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural})
+			}
+		}
+	}
+	return lookup
 }
 
 // TestRecordedLoading plays what a real kube-apiserver said of policies and bindings that it refused.

@@ -9,12 +9,8 @@
 //
 // # Where we differ from kube-apiserver
 //
-//   - An object is not converted to another version. With matchPolicy
-//     Equivalent, a rule's apiVersions match every version of its resources.
 //   - A messageExpression is evaluated only when its validation failed, and one
 //     that uses up the budget makes way for the static message.
-//   - Policies with paramKind and expressions that use the authorizer are
-//     refused when they are loaded.
 package vap
 
 import (
@@ -23,9 +19,12 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/match"
+	"github.com/admission-gateway/gateway/admission/params"
 	"github.com/admission-gateway/gateway/internal/cel"
 )
 
@@ -33,11 +32,14 @@ import (
 // immutable and safe for concurrent use.
 type Policy struct {
 	name     string
-	match    *matcher
+	match    *match.Matcher
+	params   schema.GroupVersionKind // of the parameters; empty: there are none
 	failure  admission.FailurePolicy
 	bindings []*Binding
 	rules    []admission.Rule
 	needsOld bool
+	// needsNamespace: an expression reads namespaceObject.
+	needsNamespace bool
 
 	conditions  []*cel.Program
 	variables   *cel.Variables
@@ -64,7 +66,8 @@ type annotation struct {
 type Binding struct {
 	name    string
 	policy  string
-	match   *matcher // nil: whatever the policy matches
+	match   *match.Matcher // nil: whatever the policy matches
+	params  *params.Ref
 	actions []admissionv1.ValidationAction
 	texts   []string // the actions, for the audit event
 }
@@ -72,12 +75,23 @@ type Binding struct {
 // PolicyName is the name of the policy that the binding is for.
 func (b *Binding) PolicyName() string { return b.policy }
 
+// Compile is that of a [Compiler] without states.
+func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
+	return Compiler{}.Compile(p, bindings...)
+}
+
+// A Compiler compiles the policies of one set.
+type Compiler struct {
+	// States are the names of the collections in the variable state.
+	States []string
+}
+
 // Compile checks and compiles a policy. bindings are those of this policy, as
 // [CompileBinding] made them, and act in the order given; a policy without any
 // is checked and does nothing.
 // Findings have paths such as spec.validations[0].expression; with any, the
 // Policy is nil.
-func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
+func (set Compiler) Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
 	errs := validatePolicy(p)
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
@@ -88,6 +102,8 @@ func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*P
 		policy: &Policy{name: p.Name, failure: failurePolicy(p.Spec.FailurePolicy), bindings: slices.Clone(bindings)},
 		errs:   errs,
 	}
+	c.policy.params, _ = params.Kind(p.Spec.ParamKind)
+	c.cel.DeclareState(set.States)
 	c.compile()
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -98,11 +114,13 @@ func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*P
 // CompileBinding checks and compiles a binding.
 func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
 	errs := validateBinding(b)
-	match, matchErrs := newMatcher(b.Spec.MatchResources, field.NewPath("spec", "matchResources"))
-	if errs = append(errs, matchErrs...); len(errs) > 0 {
+	spec := field.NewPath("spec")
+	matcher, matchErrs := match.New(b.Spec.MatchResources, spec.Child("matchResources"))
+	ref, refErrs := params.Compile(b.Spec.ParamRef, spec.Child("paramRef"))
+	if errs = append(append(errs, matchErrs...), refErrs...); len(errs) > 0 {
 		return nil, errs
 	}
-	compiled := &Binding{name: b.Name, policy: b.Spec.PolicyName, match: match, actions: b.Spec.ValidationActions}
+	compiled := &Binding{name: b.Name, policy: b.Spec.PolicyName, match: matcher, params: ref, actions: b.Spec.ValidationActions}
 	for _, action := range b.Spec.ValidationActions {
 		compiled.texts = append(compiled.texts, string(action))
 	}
@@ -139,27 +157,25 @@ type compiler struct {
 func (c *compiler) compile() {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
-	c.policy.match, errs = newMatcher(c.spec.MatchConstraints, spec.Child("matchConstraints"))
+	c.policy.match, errs = match.New(c.spec.MatchConstraints, spec.Child("matchConstraints"))
 	c.errs = append(c.errs, errs...)
-	c.policy.rules = indexRules(c.spec.MatchConstraints, c.policy.bindings)
+	if len(c.policy.bindings) > 0 { // they can only narrow what the policy matches
+		c.policy.rules = match.IndexRules(c.spec.MatchConstraints)
+	}
 	c.compileConditions(spec.Child("matchConditions"))
 	c.compileVariables(spec.Child("variables"))
 	for i := range c.spec.Validations {
 		c.compileValidation(&c.spec.Validations[i], spec.Child("validations").Index(i))
 	}
 	c.compileAnnotations(spec.Child("auditAnnotations"))
-	c.policy.needsOld = c.policy.needsOld || c.policy.match.selectsObjects() ||
-		slices.ContainsFunc(c.policy.bindings, func(b *Binding) bool { return b.match.selectsObjects() })
+	c.policy.needsOld = c.policy.needsOld || c.policy.match.SelectsObjects() ||
+		slices.ContainsFunc(c.policy.bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
 }
 
 // use notes what a compiled expression needs.
-func (c *compiler) use(p *cel.Program, fldPath *field.Path) {
-	if p.Uses(cel.OldObject) {
-		c.policy.needsOld = true
-	}
-	if p.UsesAuthorizer() {
-		c.errs = append(c.errs, field.Forbidden(fldPath, "may not refer to 'authorizer': this gateway asks no authorizer"))
-	}
+func (c *compiler) use(p interface{ Uses(cel.Slot) bool }) {
+	c.policy.needsOld = c.policy.needsOld || p.Uses(cel.OldObject)
+	c.policy.needsNamespace = c.policy.needsNamespace || p.Uses(cel.NamespaceObject)
 }
 
 // program compiles an expression that is there.
@@ -172,7 +188,7 @@ func (c *compiler) program(compile func(string) (*cel.Program, error), expressio
 		c.errs = append(c.errs, field.Invalid(fldPath, expression, err.Error()))
 		return nil
 	}
-	c.use(p, fldPath)
+	c.use(p)
 	return p
 }
 
@@ -194,7 +210,7 @@ func (c *compiler) compileVariables(fldPath *field.Path) {
 			continue
 		}
 		programs := c.cel.Variables().Programs()
-		c.use(programs[len(programs)-1], path)
+		c.use(programs[len(programs)-1])
 	}
 	c.policy.variables = c.cel.Variables()
 }
@@ -211,7 +227,7 @@ func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.P
 			c.errs = append(c.errs, field.Invalid(fldPath.Child("messageExpression"), v.MessageExpression, err.Error()))
 		} else {
 			compiled.compute = m
-			c.policy.needsOld = c.policy.needsOld || m.Uses(cel.OldObject)
+			c.use(m)
 		}
 	}
 	if compiled.message == "" {

@@ -292,7 +292,7 @@ validations: [{expression: "false"}]`
 		{"PUT", deployments + "/exempt/scale", `{}`, true, true},
 		{"PUT", deployments + "/web/scale", `{}`, true, true},
 		{"PUT", deployments + "/web/status", `{}`, false, false},
-		{"POST", "/apis/apps/v1beta1/namespaces/team-a/deployments", `{}`, false, true},
+		{"POST", "/apis/apps/v1beta1/namespaces/team-a/deployments", `{}`, false, false}, // v1 is not known to be its equivalent
 		{"POST", "/apis/extensions/v1/namespaces/team-a/deployments", `{}`, false, false},
 		{"PUT", "/api/v1/namespaces/team-a/pods/web/status", `{}`, true, true},
 		{"PUT", "/api/v2/nodes/n1/status", `{}`, true, true},
@@ -417,7 +417,7 @@ func TestBindings(t *testing.T) {
 // TestFindings: what is refused here and not by Kubernetes, and that all findings are reported at once.
 func TestFindings(t *testing.T) {
 	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	p.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+	p.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "Config Map"}
 	p.Spec.FailurePolicy = ptr.To(admissionv1.FailurePolicyType("Maybe"))
 	p.Spec.MatchConstraints = &admissionv1.MatchResources{
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -435,10 +435,10 @@ func TestFindings(t *testing.T) {
 		got = append(got, err.Field)
 	}
 	want := []string{
-		"spec.failurePolicy", "spec.paramKind", "spec.matchConstraints.objectSelector.matchExpressions[0].operator", "spec.matchConstraints.resourceRules[0].resources",
+		"spec.failurePolicy", "spec.paramKind.kind", "spec.matchConstraints.objectSelector.matchExpressions[0].operator", "spec.matchConstraints.resourceRules[0].resources",
 		"spec.matchConditions[0].name", "spec.matchConditions[1].expression", "spec.matchConditions[1].name",
 		"spec.variables[1].name", "spec.validations[0].message", "spec.auditAnnotations[0].valueExpression",
-		"spec.matchConstraints.objectSelector", "spec.matchConditions[0].expression", "spec.variables[0].expression", "spec.variables[1].expression",
+		"spec.matchConstraints.objectSelector", "spec.matchConditions[0].expression", "spec.variables[0].expression",
 		"spec.validations[0].messageExpression", "spec.validations[1].expression",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -451,7 +451,7 @@ func TestFindings(t *testing.T) {
 	for _, err := range errs {
 		got = append(got, err.Field)
 	}
-	if want := []string{"spec.policyName", "spec.paramRef", "spec.validationActions"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"spec.policyName", "spec.validationActions", "spec.paramRef.parameterNotFoundAction"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -23,8 +23,9 @@ type AdmissionCompiler struct {
 	hasParams bool
 	list      Variables
 	types     *apiservercel.DeclType // of the variable 'variables'
+	state     *apiservercel.DeclType // of the variable 'state'; nil: there is none
 
-	full, plain *env // with and without the authorizer; made when an expression needs them
+	full, plain, match *env // with and without the authorizer, and without variables; made when an expression needs them
 }
 
 const variablesTypeName = "kubernetes.variables"
@@ -46,7 +47,7 @@ func (c *AdmissionCompiler) env(authorizer bool) (*env, error) {
 	if *made != nil {
 		return *made, nil
 	}
-	e, err := newAdmissionEnv(c.types, c.hasParams, authorizer)
+	e, err := newAdmissionEnv(c.types, c.state, c.hasParams, authorizer)
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
@@ -54,8 +55,8 @@ func (c *AdmissionCompiler) env(authorizer bool) (*env, error) {
 	return e, nil
 }
 
-// newAdmissionEnv declares the variables of a policy; variables may be nil.
-func newAdmissionEnv(variables *apiservercel.DeclType, params, authorizer bool) (*env, error) {
+// newAdmissionEnv declares the variables of a policy; variables and state may be nil.
+func newAdmissionEnv(variables, state *apiservercel.DeclType, params, authorizer bool) (*env, error) {
 	declTypes := []*apiservercel.DeclType{namespaceType(), requestType()}
 	options := []celgo.EnvOption{
 		celgo.Variable(nameObject, celgo.DynType),
@@ -66,6 +67,10 @@ func newAdmissionEnv(variables *apiservercel.DeclType, params, authorizer bool) 
 	if variables != nil {
 		declTypes = append(declTypes, variables)
 		options = append(options, celgo.Variable(nameVariables, variables.CelType()))
+	}
+	if state != nil {
+		declTypes = append(declTypes, state)
+		options = append(options, declareState(state))
 	}
 	if params {
 		options = append(options, celgo.Variable(nameParams, celgo.DynType))
@@ -143,21 +148,31 @@ func (c *AdmissionCompiler) Annotation(expression string) (*Program, error) {
 
 // matchEnv declares no variables: match conditions have none.
 var (
-	matchEnv           = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, false, true) })
-	matchEnvWithParams = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, true, true) })
+	matchEnv           = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, nil, false, true) })
+	matchEnvWithParams = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, nil, true, true) })
 )
 
 // MatchCondition compiles a match condition.
 func (c *AdmissionCompiler) MatchCondition(expression string) (*Program, error) {
-	made := matchEnv
-	if c.hasParams {
-		made = matchEnvWithParams
-	}
-	e, err := made()
+	e, err := c.matchEnv()
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
 	return e.compile(expression, nil, celgo.BoolType)
+}
+
+func (c *AdmissionCompiler) matchEnv() (*env, error) {
+	switch {
+	case c.state != nil && c.match == nil:
+		var err error
+		c.match, err = newAdmissionEnv(nil, c.state, c.hasParams, true)
+		return c.match, err
+	case c.match != nil:
+		return c.match, nil
+	case c.hasParams:
+		return matchEnvWithParams()
+	}
+	return matchEnv()
 }
 
 // A Message is a compiled messageExpression.

@@ -118,7 +118,7 @@ func theirs(prog celgo.Program, vars map[string]any) outcome {
 
 func adhocEnv(t testing.TB) *env {
 	t.Helper()
-	e, err := newAdmissionEnv(nil, true, false)
+	e, err := newAdmissionEnv(nil, nil, true, false)
 	if err != nil {
 		t.Fatal(err)
 	}

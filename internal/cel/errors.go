@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/google/cel-go/common/types"
@@ -22,6 +23,9 @@ const (
 	Cancelled
 	// Internal: the evaluation panicked.
 	Internal
+	// Skipped: a state that the expression reads is not known, and the policy is to
+	// be left out then, as if it did not match.
+	Skipped
 )
 
 // An Error says why an evaluation has no result.
@@ -36,7 +40,7 @@ type Error struct {
 // Error gives the sentence that kube-apiserver's admission gives.
 func (e *Error) Error() string {
 	switch e.Cause {
-	case OverBudget, Cancelled:
+	case OverBudget, Cancelled, Skipped:
 		return e.Detail
 	default:
 		return fmt.Sprintf("expression '%s' resulted in error: %s", e.Expression, e.Detail)
@@ -45,7 +49,15 @@ func (e *Error) Error() string {
 
 // Fatal tells whether evaluating anything else for the same object would be in
 // vain.
-func (e *Error) Fatal() bool { return e.Cause == OverBudget || e.Cause == Cancelled }
+func (e *Error) Fatal() bool {
+	return e.Cause == OverBudget || e.Cause == Cancelled || e.Cause == Skipped
+}
+
+// IsSkip tells whether err says that the policy is to be left out.
+func IsSkip(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Cause == Skipped
+}
 
 const (
 	msgOverLimit  = "operation cancelled: actual cost limit exceeded"
@@ -63,6 +75,8 @@ func (c stop) detail() string {
 		return msgOverLimit
 	case OverBudget:
 		return msgOverBudget
+	case Skipped:
+		return ErrSkip.Error()
 	default:
 		return msgCancelled
 	}

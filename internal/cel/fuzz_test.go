@@ -31,7 +31,7 @@ func FuzzAgainstKubernetes(f *testing.F) {
 	} {
 		f.Add([]byte(object), []byte(`{"a":1}`), uint8(i*7))
 	}
-	e, err := newAdmissionEnv(nil, true, false)
+	e, err := newAdmissionEnv(nil, nil, true, false)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -14,15 +14,17 @@ import (
 // A Request is what the variable request shows of a request. Its strings must
 // stay valid until the evaluations are over.
 type Request struct {
-	// Group, Version, Kind and Resource are of the resource in the path. The
-	// gateway converts no versions, so that requestKind and requestResource are
-	// the same.
+	// Group, Version, Kind and Resource are of the resource in the path, which
+	// expressions read as requestKind and requestResource.
 	Group, Version, Kind, Resource string
-	Subresource                    string
-	Namespace, Name                string
-	Operation                      string // CREATE, UPDATE, DELETE or CONNECT
-	DryRun                         bool
-	User                           User
+	// Matched is the resource that the object was converted to for the policy, as
+	// expressions read it in kind and resource; nil where it is that in the path.
+	Matched         *Matched
+	Subresource     string
+	Namespace, Name string
+	Operation       string // CREATE, UPDATE, DELETE or CONNECT
+	DryRun          bool
+	User            User
 
 	// Options are the options of the operation, such as DeleteOptions; invalid
 	// where there are none.
@@ -33,6 +35,19 @@ type Request struct {
 	Path          string // the raw path without the query
 	ClientAddress string
 	Headers       Headers
+}
+
+// Matched is a resource that an object was converted to.
+type Matched struct {
+	Group, Version, Kind, Resource string
+}
+
+// matched is what kind and resource show.
+func (r *Request) matched() Matched {
+	if r.Matched != nil {
+		return *r.Matched
+	}
+	return Matched{r.Group, r.Version, r.Kind, r.Resource}
 }
 
 // User is who sends a request.
@@ -93,6 +108,16 @@ var (
 		{"version", always(func(r *Request) string { return r.Version })},
 		{"resource", always(func(r *Request) string { return r.Resource })},
 	}
+	matchedKindFields = []recordField{
+		{"group", always(func(r *Request) string { return r.matched().Group })},
+		{"version", always(func(r *Request) string { return r.matched().Version })},
+		{"kind", always(func(r *Request) string { return r.matched().Kind })},
+	}
+	matchedResourceFields = []recordField{
+		{"group", always(func(r *Request) string { return r.matched().Group })},
+		{"version", always(func(r *Request) string { return r.matched().Version })},
+		{"resource", always(func(r *Request) string { return r.matched().Resource })},
+	}
 	userFields = []recordField{
 		{"username", unlessEmpty(func(r *Request) string { return r.User.Name })},
 		{"uid", unlessEmpty(func(r *Request) string { return r.User.UID })},
@@ -110,8 +135,8 @@ var (
 		}},
 	}
 	requestFields = []recordField{
-		{"kind", part(kindFields)},
-		{"resource", part(resourceFields)},
+		{"kind", part(matchedKindFields)},
+		{"resource", part(matchedResourceFields)},
 		{"subResource", unlessEmpty(func(r *Request) string { return r.Subresource })},
 		{"requestKind", part(kindFields)},
 		{"requestResource", part(resourceFields)},

@@ -4,6 +4,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -30,6 +31,9 @@ type Vars struct {
 	request *Request
 	limited *Request // of rate limits
 	named   named
+	state   stateVar
+
+	authorizer authorizer.UnconditionalAuthorizer
 }
 
 // slot is a variable with room for the lazy value of a container.
@@ -63,6 +67,7 @@ const (
 	usesRequest uses = 1 << (slots + iota)
 	usesVariables
 	usesAuthorizer
+	usesState
 )
 
 // names of the variables, as expressions have them.
@@ -75,6 +80,7 @@ const (
 	nameNamespaceObject = "namespaceObject"
 	nameRequest         = "request"
 	nameVariables       = "variables"
+	nameState           = "state"
 	nameAuthorizer      = "authorizer"
 	nameRequestResource = "authorizer.requestResource"
 
@@ -91,6 +97,7 @@ var usesOf = map[string]uses{
 	nameNamespaceObject: 1 << NamespaceObject,
 	nameRequest:         usesRequest,
 	nameVariables:       usesVariables,
+	nameState:           usesState,
 	nameAuthorizer:      usesAuthorizer,
 	nameRequestResource: usesAuthorizer,
 }
@@ -143,6 +150,11 @@ func (a activation) ResolveName(name string) (any, bool) {
 			return nil, false
 		}
 		return &v.named, true
+	case nameState:
+		v.state.frame = f
+		return &v.state, true
+	case nameAuthorizer, nameRequestResource:
+		return v.authorizerVal(name)
 	}
 	return nil, false
 }
@@ -171,3 +183,6 @@ func (v *Vars) orNull(f *Frame, s Slot) (any, bool) {
 	}
 	return types.NullValue, true
 }
+
+// slotNames are the names of the variables in slots.
+var slotNames = [slots]string{nameSelf, nameOldSelf, nameObject, nameOldObject, nameParams, nameNamespaceObject}

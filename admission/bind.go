@@ -1,0 +1,107 @@
+package admission
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Bind binds the variables of admission policies in the Frame's Vars to the
+// attributes as they are now. The Chain calls it before it calls a policy. The
+// variables params and namespaceObject are null until a policy that reads them
+// binds them.
+func (a *Attributes) Bind() *cel.Vars {
+	v := a.Frame.Vars()
+	v.Set(cel.Object, root(a.Object), nil)
+	v.Set(cel.OldObject, root(a.Old), nil)
+	v.Set(cel.NamespaceObject, document.Node{}, nil)
+	v.Set(cel.Params, document.Node{}, nil)
+	a.describe(&a.request)
+	v.SetRequest(&a.request)
+	if a.Lookup != nil {
+		v.SetStates(a.Lookup.States())
+		v.SetAuthorizer(a.Lookup.Authorizer())
+	}
+	return v
+}
+
+// BindNamespace binds the variable namespaceObject: null for what is in no
+// namespace, and for namespaces themselves. Where the namespace does not exist the
+// error is the answer to the request, as in Kubernetes.
+func (a *Attributes) BindNamespace(ctx context.Context) error {
+	if a.Info.ObjectNamespace() == "" {
+		return nil
+	}
+	namespace, err := a.LookUpNamespace(ctx)
+	if errors.Is(err, ErrNoNamespace) {
+		return status.NotFound(schema.GroupResource{Resource: "namespaces"}, a.Info.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	a.Frame.Vars().Set(cel.NamespaceObject, root(namespace), nil)
+	return nil
+}
+
+// BindAs binds object, oldObject and request as a policy sees them whose rules
+// name another version of the request's resource. [Attributes.Bind] takes it back.
+func (a *Attributes) BindAs(as schema.GroupVersionResource) error {
+	if a.Lookup == nil {
+		return errors.New("nothing is known of other versions")
+	}
+	v := a.Frame.Vars()
+	kind := a.request.Kind
+	for _, one := range []struct {
+		slot cel.Slot
+		of   *document.Document
+	}{{cel.Object, a.Object}, {cel.OldObject, a.Old}} {
+		if one.of == nil {
+			continue
+		}
+		converted, k, err := a.Lookup.Convert(one.of, as)
+		if err != nil {
+			return err
+		}
+		kind = k
+		v.Set(one.slot, converted.Root(), nil)
+	}
+	a.matched = cel.Matched{Group: as.Group, Version: as.Version, Kind: kind, Resource: as.Resource}
+	a.request.Matched = &a.matched
+	return nil
+}
+
+func (a *Attributes) describe(r *cel.Request) {
+	i := a.Info
+	*r = cel.Request{
+		Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
+		Namespace: i.Namespace, Name: a.Name(),
+		Operation: a.Operation.String(), DryRun: a.DryRun, Options: a.Options,
+	}
+	r.Kind = a.kind()
+	if a.User != nil {
+		r.User = cel.User{Name: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: a.User.Extra}
+	}
+}
+
+// kind is the kind of the object; what no policy file describes has to say it itself.
+func (a *Attributes) kind() string {
+	if a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status") {
+		return a.Resource.Kind
+	}
+	for _, d := range []*document.Document{a.Object, a.Old} {
+		if d != nil {
+			if kind := text(at(d.Root(), "kind")); kind != "" {
+				return kind
+			}
+		}
+	}
+	if a.Resource != nil {
+		return a.Resource.Kind
+	}
+	return ""
+}

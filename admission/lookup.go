@@ -1,0 +1,94 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A Lookup answers what policies ask beyond the request itself. What it answers
+// once stays the same for the whole request, and costs nothing to a request whose
+// policies do not ask. Documents that it returns are shared: they must not be
+// edited or released.
+//
+// Its errors never hold values of the objects it reads.
+type Lookup interface {
+	// Namespaced tells whether objects of the kind belong to namespaces. The error
+	// tells that the kind is not known.
+	Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
+	// Object returns an object of the kind, nil when there is none of that name. The
+	// namespace is empty for kinds that belong to none.
+	Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*document.Document, error)
+	// Objects returns the objects of the kind in the namespace that the selector
+	// selects, in the order of their names.
+	Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]*document.Document, error)
+	// Equivalents are the resources under which the objects of the request's
+	// resource are served too: its other versions, and another group's.
+	Equivalents(ctx context.Context) ([]schema.GroupVersionResource, error)
+	// Convert returns a copy of an object of the request's resource as the other
+	// resource has it, and the kind that it then is of. The copy is the Lookup's own:
+	// the caller may edit it until the request is over.
+	Convert(d *document.Document, to schema.GroupVersionResource) (*document.Document, string, error)
+	// States are the collections of the variable state.
+	States() cel.States
+	// Authorizer answers what the variable authorizer asks.
+	Authorizer() authorizer.UnconditionalAuthorizer
+}
+
+// namespaceKind is the kind of namespaces.
+var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+
+// ErrNoNamespace tells that a request's namespace does not exist.
+var ErrNoNamespace = errors.New("not found")
+
+// LookUpNamespace returns the namespace of the request, or the one that the
+// request is about; nil where there is none. It is looked up once.
+func (a *Attributes) LookUpNamespace(ctx context.Context) (*document.Document, error) {
+	name := a.Namespace()
+	if a.NamespaceObject != nil || name == "" {
+		return a.NamespaceObject, nil
+	}
+	if a.Lookup == nil {
+		return nil, fmt.Errorf("the labels of namespace '%s' are not known", name)
+	}
+	namespace, err := a.Lookup.Object(ctx, namespaceKind, "", name)
+	switch {
+	case err != nil:
+		return nil, err
+	case namespace == nil:
+		return nil, fmt.Errorf("namespaces %q %w", name, ErrNoNamespace)
+	}
+	a.NamespaceObject = namespace
+	return namespace, nil
+}
+
+// Equivalents are the resources under which the objects of the request's
+// resource are served too.
+func (a *Attributes) Equivalents(ctx context.Context) ([]schema.GroupVersionResource, error) {
+	if a.Lookup == nil {
+		return nil, nil
+	}
+	return a.Lookup.Equivalents(ctx)
+}
+
+// Cohabitant is the other group under which kube-apiserver serves the objects of
+// a resource.
+func Cohabitant(group, resource string) (string, bool) {
+	if resource != "events" && resource != anyName {
+		return "", false
+	}
+	switch group {
+	case "":
+		return "events.k8s.io", true
+	case "events.k8s.io":
+		return "", true
+	}
+	return "", false
+}

@@ -1,0 +1,141 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/admission"
+)
+
+// rule is a resource rule.
+type rule struct {
+	groups, versions []string // nil: any
+	resources        []resourceName
+	operations       admission.Operation
+	scope            admissionv1.ScopeType
+	names            []string // nil: any
+}
+
+// resourceName is a resource and subresource, "*" for any.
+type resourceName struct{ resource, subresource string }
+
+const anyName = "*"
+
+func newRules(from []admissionv1.NamedRuleWithOperations) []rule {
+	rules := make([]rule, 0, len(from))
+	for _, r := range from {
+		compiled := rule{
+			groups:     unlessAny(r.APIGroups),
+			versions:   unlessAny(r.APIVersions),
+			operations: operationsOf(r.Operations),
+			scope:      admissionv1.AllScopes,
+			names:      r.ResourceNames,
+		}
+		if r.Scope != nil {
+			compiled.scope = *r.Scope
+		}
+		for _, name := range r.Resources {
+			compiled.resources = append(compiled.resources, split(name))
+		}
+		rules = append(rules, compiled)
+	}
+	return rules
+}
+
+func unlessAny(names []string) []string {
+	if slices.Contains(names, anyName) {
+		return nil
+	}
+	return names
+}
+
+func operationsOf(operations []admissionv1.OperationType) admission.Operation {
+	var set admission.Operation
+	for _, o := range operations {
+		switch o {
+		case admissionv1.Create:
+			set |= admission.Create
+		case admissionv1.Update:
+			set |= admission.Update
+		case admissionv1.Delete:
+			set |= admission.Delete
+		case admissionv1.Connect:
+			set |= admission.Connect
+		case admissionv1.OperationAll:
+			set |= admission.AllOperations
+		}
+	}
+	return set
+}
+
+// split takes 'pods/status' apart; 'pods' has no subresource.
+func split(name string) resourceName {
+	resource, subresource, _ := strings.Cut(name, "/")
+	return resourceName{resource, subresource}
+}
+
+// IndexRules are the rules under which a [admission.Chain] finds a policy with these constraints. They may find more than
+// a [Matcher] of the constraints matches, never less.
+func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
+	if m == nil {
+		return nil
+	}
+	var found []admission.Rule
+	add := func(group, resource string, operations admission.Operation) {
+		found = append(found, admission.Rule{Group: group, Resource: resource, Operations: operations})
+	}
+	for _, r := range m.ResourceRules {
+		groups := r.APIGroups
+		if slices.Contains(groups, anyName) {
+			groups = []string{anyName}
+		}
+		for _, group := range groups {
+			for _, name := range r.Resources {
+				resource, operations := split(name).resource, operationsOf(r.Operations)
+				add(group, resource, operations)
+				if other, ok := admission.Cohabitant(group, resource); ok && isEquivalent(m) {
+					add(other, resource, operations)
+				}
+			}
+		}
+	}
+	if len(m.ResourceRules) == 0 {
+		add(anyName, anyName, admission.AllOperations)
+	}
+	return found
+}
+
+// matchesRequest tells whether everything but group and version fits: the same objects may be served under others.
+func (r *rule) matchesRequest(a *admission.Attributes) bool {
+	return r.operations&a.Operation != 0 &&
+		r.matchesScope(a) &&
+		r.matchesResource(a.Info.Resource, a.Info.Subresource) &&
+		(len(r.names) == 0 || slices.Contains(r.names, a.Name()))
+}
+
+func (r *rule) matchesVersion(v schema.GroupVersionResource) bool {
+	return (r.groups == nil || slices.Contains(r.groups, v.Group)) && (r.versions == nil || slices.Contains(r.versions, v.Version))
+}
+
+func (r *rule) matchesResource(resource, subresource string) bool {
+	for _, n := range r.resources {
+		if (n.resource == anyName || n.resource == resource) && (n.subresource == anyName || n.subresource == subresource) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *rule) matchesScope(a *admission.Attributes) bool {
+	namespaced := a.Namespace() != "" && (a.Info.Group != "" || a.Info.Resource != "namespaces")
+	switch r.scope {
+	case admissionv1.NamespacedScope:
+		return namespaced
+	case admissionv1.ClusterScope:
+		return !namespaced
+	}
+	return true
+}
