@@ -67,7 +67,8 @@ func (f filler) fillMembers(s *schema.Shape, v document.Node) {
 	properties := s.Properties()
 	for bit, i := range s.Defaults() {
 		p := &properties[i]
-		if there&(1<<bit) != 0 || p.Fill() == nil {
+		m, harmless := p.Fill()
+		if there&(1<<bit) != 0 || m == nil {
 			continue
 		}
 		if bit >= 64 {
@@ -75,7 +76,7 @@ func (f filler) fillMembers(s *schema.Shape, v document.Node) {
 				continue
 			}
 		}
-		f.Fill(v, p.Fill(), false) // the defaults inside it are in it
+		f.Fill(v, m, harmless) // the defaults inside it are in it
 	}
 }
 

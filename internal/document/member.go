@@ -4,8 +4,10 @@ package document
 // that the parser made of its key: without decoding the key, and with one
 // comparison, which confirms it. It is immutable.
 type Names struct {
-	slots []nameSlot // a power of two, at most half of them in use
-	names []string
+	slots  []nameSlot // a power of two, at most half of them in use
+	names  []string
+	factor uint32 // spreads hashes over the slots
+	shift  uint8
 }
 
 type nameSlot struct {
@@ -13,23 +15,42 @@ type nameSlot struct {
 	at   uint32 // index into names plus one; 0 is empty
 }
 
-// NewNames makes the set of the names, which must differ.
+// NewNames makes the set of the names, which must differ. Of some factors it
+// takes the one by which the fewest names share a slot, mostly none: a look-up
+// that always ends at the first slot is one that processors foresee.
 func NewNames(names []string) Names {
 	if len(names) == 0 {
 		return Names{}
 	}
-	size := 2
-	for size < 2*len(names) {
-		size *= 2
+	bits := 1
+	for 1<<bits < 4*len(names) && 1<<bits < 1024 || 1<<bits < 2*len(names) {
+		bits++
 	}
-	s := Names{slots: make([]nameSlot, size), names: names}
+	s := Names{names: names, shift: uint8(32 - bits)}
+	hashes := make([]uint32, len(names))
 	for i, name := range names {
-		hash := hashString(name)
-		at := hash & uint32(size-1)
-		for s.slots[at].at != 0 {
-			at = (at + 1) & uint32(size-1)
+		hashes[i] = hashString(name)
+	}
+	least := len(names) + 1
+	slots := make([]nameSlot, 1<<bits)
+	for try := uint32(0); try < 32 && least > 0; try++ {
+		factor := 0x9e3779b1 + try*0x85ebca6a // odd
+		clear(slots)
+		shared := 0
+		for i, hash := range hashes {
+			at := hash * factor >> s.shift
+			if slots[at].at != 0 {
+				shared++
+			}
+			for slots[at].at != 0 {
+				at = (at + 1) & uint32(len(slots)-1)
+			}
+			slots[at] = nameSlot{hash: hash, at: uint32(i + 1)}
 		}
-		s.slots[at] = nameSlot{hash: hash, at: uint32(i + 1)}
+		if shared < least {
+			least, s.factor, s.slots = shared, factor, slots
+			slots = make([]nameSlot, len(slots))
+		}
 	}
 	return s
 }
@@ -44,13 +65,13 @@ func (s *Names) Member(n Node) int {
 	if e.meta&flagMember == 0 {
 		return -1
 	}
-	for at := int(e.hash) & (len(slots) - 1); ; at = (at + 1) & (len(slots) - 1) {
-		slot := slots[at]
+	for at := int(e.hash * s.factor >> (s.shift & 31)); ; at++ {
+		slot := slots[at&(len(slots)-1)]
+		if slot.hash == e.hash && slot.at != 0 && n.d.keyIs(e, s.names[slot.at-1]) {
+			return int(slot.at - 1)
+		}
 		if slot.at == 0 {
 			return -1
-		}
-		if slot.hash == e.hash && n.d.keyIs(e, s.names[slot.at-1]) {
-			return int(slot.at - 1)
 		}
 	}
 }
@@ -62,8 +83,8 @@ func (s *Names) Index(name string) int {
 		return -1
 	}
 	hash := hashString(name)
-	for at := int(hash) & (len(slots) - 1); ; at = (at + 1) & (len(slots) - 1) {
-		slot := slots[at]
+	for at := int(hash * s.factor >> (s.shift & 31)); ; at++ {
+		slot := slots[at&(len(slots)-1)]
 		if slot.at == 0 {
 			return -1
 		}

@@ -29,7 +29,7 @@ func (d *Document) TakeNotes(author *Noter) {
 }
 
 // NotedBy tells whether the notes of the document are the author's.
-func (d *Document) NotedBy(author *Noter) bool { return d.noter == author && author != nil }
+func (d *Document) NotedBy(author *Noter) bool { return d != nil && d.noter == author && author != nil }
 
 // SetNote writes a number up to 65535 on the value, of which 0 is none.
 func (n Node) SetNote(note int) {
@@ -39,7 +39,7 @@ func (n Node) SetNote(note int) {
 
 // Note is the number that the author wrote on the value, 0 if there is none.
 func (n Node) Note(author *Noter) int {
-	if n.d.noter != author {
+	if n.d == nil || n.d.noter != author {
 		return 0
 	}
 	return int(n.d.tape[n.i].meta >> noteShift)

@@ -71,6 +71,9 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 	if err := c.members(s, p, st); err != nil {
 		return nil, err
 	}
+	if s.list != nil {
+		s.list.setDefaults(s.items)
+	}
 	if err := c.logic(s, p); err != nil {
 		return nil, err
 	}
@@ -227,8 +230,9 @@ func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
 
 // summarise sets what the walks need to know about everything below.
 func (s *Shape) summarise() {
-	s.hasChecks = s.list != nil || s.embedded || s.text != nil || s.number != nil || s.size != nil || s.enum != nil ||
-		s.logic != nil || len(s.required) > 0 || s.closed
+	s.deep = s.embedded || s.enum != nil || s.logic != nil || s.list != nil && s.list.keys == nil
+	s.bare = !s.deep && !s.closed && s.text == nil && s.number == nil && s.size == nil && s.list == nil
+	s.hasChecks = !s.bare || len(s.required) > 0
 	s.hasDefaults, s.hasRules = len(s.defaults) > 0, s.rules != nil
 	s.needsOld = s.rules != nil && s.rules.compiled.UsesOldSelf
 	s.opaque = s.preserves && len(s.properties) == 0 && !s.extends && s.items == nil

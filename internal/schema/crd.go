@@ -277,5 +277,7 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, resource bool) (
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{root: root, resource: resource, meta: newMetadata(false)}, nil
+	s := &Schema{root: root, resource: resource, meta: newMetadata(false)}
+	s.settle()
+	return s, nil
 }

@@ -8,8 +8,8 @@ import (
 // a list of type map has an item that cannot have keys, that misfit is all there is to say.
 func (l *listRules) repeats(found []document.Node, list document.Node, scratch *keyedItems) (repeated []document.Node, misfit document.Node) {
 	length := list.Len()
-	if length <= few && len(l.keys) <= 1 {
-		return l.repeatsAmongFew(found, list)
+	if length <= few {
+		return l.repeatsAmongFew(found, list, scratch.filled)
 	}
 	scratch.reset(length)
 	for n := list.First(); n.Valid(); n = n.Next() {
@@ -25,31 +25,44 @@ func (l *listRules) repeats(found []document.Node, list document.Node, scratch *
 	return found, document.Node{}
 }
 
-// repeatsAmongFew is repeats for a short list of items that one value tells apart.
-func (l *listRules) repeatsAmongFew(found []document.Node, list document.Node) (repeated []document.Node, misfit document.Node) {
-	var values [few]document.Node // invalid where an item has no key
+// repeatsAmongFew is repeats for a short list.
+func (l *listRules) repeatsAmongFew(found []document.Node, list document.Node, filled bool) (repeated []document.Node, misfit document.Node) {
+	var items, values [few]document.Node // values are those of the first key, invalid where there is none
 	var again [few]bool
 	i := 0
 	for n := list.First(); n.Valid(); n = n.Next() {
 		if l.misfits(n) {
 			return found[:0], n
 		}
-		values[i] = n
+		items[i], values[i] = n, n
 		if l.keys != nil {
-			values[i], _ = n.Lookup(l.keys[0])
+			values[i] = l.value(n, 0, filled)
 		}
 		for j := range i {
-			if sameItem(values[j], values[i]) {
-				if !again[j] {
-					again[j] = true
-					found = append(found, n)
-				}
-				break
+			if !sameItem(values[j], values[i]) && (len(l.keys) <= 1 || !same(values[j], values[i], true)) {
+				continue
 			}
+			if len(l.keys) > 1 && !l.same(items[j], items[i], filled) {
+				continue
+			}
+			if !again[j] {
+				again[j] = true
+				found = append(found, n)
+			}
+			break
 		}
 		i++
 	}
 	return found, document.Node{}
+}
+
+// value is that of an item's key, invalid where there is none. With filled set, a key that is missing has its default.
+func (l *listRules) value(item document.Node, key int, filled bool) document.Node {
+	v, found := item.Lookup(l.keys[key])
+	if !found && filled {
+		return l.defaults[key]
+	}
+	return v
 }
 
 // misfits tells whether an item cannot have keys though it needs some.
@@ -61,16 +74,31 @@ func (l *listRules) misfits(item document.Node) bool {
 	return kind != document.Object && kind != document.Null
 }
 
+// setDefaults notes the defaults that the items' shape has for the keys.
+func (l *listRules) setDefaults(items *Shape) {
+	l.defaults = make([]document.Node, len(l.keys))
+	for i, key := range l.keys {
+		if items == nil {
+			continue
+		}
+		if p := items.Property(key.String()); p != nil && p.Shape.Default() != nil {
+			if d, err := document.Parse(p.Shape.Default(), document.Limits{}); err == nil {
+				l.defaults[i] = d.Root()
+			}
+		}
+	}
+}
+
 // hash is that of the item in a set, and that of its keys in a list of type map. A missing key and a missing item
 // are values like any other.
-func (l *listRules) hash(item document.Node) uint64 {
+func (l *listRules) hash(item document.Node, filled bool) uint64 {
 	if l.keys == nil {
 		return hash(item)
 	}
 	h := uint64(0)
-	for _, key := range l.keys {
-		value, found := item.Lookup(key)
-		if !found {
+	for key := range l.keys {
+		value := l.value(item, key, filled)
+		if !value.Valid() {
 			h = mix(h, 0)
 			continue
 		}
@@ -79,17 +107,16 @@ func (l *listRules) hash(item document.Node) uint64 {
 	return h
 }
 
-func (l *listRules) same(a, b document.Node) bool {
+func (l *listRules) same(a, b document.Node, filled bool) bool {
 	if l.keys == nil {
 		return sameItem(a, b)
 	}
-	for _, key := range l.keys {
-		x, inA := a.Lookup(key)
-		y, inB := b.Lookup(key)
-		if inA != inB {
+	for key := range l.keys {
+		x, y := l.value(a, key, filled), l.value(b, key, filled)
+		if x.Valid() != y.Valid() {
 			return false
 		}
-		if !inA {
+		if !x.Valid() {
 			continue
 		}
 		if len(l.keys) == 1 && !sameItem(x, y) || !same(x, y, true) {
@@ -169,8 +196,9 @@ const few = 6
 
 // keyedItems are the items of a list by what tells them apart.
 type keyedItems struct {
-	items []keyedItem
-	slots []uint32 // of a hash table: index into items plus one; empty while there are few
+	items  []keyedItem
+	slots  []uint32 // of a hash table: index into items plus one; empty while there are few
+	filled bool     // keys that are missing have their defaults
 }
 
 type keyedItem struct {
@@ -209,7 +237,7 @@ func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedIte
 		if strictly {
 			return l.correlates(item.node, n)
 		}
-		return l.same(item.node, n)
+		return l.same(item.node, n, k.filled)
 	}
 	if len(k.slots) == 0 {
 		for i := range k.items {
@@ -220,7 +248,7 @@ func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedIte
 		k.items = append(k.items, keyedItem{node: n})
 		return nil
 	}
-	h := l.hash(n)
+	h := l.hash(n, k.filled)
 	mask := uint64(len(k.slots) - 1)
 	slot := h & mask
 	for k.slots[slot] != 0 {
@@ -236,7 +264,7 @@ func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedIte
 
 // get is the item that another one correlates with; invalid when there is none.
 func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
-	h := l.hash(n)
+	h := l.hash(n, k.filled)
 	mask := uint64(len(k.slots) - 1)
 	for slot := h & mask; k.slots[slot] != 0; slot = (slot + 1) & mask {
 		if item := &k.items[k.slots[slot]-1]; item.hash == h && l.correlates(n, item.node) {
@@ -249,7 +277,7 @@ func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
 // release forgets the items, and memory that only a long list needs.
 func (k *keyedItems) release() {
 	clear(k.items)
-	k.items = k.items[:0]
+	k.items, k.filled = k.items[:0], false
 	if cap(k.items) > keptItems {
 		*k = keyedItems{}
 	}

@@ -9,6 +9,8 @@ import (
 // logic checks allOf, anyOf, oneOf and not. Which branch failed how is looked at only once it is known that the value
 // fails. What is below these keywords has no old value: Kubernetes does not ratchet there.
 func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
+	trusting := w.trusting
+	w.trusting = false // values are marked by other shapes than those of the branches
 	if len(l.anyOf) > 0 && !w.done() {
 		matched += w.anyOf(l.anyOf, v)
 	}
@@ -23,6 +25,7 @@ func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
 	if l.not != nil && !w.done() && w.holds(l.not, v) && !w.fails() {
 		w.add(v, notFailure(w.path(v)))
 	}
+	w.trusting = trusting
 	return matched
 }
 

@@ -21,10 +21,18 @@ func (s *Shape) index() {
 
 // property is the property that the member is, or nil.
 func (s *Shape) property(m document.Node) *Property {
-	if i := s.names.Member(m); i >= 0 {
+	if i := s.place(m); i >= 0 {
 		return &s.properties[i]
 	}
 	return nil
+}
+
+// place is the index of the property that the member is, or -1.
+func (s *Shape) place(m document.Node) int {
+	if note := m.Note(s.notes); note != 0 {
+		return note - 1
+	}
+	return s.names.Member(m)
 }
 
 // PropertyOf is the property that the member is, or nil.

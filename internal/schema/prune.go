@@ -71,9 +71,13 @@ func (u *Unknown) Error() string {
 // name differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
 // been pruned in part then.
 func (s *Schema) Prune(d *document.Document, unknown *Unknown) *field.Error {
-	p := pruner{d: d, unknown: unknown, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject}
-	if p.top.Kind() == document.Object {
-		p.object(s.root, p.top, s.root.preserves)
+	d.TakeNotes(s.notes)
+	p := pruner{d: d, unknown: unknown, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
+	p.judge = s.validator(p.top, document.Node{})
+	p.judge.probing, p.judge.trusting, p.judge.items.filled = 1, true, true
+	defer p.judge.release()
+	if p.top.Kind() == document.Object && p.object(s.root, p.top, s.root.preserves) && p.err == nil {
+		p.top.Mark()
 	}
 	return p.err
 }
@@ -86,57 +90,86 @@ type pruner struct {
 	origin  origin
 	decodes bool // within metadata: what has a wrong type is an error
 	err     *field.Error
+
+	judge *validator     // says what is right with a value
+	rules *metadataRules // of the root's metadata
 }
 
-// value prunes an object or a list. keep is the state of x-kubernetes-preserve-unknown-fields, which items inherit
-// from their list and members do not.
-func (p *pruner) value(s *Shape, v document.Node, keep bool) {
+// value prunes what is in a value, and marks the value if it is right. keep is the state of
+// x-kubernetes-preserve-unknown-fields, which items inherit from their list and members do not.
+func (p *pruner) value(s *Shape, v document.Node, keep bool) (right bool) {
 	switch v.Kind() {
 	case document.Object:
-		p.object(s, v, keep)
+		right = p.object(s, v, keep)
 	case document.Array:
-		p.list(s, v, keep)
+		right = p.list(s, v, keep)
+	default:
+		right = s == nil || s.fits(v) || p.judge.right(s, v)
 	}
+	if !right || p.err != nil {
+		return false
+	}
+	if !p.decodes {
+		v.Mark()
+	}
+	return true
 }
 
-func (p *pruner) list(s *Shape, v document.Node, keep bool) {
+func (p *pruner) list(s *Shape, v document.Node, keep bool) (right bool) {
 	var items *Shape
 	if s != nil {
 		items = s.items
 	}
-	if keep && items == nil {
-		return
-	}
-	for n := v.First(); n.Valid() && p.err == nil; n = n.Next() {
-		if p.decodes && !p.readable(items, n) {
-			return
+	right = true
+	if !keep || items != nil {
+		for n := v.First(); n.Valid() && p.err == nil; n = n.Next() {
+			if p.decodes && !p.readable(items, n) {
+				return false
+			}
+			right = p.value(items, n, keep || items != nil && items.preserves) && right
 		}
-		p.value(items, n, keep || items != nil && items.preserves)
 	}
+	return right && (s == nil || s.bare && s.accepts[document.Array] == match || p.judge.right(s, v))
 }
 
-func (p *pruner) object(s *Shape, v document.Node, keep bool) {
+func (p *pruner) object(s *Shape, v document.Node, keep bool) (right bool) {
 	if s == nil {
 		p.clear(v)
-		return
+		return true
 	}
-	if s.opaque && !s.implied {
-		return
+	right = true
+	var seen uint64 // bits of the required members that are there
+	if !s.opaque || s.implied {
+		seen, right = p.members(s, v, keep)
 	}
+	return right && (s.bare && s.accepts[document.Object] == match && seen == s.demanded || p.judge.right(s, v))
+}
+
+func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, right bool) {
+	right = true
 	var next document.Node
 	for m := v.First(); m.Valid() && p.err == nil; m = next {
 		next = m.Next() // before m is removed
 		var child *Shape
-		if property := s.property(m); property != nil {
+		var required uint64
+		if at := s.place(m); at >= 0 {
+			property := &s.properties[at]
+			required = property.required
+			if s.notes != nil {
+				m.SetNote(at + 1)
+			}
 			if property.implied != ordinary {
-				p.implied(property, m, v)
+				there, fine := p.implied(property, m, v)
+				if right = right && fine; there {
+					seen |= required
+				}
 				continue
 			}
 			child = property.Shape
 		} else if known, found := s.variant(m.Key()); found {
 			key := clip(m.Key())
 			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
-			return
+			return 0, false
 		} else if s.extends {
 			child = s.additional
 		} else if keep {
@@ -145,8 +178,16 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) {
 			p.remove(m)
 			continue
 		}
-		p.member(child, m)
+		if m.Kind() == document.Null && p.null(child, m) {
+			continue
+		}
+		if p.decodes && !p.readable(child, m) {
+			return 0, false
+		}
+		seen |= required
+		right = p.value(child, m, child != nil && child.preserves) && right
 	}
+	return seen, right
 }
 
 // clear removes all members of an object of which nothing is known.
@@ -158,44 +199,39 @@ func (p *pruner) clear(v document.Node) {
 	}
 }
 
-// member prunes a member that has its place in the schema.
-func (p *pruner) member(s *Shape, m document.Node) {
-	kind := m.Kind()
-	if kind == document.Null {
-		switch {
-		case s == nil || s.nullable || s.def != nil:
-		case s.zeroesNull:
-			p.d.Replace(m, []byte(`""`))
-		default:
-			p.d.Remove(m)
-		}
-		return
+// null takes out a member that is null where null is no value of its own, and tells whether nothing is left to be done.
+func (p *pruner) null(s *Shape, m document.Node) (done bool) {
+	switch {
+	case s == nil || s.nullable || s.def != nil:
+		return p.decodes
+	case s.zeroesNull:
+		p.d.Replace(m, []byte(`""`))
+	default:
+		p.d.Remove(m)
 	}
-	if p.decodes && !p.readable(s, m) {
-		return
-	}
-	switch kind {
-	case document.Object:
-		p.object(s, m, s != nil && s.preserves)
-	case document.Array:
-		p.list(s, m, s != nil && s.preserves)
-	}
+	return true
 }
 
-// implied prunes kind, apiVersion or metadata of a resource.
-func (p *pruner) implied(property *Property, m, resource document.Node) {
+// implied prunes kind, apiVersion or metadata of a resource, and tells whether it is there still and right.
+func (p *pruner) implied(property *Property, m, resource document.Node) (there, right bool) {
 	kind := m.Kind()
 	if property.implied == typeMeta {
 		if kind == document.Null && property.Shape != nil && !property.Shape.nullable && property.Shape.def == nil {
 			p.d.Remove(m)
-		} else if kind != document.String {
-			p.err = typeFailure(p.path(m), m, "string")
+			return false, true
 		}
-		return
+		if kind != document.String {
+			p.err = typeFailure(p.path(m), m, "string")
+			return false, false
+		}
+		if right = property.Shape == nil || p.judge.right(property.Shape, m); right {
+			m.Mark()
+		}
+		return true, right
 	}
 	if kind == document.Null {
 		p.d.Remove(m)
-		return
+		return false, true
 	}
 	outer, decodes := p.origin, p.decodes
 	p.origin, p.decodes = inEmbeddedMetadata, true
@@ -206,6 +242,12 @@ func (p *pruner) implied(property *Property, m, resource document.Node) {
 		p.object(p.meta, m, p.meta.preserves)
 	}
 	p.origin, p.decodes = outer, decodes
+	right = p.err == nil && (property.Shape == nil || p.judge.right(property.Shape, m)) &&
+		(resource != p.top || p.rules == nil || p.rules.quick(m))
+	if right {
+		m.Mark()
+	}
+	return true, right
 }
 
 // readable tells whether a value within metadata can be read into the field that it is for.

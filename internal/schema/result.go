@@ -36,13 +36,17 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	defer w.release()
 	if s.metadata != nil {
 		if meta, found := obj.Lookup(metadataName); found {
-			w.metadata(*s.metadata, meta)
+			if !w.trusting || !meta.Marked() {
+				w.metadata(*s.metadata, meta)
+			}
 		} else if !w.fails() {
 			w.failures.add(failure{err: namelessFailure(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
 		}
 	}
-	w.value(s.root, obj, old)
-	w.dropListTypes(s.root, old)
+	if !w.passes(s.root, obj) {
+		w.value(s.root, obj, old)
+		w.dropListTypes(s.root, old)
+	}
 	if s.scale != nil {
 		w.replicas(&s.scale.spec, obj)
 		w.scaled(s.scale, obj)
@@ -62,8 +66,10 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 		return Result{}
 	}
 	before, _ := old.Lookup(statusName)
-	w.value(shape, v, before)
-	w.dropListTypes(shape, before)
+	if !w.passes(shape, v) {
+		w.value(shape, v, before)
+		w.dropListTypes(shape, before)
+	}
 	if s.scale != nil {
 		w.scaled(s.scale, obj)
 	}
@@ -74,6 +80,7 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 func (s *Schema) validator(obj, old document.Node) *validator {
 	w := validators.Get().(*validator)
 	w.update = old.Valid()
+	w.trusting = obj.Document().NotedBy(s.notes)
 	w.locator = locator{top: obj, shape: s.root, meta: s.meta}
 	return w
 }
@@ -129,7 +136,7 @@ func (w *validator) result(root document.Node) Result {
 func (w *validator) release() {
 	clear(w.failures.list)
 	w.failures = failures{list: w.failures.list[:0]}
-	w.failed, w.update, w.changes = false, false, 0
+	w.failed, w.update, w.trusting, w.probing, w.changes = false, false, false, 0, 0
 	w.locator = locator{}
 	w.items.release()
 	clear(w.repeated)

@@ -27,7 +27,8 @@ type logicRules struct {
 
 // listRules say how the items of a list are told apart.
 type listRules struct {
-	keys []document.Name // of x-kubernetes-list-type map; none for set
+	keys     []document.Name // of x-kubernetes-list-type map; none for set
+	defaults []document.Node // of the keys; invalid where there is none; the documents are kept for good
 }
 
 // numberRules are the keywords of numbers.

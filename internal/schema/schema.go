@@ -48,7 +48,8 @@ import (
 // immutable and safe for concurrent use.
 type Schema struct {
 	root     *Shape
-	resource bool // kind, apiVersion and metadata are implied
+	notes    *document.Noter // who writes the notes of its walks, see marks.go
+	resource bool            // kind, apiVersion and metadata are implied
 	scale    *scale
 	meta     *Shape         // of every metadata
 	metadata *metadataRules // nil: the root's metadata is not checked
@@ -75,8 +76,12 @@ type Shape struct {
 	closed     bool                        // additionalProperties: false
 	nullable   bool                        // null is a value of its own
 	zeroesNull bool                        // a null stands for an empty string, as in metadata
+	bare       bool                        // an object or list that is right where its type is, its required members are there and what is in it is right
+	deep       bool                        // whether it is right depends on what is deeper in it
 
 	hasDefaults bool // something in it may be filled in
+
+	notes *document.Noter // who writes the numbers of properties on members; nil: nobody
 
 	text   *textRules
 	number *numberRules
@@ -109,14 +114,16 @@ type Property struct {
 	defaulted uint64 // bit of Shape.Defaults; 0 is none, or that there are more than 64 before it
 	key       document.Name
 	fill      *document.Member // the member with its default; nil without one
+	harmless  bool             // which nothing can be wrong with, nor with what is around it
 	implied   role             // kind, apiVersion and metadata of an embedded resource
 }
 
 // Key is the name for look-ups in documents.
 func (p *Property) Key() document.Name { return p.key }
 
-// Fill is the member that stands for a missing one, nil where there is no default.
-func (p *Property) Fill() *document.Member { return p.fill }
+// Fill is the member that stands for a missing one, nil where there is no default, and whether an object that was right
+// is right with it.
+func (p *Property) Fill() (m *document.Member, harmless bool) { return p.fill, p.harmless }
 
 // Defaulted is the bit of the property among those of its object that have a default, or defaults in them; 0 where it
 // is none of the first 64.

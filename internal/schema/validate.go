@@ -18,6 +18,7 @@ type validator struct {
 	failed   bool // by the walk that probes
 	weighing int  // nesting of walks whose count of matches matters
 	update   bool // there is an old object
+	trusting bool // the marks of values are those of their shapes
 	changes  int  // places found to differ from their old value
 	items    keyedItems
 	repeated []document.Node
@@ -200,12 +201,14 @@ func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
 	if w.update && old.Valid() {
 		previous := s.list.predecessors(old)
 		for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
-			matched += w.value(s.items, n, previous.of(n))
+			if !w.passes(s.items, n) {
+				matched += w.value(s.items, n, previous.of(n))
+			}
 		}
 		return matched
 	}
 	for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
-		if w.weighing > 0 || !s.items.fits(n) {
+		if !w.passes(s.items, n) {
 			matched += w.value(s.items, n, document.Node{})
 		}
 	}
@@ -277,7 +280,7 @@ func (w *validator) members(s *Shape, v, old document.Node) (seen uint64, matche
 			}
 			continue
 		}
-		if child == nil || child.fits(m) && w.weighing == 0 {
+		if child == nil || w.passes(child, m) {
 			continue
 		}
 		var before document.Node
