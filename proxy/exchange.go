@@ -21,14 +21,15 @@ import (
 type exchange struct {
 	progress
 
-	report    admission.Report
-	warnings  []string
-	oldAnswer fasthttp.Response
-	verbatim  upstream.Answer // of the backend, where nothing of it is changed
-	head      []byte
-	target    []byte
-	pinned    []byte
-	edited    []byte
+	report     admission.Report
+	warnings   []string
+	oldAnswer  fasthttp.Response
+	verbatim   upstream.Answer // of the backend, where nothing of it is changed
+	answerHead wire.Answer     // of verbatim, where its head has to be read
+	head       []byte
+	target     []byte
+	pinned     []byte
+	edited     []byte
 }
 
 // progress is what the steps learn of a request. What points into the client's bytes is valid until the handler
@@ -60,6 +61,7 @@ type progress struct {
 	versioned  bool   // the gateway wrote the resourceVersion that it read into the object
 	lasting    int    // how many of the warnings are not of this attempt
 
+	filling   *filling // completes an answer that is streamed
 	forwarded wire.Forward
 	extra     [2]wire.Header
 	call      upstream.Request
@@ -82,7 +84,9 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 		c.sendVerbatim(&x.verbatim)
 	case ctx.Response.IsBodyStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		_, _ = c.sendStream(ctx, x.endless())
+		if _, err := c.sendStream(ctx, x.endless(), x.filling); err != nil && !c.answered {
+			x.refuse(err)
+		}
 	}
 }
 
@@ -95,6 +99,9 @@ func (x *exchange) finish() {
 // release puts the exchange back, without anything of the request.
 func (x *exchange) release() {
 	x.releaseDocuments()
+	if x.filling != nil {
+		x.filling.release()
+	}
 	if x.attributes.Frame != nil {
 		x.attributes.Frame.Release()
 	}

@@ -156,7 +156,7 @@ func TestWatchStreams(t *testing.T) {
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	_, _ = io.WriteString(c, "GET "+widgetsPath+"?watch=true HTTP/1.1\r\nHost: gw\r\n\r\n")
 	var r *http.Response
-	for _, event := range []string{"{1}", "{2}", "{3}"} {
+	for _, event := range []string{"[1]", "[2]", "[3]"} {
 		events <- event
 		if r == nil {
 			if r, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {

@@ -68,6 +68,10 @@ func (x *exchange) forward() error {
 	if x.rebuilt && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
 		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: valueJSON})
 	}
+	if x.fillsAnswer() {
+		f.Skip |= aboutBytes
+		f.Extra = append(f.Extra, wire.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	}
 	x.head = x.conn.head.AppendForward(x.head[:0], f)
 	x.call = upstream.Request{
 		Head:       x.head,
@@ -149,6 +153,9 @@ func (x *exchange) readOld() error {
 	x.old = old
 	if old.Root().Kind() != document.Object {
 		return status.BadGateway("the stored object, which this write depends on, must be a JSON object that the gateway can read")
+	}
+	if err := x.fillOld(); err != nil {
+		return err
 	}
 	return x.pinTo(x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
 }

@@ -29,8 +29,9 @@ func (x *exchange) serve() error {
 // read forwards a request that changes nothing.
 func (x *exchange) read() error {
 	steps := [...]step{
-		(*exchange).forward, // 13
-		(*exchange).answer,  // 14
+		(*exchange).forward,    // 13
+		(*exchange).fillAnswer, // 14 a plain backend's objects come back defaulted
+		(*exchange).answer,     // 14
 	}
 	return x.run(steps[:])
 }

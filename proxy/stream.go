@@ -23,17 +23,21 @@ var errClientLeft = errors.New("the client closed the connection before the answ
 // returns how many bytes of body went out. Bytes leave as soon as they have
 // arrived. An answer that breaks off ends the connection, without the mark of
 // a complete body. Where endless is set the stream may be ended when the
-// server shuts down: its bytes are events, and the client comes again.
-func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error) {
+// server shuts down: its bytes are events, and the client comes again. What
+// completes the body, if anything does, is e; where it fails before anything was
+// sent, c.answered is not set.
+func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool, e *filling) (int64, error) {
 	body, ok := ctx.Response.BodyStream().(*upstream.Body)
 	if !ok {
 		return 0, errors.New("the answer has no stream")
 	}
-	defer func() {
-		c.answered = true
-		ctx.Response.ResetBody()
-	}()
-	head := c.streamHead(ctx, body)
+	defer ctx.Response.ResetBody()
+	length := body.Length()
+	if e != nil {
+		length = -1
+	}
+	c.answered = e == nil
+	head := c.streamHead(ctx, length)
 	if c.headOnly {
 		_, err := c.send(head)
 		return 0, err
@@ -52,9 +56,15 @@ func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error)
 			body.Interrupt()
 		}
 	}
-	sent, err := c.copyStream(head, body, body.Length() < 0 && c.head.Minor > 0)
-	if err == nil {
-		return sent, nil
+	var sent int64
+	var err error
+	if chunked := length < 0 && c.head.Minor > 0; e == nil {
+		sent, err = c.copyStream(head, body, chunked)
+	} else {
+		sent, err = c.copyFilled(head, body, e, chunked)
+	}
+	if err == nil || !c.answered {
+		return sent, err
 	}
 	if endless && errors.Is(err, upstream.ErrInterrupted) && c.server.stopping.Load() {
 		if c.head.Minor > 0 {
@@ -63,20 +73,21 @@ func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool) (int64, error)
 		}
 		return sent, nil
 	}
-	c.abandon(body.Length() < 0 && c.head.Minor == 0)
+	c.abandon(length < 0 && c.head.Minor == 0)
 	if errors.Is(err, upstream.ErrInterrupted) {
 		err = errClientLeft
 	}
 	return sent, err
 }
 
-// streamHead settles the framing towards the client and returns the head.
-func (c *conn) streamHead(ctx *fasthttp.RequestCtx, body *upstream.Body) []byte {
+// streamHead settles the framing towards the client and returns the head. The
+// length is -1 where it is not known.
+func (c *conn) streamHead(ctx *fasthttp.RequestCtx, length int64) []byte {
 	c.settle()
 	h := &ctx.Response.Header
 	switch {
-	case body.Length() >= 0:
-		h.SetContentLength(int(body.Length()))
+	case length >= 0:
+		h.SetContentLength(int(length))
 	case c.head.Minor > 0:
 		h.SetContentLength(-1)
 	default:

@@ -75,7 +75,7 @@ func (r *relay) serve(ctx *fasthttp.RequestCtx, c *conn) error {
 		return err
 	}
 	if ctx.Response.IsBodyStream() {
-		_, err := c.sendStream(ctx, r.endless)
+		_, err := c.sendStream(ctx, r.endless, nil)
 		if r.ended != nil {
 			r.ended <- err
 		}

@@ -3,6 +3,9 @@ package upstream
 import (
 	"bufio"
 	"slices"
+	"strconv"
+
+	"github.com/admission-gateway/gateway/internal/wire"
 )
 
 // Answer is an answer in one piece, as the backend sent it, that its reader has
@@ -20,6 +23,29 @@ type Answer struct {
 func (a *Answer) AddLine(line string) {
 	a.Bytes = slices.Insert(a.Bytes, a.head-len("\r\n"), []byte(line)...)
 	a.head += len(line)
+}
+
+// Body is the body.
+func (a *Answer) Body() []byte { return a.Bytes[a.head:] }
+
+// ReadHead reads the head into h, until Bytes change.
+func (a *Answer) ReadHead(h *wire.Answer) { _ = h.Parse(a.Bytes[:a.head]) } // which it was before: that it is good is known
+
+// Rewrite gives the answer another body, which is none of Bytes, and takes the
+// lines out of the head that were dropped from h, which ReadHead filled.
+func (a *Answer) Rewrite(h *wire.Answer, body []byte) {
+	h.Drop("Content-Length")
+	a.RewriteHead(h)
+	line := append(make([]byte, 0, 40), "Content-Length: "...)
+	a.AddLine(string(append(strconv.AppendInt(line, int64(len(body)), 10), "\r\n"...)))
+	a.Bytes = append(a.Bytes, body...)
+}
+
+// RewriteHead takes the lines out of the head of an answer without a body that
+// were dropped from h, which ReadHead filled.
+func (a *Answer) RewriteHead(h *wire.Answer) {
+	a.Bytes = a.Bytes[:copy(a.Bytes, a.Bytes[h.Compact(a.Bytes[:a.head]):a.head])]
+	a.head = len(a.Bytes)
 }
 
 // Reset forgets the answer; the memory stays where it is at most most bytes.

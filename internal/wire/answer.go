@@ -141,6 +141,9 @@ func (a *Answer) Value(f Field) []byte {
 	return nil
 }
 
+// Drop takes the lines of that name out of those that Compact keeps.
+func (a *Answer) Drop(name string) { drop(a.headers, []byte(name)) }
+
 // Compact takes the dropped lines out of the head b that was parsed, by moving
 // what stands before them towards its end. It returns the number of bytes at
 // the start of b that are no longer part of the head. The values of the lines

@@ -1,0 +1,305 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/wire"
+)
+
+var (
+	nameAcceptEncoding = []byte("Accept-Encoding")
+	valueIdentity      = []byte("identity")
+
+	// aboutBytes are what a client may ask of the bytes of an answer that are not the backend's bytes any more.
+	aboutBytes = wire.Fields(wire.FieldAcceptEncoding, wire.FieldRange, wire.FieldIfRange)
+
+	// exactBytes are the headers of an answer that speak of the very bytes of its body.
+	exactBytes = [...]string{"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "Accept-Ranges"}
+)
+
+// fillsAnswer tells whether a plain backend's answer to a read is completed: objects whose schema has defaults get those
+// that they lack (DEF-3), and objects and lists of Kubernetes' form their kind and apiVersion (RES-8).
+func (x *exchange) fillsAnswer() bool {
+	if x.res == nil || !x.upstream.plain || !x.isRead() || x.info.Subresource != "" && !x.emulatesStatus() {
+		return false
+	}
+	return x.res.Envelope == resource.Kubernetes || x.defaulting() != nil
+}
+
+// defaulting is the schema of the object where it has defaults, else nil.
+func (x *exchange) defaulting() *schema.Schema {
+	if s := x.schema(); s != nil && s.Root().HasDefaults() {
+		return s
+	}
+	return nil
+}
+
+// fillOld completes the stored object as a client that reads it would see it.
+func (x *exchange) fillOld() error {
+	s := x.defaulting()
+	if s == nil || !x.upstream.plain {
+		return nil
+	}
+	if most := x.filledLimit(); !defaults.ApplyWithin(x.old, s, most) {
+		return tooLargeFilled(most)
+	}
+	return nil
+}
+
+// filledLimit bounds what the defaults make of an object that was stored without them.
+func (x *exchange) filledLimit() int { return int(min(2*x.gateway.bodyLimit, math.MaxInt32)) }
+
+func tooLargeFilled(most int) error {
+	return status.BadGateway(fmt.Sprintf("the stored object with the defaults of what it leaves unset must be at most %d bytes", most))
+}
+
+// fillAnswer completes the answer to a read: a small one here, one that is streamed on its way.
+func (x *exchange) fillAnswer() error {
+	if !x.fillsAnswer() {
+		return nil
+	}
+	if x.verbatim.Status != 0 {
+		return x.fillVerbatim()
+	}
+	r := &x.ctx.Response
+	if completes, err := toBeFilled(r.StatusCode(), r.Header.ContentType(), r.Header.ContentEncoding()); !completes {
+		return err
+	}
+	for _, name := range exactBytes {
+		r.Header.Del(name)
+	}
+	switch {
+	case x.isHead():
+		r.Header.Del(fasthttp.HeaderContentLength)
+	case r.IsBodyStream():
+		x.filling = newFilling(x)
+	default:
+		if err := x.fillWhole(r.Body()); err != nil {
+			return err
+		}
+		x.edited = r.SwapBody(x.edited)
+	}
+	return nil
+}
+
+// fillVerbatim completes an answer that is still in the backend's bytes; most need nothing, and stay so.
+func (x *exchange) fillVerbatim() error {
+	a, head := &x.verbatim, &x.answerHead
+	a.ReadHead(head)
+	if completes, err := toBeFilled(a.Status, head.Value(wire.FieldContentType), head.Value(wire.FieldContentEncoding)); !completes {
+		return err
+	}
+	if !x.isHead() {
+		if err := x.fillWhole(a.Body()); err != nil {
+			return err
+		}
+		if bytes.Equal(x.edited, a.Body()) {
+			return nil
+		}
+	}
+	for _, name := range exactBytes {
+		head.Drop(name)
+	}
+	if x.isHead() {
+		head.Drop(fasthttp.HeaderContentLength)
+		a.RewriteHead(head)
+		return nil
+	}
+	a.Rewrite(head, x.edited)
+	return nil
+}
+
+// toBeFilled tells whether an answer has objects in it.
+func toBeFilled(code int, contentType, encoding []byte) (bool, error) {
+	switch {
+	case code != fasthttp.StatusOK && code != fasthttp.StatusNonAuthoritativeInfo, !carriesJSON(contentType):
+		return false, nil
+	case len(encoding) > 0 && !bytes.EqualFold(encoding, valueIdentity):
+		return false, status.BadGateway("the backend's answer must not be encoded, because the gateway completes it, and asked for that")
+	}
+	return true, nil
+}
+
+// fillWhole completes a body that is there, into x.edited.
+func (x *exchange) fillWhole(body []byte) error {
+	e := newFilling(x)
+	defer e.release()
+	out, _, err := e.stream.Append(x.edited[:0], body, math.MaxInt)
+	if err == nil {
+		out, err = e.stream.Close(out)
+	}
+	if err != nil {
+		return e.failed(err)
+	}
+	x.edited = out
+	return nil
+}
+
+// carriesJSON tells whether a Content-Type is that of JSON, or of a format made of it (RFC 6839).
+func carriesJSON(contentType []byte) bool {
+	media, _, _ := bytes.Cut(contentType, []byte(";"))
+	media = bytes.ToLower(bytes.TrimSpace(media))
+	switch string(media) {
+	case jsonType, "application/x-ndjson", "application/ndjson", "application/jsonl":
+		return true
+	}
+	return bytes.HasSuffix(media, []byte("+json"))
+}
+
+// filling is how one answer is completed.
+type filling struct {
+	stream document.Stream
+	schema *schema.Schema // nil where there are no defaults
+	res    *resource.Resource
+	typed  bool // objects get kind and apiVersion
+	events bool // the answer is a sequence of events
+	item   bool // of one object
+	most   int  // bytes of an object with its defaults
+
+	path    [1]string
+	members [2]document.StreamMember
+	text    []byte // of the members
+
+	budget *bodyBudget
+	memory []byte // of the budget; nil where none was taken
+	class  int
+}
+
+var fillings = sync.Pool{New: func() any { return new(filling) }}
+
+// newFilling prepares for the answer to the request.
+func newFilling(x *exchange) *filling {
+	e := fillings.Get().(*filling)
+	e.schema, e.res, e.typed = x.defaulting(), x.res, x.res.Envelope == resource.Kubernetes
+	e.events, e.item = x.info.Options.Watch, x.info.Verb == resource.VerbGet
+	e.most, e.budget = x.filledLimit(), x.gateway.budget
+	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.documentLimits}
+	switch {
+	case e.events:
+		o.Place = document.Sequence
+		o.Limits.Bytes += eventEnvelope
+		o.Limits.Depth++
+	case e.item:
+	case e.typed:
+		o.Place, o.Wrap = document.List, true
+		e.path[0] = "items"
+		o.Path, o.Members = e.path[:], e.listMembers()
+	default:
+		o.Place, o.Path = document.List, x.res.Fields.Items
+	}
+	e.stream.Reset(o, e)
+	return e
+}
+
+// eventEnvelope is what an event may have around its object, in bytes.
+const eventEnvelope = 4 << 10
+
+// listMembers are what a list of Kubernetes' form says of itself.
+func (e *filling) listMembers() []document.StreamMember {
+	e.text = document.AppendString(e.text[:0], e.res.ListKind)
+	n := len(e.text)
+	e.text = document.AppendString(e.text, e.res.APIVersion())
+	e.members = [...]document.StreamMember{{Name: "kind", Value: e.text[:n:n]}, {Name: "apiVersion", Value: e.text[n:]}}
+	return e.members[:]
+}
+
+// release gives the memory back.
+func (e *filling) release() {
+	e.rest()
+	*e = filling{stream: e.stream, text: keep(e.text)}
+	e.stream.Reset(document.StreamOptions{}, nil)
+	fillings.Put(e)
+}
+
+// rest gives back the memory of a large object, at a time when none is held in part.
+func (e *filling) rest() {
+	if e.memory != nil {
+		e.budget.give(e.memory, e.class)
+		e.memory = nil
+	}
+}
+
+// ItemMemory makes memory of the budget for bodies in flight hold a large object.
+func (e *filling) ItemMemory(held []byte, least int) ([]byte, error) {
+	if least > len(e.memory) {
+		class := max(bits.Len(uint(least-1)), smallestSpill)
+		memory := e.budget.take(class)
+		if memory == nil {
+			return nil, status.ServiceUnavailable("the gateway holds as many bodies as it may", 1)
+		}
+		copy(memory, held)
+		e.rest()
+		e.memory, e.class = memory, class
+	} else {
+		copy(e.memory, held)
+	}
+	return e.memory, nil
+}
+
+// EditItem completes one object, or the object of one event.
+func (e *filling) EditItem(d *document.Document) error {
+	object := d.Root()
+	if e.events {
+		inner, isEvent := eventObject(object)
+		switch {
+		case isEvent && !inner.Valid():
+			return nil
+		case isEvent:
+			object = inner
+		case !e.item:
+			return nil
+		}
+	}
+	if e.typed {
+		setMissing(d, object, "kind", e.res.Kind)
+		setMissing(d, object, "apiVersion", e.res.APIVersion())
+	}
+	if e.schema != nil && !defaults.ApplyAt(object, e.schema, e.most) {
+		return tooLargeFilled(e.most)
+	}
+	return nil
+}
+
+// eventObject is the object that an event is about. It is invalid for events that are about none: bookmarks and errors.
+func eventObject(event document.Node) (object document.Node, isEvent bool) {
+	kind, found := event.Get("type")
+	if !found || kind.Kind() != document.String {
+		return document.Node{}, false
+	}
+	object, found = event.Get("object")
+	if !found || object.Kind() != document.Object || !kind.Is("ADDED") && !kind.Is("MODIFIED") && !kind.Is("DELETED") {
+		object = document.Node{}
+	}
+	return object, found
+}
+
+// setMissing sets a string that is missing; the empty string and null are the same as none.
+func setMissing(d *document.Document, object document.Node, key, value string) {
+	if at, found := object.Get(key); !found || at.Kind() == document.Null || at.Is("") {
+		d.SetString(object, key, value)
+	}
+}
+
+// failed is the Status of an answer that cannot be completed.
+func (e *filling) failed(err error) error {
+	var bad *document.Error
+	switch {
+	case !errors.As(err, &bad):
+		return err
+	case bad.Code == document.TooLarge:
+		return status.BadGateway("an object in the backend's answer is too large to be completed: " + bad.Error())
+	}
+	return status.BadGateway("the backend's answer must be JSON that can be read in one way only: " + bad.Error())
+}
