@@ -79,8 +79,8 @@ type Attributes struct {
 	// concerns the request needs it (see [Chain.NeedsOld]).
 	Old *document.Document
 	// NamespaceObject is the request's namespace, once something needed it (see
-	// [Attributes.LookUpNamespace]); nil for a cluster-scoped resource.
-	NamespaceObject *document.Document
+	// [Attributes.LookUpNamespace]); invalid for a cluster-scoped resource.
+	NamespaceObject document.Node
 	// DryRun tells that nothing will be stored.
 	DryRun bool
 	// Options are the operation's options, such as DeleteOptions; invalid where
@@ -111,12 +111,9 @@ func (a *Attributes) Name() string {
 // resource.
 func (a *Attributes) Namespace() string { return a.Info.Namespace }
 
-// Labels are the object's labels, or the old object's; false where it has none.
-func Labels(d *document.Document) (document.Node, bool) {
-	if d == nil {
-		return document.Node{}, false
-	}
-	n := at(d.Root(), "metadata", "labels")
+// Labels are the labels of an object; false where it has none.
+func Labels(object document.Node) (document.Node, bool) {
+	n := at(object, "metadata", "labels")
 	return n, n.Kind() == document.Object
 }
 

@@ -44,7 +44,7 @@ func (a *Attributes) BindNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.Frame.Vars().Set(cel.NamespaceObject, root(namespace), nil)
+	a.Frame.Vars().Set(cel.NamespaceObject, namespace, nil)
 	return nil
 }
 

@@ -15,20 +15,19 @@ import (
 
 // A Lookup answers what policies ask beyond the request itself. What it answers
 // once stays the same for the whole request, and costs nothing to a request whose
-// policies do not ask. Documents that it returns are shared: they must not be
-// edited or released.
+// policies do not ask. What it returns is shared, and must not be edited.
 //
 // Its errors never hold values of the objects it reads.
 type Lookup interface {
 	// Namespaced tells whether objects of the kind belong to namespaces. The error
 	// tells that the kind is not known.
 	Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
-	// Object returns an object of the kind, nil when there is none of that name. The
-	// namespace is empty for kinds that belong to none.
-	Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*document.Document, error)
+	// Object returns an object of the kind, an invalid node when there is none of
+	// that name. The namespace is empty for kinds that belong to none.
+	Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error)
 	// Objects returns the objects of the kind in the namespace that the selector
 	// selects, in the order of their names.
-	Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]*document.Document, error)
+	Objects(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error)
 	// Equivalents are the resources under which the objects of the request's
 	// resource are served too: its other versions, and another group's.
 	Equivalents(ctx context.Context) ([]schema.GroupVersionResource, error)
@@ -49,21 +48,21 @@ var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 var ErrNoNamespace = errors.New("not found")
 
 // LookUpNamespace returns the namespace of the request, or the one that the
-// request is about; nil where there is none. It is looked up once.
-func (a *Attributes) LookUpNamespace(ctx context.Context) (*document.Document, error) {
+// request is about; invalid where there is none. It is looked up once.
+func (a *Attributes) LookUpNamespace(ctx context.Context) (document.Node, error) {
 	name := a.Namespace()
-	if a.NamespaceObject != nil || name == "" {
+	if a.NamespaceObject.Valid() || name == "" {
 		return a.NamespaceObject, nil
 	}
 	if a.Lookup == nil {
-		return nil, fmt.Errorf("the labels of namespace '%s' are not known", name)
+		return document.Node{}, fmt.Errorf("the labels of namespace '%s' are not known", name)
 	}
 	namespace, err := a.Lookup.Object(ctx, namespaceKind, "", name)
 	switch {
 	case err != nil:
-		return nil, err
-	case namespace == nil:
-		return nil, fmt.Errorf("namespaces %q %w", name, ErrNoNamespace)
+		return document.Node{}, err
+	case !namespace.Valid():
+		return document.Node{}, fmt.Errorf("namespaces %q %w", name, ErrNoNamespace)
 	}
 	a.NamespaceObject = namespace
 	return namespace, nil

@@ -137,7 +137,7 @@ func (x *exchange) describe() bool {
 		}
 	}
 	if namespace, found := x.set.Object("", "Namespace", "", x.info.Namespace); found && x.info.Namespace != "" {
-		x.attributes.NamespaceObject = namespace.Document
+		x.attributes.NamespaceObject = namespace.Document.Root()
 	}
 	x.attributes.DryRun = x.info.Options.DryRun
 	x.frame()

@@ -30,7 +30,7 @@ type Lookup struct {
 	Others        []schema.GroupVersionResource
 	Inconvertible error
 	// Known are the states; what is not among them is not known, or is to be skipped.
-	Known map[string][]*document.Document
+	Known map[string][]document.Node
 	Skip  bool
 	// Authz answers for the authorizer; nil: there is none.
 	Authz authorizer.UnconditionalAuthorizer
@@ -38,7 +38,7 @@ type Lookup struct {
 
 type object struct {
 	group, kind, namespace, name string
-	document                     *document.Document
+	node                         document.Node
 }
 
 // Parse makes a document of YAML or JSON.
@@ -67,7 +67,7 @@ func (l *Lookup) Add(text string) *Lookup {
 	if err != nil {
 		panic(err)
 	}
-	l.objects = append(l.objects, object{version.Group, meta.Kind, meta.Metadata.Namespace, meta.Metadata.Name, Parse(text)})
+	l.objects = append(l.objects, object{version.Group, meta.Kind, meta.Metadata.Namespace, meta.Metadata.Name, Parse(text).Root()})
 	slices.SortStableFunc(l.objects, func(a, b object) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
@@ -89,31 +89,31 @@ func (l *Lookup) Namespaced(_ context.Context, kind schema.GroupVersionKind) (bo
 }
 
 // Object implements admission.Lookup.
-func (l *Lookup) Object(_ context.Context, kind schema.GroupVersionKind, namespace, name string) (*document.Document, error) {
+func (l *Lookup) Object(_ context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error) {
 	l.Asked++
 	for _, o := range l.objects {
 		if o.group == kind.Group && o.kind == kind.Kind && o.namespace == namespace && o.name == name {
-			return o.document, l.Err
+			return o.node, l.Err
 		}
 	}
-	return nil, l.Err
+	return document.Node{}, l.Err
 }
 
 // Objects implements admission.Lookup.
-func (l *Lookup) Objects(_ context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]*document.Document, error) {
+func (l *Lookup) Objects(_ context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error) {
 	l.Asked++
-	var found []*document.Document
+	var found []document.Node
 	for _, o := range l.objects {
-		if o.group == kind.Group && o.kind == kind.Kind && o.namespace == namespace && selector.Matches(labelsOf(o.document)) {
-			found = append(found, o.document)
+		if o.group == kind.Group && o.kind == kind.Kind && o.namespace == namespace && selector.Matches(labelsOf(o.node)) {
+			found = append(found, o.node)
 		}
 	}
 	return found, l.Err
 }
 
-func labelsOf(d *document.Document) labels.Set {
+func labelsOf(object document.Node) labels.Set {
 	set := labels.Set{}
-	metadata, _ := d.Root().Get("metadata")
+	metadata, _ := object.Get("metadata")
 	all, _ := metadata.Get("labels")
 	for n := all.First(); n.Valid(); n = n.Next() {
 		set[n.Key()] = n.Str()
@@ -141,7 +141,7 @@ func (l *Lookup) Convert(d *document.Document, to schema.GroupVersionResource) (
 func (l *Lookup) States() cel.States { return l }
 
 // State implements cel.States.
-func (l *Lookup) State(name string) ([]*document.Document, error) {
+func (l *Lookup) State(name string) ([]document.Node, error) {
 	if objects, ok := l.Known[name]; ok {
 		return objects, nil
 	}

@@ -120,13 +120,14 @@ func neverAdmitted(r schema.GroupResource) bool {
 // find looks for a rule that matches the request as it is, then for one that matches another version of its resource.
 func (m *Matcher) find(ctx context.Context, rules []rule, a *admission.Attributes) (as schema.GroupVersionResource, found bool, err error) {
 	as = a.Info.GroupVersionResource()
+	cohabitant, cohabits := admission.Cohabitant(as.Group, as.Resource)
 	mayBeEquivalent := false
 	for i := range rules {
 		switch r := &rules[i]; {
 		case !r.matchesRequest(a):
 		case r.matchesVersion(as):
 			return as, true, nil
-		default:
+		case r.matchesGroup(as.Group) || cohabits && r.matchesGroup(cohabitant):
 			mayBeEquivalent = true
 		}
 	}
@@ -153,14 +154,11 @@ func (m *Matcher) find(ctx context.Context, rules []rule, a *admission.Attribute
 // matchesObject tells whether the object selector selects the object or the stored object, so that nobody escapes a policy
 // by changing labels.
 func (m *Matcher) matchesObject(a *admission.Attributes) bool {
-	return m.objects.Empty() || selects(m.objects, a.Object) || selects(m.objects, a.Old)
+	return m.objects.Empty() || a.Object != nil && selects(m.objects, a.Object.Root()) || a.Old != nil && selects(m.objects, a.Old.Root())
 }
 
-func selects(s labels.Selector, d *document.Document) bool {
-	if d == nil {
-		return false
-	}
-	n, _ := admission.Labels(d)
+func selects(s labels.Selector, object document.Node) bool {
+	n, _ := admission.Labels(object)
 	return s.Matches(nodeLabels{n})
 }
 
@@ -170,9 +168,9 @@ func (m *Matcher) matchesNamespace(ctx context.Context, a *admission.Attributes)
 	case m.namespaces.Empty() || a.Namespace() == "" && !namespaces:
 		return true, nil // objects without a namespace are never exempt
 	case namespaces && a.Info.Subresource == "" && a.Object != nil:
-		return selects(m.namespaces, a.Object), nil // the namespace is what is written
+		return selects(m.namespaces, a.Object.Root()), nil // the namespace is what is written
 	case namespaces && a.Info.Subresource == "" && a.Old != nil:
-		return selects(m.namespaces, a.Old), nil
+		return selects(m.namespaces, a.Old.Root()), nil
 	case m.namespaceByNameAlone:
 		return m.namespaces.Matches(namespaceName(a.Namespace())), nil
 	}
@@ -180,7 +178,7 @@ func (m *Matcher) matchesNamespace(ctx context.Context, a *admission.Attributes)
 	switch {
 	case err != nil:
 		return false, err
-	case namespace == nil:
+	case !namespace.Valid():
 		return false, errors.New("the request names no namespace, whose labels the policy selects by")
 	}
 	return selects(m.namespaces, namespace), nil

@@ -116,8 +116,12 @@ func (r *rule) matchesRequest(a *admission.Attributes) bool {
 		(len(r.names) == 0 || slices.Contains(r.names, a.Name()))
 }
 
+func (r *rule) matchesGroup(group string) bool {
+	return r.groups == nil || slices.Contains(r.groups, group)
+}
+
 func (r *rule) matchesVersion(v schema.GroupVersionResource) bool {
-	return (r.groups == nil || slices.Contains(r.groups, v.Group)) && (r.versions == nil || slices.Contains(r.versions, v.Version))
+	return r.matchesGroup(v.Group) && (r.versions == nil || slices.Contains(r.versions, v.Version))
 }
 
 func (r *rule) matchesResource(resource, subresource string) bool {

@@ -123,12 +123,12 @@ var (
 
 // none are the parameters of a binding without any: the policy is evaluated once,
 // with the variable params being null.
-var none = []*document.Document{nil}
+var none = []document.Node{{}}
 
 // Find returns the parameter objects for a request: the policy is evaluated once
 // for each. None at all means that the binding does not apply. The kind is that of
 // the policy's paramKind; the zero kind for none.
-func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind, a *admission.Attributes) ([]*document.Document, error) {
+func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind, a *admission.Attributes) ([]document.Node, error) {
 	if r == nil || kind.Empty() {
 		return none, nil
 	}
@@ -139,13 +139,13 @@ func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind, a *admissi
 	if err != nil {
 		return nil, err
 	}
-	var found []*document.Document
+	var found []document.Node
 	if r.selector != nil {
 		found, err = a.Lookup.Objects(ctx, kind, namespace, r.selector)
 	} else {
-		var one *document.Document
-		if one, err = a.Lookup.Object(ctx, kind, namespace, r.name); one != nil {
-			found = []*document.Document{one}
+		var one document.Node
+		if one, err = a.Lookup.Object(ctx, kind, namespace, r.name); one.Valid() {
+			found = []document.Node{one}
 		}
 	}
 	switch {

@@ -111,7 +111,7 @@ type evaluation struct {
 	converted bool                         // to that
 
 	done     bool
-	param    *document.Document
+	param    document.Node
 	failed   error     // the policy could not be evaluated at all
 	outcomes []outcome // of what did not pass
 	broken   []string  // messages of annotations that failed
@@ -126,18 +126,14 @@ type outcome struct {
 	failed  bool // the validation could not be evaluated
 }
 
-// run evaluates the policy for a parameter; nil is none. What it finds is noted; errors of expressions are handled as the
+// run evaluates the policy for a parameter; an invalid node is none. What it finds is noted; errors of expressions are handled as the
 // failure policy says. It returns an error where the policy could not be evaluated at all.
-func (e *evaluation) run(ctx context.Context, param *document.Document, r *admission.Report) error {
+func (e *evaluation) run(ctx context.Context, param document.Node, r *admission.Report) error {
 	if e.done && e.param == param {
 		return e.failed
 	}
 	e.done, e.param, e.outcomes, e.broken = true, param, e.outcomes[:0], e.broken[:0]
-	var root document.Node
-	if param != nil {
-		root = param.Root()
-	}
-	e.vars.Set(cel.Params, root, nil)
+	e.vars.Set(cel.Params, param, nil)
 	e.failed = e.evaluate(ctx, r)
 	if cel.IsSkip(e.failed) {
 		// A state that is not known, and is not to matter then.

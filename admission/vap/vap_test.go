@@ -369,7 +369,7 @@ validations: [{expression: "false"}]`)
 				t.Fatal(err)
 			}
 			defer d.Release()
-			a.NamespaceObject = d
+			a.NamespaceObject = d.Root()
 		}
 		r := run(t, a, c.policy)
 		got := len(r.Denials()) > 0

@@ -20,7 +20,7 @@ type States interface {
 	// evaluation and answers the same each time. The error tells that the objects are
 	// not known; it is [ErrSkip] where the policy that reads them is to be left out
 	// then. Its text is for clients.
-	State(name string) ([]*document.Document, error)
+	State(name string) ([]document.Node, error)
 }
 
 // ErrSkip is what [States] answer where a policy is to be left out. The
@@ -82,7 +82,7 @@ func (s *stateVar) Find(key ref.Val) (ref.Val, bool) {
 	return types.WrapErr(err), true
 }
 
-func (s *stateVar) read(name string) ([]*document.Document, error) {
+func (s *stateVar) read(name string) ([]document.Node, error) {
 	s.frame.charge(1)
 	if mayBeEscaped(name) {
 		if plain, ok := apiservercel.Unescape(name); ok {
@@ -135,7 +135,7 @@ func (s *stateVar) ConvertToNative(t reflect.Type) (any, error) {
 // documents is a collection of objects as a CEL list.
 type documents struct {
 	frame *Frame
-	of    []*document.Document
+	of    []document.Node
 }
 
 var (
@@ -146,7 +146,7 @@ var (
 
 func (l *documents) at(i int) ref.Val {
 	l.frame.charge(1)
-	return l.frame.value(l.of[i].Root(), nil)
+	return l.frame.value(l.of[i], nil)
 }
 
 // Get implements traits.Indexer.
@@ -222,9 +222,9 @@ func (l *documents) Type() ref.Type { return types.ListType }
 // Value implements ref.Val: the decoded objects.
 func (l *documents) Value() any {
 	all := make([]any, len(l.of))
-	for i, d := range l.of {
-		l.frame.charge(1 + int64(len(d.Root().Raw()))/bytesPerUnit)
-		all[i] = native(d.Root())
+	for i, n := range l.of {
+		l.frame.charge(1 + int64(len(n.Raw()))/bytesPerUnit)
+		all[i] = native(n)
 	}
 	return all
 }
