@@ -1,0 +1,165 @@
+// Package merge puts a patch and a document together as the types of their
+// values say: which lists have items that are told apart by keys, which are
+// sets, and what is only ever replaced as a whole.
+//
+// [Type.Apply] is the structured merge of apply configurations, by which
+// MutatingAdmissionPolicies change objects; sigs.k8s.io/structured-merge-diff is
+// its judge. [Type.Patch] is the strategic merge patch of the Kubernetes API;
+// k8s.io/apimachinery/pkg/util/strategicpatch is its judge. Both edit the
+// document in place: what the patch does not touch stays byte for byte as it
+// was.
+//
+// Types come from schemas ([github.com/admission-gateway/gateway/internal/schema]),
+// from the types of Kubernetes' own kinds (package kubernetes below), or are
+// [Deduced] from the values.
+package merge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A Type says how values of a field are merged. Each of its parts that is set
+// allows one form of value. It is immutable once it is in use, and may contain
+// itself.
+type Type struct {
+	Scalar Scalar
+	List   *List
+	Object *Object
+}
+
+// Scalar says which scalars a type allows.
+type Scalar uint8
+
+// The scalars. Null is allowed everywhere, as what stands for nothing.
+const (
+	None    Scalar = iota
+	Numeric        // any number
+	Text           // a string
+	Boolean
+	Any // any of these
+)
+
+// A List says how lists are merged.
+type List struct {
+	Items *Type
+	// Relation says what a structured merge does.
+	Relation Relation
+	// Keys tell the items of an [Associative] list apart; without any it is a
+	// set of scalars.
+	Keys []Key
+	// Merged tells that a strategic merge patch merges the list, where it would
+	// replace it otherwise; by MergeKeys, or without any as a set of scalars.
+	Merged    bool
+	MergeKeys []Key
+}
+
+// Relation is what the items of a list are to each other.
+type Relation uint8
+
+// The relations.
+const (
+	Atomic      Relation = iota // the list is one value
+	Associative                 // each item is a value of its own
+)
+
+// A Key is a member by which items of a list are told apart.
+type Key struct {
+	Name document.Name
+	// Default stands for a missing member; invalid where there is none.
+	Default document.Node
+}
+
+// An Object says how objects are merged.
+type Object struct {
+	// Rest is the type of members that are no field; nil where there are none.
+	Rest *Type
+	// Atomic tells that the object is one value for a structured merge.
+	Atomic bool
+	// Replaced tells that a strategic merge patch replaces the object as a
+	// whole.
+	Replaced bool
+
+	fields []Field
+	names  document.Names
+}
+
+// A Field is a member that a type names.
+type Field struct {
+	Name string
+	Type *Type
+}
+
+// SetFields sets the fields, whose names must differ.
+func (o *Object) SetFields(fields []Field) {
+	o.fields = slices.Clone(fields)
+	slices.SortFunc(o.fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	names := make([]string, len(o.fields))
+	for i := range o.fields {
+		names[i] = o.fields[i].Name
+	}
+	o.names = document.NewNames(names)
+}
+
+// Fields are the fields, sorted by name. The slice must not be changed.
+func (o *Object) Fields() []Field { return o.fields }
+
+// field is the type of a member that the object names.
+func (o *Object) field(m document.Node) (*Type, bool) {
+	if i := o.names.Member(m); i >= 0 {
+		return o.fields[i].Type, true
+	}
+	return nil, false
+}
+
+// member is the type of any member.
+func (o *Object) member(m document.Node) *Type {
+	if t, ok := o.field(m); ok {
+		return t
+	}
+	return o.Rest
+}
+
+// list is how lists of the type are merged, nil where there may be none or
+// nothing is known of them.
+func (t *Type) list() *List {
+	if t == nil {
+		return nil
+	}
+	return t.List
+}
+
+// object is how objects of the type are merged, nil likewise.
+func (t *Type) object() *Object {
+	if t == nil {
+		return nil
+	}
+	return t.Object
+}
+
+// Deduced is the type of values of which nothing is known: objects are merged
+// member by member, and lists are single values.
+func Deduced() *Type { return deduced }
+
+// Opaque is the type of values that are merged as a whole, whatever they are.
+func Opaque() *Type { return opaque }
+
+var (
+	opaque  = newOpaque()
+	deduced = newDeduced()
+)
+
+func newOpaque() *Type {
+	t := &Type{Scalar: Any}
+	t.List = &List{Items: t}
+	t.Object = &Object{Rest: t, Atomic: true}
+	return t
+}
+
+func newDeduced() *Type {
+	t := &Type{Scalar: Any, List: &List{Items: opaque}}
+	t.Object = &Object{Rest: t}
+	return t
+}
