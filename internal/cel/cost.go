@@ -14,6 +14,8 @@ import (
 type cost struct {
 	// size measures an argument.
 	size func(ref.Val) int64
+	// deep: the size is that of everything in the argument.
+	deep bool
 	// work is the units for arguments of these sizes; nil: there is none worth counting. Sizes of arguments that were
 	// counted when they were read are 0 unless always is set.
 	work func(sizes []int64) int64
@@ -68,10 +70,10 @@ var (
 	linear = &cost{size: size, work: func(s []int64) int64 { return sum(s) / bytesPerUnit }}
 
 	// compared is one pass over everything in the arguments.
-	compared = &cost{size: deepSize, work: func(s []int64) int64 { return sum(s) / bytesPerUnit }}
+	compared = &cost{size: deepSize, deep: true, work: func(s []int64) int64 { return sum(s) / bytesPerUnit }}
 
 	// formatted prints the arguments, some with as many digits as the format says.
-	formatted = &cost{size: formatSize, work: func(s []int64) int64 { return sum(s) / bytesPerUnit }, always: true}
+	formatted = &cost{size: formatSize, deep: true, work: func(s []int64) int64 { return sum(s) / bytesPerUnit }, always: true}
 
 	// pattern is what matching costs in Kubernetes: the length of the string times a quarter of the pattern's length. Short
 	// patterns cost no more than what was counted for the string.
@@ -197,4 +199,37 @@ func number(v ref.Val) int64 {
 		return max(int64(n), 0)
 	}
 	return 0
+}
+
+// measure is the size of an argument that native code has.
+func (c *cost) measure(f *Frame, v val) int64 {
+	switch v.kind {
+	case valString:
+		if c != formatted && c != ranged {
+			return int64(len(v.str))
+		}
+	case valNode:
+		if c.deep {
+			return 0 // containers of documents count for themselves
+		}
+		return int64(v.node.Len())
+	case valList:
+		if !c.deep {
+			return int64(len(v.list().vals))
+		}
+		var total int64
+		for _, item := range v.list().vals {
+			total = min(total+bytesPerUnit+c.measure(f, item), math.MaxInt32)
+		}
+		return total
+	case valInt:
+		if c == ranged {
+			return max(v.int(), 0)
+		}
+		return 0
+	case valRef:
+	default:
+		return 0
+	}
+	return c.size(f.ref(v))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -91,6 +92,24 @@ func decode(t testing.TB, body string) any {
 	return v
 }
 
+// bothWays plans an expression in the two ways that there are. natively is nil where there is no native plan.
+func bothWays(t testing.TB, e *env, expression string, ast *celast.AST) (natively, lazily *Program, err error) {
+	t.Helper()
+	p, err := e.plan(expression, ast, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	lazily, _, err = e.interpreted(expression, ast, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.native == nil {
+		t.Logf("%s: %s", expression, p.reason)
+		return nil, lazily, nil
+	}
+	return p, lazily, nil
+}
+
 // ours evaluates a compiled expression of any type.
 func ours(p *Program, set func(*Vars)) outcome {
 	f := NewFrame(context.Background())
@@ -105,7 +124,7 @@ func ours(p *Program, set func(*Vars)) outcome {
 	f.SetBudget(1 << 40)
 	f.allow(1 << 40)
 	f.vars = v
-	return outcome{value: show(out)}
+	return outcome{value: show(f.ref(out))}
 }
 
 func theirs(prog celgo.Program, vars map[string]any) outcome {
@@ -218,7 +237,7 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 			t.Fatal(issues.Err())
 		}
 		prog, theirErr := e.Program(ast)
-		p, err := e.plan(expression, ast.NativeRep(), nil)
+		natively, lazily, err := bothWays(t, e, expression, ast.NativeRep())
 		if (theirErr != nil) != (err != nil) {
 			t.Fatalf("planning: %v, Kubernetes %v", err, theirErr)
 		}
@@ -230,14 +249,19 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 			vars["oldObject"] = nil
 		}
 		want := theirs(prog, vars)
-		got := ours(p, func(v *Vars) {
-			v.Set(Object, node, nil)
-			if withOld {
-				v.Set(OldObject, oldNode, nil)
+		for way, p := range map[string]*Program{"natively": natively, "lazily": lazily} {
+			if p == nil {
+				continue
 			}
-		})
-		if got != want {
-			t.Errorf("got  %v\nwant %v", got, want)
+			got := ours(p, func(v *Vars) {
+				v.Set(Object, node, nil)
+				if withOld {
+					v.Set(OldObject, oldNode, nil)
+				}
+			})
+			if got != want {
+				t.Errorf("%s\ngot  %v\nwant %v", way, got, want)
+			}
 		}
 	}
 	for _, expression := range plainExpressions {
@@ -358,12 +382,12 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := ruleCompiler{node: s, self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
+	typ := NewType(s, true)
+	c := ruleCompiler{node: s, typ: typ, self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
 	e, err := c.env(false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	typ := NewType(s, true)
 	withMeta := model.WithTypeAndObjectMeta(s)
 	for name, body := range variants {
 		node, oldNode := parse(t, body), parse(t, typedObject)
@@ -386,22 +410,27 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 					t.Fatal(err)
 				}
 				ownAST, _ := e.Compile(expression)
-				p, err := e.plan(expression, ownAST.NativeRep(), nil)
+				natively, lazily, err := bothWays(t, e, expression, ownAST.NativeRep())
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := theirs(prog, vars)
-				got := ours(p, func(v *Vars) {
-					v.Set(Self, node, typ)
-					v.Set(OldSelf, oldNode, typ)
-				})
-				// Kubernetes compares the members of objects in any order, and so comes to the first difference or to the
-				// first error.
-				for try := 0; try < 200 && got != want; try++ {
-					want = theirs(prog, vars)
-				}
-				if got != want {
-					t.Errorf("got  %v\nwant %v", got, want)
+				for way, p := range map[string]*Program{"natively": natively, "lazily": lazily} {
+					if p == nil {
+						continue
+					}
+					want := theirs(prog, vars)
+					got := ours(p, func(v *Vars) {
+						v.Set(Self, node, typ)
+						v.Set(OldSelf, oldNode, typ)
+					})
+					// Kubernetes compares the members of objects in any order, and so comes to the first difference or to the
+					// first error.
+					for try := 0; try < 200 && got != want; try++ {
+						want = theirs(prog, vars)
+					}
+					if got != want {
+						t.Errorf("%s\ngot  %v\nwant %v", way, got, want)
+					}
 				}
 			})
 		}

@@ -41,6 +41,8 @@ var functions = sync.OnceValues(func() (interpreter.Dispatcher, error) {
 type env struct {
 	*celgo.Env
 	interpreter interpreter.Interpreter
+	functions   interpreter.Dispatcher
+	self        *Type // how the variables self and oldSelf are seen
 }
 
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
@@ -68,6 +70,7 @@ func newEnv(declTypes []*apiservercel.DeclType, variables ...celgo.EnvOption) (*
 	attributes := interpreter.NewAttributeFactory(extended.Container, values, extended.CELTypeProvider())
 	return &env{
 		Env:         extended,
+		functions:   dispatcher,
 		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values, attributes),
 	}, nil
 }
@@ -121,7 +124,21 @@ func checkType(got *celgo.Type, returns []*celgo.Type) error {
 	return fmt.Errorf("must evaluate to one of %v but got %v", returns, got)
 }
 
+// plan plans an expression natively, or for cel-go where that cannot be done. cel-go plans it in any case: what it
+// refuses cannot be evaluated.
 func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*Program, error) {
+	p, m, err := e.interpreted(expression, ast, variables)
+	if err != nil {
+		return nil, err
+	}
+	if p.native, p.reason = e.compileNative(ast, m, variables); p.native != nil {
+		p.plan, p.sizes = nil, 0
+	}
+	return p, nil
+}
+
+// interpreted plans an expression for cel-go.
+func (e *env) interpreted(expression string, ast *celast.AST, variables *Variables) (*Program, *meter, error) {
 	m := newMeter(ast)
 	plan, err := e.interpreter.NewInterpretable(ast,
 		interpreter.CustomDecoratorV2(planAlternative),
@@ -130,7 +147,7 @@ func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*P
 		interpreter.CustomDecoratorV2(m.decorate),
 	)
 	if err != nil {
-		return nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
+		return nil, nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
 	}
 	return &Program{
 		source: expression,
@@ -138,7 +155,7 @@ func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*P
 		uses:   usesIn(ast),
 		sizes:  m.sizes,
 		field:  fieldOf(ast, variables),
-	}, nil
+	}, m, nil
 }
 
 func usesIn(ast *celast.AST) uses {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 )
 
@@ -37,9 +38,20 @@ type Frame struct {
 	strings   slab[types.String]
 	ints      slab[types.Int]
 	doubles   slab[types.Double]
+	builts    slab[built]
+	cells     slab[val]
 	retained  int     // values that outlive the evaluation they were made in
+	used      bool    // the running evaluation has used a slab
 	sizes     []int64 // what counted calls know of their arguments; see meter.go
 	sizesBase int
+
+	// What native plans use.
+	locals     []val // local variables of the evaluations that run
+	localsBase int   // where those of the innermost one begin
+	stack      []val // lists that are being made
+	err        ref.Val
+	recent     [4]list // arrays that were read by index
+	scratch    []int64
 
 	exec *interpreter.ExecutionFrame
 }
@@ -77,11 +89,15 @@ func (f *Frame) SetDeadline(t time.Time) { f.deadline = t }
 func (f *Frame) Release() {
 	f.own.Reset()
 	f.vars, f.program = nil, nil
-	f.done = nil
+	f.done, f.err = nil, nil
 	f.depth = 0
 	f.retained = 0
 	f.sizesBase = 0
 	f.reset(marks{})
+	f.recent = [len(f.recent)]list{}
+	if cap(f.stack) > maxChunk {
+		f.stack = nil
+	}
 	frames.Put(f)
 }
 
@@ -118,6 +134,9 @@ func (f *Frame) look() {
 	}
 }
 
+// hold counts bytes of what an expression makes.
+func (f *Frame) hold(bytes int) {}
+
 // over tells whether the request is over.
 func (f *Frame) over() bool {
 	select {
@@ -130,14 +149,14 @@ func (f *Frame) over() bool {
 
 // marks are the places in all slabs.
 type marks struct {
-	objects, lists, members, items, records, strings, ints, doubles mark
-	retained                                                        int
+	objects, lists, members, items, records, strings, ints, doubles, builts, cells mark
+	retained                                                                       int
 }
 
 func (f *Frame) mark() marks {
 	return marks{
 		f.objects.mark(), f.lists.mark(), f.members.mark(), f.items.mark(), f.records.mark(),
-		f.strings.mark(), f.ints.mark(), f.doubles.mark(), f.retained,
+		f.strings.mark(), f.ints.mark(), f.doubles.mark(), f.builts.mark(), f.cells.mark(), f.retained,
 	}
 }
 
@@ -153,6 +172,8 @@ func (f *Frame) reset(m marks) {
 	f.strings.reset(m.strings)
 	f.ints.reset(m.ints)
 	f.doubles.reset(m.doubles)
+	f.builts.reset(m.builts)
+	f.cells.reset(m.cells)
 }
 
 // An evaluation is what begin changes and end puts back.
@@ -163,11 +184,18 @@ type evaluation struct {
 	shared    bool
 	sizesBase int
 	marks     marks
+
+	used       bool
+	localsBase int
+	stack      int
 }
 
 // begin prepares the evaluation of one expression, within another one when that one reads a variable.
 func (f *Frame) begin(p *Program, v *Vars) evaluation {
-	e := evaluation{vars: f.vars, program: f.program, left: f.left, shared: f.shared, sizesBase: f.sizesBase, marks: f.mark()}
+	e := evaluation{
+		vars: f.vars, program: f.program, left: f.left, shared: f.shared, sizesBase: f.sizesBase, marks: f.mark(),
+		used: f.used, localsBase: f.localsBase, stack: len(f.stack),
+	}
 	if f.depth > 0 {
 		f.settle()
 		f.sizesBase = len(f.sizes)
@@ -177,6 +205,15 @@ func (f *Frame) begin(p *Program, v *Vars) evaluation {
 	f.sizes = f.sizes[:f.sizesBase]
 	for range p.sizes {
 		f.sizes = append(f.sizes, 0)
+	}
+	if p.native != nil {
+		f.used = false
+		f.localsBase = len(f.locals)
+		for range p.native.locals {
+			f.locals = append(f.locals, val{})
+		}
+	} else {
+		f.used = true
 	}
 	f.allow(ExpressionLimit)
 	return e
@@ -193,7 +230,15 @@ func (f *Frame) end(e evaluation) {
 		f.allow(e.left)
 		f.shared = f.shared || e.shared
 	}
-	f.reset(e.marks)
+	if p := len(f.locals); p > f.localsBase {
+		f.locals = f.locals[:f.localsBase]
+	}
+	f.localsBase = e.localsBase
+	f.stack = f.stack[:e.stack]
+	if f.used {
+		f.reset(e.marks)
+	}
+	f.used = e.used || f.used && f.retained != e.marks.retained
 }
 
 // settle deducts from the budget what the running expression has used.

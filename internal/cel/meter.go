@@ -23,10 +23,11 @@ type meter struct {
 	scope []local
 	depth int // loops around the expression
 
-	rounds map[int64]bool      // by id of the loop's step
-	fixed  map[int64]int64     // units of calls whose arguments are all in the expression, by id
-	args   map[int64]*argument // by id of the argument
-	sizes  int                 // arguments whose size must be remembered during an evaluation
+	rounds map[int64]bool         // by id of the loop's step
+	fixed  map[int64]int64        // units of calls whose arguments are all in the expression, by id
+	args   map[int64]*argument    // by id of the argument
+	calls  map[int64]*countedCall // by id of the call
+	sizes  int                    // arguments whose size must be remembered during an evaluation
 }
 
 // local is a variable of a comprehension.
@@ -45,7 +46,7 @@ type origin struct {
 }
 
 func newMeter(ast *celast.AST) *meter {
-	m := &meter{ast: ast, rounds: make(map[int64]bool), fixed: make(map[int64]int64), args: make(map[int64]*argument)}
+	m := &meter{ast: ast, rounds: make(map[int64]bool), fixed: make(map[int64]int64), args: make(map[int64]*argument), calls: make(map[int64]*countedCall)}
 	m.walk(ast.Expr())
 	return m
 }
@@ -242,6 +243,7 @@ func (m *meter) call(e celast.Expr) {
 		m.args[args[i].ID()] = &argument{call: call, at: i, last: i == counted[len(counted)-1]}
 	}
 	m.sizes += len(args)
+	m.calls[e.ID()] = call
 }
 
 // constantSize is the size of a list or map that is written out in the expression. cel-go makes it once.
@@ -313,6 +315,42 @@ type countedCall struct {
 }
 
 const unknownSize = -1
+
+// one, two and all count the work of a call by native code; c is nil where nothing is to be counted.
+func (c *countedCall) one(f *Frame, v val) {
+	if c != nil {
+		c.begin(f)
+		c.note(f, 0, v)
+		f.charge(c.how.work(f.scratch))
+	}
+}
+
+func (c *countedCall) two(f *Frame, v, w val) {
+	if c != nil {
+		c.begin(f)
+		c.note(f, 0, v)
+		c.note(f, 1, w)
+		f.charge(c.how.work(f.scratch))
+	}
+}
+
+func (c *countedCall) all(f *Frame, vals []val) {
+	if c != nil {
+		c.begin(f)
+		for i, v := range vals {
+			c.note(f, i, v)
+		}
+		f.charge(c.how.work(f.scratch))
+	}
+}
+
+func (c *countedCall) begin(f *Frame) { f.scratch = append(f.scratch[:0], c.sizes...) }
+
+func (c *countedCall) note(f *Frame, i int, v val) {
+	if c.sizes[i] == unknownSize {
+		f.scratch[i] = c.how.measure(f, v)
+	}
+}
 
 // argument is a counted argument of a call.
 type argument struct {

@@ -12,12 +12,15 @@ import (
 // use; each evaluation needs a [Frame] of its own goroutine.
 type Program struct {
 	source      string
-	plan        interpreter.InterpretableV2
+	native      *nativePlan
+	plan        interpreter.InterpretableV2 // nil where native runs
+	reason      string                      // why there is no native plan
 	uses        uses
 	optionalOld bool // oldSelf is an optional value
 	limited     bool // request is that of rate limits
 	sizes       int  // what counted calls need to remember; see meter.go
 	field       []step
+	meaning     *meaning // what it demands; see derive.go
 }
 
 // Source is the expression.
@@ -32,13 +35,29 @@ func (p *Program) UsesAuthorizer() bool { return p.uses&usesAuthorizer != 0 }
 // Field is the path of the field that the expression is about, relative to self
 // or object, such as 'spec.replicas'; empty where the expression does not tell.
 // It is meant to be called when the expression is compiled.
-func (p *Program) Field() string { return joinPath(p.field) }
+func (p *Program) Field() string { return pathText(p.field) }
 
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.
 func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
 	e := f.begin(p, v)
 	defer f.finish(p, e, &err)
+	if n := p.native; n != nil {
+		if n.test != nil {
+			switch n.test(f) {
+			case isTrue:
+				return true, nil
+			case isFalse:
+				return false, nil
+			}
+			return false, p.failure(f.err, "bool")
+		}
+		v := f.settled(n.eval(f))
+		if v.kind == valBool {
+			return v.bool(), nil
+		}
+		return false, p.failure(f.ref(v), "bool")
+	}
 	switch out := p.plan.Exec(f.exec).(type) {
 	case types.Bool:
 		return bool(out), nil
@@ -59,6 +78,16 @@ func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
 func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
 	e := f.begin(p, v)
 	defer f.finish(p, e, &err)
+	if n := p.native; n != nil {
+		switch v := f.settled(n.eval(f)); v.kind {
+		case valString:
+			return v.str, true, nil
+		case valNull:
+			return "", false, nil
+		default:
+			return "", false, p.failure(f.ref(v), "string")
+		}
+	}
 	switch out := p.plan.Exec(f.exec).(type) {
 	case types.String:
 		return string(out), true, nil
@@ -70,15 +99,22 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 }
 
 // evalKept evaluates an expression whose value is kept beyond the evaluation.
-func (p *Program) evalKept(f *Frame, v *Vars) (result ref.Val, err error) {
+func (p *Program) evalKept(f *Frame, v *Vars) (result val, err error) {
 	e := f.begin(p, v)
 	defer f.finish(p, e, &err)
-	out := p.plan.Exec(f.exec)
-	if failure := errorOf(p, out); failure != nil {
-		return nil, failure
+	if n := p.native; n != nil {
+		result = f.settled(n.eval(f))
+		if result.kind == valList && result.list().made == nil {
+			result.list().kept = true
+		}
+	} else {
+		result = f.of(p.plan.Exec(f.exec))
+	}
+	if result.kind == valErr {
+		return val{}, errorOf(p, result.ref())
 	}
 	f.retained++
-	return out, nil
+	return result, nil
 }
 
 func (p *Program) failure(out ref.Val, want string) error {

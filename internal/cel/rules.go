@@ -72,8 +72,8 @@ func CompileRules(rules apiextensionsv1.ValidationRules, node *structuralschema.
 	if declType == nil {
 		return nil, field.ErrorList{field.Invalid(fldPath, node.Type, "may not have rules: their types cannot be told from this schema")}
 	}
-	c := ruleCompiler{node: node, self: declType.MaybeAssignTypeName(selfTypeName)}
 	compiled := &Rules{Type: NewType(node, resourceRoot), Rules: make([]Rule, len(rules))}
+	c := ruleCompiler{node: node, typ: compiled.Type, self: declType.MaybeAssignTypeName(selfTypeName)}
 	var errs field.ErrorList
 	for i := range rules {
 		var ruleErrs field.ErrorList
@@ -90,6 +90,7 @@ const selfTypeName = "@self"
 
 type ruleCompiler struct {
 	node *structuralschema.Structural
+	typ  *Type
 	self *apiservercel.DeclType
 
 	plain, optional *env // by how oldSelf is declared; made when a rule needs it
@@ -106,6 +107,7 @@ func (c *ruleCompiler) env(optionalOldSelf bool) (*env, error) {
 		if err != nil {
 			return nil, fmt.Errorf("environment misconfigured: %w", err)
 		}
+		e.self = c.typ
 		*made = e
 	}
 	return *made, nil

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/google/cel-go/common/types"
@@ -27,6 +28,21 @@ func (s *slab[T]) take() *T {
 	p := &s.chunk[s.next]
 	s.next++
 	return p
+}
+
+// takeAll hands out a copy of values, one after another in memory.
+func (s *slab[T]) takeAll(values []T) []T {
+	if len(values) > maxChunk/2 {
+		return slices.Clone(values) // too many to keep room for
+	}
+	for s.next+len(values) > len(s.chunk) {
+		s.grow()
+	}
+	from := s.next
+	s.next += len(values)
+	taken := s.chunk[from:s.next:s.next]
+	copy(taken, values)
+	return taken
 }
 
 func (s *slab[T]) grow() {

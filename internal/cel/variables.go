@@ -38,7 +38,7 @@ func (f *Frame) OpenVariables(v *Vars, l *Variables) {
 	n.frame, n.vars, n.list, n.marks = f, v, l, f.mark()
 	n.values = n.values[:0]
 	for range l.names {
-		n.values = append(n.values, nil)
+		n.values = append(n.values, val{})
 	}
 }
 
@@ -59,7 +59,7 @@ type named struct {
 	frame  *Frame
 	vars   *Vars
 	list   *Variables
-	values []ref.Val
+	values []val
 	marks  marks
 }
 
@@ -67,11 +67,10 @@ var _ traits.Mapper = (*named)(nil)
 
 // computing stands for a value whose evaluation has begun. The checker lets an expression see only variables declared
 // before it, but dyn(variables) gets around it.
-var computing ref.Val = types.NewErr("a variable refers to itself")
+var computing = errVal(types.NewErr("a variable refers to itself"))
 
 // Find implements traits.Mapper.
 func (n *named) Find(key ref.Val) (ref.Val, bool) {
-	n.frame.charge(1)
 	name, ok := key.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), true
@@ -86,16 +85,22 @@ func (n *named) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return nil, false
 	}
-	if n.values[i] == nil {
+	return n.frame.ref(n.read(i)), true
+}
+
+// read is the value of a variable, computed if it has not been read before.
+func (n *named) read(i int) val {
+	n.frame.charge(1)
+	if n.values[i].kind == valUnset {
 		n.values[i] = computing
 		n.values[i] = n.compute(i)
 	}
 	v := n.values[i]
-	n.frame.charge(size(v) / bytesPerUnit)
-	return v, true
+	n.frame.charge(linear.measure(n.frame, v) / bytesPerUnit)
+	return v
 }
 
-func (n *named) compute(i int) ref.Val {
+func (n *named) compute(i int) val {
 	p := n.list.programs[i]
 	v, err := p.evalKept(n.frame, n.vars)
 	if err == nil {
@@ -103,12 +108,12 @@ func (n *named) compute(i int) ref.Val {
 	}
 	var failure *Error
 	if !errors.As(err, &failure) {
-		return types.WrapErr(err)
+		return errVal(types.WrapErr(err))
 	}
 	if failure.Fatal() {
 		panic(stop(failure.Cause))
 	}
-	return types.NewErr("composited variable %q fails to evaluate: %v", n.list.names[i], failure.Detail)
+	return errVal(types.NewErr("composited variable %q fails to evaluate: %v", n.list.names[i], failure.Detail))
 }
 
 // Get implements traits.Indexer.

@@ -1,0 +1,214 @@
+package cel
+
+import (
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// typeOf is how the nodes of a variable are seen, where that is known.
+func (e *env) typeOf(s Slot) *Type {
+	if s == Self || s == OldSelf {
+		return e.self
+	}
+	return nil
+}
+
+// code is the chain as a part of an expression.
+func (c *chain) code() code { return code{eval: c.eval, chain: c} }
+
+// then is the chain with one more link.
+func (c *chain) then(l link) *chain {
+	next := *c
+	next.links = append(append([]link{}, c.links...), l)
+	next.units++
+	next.optional = c.optional || l.optional
+	next.typ = l.child
+	return &next
+}
+
+// chainOf is the part as a chain to add links to.
+func (k code) chainOf() *chain {
+	if k.chain != nil {
+		return k.chain
+	}
+	return &chain{base: k.eval, local: -1}
+}
+
+// nameLink is a member with a literal name of a value that is seen as t.
+func nameLink(name string, t *Type) link {
+	l := link{key: stringVal(name), name: document.NewName(name)}
+	if t == nil || t.kind != kindObject {
+		return l
+	}
+	plain := name
+	if t.members != nil {
+		var ok bool
+		if plain, ok = t.unescape(name); !ok {
+			return l
+		}
+	}
+	if m, ok := t.member(plain); ok {
+		l.owner, l.plain, l.child = t, document.NewName(plain), m
+	}
+	return l
+}
+
+// selected compiles a member, or the test for one.
+func (c *nativeCompiler) selected(e celast.Expr) code {
+	if _, ok := c.ast.ReferenceMap()[e.ID()]; ok {
+		return c.named(e, "")
+	}
+	s := e.AsSelect()
+	if v, ok := c.policyVariable(s.Operand(), s.FieldName()); ok && !s.IsTestOnly() {
+		return v
+	}
+	operand := c.compile(s.Operand()).chainOf()
+	next := operand.then(nameLink(s.FieldName(), operand.typ))
+	if s.IsTestOnly() {
+		next.test = true
+		k := next.code()
+		k.test = next.truth
+		return k
+	}
+	return next.code()
+}
+
+// policyVariable compiles variables.NAME.
+func (c *nativeCompiler) policyVariable(operand celast.Expr, name string) (code, bool) {
+	if c.variables == nil || operand.Kind() != celast.IdentKind || operand.AsIdent() != nameVariables || c.find(nameVariables) != nil {
+		return code{}, false
+	}
+	if mayBeEscaped(name) {
+		var ok bool
+		if name, ok = apiservercel.Unescape(name); !ok {
+			return code{}, false
+		}
+	}
+	i, ok := c.variables.index[name]
+	if !ok {
+		return code{}, false
+	}
+	return code{eval: func(f *Frame) val {
+		n := &f.vars.named
+		if n.list == nil || i >= len(n.list.names) || n.list.names[i] != name {
+			return f.member1(f.global(nameVariables), name)
+		}
+		return n.read(i)
+	}}, true
+}
+
+// member1 is a member of a value of cel-go's.
+func (f *Frame) member1(v val, name string) val {
+	if v.kind == valErr {
+		return v
+	}
+	m, _ := f.qualify(v, stringVal(name), false)
+	return m
+}
+
+// indexed compiles an index or an optional member or index.
+func (c *nativeCompiler) indexed(call celast.CallExpr) code {
+	args := call.Args()
+	operand := c.compile(args[0]).chainOf()
+	index := c.compile(args[1])
+	optional := call.FunctionName() != operators.Index
+	var l link
+	switch {
+	case index.lit == nil:
+		l = link{index: index.eval}
+	case index.lit.kind == valString:
+		l = nameLink(index.lit.str, operand.typ)
+	default:
+		l = link{key: *index.lit}
+	}
+	l.optional = optional
+	return operand.then(l).code()
+}
+
+// lookup is the value of an optional part, which need not be made into a value of cel-go's.
+func (k code) lookup() func(*Frame) (val, reach) {
+	if k.chain != nil && !k.chain.test {
+		chain := k.chain
+		return func(f *Frame) (val, reach) {
+			v, how := chain.find(f)
+			if how == present {
+				return f.unwrap(v)
+			}
+			return v, how
+		}
+	}
+	eval := k.eval
+	return func(f *Frame) (val, reach) { return f.unwrap(eval(f)) }
+}
+
+// unwrap is the value in an optional value. What is none is present.
+func (f *Frame) unwrap(v val) (val, reach) {
+	if v.kind == valErr {
+		return v, failed
+	}
+	o, ok := v.optional()
+	switch {
+	case !ok:
+		if v = f.settled(v); v.kind == valErr {
+			return v, failed
+		}
+		return v, present
+	case o.HasValue():
+		return f.of(o.GetValue()), some
+	}
+	return val{}, none
+}
+
+// alternative compiles 'or' and 'orValue'; see optional.go.
+func (c *nativeCompiler) alternative(args []celast.Expr, unwrap bool) code {
+	first, second := c.compile(args[0]).lookup(), c.compile(args[1]).eval
+	return code{eval: func(f *Frame) val {
+		v, how := first(f)
+		switch how {
+		case none:
+			return second(f)
+		case some:
+			if unwrap {
+				return v
+			}
+			return val{kind: valRef, aux: types.OptionalOf(f.ref(v))}
+		case failed:
+			return v
+		}
+		return errVal(types.NoSuchOverloadErr())
+	}}
+}
+
+// hasValue is the test of an optional value.
+func hasValue(call *invocation) code {
+	find := call.args[0].lookup()
+	return conditionCode(func(f *Frame) verdict {
+		v, how := find(f)
+		switch how {
+		case some:
+			return isTrue
+		case none:
+			return isFalse
+		}
+		return f.truth(call.one(f, v))
+	})
+}
+
+// unwrapped is the value in an optional value.
+func unwrapped(call *invocation) code {
+	find := call.args[0].lookup()
+	return code{eval: func(f *Frame) val {
+		v, how := find(f)
+		switch how {
+		case some:
+			return v
+		case none:
+			v = val{kind: valRef, aux: types.OptionalNone}
+		}
+		return call.one(f, v)
+	}}
+}

@@ -1,0 +1,355 @@
+package cel
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A chain is a variable or a computed value and the members and items that follow it: object.spec.?labels['app']. It is
+// followed from node to node without making a value of any of them.
+type chain struct {
+	base  expr // computed; nil for a variable
+	slot  Slot // the variable, unless it is a local one
+	local int  // the local variable; -1 for none
+
+	links    []link
+	optional bool // a link is optional, and so is the value
+	test     bool // the last link is only tested for: has()
+	units    int64
+	typ      *Type // how the value's node is seen, where that is known when the expression is compiled
+}
+
+// A link is a member or an item of the value before it.
+type link struct {
+	key      val  // a literal; unset where index computes it
+	index    expr //
+	optional bool
+
+	// Of a member with a literal name.
+	name  document.Name
+	owner *Type         // the type of the value before it, where it is known when the expression is compiled
+	plain document.Name // the member's name in JSON as that type has it
+	child *Type         // the member's type
+}
+
+// How far a chain led.
+type reach uint8
+
+const (
+	present reach = iota // the value is there
+	some                    // the value is there, and is optional
+	none                    // an optional link leads nowhere
+	failed                  // the value is an error
+)
+
+// find follows the chain. The value of a chain that is optional is not wrapped.
+func (c *chain) find(f *Frame) (val, reach) {
+	f.charge(c.units)
+	var v val
+	switch {
+	case c.base != nil:
+		v = c.base(f)
+	case c.local >= 0:
+		v = f.locals[f.localsBase+c.local]
+	default:
+		s := &f.vars.slots[c.slot]
+		if !s.node.Valid() || c.slot == OldSelf && f.program.optionalOld {
+			return c.follow(f, 0, f.variable(c.slot), present)
+		}
+		v = nodeVal(s.node, s.typ)
+	}
+	if v.kind != valNode {
+		return c.follow(f, 0, v, present)
+	}
+	n, t := v.node, v.typ()
+	for i := range c.links {
+		l := &c.links[i]
+		if l.index != nil || l.optional || l.key.kind != valString || l.owner != t {
+			return c.follow(f, i, nodeVal(n, t), present)
+		}
+		if t == nil {
+			next, ok := n.Lookup(l.name)
+			if !ok {
+				return c.follow(f, i, nodeVal(n, nil), present)
+			}
+			n = next
+			continue
+		}
+		next, ok := n.Lookup(l.plain)
+		if !ok || next.Kind() == document.Null {
+			return c.follow(f, i, nodeVal(n, t), present)
+		}
+		n, t = next, l.child
+	}
+	if c.test {
+		return f.sound(nodeVal(n, t))
+	}
+	return nodeVal(n, t), present
+}
+
+// follow is find from the link i on, in all generality. It does what cel-go's applyQualifiers does.
+func (c *chain) follow(f *Frame, i int, v val, how reach) (val, reach) {
+	if o, ok := v.optional(); ok && i == 0 && len(c.links) > 0 {
+		if !o.HasValue() {
+			return val{}, none
+		}
+		v, how = f.of(o.GetValue()), some
+	}
+	for ; i < len(c.links); i++ {
+		l := &c.links[i]
+		if v.kind == valErr {
+			return v, failed
+		}
+		key := l.key
+		if l.index != nil {
+			if key = f.settled(l.index(f)); key.kind == valErr {
+				return key, failed
+			}
+		}
+		if l.optional {
+			how = some
+		}
+		soft := how == some || c.test && i == len(c.links)-1
+		next, found := f.qualify(v, key, soft)
+		if found != present {
+			return next, found
+		}
+		v = next
+	}
+	if v.kind == valErr {
+		return v, failed
+	}
+	if how == some || c.test {
+		checked, found := f.sound(v)
+		if found == failed {
+			return checked, failed
+		}
+	}
+	return v, how
+}
+
+// sound is the value, or the error that reading it is.
+func (f *Frame) sound(v val) (val, reach) {
+	if v.kind == valNode {
+		switch t := v.typ(); {
+		case t != nil:
+			if err := f.settled(v); err.kind == valErr {
+				return err, failed
+			}
+		case v.node.Kind() == document.Number && v.node.IsInteger():
+			if _, ok := v.node.Int64(); !ok {
+				return f.settled(v), failed
+			}
+		}
+	}
+	return v, present
+}
+
+// qualify is a member or an item of a value; soft says that it may be missing. It does what cel-go's refQualify does.
+func (f *Frame) qualify(v, key val, soft bool) (val, reach) {
+	switch key.kind {
+	case valString, valInt, valUint, valDouble, valBool:
+	default:
+		return errVal(types.NewErr("invalid qualifier type: %T", f.ref(key))), failed
+	}
+	switch v.kind {
+	case valNode:
+		switch {
+		case v.isMembers():
+			return f.member(v.node, v.typ(), key, soft)
+		case v.isArray():
+			return f.item(v, key, soft)
+		}
+		if v = f.settled(v); v.kind == valErr {
+			return v, failed
+		}
+	case valList:
+		i, err := types.IndexOrError(f.index(key))
+		if err != nil {
+			return errVal(types.WrapErr(err)), failed
+		}
+		if vals := v.list().vals; i >= 0 && i < len(vals) {
+			return vals[i], present
+		}
+		return f.missing("index out of bounds", key, soft)
+	case valErr:
+		return v, failed
+	}
+	if v.kind == valRef {
+		return f.qualifyRef(v.ref(), key, soft)
+	}
+	return f.missing("no such key", key, soft)
+}
+
+// missing is what a chain is without a member.
+func (f *Frame) missing(what string, key val, soft bool) (val, reach) {
+	if soft {
+		return val{}, none
+	}
+	return errVal(types.NewErr("%s: %v", what, f.ref(key))), failed
+}
+
+func (f *Frame) member(n document.Node, t *Type, key val, soft bool) (val, reach) {
+	if key.kind != valString {
+		if t != nil {
+			return errVal(types.NoSuchOverloadErr()), failed
+		}
+		return f.missing("no such key", key, soft)
+	}
+	name, m := key.str, (*Type)(nil)
+	ok := true
+	if t != nil && t.members != nil {
+		name, ok = t.unescape(name)
+	}
+	var child document.Node
+	if ok {
+		child, ok = n.Get(name)
+	}
+	if ok && t != nil {
+		m, ok = t.member(name)
+		ok = ok && (t.members == nil || child.Kind() != document.Null)
+	}
+	if !ok {
+		return f.missing("no such key", key, soft)
+	}
+	return nodeVal(child, m), present
+}
+
+// index is a key as cel-go has it, in order to be an index.
+func (f *Frame) index(key val) ref.Val {
+	if key.kind == valInt && key.num < 256 {
+		return types.Int(key.num)
+	}
+	return f.ref(key)
+}
+
+func (f *Frame) item(v, key val, soft bool) (val, reach) {
+	n, t := v.node, v.typ()
+	i := int(key.num)
+	if key.kind != valInt {
+		var err error
+		if i, err = types.IndexOrError(f.index(key)); err != nil {
+			return errVal(types.WrapErr(err)), failed
+		}
+	}
+	if i < 0 || i >= n.Len() {
+		return f.missing("index out of bounds", key, soft)
+	}
+	if t == nil {
+		return nodeVal(f.indexed(n).nth(i), nil), present
+	}
+	if key.kind != valInt {
+		return errVal(types.NewErr("unsupported index: %v", f.ref(key))), failed
+	}
+	return nodeVal(f.indexed(n).nth(i), t.items), present
+}
+
+// indexed is the list of the array, which remembers where it was read last.
+func (f *Frame) indexed(n document.Node) *list {
+	l := &f.recent[n.Index()%uint32(len(f.recent))]
+	if l.node != n {
+		f.used = true
+		*l = list{frame: f, node: n}
+	}
+	return l
+}
+
+// qualifyRef is qualify for a value of cel-go's.
+func (f *Frame) qualifyRef(v ref.Val, key val, soft bool) (val, reach) {
+	k := f.ref(key)
+	switch v := v.(type) {
+	case traits.Mapper:
+		found, ok := v.Find(k)
+		if found != nil && types.IsError(found) {
+			return errVal(found), failed
+		}
+		if ok {
+			return f.of(found), present
+		}
+		return f.missing("no such key", key, soft)
+	case traits.Lister:
+		i, err := types.IndexOrError(k)
+		if err != nil {
+			return errVal(types.WrapErr(err)), failed
+		}
+		if size, ok := v.Size().(types.Int); i < 0 || !ok || types.Int(i) >= size {
+			return f.missing("index out of bounds", key, soft)
+		}
+		return f.of(v.Get(k)), present
+	case traits.Indexer:
+		if tester, ok := v.(traits.FieldTester); ok && soft {
+			is := tester.IsSet(k)
+			if types.IsError(is) {
+				return errVal(is), failed
+			}
+			if is == types.False {
+				return val{}, none
+			}
+		}
+		found := v.Get(k)
+		if types.IsError(found) {
+			return errVal(found), failed
+		}
+		return f.of(found), present
+	}
+	return f.missing("no such key", key, soft)
+}
+
+// variable is the value of a variable that is not simply a node.
+func (f *Frame) variable(s Slot) val {
+	sl := &f.vars.slots[s]
+	switch s {
+	case Self, OldSelf:
+		optional := s == OldSelf && f.program.optionalOld
+		switch {
+		case sl.node.Valid() && optional:
+			return val{kind: valRef, aux: types.OptionalOf(f.ref(nodeVal(sl.node, sl.typ)))}
+		case optional:
+			return val{kind: valRef, aux: types.OptionalNone}
+		case !sl.node.Valid():
+			return errVal(types.WrapErr(fmt.Errorf("no such attribute(s): %s", slotNames[s])))
+		}
+	}
+	if !sl.node.Valid() {
+		return nullVal
+	}
+	return nodeVal(sl.node, sl.typ)
+}
+
+// eval is the chain's value.
+func (c *chain) eval(f *Frame) val {
+	v, how := c.find(f)
+	if how == present && !c.test {
+		return v
+	}
+	return c.wrapped(f, v, how)
+}
+
+// wrapped is the value that find found, as the expression sees it.
+func (c *chain) wrapped(f *Frame, v val, how reach) val {
+	switch {
+	case how == failed:
+		return v
+	case c.test:
+		return boolVal(how != none)
+	case how == some:
+		return val{kind: valRef, aux: types.OptionalOf(f.ref(v))}
+	case how == none:
+		return val{kind: valRef, aux: types.OptionalNone}
+	}
+	return v
+}
+
+// truth is a chain that ends in a test.
+func (c *chain) truth(f *Frame) verdict {
+	v, how := c.find(f)
+	if how == failed {
+		return f.fail(v.ref())
+	}
+	return truthOf(how != none)
+}

@@ -1,0 +1,306 @@
+package cel
+
+import (
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// A macro is a loop such as all or map, taken apart.
+type macro struct {
+	over  expr
+	pairs bool
+	first int // the places of its variables among all local ones
+	other int
+
+	filter test // nil: every round counts
+	result expr // of a round
+}
+
+// start sets the variables for a round.
+func (l *macro) start(f *Frame, c *cursor) {
+	if l.pairs {
+		f.locals[f.localsBase+l.first] = c.key
+		f.locals[f.localsBase+l.other] = c.item
+		return
+	}
+	f.locals[f.localsBase+l.first] = c.item
+}
+
+// loop compiles a comprehension, which is what macros become. Those that the environment has are known by their form.
+func (c *nativeCompiler) loop(e celast.Expr) code {
+	x := e.AsComprehension()
+	accu := x.AccuVar()
+	step := x.LoopStep()
+	switch {
+	case isLit(x.LoopCondition(), types.False) && isEmptyList(x.IterRange()):
+		return c.bind(x)
+	case !isAccumulator(x.Result(), accu) && !isCall(x.Result(), operators.Equals, 2):
+	case isLit(x.AccuInit(), types.True) && isCall(step, operators.LogicalAnd, 2):
+		return c.quantifier(x, step.AsCall().Args()[1], isFalse)
+	case isLit(x.AccuInit(), types.False) && isCall(step, operators.LogicalOr, 2):
+		return c.quantifier(x, step.AsCall().Args()[1], isTrue)
+	case isLit(x.AccuInit(), types.IntZero) && isCall(step, operators.Conditional, 3):
+		return c.existsOne(x, step.AsCall().Args()[0])
+	case isLit(x.LoopCondition(), types.True):
+		var filter celast.Expr
+		if isCall(step, operators.Conditional, 3) && isAccumulator(step.AsCall().Args()[2], accu) {
+			filter, step = step.AsCall().Args()[0], step.AsCall().Args()[1]
+		}
+		switch {
+		case isEmptyList(x.AccuInit()) && isCall(step, operators.Add, 2) && isAccumulator(step.AsCall().Args()[0], accu):
+			if made := step.AsCall().Args()[1]; made.Kind() == celast.ListKind && made.AsList().Size() == 1 && len(made.AsList().OptionalIndices()) == 0 {
+				return c.transform(x, filter, made.AsList().Elements()[0])
+			}
+		case x.AccuInit().Kind() == celast.MapKind && x.AccuInit().AsMap().Size() == 0 && step.Kind() == celast.CallKind && step.AsCall().FunctionName() == "cel.@mapInsert":
+			return c.transformMap(x, filter, step)
+		}
+	}
+	return c.refuse("it has a loop that is no known macro")
+}
+
+func isLit(e celast.Expr, v ref.Val) bool {
+	return e.Kind() == celast.LiteralKind && e.AsLiteral() == v
+}
+
+func isEmptyList(e celast.Expr) bool { return e.Kind() == celast.ListKind && e.AsList().Size() == 0 }
+
+func isAccumulator(e celast.Expr, accu string) bool {
+	return e.Kind() == celast.IdentKind && e.AsIdent() == accu
+}
+
+func isCall(e celast.Expr, function string, args int) bool {
+	return e.Kind() == celast.CallKind && e.AsCall().FunctionName() == function && len(operands(e.AsCall())) == args
+}
+
+// declare adds a local variable and returns its place.
+func (c *nativeCompiler) declare(l nativeLocal) int {
+	l.index = c.depth
+	c.depth++
+	c.locals = max(c.locals, c.depth)
+	c.scope = append(c.scope, l)
+	return l.index
+}
+
+// leave takes out the variables declared last.
+func (c *nativeCompiler) leave(n int) {
+	c.depth -= n
+	c.scope = c.scope[:len(c.scope)-n]
+}
+
+// begin compiles what a loop is over and declares its variables, which body may use.
+func (c *nativeCompiler) begin(x celast.ComprehensionExpr, body func(*macro)) *macro {
+	over := c.compile(x.IterRange())
+	l := &macro{over: over.eval, pairs: x.HasIterVar2()}
+	var items *Type
+	if over.chain != nil && over.chain.typ != nil && !over.chain.optional {
+		items = over.chain.typ.items
+	}
+	n := 1
+	if l.pairs {
+		n = 2
+		l.first = c.declare(nativeLocal{name: x.IterVar()})
+		l.other = c.declare(nativeLocal{name: x.IterVar2(), typ: items})
+	} else {
+		l.first = c.declare(nativeLocal{name: x.IterVar(), typ: items})
+	}
+	body(l)
+	c.leave(n)
+	return l
+}
+
+// localVariable compiles the reading of a local variable.
+func (c *nativeCompiler) localVariable(l *nativeLocal) code {
+	if l.init == nil {
+		return (&chain{local: l.index, typ: l.typ}).code()
+	}
+	init, i := l.init, l.index
+	return code{eval: func(f *Frame) val {
+		v := f.locals[f.localsBase+i]
+		if v.kind == valUnset {
+			v = init(f)
+			f.locals[f.localsBase+i] = v
+		}
+		return v
+	}}
+}
+
+// bind compiles cel.bind: a variable whose value is computed when it is read first.
+func (c *nativeCompiler) bind(x celast.ComprehensionExpr) code {
+	init := c.compile(x.AccuInit()).settled()
+	i := c.declare(nativeLocal{name: x.AccuVar(), init: init})
+	result := c.compile(x.Result())
+	c.leave(1)
+	return code{eval: func(f *Frame) val {
+		f.locals[f.localsBase+i] = val{}
+		return result.eval(f)
+	}}
+}
+
+// quantifier compiles all and exists; decisive is the truth of a round that ends the loop.
+func (c *nativeCompiler) quantifier(x celast.ComprehensionExpr, predicate celast.Expr, decisive verdict) code {
+	l := c.begin(x, func(l *macro) { l.filter = c.compile(predicate).truth() })
+	otherwise := isTrue
+	if decisive == isTrue {
+		otherwise = isFalse
+	}
+	return conditionCode(func(f *Frame) verdict {
+		var cur cursor
+		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+			return f.fail(v.ref())
+		}
+		var err ref.Val
+		for cur.next(f) {
+			l.start(f, &cur)
+			switch l.filter(f) {
+			case decisive:
+				return decisive
+			case isErr:
+				if err == nil {
+					err = f.err
+				}
+			}
+		}
+		if err != nil {
+			return f.fail(err)
+		}
+		return otherwise
+	})
+}
+
+// existsOne compiles exists_one.
+func (c *nativeCompiler) existsOne(x celast.ComprehensionExpr, predicate celast.Expr) code {
+	l := c.begin(x, func(l *macro) { l.filter = c.compile(predicate).truth() })
+	return conditionCode(func(f *Frame) verdict {
+		var cur cursor
+		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+			return f.fail(v.ref())
+		}
+		var err ref.Val
+		found := 0
+		for cur.next(f) {
+			l.start(f, &cur)
+			switch l.filter(f) {
+			case isTrue:
+				found++
+			case isErr:
+				err = f.err // the last one, as in cel-go
+			}
+		}
+		if err != nil {
+			return f.fail(err)
+		}
+		return truthOf(found == 1)
+	})
+}
+
+// transform compiles map, filter and transformList.
+func (c *nativeCompiler) transform(x celast.ComprehensionExpr, filter, result celast.Expr) code {
+	l := c.begin(x, func(l *macro) {
+		if filter != nil {
+			l.filter = c.compile(filter).truth()
+		}
+		l.result = c.compile(result).settled()
+	})
+	return code{eval: func(f *Frame) val {
+		var cur cursor
+		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+			return v
+		}
+		var err val
+		mark := len(f.stack)
+		for cur.next(f) {
+			l.start(f, &cur)
+			if l.filter != nil {
+				switch l.filter(f) {
+				case isErr:
+					err = errVal(f.err) // the last one, as in cel-go
+					continue
+				case isFalse:
+					continue
+				}
+			}
+			if err.kind == valErr {
+				continue
+			}
+			f.charge(listUnits)
+			v := l.result(f)
+			if v.kind == valErr {
+				err = v
+				if l.filter == nil {
+					break
+				}
+				continue
+			}
+			f.push(v)
+		}
+		if err.kind == valErr {
+			f.stack = f.stack[:mark]
+			return err
+		}
+		return f.newBuilt(mark)
+	}}
+}
+
+// transformMap compiles transformMap and transformMapEntry.
+func (c *nativeCompiler) transformMap(x celast.ComprehensionExpr, filter, insert celast.Expr) code {
+	var call *invocation
+	var parts []expr
+	l := c.begin(x, func(l *macro) {
+		if filter != nil {
+			l.filter = c.compile(filter).truth()
+		}
+		args := c.values(insert.AsCall().Args()[1:])
+		call = c.invocation(insert, args)
+		for _, a := range args {
+			parts = append(parts, a.settled())
+		}
+	})
+	return code{eval: func(f *Frame) val {
+		f.used = true
+		var cur cursor
+		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+			return v
+		}
+		var made ref.Val = types.NewMutableMap(types.DefaultTypeAdapter, map[ref.Val]ref.Val{})
+		args := make([]ref.Val, len(parts)+1)
+	rounds:
+		for cur.next(f) {
+			l.start(f, &cur)
+			if l.filter != nil {
+				switch l.filter(f) {
+				case isErr:
+					made = f.err // the last one, as in cel-go
+					continue
+				case isFalse:
+					continue
+				}
+			}
+			if types.IsUnknownOrError(made) {
+				continue
+			}
+			args[0] = made
+			for i, part := range parts {
+				v := part(f)
+				if v.kind == valErr {
+					made = v.ref()
+					continue rounds
+				}
+				args[i+1] = f.ref(v)
+			}
+			f.charge(1 + call.fixed)
+			f.hold(2 * refBytes)
+			if len(args) == 2 {
+				made = call.binary(args[0], args[1], true)
+			} else {
+				made = call.apply(args)
+			}
+		}
+		if m, ok := made.(traits.MutableMapper); ok {
+			return val{kind: valRef, aux: m.ToImmutableMap()}
+		}
+		return f.of(made)
+	}}
+}
