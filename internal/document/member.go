@@ -57,21 +57,32 @@ func NewNames(names []string) Names {
 
 // Member is the index of the name that the member has, or -1.
 func (s *Names) Member(n Node) int {
-	slots := s.slots
-	if len(slots) == 0 || n.d == nil {
+	if n.d == nil {
 		return -1
 	}
-	e := &n.d.tape[n.i]
-	if e.meta&flagMember == 0 {
+	return s.find(n.d, &n.d.tape[n.i])
+}
+
+func (s *Names) find(d *Document, e *entry) int {
+	slots := s.slots
+	if len(slots) == 0 || e.meta&flagMember == 0 {
 		return -1
 	}
 	for at := int(e.hash * s.factor >> (s.shift & 31)); ; at++ {
 		slot := slots[at&(len(slots)-1)]
-		if slot.hash == e.hash && slot.at != 0 && n.d.keyIs(e, s.names[slot.at-1]) {
-			return int(slot.at - 1)
-		}
 		if slot.at == 0 {
 			return -1
+		}
+		if slot.hash != e.hash {
+			continue
+		}
+		name := s.names[slot.at-1]
+		if e.meta&flagKeyEscaped != 0 {
+			if decodedIs(d.source(e)[e.key:e.keyEnd], name) {
+				return int(slot.at - 1)
+			}
+		} else if string(d.source(e)[e.key:e.keyEnd]) == name {
+			return int(slot.at - 1)
 		}
 	}
 }

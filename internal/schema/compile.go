@@ -230,9 +230,10 @@ func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
 
 // summarise sets what the walks need to know about everything below.
 func (s *Shape) summarise() {
-	s.deep = s.embedded || s.enum != nil || s.logic != nil || s.list != nil && s.list.keys == nil
-	s.bare = !s.deep && !s.closed && s.text == nil && s.number == nil && s.size == nil && s.list == nil
-	s.hasChecks = !s.bare || len(s.required) > 0
+	s.plain = s.logic == nil
+	s.flat = s.logic == nil && s.enum == nil && !s.embedded && !s.closed
+	s.deep = s.logic != nil || s.enum != nil || s.embedded || s.list != nil && s.list.keys == nil
+	s.hasChecks = !s.plain || !s.flat || s.text != nil || s.number != nil || s.size != nil || s.list != nil || len(s.required) > 0
 	s.hasDefaults, s.hasRules = len(s.defaults) > 0, s.rules != nil
 	s.needsOld = s.rules != nil && s.rules.compiled.UsesOldSelf
 	s.opaque = s.preserves && len(s.properties) == 0 && !s.extends && s.items == nil

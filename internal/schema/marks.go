@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"unsafe"
+
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -12,41 +14,42 @@ import (
 // settle says by whom the values of each shape are noted on, and which defaults can be added to values that are marked.
 func (s *Schema) settle() {
 	s.notes = new(document.Noter)
-	s.root.settle(s.notes, true)
-	s.meta.settle(s.notes, false)
+	s.settleShape(s.root, s.notes, true)
+	s.settleShape(s.meta, s.notes, false)
 }
 
-// settle does so for a shape and those in it. alone is set where nothing around a value looks into it, other than for
-// the keys that tell the items of a list apart: Prune takes their defaults for those that are missing, so that items
+// settleShape does so for a shape and those in it. alone is set where nothing around a value looks into it, other than
+// for the keys that tell the items of a list apart: Prune takes their defaults for those that are missing, so that items
 // which differ in its eyes differ with their defaults and without.
-func (s *Shape) settle(notes *document.Noter, alone bool) {
-	if s == nil {
+func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
+	if at == nil {
 		return
 	}
-	s.notes = notes
-	for i := range s.properties {
-		p := &s.properties[i]
+	at.notes = notes
+	inside := alone && !at.deep
+	for i := range at.properties {
+		p := &at.properties[i]
 		if p.implied == objectMeta {
-			p.Shape.settle(nil, false) // what is in metadata is noted on by the shape of every metadata
+			s.settleShape(p.Shape, nil, false) // what is in metadata is noted on by the shape of every metadata
 			continue
 		}
-		p.harmless = p.fill != nil && alone && s.bare && p.Shape.takes(p.Shape.def)
-		p.Shape.settle(notes, alone && !s.deep)
+		p.harmless = p.fill != nil && alone && at.flat && at.size == nil && s.takes(p.Shape, p.Shape.def)
+		s.settleShape(p.Shape, notes, inside)
 	}
-	s.additional.settle(notes, alone && !s.deep)
-	s.items.settle(notes, alone && !s.deep)
+	s.settleShape(at.additional, notes, inside)
+	s.settleShape(at.items, notes, inside)
 }
 
 // takes tells whether a value is right.
-func (s *Shape) takes(raw []byte) bool {
+func (s *Schema) takes(shape *Shape, raw []byte) bool {
 	d, err := document.Parse(raw, document.Limits{})
 	if err != nil {
 		return false
 	}
 	defer d.Release()
-	w := validators.Get().(*validator)
+	w := s.validator(d.Root(), document.Node{})
 	defer w.release()
-	return w.holds(s, d.Root())
+	return w.holds(shape, d.Root())
 }
 
 // right tells whether a value is right, where what is in it may be marked.
@@ -54,6 +57,50 @@ func (w *validator) right(s *Shape, v document.Node) bool {
 	w.failed = false
 	w.value(s, v, document.Node{})
 	return !w.failed
+}
+
+// flat is right for an object or list of a flat shape in which all is right, required members included.
+func (w *validator) flat(s *Shape, v document.Node, kind document.Kind) bool {
+	if s.accepts[kind] != match || s.size != nil && !s.size.takes(v, kind) {
+		return false
+	}
+	if kind == document.Object || s.list == nil {
+		return true
+	}
+	w.failed = false
+	w.distinct(s.list, v)
+	return !w.failed
+}
+
+// plain is right for a scalar of a plain shape.
+func (w *validator) plain(s *Shape, c *document.Cursor, kind document.Kind) bool {
+	verdict := s.accepts[kind]
+	switch {
+	case verdict == mismatch:
+		return false
+	case kind == document.String:
+		if s.text == nil && s.enum == nil {
+			return true
+		}
+		text, ok := c.Text()
+		if !ok {
+			text = w.str(c.Node())
+		}
+		return (s.text == nil || s.text.takes(text)) && (s.enum == nil || s.enum.hasString(text))
+	case kind == document.Number:
+		n := numberOf(c.Node())
+		return (verdict == match || n.integral()) && (s.number == nil || s.number.takes(n)) && (s.enum == nil || s.enum.hasNumber(n))
+	}
+	return s.enum == nil || s.enum.has(c.Node(), kind)
+}
+
+// str is the value of a string until the next call.
+func (w *validator) str(v document.Node) string {
+	if !v.Escaped() {
+		return v.Str()
+	}
+	w.decoded = v.AppendStr(w.decoded[:0])
+	return unsafe.String(unsafe.SliceData(w.decoded), len(w.decoded))
 }
 
 // passes tells whether a value need not be looked at again: it is marked, or nothing can be wrong with it.

@@ -72,7 +72,30 @@ func newMetadata(keepUnknown bool) *Shape {
 		})),
 	})
 	meta.preserves = keepUnknown
+	for i := range meta.properties {
+		meta.properties[i].meta = metaFields[meta.properties[i].Name]
+	}
 	return meta
+}
+
+// metaField tells the members of metadata apart about which there is something to check.
+type metaField uint8
+
+const (
+	metaName metaField = iota + 1
+	metaGenerateName
+	metaNamespace
+	metaGeneration
+	metaLabels
+	metaAnnotations
+	metaFinalizers
+	metaOwners
+	metaManagers
+)
+
+var metaFields = map[string]metaField{
+	"name": metaName, "generateName": metaGenerateName, "namespace": metaNamespace, "generation": metaGeneration, "labels": metaLabels,
+	"annotations": metaAnnotations, "finalizers": metaFinalizers, "ownerReferences": metaOwners, "managedFields": metaManagers,
 }
 
 // newShape is a value of one kind. Null is readable everywhere, as what stands for nothing.
@@ -91,7 +114,7 @@ type metadataRules struct {
 // metadata checks labels, annotations, names and references. What looks right at a glance is right; everything else
 // is decoded and left to the library.
 func (w *validator) metadata(r metadataRules, meta document.Node) {
-	if meta.Kind() != document.Object || r.quick(meta) {
+	if meta.Kind() != document.Object || r.quick(w.locator.meta, meta) {
 		return
 	}
 	if w.fails() {
@@ -143,61 +166,66 @@ func segmentName(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// quick tells whether the metadata is surely right.
-func (r metadataRules) quick(meta document.Node) bool {
+// quick tells whether the metadata is surely right. The shape is that of every metadata.
+func (r metadataRules) quick(shape *Shape, meta document.Node) bool {
 	named := r.embedded
-	for m := meta.First(); m.Valid(); m = m.Next() {
-		switch m.Key() {
-		case "name":
+	for c := meta.Children(); c.Valid(); c.Next() {
+		at := shape.placeAt(&c)
+		if at < 0 {
+			continue
+		}
+		switch m := c.Node(); shape.properties[at].meta {
+		case metaName:
 			s := m.Str()
 			if r.embedded && !isSegment(s) || !r.embedded && !isSubdomain(s, false) {
 				return false
 			}
 			named = true
-		case "namespace":
+		case metaNamespace:
 			if !r.embedded && !r.namespaced || !isLabel(m.Str()) {
 				return false
 			}
-		case "generation":
+		case metaGeneration:
 			if n, ok := m.Int64(); !ok || n < 0 {
 				return false
 			}
-		case "labels":
-			for l := m.First(); l.Valid(); l = l.Next() {
-				if l.Kind() != document.String || !isLabelKey(l.Key(), false) || !isLabelValue(l.Str()) {
+		case metaLabels:
+			for c := m.Children(); c.Valid(); c.Next() {
+				value, ok := c.Text()
+				if !ok || !isLabelKey(c.Key(), false) || !isLabelValue(value) {
 					return false
 				}
 			}
-		case "annotations":
+		case metaAnnotations:
 			total := 0
-			for a := m.First(); a.Valid(); a = a.Next() {
-				key := a.Key()
-				if a.Kind() != document.String || !isLabelKey(key, true) {
+			for c := m.Children(); c.Valid(); c.Next() {
+				key := c.Key()
+				if c.Kind() != document.String || !isLabelKey(key, true) {
 					return false
 				}
-				total += len(key) + len(a.Raw()) // what is quoted and escaped is never shorter than what it stands for
+				total += len(key) + len(c.Node().Raw()) // what is quoted and escaped is never shorter than what it stands for
 			}
 			if total > validation.TotalAnnotationSizeLimitB {
 				return false
 			}
-		case "finalizers":
+		case metaFinalizers:
 			for f := m.First(); f.Valid(); f = f.Next() {
 				s := f.Str()
 				if s == metav1.FinalizerOrphanDependents || s == metav1.FinalizerDeleteDependents || !isLabelKey(s, false) {
 					return false
 				}
 			}
-		case "ownerReferences":
+		case metaOwners:
 			if !quickOwners(m) {
 				return false
 			}
-		case "managedFields":
+		case metaManagers:
 			for f := m.First(); f.Valid(); f = f.Next() {
 				if !quickManager(f) {
 					return false
 				}
 			}
-		case "generateName":
+		case metaGenerateName:
 			s := m.Str()
 			if s == "" {
 				continue

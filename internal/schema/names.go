@@ -5,21 +5,55 @@ import "strings"
 // The checks of this file say yes to what k8s.io/apimachinery accepts and are quick about it. What they do not know
 // goes to the library, which finds the words for what is wrong.
 
+// charSet is a set of sets of characters.
+type charSet uint8
+
+const (
+	lower charSet = 1 << iota
+	upper
+	digits
+	dash
+	dot
+	underscore
+	colon
+
+	letters = lower | upper
+	alnums  = letters | digits
+)
+
+// charSets tells the sets that a character is in: one look rather than a comparison for each range.
+var charSets = func() (sets [256]charSet) {
+	for c := range 26 {
+		sets['a'+c], sets['A'+c] = lower, upper
+	}
+	for c := range 10 {
+		sets['0'+c] = digits
+	}
+	sets['-'], sets['.'], sets['_'], sets[':'] = dash, dot, underscore, colon
+	return sets
+}()
+
+// within tells whether all characters are in one of the sets.
+func within(s string, sets charSet) bool {
+	for i := range len(s) {
+		if charSets[s[i]]&sets == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// between is within, but the first character and the last one must be of other sets.
+func between(s string, ends, sets charSet) bool {
+	return charSets[s[0]]&ends != 0 && charSets[s[len(s)-1]]&ends != 0 && within(s, sets)
+}
+
 // isLabelValue is content.IsLabelValue.
 func isLabelValue(s string) bool { return s == "" || isLabelName(s) }
 
 // isLabelName is the part of a qualified name after the slash.
 func isLabelName(s string) bool {
-	n := len(s)
-	if n == 0 || n > 63 || !alnum(s[0]) || !alnum(s[n-1]) {
-		return false
-	}
-	for i := 1; i < n-1; i++ {
-		if c := s[i]; !alnum(c) && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= 63 && between(s, alnums, alnums|dash|underscore|dot)
 }
 
 // isLabelKey is content.IsLabelKey. With anyCase upper case is right in the prefix too, as in annotations.
@@ -36,25 +70,19 @@ func isSubdomain(s string, anyCase bool) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	previous := byte('.')
+	inner := lower | digits
+	if anyCase {
+		inner = alnums
+	}
+	previous := dot
 	for i := range len(s) {
-		c := s[i]
-		switch {
-		case digit(c), 'a' <= c && c <= 'z', anyCase && letter(c):
-		case c == '-':
-			if previous == '.' {
-				return false
-			}
-		case c == '.':
-			if previous == '.' || previous == '-' {
-				return false
-			}
-		default:
+		c := charSets[s[i]]
+		if c&inner == 0 && (c&(dash|dot) == 0 || previous&dot != 0 || c == dot && previous == dash) {
 			return false
 		}
 		previous = c
 	}
-	return previous != '.' && previous != '-'
+	return previous&inner != 0
 }
 
 // isLabel is content.IsDNS1123Label.
@@ -64,26 +92,12 @@ func isLabel(s string) bool {
 
 // isKind tells whether a kind is a DNS label of RFC 1035 but for its case.
 func isKind(s string) bool {
-	n := len(s)
-	if n == 0 || n > 63 || !letter(s[0]) || !alnum(s[n-1]) {
-		return false
-	}
-	for i := 1; i < n-1; i++ {
-		if !alnum(s[i]) && s[i] != '-' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= 63 && between(s, alnums, alnums|dash) && charSets[s[0]]&letters != 0
 }
 
 // isSegment tells whether s is surely a segment of a path.
 func isSegment(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !alnum(c) && c != '-' && c != '.' && c != '_' && c != ':' {
-			return false
-		}
-	}
-	return s != "" && s != "." && s != ".."
+	return s != "" && s != "." && s != ".." && within(s, alnums|dash|dot|underscore|colon)
 }
 
 // isPrintable tells whether s is printable ASCII.

@@ -45,7 +45,8 @@ type automaton struct {
 	class [256]uint8 // of a byte; 0 for bytes beyond ASCII
 	next  []uint16   // row of a state + class
 	start uint16
-	end   []bool // by offset of a state: matches when the string ends here
+	end   []bool   // by offset of a state: matches when the string ends here
+	stay  []uint64 // by offset of a state: a bit for each class that leads back to it; none where classes are more than 64
 }
 
 // The states that settle the matter, by offset. No row but these is that short, so that others lie behind them.
@@ -59,13 +60,18 @@ const (
 // match decides strings of ASCII; decided is false for others.
 func (a *automaton) match(s string) (yes, decided bool) {
 	state := a.start
-	for i := 0; i < len(s) && state >= settled; i++ {
+	for i := 0; state >= settled; i++ {
+		// Most of a string is read in states that lead back to themselves, where no byte waits for the one before.
+		stay := a.stay[state]
+		for i < len(s) && stay>>(a.class[s[i]]&63)&1 != 0 {
+			i++
+		}
+		if i >= len(s) {
+			return a.end[state], true
+		}
 		state = a.next[int(state)+int(a.class[s[i]])]
 	}
-	if state < settled {
-		return state == matched, state != undecided
-	}
-	return a.end[state], true
+	return state == matched, state != undecided
 }
 
 // subset is a set of instructions that a string may have led to, sorted. It is one state.
@@ -248,13 +254,16 @@ func (b *builder) compress(rows [][128]int) *automaton {
 		return settled + uint16(state*width)
 	}
 	a.next = make([]uint16, int(settled)+len(rows)*width)
-	a.end = make([]bool, len(a.next))
+	a.end, a.stay = make([]bool, len(a.next)), make([]uint64, len(a.next))
 	for state, row := range rows {
 		at := int(settled) + state*width
 		a.end[at] = b.final[state] == atEnd
 		a.next[at] = undecided
 		for class := 1; class < width; class++ {
-			a.next[at+class] = offset(row[kept[class]])
+			to := offset(row[kept[class]])
+			if a.next[at+class] = to; int(to) == at && width <= 64 {
+				a.stay[at] |= 1 << class
+			}
 		}
 	}
 	a.start = offset(0)

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -23,6 +24,21 @@ func TestPatternTable(t *testing.T) {
 		for _, s := range inputs {
 			if got, want := p.matches(s), p.regexp.MatchString(s); got != want {
 				t.Errorf("%q on %q: got %v, want %v", text, s, got, want)
+			}
+		}
+	}
+	var runs []string // of each character, so that every one is a class of its own
+	for c := '!'; c <= '~'; c++ {
+		runs = append(runs, regexp.QuoteMeta(string(c))+"+")
+	}
+	classes, err := newPattern("^(" + strings.Join(runs, "|") + ")$")
+	if err != nil || classes.dfa == nil {
+		t.Fatal(classes, err)
+	}
+	for c := '!'; c <= '~'; c++ {
+		for _, s := range []string{string(c), string([]rune{c, c, c}), string([]rune{c, c, 'a'}), string([]rune{c, c, c ^ 64}), string([]rune{c, c, 1}), string([]rune{c, '\u00e9'})} {
+			if got, want := classes.matches(s), classes.regexp.MatchString(s); got != want {
+				t.Errorf("a run of any character on %q: got %v, want %v", s, got, want)
 			}
 		}
 	}

@@ -35,6 +35,14 @@ func (s *Shape) place(m document.Node) int {
 	return s.names.Member(m)
 }
 
+// placeAt is place for the member at a cursor.
+func (s *Shape) placeAt(c *document.Cursor) int {
+	if note := c.Note(s.notes); note != 0 {
+		return note - 1
+	}
+	return c.Find(&s.names)
+}
+
 // PropertyOf is the property that the member is, or nil.
 func (s *Shape) PropertyOf(m document.Node) *Property { return s.property(m) }
 

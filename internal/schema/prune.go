@@ -76,7 +76,7 @@ func (s *Schema) Prune(d *document.Document, unknown *Unknown) *field.Error {
 	p.judge = s.validator(p.top, document.Node{})
 	p.judge.probing, p.judge.trusting, p.judge.items.filled = 1, true, true
 	defer p.judge.release()
-	if p.top.Kind() == document.Object && p.object(s.root, p.top, s.root.preserves) && p.err == nil {
+	if p.top.Kind() == document.Object && p.object(s.root, p.top, s.root.preserves) {
 		p.top.Mark()
 	}
 	return p.err
@@ -95,24 +95,28 @@ type pruner struct {
 	rules *metadataRules // of the root's metadata
 }
 
-// value prunes what is in a value, and marks the value if it is right. keep is the state of
+// value prunes what is in the value at the cursor, and marks the value if it is right. keep is the state of
 // x-kubernetes-preserve-unknown-fields, which items inherit from their list and members do not.
-func (p *pruner) value(s *Shape, v document.Node, keep bool) (right bool) {
-	switch v.Kind() {
-	case document.Object:
-		right = p.object(s, v, keep)
-	case document.Array:
-		right = p.list(s, v, keep)
-	default:
-		right = s == nil || s.fits(v) || p.judge.right(s, v)
-	}
-	if !right || p.err != nil {
+func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (right bool) {
+	if p.decodes && !p.readable(s, c.Node()) {
 		return false
 	}
-	if !p.decodes {
-		v.Mark()
+	switch kind := c.Kind(); {
+	case kind == document.Object:
+		right = p.object(s, c.Node(), keep)
+	case kind == document.Array:
+		right = p.list(s, c.Node(), keep)
+	case s == nil || s.onlyType && s.accepts[kind] == match:
+		right = true
+	case s.plain:
+		right = p.judge.plain(s, c, kind)
+	default:
+		right = p.judge.right(s, c.Node())
 	}
-	return true
+	if right && !p.decodes {
+		c.Mark()
+	}
+	return right
 }
 
 func (p *pruner) list(s *Shape, v document.Node, keep bool) (right bool) {
@@ -122,52 +126,70 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (right bool) {
 	}
 	right = true
 	if !keep || items != nil {
-		for n := v.First(); n.Valid() && p.err == nil; n = n.Next() {
-			if p.decodes && !p.readable(items, n) {
+		keep = keep || items != nil && items.preserves
+		for c := v.Children(); c.Valid(); c.Next() {
+			right = p.value(items, &c, keep) && right
+			if p.err != nil {
 				return false
 			}
-			right = p.value(items, n, keep || items != nil && items.preserves) && right
 		}
 	}
-	return right && (s == nil || s.bare && s.accepts[document.Array] == match || p.judge.right(s, v))
+	switch {
+	case !right || s == nil:
+		return right
+	case s.flat:
+		return p.judge.flat(s, v, document.Array)
+	}
+	return p.judge.right(s, v)
 }
 
 func (p *pruner) object(s *Shape, v document.Node, keep bool) (right bool) {
-	if s == nil {
+	var seen uint64 // bits of the required members that are there
+	switch {
+	case s == nil:
 		p.clear(v)
 		return true
-	}
-	right = true
-	var seen uint64 // bits of the required members that are there
-	if !s.opaque || s.implied {
+	case len(s.properties) > 0:
 		seen, right = p.members(s, v, keep)
+	case s.extends:
+		right = p.values(s.additional, v)
+	case keep:
+		right = true
+	default:
+		p.clear(v)
+		right = true
 	}
-	return right && (s.bare && s.accepts[document.Object] == match && seen == s.demanded || p.judge.right(s, v))
+	switch {
+	case !right:
+		return false
+	case s.flat && seen == s.demanded:
+		return p.judge.flat(s, v, document.Object)
+	}
+	return p.judge.right(s, v)
 }
 
+// members prunes an object of which some members are known.
 func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, right bool) {
 	right = true
-	var next document.Node
-	for m := v.First(); m.Valid() && p.err == nil; m = next {
-		next = m.Next() // before m is removed
+	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
 		var child *Shape
 		var required uint64
-		if at := s.place(m); at >= 0 {
+		if at := s.placeAt(&c); at >= 0 {
 			property := &s.properties[at]
 			required = property.required
 			if s.notes != nil {
-				m.SetNote(at + 1)
+				c.SetNote(at + 1)
 			}
 			if property.implied != ordinary {
-				there, fine := p.implied(property, m, v)
+				there, fine := p.implied(property, &c, v)
 				if right = right && fine; there {
 					seen |= required
 				}
 				continue
 			}
 			child = property.Shape
-		} else if known, found := s.variant(m.Key()); found {
-			key := clip(m.Key())
+		} else if known, found := s.variant(c.Key()); found {
+			key := clip(c.Key())
 			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
 			return 0, false
 		} else if s.extends {
@@ -175,19 +197,28 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, rig
 		} else if keep {
 			continue
 		} else {
-			p.remove(m)
+			p.remove(c.Node())
 			continue
 		}
-		if m.Kind() == document.Null && p.null(child, m) {
+		if c.Kind() == document.Null && p.null(child, c.Node()) {
 			continue
-		}
-		if p.decodes && !p.readable(child, m) {
-			return 0, false
 		}
 		seen |= required
-		right = p.value(child, m, child != nil && child.preserves) && right
+		right = p.value(child, &c, child != nil && child.preserves) && right
 	}
-	return seen, right
+	return seen, right && p.err == nil
+}
+
+// values prunes an object whose members are all of one shape, which may be nil.
+func (p *pruner) values(s *Shape, v document.Node) (right bool) {
+	right = true
+	keep := s != nil && s.preserves
+	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
+		if c.Kind() != document.Null || !p.null(s, c.Node()) {
+			right = p.value(s, &c, keep) && right
+		}
+	}
+	return right && p.err == nil
 }
 
 // clear removes all members of an object of which nothing is known.
@@ -213,8 +244,8 @@ func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 }
 
 // implied prunes kind, apiVersion or metadata of a resource, and tells whether it is there still and right.
-func (p *pruner) implied(property *Property, m, resource document.Node) (there, right bool) {
-	kind := m.Kind()
+func (p *pruner) implied(property *Property, c *document.Cursor, resource document.Node) (there, right bool) {
+	m, kind := c.Node(), c.Kind()
 	if property.implied == typeMeta {
 		if kind == document.Null && property.Shape != nil && !property.Shape.nullable && property.Shape.def == nil {
 			p.d.Remove(m)
@@ -224,10 +255,7 @@ func (p *pruner) implied(property *Property, m, resource document.Node) (there, 
 			p.err = typeFailure(p.path(m), m, "string")
 			return false, false
 		}
-		if right = property.Shape == nil || p.judge.right(property.Shape, m); right {
-			m.Mark()
-		}
-		return true, right
+		return true, p.value(property.Shape, c, false)
 	}
 	if kind == document.Null {
 		p.d.Remove(m)
@@ -243,7 +271,7 @@ func (p *pruner) implied(property *Property, m, resource document.Node) (there, 
 	}
 	p.origin, p.decodes = outer, decodes
 	right = p.err == nil && (property.Shape == nil || p.judge.right(property.Shape, m)) &&
-		(resource != p.top || p.rules == nil || p.rules.quick(m))
+		(resource != p.top || p.rules == nil || p.rules.quick(p.meta, m))
 	if right {
 		m.Mark()
 	}

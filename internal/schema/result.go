@@ -132,6 +132,9 @@ func (w *validator) result(root document.Node) Result {
 	return r
 }
 
+// keptDecoded bounds the room for a decoded string that a walk that is given back keeps.
+const keptDecoded = 4 << 10
+
 // release gives the walk back, without anything of the object.
 func (w *validator) release() {
 	clear(w.failures.list)
@@ -140,6 +143,9 @@ func (w *validator) release() {
 	w.locator = locator{}
 	w.items.release()
 	clear(w.repeated)
+	if cap(w.decoded) > keptDecoded {
+		w.decoded = nil
+	}
 	validators.Put(w)
 }
 

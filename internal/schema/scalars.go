@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math"
+	"unicode/utf8"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -13,10 +14,33 @@ type textRules struct {
 	format               *format
 }
 
+// takes tells whether nothing is wrong with a string.
+func (t *textRules) takes(s string) bool {
+	// Strings of so few bytes that their characters cannot be too many, and so many that they cannot be too few, are
+	// not counted.
+	if size := int64(len(s)); t.maxLength >= 0 && size > t.maxLength || size < t.minLength*utf8.UTFMax {
+		length := int64(utf8.RuneCountInString(s))
+		if t.maxLength >= 0 && length > t.maxLength || length < t.minLength {
+			return false
+		}
+	}
+	return (t.pattern == nil || t.pattern.matches(s)) && (t.format == nil || t.format.matches(s))
+}
+
 // sizeRules are the keywords that count the members of lists and objects.
 type sizeRules struct {
 	minItems, maxItems           int64 // -1 is none
 	minProperties, maxProperties int64
+}
+
+// takes tells whether nothing is wrong with the size of an object or list.
+func (r *sizeRules) takes(v document.Node, kind document.Kind) bool {
+	least, most := r.minItems, r.maxItems
+	if kind == document.Object {
+		least, most = r.minProperties, r.maxProperties
+	}
+	n := int64(v.Len())
+	return n >= least && (most < 0 || n <= most)
 }
 
 // logicRules combine other shapes of the same value.
@@ -39,10 +63,27 @@ type numberRules struct {
 	single           bool  // format float: must fit a float32
 }
 
+// takes tells whether nothing is wrong with a number.
+func (r *numberRules) takes(n number) bool {
+	return (r.low == math.MinInt64 || n.compare(float64(r.low)) >= 0 && n.compare(float64(r.high)) <= 0) &&
+		(!r.single || fitsFloat32(n.float())) &&
+		(r.minimum == nil || n.compare(r.minimum.value) >= r.minimum.least()) &&
+		(r.maximum == nil || -n.compare(r.maximum.value) >= r.maximum.least()) &&
+		(r.multipleOf == nil || r.multipleOf.divides(n))
+}
+
 // A bound is a minimum or a maximum.
 type bound struct {
 	value     float64
 	exclusive bool
+}
+
+// least is what a comparison must give at least.
+func (b *bound) least() int {
+	if b.exclusive {
+		return 1
+	}
+	return 0
 }
 
 // compareInt compares an integer with a double by their exact values: -1, 0, 1.
@@ -177,21 +218,9 @@ func (e *enumRules) has(v document.Node, kind document.Kind) bool {
 	case document.Null:
 		return false
 	case document.String:
-		s := v.Str()
-		for _, want := range e.strings {
-			if s == want {
-				return true
-			}
-		}
-		return false
+		return e.hasString(v.Str())
 	case document.Number:
-		n := numberOf(v)
-		for _, want := range e.numbers {
-			if n == want || n.integer != want.integer && n.same(want) {
-				return true
-			}
-		}
-		return false
+		return e.hasNumber(numberOf(v))
 	default:
 		for _, want := range e.others {
 			if equal(v, want) {
@@ -200,6 +229,24 @@ func (e *enumRules) has(v document.Node, kind document.Kind) bool {
 		}
 		return false
 	}
+}
+
+func (e *enumRules) hasString(s string) bool {
+	for _, want := range e.strings {
+		if s == want {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *enumRules) hasNumber(n number) bool {
+	for _, want := range e.numbers {
+		if n == want || n.integer != want.integer && n.same(want) {
+			return true
+		}
+	}
+	return false
 }
 
 // same compares by value.

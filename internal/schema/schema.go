@@ -76,7 +76,8 @@ type Shape struct {
 	closed     bool                        // additionalProperties: false
 	nullable   bool                        // null is a value of its own
 	zeroesNull bool                        // a null stands for an empty string, as in metadata
-	bare       bool                        // an object or list that is right where its type is, its required members are there and what is in it is right
+	plain      bool                        // a scalar about which only text, number and enum say more than its type
+	flat       bool                        // an object or list about which only size, list and required say more than its type
 	deep       bool                        // whether it is right depends on what is deeper in it
 
 	hasDefaults bool // something in it may be filled in
@@ -115,6 +116,7 @@ type Property struct {
 	key       document.Name
 	fill      *document.Member // the member with its default; nil without one
 	harmless  bool             // which nothing can be wrong with, nor with what is around it
+	meta      metaField        // of metadata
 	implied   role             // kind, apiVersion and metadata of an embedded resource
 }
 

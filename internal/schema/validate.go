@@ -22,6 +22,7 @@ type validator struct {
 	changes  int  // places found to differ from their old value
 	items    keyedItems
 	repeated []document.Node
+	decoded  []byte // of str
 }
 
 var validators = sync.Pool{New: func() any { return &validator{} }}
@@ -137,7 +138,13 @@ func (w *validator) enum(s *Shape, v document.Node, kind document.Kind) {
 }
 
 func (w *validator) text(t *textRules, v document.Node) (matched int) {
-	s := v.Str()
+	s := w.str(v)
+	if t.takes(s) {
+		if t.format != nil {
+			return 1
+		}
+		return 0
+	}
 	if size := int64(len(s)); t.maxLength >= 0 && size > t.maxLength || size < t.minLength*utf8.UTFMax {
 		length := int64(utf8.RuneCountInString(s))
 		if t.maxLength >= 0 && length > t.maxLength && !w.fails() {
@@ -161,6 +168,9 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 
 func (w *validator) number(r *numberRules, v document.Node) {
 	n := numberOf(v)
+	if r.takes(n) {
+		return
+	}
 	if r.low != math.MinInt64 && (n.compare(float64(r.low)) < 0 || n.compare(float64(r.high)) > 0) && !w.fails() {
 		w.add(v, rangeFailure(w.path(v), v, r.low, r.high))
 	}
