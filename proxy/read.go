@@ -77,19 +77,19 @@ func (x *exchange) fillAnswer() error {
 	if completes, err := toBeFilled(r.StatusCode(), r.Header.ContentType(), r.Header.ContentEncoding()); !completes {
 		return err
 	}
-	for _, name := range exactBytes {
-		r.Header.Del(name)
-	}
 	switch {
 	case x.isHead():
 		r.Header.Del(fasthttp.HeaderContentLength)
 	case r.IsBodyStream():
 		x.filling = newFilling(x)
 	default:
-		if err := x.fillWhole(r.Body()); err != nil {
+		if filled, err := x.fillWhole(r.Body()); !filled {
 			return err
 		}
 		x.edited = r.SwapBody(x.edited)
+	}
+	for _, name := range exactBytes {
+		r.Header.Del(name)
 	}
 	return nil
 }
@@ -102,11 +102,8 @@ func (x *exchange) fillVerbatim() error {
 		return err
 	}
 	if !x.isHead() {
-		if err := x.fillWhole(a.Body()); err != nil {
+		if filled, err := x.fillWhole(a.Body()); !filled {
 			return err
-		}
-		if bytes.Equal(x.edited, a.Body()) {
-			return nil
 		}
 	}
 	for _, name := range exactBytes {
@@ -132,19 +129,34 @@ func toBeFilled(code int, contentType, encoding []byte) (bool, error) {
 	return true, nil
 }
 
-// fillWhole completes a body that is there, into x.edited.
-func (x *exchange) fillWhole(body []byte) error {
+// fillWhole completes a body that is there, into x.edited. It tells whether there was anything to complete.
+func (x *exchange) fillWhole(body []byte) (bool, error) {
 	e := newFilling(x)
 	defer e.release()
+	if e.item && !e.events {
+		d, err := document.Parse(body, x.gateway.documentLimits)
+		if err != nil {
+			return false, e.failed(err)
+		}
+		defer d.Release()
+		if d.Root().Kind() != document.Object {
+			return false, nil
+		}
+		if err := e.EditItem(d); err != nil || !d.Edited() {
+			return false, err
+		}
+		x.edited = d.AppendTo(x.edited[:0])
+		return true, nil
+	}
 	out, _, err := e.stream.Append(x.edited[:0], body, math.MaxInt)
 	if err == nil {
 		out, err = e.stream.Close(out)
 	}
 	if err != nil {
-		return e.failed(err)
+		return false, e.failed(err)
 	}
 	x.edited = out
-	return nil
+	return !bytes.Equal(out, body), nil
 }
 
 // carriesJSON tells whether a Content-Type is that of JSON, or of a format made of it (RFC 6839).
