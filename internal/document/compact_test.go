@@ -1,0 +1,47 @@
+package document
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestCompact: a document that is kept reads, and can be edited, as before.
+func TestCompact(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"items":[{"a":1},{"b":"x\ny"}],"large":{`)
+	for i := range 40 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"k%d":0`, i)
+	}
+	b.WriteString(`}}`)
+	for _, clone := range []bool{false, true} {
+		d, err := Parse([]byte(b.String()), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if clone {
+			d = d.Clone()
+		}
+		items, _ := d.Root().Get("items")
+		d.SetString(items.First(), "kind", "Widget")
+		want := string(d.AppendTo(nil))
+		d.Compact()
+		if cap(d.tape) > len(d.tape)+len(d.tape)/8 || cap(d.side) > len(d.side)+len(d.side)/8 {
+			t.Errorf("capacity %d for %d entries, %d for %d bytes", cap(d.tape), len(d.tape), cap(d.side), len(d.side))
+		}
+		if got := string(d.AppendTo(nil)); got != want {
+			t.Errorf("reads %s, want %s", got, want)
+		}
+		large, _ := d.Root().Get("large")
+		if n, ok := large.Get("k39"); !ok || n.Kind() != Number {
+			t.Error("a member is gone")
+		}
+		d.SetString(items.First(), "more", "edits")
+		if got := string(d.AppendTo(nil)); !strings.Contains(got, `"more":"edits"`) {
+			t.Errorf("cannot be edited any more: %s", got)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Package state keeps what policies ask of backends beyond the request itself:
+// collections that are listed and then watched, polled, or read when they are
+// needed; single objects such as parameters and namespaces; and answers to
+// whether a user may do something.
+//
+// A [Manager] owns it all and outlives the policy sets that ask. What it hands
+// out is immutable and shared: nobody may edit or release it. Everything it keeps
+// is bounded, by number and by bytes; a collection that is too large is not known
+// at all rather than known in part.
+//
+// The errors of this package are for clients: they say what is not known and why,
+// and never hold anything that was read.
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// A Backend is an upstream as this package reads it, with the gateway's own
+// credentials. It is safe for concurrent use.
+type Backend interface {
+	// Kubernetes tells whether it is a Kubernetes API server.
+	Kubernetes() bool
+	// Send sends a request and returns the whole answer, whatever its code. Its
+	// errors are for clients.
+	Send(ctx context.Context, r Request) (Answer, error)
+	// Open sends a GET and returns the answer's code and body as they come. The body
+	// ends when ctx does, and must be closed.
+	Open(ctx context.Context, target string) (code int, body io.ReadCloser, err error)
+}
+
+// Backends are the upstreams of the gateway.
+type Backends interface {
+	// Backend returns the upstream with the name; with none that to which requests
+	// for the path go. It is nil where there is none.
+	Backend(name, path string) Backend
+}
+
+// A Request is one request to a backend.
+type Request struct {
+	// Method is GET or POST; Target is path and query.
+	Method, Target string
+	// Body is JSON; empty for GET.
+	Body []byte
+	// Limit is how large the answer's body may be, in bytes; a larger one is an
+	// error.
+	Limit int64
+}
+
+// An Answer is what came of a Request. Its body belongs to the caller.
+type Answer struct {
+	Code int
+	Body []byte
+}
+
+var (
+	errNoBackend = errors.New("no backend is there to be asked")
+	errNotJSON   = errors.New("the backend's answer cannot be read")
+	errOver      = errors.New("the backend did not answer before the request was over")
+	errTooMany   = errors.New("there is more of it than the gateway may keep")
+)
+
+// errAnswer is an answer that says nothing of what was asked for.
+func errAnswer(code int) error {
+	if text := http.StatusText(code); text != "" {
+		return fmt.Errorf("the backend answered %d %s", code, text)
+	}
+	return fmt.Errorf("the backend answered %d", code)
+}

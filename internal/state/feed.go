@@ -1,0 +1,190 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// Waits between attempts, and how long one request to a backend may take.
+const (
+	firstWait   = 500 * time.Millisecond
+	longestWait = 30 * time.Second
+	// steady is how long a watch must last for the waits to start anew.
+	steady = 10 * time.Second
+	// watchPeriod is about how long a watch lasts before it is opened again.
+	watchPeriod = 5 * time.Minute
+	// watchGrace is how much longer than it was asked to a backend may keep a watch open.
+	watchGrace = 30 * time.Second
+	// listTimeout bounds the reading of a whole collection.
+	listTimeout = 2 * time.Minute
+)
+
+// feed keeps a collection up to date, in a goroutine of its own.
+type feed struct {
+	source  Source
+	backend func() Backend
+	log     *slog.Logger
+	store   store
+
+	// seen is when the collection was last known to be right, in nanoseconds of Unix time; while it is watched that is
+	// now.
+	seen    atomic.Int64
+	watched atomic.Bool
+	tried   atomic.Bool // the first attempt is over
+	failure atomic.Pointer[failure]
+
+	stop func()
+	done chan struct{}
+}
+
+// failure is why the collection cannot be read at the moment.
+type failure struct{ err error }
+
+func newFeed(s *Source, backend func() Backend, log *slog.Logger) *feed {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &feed{source: *s, backend: backend, log: log.With("path", s.Path), stop: cancel, done: make(chan struct{})}
+	go f.run(ctx)
+	return f
+}
+
+// age is how long ago the collection was last known to be right.
+func (f *feed) age(now time.Time) time.Duration {
+	if f.watched.Load() {
+		return 0
+	}
+	return max(now.Sub(time.Unix(0, f.seen.Load())), 0)
+}
+
+// why is what keeps the collection from being read; nil for nothing.
+func (f *feed) why() error {
+	if failed := f.failure.Load(); failed != nil {
+		return failed.err
+	}
+	return nil
+}
+
+func (f *feed) run(ctx context.Context) {
+	defer close(f.done)
+	wait := firstWait
+	for ctx.Err() == nil {
+		version, err := f.fill(ctx)
+		switch {
+		case err == nil && f.source.Mode == Poll:
+			f.noteSuccess()
+			wait = firstWait
+			pause(ctx, f.source.Period)
+			continue
+		case err == nil && version == "":
+			err = errors.New("the list has no resourceVersion to watch from: state the mode 'Poll'")
+		case err == nil:
+			wait = firstWait
+			err = f.follow(ctx, version)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		f.noteFailure(err)
+		pause(ctx, jittered(wait))
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// fill lists the collection.
+func (f *feed) fill(ctx context.Context) (version string, err error) {
+	b := f.backend()
+	if b == nil {
+		return "", errNoBackend
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	started := time.Now()
+	s := &f.source
+	all, err := list(ctx, b, s.target(""), s.Items, s.Kind, bounds{s.MaxObjects, s.MaxBytes})
+	if err != nil {
+		return "", err
+	}
+	f.store.fill(all)
+	f.seen.Store(started.UnixNano())
+	return all.version, nil
+}
+
+// follow watches the collection, again and again, until it has to be listed anew. Its error says why.
+func (f *feed) follow(ctx context.Context, version string) error {
+	wait := firstWait
+	for {
+		opened := time.Now()
+		var err error
+		version, err = f.watch(ctx, f.backend(), version, func() {
+			opened = time.Now()
+			f.watched.Store(true)
+			f.noteSuccess()
+		})
+		if f.watched.Load() {
+			f.seen.Store(time.Now().UnixNano()) // first, so that nobody sees it older than it is
+			f.watched.Store(false)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errTooMany):
+			f.store.forget() // part of a collection is worse than none
+			return err
+		case errors.Is(err, errGone), errors.Is(err, errNotJSON):
+			return err
+		}
+		if time.Since(opened) > steady {
+			wait = firstWait
+			if err == nil {
+				continue
+			}
+		}
+		f.noteFailure(err)
+		pause(ctx, jittered(wait))
+		if wait = min(2*wait, longestWait); wait == longestWait {
+			return errors.New("the watch does not hold")
+		}
+	}
+}
+
+// watchFor is how long one watch is to last: not all of them end at once.
+func (f *feed) watchFor() time.Duration {
+	return watchPeriod + time.Duration(len(f.source.Path))*time.Second
+}
+
+func (f *feed) noteSuccess() {
+	f.tried.Store(true)
+	if f.failure.Swap(nil) != nil {
+		f.log.Info("the state can be read again")
+	}
+}
+
+func (f *feed) noteFailure(err error) {
+	f.tried.Store(true)
+	if err == nil || errors.Is(err, errGone) {
+		return
+	}
+	if before := f.failure.Swap(&failure{err}); before == nil || before.err.Error() != err.Error() {
+		f.log.Warn("the state cannot be read", "cause", err)
+	}
+}
+
+func (f *feed) end() {
+	f.stop()
+	<-f.done
+}
+
+// jittered keeps gateways from asking a backend all at the same time.
+func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d) }
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,292 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// Options of a [Manager]. The zero value is useful.
+type Options struct {
+	// Log gets what becomes of collections; nil discards it.
+	Log *slog.Logger
+	// LookupTimeout bounds one reading that a request waits for; 0 means 5 seconds.
+	LookupTimeout time.Duration
+	// TTL is how long an object that a request needed counts for later ones; 0 means
+	// 5 seconds.
+	TTL time.Duration
+	// Linger is how long a collection that no policy reads any more is kept up to date;
+	// 0 means a minute.
+	Linger time.Duration
+}
+
+const (
+	defaultLookupTimeout = 5 * time.Second
+	defaultTTL           = 5 * time.Second
+	defaultLinger        = time.Minute
+	// maxObject is how large one object may be that is read on demand, in bytes.
+	maxObject = 3 << 20
+	// maxFound is how many objects a selector may find, maxFoundBytes how large they may be together.
+	maxFound      = 1000
+	maxFoundBytes = 16 << 20
+)
+
+// A Manager keeps all collections and what was read on demand. It outlives policy
+// sets and is safe for concurrent use.
+type Manager struct {
+	options  Options
+	cache    *cache
+	backends Backends // nil until Start
+
+	mu     sync.RWMutex
+	feeds  map[key]*feed
+	unused map[key]*time.Timer
+	wanted []*Source
+	closed bool
+}
+
+// NewManager returns a manager that reads nothing yet.
+func NewManager(o Options) (*Manager, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&o.LookupTimeout, defaultLookupTimeout)
+	setDefault(&o.TTL, defaultTTL)
+	setDefault(&o.Linger, defaultLinger)
+	m := &Manager{options: o, feeds: map[key]*feed{}, unused: map[key]*time.Timer{}}
+	var err error
+	m.cache, err = newCache()
+	return m, err
+}
+
+func setDefault(v *time.Duration, otherwise time.Duration) {
+	if *v <= 0 {
+		*v = otherwise
+	}
+}
+
+// Start begins to keep up to date what Apply asked for.
+func (m *Manager) Start(b Backends) {
+	m.mu.Lock()
+	m.backends = b
+	wanted := m.wanted
+	m.mu.Unlock()
+	m.Apply(wanted)
+}
+
+// Apply says which sources are read from now on. Those that were read before go on
+// as they are; those that no longer are end after a while, so that requests in
+// progress still find them.
+func (m *Manager) Apply(sources []*Source) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = sources
+	if m.backends == nil || m.closed {
+		return
+	}
+	used := map[key]bool{}
+	for _, s := range sources {
+		if s.Mode == OnDemand {
+			continue
+		}
+		k := s.key()
+		used[k] = true
+		if t := m.unused[k]; t != nil {
+			t.Stop()
+			delete(m.unused, k)
+		}
+		if m.feeds[k] == nil {
+			backends := m.backends
+			m.feeds[k] = newFeed(s, func() Backend { return backends.Backend(s.Upstream, s.Path) }, m.options.Log)
+		}
+	}
+	for k := range m.feeds {
+		if !used[k] && m.unused[k] == nil {
+			m.unused[k] = time.AfterFunc(m.options.Linger, func() { m.drop(k) })
+		}
+	}
+}
+
+// drop ends a collection that is still not used.
+func (m *Manager) drop(k key) {
+	m.mu.Lock()
+	f := m.feeds[k]
+	unused := m.unused[k] != nil
+	if unused {
+		delete(m.unused, k)
+		delete(m.feeds, k)
+	}
+	m.mu.Unlock()
+	if unused && f != nil {
+		f.end()
+	}
+}
+
+// Close ends everything.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.closed = true
+	feeds := m.feeds
+	m.feeds = map[key]*feed{}
+	for _, t := range m.unused {
+		t.Stop()
+	}
+	m.unused = map[key]*time.Timer{}
+	m.mu.Unlock()
+	for _, f := range feeds {
+		f.stop()
+	}
+	for _, f := range feeds {
+		<-f.done
+	}
+}
+
+// Settled tells that each collection was read once, or could not be.
+func (m *Manager) Settled() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, f := range m.feeds {
+		if !f.tried.Load() {
+			return fmt.Errorf("the state at '%s' is being read for the first time", f.source.Path)
+		}
+	}
+	return nil
+}
+
+// Objects returns the objects of a source, for a request in the namespace. The
+// error says why they are not known; it is [cel.ErrSkip] where policies are to be
+// left out then.
+func (m *Manager) Objects(ctx context.Context, s *Source, namespace string) ([]document.Node, error) {
+	if s.Mode == OnDemand {
+		return m.onDemand(ctx, s, namespace)
+	}
+	v, err := m.viewOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return v.objects, nil
+}
+
+// Find returns the object of a source with the name; an invalid node where there is
+// none. The source must cover the kind of it.
+func (m *Manager) Find(ctx context.Context, s *Source, namespace, name string) (document.Node, error) {
+	if s.Mode == OnDemand {
+		all, err := m.onDemand(ctx, s, "")
+		for _, o := range all {
+			if keyOf(o) == namespace+"/"+name {
+				return o, err
+			}
+		}
+		return document.Node{}, err
+	}
+	v, err := m.viewOf(s)
+	if err != nil {
+		return document.Node{}, err
+	}
+	return v.find(namespace, name), nil
+}
+
+// viewOf is what is known of a source that is kept up to date.
+func (m *Manager) viewOf(s *Source) (*view, error) {
+	m.mu.RLock()
+	f := m.feeds[s.key()]
+	m.mu.RUnlock()
+	if f == nil {
+		return nil, s.unknown("has not been read yet", nil)
+	}
+	v := f.store.view()
+	if v == nil {
+		return nil, s.unknown("has not been read yet", f.why())
+	}
+	if age := f.age(time.Now()); s.MaxStaleness > 0 && age > s.MaxStaleness {
+		return nil, s.unknown(fmt.Sprintf("is stale: it was last known %d seconds ago", int(age.Seconds())), f.why())
+	}
+	return v, nil
+}
+
+func (m *Manager) onDemand(ctx context.Context, s *Source, namespace string) ([]document.Node, error) {
+	b := m.backendOf(s.Upstream, s.Path)
+	if b == nil {
+		return nil, s.unknown("cannot be read", errNoBackend)
+	}
+	target := s.target(url.PathEscape(namespace))
+	found, err := m.cache.get(ctx, reading{b, target}, s.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
+		return list(ctx, b, target, s.Items, s.Kind, bounds{s.MaxObjects, s.MaxBytes})
+	})
+	if err != nil {
+		return nil, s.unknown("cannot be read", err)
+	}
+	return found, nil
+}
+
+// unknown is the answer of a source that is not known.
+func (s *Source) unknown(how string, why error) error {
+	switch {
+	case s.Skip:
+		return cel.ErrSkip
+	case why != nil:
+		return fmt.Errorf("the state '%s' %s: %w", s.Name, how, why)
+	}
+	return fmt.Errorf("the state '%s' %s", s.Name, how)
+}
+
+func (m *Manager) backendOf(upstream, path string) Backend {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.backends == nil {
+		return nil
+	}
+	return m.backends.Backend(upstream, path)
+}
+
+// Get reads an object that is kept for a short while; an invalid node where there
+// is none. An object that leaves them out is given the kind's apiVersion and kind.
+func (m *Manager) Get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKind) (document.Node, error) {
+	found, err := m.cache.get(ctx, reading{b, path}, m.options.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
+		return get(ctx, b, path, kind)
+	})
+	if err != nil || len(found) == 0 {
+		return document.Node{}, err
+	}
+	return found[0], nil
+}
+
+func get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKind) (listing, error) {
+	answer, err := b.Send(ctx, Request{Method: http.MethodGet, Target: path, Limit: maxObject})
+	switch {
+	case err != nil:
+		return listing{}, err
+	case answer.Code == http.StatusNotFound:
+		return listing{absent: true}, nil
+	case answer.Code != http.StatusOK:
+		return listing{}, errAnswer(answer.Code)
+	}
+	d, err := document.Parse(answer.Body, limitsFor(len(answer.Body)))
+	if err != nil || d.Root().Kind() != document.Object {
+		return listing{}, errNotJSON
+	}
+	if !kind.Empty() {
+		setIfUnset(d, d.Root(), "apiVersion", kind.GroupVersion().String())
+		setIfUnset(d, d.Root(), "kind", kind.Kind)
+	}
+	d.Compact()
+	return listing{objects: []document.Node{d.Root()}, bytes: int64(len(answer.Body))}, nil
+}
+
+// List reads the objects of a collection that the query selects; they are kept for
+// a short while. It fails where there are more than 1,000, or more than 16 MiB.
+func (m *Manager) List(ctx context.Context, b Backend, path, query string, kind schema.GroupVersionKind) ([]document.Node, error) {
+	target := withQuery(path, query)
+	return m.cache.get(ctx, reading{b, target}, m.options.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
+		return list(ctx, b, target, nil, kind, bounds{maxFound, maxFoundBytes})
+	})
+}

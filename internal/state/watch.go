@@ -1,0 +1,114 @@
+package state
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// errGone tells that a watch cannot go on where it was: the collection has to be listed anew.
+var errGone = errors.New("the backend no longer knows the version to watch from")
+
+// maxEvent is how large one event of a watch may be, in bytes.
+const maxEvent = 16 << 20
+
+// watch follows the changes of the collection from a version, until the backend ends the stream, and returns how far it
+// came. opened is called when it has begun.
+func (f *feed) watch(ctx context.Context, b Backend, from string, opened func()) (version string, err error) {
+	target := withQuery(f.source.target(""), fmt.Sprintf("watch=true&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
+		int(f.watchFor().Seconds()), url.QueryEscape(from)))
+	ctx, cancel := context.WithTimeout(ctx, f.watchFor()+watchGrace)
+	defer cancel()
+	code, body, err := b.Open(ctx, target)
+	if err != nil {
+		return from, err
+	}
+	defer func() { _ = body.Close() }()
+	switch code {
+	case http.StatusOK:
+	case http.StatusGone:
+		return from, errGone
+	default:
+		return from, errAnswer(code)
+	}
+	opened()
+	events := bufio.NewReaderSize(body, 32<<10)
+	for {
+		line, err := readLine(events)
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return from, err
+		}
+		if len(line) == 0 {
+			continue
+		}
+		next, err := f.apply(line)
+		if err != nil {
+			return from, err
+		}
+		from = next
+	}
+}
+
+// readLine reads an event into memory of its own.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return bytes.TrimSpace(line), nil
+		case err == io.EOF && len(bytes.TrimSpace(line)) > 0:
+			return nil, io.ErrUnexpectedEOF // half an event
+		case err != bufio.ErrBufferFull:
+			return nil, err
+		case len(line) > maxEvent:
+			return nil, errTooMany
+		}
+	}
+}
+
+// apply takes one event in and returns the version that it brought the collection to.
+func (f *feed) apply(event []byte) (version string, err error) {
+	d, err := document.Parse(event, limitsFor(len(event)))
+	if err != nil {
+		return "", errNotJSON
+	}
+	d.Compact()
+	object, _ := d.Root().Get("object")
+	if object.Kind() != document.Object {
+		return "", errNotJSON
+	}
+	metadata, _ := object.Get("metadata")
+	version = text(metadata, "resourceVersion")
+	switch text(d.Root(), "type") {
+	case "ADDED", "MODIFIED":
+		if objects, bytes := f.store.put(object, len(object.Raw())); objects > f.source.MaxObjects || bytes > f.source.MaxBytes {
+			return "", errTooMany
+		}
+	case "DELETED":
+		f.store.remove(object)
+	case "BOOKMARK":
+	case "ERROR":
+		if code, _ := object.Get("code"); string(code.Raw()) == "410" {
+			return "", errGone
+		}
+		return "", errors.New("the backend broke off the watch")
+	default:
+		return "", errNotJSON
+	}
+	if version == "" {
+		return "", errNotJSON
+	}
+	return version, nil
+}
