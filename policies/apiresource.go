@@ -30,8 +30,13 @@ type APIResourceSpec struct {
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
 	StatusSubresource string                                        `json:"statusSubresource"`
-	Concurrency       string                                        `json:"concurrency"`
-	FieldValidation   string                                        `json:"fieldValidation"`
+	// Scale is the scale subresource; nil where there is none.
+	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
+	Concurrency         string                                          `json:"concurrency"`
+	UnconditionalUpdate string                                          `json:"unconditionalUpdate"`
+	CreateOnUpdate      string                                          `json:"createOnUpdate"`
+	FieldValidation     string                                          `json:"fieldValidation"`
+	Backend             APIResourceBackend                              `json:"backend"`
 }
 
 // APIResourcePaths are path templates.
@@ -61,6 +66,7 @@ func (l *loader) apiResource(o *manifest.Object) {
 			Path:       field.NewPath("spec", "schema", "openAPIV3Schema"),
 			Resource:   r.Envelope == resource.Kubernetes,
 			Namespaced: r.Namespaced,
+			Scale:      a.Spec.Scale,
 		})
 		l.fields(o, Warning, warnings)
 		l.fields(o, Error, errs)
@@ -83,8 +89,13 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 		ShortNames: s.Names.ShortNames,
 		Categories: s.Names.Categories,
 		Namespaced: strings.Contains(s.Paths.Item, "{namespace}"),
-		Status:     s.StatusSubresource == "Emulated",
+		Status:     s.StatusSubresource != "Disabled",
+		Scale:      s.Scale != nil,
+		Scaling:    scalingOf(s.Scale),
 		Paths:      []string{s.Paths.Collection, s.Paths.Item},
+
+		UnconditionalUpdate: s.UnconditionalUpdate == "Allowed",
+		CreateOnUpdate:      s.CreateOnUpdate == "Allowed",
 	}
 	completeNames(r)
 	if s.Concurrency == resource.BestEffort.String() {
@@ -95,24 +106,47 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 			r.FieldValidation = v
 		}
 	}
-	if s.Envelope == resource.Kubernetes.String() {
-		return r
-	}
-	r.Envelope = resource.Bare
 	fields := APIResourceFields{Status: "status"}
 	if s.Fields != nil {
 		fields = *s.Fields
 	}
-	r.Fields = resource.Fields{
+	if s.Envelope == resource.Kubernetes.String() {
+		r.Fields.Version = fieldPath(fields.Version)
+	} else {
+		r.Envelope = resource.Bare
+		r.Fields = s.bareFields(fields)
+	}
+	settings := s.Backend.settings()
+	settings["status"] = s.StatusSubresource
+	setBackend(r, settings)
+	return r
+}
+
+// bareFields says where Bare objects keep what.
+func (s *APIResourceSpec) bareFields(fields APIResourceFields) resource.Fields {
+	bare := resource.Fields{
 		Name:    fieldPath(fields.Name),
 		Version: fieldPath(fields.Version),
 		Status:  fieldPath(fields.Status),
 		Items:   resource.FieldPath{},
 	}
 	if fields.Items != "" {
-		r.Fields.Items = fieldPath(fields.Items)
+		bare.Items = fieldPath(fields.Items)
 	}
-	return r
+	return bare
+}
+
+// scalingOf reads the paths of a scale subresource.
+func scalingOf(s *apiextensionsv1.CustomResourceSubresourceScale) resource.Scaling {
+	if s == nil {
+		return resource.Scaling{}
+	}
+	path := func(text string) resource.FieldPath { return fieldPath(strings.TrimPrefix(text, ".")) }
+	scaling := resource.Scaling{Replicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
+	if s.LabelSelectorPath != nil {
+		scaling.Selector = path(*s.LabelSelectorPath)
+	}
+	return scaling
 }
 
 // fieldPath reads "a.b"; "" is no field.

@@ -43,8 +43,13 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 			// STAT-1
 			l.at(o, Warning, path, "%s without the subresource `status` keeps the status that clients write, as in Kubernetes", v.Name)
 		}
+		r := resourceOf(crd, v)
+		if subresources := crd.Spec.Versions[i].Subresources; subresources != nil {
+			r.Scaling = scalingOf(subresources.Scale)
+		}
+		l.annotated(o, crd, r)
 		l.resources = append(l.resources, loadedResource{
-			Resource:         resourceOf(crd, v),
+			Resource:         r,
 			compiledResource: compiledResource{schema: v.Schema, warning: v.Warning},
 			from:             o,
 			path:             path,

@@ -195,6 +195,7 @@ func (l *loader) finish() *Set {
 	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects}
 	set.chain = admission.NewChain(nil, l.validators())
 	l.register(set)
+	l.pinnable(set.chain)
 	return set
 }
 

@@ -35,8 +35,9 @@ const (
 	// resourceVersion, or by ETag and If-Match); a backend that changed in
 	// between answers with a conflict.
 	Optimistic Concurrency = iota
-	// BestEffort writes without a precondition, for a backend that has none:
-	// another writer between the read and the write goes unnoticed.
+	// BestEffort does without a precondition where the backend has none. The
+	// writes of one gateway to one object come one after the other; another
+	// writer between the read and the write goes unnoticed.
 	BestEffort
 )
 
@@ -58,8 +59,8 @@ type FieldPath []string
 type Fields struct {
 	// Name is the field that repeats the name in the URL.
 	Name FieldPath
-	// Version is the field that changes with every write; nil means that the
-	// version is in the ETag header alone.
+	// Version is the field that changes with every write; nil means that no
+	// field does. Kubernetes objects may have one too.
 	Version FieldPath
 	// Status is the field that only the backend's own components may write.
 	Status FieldPath
@@ -94,6 +95,15 @@ type Resource struct {
 	Envelope    Envelope
 	Fields      Fields
 	Concurrency Concurrency
+	// Versions say how the backend tells versions, where it is a plain one.
+	Versions Versions
+	// Emulated is what the gateway supplies where the backend is a plain one.
+	Emulated Capabilities
+	// Scaling is set where Scale is.
+	Scaling Scaling
+	// UnconditionalUpdate lets a PUT replace whatever is stored without naming
+	// its version, CreateOnUpdate one create what does not exist.
+	UnconditionalUpdate, CreateOnUpdate bool
 	// FieldValidation is what holds for a write that does not say it in its
 	// query; FieldValidationUnset means Warn, as in Kubernetes.
 	FieldValidation FieldValidation

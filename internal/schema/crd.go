@@ -95,6 +95,8 @@ type Options struct {
 	Resource bool
 	// Namespaced tells whether metadata may have a namespace.
 	Namespaced bool
+	// Scale says what the scale subresource reads; nil where there is none.
+	Scale *apiextensionsv1.CustomResourceSubresourceScale
 }
 
 // Compile compiles a schema that belongs to no CustomResourceDefinition. What holds for the schemas of custom resources
@@ -118,6 +120,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if o.Resource {
 		s.metadata = &metadataRules{namespaced: o.Namespaced}
 	}
+	s.scale = newScale((*apiextensions.CustomResourceSubresourceScale)(o.Scale))
 	return s, warnings, nil
 }
 
