@@ -69,21 +69,19 @@ func (d *Document) ApplyJSONPatch(patch Node, limits Limits) error {
 	if patch.Len() > MaxPatchOperations {
 		return &PatchError{Operation: -1, Code: PatchTooLong, Msg: "number of operations must be less than or equal to " + strconv.Itoa(MaxPatchOperations)}
 	}
+	return d.Atomically(func() error { return p.patch(patch) })
+}
+
+// Atomically calls edit, which edits the document, and undoes what it did if it
+// returns an error. Nodes that were read from the document while it did must not
+// be used then.
+func (d *Document) Atomically(edit func() error) error {
 	saved := d.checkpoint()
-	number := 0
-	for n := patch.First(); n.Valid(); n = n.Next() {
-		op, path, refusal := p.operation(n)
-		if refusal != nil {
-			d.rollback(saved)
-			return &PatchError{Operation: number, Op: op, Path: path, Code: refusal.code, Msg: refusal.msg}
-		}
-		number++
-	}
-	if refusal := p.measure(d.Root(), 0); refusal != nil {
+	err := edit()
+	if err != nil {
 		d.rollback(saved)
-		return &PatchError{Operation: -1, Code: refusal.code, Msg: refusal.msg}
 	}
-	return nil
+	return err
 }
 
 // A checkpoint is what edits change of a document.
@@ -113,6 +111,22 @@ type patcher struct {
 	copied int // bytes, by copy and move
 	steps  int // list items passed
 	nodes  int // of the result
+}
+
+// patch applies the operations one after the other.
+func (p *patcher) patch(patch Node) error {
+	number := 0
+	for n := patch.First(); n.Valid(); n = n.Next() {
+		op, path, refusal := p.operation(n)
+		if refusal != nil {
+			return &PatchError{Operation: number, Op: op, Path: path, Code: refusal.code, Msg: refusal.msg}
+		}
+		number++
+	}
+	if refusal := p.measure(p.d.Root(), 0); refusal != nil {
+		return &PatchError{Operation: -1, Code: refusal.code, Msg: refusal.msg}
+	}
+	return nil
 }
 
 // A refusal is why an operation cannot be applied.

@@ -1,4 +1,4 @@
-package merge
+package merge_test
 
 import (
 	"encoding/json"
@@ -15,18 +15,24 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/merge/mergetest"
 )
 
 // A world is a type in both forms.
 type world struct {
-	ours   *Type
+	ours   *merge.Type
 	theirs typed.ParseableType
 }
 
 // generator makes types and values of them.
 type generator struct {
-	*rand.Rand
+	mergetest.Generator
 	schema *schema.Schema
+}
+
+func newGenerator(one, two uint64) *generator {
+	return &generator{Generator: mergetest.Generator{Rand: rand.New(rand.NewPCG(one, two)), Odd: 5}}
 }
 
 func (g *generator) world() world {
@@ -35,7 +41,7 @@ func (g *generator) world() world {
 	return world{ours, typed.ParseableType{Schema: g.schema, TypeRef: theirs}}
 }
 
-func (g *generator) reference(depth int) (*Type, schema.TypeRef) {
+func (g *generator) reference(depth int) (*merge.Type, schema.TypeRef) {
 	if depth == 0 {
 		return g.scalar()
 	}
@@ -46,55 +52,55 @@ func (g *generator) reference(depth int) (*Type, schema.TypeRef) {
 		return g.list(depth - 1)
 	case 6:
 		name := "__untyped_deduced_"
-		return Deduced(), schema.TypeRef{NamedType: &name}
+		return merge.Deduced(), schema.TypeRef{NamedType: &name}
 	}
 	return g.scalar()
 }
 
-func (g *generator) scalar() (*Type, schema.TypeRef) {
+func (g *generator) scalar() (*merge.Type, schema.TypeRef) {
 	kinds := []struct {
-		ours   Scalar
+		ours   merge.Scalar
 		theirs schema.Scalar
-	}{{Numeric, schema.Numeric}, {Text, schema.String}, {Boolean, schema.Boolean}, {Any, schema.Untyped}}
+	}{{merge.Numeric, schema.Numeric}, {merge.Text, schema.String}, {merge.Boolean, schema.Boolean}, {merge.Any, schema.Untyped}}
 	k := kinds[g.IntN(len(kinds))]
-	return &Type{Scalar: k.ours}, schema.TypeRef{Inlined: schema.Atom{Scalar: &k.theirs}}
+	return &merge.Type{Scalar: k.ours}, schema.TypeRef{Inlined: schema.Atom{Scalar: &k.theirs}}
 }
 
-func (g *generator) object(depth int) (*Type, schema.TypeRef) {
-	o, m := &Object{}, &schema.Map{}
+func (g *generator) object(depth int) (*merge.Type, schema.TypeRef) {
+	o, m := &merge.Object{}, &schema.Map{}
 	if g.IntN(25) == 0 {
 		o.Atomic, m.ElementRelationship = true, schema.Atomic
 	}
-	var fields []Field
+	var fields []merge.Field
 	for _, name := range []string{"a", "b", "k", "l"} {
 		if g.IntN(4) == 0 {
 			continue
 		}
 		ours, theirs := g.reference(depth)
-		fields = append(fields, Field{name, ours})
+		fields = append(fields, merge.Field{name, ours})
 		m.Fields = append(m.Fields, schema.StructField{Name: name, Type: theirs})
 	}
 	o.SetFields(fields)
 	if g.IntN(3) == 0 {
 		o.Rest, m.ElementType = g.reference(depth)
 	}
-	return &Type{Object: o}, schema.TypeRef{Inlined: schema.Atom{Map: m}}
+	return &merge.Type{Object: o}, schema.TypeRef{Inlined: schema.Atom{Map: m}}
 }
 
-func (g *generator) list(depth int) (*Type, schema.TypeRef) {
-	l, t := &List{}, &schema.List{ElementRelationship: schema.Atomic}
+func (g *generator) list(depth int) (*merge.Type, schema.TypeRef) {
+	l, t := &merge.List{}, &schema.List{ElementRelationship: schema.Atomic}
 	switch g.IntN(12) {
 	case 0:
 		l.Items, t.ElementType = g.reference(depth)
 	case 1, 2, 3:
-		l.Relation, t.ElementRelationship = Associative, schema.Associative
+		l.Relation, t.ElementRelationship = merge.Associative, schema.Associative
 		l.Items, t.ElementType = g.scalar()
 	default:
-		l.Relation, t.ElementRelationship = Associative, schema.Associative
+		l.Relation, t.ElementRelationship = merge.Associative, schema.Associative
 		l.Items, t.ElementType = g.object(depth)
 		for i, name := range []string{"k", "l"} {
 			if i == 0 || g.IntN(3) == 0 {
-				l.Keys = append(l.Keys, Key{Name: document.NewName(name)})
+				l.Keys = append(l.Keys, merge.Key{Name: document.NewName(name)})
 				t.Keys = append(t.Keys, name)
 			}
 		}
@@ -109,71 +115,7 @@ func (g *generator) list(depth int) (*Type, schema.TypeRef) {
 			}
 		}
 	}
-	return &Type{List: l}, schema.TypeRef{Inlined: schema.Atom{List: t}}
-}
-
-// value is one that mostly has the type.
-func (g *generator) value(t *Type, depth int) any {
-	if g.IntN(80) == 0 {
-		return nil
-	}
-	if t == nil || g.IntN(150) == 0 || t == Deduced() || t == Opaque() {
-		return g.any(depth)
-	}
-	switch {
-	case t.Object != nil:
-		m := map[string]any{}
-		for _, f := range t.Object.Fields() {
-			if g.IntN(3) != 0 || f.Name == "k" && g.IntN(8) != 0 {
-				m[f.Name] = g.value(f.Type, depth-1)
-			}
-		}
-		if t.Object.Rest != nil || g.IntN(100) == 0 {
-			for range g.IntN(3) {
-				m[string(rune('p'+g.IntN(3)))] = g.value(t.Object.Rest, depth-1)
-			}
-		}
-		return m
-	case t.List != nil:
-		l := []any{}
-		for range g.IntN(5) {
-			l = append(l, g.value(t.List.Items, depth-1))
-		}
-		return l
-	}
-	switch t.Scalar {
-	case Numeric:
-		return int64(g.IntN(4))
-	case Text:
-		return string(rune('x' + g.IntN(3)))
-	case Boolean:
-		return g.IntN(2) == 0
-	}
-	return g.any(0)
-}
-
-func (g *generator) any(depth int) any {
-	switch n := g.IntN(9); {
-	case n == 0:
-		return nil
-	case n < 3:
-		return int64(g.IntN(3))
-	case n < 5:
-		return string(rune('x' + g.IntN(3)))
-	case n == 5 || depth <= 0:
-		return g.IntN(2) == 0
-	case n == 6:
-		l := []any{}
-		for range g.IntN(3) {
-			l = append(l, g.any(depth-1))
-		}
-		return l
-	}
-	m := map[string]any{}
-	for range g.IntN(3) {
-		m[string(rune('p'+g.IntN(4)))] = g.any(depth - 1)
-	}
-	return m
+	return &merge.Type{List: l}, schema.TypeRef{Inlined: schema.Atom{List: t}}
 }
 
 // theirs is what Kubernetes' ApplyConfiguration patcher does with typed values.
@@ -292,12 +234,12 @@ func parsed(t *testing.T, raw []byte) *document.Document {
 // TestApplyLikeStructuredMergeDiff: random values of random types come out as Kubernetes' libraries merge them, and fail
 // for the same reason.
 func TestApplyLikeStructuredMergeDiff(t *testing.T) {
-	g := &generator{Rand: rand.New(rand.NewPCG(1, 2))}
+	g := newGenerator(1, 2)
 	merged := 0
 	for range 3000 {
 		w := g.world()
 		for range 5 {
-			if w.against(t, g.value(w.ours, 5), g.value(w.ours, 5)) {
+			if w.against(t, g.Value(w.ours, 5), g.Value(w.ours, 5)) {
 				merged++
 			}
 		}
@@ -311,10 +253,10 @@ func TestApplyLikeStructuredMergeDiff(t *testing.T) {
 func FuzzApply(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, one, two uint64) {
-		g := &generator{Rand: rand.New(rand.NewPCG(one, two))}
+		g := newGenerator(one, two)
 		w := g.world()
 		for range 5 {
-			w.against(t, g.value(w.ours, 5), g.value(w.ours, 5))
+			w.against(t, g.Value(w.ours, 5), g.Value(w.ours, 5))
 		}
 	})
 }

@@ -17,6 +17,7 @@ var order = [][]string{
 	{"internal/ratelimit", "internal/identity", "internal/state", "internal/audit"},
 	{"defaults"},
 	{"internal/schema"},
+	{"internal/merge"},
 	{"internal/cel"},
 	{"internal/resource"},
 	{"internal/document"},
