@@ -39,9 +39,9 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 	case document.Object:
 		f.fillMembers(s, v)
 	case document.Array:
-		if items := s.Items(); items.Default() != nil || items.HasDefaults() {
-			for n := v.First(); n.Valid() && !f.full(); n = n.Next() {
-				f.fillElement(items, n)
+		if items := s.Items(); items.Fillable() {
+			for c := v.Children(); c.Valid() && !f.full(); c.Next() {
+				f.fillElement(items, &c)
 			}
 		}
 	}
@@ -49,44 +49,27 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 
 // fillMembers completes the members that are there, and adds those that are not.
 func (f filler) fillMembers(s *schema.Shape, v document.Node) {
-	values := s.Additional()
-	if values.Default() == nil && !values.HasDefaults() {
-		values = nil
-	}
-	var there uint64 // bits of the properties that are there
-	for m := v.First(); m.Valid() && !f.full(); m = m.Next() {
-		if p := s.PropertyOf(m); p == nil {
-			if values != nil {
-				f.fillElement(values, m)
-			}
-		} else if p.Shape.Default() != nil || p.Shape.HasDefaults() {
-			there |= p.Defaulted()
-			f.fillElement(p.Shape, m)
+	var there uint64
+	for c := v.Children(); c.Valid() && !f.full(); c.Next() {
+		shape := s.Additional()
+		if p := s.PropertyAt(&c); p != nil {
+			shape = p.Shape
+			there |= p.Filled()
+		}
+		if shape.Fillable() {
+			f.fillElement(shape, &c)
 		}
 	}
-	properties := s.Properties()
-	for bit, i := range s.Defaults() {
-		p := &properties[i]
-		m, harmless := p.Fill()
-		if there&(1<<bit) != 0 || m == nil {
-			continue
-		}
-		if bit >= 64 {
-			if _, found := v.Lookup(p.Key()); found {
-				continue
-			}
-		}
-		f.Fill(v, m, harmless) // the defaults inside it are in it
-	}
+	s.Fill(v, there)
 }
 
 // fillElement completes a value that is there at any rate.
-func (f filler) fillElement(s *schema.Shape, v document.Node) {
-	if v.Kind() != document.Null {
+func (f filler) fillElement(s *schema.Shape, c *document.Cursor) {
+	if c.Kind() != document.Null {
 		if s.HasDefaults() {
-			f.fill(s, v)
+			f.fill(s, c.Node())
 		}
 	} else if raw := s.Default(); raw != nil && !s.Nullable() {
-		f.Replace(v, raw)
+		f.Replace(c.Node(), raw)
 	}
 }

@@ -64,8 +64,10 @@ func (d *Document) emit(dst []byte, i uint32) []byte {
 			if c.meta&flagRemoved != 0 {
 				continue
 			}
-			dst = append(dst, src[copied:pos]...)
-			copied = pos
+			if copied < pos {
+				dst = append(dst, src[copied:pos]...)
+				copied = pos
+			}
 			if c.meta&flagReplaced != 0 {
 				old := &d.tape[c.next]
 				gap = src[pos:old.start()]
@@ -73,10 +75,13 @@ func (d *Document) emit(dst []byte, i uint32) []byte {
 				passed = true
 			}
 			dst = appendGap(dst, gap, any)
-			if c.meta&flagMember != 0 {
-				dst = append(dst, d.side[c.key-1:c.off]...)
+			from := c.start() // what was inserted stands behind its key
+			if c.meta&flagDirty != 0 {
+				dst = append(dst, d.side[from:c.off]...)
+				dst = d.emit(dst, k)
+			} else {
+				dst = append(dst, d.side[from:c.end]...)
 			}
-			dst = d.emit(dst, k)
 			gap, any = nil, true
 			continue
 		}
@@ -109,6 +114,12 @@ func (d *Document) emit(dst []byte, i uint32) []byte {
 // appendGap appends what stands between two children, or before the first one:
 // the white space of gap, with a comma if another child precedes.
 func appendGap(dst, gap []byte, comma bool) []byte {
+	if len(gap) == 0 {
+		if comma {
+			dst = append(dst, ',')
+		}
+		return dst
+	}
 	at := bytes.IndexByte(gap, ',')
 	switch {
 	case comma && at < 0:

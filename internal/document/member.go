@@ -138,8 +138,7 @@ func (d *Document) Fill(object Node, m *Member, harmless bool) {
 	if !d.owns(object) || object.Kind() != Object {
 		return
 	}
-	i := uint32(len(d.tape))
-	from := uint32(len(d.side))
+	i, from := uint32(len(d.tape)), uint32(len(d.side))
 	d.side = append(d.side, m.text...)
 	d.tape = append(d.tape, m.entry)
 	e := &d.tape[i]

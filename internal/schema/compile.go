@@ -145,15 +145,10 @@ func (s *Shape) link() {
 	for i := range s.properties {
 		p := &s.properties[i]
 		if p.Shape.Default() != nil || p.Shape.HasDefaults() {
-			if len(s.defaults) < 64 {
-				p.defaulted = 1 << len(s.defaults)
-			}
 			s.defaults = append(s.defaults, i)
 		}
-		if raw := p.Shape.Default(); raw != nil {
-			p.fill = document.NewMember(p.Name, raw)
-		}
 	}
+	s.prepareFillings()
 	s.index()
 	complete := true
 	for bit, name := range s.required {

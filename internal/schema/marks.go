@@ -33,8 +33,11 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 			s.settleShape(p.Shape, nil, false) // what is in metadata is noted on by the shape of every metadata
 			continue
 		}
-		p.harmless = p.fill != nil && alone && at.flat && at.size == nil && s.takes(p.Shape, p.Shape.def)
 		s.settleShape(p.Shape, notes, inside)
+	}
+	for i := range at.fillings {
+		f := &at.fillings[i]
+		f.harmless = alone && at.flat && at.size == nil && s.takes(f.shape, f.shape.def)
 	}
 	s.settleShape(at.additional, notes, inside)
 	s.settleShape(at.items, notes, inside)

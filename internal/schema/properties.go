@@ -43,8 +43,13 @@ func (s *Shape) placeAt(c *document.Cursor) int {
 	return c.Find(&s.names)
 }
 
-// PropertyOf is the property that the member is, or nil.
-func (s *Shape) PropertyOf(m document.Node) *Property { return s.property(m) }
+// PropertyAt is the property that the member at a cursor is, or nil.
+func (s *Shape) PropertyAt(c *document.Cursor) *Property {
+	if i := s.placeAt(c); i >= 0 {
+		return &s.properties[i]
+	}
+	return nil
+}
 
 // Property is the named member with this name, or nil.
 func (s *Shape) Property(name string) *Property {

@@ -96,7 +96,8 @@ type pruner struct {
 }
 
 // value prunes what is in the value at the cursor, and marks the value if it is right. keep is the state of
-// x-kubernetes-preserve-unknown-fields, which items inherit from their list and members do not.
+// x-kubernetes-preserve-unknown-fields, which items inherit from their list and members do not. Metadata is judged as a
+// whole, see implied.
 func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (right bool) {
 	if p.decodes && !p.readable(s, c.Node()) {
 		return false
@@ -106,7 +107,7 @@ func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (right bool) {
 		right = p.object(s, c.Node(), keep)
 	case kind == document.Array:
 		right = p.list(s, c.Node(), keep)
-	case s == nil || s.onlyType && s.accepts[kind] == match:
+	case s == nil || p.decodes || s.onlyType && s.accepts[kind] == match:
 		right = true
 	case s.plain:
 		right = p.judge.plain(s, c, kind)
@@ -135,7 +136,7 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (right bool) {
 		}
 	}
 	switch {
-	case !right || s == nil:
+	case !right || s == nil || p.decodes:
 		return right
 	case s.flat:
 		return p.judge.flat(s, v, document.Array)
@@ -160,8 +161,8 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (right bool) {
 		right = true
 	}
 	switch {
-	case !right:
-		return false
+	case !right || p.decodes:
+		return right
 	case s.flat && seen == s.demanded:
 		return p.judge.flat(s, v, document.Object)
 	}

@@ -98,6 +98,9 @@ type Shape struct {
 	required   []document.Name // of members that must be there, in the schema's order
 	demanded   uint64          // the bits of all of them; all bits where one has none
 
+	fillings []filling // of the properties that have a default, sorted by name
+	fillable uint64    // the bits of the first 64 of them
+
 	rules    *celRules
 	def      []byte            // the default of this value, complete, as JSON; nil is none
 	defaults []int             // properties that have a default, or defaults in them
@@ -111,25 +114,15 @@ type Property struct {
 	Shape *Shape // nil where the name is known and nothing else
 	Name  string
 
-	required  uint64 // bit in the walk's mask of members seen; 0 is none
-	defaulted uint64 // bit of Shape.Defaults; 0 is none, or that there are more than 64 before it
-	key       document.Name
-	fill      *document.Member // the member with its default; nil without one
-	harmless  bool             // which nothing can be wrong with, nor with what is around it
-	meta      metaField        // of metadata
-	implied   role             // kind, apiVersion and metadata of an embedded resource
+	required uint64 // bit in the walk's mask of members seen; 0 is none
+	filled   uint64 // bit in the walk's mask of members that need no default; 0 is none
+	key      document.Name
+	meta     metaField // of metadata
+	implied  role      // kind, apiVersion and metadata of an embedded resource
 }
 
 // Key is the name for look-ups in documents.
 func (p *Property) Key() document.Name { return p.key }
-
-// Fill is the member that stands for a missing one, nil where there is no default, and whether an object that was right
-// is right with it.
-func (p *Property) Fill() (m *document.Member, harmless bool) { return p.fill, p.harmless }
-
-// Defaulted is the bit of the property among those of its object that have a default, or defaults in them; 0 where it
-// is none of the first 64.
-func (p *Property) Defaulted() uint64 { return p.defaulted }
 
 // role tells the members apart that every Kubernetes object has.
 type role uint8
