@@ -111,12 +111,6 @@ func (a *Attributes) Name() string {
 // resource.
 func (a *Attributes) Namespace() string { return a.Info.Namespace }
 
-// Labels are the labels of an object; false where it has none.
-func Labels(object document.Node) (document.Node, bool) {
-	n := at(object, "metadata", "labels")
-	return n, n.Kind() == document.Object
-}
-
 func root(d *document.Document) document.Node {
 	if d == nil {
 		return document.Node{}

@@ -50,11 +50,16 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 		l.annotated(o, crd, r)
 		l.resources = append(l.resources, loadedResource{
 			Resource:         r,
-			compiledResource: compiledResource{schema: v.Schema, warning: v.Warning},
+			compiledResource: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd)},
 			from:             o,
 			path:             path,
 		})
 	}
+}
+
+// convertible tells whether versions differ in apiVersion alone.
+func convertible(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter || crd.Spec.Conversion.Strategy == ""
 }
 
 // hasStatus tells whether objects of the version can have a status at all.

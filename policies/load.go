@@ -69,6 +69,8 @@ type loader struct {
 	policies  map[string]*loadedPolicy
 	bindings  []loadedBinding
 	limits    []*ratelimit.Rule
+	sources   []loadedSource
+	paramUses []paramUse
 	objects   map[objectID]*Object
 }
 
@@ -88,6 +90,7 @@ type loadedPolicy struct {
 type loadedBinding struct {
 	from    *manifest.Object
 	policy  string // the policy's name, also where the binding did not compile
+	params  *admissionv1.ParamRef
 	binding *vap.Binding
 }
 
@@ -126,10 +129,11 @@ func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*mani
 		take, versions = l.apiResource, []string{"v1alpha1"}
 	case schema.GroupKind{Group: ownGroup, Kind: "RateLimitPolicy"}:
 		take, versions = l.rateLimitPolicy, []string{"v1alpha1"}
+	case schema.GroupKind{Group: ownGroup, Kind: "StateSource"}:
+		take, versions = l.stateSource, []string{"v1alpha1"}
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicy"},
 		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"},
 		schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"},
-		schema.GroupKind{Group: ownGroup, Kind: "StateSource"},
 		schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"},
 		schema.GroupKind{Group: ownGroup, Kind: "ConventionPolicy"}:
 		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
@@ -195,6 +199,7 @@ func (l *loader) finish() *Set {
 	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects}
 	set.chain = admission.NewChain(nil, l.validators())
 	l.register(set)
+	l.refer(set)
 	l.pinnable(set.chain)
 	return set
 }

@@ -114,7 +114,7 @@ func TestFindings(t *testing.T) {
 			"a.yaml:2: kind: must not be 'MutatingAdmissionPolicy': this version of the gateway does not serve it yet\n" +
 			"a.yaml:6: kind: must not be 'MutatingAdmissionPolicyBinding': this version of the gateway does not serve it yet\n" +
 			"a.yaml:10: kind: must not be 'DefaultingPolicy': this version of the gateway does not serve it yet\n" +
-			"a.yaml:14: kind: must not be 'StateSource': this version of the gateway does not serve it yet\n" +
+			"a.yaml:13: spec: Required value\n" +
 			"a.yaml:18: kind: must not be 'RegoPolicy': this version of the gateway does not serve it yet\n" +
 			"a.yaml:22: kind: must not be 'ConventionPolicy': this version of the gateway does not serve it yet\n"},
 		{"kinds that are none", map[string]string{"a.yaml": docs("admission-gateway.io/v1alpha1 RateLimit", "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",

@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/state"
 )
 
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
@@ -21,11 +22,15 @@ type Set struct {
 	// compiled has the schema and the deprecation of each resource at its ID.
 	compiled []compiledResource
 	objects  map[objectID]*Object
+	kinds    kinds
+	states   []*state.Source
 }
 
 type compiledResource struct {
 	schema  *schema.Schema
 	warning string
+	// convertible: objects differ from those of its other versions in apiVersion alone.
+	convertible bool
 }
 
 // Object is an object of the policy files that is no policy itself: others may refer to it.

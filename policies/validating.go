@@ -27,7 +27,7 @@ func (l *loader) validatingBinding(o *manifest.Object) {
 	}
 	compiled, errs := vap.CompileBinding(b)
 	l.fields(o, Error, errs)
-	l.bindings = append(l.bindings, loadedBinding{from: o, policy: b.Spec.PolicyName, binding: compiled})
+	l.bindings = append(l.bindings, loadedBinding{from: o, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, binding: compiled})
 }
 
 // validators compiles the policies with their bindings.
@@ -39,6 +39,9 @@ func (l *loader) validators() []admission.Validator {
 		if b.binding != nil {
 			bound[b.policy] = append(bound[b.policy], b.binding)
 		}
+		if p := l.policies[b.policy]; p != nil {
+			l.paramUses = append(l.paramUses, paramUse{b.from, p.spec.Spec.ParamKind, b.params})
+		}
 		if _, ok := l.known[objectID{group: admissionRegistrationGroup, kind: "ValidatingAdmissionPolicy", name: b.policy}]; !ok && b.policy != "" {
 			l.at(b.from, Error, "spec.policyName", "must be the name of a ValidatingAdmissionPolicy in the policy files, not '%s'", b.policy)
 		}
@@ -49,8 +52,9 @@ func (l *loader) validators() []admission.Validator {
 	}
 	slices.SortFunc(loaded, func(a, b *loadedPolicy) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
 	var validators []admission.Validator
+	compiler := vap.Compiler{States: l.stateNames()}
 	for _, p := range loaded {
-		compiled, errs := vap.Compile(p.spec, bound[p.spec.Name]...)
+		compiled, errs := compiler.Compile(p.spec, bound[p.spec.Name]...)
 		l.fields(p.from, Error, errs)
 		if !attempted[p.spec.Name] {
 			l.at(p.from, Warning, "metadata.name", "no ValidatingAdmissionPolicyBinding names the policy '%s', so that it never runs", p.spec.Name)

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // A Matcher is a compiled matchConstraints or matchResources. It is immutable
@@ -154,12 +153,7 @@ func (m *Matcher) find(ctx context.Context, rules []rule, a *admission.Attribute
 // matchesObject tells whether the object selector selects the object or the stored object, so that nobody escapes a policy
 // by changing labels.
 func (m *Matcher) matchesObject(a *admission.Attributes) bool {
-	return m.objects.Empty() || a.Object != nil && selects(m.objects, a.Object.Root()) || a.Old != nil && selects(m.objects, a.Old.Root())
-}
-
-func selects(s labels.Selector, object document.Node) bool {
-	n, _ := admission.Labels(object)
-	return s.Matches(nodeLabels{n})
+	return m.objects.Empty() || a.Object != nil && admission.Selects(m.objects, a.Object.Root()) || a.Old != nil && admission.Selects(m.objects, a.Old.Root())
 }
 
 func (m *Matcher) matchesNamespace(ctx context.Context, a *admission.Attributes) (bool, error) {
@@ -168,9 +162,9 @@ func (m *Matcher) matchesNamespace(ctx context.Context, a *admission.Attributes)
 	case m.namespaces.Empty() || a.Namespace() == "" && !namespaces:
 		return true, nil // objects without a namespace are never exempt
 	case namespaces && a.Info.Subresource == "" && a.Object != nil:
-		return selects(m.namespaces, a.Object.Root()), nil // the namespace is what is written
+		return admission.Selects(m.namespaces, a.Object.Root()), nil // the namespace is what is written
 	case namespaces && a.Info.Subresource == "" && a.Old != nil:
-		return selects(m.namespaces, a.Old.Root()), nil
+		return admission.Selects(m.namespaces, a.Old.Root()), nil
 	case m.namespaceByNameAlone:
 		return m.namespaces.Matches(namespaceName(a.Namespace())), nil
 	}
@@ -181,5 +175,5 @@ func (m *Matcher) matchesNamespace(ctx context.Context, a *admission.Attributes)
 	case !namespace.Valid():
 		return false, errors.New("the request names no namespace, whose labels the policy selects by")
 	}
-	return selects(m.namespaces, namespace), nil
+	return admission.Selects(m.namespaces, namespace), nil
 }

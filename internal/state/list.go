@@ -43,6 +43,9 @@ func list(ctx context.Context, b Backend, target string, items resource.FieldPat
 		if err != nil {
 			return listing{}, err
 		}
+		if answer.Code == http.StatusNotFound && !b.Kubernetes() {
+			return all, nil // an ordinary API may not know a collection without objects
+		}
 		if answer.Code != http.StatusOK {
 			return listing{}, errAnswer(answer.Code)
 		}

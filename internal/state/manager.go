@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -33,11 +32,6 @@ const (
 	defaultLookupTimeout = 5 * time.Second
 	defaultTTL           = 5 * time.Second
 	defaultLinger        = time.Minute
-	// maxObject is how large one object may be that is read on demand, in bytes.
-	maxObject = 3 << 20
-	// maxFound is how many objects a selector may find, maxFoundBytes how large they may be together.
-	maxFound      = 1000
-	maxFoundBytes = 16 << 20
 )
 
 // A Manager keeps all collections and what was read on demand. It outlives policy
@@ -195,6 +189,22 @@ func (m *Manager) Find(ctx context.Context, s *Source, namespace, name string) (
 	return v.find(namespace, name), nil
 }
 
+// In returns the objects of a source in a namespace; the empty one is that of
+// objects that belong to none. The source must cover the kind of them.
+func (m *Manager) In(ctx context.Context, s *Source, namespace string) ([]document.Node, error) {
+	if s.Mode == OnDemand {
+		all, err := m.onDemand(ctx, s, "")
+		return slices.DeleteFunc(slices.Clone(all), func(o document.Node) bool {
+			return !strings.HasPrefix(keyOf(o), namespace+"/")
+		}), err
+	}
+	v, err := m.viewOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return v.within(namespace), nil
+}
+
 // viewOf is what is known of a source that is kept up to date.
 func (m *Manager) viewOf(s *Source) (*view, error) {
 	m.mu.RLock()
@@ -246,47 +256,4 @@ func (m *Manager) backendOf(upstream, path string) Backend {
 		return nil
 	}
 	return m.backends.Backend(upstream, path)
-}
-
-// Get reads an object that is kept for a short while; an invalid node where there
-// is none. An object that leaves them out is given the kind's apiVersion and kind.
-func (m *Manager) Get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKind) (document.Node, error) {
-	found, err := m.cache.get(ctx, reading{b, path}, m.options.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
-		return get(ctx, b, path, kind)
-	})
-	if err != nil || len(found) == 0 {
-		return document.Node{}, err
-	}
-	return found[0], nil
-}
-
-func get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKind) (listing, error) {
-	answer, err := b.Send(ctx, Request{Method: http.MethodGet, Target: path, Limit: maxObject})
-	switch {
-	case err != nil:
-		return listing{}, err
-	case answer.Code == http.StatusNotFound:
-		return listing{absent: true}, nil
-	case answer.Code != http.StatusOK:
-		return listing{}, errAnswer(answer.Code)
-	}
-	d, err := document.Parse(answer.Body, limitsFor(len(answer.Body)))
-	if err != nil || d.Root().Kind() != document.Object {
-		return listing{}, errNotJSON
-	}
-	if !kind.Empty() {
-		setIfUnset(d, d.Root(), "apiVersion", kind.GroupVersion().String())
-		setIfUnset(d, d.Root(), "kind", kind.Kind)
-	}
-	d.Compact()
-	return listing{objects: []document.Node{d.Root()}, bytes: int64(len(answer.Body))}, nil
-}
-
-// List reads the objects of a collection that the query selects; they are kept for
-// a short while. It fails where there are more than 1,000, or more than 16 MiB.
-func (m *Manager) List(ctx context.Context, b Backend, path, query string, kind schema.GroupVersionKind) ([]document.Node, error) {
-	target := withQuery(path, query)
-	return m.cache.get(ctx, reading{b, target}, m.options.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
-		return list(ctx, b, target, nil, kind, bounds{maxFound, maxFoundBytes})
-	})
 }

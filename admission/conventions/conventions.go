@@ -1,0 +1,200 @@
+// Package conventions holds objects to rules of the Kubernetes API conventions
+// that schemas do not express: the form of conditions, what may stand beside spec
+// and status, keys and names that are reserved, numbers that do not survive every
+// client, dates. A ConventionPolicy says for which requests a rule is off, warns
+// or refuses.
+//
+// All policies that match a request count, and of each rule the strictest action
+// among them. What an update leaves as it was is never refused, only warned of.
+package conventions
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/match"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// Action is what becomes of a request that breaks a rule.
+type Action uint8
+
+// The actions, from the mildest.
+const (
+	Off Action = iota
+	Warn
+	Deny
+)
+
+// Check is one rule.
+type Check uint8
+
+// The rules.
+const (
+	// Conditions: status.conditions has the standard form (STAT-4).
+	Conditions Check = iota
+	// TopLevelFields: nothing stands beside spec and status (STAT-5).
+	TopLevelFields
+	// ReservedKeys: keys of labels and annotations do not have prefixes of the
+	// Kubernetes project (META-2).
+	ReservedKeys
+	// FractionsInSpec: spec has no numbers with fractions (VAL-5).
+	FractionsInSpec
+	// UnsafeIntegers: integers are the same to clients in JavaScript (VAL-5).
+	UnsafeIntegers
+	// Dates are RFC 3339 (VAL-8).
+	Dates
+	// ReservedNames: namespaces and API groups do not have names of the Kubernetes
+	// project (RES-9).
+	ReservedNames
+	checks
+)
+
+// Spec is what a policy says.
+type Spec struct {
+	Name             string
+	MatchConstraints *admissionv1.MatchResources
+	MatchConditions  []admissionv1.MatchCondition
+	Actions          [checks]Action
+	// AllowedKeyPrefixes are reserved prefixes of keys that anybody may use.
+	AllowedKeyPrefixes []string
+}
+
+// Policy is a compiled ConventionPolicy. It is immutable and safe for concurrent
+// use.
+type Policy struct {
+	name       string
+	match      *match.Matcher
+	rules      []admission.Rule
+	conditions []*cel.Program
+	actions    [checks]Action
+	allowed    []string
+}
+
+// Compile checks and compiles a policy. Findings have paths such as
+// spec.matchConditions[0].expression; with any, the Policy is nil.
+func Compile(s *Spec) (*Policy, field.ErrorList) {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	if s.MatchConstraints != nil {
+		errs = match.Validate(s.MatchConstraints, spec.Child("matchConstraints"))
+	}
+	errs = append(errs, match.ValidateConditions(s.MatchConditions, spec.Child("matchConditions"))...)
+	matcher, found := match.New(s.MatchConstraints, spec.Child("matchConstraints"))
+	p := &Policy{name: s.Name, match: matcher, actions: s.Actions, allowed: s.AllowedKeyPrefixes}
+	p.rules = match.IndexRules(s.MatchConstraints)
+	if s.MatchConstraints == nil {
+		p.rules = []admission.Rule{{Group: "*", Resource: "*", Operations: admission.AllOperations}}
+	}
+	compiler := cel.NewAdmissionCompiler(false)
+	for i, c := range s.MatchConditions {
+		if c.Expression == "" {
+			continue // which was found before
+		}
+		program, err := compiler.MatchCondition(c.Expression)
+		if err != nil {
+			found = append(found, field.Invalid(spec.Child("matchConditions").Index(i).Child("expression"), c.Expression, err.Error()))
+		}
+		p.conditions = append(p.conditions, program)
+	}
+	if errs = append(errs, found...); len(errs) > 0 {
+		return nil, errs
+	}
+	return p, nil
+}
+
+// Name implements admission.Policy.
+func (p *Policy) Name() string { return p.name }
+
+// Rules implements admission.Policy.
+func (p *Policy) Rules() []admission.Rule { return p.rules }
+
+// FailurePolicy implements admission.Policy.
+func (p *Policy) FailurePolicy() admission.FailurePolicy { return admission.Fail }
+
+// NeedsOld implements admission.Policy. The stored object is only asked for where
+// it makes a difference.
+func (p *Policy) NeedsOld() bool { return false }
+
+// matches tells whether the policy is about the request. A match condition that
+// cannot be evaluated counts as true: a rule is rather applied once too often. The
+// error is the answer to the request.
+func (p *Policy) matches(ctx context.Context, a *admission.Attributes) (bool, error) {
+	if _, ok, err := p.match.Matches(ctx, a); !ok || err != nil {
+		return false, err
+	}
+	if len(p.conditions) == 0 {
+		return true, nil
+	}
+	vars := a.Bind()
+	a.Frame.SetBudget(cel.MatchConditionsBudget)
+	for _, c := range p.conditions {
+		if holds, err := c.EvalBool(a.Frame, vars); err == nil && !holds {
+			return false, nil
+		} else if cel.IsSkip(err) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Policies are the ConventionPolicies of a set. It is immutable and safe for
+// concurrent use; the nil Policies are none.
+type Policies struct {
+	selection *admission.Selection[*Policy]
+}
+
+// New makes the policies of a set, in any order; nil for none.
+func New(policies []*Policy) *Policies {
+	if len(policies) == 0 {
+		return nil
+	}
+	return &Policies{admission.NewSelection(policies)}
+}
+
+// Concern tells whether a policy may concern the request: only objects of a
+// resource and their status are looked at.
+func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
+	if p == nil || o&(admission.Create|admission.Update) == 0 || i.Subresource != "" && i.Subresource != "status" {
+		return false
+	}
+	for range p.selection.For(i, o) {
+		return true
+	}
+	return false
+}
+
+// Result is what was found.
+type Result struct {
+	// Errors are the failures that refuse the request, in the order of the document.
+	Errors field.ErrorList
+	// More is how many further failures there are.
+	More int
+	// Warnings are sentences for the client.
+	Warnings []string
+}
+
+// Check holds the object of the request to the rules of the policies that match
+// it. The error is the answer to the request where a policy cannot tell whether it
+// matches.
+func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
+	c := checker{Object: o, attributes: a}
+	for policy := range p.selection.For(a.Info, a.Operation) {
+		ok, err := policy.matches(ctx, a)
+		if err != nil {
+			return Result{}, err
+		}
+		if ok {
+			c.add(policy)
+		}
+	}
+	if c.idle() {
+		return Result{}, nil
+	}
+	c.check()
+	return c.result(), nil
+}

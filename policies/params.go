@@ -1,0 +1,184 @@
+package policies
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/admission/params"
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
+	kschema "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/state"
+)
+
+// A place is where a backend has the objects of a kind, as path templates with {namespace} and {name}.
+type place struct {
+	all, collection, item string // all namespaces, or the only collection; one namespace; one object
+	namespaced, bare      bool
+	items                 resource.FieldPath
+}
+
+// placeOf is the place of a resource that the files describe.
+func placeOf(r *resource.Resource) place {
+	if len(r.Paths) == 0 {
+		return kubernetesPlace(r.GroupVersion(), r.Plural, r.Namespaced)
+	}
+	p := place{namespaced: r.Namespaced, bare: r.Envelope == resource.Bare, items: r.Fields.Items}
+	for _, template := range r.Paths {
+		switch {
+		case strings.Contains(template, "{name}"):
+			p.item = template
+		case strings.Contains(template, "{namespace}"):
+			p.collection = template
+		default:
+			p.all = template
+		}
+	}
+	if !p.namespaced {
+		p.collection = p.all
+	}
+	return p
+}
+
+// kubernetesPlace is the place of a resource at the paths of Kubernetes' API.
+func kubernetesPlace(version schema.GroupVersion, plural string, namespaced bool) place {
+	root := state.GroupVersionPath(version) + "/"
+	p := place{all: root + plural, collection: root + plural, namespaced: namespaced}
+	if namespaced {
+		p.collection = root + "namespaces/{namespace}/" + plural
+	}
+	p.item = p.collection + "/{name}"
+	return p
+}
+
+// expand writes namespace and name into a template.
+func expand(template, namespace, name string) string {
+	return strings.NewReplacer("{namespace}", url.PathEscape(namespace), "{name}", url.PathEscape(name)).Replace(template)
+}
+
+// kinds are the places of what the files describe, and the objects that they hold, by kind.
+type kinds struct {
+	described map[schema.GroupVersionKind]*resource.Resource
+	scopes    map[schema.GroupKind]bool // whether the kind is namespaced, where the files tell
+	objects   map[schema.GroupKind][]*Object
+}
+
+func newKinds(registry *resource.Registry, objects map[objectID]*Object) kinds {
+	k := kinds{
+		described: map[schema.GroupVersionKind]*resource.Resource{},
+		scopes:    map[schema.GroupKind]bool{},
+		objects:   map[schema.GroupKind][]*Object{},
+	}
+	for id, o := range objects {
+		kind := schema.GroupKind{Group: id.group, Kind: id.kind}
+		k.objects[kind] = append(k.objects[kind], o)
+		// An object that leaves its namespace out says nothing of its kind that one with a namespace does not say better.
+		k.scopes[kind] = k.scopes[kind] || o.Namespace != ""
+	}
+	for _, of := range k.objects {
+		slices.SortFunc(of, func(a, b *Object) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	for kind, n := range natives {
+		k.scopes[kind] = n.namespaced
+	}
+	for _, r := range registry.Resources() {
+		k.described[r.GroupVersionKind()] = r
+		k.scopes[r.GroupKind()] = r.Namespaced
+	}
+	return k
+}
+
+// place is where objects of the kind are, as far as the files and Kubernetes itself tell. Only a Kubernetes API server
+// has what is native.
+func (k *kinds) place(kind schema.GroupVersionKind) (at place, isNative, found bool) {
+	if r := k.described[kind]; r != nil {
+		return placeOf(r), false, true
+	}
+	n, found := natives[kind.GroupKind()]
+	return kubernetesPlace(kind.GroupVersion(), n.plural, n.namespaced), true, found
+}
+
+// completeObjects makes of the objects in the files that a resource describes what an API server would have stored of
+// them: without unknown fields and with defaults.
+func (l *loader) completeObjects(set *Set) {
+	for id, o := range l.objects {
+		from := l.known[id]
+		version, err := schema.ParseGroupVersion(o.APIVersion)
+		if err != nil {
+			l.at(from, Error, "apiVersion", "must be a group and version: %v", err)
+			continue
+		}
+		at, _, found := set.kinds.place(version.WithKind(o.Kind))
+		switch {
+		case !found || at.bare:
+		case at.namespaced && o.Namespace == "":
+			l.at(from, Warning, "metadata.namespace", "Required value: a %s belongs to a namespace, in which policies look for it", o.Kind)
+		case !at.namespaced && o.Namespace != "":
+			l.at(from, Warning, "metadata.namespace", "must not be set: a %s belongs to no namespace", o.Kind)
+		}
+		if s := set.Schema(set.kinds.described[version.WithKind(o.Kind)]); s != nil {
+			l.completeObject(o, from, s)
+		}
+	}
+}
+
+func (l *loader) completeObject(o *Object, from *manifest.Object, s *kschema.Schema) {
+	var unknown kschema.Unknown
+	if err := s.Prune(o.Document, &unknown); err != nil {
+		l.at(from, Warning, "", "must be valid: %v", err)
+		return
+	}
+	for _, message := range unknown.Messages() {
+		l.at(from, Warning, "", "%s", message)
+	}
+	defaults.Apply(o.Document, s)
+	frame := cel.NewFrame(context.Background())
+	defer frame.Release()
+	l.fields(from, Warning, s.Validate(frame, o.Document.Root(), document.Node{}).Errors)
+	o.Document.Compact()
+}
+
+// A paramUse is a binding that refers to parameters of its policy's kind.
+type paramUse struct {
+	from *manifest.Object
+	kind *admissionv1.ParamKind
+	ref  *admissionv1.ParamRef
+}
+
+// checkParams warns of parameters that nothing in the files provides.
+func (l *loader) checkParams(set *Set) {
+	for _, b := range l.paramUses {
+		kind, ok := params.Kind(b.kind)
+		if !ok || b.ref == nil {
+			continue
+		}
+		_, _, placed := set.kinds.place(kind)
+		_, scoped := set.kinds.scopes[kind.GroupKind()]
+		covered := slices.ContainsFunc(set.states, func(s *state.Source) bool { return s.Kind == kind })
+		switch {
+		case !placed && !scoped && !covered:
+			l.at(b.from, Warning, "spec.paramRef", "nothing in the policy files provides the kind '%s' of '%s', which the parameters are of: "+
+				"only a Kubernetes API server as the backend can", kind.Kind, kind.GroupVersion())
+		case b.ref.Name != "" && !covered && !set.kinds.has(kind.GroupKind(), b.ref):
+			l.at(b.from, Warning, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
+		}
+	}
+}
+
+// has tells whether the files hold an object that the reference may name.
+func (k *kinds) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool {
+	return slices.ContainsFunc(k.objects[kind], func(o *Object) bool {
+		return o.Name == ref.Name && (ref.Namespace == "" || o.Namespace == ref.Namespace)
+	})
+}
