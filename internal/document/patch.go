@@ -59,7 +59,23 @@ func (e *PatchError) Error() string {
 // move operations copy, which may also not be many times as long as the document
 // and the patch. The error is a [*PatchError].
 func (d *Document) ApplyJSONPatch(patch Node, limits Limits) error {
-	p := patcher{d: d, limits: limits.withDefaults()}
+	return d.applyJSONPatch(patch, limits, false)
+}
+
+// ApplyPolicyPatch is ApplyJSONPatch for the patches of policies, which are
+// written against kube-apiserver and the library that it applies them with,
+// gopkg.in/evanphx/json-patch.v4: replacing a missing member adds it, copying
+// one gives null, so does an operation without a value, indices may be negative
+// (from the end) or have leading zeros, what stands before the first '/' of a
+// pointer does not count, '~' may stand for itself, and the whole document can
+// only be replaced and tested. A test of a missing or null member holds only
+// without a value.
+func (d *Document) ApplyPolicyPatch(patch Node, limits Limits) error {
+	return d.applyJSONPatch(patch, limits, true)
+}
+
+func (d *Document) applyJSONPatch(patch Node, limits Limits, lenient bool) error {
+	p := patcher{d: d, limits: limits.withDefaults(), lenient: lenient}
 	if patch.d != nil {
 		p.limits.Bytes = min(p.limits.Bytes, max(freeCopies, copyFactor*(len(d.body)+len(patch.d.body))))
 	}
@@ -106,11 +122,12 @@ func (d *Document) rollback(c checkpoint) {
 
 // A patcher applies the operations of one patch.
 type patcher struct {
-	d      *Document
-	limits Limits
-	copied int // bytes, by copy and move
-	steps  int // list items passed
-	nodes  int // of the result
+	d       *Document
+	limits  Limits
+	lenient bool // as ApplyPolicyPatch says
+	copied  int  // bytes, by copy and move
+	steps   int  // list items passed
+	nodes   int  // of the result
 }
 
 // patch applies the operations one after the other.
@@ -148,27 +165,27 @@ func (p *patcher) operation(n Node) (op, path string, _ *refusal) {
 		return "", "", malformed("'op' must be a string")
 	}
 	op = member.Str()
-	path, r := pointerOf(n, "path")
+	path, r := p.pointerOf(n, "path")
 	if r != nil {
 		return op, path, r
 	}
 	switch op {
 	case "add", "replace", "test":
 		value, ok := n.Get("value")
-		if !ok {
+		if !ok && !p.lenient {
 			return op, path, malformed("'value' must be set")
 		}
 		switch op {
 		case "add":
-			return op, path, p.add(path, value.Raw())
+			return op, path, p.add(path, rawOrNull(value))
 		case "replace":
-			return op, path, p.replace(path, value.Raw())
+			return op, path, p.replace(path, value)
 		}
 		return op, path, p.test(path, value)
 	case "remove":
 		return op, path, p.remove(path)
 	case "move", "copy":
-		from, r := pointerOf(n, "from")
+		from, r := p.pointerOf(n, "from")
 		if r != nil {
 			return op, path, r
 		}
@@ -177,107 +194,19 @@ func (p *patcher) operation(n Node) (op, path string, _ *refusal) {
 	return op, path, malformed("'op' must be one of 'add', 'copy', 'move', 'remove', 'replace', 'test'")
 }
 
-// pointerOf reads a member that must be a JSON pointer.
-func pointerOf(n Node, member string) (string, *refusal) {
-	m, ok := n.Get(member)
-	if !ok || m.Kind() != String {
-		return "", malformed("'" + member + "' must be a string")
+// rawOrNull is the text of a value, null where there is none.
+func rawOrNull(value Node) []byte {
+	if !value.Valid() {
+		return []byte("null")
 	}
-	pointer := m.Str()
-	if pointer != "" && pointer[0] != '/' {
-		return pointer, malformed("'" + member + "' must be empty or begin with '/'")
-	}
-	for i := range len(pointer) {
-		if pointer[i] == '~' && (i+1 == len(pointer) || pointer[i+1] != '0' && pointer[i+1] != '1') {
-			return pointer, malformed("'~' in '" + member + "' must be followed by '0' or '1'")
-		}
-	}
-	if m.HasNUL() {
-		return pointer, malformed(`'` + member + `' must not contain '\u0000'`)
-	}
-	return pointer, nil
-}
-
-// token decodes one step of a pointer.
-func token(step string) string {
-	if strings.IndexByte(step, '~') < 0 {
-		return step
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
-}
-
-// listPosition reads a token as a position in a list.
-func listPosition(token string) (int, *refusal) {
-	if token == "" || len(token) > 9 || len(token) > 1 && token[0] == '0' {
-		return 0, failed("the index of a list must be a number without leading zeros, less than its length")
-	}
-	position := 0
-	for i := range len(token) {
-		if token[i]-'0' > 9 {
-			return 0, failed("the index of a list must be a number without leading zeros, less than its length")
-		}
-		position = position*10 + int(token[i]-'0')
-	}
-	return position, nil
-}
-
-// item finds the item at a position. Steps are counted, for a list is searched
-// from its first item on.
-func (p *patcher) item(list Node, position int) (Node, *refusal) {
-	if p.steps += position; p.steps > maxPatchSteps {
-		return Node{}, &refusal{PatchTooCostly, "operations must not search lists for more than " + strconv.Itoa(maxPatchSteps) + " items in all"}
-	}
-	n, ok := list.At(position)
-	if !ok {
-		return Node{}, failed("index " + strconv.Itoa(position) + " must be less than the length of the list, " + strconv.Itoa(list.Len()))
-	}
-	return n, nil
-}
-
-// step goes from a value to the member or item that a token names.
-func (p *patcher) step(n Node, token string) (Node, *refusal) {
-	switch n.Kind() {
-	case Object:
-		m, ok := n.Get(token)
-		if !ok {
-			return Node{}, failed("member '" + abbreviate(token) + "' must exist")
-		}
-		return m, nil
-	case Array:
-		position, r := listPosition(token)
-		if r != nil {
-			return Node{}, r
-		}
-		return p.item(n, position)
-	}
-	return Node{}, failed("'" + abbreviate(token) + "' must be in an object or a list, not in a " + n.Kind().String())
-}
-
-// locate finds the value that a pointer names.
-func (p *patcher) locate(pointer string) (Node, *refusal) {
-	n := p.d.Root()
-	for pointer != "" {
-		var first string
-		first, pointer = firstStep(pointer)
-		var r *refusal
-		if n, r = p.step(n, token(first)); r != nil {
-			return Node{}, r
-		}
-	}
-	return n, nil
-}
-
-// firstStep cuts the first step from a pointer that is not empty.
-func firstStep(pointer string) (step, rest string) {
-	pointer = pointer[1:]
-	if i := strings.IndexByte(pointer, '/'); i >= 0 {
-		return pointer[:i], pointer[i:]
-	}
-	return pointer, ""
+	return value.Raw()
 }
 
 func (p *patcher) add(path string, raw []byte) *refusal {
 	if path == "" {
+		if p.lenient {
+			return failed("the whole document may only be replaced or tested")
+		}
 		p.d.Replace(p.d.Root(), raw)
 		return nil
 	}
@@ -296,7 +225,7 @@ func (p *patcher) add(path string, raw []byte) *refusal {
 			p.d.Append(parent, raw)
 			return nil
 		}
-		position, r := listPosition(name)
+		position, r := p.listPosition(name, parent.Len()+1)
 		if r != nil {
 			return r
 		}
@@ -315,10 +244,21 @@ func (p *patcher) add(path string, raw []byte) *refusal {
 	return failed("'" + abbreviate(name) + "' must be in an object or a list, not in a " + parent.Kind().String())
 }
 
-func (p *patcher) replace(path string, raw []byte) *refusal {
+func (p *patcher) replace(path string, value Node) *refusal {
+	if p.lenient {
+		if path == "" && value.Kind() < Object {
+			return failed("the whole document must be replaced by an object or a list")
+		}
+		if last := strings.LastIndexByte(path, '/'); last >= 0 {
+			if parent, r := p.locate(path[:last]); r == nil && parent.Kind() == Object {
+				p.d.Set(parent, token(path[last+1:]), rawOrNull(value))
+				return nil
+			}
+		}
+	}
 	n, r := p.locate(path)
 	if r == nil {
-		p.d.Replace(n, raw)
+		p.d.Replace(n, rawOrNull(value))
 	}
 	return r
 }
@@ -337,28 +277,46 @@ func (p *patcher) remove(path string) *refusal {
 
 func (p *patcher) test(path string, value Node) *refusal {
 	n, r := p.locate(path)
+	if p.lenient {
+		if n, r = p.locateMember(path); r == nil && (!n.Valid() || n.Kind() == Null) {
+			if value.Valid() {
+				return testFailed()
+			}
+			return nil
+		}
+	}
 	if r != nil {
 		return r
 	}
 	if !EqualNodes(n, value) {
-		return &refusal{PatchTestFailed, "the value must be equal to that of the test"}
+		return testFailed()
 	}
 	return nil
+}
+
+func testFailed() *refusal {
+	return &refusal{PatchTestFailed, "the value must be equal to that of the test"}
 }
 
 // transfer is copy and, with a removal, move.
 func (p *patcher) transfer(from, path string, move bool) *refusal {
 	n, r := p.locate(from)
+	switch {
+	case p.lenient && from == "":
+		r = failed("the whole document may only be replaced or tested")
+	case p.lenient && !move:
+		n, r = p.locateMember(from)
+	}
 	if r != nil {
 		return &refusal{r.code, "'from': " + r.msg}
 	}
 	if move && from == path {
 		return nil
 	}
-	if move && strings.HasPrefix(path, from) && path[len(from)] == '/' {
+	if move && !p.lenient && strings.HasPrefix(path, from) && path[len(from)] == '/' {
 		return failed("a value may not be moved into itself")
 	}
-	raw := n.Raw()
+	raw := rawOrNull(n)
 	if p.copied += len(raw); p.copied > p.limits.Bytes {
 		return &refusal{PatchTooCostly, "copied and moved values must be less than or equal to " + strconv.Itoa(p.limits.Bytes) + " bytes in all"}
 	}
