@@ -1,55 +1,64 @@
 package document
 
+import "strings"
+
 // Names is a set of names that finds which of them a member has, by the hash
 // that the parser made of its key: without decoding the key, and with one
-// comparison, which confirms it. It is immutable.
+// comparison, which confirms it. It is immutable, and small, so that look-ups
+// find it in the processor's nearest cache.
 type Names struct {
-	slots  []nameSlot // a power of two, at most half of them in use
-	names  []string
+	slots  []uint16 // number of a name by hash; a power of two, at most half of them in use
+	names  []nameMark
+	text   string // the names, one after the other
 	factor uint32 // spreads hashes over the slots
 	shift  uint8
 }
 
-type nameSlot struct {
-	hash uint32
-	at   uint32 // index into names plus one; 0 is empty
+// A nameMark says where a name begins in the text. The one before the first name
+// is not used, the one behind the last says where that ends.
+type nameMark struct {
+	hash, off uint32
 }
 
-// NewNames makes the set of the names, which must differ. Of some factors it
-// takes the one by which the fewest names share a slot, mostly none: a look-up
-// that always ends at the first slot is one that processors foresee.
+// MaxNames is how many names Names can have.
+const MaxNames = 1<<16 - 2
+
+// NewNames makes the set of at most MaxNames names, which must differ. Of some
+// factors it takes the one by which the fewest names share a slot, mostly none:
+// a look-up that always ends at the first slot is one that processors foresee.
 func NewNames(names []string) Names {
 	if len(names) == 0 {
 		return Names{}
 	}
 	bits := 1
-	for 1<<bits < 4*len(names) && 1<<bits < 1024 || 1<<bits < 2*len(names) {
+	for 1<<bits < 2*len(names) {
 		bits++
 	}
-	s := Names{names: names, shift: uint8(32 - bits)}
-	hashes := make([]uint32, len(names))
-	for i, name := range names {
-		hashes[i] = hashString(name)
+	s := Names{text: strings.Join(names, ""), names: make([]nameMark, 1, len(names)+2), shift: uint8(32 - bits)}
+	off := 0
+	for _, name := range names {
+		s.names = append(s.names, nameMark{hash: hashString(name), off: uint32(off)})
+		off += len(name)
 	}
-	least := len(names) + 1
-	slots := make([]nameSlot, 1<<bits)
-	for try := uint32(0); try < 32 && least > 0; try++ {
+	s.names = append(s.names, nameMark{off: uint32(off)})
+	slots := make([]uint16, 1<<bits)
+	for try, least := uint32(0), len(names)+1; try < 64 && least > 0; try++ {
 		factor := 0x9e3779b1 + try*0x85ebca6a // odd
 		clear(slots)
 		shared := 0
-		for i, hash := range hashes {
-			at := hash * factor >> s.shift
-			if slots[at].at != 0 {
+		for i := 1; i <= len(names); i++ {
+			at := int(s.names[i].hash * factor >> s.shift)
+			if slots[at] != 0 {
 				shared++
 			}
-			for slots[at].at != 0 {
-				at = (at + 1) & uint32(len(slots)-1)
+			for slots[at] != 0 {
+				at = (at + 1) & (len(slots) - 1)
 			}
-			slots[at] = nameSlot{hash: hash, at: uint32(i + 1)}
+			slots[at] = uint16(i)
 		}
 		if shared < least {
 			least, s.factor, s.slots = shared, factor, slots
-			slots = make([]nameSlot, len(slots))
+			slots = make([]uint16, len(slots))
 		}
 	}
 	return s
@@ -69,20 +78,21 @@ func (s *Names) find(d *Document, e *entry) int {
 		return -1
 	}
 	for at := int(e.hash * s.factor >> (s.shift & 31)); ; at++ {
-		slot := slots[at&(len(slots)-1)]
-		if slot.at == 0 {
+		i := int(slots[at&(len(slots)-1)])
+		if i == 0 {
 			return -1
 		}
-		if slot.hash != e.hash {
+		mark := s.names[i]
+		if mark.hash != e.hash {
 			continue
 		}
-		name := s.names[slot.at-1]
+		name := s.text[mark.off:s.names[i+1].off]
 		if e.meta&flagKeyEscaped != 0 {
 			if decodedIs(d.source(e)[e.key:e.keyEnd], name) {
-				return int(slot.at - 1)
+				return i - 1
 			}
 		} else if string(d.source(e)[e.key:e.keyEnd]) == name {
-			return int(slot.at - 1)
+			return i - 1
 		}
 	}
 }
@@ -95,12 +105,12 @@ func (s *Names) Index(name string) int {
 	}
 	hash := hashString(name)
 	for at := int(hash * s.factor >> (s.shift & 31)); ; at++ {
-		slot := slots[at&(len(slots)-1)]
-		if slot.at == 0 {
+		i := int(slots[at&(len(slots)-1)])
+		if i == 0 {
 			return -1
 		}
-		if slot.hash == hash && s.names[slot.at-1] == name {
-			return int(slot.at - 1)
+		if mark := s.names[i]; mark.hash == hash && s.text[mark.off:s.names[i+1].off] == name {
+			return i - 1
 		}
 	}
 }
@@ -115,13 +125,13 @@ type Member struct {
 
 // NewMember makes a member with the key and the value raw, which must be valid
 // JSON.
-func NewMember(key string, raw []byte) *Member {
+func NewMember(key string, raw []byte) Member {
 	text := append(append(AppendString(nil, key), ':'), raw...)
 	d := new(Document)
 	if err := d.parse(append(append([]byte{'{'}, text...), '}'), unlimited()); err != nil {
 		panic("document: a member with a value that is not JSON: " + err.Error())
 	}
-	m := &Member{text: text, entry: d.tape[1]}
+	m := Member{text: text, entry: d.tape[1]}
 	if m.ready = Kind(m.entry.meta&kindMask) < Object; !m.ready {
 		m.entry = entry{off: m.entry.off, key: m.entry.key, keyEnd: m.entry.keyEnd, hash: m.entry.hash, meta: m.entry.meta & placeMask}
 	}

@@ -51,10 +51,10 @@ func TestFill(t *testing.T) {
 	defer set.Release()
 	for i, key := range []string{"d", "é\n", "", "x"} {
 		value := []string{`{"x":[1]}`, `1.0`, `"\u0061"`, ` [ ] `}[i]
-		filled.Fill(filled.Root(), NewMember(key, []byte(value)), false)
+		filled.Fill(filled.Root(), member(key, value), false)
 		set.Set(set.Root(), key, []byte(value))
 		n, _ := filled.Root().Get("a")
-		filled.Fill(n, NewMember(key, []byte(value)), true)
+		filled.Fill(n, member(key, value), true)
 		n, _ = set.Root().Get("a")
 		set.Set(n, key, []byte(value))
 		if m, ok := filled.Root().Get(key); !ok || !EqualNodes(filled.Root(), set.Root()) || m.Escaped() != (i == 2) || m.Key() != key {
@@ -65,7 +65,7 @@ func TestFill(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	c, _ := filled.Root().Get("c")
-	if filled.Fill(c, NewMember("d", []byte(`1`)), false); c.Len() != 0 {
+	if filled.Fill(c, member("d", `1`), false); c.Len() != 0 {
 		t.Error("a list must not get members")
 	}
 }

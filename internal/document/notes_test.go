@@ -34,7 +34,7 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	marked("xxxxxxx")
-	d.Fill(at(t, d, "d"), NewMember("f", []byte(`{"g":[]}`)), true)
+	d.Fill(at(t, d, "d"), member("f", `{"g":[]}`), true)
 	marked("xxxxxxx")
 	d.Append(at(t, d, "d", "f", "g"), []byte(`1`))
 	marked("-xxxx-x")
@@ -52,7 +52,7 @@ func TestNotes(t *testing.T) {
 		t.Error("edits elsewhere must leave notes alone")
 	}
 	mark(d.Root())
-	d.Fill(at(t, d, "a"), NewMember("f", []byte(`1`)), false)
+	d.Fill(at(t, d, "a"), member("f", `1`), false)
 	if n := at(t, d, "a", "f"); n.Marked() || n.Note(first) != 0 {
 		t.Error("what is added must have no notes")
 	}
@@ -61,4 +61,9 @@ func TestNotes(t *testing.T) {
 	if marked("-------"); deepest.Note(second) != 0 {
 		t.Error("notes of another author must be gone")
 	}
+}
+
+func member(key, raw string) *Member {
+	m := NewMember(key, []byte(raw))
+	return &m
 }

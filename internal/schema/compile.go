@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ import (
 )
 
 // maxProperties is what a table's slots can count.
-const maxProperties = math.MaxUint16 - 1
+const maxProperties = document.MaxNames - 3 // kind, apiVersion and metadata are added
 
 // compiler turns one structural schema into shapes.
 type compiler struct {
@@ -141,20 +140,14 @@ func (s *Shape) link() {
 			s.properties[at].implied = roleOf(name)
 		}
 	}
-	s.defaults = nil
-	for i := range s.properties {
-		p := &s.properties[i]
-		if p.Shape.Default() != nil || p.Shape.HasDefaults() {
-			s.defaults = append(s.defaults, i)
-		}
-	}
-	s.prepareFillings()
 	s.index()
+	s.prepareFillings()
 	complete := true
-	for bit, name := range s.required {
-		if p := s.Property(name.String()); p != nil && bit < 64 {
-			p.required = 1 << bit
-			s.demanded |= p.required
+	s.demanded = nobody
+	for i, name := range s.required {
+		if p := s.Property(name.String()); p != nil && i+1 < 64 {
+			p.required = uint8(i + 1)
+			s.demanded |= 1 << p.required
 		} else {
 			complete = false
 		}
@@ -229,7 +222,7 @@ func (s *Shape) summarise() {
 	s.flat = s.logic == nil && s.enum == nil && !s.embedded && !s.closed
 	s.deep = s.logic != nil || s.enum != nil || s.embedded || s.list != nil && s.list.keys == nil
 	s.hasChecks = !s.plain || !s.flat || s.text != nil || s.number != nil || s.size != nil || s.list != nil || len(s.required) > 0
-	s.hasDefaults, s.hasRules = len(s.defaults) > 0, s.rules != nil
+	s.hasDefaults, s.hasRules = len(s.fillings) > 0, s.rules != nil
 	s.needsOld = s.rules != nil && s.rules.compiled.UsesOldSelf
 	s.opaque = s.preserves && len(s.properties) == 0 && !s.extends && s.items == nil
 	for i := range s.properties {

@@ -11,9 +11,7 @@ func (s *Shape) index() {
 	}
 	names := make([]string, len(s.properties))
 	for i := range s.properties {
-		p := &s.properties[i]
-		p.key = document.NewName(p.Name)
-		names[i] = p.Name
+		names[i] = s.properties[i].Name
 	}
 	s.names = document.NewNames(names)
 	s.variants = document.NewFoldSet(names...)

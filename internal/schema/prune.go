@@ -145,7 +145,7 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (right bool) {
 }
 
 func (p *pruner) object(s *Shape, v document.Node, keep bool) (right bool) {
-	var seen uint64 // bits of the required members that are there
+	seen := nobody
 	switch {
 	case s == nil:
 		p.clear(v)
@@ -169,12 +169,12 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (right bool) {
 	return p.judge.right(s, v)
 }
 
-// members prunes an object of which some members are known.
+// members prunes an object of which some members are known. seen are the bits of the required ones that are there.
 func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, right bool) {
-	right = true
+	seen, right = nobody, true
 	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
 		var child *Shape
-		var required uint64
+		required := uint8(0)
 		if at := s.placeAt(&c); at >= 0 {
 			property := &s.properties[at]
 			required = property.required
@@ -184,7 +184,7 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, rig
 			if property.implied != ordinary {
 				there, fine := p.implied(property, &c, v)
 				if right = right && fine; there {
-					seen |= required
+					seen |= 1 << (required & 63)
 				}
 				continue
 			}
@@ -204,7 +204,7 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, rig
 		if c.Kind() == document.Null && p.null(child, c.Node()) {
 			continue
 		}
-		seen |= required
+		seen |= 1 << (required & 63)
 		right = p.value(child, &c, child != nil && child.preserves) && right
 	}
 	return seen, right && p.err == nil

@@ -60,7 +60,8 @@ func (s *Schema) Root() *Shape { return s.root }
 
 // A Shape says how one value looks. A nil *Shape knows nothing about its value.
 //
-// What walks look at for every value stands first, in one cache line.
+// What walks look at for every scalar stands in the first cache line of 64 bytes, what they look at for objects and lists
+// in the next two.
 type Shape struct {
 	accepts    [document.Array + 1]verdict // by kind
 	typeCount  uint8                       // what a type that is right counts for; see validator.value
@@ -82,28 +83,25 @@ type Shape struct {
 
 	hasDefaults bool // something in it may be filled in
 
-	notes *document.Noter // who writes the numbers of properties on members; nil: nobody
-
 	text   *textRules
 	number *numberRules
-	size   *sizeRules
 	enum   *enumRules
 	logic  *logicRules
 
+	properties []Property // sorted by name
+	demanded   uint64     // the bits of all required members; all bits where one of them has none
+	size       *sizeRules
 	list       *listRules
 	items      *Shape
-	additional *Shape     // of members that are no property; may be nil when extends
-	properties []Property // sorted by name
+	additional *Shape // of members that are no property; may be nil when extends
 	names      document.Names
-	required   []document.Name // of members that must be there, in the schema's order
-	demanded   uint64          // the bits of all of them; all bits where one has none
+	notes      *document.Noter // who writes the numbers of properties on members; nil: nobody
+	rules      *celRules
 
-	fillings []filling // of the properties that have a default, sorted by name
-	fillable uint64    // the bits of the first 64 of them
-
-	rules    *celRules
+	fillable uint64            // the bits of the properties that have a default
+	fillings []filling         // those properties, sorted by name
 	def      []byte            // the default of this value, complete, as JSON; nil is none
-	defaults []int             // properties that have a default, or defaults in them
+	required []document.Name   // of members that must be there, in the schema's order
 	variants *document.FoldSet // of the properties' names; nil without any
 	typeName string            // as messages name it: 'integer', 'integer or string'; "" is any
 	format   string            // that values other than strings violate; "" when type says it all
@@ -114,15 +112,15 @@ type Property struct {
 	Shape *Shape // nil where the name is known and nothing else
 	Name  string
 
-	required uint64 // bit in the walk's mask of members seen; 0 is none
-	filled   uint64 // bit in the walk's mask of members that need no default; 0 is none
-	key      document.Name
+	// Numbers of bits, below 64. Bit 0 is that of members which have none.
+	required uint8     // in the walk's mask of members seen
+	filled   uint8     // in the walk's mask of members that need no default
 	meta     metaField // of metadata
 	implied  role      // kind, apiVersion and metadata of an embedded resource
 }
 
-// Key is the name for look-ups in documents.
-func (p *Property) Key() document.Name { return p.key }
+// nobody is the mask before any member was seen: bit 0 is always seen.
+const nobody uint64 = 1
 
 // role tells the members apart that every Kubernetes object has.
 type role uint8
@@ -155,10 +153,6 @@ const (
 // Properties are the named members, sorted by name. The slice must not be
 // changed.
 func (s *Shape) Properties() []Property { return s.properties }
-
-// Defaults are the indexes into Properties of those that have a default, or
-// defaults in them, in ascending order. The slice must not be changed.
-func (s *Shape) Defaults() []int { return s.defaults }
 
 // Default is the JSON that stands for a missing value, in which all defaults
 // inside it are already filled in; nil when there is none. It must not be

@@ -258,15 +258,15 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	if s.embedded && !w.done() {
 		w.embedded(v)
 	}
-	var seen uint64
+	seen := nobody
 	if len(s.properties) > 0 || s.additional != nil || s.closed {
 		seen, matched = w.members(s, v, old)
 	}
 	if seen == s.demanded {
 		return matched
 	}
-	for bit, name := range s.required {
-		if bit < 64 && seen&(1<<bit) != 0 || w.done() {
+	for i, name := range s.required {
+		if i+1 < 64 && seen&(1<<(i+1)) != 0 || w.done() {
 			continue
 		}
 		if _, found := v.Lookup(name); !found {
@@ -279,10 +279,11 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 // members walks the members of an object. seen are the bits of the required ones that are there.
 func (w *validator) members(s *Shape, v, old document.Node) (seen uint64, matched int) {
 	known := w.update && old.Kind() == document.Object
+	seen = nobody
 	for m := v.First(); m.Valid() && !w.done(); m = m.Next() {
 		child := s.additional
 		if p := s.property(m); p != nil {
-			seen |= p.required
+			seen |= 1 << (p.required & 63)
 			child = p.Shape
 		} else if s.closed {
 			if !w.fails() {
