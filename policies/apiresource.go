@@ -61,16 +61,19 @@ func (l *loader) apiResource(o *manifest.Object) {
 	r := a.Spec.resource()
 	var compiled *schema.Schema
 	if a.Spec.Schema != nil {
+		path := field.NewPath("spec", "schema", "openAPIV3Schema")
+		extensions, ok := l.extensions(o, path)
 		var warnings, errs field.ErrorList
 		compiled, warnings, errs = schema.Compile(a.Spec.Schema.OpenAPIV3Schema, schema.Options{
-			Path:       field.NewPath("spec", "schema", "openAPIV3Schema"),
+			Path:       path,
 			Resource:   r.Envelope == resource.Kubernetes,
 			Namespaced: r.Namespaced,
 			Scale:      a.Spec.Scale,
+			Extensions: extensions[0],
 		})
 		l.fields(o, Warning, warnings)
 		l.fields(o, Error, errs)
-		if len(errs) > 0 {
+		if !ok || len(errs) > 0 {
 			return
 		}
 	}

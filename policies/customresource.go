@@ -2,38 +2,36 @@ package policies
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// schemaTypes says what is behind the parts of a schema that come in several forms.
-func schemaTypes(t reflect.Type, isObject bool) (reflect.Type, bool) {
-	switch t {
-	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray](), reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool](),
-		reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]():
-		if isObject {
-			return reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), true
-		}
-	}
-	return nil, false
-}
-
 // customResourceDefinition takes a CustomResourceDefinition. As on an API server a field that it does not know is
 // left out with a warning: definitions are published for many versions of Kubernetes.
 func (l *loader) customResourceDefinition(o *manifest.Object) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if !l.read(manifest.Decoder{Inside: schemaTypes, WarnUnknown: true}.Decode(o, crd)) {
+	decoder := schemaDecoder
+	decoder.WarnUnknown = true
+	if !l.read(decoder.Decode(o, crd)) {
 		return
 	}
-	versions, warnings, errs := schema.CompileCRD(crd)
+	paths := make([]*field.Path, len(crd.Spec.Versions))
+	for i := range paths {
+		paths[i] = field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+	}
+	extensions, ok := l.extensions(o, paths...)
+	versions, warnings, errs := schema.CompileCRD(crd, extensions...)
 	l.fields(o, Warning, warnings)
 	l.fields(o, Error, errs)
+	if !ok {
+		return
+	}
 	for i, v := range versions {
 		if !v.Served {
 			continue

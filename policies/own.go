@@ -41,7 +41,7 @@ var ownSchemas = sync.OnceValues(func() (map[string]*schema.Schema, error) {
 		objects, problems := manifest.Read(name, data)
 		for _, o := range objects {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
-			problems = append(problems, manifest.Decoder{Inside: schemaTypes}.Decode(o, crd)...)
+			problems = append(problems, schemaDecoder.Decode(o, crd)...)
 			versions, _, errs := schema.CompileCRD(crd)
 			if len(errs) > 0 {
 				return errs.ToAggregate()
@@ -61,7 +61,7 @@ var ownSchemas = sync.OnceValues(func() (map[string]*schema.Schema, error) {
 // own decodes an object of one of the gateway's own kinds: it is defaulted and validated by the gateway's own engine,
 // with the kind's CustomResourceDefinition, as any object of a client would be.
 func (l *loader) own(o *manifest.Object, into any) bool {
-	if !l.read(manifest.Decoder{Inside: schemaTypes}.Decode(o, into)) {
+	if !l.read(schemaDecoder.Decode(o, into)) {
 		return false
 	}
 	schemas, err := ownSchemas()

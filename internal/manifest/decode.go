@@ -17,6 +17,8 @@ type Decoder struct {
 	// that the value is an object or an array, so that its members are checked too. It may be nil; false leaves
 	// the check to the type's own method.
 	Inside func(t reflect.Type, isObject bool) (reflect.Type, bool)
+	// Elsewhere tells of a member that the type does not have whether it is read elsewhere. It may be nil.
+	Elsewhere func(t reflect.Type, key string) bool
 	// WarnUnknown makes warnings of unknown fields, which are then left out.
 	WarnUnknown bool
 }
@@ -194,6 +196,9 @@ func (c *checker) fields(v *value, t reflect.Type, path string) {
 	for _, m := range v.members {
 		memberPath := childPath(path, m.key)
 		field, ok := known[m.key]
+		if !ok && c.Elsewhere != nil && c.Elsewhere(t, m.key) {
+			continue
+		}
 		if !ok {
 			c.unknown(m.line, memberPath, suggestion(m.key, known))
 			continue

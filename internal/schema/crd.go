@@ -32,8 +32,9 @@ type Version struct {
 // CompileCRD compiles every version of a CustomResourceDefinition. A definition that a Kubernetes API server refuses
 // gives the server's own field errors and no versions; fields are those of the definition as it was written. Warnings
 // are what a server warns of, and estimates of the cost of CEL rules that a server would refuse. The definition is not
-// changed.
-func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition) (versions []Version, warnings, errs field.ErrorList) {
+// changed. extensions are what the schemas of the versions say in the gateway's own keywords, in the order of the
+// versions; there may be fewer.
+func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition, extensions ...*Extensions) (versions []Version, warnings, errs field.ErrorList) {
 	crd = crd.DeepCopy()
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
@@ -47,17 +48,21 @@ func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition) (versions []Versi
 	}
 	c := newCompiler()
 	for i := range internal.Spec.Versions {
-		v, err := c.version(internal, &internal.Spec.Versions[i])
-		if err != nil {
-			path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
-			return nil, warnings, field.ErrorList{field.Invalid(path, omitted, err.Error())}
+		var said *Extensions
+		if i < len(extensions) {
+			said = extensions[i]
 		}
-		versions = append(versions, v)
+		path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+		v, problems := c.version(internal, &internal.Spec.Versions[i], said, path)
+		versions, errs = append(versions, v), append(errs, problems...)
+	}
+	if len(errs) > 0 {
+		return nil, warnings, errs
 	}
 	return versions, warnings, nil
 }
 
-func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion) (Version, error) {
+func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion, said *Extensions, path *field.Path) (Version, field.ErrorList) {
 	v := Version{Name: from.Name, Served: from.Served}
 	if from.Deprecated {
 		v.Warning = fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
@@ -67,15 +72,15 @@ func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *ap
 	}
 	subresources, err := apiextensions.GetSubresourcesForVersion(crd, v.Name)
 	if err != nil {
-		return v, err
+		return v, field.ErrorList{field.Invalid(path, omitted, err.Error())}
 	}
 	definition, err := apiextensions.GetSchemaForVersion(crd, v.Name)
 	if err != nil {
-		return v, err
+		return v, field.ErrorList{field.Invalid(path, omitted, err.Error())}
 	}
-	v.Schema, err = c.schema(definition.OpenAPIV3Schema, true)
-	if err != nil {
-		return v, err
+	var errs field.ErrorList
+	if v.Schema, errs = c.schema(definition.OpenAPIV3Schema, Options{Path: path, Resource: true, Extensions: said}); len(errs) > 0 {
+		return v, errs
 	}
 	v.Schema.metadata = &metadataRules{namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped}
 	if subresources != nil {
@@ -97,6 +102,8 @@ type Options struct {
 	Namespaced bool
 	// Scale says what the scale subresource reads; nil where there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
+	// Extensions is what the schema says in the gateway's own keywords; nil is nothing.
+	Extensions *Extensions
 }
 
 // Compile compiles a schema that belongs to no CustomResourceDefinition. What holds for the schemas of custom resources
@@ -113,9 +120,8 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
-	s, err := newCompiler().schema(internal, o.Resource)
-	if err != nil {
-		return nil, warnings, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
+	if s, errs = newCompiler().schema(internal, o); len(errs) > 0 {
+		return nil, warnings, errs
 	}
 	if o.Resource {
 		s.metadata = &metadataRules{namespaced: o.Namespaced}
@@ -267,20 +273,28 @@ func walkSchema(s *apiextensions.JSONSchemaProps, path *field.Path, visit func(*
 }
 
 // schema turns a schema that was judged into shapes.
-func (c *compiler) schema(props *apiextensions.JSONSchemaProps, resource bool) (*Schema, error) {
+func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Schema, field.ErrorList) {
+	root, structural, err := c.structural(props, o.Resource)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
+	}
+	s := &Schema{root: root, resource: o.Resource, meta: newMetadata(false)}
+	if errs := s.extend(structural, o.Extensions); len(errs) > 0 {
+		return nil, errs
+	}
+	s.settle()
+	return s, nil
+}
+
+func (c *compiler) structural(props *apiextensions.JSONSchemaProps, resource bool) (*Shape, *structuralschema.Structural, error) {
 	structural, err := structuralschema.NewStructural(props)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	structural = structural.DeepCopy()
 	if err := structuraldefaulting.PruneDefaults(structural); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	root, err := c.shape(props, structural, resource)
-	if err != nil {
-		return nil, err
-	}
-	s := &Schema{root: root, resource: resource, meta: newMetadata(false)}
-	s.settle()
-	return s, nil
+	return root, structural, err
 }

@@ -47,6 +47,7 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 		w.value(s.root, obj, old)
 		w.dropListTypes(s.root, old)
 	}
+	w.extended(s.root, obj, old)
 	if s.scale != nil {
 		w.replicas(&s.scale.spec, obj)
 		w.scaled(s.scale, obj)
@@ -70,6 +71,7 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 		w.value(shape, v, before)
 		w.dropListTypes(shape, before)
 	}
+	w.extended(shape, v, before)
 	if s.scale != nil {
 		w.scaled(s.scale, obj)
 	}
@@ -111,8 +113,9 @@ func (w *validator) finish(s *Shape, f *cel.Frame, v, old document.Node) Result 
 // HasRules tells whether the schema has CEL rules.
 func (s *Schema) HasRules() bool { return s.root.hasRules }
 
-// NeedsOld tells whether the schema has CEL rules that compare an object with what it was before an update.
-func (s *Schema) NeedsOld() bool { return s.root.needsOld }
+// NeedsOld tells whether the schema compares an object with what it was before an update: in CEL rules, or because values
+// are immutable.
+func (s *Schema) NeedsOld() bool { return s.root.needsOld || hasImmutable(s.root) }
 
 var (
 	metadataName = document.NewName("metadata")

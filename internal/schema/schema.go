@@ -53,6 +53,7 @@ type Schema struct {
 	scale    *scale
 	meta     *Shape         // of every metadata
 	metadata *metadataRules // nil: the root's metadata is not checked
+	derived  []Derived      // in the order in which they are set
 }
 
 // Root is the shape of the whole object.
@@ -105,6 +106,8 @@ type Shape struct {
 	variants *document.FoldSet // of the properties' names; nil without any
 	typeName string            // as messages name it: 'integer', 'integer or string'; "" is any
 	format   string            // that values other than strings violate; "" when type says it all
+
+	extra *extra // what the gateway's own keywords say of it and what is in it; nil is nothing
 }
 
 // A Property is a member of an object that its schema names.

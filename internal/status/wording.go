@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -136,9 +137,9 @@ func Duplicate(path string, value any) *field.Error {
 	return &field.Error{Type: field.ErrorTypeDuplicate, Field: path, BadValue: value}
 }
 
-// Immutable says that the field may not change once the object exists.
+// Immutable says that the field may not change once it is set, in Kubernetes' words.
 func Immutable(path string, value any) *field.Error {
-	return invalid(path, value, "may not be changed")
+	return invalid(path, value, validation.FieldImmutableErrorMsg)
 }
 
 // AnyOf says that the value matches none of several alternatives.

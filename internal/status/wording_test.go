@@ -39,7 +39,7 @@ func TestWording(t *testing.T) {
 		{Required("metadata.name", "name or generateName is required"), `metadata.name: Required value: name or generateName is required`},
 		{FieldForbidden("spec.a", "may not be specified when `b` is empty"), "spec.a: Forbidden: may not be specified when `b` is empty"},
 		{Duplicate("spec.tags[2]", "a"), `spec.tags[2]: Duplicate value: "a"`},
-		{Immutable("spec.owner", "bob"), `spec.owner: Invalid value: "bob": may not be changed`},
+		{Immutable("spec.owner", "bob"), `spec.owner: Invalid value: "bob": field is immutable`},
 		{AnyOf("spec", nil), `spec: Invalid value: null: must match at least one of the alternatives in 'anyOf'`},
 		{OneOf("spec", nil), `spec: Invalid value: null: must match exactly one of the alternatives in 'oneOf'`},
 		{Not("spec", nil), `spec: Invalid value: null: must not match the schema in 'not'`},

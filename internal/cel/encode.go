@@ -1,0 +1,141 @@
+package cel
+
+import (
+	"encoding/base64"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// EvalJSON evaluates an expression whose value goes into a document, and appends the value as JSON to dst. What comes from
+// a document keeps its spelling; timestamps are RFC 3339, durations Go's, bytes base64, and the members of maps that the
+// expression made are sorted. ok is false for an optional without a value. The error is an [*Error].
+func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool, err error) {
+	e := f.begin(p, v)
+	defer f.finish(p, e, &err)
+	var out ref.Val
+	if n := p.native; n != nil {
+		out = f.ref(f.settled(n.eval(f)))
+	} else {
+		out = p.plan.Exec(f.exec)
+	}
+	if failure := errorOf(p, out); failure != nil {
+		return dst, false, failure
+	}
+	if o, optional := out.(*types.Optional); optional {
+		if !o.HasValue() {
+			return dst, false, nil
+		}
+		out = o.GetValue()
+	}
+	json, problem := f.appendJSON(dst, out)
+	if problem != "" {
+		return dst, false, &Error{Cause: Failed, Expression: p.source, Detail: problem}
+	}
+	return json, true, nil
+}
+
+// appendJSON appends a value as JSON, or says why it has none.
+func (f *Frame) appendJSON(dst []byte, v ref.Val) (json []byte, problem string) {
+	f.charge(1)
+	switch v := v.(type) {
+	case types.Null:
+		return append(dst, "null"...), ""
+	case types.Bool:
+		return strconv.AppendBool(dst, bool(v)), ""
+	case types.Int:
+		return strconv.AppendInt(dst, int64(v), 10), ""
+	case types.Uint:
+		return strconv.AppendUint(dst, uint64(v), 10), ""
+	case types.Double:
+		return appendDouble(dst, float64(v))
+	case types.String:
+		return f.appendText(dst, string(v)), ""
+	case types.Bytes:
+		return f.appendText(dst, base64.StdEncoding.EncodeToString(v)), ""
+	case types.Timestamp:
+		return f.appendText(dst, v.Time.UTC().Format(time.RFC3339Nano)), ""
+	case types.Duration:
+		return f.appendText(dst, v.Duration.String()), ""
+	case *object:
+		return f.appendNode(dst, v.node), ""
+	case *list:
+		return f.appendNode(dst, v.node), ""
+	case *preserved:
+		return f.appendNode(dst, v.node), ""
+	case *types.Err:
+		return dst, v.String()
+	case traits.Lister:
+		return f.appendList(dst, v)
+	case traits.Mapper:
+		return f.appendMap(dst, v)
+	}
+	return dst, "a value of type " + v.Type().TypeName() + " cannot be written as JSON"
+}
+
+func (f *Frame) appendText(dst []byte, s string) []byte {
+	f.charge(int64(len(s)) / bytesPerUnit)
+	return document.AppendString(dst, s)
+}
+
+func (f *Frame) appendNode(dst []byte, n document.Node) []byte {
+	start := len(dst)
+	dst = n.AppendRaw(dst)
+	f.charge(int64(len(dst)-start) / bytesPerUnit)
+	return dst
+}
+
+// appendDouble writes a number as encoding/json does.
+func appendDouble(dst []byte, d float64) (json []byte, problem string) {
+	if math.IsNaN(d) || math.IsInf(d, 0) {
+		return dst, "the number " + strconv.FormatFloat(d, 'g', -1, 64) + " cannot be written as JSON"
+	}
+	format := byte('f')
+	if abs := math.Abs(d); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, d, format, -1, 64), ""
+}
+
+func (f *Frame) appendList(dst []byte, l traits.Lister) (json []byte, problem string) {
+	dst = append(dst, '[')
+	for i, it := 0, l.Iterator(); it.HasNext() == types.True; i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, problem = f.appendJSON(dst, it.Next()); problem != "" {
+			return dst, problem
+		}
+	}
+	return append(dst, ']'), ""
+}
+
+func (f *Frame) appendMap(dst []byte, m traits.Mapper) (json []byte, problem string) {
+	var keys []string
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key, ok := it.Next().(types.String)
+		if !ok {
+			return dst, "a map whose keys are not strings cannot be written as JSON"
+		}
+		keys = append(keys, string(key))
+	}
+	slices.Sort(keys)
+	dst = append(dst, '{')
+	for i, key := range keys {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(f.appendText(dst, key), ':')
+		if dst, problem = f.appendJSON(dst, m.Get(types.String(key))); problem != "" {
+			return dst, problem
+		}
+	}
+	return append(dst, '}'), ""
+}

@@ -1,0 +1,251 @@
+package schema
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Carry completes an update by what the schema says of changes, before defaults are set: immutable values that it leaves
+// out get their old value (DEF-7), and of a union whose discriminator it changes, members that it leaves as they were
+// are taken out (VAL-6). Of a patched object nothing is completed that the patch took out.
+//
+// old is the stored object with its defaults set. What the update changes though it may not is left for
+// [Schema.Validate].
+func (s *Schema) Carry(d *document.Document, old document.Node, patched bool) {
+	if !patched && hasImmutable(s.root) {
+		keep(d, s.root, d.Root(), old)
+	}
+	if hasUnions(s.root) {
+		clearStale(d, s.root, d.Root(), old)
+	}
+}
+
+// descend visits the values in a value whose shapes concern somebody, each with what it was before the update, which is
+// invalid where there was none.
+func (s *Shape) descend(v, old document.Node, concerned func(*Shape) bool, visit func(s *Shape, v, old document.Node)) {
+	var next document.Node
+	switch v.Kind() {
+	case document.Object:
+		for m := v.First(); m.Valid(); m = next {
+			next = m.Next() // before m is edited
+			if child := s.child(m); concerned(child) {
+				before, _ := old.Get(m.Key())
+				visit(child, m, before)
+			}
+		}
+	case document.Array:
+		if !concerned(s.items) {
+			return
+		}
+		previous := s.list.ancestors(old)
+		for n := v.First(); n.Valid(); n = next {
+			next = n.Next()
+			visit(s.items, n, previous.of(n))
+		}
+	}
+}
+
+// unset tells whether a member is no value of its shape, but stands for a missing one.
+func (s *Shape) unset(m document.Node, found bool) bool {
+	return !found || m.Kind() == document.Null && !s.nullable
+}
+
+// keep gives immutable values that are missing in an object, and in objects in it, their old values. Objects around them
+// that are missing too are made; items and values of maps that are gone are not, as it is the list or the map that
+// changed.
+func keep(d *document.Document, s *Shape, v, old document.Node) {
+	if v.Kind() == document.Object {
+		for _, p := range s.extra.keeps {
+			m, has := v.Lookup(p.key)
+			before, had := old.Lookup(p.key)
+			if !p.Shape.unset(m, has) || p.Shape.unset(before, had) {
+				continue
+			}
+			if raw := kept(p.Shape, before); raw != nil {
+				d.Set(v, p.Name, raw)
+			}
+		}
+	}
+	s.descend(v, old, hasImmutable, func(child *Shape, v, old document.Node) {
+		if !child.extra.immutable && old.Valid() {
+			keep(d, child, v, old)
+		}
+	})
+}
+
+// kept is the JSON of what is immutable of a value: all of it, or an object with what is immutable in it; nil is nothing.
+func kept(s *Shape, v document.Node) []byte {
+	switch {
+	case s.extra.immutable:
+		return v.Raw()
+	case v.Kind() != document.Object:
+		return nil
+	}
+	raw := []byte("{")
+	for _, p := range s.extra.keeps {
+		m, found := v.Lookup(p.key)
+		if p.Shape.unset(m, found) {
+			continue
+		}
+		if in := kept(p.Shape, m); in != nil {
+			if len(raw) > 1 {
+				raw = append(raw, ',')
+			}
+			raw = append(append(document.AppendString(raw, p.Name), ':'), in...)
+		}
+	}
+	if len(raw) == 1 {
+		return nil
+	}
+	return append(raw, '}')
+}
+
+// changedValues finds immutable values that an update changes or takes out. One that was not set may be set.
+func (w *validator) changedValues(s *Shape, v, old document.Node) {
+	if v.Kind() == document.Object {
+		for _, p := range s.extra.keeps {
+			m, has := v.Lookup(p.key)
+			if before, had := old.Lookup(p.key); p.Shape.unset(m, has) && !p.Shape.unset(before, had) {
+				w.lost(p.Shape, v, before, w.path(v).Child(p.Name))
+			}
+		}
+	}
+	s.descend(v, old, hasImmutable, func(child *Shape, v, old document.Node) {
+		switch {
+		case child.unset(old, old.Valid()) || child.unset(v, true):
+		case !child.extra.immutable:
+			w.changedValues(child, v, old)
+		case !sameValue(child, v, old) && !w.fails():
+			w.add(v, status.Immutable(text(w.path(v)), shown(v)))
+		}
+	})
+}
+
+// lost finds what is immutable in a value that an update takes out of the object v.
+func (w *validator) lost(s *Shape, v, before document.Node, path *field.Path) {
+	if s.extra.immutable {
+		if !w.fails() {
+			w.add(v, status.Immutable(text(path), nil))
+		}
+		return
+	}
+	for _, p := range s.extra.keeps {
+		if m, found := before.Lookup(p.key); !p.Shape.unset(m, found) {
+			w.lost(p.Shape, v, m, path.Child(p.Name))
+		}
+	}
+}
+
+// sameValue tells whether two values are the same: numbers count by their value, and the items of sets and of lists of
+// type map in any order, as in CEL rules.
+func sameValue(s *Shape, a, b document.Node) bool {
+	if s == nil || a.Kind() != b.Kind() {
+		return same(a, b, true)
+	}
+	switch a.Kind() {
+	case document.Object:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for x := a.First(); x.Valid(); x = x.Next() {
+			y, found := b.Get(x.Key())
+			if !found || !sameValue(s.child(x), x, y) {
+				return false
+			}
+		}
+		return true
+	case document.Array:
+		if a.Len() != b.Len() {
+			return false
+		}
+		if s.list != nil && sameItems(s, a, b) {
+			return true
+		}
+		y := b.First()
+		for x := a.First(); x.Valid(); x, y = x.Next(), y.Next() {
+			if !sameValue(s.items, x, y) {
+				return false
+			}
+		}
+		return true
+	}
+	return same(a, b, true)
+}
+
+// sameItems tells whether two lists of one length have the same items, none of them twice.
+func sameItems(s *Shape, a, b document.Node) bool {
+	known := keyedItems{filled: true}
+	known.reset(a.Len())
+	for n := b.First(); n.Valid(); n = n.Next() {
+		if s.list.misfits(n) || known.put(s.list, n, false) != nil {
+			return false
+		}
+	}
+	for n := a.First(); n.Valid(); n = n.Next() {
+		if s.list.misfits(n) {
+			return false
+		}
+		found := known.put(s.list, n, false)
+		if found == nil || found.repeats > 0 || !sameValue(s.items, n, found.node) {
+			return false
+		}
+		found.repeats++
+	}
+	return true
+}
+
+// ancestors finds the old items of a list of type map where keys that are missing have their defaults: before an object's
+// defaults are set, and after.
+type ancestors struct {
+	list  *listRules
+	items keyedItems
+}
+
+func (l *listRules) ancestors(old document.Node) ancestors {
+	if l == nil || l.keys == nil || old.Kind() != document.Array {
+		return ancestors{}
+	}
+	a := ancestors{list: l, items: keyedItems{filled: true}}
+	a.items.reset(old.Len())
+	for n := old.First(); n.Valid(); n = n.Next() {
+		if !l.misfits(n) {
+			a.items.put(l, n, false)
+		}
+	}
+	return a
+}
+
+// of is the first old item with the keys of this one; invalid when there is none, or a key is missing or no scalar.
+func (a *ancestors) of(item document.Node) document.Node {
+	if a.list == nil || item.Kind() != document.Object {
+		return document.Node{}
+	}
+	for key := range a.list.keys {
+		if !scalar(a.list.value(item, key, true)) {
+			return document.Node{}
+		}
+	}
+	return a.items.find(a.list, item)
+}
+
+// find is the item that is the same; invalid when there is none.
+func (k *keyedItems) find(l *listRules, n document.Node) document.Node {
+	if len(k.slots) == 0 {
+		for i := range k.items {
+			if l.same(k.items[i].node, n, k.filled) {
+				return k.items[i].node
+			}
+		}
+		return document.Node{}
+	}
+	h := l.hash(n, k.filled)
+	mask := uint64(len(k.slots) - 1)
+	for slot := h & mask; k.slots[slot] != 0; slot = (slot + 1) & mask {
+		if item := &k.items[k.slots[slot]-1]; item.hash == h && l.same(item.node, n, k.filled) {
+			return item.node
+		}
+	}
+	return document.Node{}
+}
