@@ -9,7 +9,7 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/bac
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build demo test lint bench bench-go fuzz clean
+.PHONY: help build demo test e2e lint bench bench-go fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -25,6 +25,9 @@ test: ## run all tests
 	$(GO) test -vet=off -timeout 20m ./...
 	$(GO) test -vet=off -timeout 20m -race $(RACE)
 	cd tools && $(GO) test -vet=off ./...
+
+e2e: ## hold the gateway against a real Kubernetes API server and its clients
+	cd e2e && $(GO) test -vet=off -timeout 20m ./...
 
 lint: ## check format, errors, style, imports and known vulnerabilities
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: these files must be formatted:"; echo "$$unformatted"; exit 1; }

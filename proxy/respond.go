@@ -28,12 +28,25 @@ func (x *exchange) answer() error {
 	}
 	r := &x.ctx.Response
 	if code := r.StatusCode(); code >= 400 {
-		if !x.isHead() && (r.IsBodyStream() || !isJSON(r.Header.ContentType()) || !status.IsStatus(r.Body())) {
+		if !x.isHead() && !x.negotiated(r) && (r.IsBodyStream() || !isJSON(r.Header.ContentType()) || !status.IsStatus(r.Body())) {
 			return x.backendError(r)
 		}
 	}
 	x.warn(r)
 	return nil
+}
+
+// negotiated tells whether a Kubernetes backend wrote an error in another language than JSON because the client asked for that.
+func (x *exchange) negotiated(r *fasthttp.Response) bool {
+	if x.upstream.plain {
+		return false
+	}
+	media, _, _ := bytes.Cut(r.Header.ContentType(), []byte(";"))
+	switch string(bytes.TrimSpace(media)) {
+	case "application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor":
+		return true
+	}
+	return false
 }
 
 // backendError is the Status of an error answer of the backend.

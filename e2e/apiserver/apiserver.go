@@ -1,0 +1,173 @@
+// Package apiserver runs a real Kubernetes API server inside the process: k8s.io/apiextensions-apiserver over an embedded
+// etcd, on loopback, without authentication, authorization and admission. It serves custom resources, as kube-apiserver does.
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	noopoteltrace "go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/openapi"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Server is a running API server.
+type Server struct {
+	// HTTP and HTTPS are its base URLs.
+	HTTP, HTTPS string
+	// CA is the file with the certificate that HTTPS is served with.
+	CA string
+
+	stop    context.CancelFunc
+	stopped chan error
+	etcd    *etcd
+}
+
+// Start starts a server that keeps its data and certificates in dir, and waits until it is ready.
+func Start(dir string) (*Server, error) {
+	store, err := startEtcd(filepath.Join(dir, "etcd"))
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(dir, store)
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func start(dir string, store *etcd) (*Server, error) {
+	certs := filepath.Join(dir, "certs")
+	config, err := configure(store.url, certs)
+	if err != nil {
+		return nil, err
+	}
+	server, err := config.Complete().New(genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{
+		HTTP:    "http://" + listener.Addr().String(),
+		HTTPS:   "https://" + config.GenericConfig.SecureServing.Listener.Addr().String(),
+		CA:      filepath.Join(certs, "apiserver.crt"),
+		stop:    stop,
+		stopped: make(chan error, 1),
+		etcd:    store,
+	}
+	plain := &http.Server{Handler: server.GenericAPIServer.Handler, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = plain.Serve(listener) }()
+	prepared := server.GenericAPIServer.PrepareRun()
+	go func() {
+		err := prepared.RunWithContext(ctx)
+		_ = plain.Close()
+		s.stopped <- err
+	}()
+	return s, s.waitReady()
+}
+
+// configure is what options.CustomResourceDefinitionsServerOptions.Config does, less its need of a core API to talk to.
+func configure(etcd, certs string) (*apiserver.Config, error) {
+	o := options.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
+	ro := o.RecommendedOptions
+	ro.Etcd.StorageConfig.Transport.ServerList = []string{etcd}
+	var err error
+	if ro.SecureServing.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	ro.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
+	ro.SecureServing.ServerCert.CertDirectory = certs
+	ro.Authentication, ro.Authorization, ro.Admission, ro.CoreAPI = nil, nil, nil, nil
+	ro.Features.EnablePriorityAndFairness = false
+	for _, step := range []func() error{
+		func() error { return o.APIEnablement.RuntimeConfig.Set("api/all=true") },
+		o.ServerRunOptions.ComponentGlobalsRegistry.Set,
+		o.Complete,
+		o.Validate,
+		func() error {
+			return ro.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)})
+		},
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	generic := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
+	generic.SharedInformerFactory = informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	if err := o.ServerRunOptions.ApplyTo(&generic.Config); err != nil {
+		return nil, err
+	}
+	if err := ro.ApplyTo(generic); err != nil {
+		return nil, err
+	}
+	if err := o.APIEnablement.ApplyTo(&generic.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme); err != nil {
+		return nil, err
+	}
+	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	generic.BuildHandlerChainFunc = withRootDiscovery
+	return &apiserver.Config{
+		GenericConfig: generic,
+		ExtraConfig: apiserver.ExtraConfig{
+			CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*ro.Etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker),
+			ServiceResolver:      noServices{},
+			AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, generic.LoopbackClientConfig, noopoteltrace.NewTracerProvider()),
+		},
+	}, nil
+}
+
+// noServices resolves the services of conversion webhooks, of which there are none.
+type noServices struct{}
+
+func (noServices) ResolveEndpoint(namespace, name string, _ int32) (*url.URL, error) {
+	return nil, fmt.Errorf("there is no service %s/%s", namespace, name)
+}
+
+func (s *Server) waitReady() error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		select {
+		case err := <-s.stopped:
+			return fmt.Errorf("the API server ended: %w", err)
+		default:
+		}
+		if answer, err := http.Get(s.HTTP + "/readyz"); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+	}
+	s.Stop()
+	return fmt.Errorf("the API server was not ready within a minute")
+}
+
+// Stop ends the server and its store.
+func (s *Server) Stop() {
+	s.stop()
+	select {
+	case <-s.stopped:
+	case <-time.After(20 * time.Second):
+	}
+	s.etcd.Close()
+}

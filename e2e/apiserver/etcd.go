@@ -1,0 +1,55 @@
+package apiserver
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// etcd is the store of a Server.
+type etcd struct {
+	*embed.Etcd
+	url string
+}
+
+// startEtcd starts a store of one member. What it holds need not survive the machine, so it does not wait for the disk.
+func startEtcd(dir string) (*etcd, error) {
+	clients, err := freeURL()
+	if err != nil {
+		return nil, err
+	}
+	peers, err := freeURL()
+	if err != nil {
+		return nil, err
+	}
+	config := embed.NewConfig()
+	config.Dir = dir
+	config.LogLevel = "error"
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{clients}, []url.URL{clients}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peers}, []url.URL{peers}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.UnsafeNoFsync = true
+	started, err := embed.StartEtcd(config)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-started.Server.ReadyNotify():
+		return &etcd{started, clients.String()}, nil
+	case <-time.After(time.Minute):
+		started.Close()
+		return nil, fmt.Errorf("etcd was not ready within a minute")
+	}
+}
+
+// freeURL is a loopback address that nobody listens on.
+func freeURL() (url.URL, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return url.URL{}, err
+	}
+	return url.URL{Scheme: "http", Host: l.Addr().String()}, l.Close()
+}
