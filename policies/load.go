@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/admission/vap"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
@@ -64,14 +65,15 @@ func compile(s *source) (*Set, []Finding) {
 // loader compiles the objects of the files one by one, and then what takes all of them.
 type loader struct {
 	findings
-	known     map[objectID]*manifest.Object
-	resources []loadedResource
-	policies  map[string]*loadedPolicy
-	bindings  []loadedBinding
-	limits    []*ratelimit.Rule
-	sources   []loadedSource
-	paramUses []paramUse
-	objects   map[objectID]*Object
+	known       map[objectID]*manifest.Object
+	resources   []loadedResource
+	policies    map[string]*loadedPolicy
+	bindings    []loadedBinding
+	limits      []*ratelimit.Rule
+	conventions []*conventions.Policy
+	sources     []loadedSource
+	paramUses   []paramUse
+	objects     map[objectID]*Object
 }
 
 // loadedResource is a resource and the part of a file that it comes from.
@@ -129,13 +131,14 @@ func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*mani
 		take, versions = l.apiResource, []string{"v1alpha1"}
 	case schema.GroupKind{Group: ownGroup, Kind: "RateLimitPolicy"}:
 		take, versions = l.rateLimitPolicy, []string{"v1alpha1"}
+	case schema.GroupKind{Group: ownGroup, Kind: "ConventionPolicy"}:
+		take, versions = l.conventionPolicy, []string{"v1alpha1"}
 	case schema.GroupKind{Group: ownGroup, Kind: "StateSource"}:
 		take, versions = l.stateSource, []string{"v1alpha1"}
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicy"},
 		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"},
 		schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"},
-		schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"},
-		schema.GroupKind{Group: ownGroup, Kind: "ConventionPolicy"}:
+		schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"}:
 		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingWebhookConfiguration"},
 		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingWebhookConfiguration"}:
@@ -196,7 +199,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
-	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects}
+	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects, conventions: conventions.New(l.conventions)}
 	set.chain = admission.NewChain(nil, l.validators())
 	l.register(set)
 	l.refer(set)

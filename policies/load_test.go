@@ -116,7 +116,7 @@ func TestFindings(t *testing.T) {
 			"a.yaml:10: kind: must not be 'DefaultingPolicy': this version of the gateway does not serve it yet\n" +
 			"a.yaml:13: spec: Required value\n" +
 			"a.yaml:18: kind: must not be 'RegoPolicy': this version of the gateway does not serve it yet\n" +
-			"a.yaml:22: kind: must not be 'ConventionPolicy': this version of the gateway does not serve it yet\n"},
+			"a.yaml:21: spec: Required value\n"},
 		{"kinds that are none", map[string]string{"a.yaml": docs("admission-gateway.io/v1alpha1 RateLimit", "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
 			"admission-gateway.io/v1alpha1 GatewayConfiguration", "apiextensions.k8s.io/v1beta1 CustomResourceDefinition", "admission-gateway.io/v1 APIResource",
 			"admissionregistration.k8s.io/v1alpha1 ValidatingAdmissionPolicy")}, "" +

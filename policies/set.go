@@ -3,6 +3,7 @@ package policies
 
 import (
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -13,12 +14,13 @@ import (
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
 // one Set from its first step to its last.
 type Set struct {
-	generation int64
-	hash       string
-	files      []File
-	registry   *resource.Registry
-	chain      *admission.Chain
-	limits     *ratelimit.Rules
+	generation  int64
+	hash        string
+	files       []File
+	registry    *resource.Registry
+	chain       *admission.Chain
+	limits      *ratelimit.Rules
+	conventions *conventions.Policies
 	// compiled has the schema and the deprecation of each resource at its ID.
 	compiled []compiledResource
 	objects  map[objectID]*Object
@@ -72,6 +74,9 @@ func (s *Set) Deprecation(r *resource.Resource) string {
 
 // Admission has the admission policies.
 func (s *Set) Admission() *admission.Chain { return s.chain }
+
+// Conventions are the checks of API conventions; nil where there are none.
+func (s *Set) Conventions() *conventions.Policies { return s.conventions }
 
 // Limits are the rate limits.
 func (s *Set) Limits() *ratelimit.Rules { return s.limits }

@@ -1,10 +1,7 @@
 package conventions
 
 import (
-	"math"
-	"slices"
-	"strings"
-	"time"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -38,7 +35,18 @@ const (
 	StatusAlone
 )
 
-// maxFindings is how many failures of one object are described.
+// Result is what was found.
+type Result struct {
+	// Errors are the failures that refuse the request.
+	Errors field.ErrorList
+	// More is how many further failures there are.
+	More int
+	// Warnings are sentences for the client.
+	Warnings []string
+}
+
+// maxFindings is how many failures of one object are described, and how many are
+// warned of.
 const maxFindings = 100
 
 // checker is one check of one object.
@@ -48,22 +56,15 @@ type checker struct {
 	actions    [checks]Action
 	keyRules   []keyRule
 
-	findings []finding
-	denied   int // how many more failures that refuse were found than described
-	warned   int // and of others
-	walks    bool
+	status document.Node // of the object; invalid where it has none
+	result Result
+	warned int // how many more failures there are to warn of
 }
 
 // keyRule is what one policy says of reserved keys.
 type keyRule struct {
 	action  Action
 	allowed []string
-}
-
-type finding struct {
-	err    *field.Error
-	at     document.Node
-	action Action
 }
 
 // add takes a policy into account.
@@ -76,50 +77,70 @@ func (c *checker) add(p *Policy) {
 	}
 }
 
-// idle tells that no rule is on.
-func (c *checker) idle() bool { return c.actions == [checks]Action{} }
-
-// found records a failure about the value.
-func (c *checker) found(check Check, at document.Node, err *field.Error) {
-	c.record(c.actions[check], at, err)
+// check holds the object to the rules that are on.
+func (c *checker) check() Result {
+	if c.actions == [checks]Action{} {
+		return Result{}
+	}
+	c.status = at(c.Root, c.Status)
+	if c.Part != StatusAlone {
+		c.reservedNames()
+		c.topLevelFields()
+		c.reservedKeys()
+	}
+	if c.Part != WithoutStatus && c.on(Conditions) && c.status.Kind() == document.Object {
+		if conditions, found := c.status.Get("conditions"); found {
+			c.conditions(conditions)
+		}
+	}
+	if c.on(FractionsInSpec) || c.on(UnsafeIntegers) || c.on(Dates) {
+		c.values()
+	}
+	if c.warned > 0 {
+		c.result.Warnings = append(c.result.Warnings, fmt.Sprintf("and %d more", c.warned))
+	}
+	return c.result
 }
 
-func (c *checker) record(action Action, at document.Node, err *field.Error) {
-	if action == Deny && c.unchanged(at) {
-		action = Warn
+func (c *checker) on(check Check) bool { return c.actions[check] != Off }
+
+// found records a failure of a rule about a value.
+func (c *checker) found(check Check, v document.Node, err *field.Error) {
+	c.record(c.actions[check], v, err)
+}
+
+// record keeps a failure. One of a value that an update leaves as it was is only warned of.
+func (c *checker) record(action Action, v document.Node, err *field.Error) {
+	r := &c.result
+	if before := c.before(v); before.Valid() && document.EqualNodes(v, before) {
+		action = min(action, Warn)
 	}
 	switch {
 	case action == Off:
-	case len(c.findings) < maxFindings:
-		c.findings = append(c.findings, finding{err, at, action})
+	case action == Deny && len(r.Errors) < maxFindings:
+		r.Errors = append(r.Errors, err)
 	case action == Deny:
-		c.denied++
+		r.More++
+	case len(r.Warnings) < maxFindings:
+		r.Warnings = append(r.Warnings, err.Error())
 	default:
 		c.warned++
 	}
 }
 
-// unchanged tells whether an update leaves the value as it was.
-func (c *checker) unchanged(at document.Node) bool {
-	before := c.before(at)
-	return before.Valid() && document.EqualNodes(at, before)
-}
-
-// before is the stored value in the place of one of the object's; conditions are told apart by their type.
-func (c *checker) before(at document.Node) document.Node {
-	parent := at.Parent()
-	if !parent.Valid() {
+// before is what is stored in the place of a value; conditions, and what else has a type in a list, stand where their
+// type does.
+func (c *checker) before(v document.Node) document.Node {
+	parent := v.Parent()
+	if !c.Old.Valid() || !parent.Valid() {
 		return c.Old
 	}
 	in := c.before(parent)
-	if !in.Valid() {
-		return document.Node{}
-	}
 	if parent.Kind() == document.Object {
-		n, _ := in.Get(at.Key())
+		n, _ := in.Get(v.Key())
 		return n
 	}
-	if kind, found := at.Get("type"); found && kind.Kind() == document.String {
+	if kind, found := v.Get("type"); found && kind.Kind() == document.String {
 		for n := in.First(); n.Valid(); n = n.Next() {
 			if other, found := n.Get("type"); found && other.Is(kind.Str()) {
 				return n
@@ -127,89 +148,48 @@ func (c *checker) before(at document.Node) document.Node {
 		}
 	}
 	position := 0
-	for n := parent.First(); n.Valid() && n != at; n = n.Next() {
+	for n := parent.First(); n.Valid() && n != v; n = n.Next() {
 		position++
 	}
 	n, _ := in.At(position)
 	return n
 }
 
-// result hands out what was found.
-func (c *checker) result() Result {
-	r := Result{More: c.denied}
-	for _, f := range c.findings {
-		if f.action == Deny {
-			r.Errors = append(r.Errors, f.err)
-		} else {
-			r.Warnings = append(r.Warnings, f.err.Error())
-		}
+// at is the value at a path of members; invalid where there is none, and for no path.
+func at(v document.Node, path []string) document.Node {
+	if len(path) == 0 {
+		return document.Node{}
 	}
-	return r
+	for _, key := range path {
+		v, _ = v.Get(key)
+	}
+	return v
 }
 
-// check holds the object to the rules that are on.
-func (c *checker) check() {
-	c.walks = c.actions[FractionsInSpec] != Off || c.actions[UnsafeIntegers] != Off || c.actions[Dates] != Off
-	status := at(c.Root, c.Status)
-	if c.Part != StatusAlone {
-		c.reservedNames()
-		c.topLevelFields()
-		c.reservedKeys()
+// maxShown is how many bytes of a string a failure shows.
+const maxShown = 128
+
+// shown is a scalar as failures show it.
+func shown(v document.Node) any {
+	if v.Kind() != document.String {
+		return number(v.Raw())
 	}
-	if c.actions[Conditions] != Off && c.Part != WithoutStatus && status.Kind() == document.Object {
-		if conditions, found := status.Get("conditions"); found {
-			c.conditions(conditions)
-		}
+	s := v.Str()
+	if len(s) > maxShown {
+		s = s[:maxShown] + "…"
 	}
-	if !c.walks {
-		return
-	}
-	if c.Part == StatusAlone {
-		c.value(shapeAt(c.Shape, c.Status), status, false)
-		return
-	}
-	for m := c.Root.First(); m.Valid(); m = m.Next() {
-		if !c.Bare && isEnvelope(m) {
-			continue
-		}
-		c.member(c.Shape, m, c.Bare || m.Key() == "spec", status)
-	}
+	return string([]byte(s)) // its own memory
 }
 
-// member checks a member on the way to the status, which may be deeper than the root.
-func (c *checker) member(s *schema.Shape, m document.Node, spec bool, status document.Node) {
-	if m == status {
-		if c.Part == Whole {
-			c.value(child(s, m), m, false)
-		}
-		return
-	}
-	c.value(child(s, m), m, spec)
+// number is shown as it was spelled.
+type number string
+
+func (n number) String() string { return string(n) }
+
+func invalid(v document.Node, detail string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: v.Path(), BadValue: shown(v), Detail: detail}
 }
 
-// value checks the numbers and dates in a value. In a spec, numbers may have no fractions.
-func (c *checker) value(s *schema.Shape, v document.Node, spec bool) {
-	switch v.Kind() {
-	case document.Object:
-		for m := v.First(); m.Valid(); m = m.Next() {
-			if c.Part != StatusAlone && len(c.Status) > 1 && m == at(c.Root, c.Status) {
-				if c.Part == Whole {
-					c.value(child(s, m), m, false)
-				}
-				continue
-			}
-			c.value(child(s, m), m, spec)
-		}
-	case document.Array:
-		items := s.Items()
-		for n := v.First(); n.Valid(); n = n.Next() {
-			c.value(items, n, spec)
-		}
-	case document.Number:
-		c.number(v, spec)
-	case document.String:
-		if c.actions[Dates] != Off && isDate(s, v) && !isRFC3339(v) {
-			c.found(Dates, v, invalid(v, "must be a date of RFC 3339, such as '2006-01-02T15:04:05Z'"))
-		}
-	}
+func forbidden(v document.Node, detail string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: v.Path(), Detail: detail}
 }

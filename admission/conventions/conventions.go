@@ -168,16 +168,6 @@ func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
 	return false
 }
 
-// Result is what was found.
-type Result struct {
-	// Errors are the failures that refuse the request, in the order of the document.
-	Errors field.ErrorList
-	// More is how many further failures there are.
-	More int
-	// Warnings are sentences for the client.
-	Warnings []string
-}
-
 // Check holds the object of the request to the rules of the policies that match
 // it. The error is the answer to the request where a policy cannot tell whether it
 // matches.
@@ -192,9 +182,5 @@ func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object)
 			c.add(policy)
 		}
 	}
-	if c.idle() {
-		return Result{}, nil
-	}
-	c.check()
-	return c.result(), nil
+	return c.check(), nil
 }

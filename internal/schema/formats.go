@@ -18,6 +18,14 @@ func (f *format) matches(s string) bool {
 	return f.quick != nil && f.quick(s) || f.decide(s)
 }
 
+// Format is the name of the format that a string must have; "" where there is none that Kubernetes checks.
+func (s *Shape) Format() string {
+	if s == nil || s.text == nil || s.text.format == nil {
+		return ""
+	}
+	return s.text.format.name
+}
+
 // formatOf is the format with this name, or nil where Kubernetes' registry knows none. Dashes in names do not count.
 func formatOf(name string) *format {
 	if name == "" || !strfmt.Default.ContainsName(name) {

@@ -12,7 +12,7 @@ var order = [][]string{
 	{"cmd", "bench"},
 	{"proxy", "internal/admin"},
 	{"policies"},
-	{"admission/vap", "admission/mutate", "admission/rego"},
+	{"admission/vap", "admission/mutate", "admission/rego", "admission/conventions"},
 	{"admission"},
 	{"internal/ratelimit", "internal/identity", "internal/state", "internal/audit"},
 	{"defaults"},

@@ -1,0 +1,72 @@
+package policies
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/internal/manifest"
+)
+
+// ConventionPolicy holds objects to rules of the API conventions. Its definition, crds/conventionpolicies.yaml, says what
+// the fields mean and may hold.
+type ConventionPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ConventionPolicySpec `json:"spec"`
+}
+
+// ConventionPolicySpec says which rules hold, and for what.
+type ConventionPolicySpec struct {
+	MatchConstraints   *admissionv1.MatchResources  `json:"matchConstraints"`
+	MatchConditions    []admissionv1.MatchCondition `json:"matchConditions"`
+	Checks             ConventionChecks             `json:"checks"`
+	AllowedKeyPrefixes []string                     `json:"allowedKeyPrefixes"`
+}
+
+// ConventionChecks says what becomes of a request that breaks a rule.
+type ConventionChecks struct {
+	Conditions      string `json:"conditions"`
+	TopLevelFields  string `json:"topLevelFields"`
+	ReservedKeys    string `json:"reservedKeys"`
+	FractionsInSpec string `json:"fractionsInSpec"`
+	UnsafeIntegers  string `json:"unsafeIntegers"`
+	Dates           string `json:"dates"`
+	ReservedNames   string `json:"reservedNames"`
+}
+
+func (l *loader) conventionPolicy(o *manifest.Object) {
+	p := &ConventionPolicy{}
+	if !l.own(o, p) {
+		return
+	}
+	spec := &conventions.Spec{
+		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
+	}
+	on := false
+	for check, action := range map[conventions.Check]string{
+		conventions.Conditions:      p.Spec.Checks.Conditions,
+		conventions.TopLevelFields:  p.Spec.Checks.TopLevelFields,
+		conventions.ReservedKeys:    p.Spec.Checks.ReservedKeys,
+		conventions.FractionsInSpec: p.Spec.Checks.FractionsInSpec,
+		conventions.UnsafeIntegers:  p.Spec.Checks.UnsafeIntegers,
+		conventions.Dates:           p.Spec.Checks.Dates,
+		conventions.ReservedNames:   p.Spec.Checks.ReservedNames,
+	} {
+		switch action {
+		case "Warn":
+			spec.Actions[check] = conventions.Warn
+		case "Deny":
+			spec.Actions[check] = conventions.Deny
+		}
+		on = on || spec.Actions[check] != conventions.Off
+	}
+	compiled, errs := conventions.Compile(spec)
+	l.fields(o, Error, errs)
+	switch {
+	case !on:
+		l.at(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
+	case compiled != nil:
+		l.conventions = append(l.conventions, compiled)
+	}
+}
