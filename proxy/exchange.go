@@ -22,6 +22,7 @@ type exchange struct {
 	progress
 
 	report     admission.Report
+	referred   policies.Referred
 	warnings   []string
 	oldAnswer  fasthttp.Response
 	verbatim   upstream.Answer // of the backend, where nothing of it is changed
@@ -110,6 +111,7 @@ func (x *exchange) release() {
 	}
 	x.verbatim.Reset(maxKept)
 	x.report.Reset()
+	x.referred.Reset()
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]
 	x.head, x.target, x.pinned, x.edited = keep(x.head), keep(x.target), keep(x.pinned), keep(x.edited)

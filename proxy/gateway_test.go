@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 )
@@ -59,11 +60,23 @@ func newTestGateway(t testing.TB, c *config.Configuration, set func() *policies.
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Options{Config: c, Policies: set, Limiter: ratelimit.New(0), Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
+	g, err := New(Options{Config: c, Policies: set, Limiter: ratelimit.New(0), States: newStates(t, set()), Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// newStates keeps what the policies of a set read.
+func newStates(t testing.TB, set *policies.Set) *state.Manager {
+	t.Helper()
+	m, err := state.NewManager(state.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	m.Apply(set.States())
+	return m
 }
 
 // startGateway serves on a free port of loopback until the test ends, and returns the address.

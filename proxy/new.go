@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -28,6 +29,8 @@ type Options struct {
 	Policies func() *policies.Set
 	// Limiter holds the buckets of rate limits, which outlive policy sets.
 	Limiter *ratelimit.Limiter
+	// States holds what policies read of backends, which outlives policy sets. The gateway starts it.
+	States  *state.Manager
 	Metrics *telemetry.Telemetry
 	Log     *slog.Logger
 }
@@ -38,6 +41,7 @@ type Gateway struct {
 	routes   *routes
 	policies func() *policies.Set
 	limiter  *ratelimit.Limiter
+	states   *state.Manager
 	metrics  *telemetry.Telemetry
 	log      *slog.Logger
 
@@ -53,7 +57,7 @@ type Gateway struct {
 func New(o Options) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		policies: o.Policies, limiter: o.Limiter, metrics: o.Metrics, log: o.Log,
+		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log,
 		documentLimits: document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes)},
 		bodyLimit:      c.Limits.BodyBytes,
 		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
@@ -78,6 +82,7 @@ func New(o Options) (*Gateway, error) {
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections), Log: o.Log,
 		Panicked: func(ctx *fasthttp.RequestCtx, _ *conn, err *status.Error) { writeStatus(&ctx.Response, err) },
 	}, g.handle)
+	g.states.Start(g)
 	return g, nil
 }
 

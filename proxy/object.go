@@ -136,9 +136,7 @@ func (x *exchange) describe() bool {
 			x.attributes.Options = x.doc.Root()
 		}
 	}
-	if namespace, found := x.set.Object("", "Namespace", "", x.info.Namespace); found && x.info.Namespace != "" {
-		x.attributes.NamespaceObject = namespace.Document.Root()
-	}
+	x.refer()
 	x.attributes.DryRun = x.info.Options.DryRun
 	x.frame()
 	return true

@@ -15,6 +15,8 @@ import (
 type backend struct {
 	name   string
 	client *upstream.Client
+	// host is what requests of the gateway's own are for.
+	host string
 	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
 	plain bool
 }
@@ -49,7 +51,7 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 		if err != nil {
 			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 		}
-		b := &backend{name: u.Name, client: client, plain: u.Dialect == config.Plain}
+		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), plain: u.Dialect == config.Plain}
 		byName[u.Name] = b
 		r.backends = append(r.backends, b)
 	}
@@ -64,6 +66,12 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
 	})
 	return r, nil
+}
+
+// hostOf is the host and port of a base URL.
+func hostOf(endpoint string) string {
+	_, host, _ := strings.Cut(endpoint, "://")
+	return strings.TrimSuffix(host, "/")
 }
 
 // find returns the backend of a request; nil where no route leads to one.

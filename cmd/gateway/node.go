@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy"
@@ -28,6 +29,7 @@ type node struct {
 	gateway *proxy.Gateway
 	admin   *admin.Server
 
+	states    *state.Manager
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
 	loaded    atomic.Pointer[time.Time]        // when the set in force came into force
 	refused   atomic.Pointer[admin.Failure]    // nil while the files are those in force
@@ -44,9 +46,13 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	if n.metrics, err = telemetry.New(telemetry.Options{Version: version()}); err != nil {
 		return nil, err
 	}
+	if n.states, err = state.NewManager(state.Options{Log: log}); err != nil {
+		return nil, err
+	}
 	n.admin = admin.New(admin.Options{
 		Ready: []admin.Check{
 			{Name: "policies", Probe: n.policiesReady},
+			{Name: "state", Probe: n.states.Settled},
 			{Name: "listener", Probe: n.listenerReady},
 		},
 		Metrics:  n.metrics.Handler(),
@@ -73,6 +79,7 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 		Config:   c,
 		Policies: manager.Current,
 		Limiter:  ratelimit.New(0),
+		States:   n.states,
 		Metrics:  n.metrics,
 		Log:      log,
 	})
@@ -148,6 +155,7 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	finished := make(chan struct{})
 	go hurry(finished, cut)
 	err := n.gateway.Shutdown(finishing)
+	n.states.Close()
 	close(finished)
 	if err != nil {
 		err = fmt.Errorf("some requests did not finish within %d seconds (shutdownDeadlineSeconds) and were cut off", n.config.ShutdownDeadlineSeconds)
@@ -177,6 +185,7 @@ func (n *node) listenerReady() error {
 
 func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.loaded.Store(&at)
+	n.states.Apply(set.States())
 	n.policiesConfirmed(set, at)
 }
 

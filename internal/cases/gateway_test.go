@@ -103,8 +103,6 @@ func unserved(t *testing.T, suites string, c *cases.Case) string {
 			t.Fatal(err)
 		case bytes.Contains(text, []byte("MutatingAdmissionPolicy")):
 			return "mutating policies are not served yet"
-		case bytes.Contains(text, []byte("paramKind")):
-			return "parameters of policies are not served yet"
 		}
 	}
 	return ""

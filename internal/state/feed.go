@@ -38,7 +38,6 @@ type feed struct {
 	failure atomic.Pointer[failure]
 
 	stop func()
-	done chan struct{}
 }
 
 // failure is why the collection cannot be read at the moment.
@@ -46,7 +45,7 @@ type failure struct{ err error }
 
 func newFeed(s *Source, backend func() Backend, log *slog.Logger) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{source: *s, backend: backend, log: log.With("path", s.Path), stop: cancel, done: make(chan struct{})}
+	f := &feed{source: *s, backend: backend, log: log.With("path", s.Path), stop: cancel}
 	go f.run(ctx)
 	return f
 }
@@ -68,7 +67,6 @@ func (f *feed) why() error {
 }
 
 func (f *feed) run(ctx context.Context) {
-	defer close(f.done)
 	wait := firstWait
 	for ctx.Err() == nil {
 		version, err := f.fill(ctx)
@@ -170,11 +168,6 @@ func (f *feed) noteFailure(err error) {
 	if before := f.failure.Swap(&failure{err}); before == nil || before.err.Error() != err.Error() {
 		f.log.Warn("the state cannot be read", "cause", err)
 	}
-}
-
-func (f *feed) end() {
-	f.stop()
-	<-f.done
 }
 
 // jittered keeps gateways from asking a backend all at the same time.

@@ -121,11 +121,12 @@ func (m *Manager) drop(k key) {
 	}
 	m.mu.Unlock()
 	if unused && f != nil {
-		f.end()
+		f.stop()
 	}
 }
 
-// Close ends everything.
+// Close ends everything; it does not wait for answers of backends that are still to
+// come.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -138,9 +139,6 @@ func (m *Manager) Close() {
 	m.mu.Unlock()
 	for _, f := range feeds {
 		f.stop()
-	}
-	for _, f := range feeds {
-		<-f.done
 	}
 }
 
