@@ -18,8 +18,8 @@ import (
 // a document keeps its spelling; timestamps are RFC 3339, durations Go's, bytes base64, and the members of maps that the
 // expression made are sorted. ok is false for an optional without a value. The error is an [*Error].
 func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool, err error) {
-	e := f.begin(p, v)
-	defer f.finish(p, e, &err)
+	f.begin(p, v)
+	defer f.finish(p, &err)
 	var out ref.Val
 	if n := p.native; n != nil {
 		out = f.ref(f.settled(n.eval(f)))

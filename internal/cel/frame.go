@@ -2,6 +2,7 @@ package cel
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,9 +42,11 @@ type Frame struct {
 	builts    slab[built]
 	cells     slab[val]
 	retained  int     // values that outlive the evaluation they were made in
-	used      bool    // the running evaluation has used a slab
+	used      bool    // the running evaluation has used a slab; see use
 	sizes     []int64 // what counted calls know of their arguments; see meter.go
 	sizesBase int
+
+	evaluations []evaluation // those that run, the innermost one last
 
 	// What native plans use.
 	locals     []val // local variables of the evaluations that run
@@ -94,10 +97,11 @@ func (f *Frame) Release() {
 	f.retained = 0
 	f.sizesBase = 0
 	f.reset(marks{})
-	f.recent = [len(f.recent)]list{}
-	if cap(f.stack) > maxChunk {
+	clear(f.locals[:cap(f.locals)])
+	if cap(f.stack) > firstChunk*4 {
 		f.stack = nil
 	}
+	clear(f.stack[:cap(f.stack)])
 	frames.Put(f)
 }
 
@@ -178,67 +182,68 @@ func (f *Frame) reset(m marks) {
 
 // An evaluation is what begin changes and end puts back.
 type evaluation struct {
-	vars      *Vars
-	program   *Program
-	left      int64
-	shared    bool
-	sizesBase int
-	marks     marks
-
+	vars       *Vars
+	program    *Program
+	left       int64
+	shared     bool
 	used       bool
+	sizesBase  int
 	localsBase int
 	stack      int
+	marks      marks // set when the evaluation first uses a slab
 }
 
 // begin prepares the evaluation of one expression, within another one when that one reads a variable.
-func (f *Frame) begin(p *Program, v *Vars) evaluation {
-	e := evaluation{
-		vars: f.vars, program: f.program, left: f.left, shared: f.shared, sizesBase: f.sizesBase, marks: f.mark(),
-		used: f.used, localsBase: f.localsBase, stack: len(f.stack),
+func (f *Frame) begin(p *Program, v *Vars) {
+	if f.depth == len(f.evaluations) {
+		f.evaluations = append(f.evaluations, evaluation{})
 	}
+	e := &f.evaluations[f.depth]
+	e.vars, e.program, e.left, e.shared, e.used = f.vars, f.program, f.left, f.shared, f.used
+	e.sizesBase, e.localsBase, e.stack = f.sizesBase, f.localsBase, len(f.stack)
 	if f.depth > 0 {
 		f.settle()
 		f.sizesBase = len(f.sizes)
+		f.localsBase = len(f.locals)
 	}
 	f.depth++
 	f.vars, f.program = v, p
-	f.sizes = f.sizes[:f.sizesBase]
-	for range p.sizes {
-		f.sizes = append(f.sizes, 0)
-	}
-	if p.native != nil {
-		f.used = false
-		f.localsBase = len(f.locals)
-		for range p.native.locals {
-			f.locals = append(f.locals, val{})
-		}
-	} else {
-		f.used = true
+	f.used = false
+	if n := p.native; n == nil {
+		f.use()
+		f.sizes = append(f.sizes[:f.sizesBase], make([]int64, p.sizes)...)
+	} else if n.locals > 0 {
+		f.locals = slices.Grow(f.locals[:f.localsBase], n.locals)[:f.localsBase+n.locals]
 	}
 	f.allow(ExpressionLimit)
-	return e
+}
+
+// use notes where the slabs are before the running evaluation takes anything from them.
+func (f *Frame) use() {
+	if !f.used && f.depth > 0 {
+		f.used = true
+		f.evaluations[f.depth-1].marks = f.mark()
+	}
 }
 
 // end settles the evaluation with the shared budget and returns to the outer one.
-func (f *Frame) end(e evaluation) {
+func (f *Frame) end() {
 	f.settle()
 	f.depth--
+	e := &f.evaluations[f.depth]
 	f.sizes = f.sizes[:f.sizesBase]
-	f.sizesBase = e.sizesBase
-	f.vars, f.program = e.vars, e.program
+	f.locals = f.locals[:f.localsBase]
+	f.stack = f.stack[:e.stack]
+	if f.used {
+		f.reset(e.marks)
+		f.recent = [len(f.recent)]list{}
+	}
+	f.sizesBase, f.localsBase = e.sizesBase, e.localsBase
+	f.vars, f.program, f.used = e.vars, e.program, e.used
 	if f.depth > 0 {
 		f.allow(e.left)
 		f.shared = f.shared || e.shared
 	}
-	if p := len(f.locals); p > f.localsBase {
-		f.locals = f.locals[:f.localsBase]
-	}
-	f.localsBase = e.localsBase
-	f.stack = f.stack[:e.stack]
-	if f.used {
-		f.reset(e.marks)
-	}
-	f.used = e.used || f.used && f.retained != e.marks.retained
 }
 
 // settle deducts from the budget what the running expression has used.

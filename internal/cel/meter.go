@@ -344,6 +344,14 @@ func (c *countedCall) all(f *Frame, vals []val) {
 	}
 }
 
+// forPattern is the size of a literal pattern, if matching it counts.
+func (c *countedCall) forPattern(pattern string) int64 {
+	if c == nil {
+		return 0
+	}
+	return int64(len(pattern)) + 1
+}
+
 func (c *countedCall) begin(f *Frame) { f.scratch = append(f.scratch[:0], c.sizes...) }
 
 func (c *countedCall) note(f *Frame, i int, v val) {

@@ -37,6 +37,7 @@ type nativePlan struct {
 // code is a compiled part of an expression.
 type code struct {
 	eval  expr
+	count func(*Frame) (int64, bool) // set where the value may be had as a number, such as a size
 	test  test   // set where the value is computed as a truth
 	chain *chain // set where it is a chain
 	lit   *val   // set where it is a literal
@@ -148,8 +149,11 @@ func (c *nativeCompiler) literal(v ref.Val) code {
 
 // settled is the part's value with scalars read.
 func (k code) settled() expr {
-	if k.test != nil || k.lit != nil {
+	switch {
+	case k.test != nil, k.lit != nil:
 		return k.eval
+	case k.chain != nil:
+		return k.chain.settled
 	}
 	eval := k.eval
 	return func(f *Frame) val {
@@ -167,7 +171,11 @@ func (k code) truth() test {
 		return k.test
 	}
 	eval := k.settled()
-	return func(f *Frame) verdict { return f.truth(eval(f)) }
+	any := func(f *Frame) verdict { return f.truth(eval(f)) }
+	if c := k.plain(kindBool); c != nil {
+		return isSo(c, any)
+	}
+	return any
 }
 
 // truth is a value as a condition.
@@ -209,7 +217,8 @@ func (c *nativeCompiler) named(e celast.Expr, name string) code {
 	}
 	for s, n := range slotNames {
 		if n == name {
-			return (&chain{slot: Slot(s), local: -1, units: 1, typ: c.env.typeOf(Slot(s))}).code()
+			t := c.env.typeOf(Slot(s))
+			return (&chain{slot: Slot(s), local: -1, units: 1, root: t, typ: t}).code()
 		}
 	}
 	if _, ok := usesOf[name]; ok {
@@ -229,7 +238,7 @@ func (c *nativeCompiler) find(name string) *nativeLocal {
 
 // global is the value of a variable that is no node.
 func (f *Frame) global(name string) val {
-	f.used = true
+	f.use()
 	v, ok := (activation{f}).ResolveName(name)
 	if !ok {
 		return errVal(types.NewErr("no such attribute(s): %s", name))

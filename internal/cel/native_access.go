@@ -20,14 +20,42 @@ func (e *env) typeOf(s Slot) *Type {
 // code is the chain as a part of an expression.
 func (c *chain) code() code { return code{eval: c.eval, chain: c} }
 
-// then is the chain with one more link.
-func (c *chain) then(l link) *chain {
+// then is the chain with one more link. name is the member's name in JSON where the link is a member of a value whose
+// type is known, so that it goes on with the path.
+func (c *chain) then(l link, name string, known bool) *chain {
 	next := *c
 	next.links = append(append([]link{}, c.links...), l)
 	next.units++
 	next.optional = c.optional || l.optional
-	next.typ = l.child
+	next.typ = nil
+	if known && c.direct() {
+		next.path = append(append([]document.Name{}, c.path...), document.NewName(name))
+		next.typ = l.child
+	}
 	return &next
+}
+
+// member is the chain with a member that has a literal name.
+func (c *chain) member(name string, optional bool) *chain {
+	l := link{key: stringVal(name), optional: optional}
+	switch {
+	case !c.direct():
+	case c.root == nil:
+		return c.then(l, name, true)
+	case c.typ != nil && c.typ.kind == kindObject:
+		plain := name
+		if c.typ.members != nil {
+			var ok bool
+			if plain, ok = c.typ.unescape(name); !ok {
+				break
+			}
+		}
+		if m, ok := c.typ.member(plain); ok {
+			l.child = m
+			return c.then(l, plain, true)
+		}
+	}
+	return c.then(l, "", false)
 }
 
 // chainOf is the part as a chain to add links to.
@@ -36,25 +64,6 @@ func (k code) chainOf() *chain {
 		return k.chain
 	}
 	return &chain{base: k.eval, local: -1}
-}
-
-// nameLink is a member with a literal name of a value that is seen as t.
-func nameLink(name string, t *Type) link {
-	l := link{key: stringVal(name), name: document.NewName(name)}
-	if t == nil || t.kind != kindObject {
-		return l
-	}
-	plain := name
-	if t.members != nil {
-		var ok bool
-		if plain, ok = t.unescape(name); !ok {
-			return l
-		}
-	}
-	if m, ok := t.member(plain); ok {
-		l.owner, l.plain, l.child = t, document.NewName(plain), m
-	}
-	return l
 }
 
 // selected compiles a member, or the test for one.
@@ -67,11 +76,11 @@ func (c *nativeCompiler) selected(e celast.Expr) code {
 		return v
 	}
 	operand := c.compile(s.Operand()).chainOf()
-	next := operand.then(nameLink(s.FieldName(), operand.typ))
+	next := operand.member(s.FieldName(), false)
 	if s.IsTestOnly() {
 		next.test = true
 		k := next.code()
-		k.test = next.truth
+		k.test = isThere(next)
 		return k
 	}
 	return next.code()
@@ -116,17 +125,13 @@ func (c *nativeCompiler) indexed(call celast.CallExpr) code {
 	operand := c.compile(args[0]).chainOf()
 	index := c.compile(args[1])
 	optional := call.FunctionName() != operators.Index
-	var l link
 	switch {
 	case index.lit == nil:
-		l = link{index: index.eval}
+		return operand.then(link{index: index.eval, optional: optional}, "", false).code()
 	case index.lit.kind == valString:
-		l = nameLink(index.lit.str, operand.typ)
-	default:
-		l = link{key: *index.lit}
+		return operand.member(index.lit.str, optional).code()
 	}
-	l.optional = optional
-	return operand.then(l).code()
+	return operand.then(link{key: *index.lit, optional: optional}, "", false).code()
 }
 
 // lookup is the value of an optional part, which need not be made into a value of cel-go's.

@@ -157,7 +157,7 @@ func (call *invocation) variadic() bool {
 func (call *invocation) one(f *Frame, v val) val {
 	call.counted.one(f, v)
 	f.charge(call.fixed)
-	f.used = true
+	f.use()
 	return f.of(call.unary(f.ref(v)))
 }
 
@@ -190,7 +190,7 @@ func (call *invocation) two(f *Frame, v, w val) val {
 	}
 	call.counted.two(f, v, w)
 	f.charge(call.fixed)
-	f.used = true
+	f.use()
 	return f.of(call.binary(f.ref(v), f.ref(w), strict))
 }
 
@@ -212,7 +212,7 @@ func (call *invocation) binary(v, w ref.Val, strict bool) ref.Val {
 func (call *invocation) all(f *Frame, vals []val) val {
 	call.counted.all(f, vals)
 	f.charge(call.fixed)
-	f.used = true
+	f.use()
 	args := make([]ref.Val, len(vals))
 	for i, v := range vals {
 		args[i] = f.ref(v)

@@ -21,7 +21,11 @@ type chain struct {
 	optional bool // a link is optional, and so is the value
 	test     bool // the last link is only tested for: has()
 	units    int64
-	typ      *Type // how the value's node is seen, where that is known when the expression is compiled
+
+	// The links that are members with literal names, up to the first one that is not, lead along a path of names.
+	root *Type // how the variable's node is seen; nil as plain JSON
+	path []document.Name
+	typ  *Type // how the value's node is seen where path is all of the chain
 }
 
 // A link is a member or an item of the value before it.
@@ -29,12 +33,7 @@ type link struct {
 	key      val  // a literal; unset where index computes it
 	index    expr //
 	optional bool
-
-	// Of a member with a literal name.
-	name  document.Name
-	owner *Type         // the type of the value before it, where it is known when the expression is compiled
-	plain document.Name // the member's name in JSON as that type has it
-	child *Type         // the member's type
+	child    *Type // how the value is seen, where the link is part of a path
 }
 
 // How far a chain led.
@@ -42,54 +41,91 @@ type reach uint8
 
 const (
 	present reach = iota // the value is there
-	some                    // the value is there, and is optional
-	none                    // an optional link leads nowhere
-	failed                  // the value is an error
+	some                 // the value is there, and is optional
+	none                 // an optional link leads nowhere
+	failed               // the value is an error
 )
+
+// start is the variable's node, if the chain has one that is seen as the path was made for.
+func (c *chain) start(f *Frame) (document.Node, bool) {
+	if c.base != nil {
+		return document.Node{}, false
+	}
+	if c.local >= 0 {
+		v := &f.locals[f.localsBase+c.local]
+		if v.kind != valNode {
+			return document.Node{}, false
+		}
+		if c.root == nil {
+			return v.node, v.aux == nil
+		}
+		return v.node, v.typ() == c.root
+	}
+	s := &f.vars.slots[c.slot]
+	return s.node, s.typ == c.root && s.node.Valid() && (c.slot != OldSelf || !f.program.optionalOld)
+}
+
+// direct tells whether the chain is nothing but a path.
+func (c *chain) direct() bool { return c.base == nil && len(c.path) == len(c.links) }
+
+// node is the value of a chain that is nothing but a path, if all of the path is there.
+func (c *chain) node(f *Frame) (document.Node, bool) {
+	n, ok := c.start(f)
+	if !ok {
+		return n, false
+	}
+	f.charge(c.units)
+	if len(c.path) == 0 {
+		return n, true
+	}
+	n, far := n.Walk(c.path)
+	return n, far == len(c.path) && (c.root == nil || n.Kind() != document.Null)
+}
 
 // find follows the chain. The value of a chain that is optional is not wrapped.
 func (c *chain) find(f *Frame) (val, reach) {
 	f.charge(c.units)
-	var v val
+	n, ok := c.start(f)
+	if !ok {
+		return c.follow(f, 0, c.variable(f), present)
+	}
+	n, far := n.Walk(c.path)
+	t := c.root
+	if far > 0 {
+		t = c.links[far-1].child
+		if t != nil && n.Kind() == document.Null {
+			// Whether a null is a member depends on the type of the object; a walk ends at one.
+			far--
+			n, t = n.Parent(), c.root
+			if far > 0 {
+				t = c.links[far-1].child
+			}
+		}
+	}
+	v := nodeVal(n, t)
+	if far < len(c.links) {
+		return c.follow(f, far, v, present)
+	}
+	if c.test || c.optional {
+		if v, how := f.sound(v); how == failed {
+			return v, failed
+		}
+		if c.optional {
+			return v, some
+		}
+	}
+	return v, present
+}
+
+// variable is what the chain begins with.
+func (c *chain) variable(f *Frame) val {
 	switch {
 	case c.base != nil:
-		v = c.base(f)
+		return c.base(f)
 	case c.local >= 0:
-		v = f.locals[f.localsBase+c.local]
-	default:
-		s := &f.vars.slots[c.slot]
-		if !s.node.Valid() || c.slot == OldSelf && f.program.optionalOld {
-			return c.follow(f, 0, f.variable(c.slot), present)
-		}
-		v = nodeVal(s.node, s.typ)
+		return f.locals[f.localsBase+c.local]
 	}
-	if v.kind != valNode {
-		return c.follow(f, 0, v, present)
-	}
-	n, t := v.node, v.typ()
-	for i := range c.links {
-		l := &c.links[i]
-		if l.index != nil || l.optional || l.key.kind != valString || l.owner != t {
-			return c.follow(f, i, nodeVal(n, t), present)
-		}
-		if t == nil {
-			next, ok := n.Lookup(l.name)
-			if !ok {
-				return c.follow(f, i, nodeVal(n, nil), present)
-			}
-			n = next
-			continue
-		}
-		next, ok := n.Lookup(l.plain)
-		if !ok || next.Kind() == document.Null {
-			return c.follow(f, i, nodeVal(n, t), present)
-		}
-		n, t = next, l.child
-	}
-	if c.test {
-		return f.sound(nodeVal(n, t))
-	}
-	return nodeVal(n, t), present
+	return f.variable(c.slot)
 }
 
 // follow is find from the link i on, in all generality. It does what cel-go's applyQualifiers does.
@@ -99,6 +135,11 @@ func (c *chain) follow(f *Frame, i int, v val, how reach) (val, reach) {
 			return val{}, none
 		}
 		v, how = f.of(o.GetValue()), some
+	}
+	for j := range i {
+		if c.links[j].optional {
+			how = some
+		}
 	}
 	for ; i < len(c.links); i++ {
 		l := &c.links[i]
@@ -253,7 +294,7 @@ func (f *Frame) item(v, key val, soft bool) (val, reach) {
 func (f *Frame) indexed(n document.Node) *list {
 	l := &f.recent[n.Index()%uint32(len(f.recent))]
 	if l.node != n {
-		f.used = true
+		f.use()
 		*l = list{frame: f, node: n}
 	}
 	return l
@@ -328,6 +369,16 @@ func (c *chain) eval(f *Frame) val {
 		return v
 	}
 	return c.wrapped(f, v, how)
+}
+
+// settled is the chain's value with scalars read.
+func (c *chain) settled(f *Frame) val {
+	if c.direct() && !c.test && !c.optional {
+		if n, ok := c.node(f); ok {
+			return f.settled(nodeVal(n, c.typ))
+		}
+	}
+	return f.settled(c.eval(f))
 }
 
 // wrapped is the value that find found, as the expression sees it.

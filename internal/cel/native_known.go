@@ -27,9 +27,11 @@ var (
 		operators.Multiply: knownMultiply,
 		operators.Divide:   knownDivide,
 		operators.Modulo:   knownModulo,
-		"startsWith":       onStrings(func(s, t string) bool { return strings.HasPrefix(s, t) }),
-		"endsWith":         onStrings(func(s, t string) bool { return strings.HasSuffix(s, t) }),
-		"contains":         onStrings(func(s, t string) bool { return strings.Contains(s, t) }),
+	}
+	knownTests = map[string]func(s, t string) bool{
+		"startsWith": strings.HasPrefix,
+		"endsWith":   strings.HasSuffix,
+		"contains":   strings.Contains,
 	}
 )
 
@@ -45,16 +47,23 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 			return code{}, false
 		}
 		arg := call.args[0].settled()
-		return code{eval: func(f *Frame) val {
+		k := code{eval: func(f *Frame) val {
 			v := arg(f)
 			if result, ok := fn(f, v); ok {
 				return result
 			}
 			return call.one(f, v)
-		}}, true
+		}}
+		if call.function == "size" {
+			k.count = counting(call.args[0])
+		}
+		return k, true
 	case 2:
 		if k, ok := c.pattern(call); ok {
 			return k, true
+		}
+		if is, ok := knownTests[call.function]; ok {
+			return conditionCode(textTest(call, is)), true
 		}
 		fn, ok := knownBinary[call.function]
 		if !ok {
@@ -108,22 +117,60 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 			return stringVal(re.FindString(s))
 		}}, true
 	}
-	return conditionCode(func(f *Frame) verdict {
+	match := func(f *Frame) verdict {
 		s, err := subject(f)
 		if err.kind == valErr {
 			return f.fail(err.ref())
 		}
 		return truthOf(re.MatchString(s))
-	}), true
+	}
+	units := call.counted.forPattern(lit.str)
+	if c := call.args[0].plain(kindString); c != nil {
+		general := match
+		match = func(f *Frame) verdict {
+			s, ok := c.text(f)
+			if !ok {
+				return general(f)
+			}
+			f.charge(units * int64(len(s)+1) / (4 * bytesPerUnit))
+			return truthOf(re.MatchString(s))
+		}
+	}
+	return conditionCode(match), true
 }
 
-func onStrings(is func(s, t string) bool) func(*Frame, val, val) (val, bool) {
-	return func(_ *Frame, v, w val) (val, bool) {
-		if v.kind != valString {
-			return val{}, false
-		}
-		return boolVal(is(v.str, w.str)), true
+// counting is size() where its value is a number.
+func counting(a code) func(*Frame) (int64, bool) {
+	if c := a.plain(kindInvalid); c != nil && len(c.path) > 0 {
+		return c.size
 	}
+	arg := a.settled()
+	return func(f *Frame) (int64, bool) {
+		v := arg(f)
+		if v.kind != valString {
+			return 0, false
+		}
+		return int64(utf8.RuneCountInString(v.str)), true
+	}
+}
+
+// textTest is a test of two strings.
+func textTest(call *invocation, is func(s, t string) bool) test {
+	a, b := call.args[0].settled(), call.args[1].settled()
+	compare := func(f *Frame) verdict {
+		v := a(f)
+		w := b(f)
+		if v.kind == valString && w.kind == valString {
+			call.counted.two(f, v, w)
+			return truthOf(is(v.str, w.str))
+		}
+		return f.truth(call.two(f, v, w))
+	}
+	if lit := call.args[1].lit; lit != nil && lit.kind == valString && call.counted == nil {
+		word := lit.str
+		return onText(call.args[0], func(s string) bool { return is(s, word) }, compare)
+	}
+	return compare
 }
 
 func knownSize(_ *Frame, v val) (val, bool) {
@@ -209,4 +256,3 @@ func knownModulo(_ *Frame, v, w val) (val, bool) {
 	}
 	return val{}, false
 }
-

@@ -51,7 +51,7 @@ func (f *Frame) push(v val) { f.stack = append(f.stack, v) }
 
 // newBuilt makes a list of what was put on the stack since the mark.
 func (f *Frame) newBuilt(mark int) val {
-	f.used = true
+	f.use()
 	b := f.builts.take()
 	f.hold((len(f.stack) - mark) * valBytes)
 	b.vals = f.cells.takeAll(f.stack[mark:])
@@ -134,7 +134,7 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 	}
 	return code{eval: func(f *Frame) val {
 		f.charge(mapUnits)
-		f.used = true
+		f.use()
 		entries := make(map[ref.Val]ref.Val, len(keys))
 		for i := range keys {
 			k := keys[i](f)
@@ -174,7 +174,7 @@ func (c *nativeCompiler) membership(args []celast.Expr, call *invocation) code {
 	a, b := call.args[0], call.args[1]
 	if b.lit != nil && b.lit.kind == valList && call.overload == overloads.InList {
 		if set, ok := newScalarSet(b.lit.list().vals); ok {
-			return conditionCode(set.contains(a, call))
+			return conditionCode(set.contains(a))
 		}
 	}
 	x, y := a.settled(), b.settled()
@@ -252,19 +252,13 @@ func (s *scalarSet) addNumber(v val) {
 	}
 }
 
-func (s *scalarSet) contains(a code, call *invocation) test {
-	if a.chain != nil && len(s.others) == 0 {
-		c := a.chain
-		return func(f *Frame) verdict {
-			v, how := c.find(f)
-			if how == present && v.aux == nil && v.kind == valNode && v.node.Kind() == document.String {
-				return truthOf(slices.ContainsFunc(s.strings, v.node.Is))
-			}
-			return s.has(f, f.settled(c.wrapped(f, v, how)))
-		}
-	}
+func (s *scalarSet) contains(a code) test {
 	eval := a.settled()
-	return func(f *Frame) verdict { return s.has(f, eval(f)) }
+	search := func(f *Frame) verdict { return s.has(f, eval(f)) }
+	if len(s.others) > 0 {
+		return search
+	}
+	return isAmong(a, s.strings, search)
 }
 
 func (s *scalarSet) has(f *Frame, v val) verdict {
@@ -282,4 +276,3 @@ func (s *scalarSet) has(f *Frame, v val) verdict {
 	}
 	return isFalse
 }
-

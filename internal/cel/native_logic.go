@@ -6,8 +6,6 @@ import (
 
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-
-	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // and is a && b: false wins over an error, and the first error over a later one.
@@ -96,15 +94,8 @@ func conditional(a, b, c code) code {
 
 // equals is a == b, or a != b where equal is false.
 func equals(a, b code, equal bool, counted *countedCall) test {
-	switch {
-	case counted != nil:
-	case a.chain != nil && b.lit != nil && b.lit.kind == valString:
-		return isText(a.chain, *b.lit, equal, false)
-	case b.chain != nil && a.lit != nil && a.lit.kind == valString:
-		return isText(b.chain, *a.lit, equal, true)
-	}
 	x, y := a.settled(), b.settled()
-	return func(f *Frame) verdict {
+	compare := func(f *Frame) verdict {
 		v := x(f)
 		w := y(f)
 		counted.two(f, v, w)
@@ -119,32 +110,17 @@ func equals(a, b code, equal bool, counted *countedCall) test {
 		}
 		return f.equal(v, w, equal)
 	}
-}
-
-// isText compares a member with a literal string, without a copy of it; flipped: the literal stands first.
-func isText(c *chain, want val, equal, flipped bool) test {
-	return func(f *Frame) verdict {
-		v, how := c.find(f)
-		if v.kind == valNode && v.aux == nil && how == present {
-			if v.node.Kind() == document.String {
-				f.charge(int64(len(want.str)) / bytesPerUnit)
-				return truthOf(v.node.Is(want.str) == equal)
-			}
-		}
-		if how != present {
-			v = c.wrapped(f, v, how)
-		}
-		if v = f.settled(v); v.kind == valErr {
-			return f.fail(v.ref())
-		}
-		if v.kind == valString {
-			return truthOf((v.str == want.str) == equal)
-		}
-		if flipped {
-			return f.equal(want, v, equal)
-		}
-		return f.equal(v, want, equal)
+	switch {
+	case counted != nil:
+	case b.lit != nil && b.lit.kind == valString:
+		return isText(a, b.lit.str, equal, compare)
+	case a.lit != nil && a.lit.kind == valString:
+		return isText(b, a.lit.str, equal, compare)
 	}
+	if c, d := a.plain(kindString), b.plain(kindString); c != nil && d != nil {
+		return isSameText(c, d, equal, compare)
+	}
+	return compare
 }
 
 // sameScalar compares two scalars of one kind.
@@ -192,7 +168,7 @@ func ordering(function string, a, b code, counted *countedCall, slow func(*Frame
 	}
 	pick := [3]verdict{less, same, more}
 	x, y := a.settled(), b.settled()
-	return func(f *Frame) verdict {
+	compare := func(f *Frame) verdict {
 		v := x(f)
 		w := y(f)
 		counted.two(f, v, w)
@@ -212,6 +188,10 @@ func ordering(function string, a, b code, counted *countedCall, slow func(*Frame
 		}
 		return f.truth(slow(f, v, w))
 	}
+	if b.lit != nil && b.lit.kind == valInt && counted == nil {
+		return isOrdered(a, b.lit.int(), pick, compare)
+	}
+	return compare
 }
 
 func order[T int64 | uint64 | float64](a, b T) int {

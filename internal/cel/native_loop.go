@@ -6,27 +6,20 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // A macro is a loop such as all or map, taken apart.
 type macro struct {
 	over  expr
+	array *chain // what it is over, where that is a path
 	pairs bool
 	first int // the places of its variables among all local ones
 	other int
 
 	filter test // nil: every round counts
 	result expr // of a round
-}
-
-// start sets the variables for a round.
-func (l *macro) start(f *Frame, c *cursor) {
-	if l.pairs {
-		f.locals[f.localsBase+l.first] = c.key
-		f.locals[f.localsBase+l.other] = c.item
-		return
-	}
-	f.locals[f.localsBase+l.first] = c.item
 }
 
 // loop compiles a comprehension, which is what macros become. Those that the environment has are known by their form.
@@ -94,6 +87,9 @@ func (c *nativeCompiler) leave(n int) {
 func (c *nativeCompiler) begin(x celast.ComprehensionExpr, body func(*macro)) *macro {
 	over := c.compile(x.IterRange())
 	l := &macro{over: over.eval, pairs: x.HasIterVar2()}
+	if !l.pairs {
+		l.array = over.plain(kindList)
+	}
 	var items *Type
 	if over.chain != nil && over.chain.typ != nil && !over.chain.optional {
 		items = over.chain.typ.items
@@ -114,7 +110,7 @@ func (c *nativeCompiler) begin(x celast.ComprehensionExpr, body func(*macro)) *m
 // localVariable compiles the reading of a local variable.
 func (c *nativeCompiler) localVariable(l *nativeLocal) code {
 	if l.init == nil {
-		return (&chain{local: l.index, typ: l.typ}).code()
+		return (&chain{local: l.index, root: l.typ, typ: l.typ}).code()
 	}
 	init, i := l.init, l.index
 	return code{eval: func(f *Frame) val {
@@ -146,14 +142,13 @@ func (c *nativeCompiler) quantifier(x celast.ComprehensionExpr, predicate celast
 	if decisive == isTrue {
 		otherwise = isFalse
 	}
-	return conditionCode(func(f *Frame) verdict {
+	general := func(f *Frame) verdict {
 		var cur cursor
-		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+		if v := cur.over(f, l, l.over(f)); v.kind == valErr {
 			return f.fail(v.ref())
 		}
 		var err ref.Val
 		for cur.next(f) {
-			l.start(f, &cur)
 			switch l.filter(f) {
 			case decisive:
 				return decisive
@@ -167,7 +162,42 @@ func (c *nativeCompiler) quantifier(x celast.ComprehensionExpr, predicate celast
 			return f.fail(err)
 		}
 		return otherwise
+	}
+	if l.array == nil {
+		return conditionCode(general)
+	}
+	return conditionCode(func(f *Frame) verdict {
+		n, ok := l.array.node(f)
+		if !ok || n.Kind() != document.Array {
+			return general(f)
+		}
+		return l.quantify(f, n, decisive, otherwise)
 	})
+}
+
+// quantify is the loop of all and exists over an array of a document.
+func (l *macro) quantify(f *Frame, n document.Node, decisive, otherwise verdict) verdict {
+	var items *Type
+	if t := l.array.typ; t != nil {
+		items = t.items
+	}
+	var err ref.Val
+	for n = n.First(); n.Valid(); n = n.Next() {
+		f.charge(1)
+		f.locals[f.localsBase+l.first] = nodeVal(n, items)
+		switch l.filter(f) {
+		case decisive:
+			return decisive
+		case isErr:
+			if err == nil {
+				err = f.err
+			}
+		}
+	}
+	if err != nil {
+		return f.fail(err)
+	}
+	return otherwise
 }
 
 // existsOne compiles exists_one.
@@ -175,13 +205,12 @@ func (c *nativeCompiler) existsOne(x celast.ComprehensionExpr, predicate celast.
 	l := c.begin(x, func(l *macro) { l.filter = c.compile(predicate).truth() })
 	return conditionCode(func(f *Frame) verdict {
 		var cur cursor
-		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+		if v := cur.over(f, l, l.over(f)); v.kind == valErr {
 			return f.fail(v.ref())
 		}
 		var err ref.Val
 		found := 0
 		for cur.next(f) {
-			l.start(f, &cur)
 			switch l.filter(f) {
 			case isTrue:
 				found++
@@ -206,13 +235,12 @@ func (c *nativeCompiler) transform(x celast.ComprehensionExpr, filter, result ce
 	})
 	return code{eval: func(f *Frame) val {
 		var cur cursor
-		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+		if v := cur.over(f, l, l.over(f)); v.kind == valErr {
 			return v
 		}
 		var err val
 		mark := len(f.stack)
 		for cur.next(f) {
-			l.start(f, &cur)
 			if l.filter != nil {
 				switch l.filter(f) {
 				case isErr:
@@ -259,16 +287,15 @@ func (c *nativeCompiler) transformMap(x celast.ComprehensionExpr, filter, insert
 		}
 	})
 	return code{eval: func(f *Frame) val {
-		f.used = true
+		f.use()
 		var cur cursor
-		if v := cur.over(f, l.over(f), l.pairs); v.kind == valErr {
+		if v := cur.over(f, l, l.over(f)); v.kind == valErr {
 			return v
 		}
 		var made ref.Val = types.NewMutableMap(types.DefaultTypeAdapter, map[ref.Val]ref.Val{})
 		args := make([]ref.Val, len(parts)+1)
 	rounds:
 		for cur.next(f) {
-			l.start(f, &cur)
 			if l.filter != nil {
 				switch l.filter(f) {
 				case isErr:

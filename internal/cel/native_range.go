@@ -11,25 +11,33 @@ import (
 
 // A cursor goes through what a loop is over. It is used for one loop and stays on the stack.
 type cursor struct {
-	key  val // the index or the name, where the loop has two variables
-	item val // the item, or the name where the loop has one variable
-
-	pairs  bool
-	count  int
-	node   document.Node // the next item or member
-	typ    *Type         // of the items, or of the object
-	member bool          // node is a member
-	vals   []val         // what is left of a built list
-	it     traits.Iterator
-	of     ref.Val // what it goes through
+	pairs        bool // the loop has two variables
+	member       bool // node is a member of an object
+	first, other int  // the places of the variables in Frame.locals
+	count        int
+	node         document.Node // the next item or member
+	typ          *Type         // of the items, or of the object
+	vals         []val         // what is left of a built list
+	of           ref.Val       // any other value
+	it           traits.Iterator
 }
 
-// over starts a loop over a value; pairs says that the loop has two variables. The result is an error, or unset.
-func (c *cursor) over(f *Frame, v val, pairs bool) val {
+// set gives the variables of the loop their values for a round; key is that of the first one where there are two.
+func (c *cursor) set(f *Frame, key, item val) {
+	if c.pairs {
+		f.locals[c.first] = key
+		f.locals[c.other] = item
+		return
+	}
+	f.locals[c.first] = item
+}
+
+// over starts the loop over a value. The result is an error, or unset.
+func (c *cursor) over(f *Frame, l *macro, v val) val {
 	if v = f.settled(v); v.kind == valErr {
 		return v
 	}
-	c.pairs = pairs
+	c.pairs, c.first, c.other = l.pairs, f.localsBase+l.first, f.localsBase+l.other
 	switch {
 	case v.isArray():
 		c.node = v.node.First()
@@ -44,12 +52,12 @@ func (c *cursor) over(f *Frame, v val, pairs bool) val {
 		c.vals = v.list().vals
 		return val{}
 	}
-	f.used = true
+	f.use()
 	of := f.ref(v)
 	switch of.(type) {
 	case traits.Mapper, traits.Lister:
 	default:
-		if pairs {
+		if c.pairs {
 			return errVal(types.NewErr("unsupported comprehension range type: %T", of))
 		}
 		if !of.Type().HasTrait(traits.IterableType) {
@@ -62,59 +70,58 @@ func (c *cursor) over(f *Frame, v val, pairs bool) val {
 
 // next goes on to the next round.
 func (c *cursor) next(f *Frame) bool {
+	var item val
 	switch {
 	case c.node.Valid():
 		if c.member {
 			return c.nextMember(f)
 		}
-		f.charge(1)
-		c.item = nodeVal(c.node, c.typ)
+		item = nodeVal(c.node, c.typ)
 		c.node = c.node.Next()
 	case len(c.vals) > 0:
-		f.charge(1)
-		c.item = c.vals[0]
+		item = c.vals[0]
 		c.vals = c.vals[1:]
 	case c.it != nil:
 		return c.nextRef(f)
 	default:
 		return false
 	}
-	if c.pairs {
-		c.key = intVal(int64(c.count))
-		c.count++
-	}
+	f.charge(1)
+	c.set(f, intVal(int64(c.count)), item)
+	c.count++
 	return true
 }
 
 func (c *cursor) nextMember(f *Frame) bool {
 	n := c.node
-	child := (*Type)(nil)
+	name := n.Key()
 	if c.typ != nil {
-		var ok bool
-		for child, ok = c.typ.member(n.Key()); !ok; child, ok = c.typ.member(n.Key()) {
+		for _, ok := c.typ.member(name); !ok; _, ok = c.typ.member(name) {
 			f.charge(1)
 			if n = n.Next(); !n.Valid() {
 				c.node = n
 				return false
 			}
+			name = n.Key()
 		}
 	}
 	c.node = n.Next()
-	name := n.Key()
 	f.charge(1 + int64(len(name))/bytesPerUnit)
 	if c.typ != nil && c.typ.members != nil {
 		if escaped, ok := apiservercel.Escape(name); ok {
 			name = escaped
 		}
 	}
-	c.item = stringVal(name)
-	if c.pairs {
-		c.key = c.item
-		c.item = nodeVal(n, child)
-		if c.typ != nil {
-			c.item, _ = f.member(n.Parent(), c.typ, c.key, false)
-		}
+	key := stringVal(name)
+	if !c.pairs {
+		c.set(f, key, key)
+		return true
 	}
+	item := nodeVal(n, nil)
+	if c.typ != nil {
+		item, _ = f.member(n.Parent(), c.typ, key, false)
+	}
+	c.set(f, key, item)
 	return true
 }
 
@@ -124,16 +131,16 @@ func (c *cursor) nextRef(f *Frame) bool {
 	}
 	f.charge(1)
 	next := c.it.Next()
-	c.item = f.of(next)
-	if !c.pairs {
-		return true
+	item := f.of(next)
+	key := item
+	if c.pairs {
+		if m, ok := c.of.(traits.Mapper); ok {
+			item = f.of(m.Get(next))
+		} else {
+			key = intVal(int64(c.count))
+		}
 	}
-	if m, ok := c.of.(traits.Mapper); ok {
-		c.key = c.item
-		c.item = f.of(m.Get(next))
-		return true
-	}
-	c.key = intVal(int64(c.count))
+	c.set(f, key, item)
 	c.count++
 	return true
 }

@@ -170,18 +170,18 @@ func (f *Frame) ref(v val) ref.Val {
 	case valBool:
 		return types.Bool(v.bool())
 	case valInt:
-		f.used = true
+		f.use()
 		return f.newInt(v.int())
 	case valUint:
 		return types.Uint(v.num)
 	case valDouble:
-		f.used = true
+		f.use()
 		return f.newDouble(v.double())
 	case valString:
-		f.used = true
+		f.use()
 		return f.newString(v.str)
 	case valNode:
-		f.used = true
+		f.use()
 		return f.value(v.node, v.typ())
 	case valList:
 		return v.list().ref(f)

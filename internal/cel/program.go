@@ -39,8 +39,8 @@ func (p *Program) Field() string { return joinPath(p.field) }
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.
 func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
-	e := f.begin(p, v)
-	defer f.finish(p, e, &err)
+	f.begin(p, v)
+	defer f.finish(p, &err)
 	if n := p.native; n != nil {
 		if n.test != nil {
 			switch n.test(f) {
@@ -75,8 +75,8 @@ func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
 // EvalOptionalString evaluates an expression whose value is a string or null;
 // ok is false for null. The error is an [*Error].
 func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
-	e := f.begin(p, v)
-	defer f.finish(p, e, &err)
+	f.begin(p, v)
+	defer f.finish(p, &err)
 	if n := p.native; n != nil {
 		switch v := f.settled(n.eval(f)); v.kind {
 		case valString:
@@ -99,8 +99,8 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 
 // evalKept evaluates an expression whose value is kept beyond the evaluation.
 func (p *Program) evalKept(f *Frame, v *Vars) (result val, err error) {
-	e := f.begin(p, v)
-	defer f.finish(p, e, &err)
+	f.begin(p, v)
+	defer f.finish(p, &err)
 	if n := p.native; n != nil {
 		result = f.settled(n.eval(f))
 		if result.kind == valList && result.list().made == nil {
@@ -124,7 +124,7 @@ func (p *Program) failure(out ref.Val, want string) error {
 }
 
 // finish ends an evaluation, also one that panicked.
-func (f *Frame) finish(p *Program, e evaluation, err *error) {
+func (f *Frame) finish(p *Program, err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case stop:
@@ -132,5 +132,5 @@ func (f *Frame) finish(p *Program, e evaluation, err *error) {
 	default:
 		*err = &Error{Cause: Internal, Expression: p.source, Detail: fmt.Sprintf("internal error: %v", r)}
 	}
-	f.end(e)
+	f.end()
 }
