@@ -14,11 +14,24 @@ import (
 // old is the stored object with its defaults set. What the update changes though it may not is left for
 // [Schema.Validate].
 func (s *Schema) Carry(d *document.Document, old document.Node, patched bool) {
-	if !patched && hasImmutable(s.root) {
-		keep(d, s.root, d.Root(), old)
+	s.root.carry(d, d.Root(), old, patched)
+}
+
+// CarryStatus is Carry for the status alone, on a write to the status subresource of which nothing else counts.
+func (s *Schema) CarryStatus(d *document.Document, old document.Node, patched bool) {
+	v, found := d.Root().Lookup(statusName)
+	before, had := old.Lookup(statusName)
+	if shape := s.root.child(v); found && had && shape != nil {
+		shape.carry(d, v, before, patched)
 	}
-	if hasUnions(s.root) {
-		clearStale(d, s.root, d.Root(), old)
+}
+
+func (s *Shape) carry(d *document.Document, v, old document.Node, patched bool) {
+	if !patched && hasImmutable(s) && !s.extra.immutable {
+		keep(d, s, v, old)
+	}
+	if hasUnions(s) {
+		clearStale(d, s, v, old)
 	}
 }
 
