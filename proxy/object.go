@@ -19,6 +19,9 @@ func (x *exchange) judged() bool {
 		return false
 	}
 	operation, _ := admission.OperationOf(x.info.Verb)
+	if _, held := x.heldToConventions(); held {
+		return true
+	}
 	return x.res != nil || x.statusPath() != nil || x.gateway.unregistered.CheckNames || x.set.Admission().Concerns(&x.info, operation)
 }
 
@@ -118,12 +121,18 @@ func (x *exchange) fieldValidation() resource.FieldValidation {
 	return resource.FieldValidationWarn
 }
 
-// describe gathers what policies can know of the request.
+// describe gathers what policies can know of the request, if any concerns it.
 func (x *exchange) describe() bool {
 	operation, ok := admission.OperationOf(x.info.Verb)
 	if !ok || !x.set.Admission().Concerns(&x.info, operation) {
 		return false
 	}
+	x.describeAs(operation)
+	return true
+}
+
+// describeAs gathers what policies can know of the request.
+func (x *exchange) describeAs(operation admission.Operation) {
 	if operation == admission.Update && x.creates {
 		operation = admission.Create
 	}
@@ -139,7 +148,6 @@ func (x *exchange) describe() bool {
 	x.refer()
 	x.attributes.DryRun = x.info.Options.DryRun
 	x.frame()
-	return true
 }
 
 // mutate lets the mutating policies change the object, and sets the defaults of what they added.
@@ -153,19 +161,21 @@ func (x *exchange) mutate() error {
 	return x.setDefaults()
 }
 
-// checkSchema holds the object against its schema and the schema's rules, and answers all failures at once (VAL-1).
+// checkSchema holds the object against its schema and the schema's rules, and to the conventions that policies ask for, and
+// answers all failures at once (VAL-1).
 func (x *exchange) checkSchema() error {
-	s := x.schema()
-	if s == nil {
-		return nil
+	result, err := x.hold()
+	if err != nil {
+		return err
 	}
-	result := x.holdAgainst(s)
 	if !result.Valid() && x.info.Verb == resource.VerbUpdate && x.old == nil && !x.creates {
 		// What an update leaves as it was does not count, so the stored object may make the difference.
 		if err := x.readOld(); err != nil {
 			return err
 		}
-		result = x.holdAgainst(s)
+		if result, err = x.hold(); err != nil {
+			return err
+		}
 	}
 	x.warnings = append(x.warnings, result.Warnings...)
 	switch {
@@ -174,7 +184,15 @@ func (x *exchange) checkSchema() error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	return status.Invalid(x.res.GroupKind(), x.info.Name, result.Errors, result.More)
+	return status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More)
+}
+
+// hold is one validation.
+func (x *exchange) hold() (result schema.Result, err error) {
+	if s := x.schema(); s != nil {
+		result = x.holdAgainst(s)
+	}
+	return result, x.holdToConventions(&result)
 }
 
 // holdAgainst is one validation, with a budget of its own for the rules.

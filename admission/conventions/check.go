@@ -1,6 +1,7 @@
 package conventions
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -172,7 +173,7 @@ const maxShown = 128
 // shown is a scalar as failures show it.
 func shown(v document.Node) any {
 	if v.Kind() != document.String {
-		return number(v.Raw())
+		return json.Number(v.Raw()) // as it was spelled
 	}
 	s := v.Str()
 	if len(s) > maxShown {
@@ -180,11 +181,6 @@ func shown(v document.Node) any {
 	}
 	return string([]byte(s)) // its own memory
 }
-
-// number is shown as it was spelled.
-type number string
-
-func (n number) String() string { return string(n) }
 
 func invalid(v document.Node, detail string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, Field: v.Path(), BadValue: shown(v), Detail: detail}

@@ -52,7 +52,10 @@ func (c *checker) value(s *schema.Shape, v document.Node, spec bool) {
 			}
 		}
 	case document.Array:
-		items := s.Items()
+		var items *schema.Shape
+		if s != nil {
+			items = s.Items()
+		}
 		for n := v.First(); n.Valid(); n = n.Next() {
 			c.value(items, n, spec)
 		}
