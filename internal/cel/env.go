@@ -149,12 +149,14 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 	if err != nil {
 		return nil, nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
 	}
+	u := usesIn(ast)
 	return &Program{
-		source: expression,
-		plan:   plan,
-		uses:   usesIn(ast),
-		sizes:  m.sizes,
-		field:  fieldOf(ast, variables),
+		source:  expression,
+		plan:    plan,
+		uses:    u,
+		foreign: foreignIn(u, variables),
+		sizes:   m.sizes,
+		field:   fieldOf(ast, variables),
 	}, m, nil
 }
 

@@ -86,9 +86,9 @@ func (c stop) detail() string {
 func errorOf(p *Program, v ref.Val) *Error {
 	switch v := v.(type) {
 	case *types.Err:
-		return &Error{Cause: Failed, Expression: p.source, Detail: v.Error()}
+		return &Error{Cause: Failed, Expression: p.source, Detail: p.detail(v.Error())}
 	case *types.Unknown:
-		return &Error{Cause: Failed, Expression: p.source, Detail: "no value: " + v.String()}
+		return &Error{Cause: Failed, Expression: p.source, Detail: p.detail("no value: " + v.String())}
 	case nil:
 		return &Error{Cause: Internal, Expression: p.source, Detail: "no result"}
 	}

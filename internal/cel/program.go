@@ -16,6 +16,7 @@ type Program struct {
 	plan        interpreter.InterpretableV2 // nil where native runs
 	reason      string                      // why there is no native plan
 	uses        uses
+	foreign     bool // it can come to values of other objects; see redact.go
 	optionalOld bool // oldSelf is an optional value
 	limited     bool // request is that of rate limits
 	sizes       int  // what counted calls need to remember; see meter.go
@@ -130,7 +131,7 @@ func (f *Frame) finish(p *Program, err *error) {
 	case stop:
 		*err = &Error{Cause: Cause(r), Expression: p.source, Detail: r.detail()}
 	default:
-		*err = &Error{Cause: Internal, Expression: p.source, Detail: fmt.Sprintf("internal error: %v", r)}
+		*err = &Error{Cause: Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
 	}
 	f.end()
 }

@@ -1,0 +1,87 @@
+package cel
+
+import "strings"
+
+// foreign are the variables that show other objects than that of the request: what they hold may get into a message only
+// where its author put it there (ERR-7).
+const foreign = uses(1<<Params | 1<<NamespaceObject | usesState)
+
+// foreignIn tells whether an expression can come to values of other objects, itself or through variables.
+func foreignIn(u uses, variables *Variables) bool {
+	if u&foreign != 0 {
+		return true
+	}
+	if u&usesVariables == 0 || variables == nil {
+		return false
+	}
+	for _, p := range variables.programs {
+		if p.foreign {
+			return true
+		}
+	}
+	return false
+}
+
+// msgUnknownState is how errors of [States] begin.
+const msgUnknownState = "the state '"
+
+const msgRedacted = "what went wrong may not be told here, since it may show values of other objects"
+
+// detail is what went wrong, in words that hold no value of another object.
+func (p *Program) detail(text string) string {
+	if !p.foreign {
+		return text
+	}
+	return redacted(text, p.source)
+}
+
+// plainFailures are the failures that cel-go words without any value.
+var plainFailures = []string{"no such overload", "division by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
+	"duration overflow", "timestamp overflow", "optional.none() dereference", "NaN values cannot be ordered", "a variable refers to itself"}
+
+func redacted(text, source string) string {
+	const composited, fails = "composited variable ", " fails to evaluate: "
+	if rest, ok := strings.CutPrefix(text, composited); ok {
+		if name, why, ok := strings.Cut(rest, fails); ok {
+			return composited + name + fails + why // which its own program has made fit to be shown
+		}
+	}
+	if strings.HasPrefix(text, msgUnknownState) || strings.HasPrefix(text, "type conversion error from '") { // of types
+		return text
+	}
+	if key, ok := strings.CutPrefix(text, "no such key: "); ok {
+		if names(source, key) {
+			return text
+		}
+		return "no such key"
+	}
+	for _, known := range plainFailures {
+		if strings.HasPrefix(text, known) {
+			return known
+		}
+	}
+	if strings.Contains(text, "out of range in list size") || strings.HasPrefix(text, "index out of bounds") {
+		return "index out of range"
+	}
+	return msgRedacted
+}
+
+// names tells whether the expression has the word in it.
+func names(source, word string) bool {
+	for from := 0; ; {
+		i := strings.Index(source[from:], word)
+		if i < 0 || word == "" {
+			return false
+		}
+		i += from
+		end := i + len(word)
+		if (i == 0 || !wordByte(source[i-1])) && (end == len(source) || !wordByte(source[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
+}
