@@ -47,6 +47,7 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		return nil, err
 	}
 	if st != nil {
+		s.merging = mergingOf(st)
 		s.preserves = st.XPreserveUnknownFields
 		s.embedded = st.XEmbeddedResource
 		s.implied = implied || st.XEmbeddedResource

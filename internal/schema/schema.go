@@ -108,6 +108,8 @@ type Shape struct {
 	format   string            // that values other than strings violate; "" when type says it all
 
 	extra *extra // what the gateway's own keywords say of it and what is in it; nil is nothing
+
+	merging merging // how values are put together
 }
 
 // A Property is a member of an object that its schema names.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/merge/mergetest"
 )
 
@@ -25,7 +24,7 @@ func TestApplyLikeKubernetes(t *testing.T) {
 		k := kinds[g.IntN(len(kinds))]
 		typ := TypeOf(k.kind)
 		object, ok := g.Value(typ, 7).(map[string]any)
-		configuration, isObject := withoutAtomics(typ, g.Value(typ, 4)).(map[string]any)
+		configuration, isObject := g.Applicable(typ, g.Value(typ, 4)).(map[string]any)
 		if !ok || !isObject {
 			continue
 		}
@@ -56,32 +55,4 @@ func TestApplyLikeKubernetes(t *testing.T) {
 	if merged < 1000 || refused < 100 {
 		t.Errorf("%d merged and %d refused", merged, refused)
 	}
-}
-
-// withoutAtomics takes most of what may not be in a configuration out of a value.
-func withoutAtomics(t *merge.Type, v any) any {
-	if t == nil {
-		return v
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		if t.Object == nil {
-			return v
-		}
-		for _, f := range t.Object.Fields() {
-			atomic := f.Type.Object != nil && f.Type.Object.Atomic || f.Type.List != nil && f.Type.List.Relation == merge.Atomic
-			if value, ok := v[f.Name]; ok && atomic && len(v)%7 != 0 {
-				delete(v, f.Name)
-			} else if ok {
-				v[f.Name] = withoutAtomics(f.Type, value)
-			}
-		}
-	case []any:
-		if t.List != nil {
-			for i := range v {
-				v[i] = withoutAtomics(t.List.Items, v[i])
-			}
-		}
-	}
-	return v
 }

@@ -92,3 +92,38 @@ func (g Generator) any(depth int) any {
 	}
 	return m
 }
+
+// Applicable takes out of a value most of what may not be in an apply
+// configuration of its type.
+func (g Generator) Applicable(t *merge.Type, v any) any {
+	if t == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if t.Object == nil {
+			return v
+		}
+		for _, f := range t.Object.Fields() {
+			value, ok := v[f.Name]
+			if !ok {
+				continue
+			}
+			_, isList := value.([]any)
+			_, isObject := value.(map[string]any)
+			atomic := isObject && f.Type.Object != nil && f.Type.Object.Atomic || isList && f.Type.List != nil && f.Type.List.Relation == merge.Atomic
+			if atomic && g.IntN(20) != 0 {
+				delete(v, f.Name)
+			} else {
+				v[f.Name] = g.Applicable(f.Type, value)
+			}
+		}
+	case []any:
+		if t.List != nil {
+			for i := range v {
+				v[i] = g.Applicable(t.List.Items, v[i])
+			}
+		}
+	}
+	return v
+}
