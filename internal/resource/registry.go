@@ -20,9 +20,10 @@ type Registry struct {
 	templates node
 }
 
-// NewRegistry checks the resources, numbers them and indexes their paths. The
-// error joins one error for everything that is wrong.
-func NewRegistry(resources []*Resource) (*Registry, error) {
+// NewRegistry checks the resources, numbers them and indexes their paths, and
+// those of requests that pass. The error joins one error for everything that is
+// wrong.
+func NewRegistry(resources []*Resource, passing ...Passing) (*Registry, error) {
 	r := &Registry{
 		resources: resources,
 		byName:    make(map[schema.GroupVersionResource]*Resource),
@@ -51,6 +52,11 @@ func NewRegistry(resources []*Resource) (*Registry, error) {
 			if err := r.templates.add(template, res); err != nil {
 				errs = append(errs, err)
 			}
+		}
+	}
+	for _, p := range passing {
+		if err := r.templates.pass(p); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -56,10 +56,12 @@ func (r *Registry) route(m method, p *path, info *Info) (*Resource, *status.Erro
 		return nil, nil
 	}
 	first := p.segments[0]
-	var hit match
+	hit := match{method: m}
 	r.templates.find(p, 0, &hit)
 	templated := r.templates.child(first) != nil
 	switch {
+	case hit.end != nil && hit.end.resource == nil:
+		return nil, p.strict(hit.end.trailing)
 	case hit.end != nil:
 		if err := p.strict(false); err != nil {
 			return nil, err
@@ -159,7 +161,7 @@ func apiVersion(p *path) string {
 func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Resource, *status.Error) {
 	res := r.byName[info.GroupVersionResource()]
 	// What follows a proxy subresource is a path of another server.
-	proxied := res == nil && info.Subresource == "proxy"
+	proxied := info.Subresource == "proxy" && (res == nil || res.HasSubresource("proxy"))
 	if err := p.strict(proxied); err != nil {
 		return nil, err
 	}
@@ -259,11 +261,12 @@ func (m method) lower() string {
 	return [...]string{"", "get", "head", "post", "put", "patch", "delete", VerbOptions}[m]
 }
 
-// setVerb finds the verb of a method on an item or a collection (RES-4). What
-// is not described may have subresources that are created or connected to.
+// setVerb finds the verb of a method on an item or a collection (RES-4).
+// Subresources other than status and scale may be created or connected to.
 func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
 	gr := i.GroupResource()
-	described, sub := res != nil, i.Subresource != ""
+	sub := i.Subresource != ""
+	described := res != nil && (!sub || i.Subresource == "status" || i.Subresource == "scale")
 	// Of a collection of all namespaces nothing can be created or deleted.
 	everywhere := described && res.Namespaced && !item && i.Namespace == ""
 	switch m {

@@ -11,7 +11,11 @@ type node struct {
 	// variable is what {name} and {namespace} lead to; which of them it is
 	// says the endpoint.
 	variable *node
-	end      *endpoint
+	// partials lead on by segments that have variables inside; only passing
+	// paths have any.
+	partials []partial
+	end      *endpoint // of a resource
+	passing  *endpoint
 }
 
 type edge struct {
@@ -25,6 +29,10 @@ type endpoint struct {
 	resource *Resource
 	// name and namespace are the segments that hold them, or -1.
 	name, namespace int
+	// methods are those that pass, a set of bits, and trailing lets a slash
+	// stand at the end; only where there is no resource.
+	methods  uint16
+	trailing bool
 }
 
 func (n *node) child(segment string) *node {
@@ -34,6 +42,16 @@ func (n *node) child(segment string) *node {
 		}
 	}
 	return nil
+}
+
+// plain is the node behind a plain segment, which is made where there is none.
+func (n *node) plain(segment string) *node {
+	next := n.child(segment)
+	if next == nil {
+		next = &node{}
+		n.static = append(n.static, edge{segment, next})
+	}
+	return next
 }
 
 // add puts a template into the trie.
@@ -50,12 +68,7 @@ func (n *node) add(template string, r *Resource) error {
 			n = n.variable
 			continue
 		}
-		next := n.child(s)
-		if next == nil {
-			next = &node{}
-			n.static = append(n.static, edge{s, next})
-		}
-		n = next
+		n = n.plain(s)
 	}
 	if n.end != nil {
 		return fmt.Errorf("path '%s' of '%s' must not match the same requests as path '%s' of '%s'",
@@ -71,7 +84,7 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	// The braces are not allowed in a path; everything else is held to the
 	// same form as the requests that it is to match.
 	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.trailing || p.disguised != "" || strings.Contains(template, "%") {
-		return nil, nil, fmt.Errorf("path '%s' must be plain segments, '{namespace}' or '{name}', each after a '/'", template)
+		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
 	if p.n == 0 || p.n > maxSegments-2 {
 		return nil, nil, fmt.Errorf("path '%s' must have between 1 and %d segments", template, maxSegments-2)
@@ -84,8 +97,13 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 		case s == "{name}":
 		case s == "{namespace}":
 			at = &end.namespace
+		case isVariable(s):
+			if i == 0 {
+				return nil, nil, fmt.Errorf("path '%s' must start with a plain segment", template)
+			}
+			continue
 		case strings.ContainsAny(s, "{}"):
-			return nil, nil, fmt.Errorf("path '%s' must not contain '%s': the variables are '{namespace}' and '{name}', each a whole segment", template, s)
+			return nil, nil, fmt.Errorf("path '%s' must not contain '%s': a variable is a whole segment", template, s)
 		default:
 			continue
 		}
@@ -106,9 +124,15 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	return segments, end, nil
 }
 
+// isVariable tells whether a segment stands for any other.
+func isVariable(s string) bool {
+	return len(s) > 2 && s[0] == '{' && s[len(s)-1] == '}' && !strings.ContainsAny(s[1:len(s)-1], "{}")
+}
+
 // match is what the trie says of a path.
 type match struct {
-	end *endpoint
+	method method
+	end    *endpoint
 	// subresource is the segment after an item, where the resource has it.
 	subresource string
 	// below is a template that the path goes beyond, to nothing that its
@@ -122,10 +146,14 @@ type match struct {
 // goes before a variable, a template before a subresource of another.
 func (n *node) find(p *path, i int, m *match) bool {
 	if i == p.n {
-		if n.end == nil {
+		end := n.end
+		if n.passing.takes(m.method) && end == nil {
+			end = n.passing
+		}
+		if end == nil {
 			return false
 		}
-		m.end, m.subresource = n.end, ""
+		m.end, m.subresource = end, ""
 		return true
 	}
 	if i >= maxSegments {
@@ -141,6 +169,11 @@ func (n *node) find(p *path, i int, m *match) bool {
 			}
 		case len(e.segment) == len(s) && strings.EqualFold(e.segment, s):
 			m.folded = s
+		}
+	}
+	for k := range n.partials {
+		if e := &n.partials[k]; e.matches(s) && e.to.find(p, i+1, m) {
+			return true
 		}
 	}
 	if n.variable != nil && n.variable.find(p, i+1, m) {
