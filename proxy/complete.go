@@ -221,7 +221,7 @@ func (x *exchange) protectStatus() error {
 	if sent, found := find(x.doc.Root(), path); found {
 		x.doc.Remove(sent)
 	}
-	if x.old == nil || !x.upstream.plain {
+	if x.old == nil || !x.upstream.plain || !x.protectsStatus() {
 		return nil
 	}
 	if stored, found := find(x.old.Root(), path); found {
@@ -232,7 +232,35 @@ func (x *exchange) protectStatus() error {
 
 // emulatesStatus tells whether the request is about the status subresource of a backend that has none.
 func (x *exchange) emulatesStatus() bool {
-	return x.info.Subresource == "status" && x.res != nil && x.upstream.plain && x.res.Status
+	return x.info.Subresource == "status" && x.res != nil && x.res.Status && x.emulates(resource.StatusSubresource)
+}
+
+// protectsStatus tells whether it is the gateway that keeps the status of a plain backend's objects apart.
+func (x *exchange) protectsStatus() bool {
+	return x.res == nil || x.emulates(resource.StatusSubresource)
+}
+
+// holdStatus makes sure, after the mutating policies, that a write to an object has not changed its status, and one to the
+// status nothing else.
+func (x *exchange) holdStatus() error {
+	path := x.statusPath()
+	switch {
+	case path == nil || x.scaling && x.info.Subresource != "":
+		return nil
+	case x.emulatesStatus():
+		if len(path) == 1 && sameBeside(x.doc.Root(), x.old.Root(), path[0]) {
+			return nil
+		}
+		return x.replaceStatus(path)
+	}
+	var stored document.Node
+	if x.old != nil && x.upstream.plain && x.protectsStatus() {
+		stored, _ = find(x.old.Root(), path)
+	}
+	if set, _ := find(x.doc.Root(), path); document.EqualNodes(set, stored) {
+		return nil
+	}
+	return x.protectStatus()
 }
 
 // replaceStatus makes of a write to the status subresource the stored object with the status that was sent; the rest

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -29,7 +30,8 @@ type exchange struct {
 	answerHead wire.Answer     // of verbatim, where its head has to be read
 	head       []byte
 	target     []byte
-	pinned     []byte
+	pinned     []byte // the ETag that the write depends on
+	version    []byte // of the stored object, as its resourceVersion
 	edited     []byte
 }
 
@@ -55,16 +57,26 @@ type progress struct {
 
 	attributes admission.Attributes
 	patchType  patchType
-	pin        string // the version that the write depends on; "*" that nothing is stored
-	readsOld   bool   // oldAnswer was used
-	creates    bool   // a PUT of a name that nothing is stored under
-	rebuilt    bool   // doc is another document than the client's
-	versioned  bool   // the gateway wrote the resourceVersion that it read into the object
-	lasting    int    // how many of the warnings are not of this attempt
+	sent       []byte        // what was sent to the backend
+	locked     chan struct{} // held while another writer may not come between
+	pin        pin           // what the write depends on
+	readsOld   bool          // oldAnswer was used
+	readsBack  bool          // oldAnswer has what was written
+	filledOld  bool          // what is stored lacks some of the defaults
+	creates    bool          // a PUT of a name that nothing is stored under
+	rebuilt    bool          // doc is another document than the client's
+	versioned  bool          // the gateway wrote the resourceVersion that it read into the object
+	named      bool          // the client named that version in the object
+	generated  bool          // the gateway made the name
+	settled    bool          // there is nothing to store
+	scaling    bool          // a write to the scale subresource, which became one to the object
+	lasting    int           // how many of the warnings are not of this attempt
+
+	oldScale, newScale *scaleObject // where the scale subresource is written
 
 	filling   *filling // completes an answer that is streamed
 	forwarded wire.Forward
-	extra     [2]wire.Header
+	extra     [3]wire.Header
 	call      upstream.Request
 }
 
@@ -114,7 +126,8 @@ func (x *exchange) release() {
 	x.referred.Reset()
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]
-	x.head, x.target, x.pinned, x.edited = keep(x.head), keep(x.target), keep(x.pinned), keep(x.edited)
+	x.head, x.target, x.edited = keep(x.head), keep(x.target), keep(x.edited)
+	x.pinned, x.version = keep(x.pinned), keep(x.version)
 	x.progress = progress{}
 	exchanges.Put(x)
 }
@@ -145,7 +158,16 @@ func (x *exchange) resetAttempt() {
 	x.releaseDocuments()
 	x.report.Reset()
 	x.warnings = x.warnings[:x.lasting]
-	x.pin, x.creates, x.rebuilt, x.versioned = "", false, false, false
+	x.pin, x.version = pinNone, x.version[:0]
+	x.creates, x.rebuilt, x.versioned, x.filledOld = false, false, false, false
+	if x.generated {
+		x.generated, x.info.Name = false, ""
+	}
+	if x.scaling {
+		x.scaling, x.info.Subresource = false, scaleSubresource
+		path, _, _ := strings.Cut(str(x.conn.head.Target), "?")
+		x.info.Path = path
+	}
 }
 
 func (x *exchange) isHead() bool { return x.conn.headOnly }

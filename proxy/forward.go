@@ -25,6 +25,7 @@ var (
 	methodPut   = []byte("PUT")
 	nameIfMatch = []byte("If-Match")
 	nameIfNone  = []byte("If-None-Match")
+	valueAny    = []byte("*")
 
 	nameContentType = []byte("Content-Type")
 	valueJSON       = []byte(jsonType)
@@ -40,61 +41,103 @@ var (
 // forward sends the request on and takes the answer's head, or the whole of a small one.
 // A write leaves exactly once; what was admitted is what is sent.
 func (x *exchange) forward() error {
-	if x.info.Options.DryRun && x.upstream.plain {
-		return x.answerDryRun()
-	}
-	f := x.forwarding()
-	body := x.content()
-	if len(body) > 0 || x.info.HasBody() {
-		f.Length = int64(len(body))
-	}
 	switch {
-	case x.info.Verb == resource.VerbPatch && x.rebuilt:
-		f.Method, f.Target, f.Skip = methodPut, x.itemPath(), wire.Fields(wire.FieldContentType)
-	case x.emulatesStatus():
-		f.Target = x.itemPath()
+	case x.info.Options.DryRun && x.upstream.plain && (x.res == nil || x.emulates(resource.DryRun)):
+		return x.answerDryRun()
+	case x.unchanged():
+		x.settled = true
+		return nil
 	}
-	f.Extra = x.extra[:0]
-	if x.pin != "" {
-		f.Skip |= preconditions
-		name := nameIfMatch
-		if x.pin == "*" {
-			// Nothing was stored when the object was admitted, so nothing may be stored when it arrives.
-			name = nameIfNone
-		}
-		x.pinned = append(x.pinned[:0], x.pin...)
-		f.Extra = append(f.Extra, wire.Header{Name: name, Value: x.pinned})
+	if err := x.storeForm(); err != nil {
+		return err
 	}
-	if x.rebuilt && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
-		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: valueJSON})
+	if err := x.forwardHead(); err != nil {
+		return err
 	}
-	if x.fillsAnswer() {
-		f.Skip |= aboutBytes
-		f.Extra = append(f.Extra, wire.Header{Name: nameAcceptEncoding, Value: valueIdentity})
-	}
-	x.head = x.conn.head.AppendForward(x.head[:0], f)
 	x.call = upstream.Request{
 		Head:       x.head,
-		Body:       body,
+		Body:       x.sent,
 		HeadOnly:   x.isHead(),
 		Idempotent: x.isRead(),
 		Deadline:   x.deadline(),
 		Verbatim:   &x.verbatim,
 	}
+	if x.writesWhole() || x.scaling {
+		x.call.Whole = 2 * x.gateway.bodyLimit
+	}
 	if err := x.upstream.client.Do(&x.call, &x.ctx.Response); err != nil {
 		return err
 	}
-	if x.lostRace(x.code()) {
+	return x.refused(x.code())
+}
+
+// forwardHead makes the head of the request to the backend, whose body is x.sent.
+func (x *exchange) forwardHead() error {
+	f := x.forwarding()
+	x.sent = x.content()
+	if len(x.sent) > 0 || x.info.HasBody() {
+		f.Length = int64(len(x.sent))
+	}
+	switch {
+	case x.info.Verb == resource.VerbPatch && x.rebuilt, x.scaling:
+		f.Method, f.Target, f.Skip = methodPut, x.itemPath(), wire.Fields(wire.FieldContentType)
+	case x.emulatesStatus():
+		f.Target = x.itemPath()
+	case x.info.Verb == resource.VerbCreate && x.pin == pinAbsent:
+		path, err := x.createdPath()
+		if err != nil {
+			return err
+		}
+		f.Method, f.Target = methodPut, path
+	}
+	f.Extra = x.extra[:0]
+	switch x.pin {
+	case pinMatch:
+		f.Skip |= preconditions
+		f.Extra = append(f.Extra, wire.Header{Name: nameIfMatch, Value: x.pinned})
+	case pinAbsent:
+		// Nothing was stored when the object was admitted, so nothing may be stored when it arrives.
+		f.Skip |= preconditions
+		f.Extra = append(f.Extra, wire.Header{Name: nameIfNone, Value: valueAny})
+	}
+	if x.rebuilt && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
+		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: valueJSON})
+	}
+	if x.fillsAnswer() || x.writesWhole() || x.scaling {
+		f.Skip |= aboutBytes
+		f.Extra = append(f.Extra, wire.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	}
+	x.head = x.conn.head.AppendForward(x.head[:0], f)
+	return nil
+}
+
+// refused tells what to do where the backend refused a precondition that the gateway, and not the client, had set, or to
+// create what exists.
+func (x *exchange) refused(code int) error {
+	failed := code == fasthttp.StatusPreconditionFailed
+	switch {
+	case x.info.Verb == resource.VerbCreate:
+		switch {
+		case code == fasthttp.StatusConflict && x.generated, failed && x.pin == pinAbsent:
+			x.dropAnswer()
+			return x.taken()
+		}
+	case failed && x.pin != pinNone, code == fasthttp.StatusConflict && (x.versioned || x.pin == pinField):
 		x.dropAnswer()
 		return errRaced
 	}
 	return nil
 }
 
-// lostRace tells whether the backend refused a precondition that the gateway, and not the client, had set.
-func (x *exchange) lostRace(code int) bool {
-	return x.pin != "" && code == fasthttp.StatusPreconditionFailed || x.versioned && code == fasthttp.StatusConflict
-}
+// pin is what a write depends on.
+type pin uint8
+
+const (
+	pinNone   pin = iota
+	pinMatch      // the version in x.pinned
+	pinAbsent     // that nothing is stored
+	pinField      // the version in the field of the stored object
+)
 
 // forwarding is what every request to the backend says of where it came from.
 func (x *exchange) forwarding() *wire.Forward {
@@ -128,16 +171,23 @@ func (x *exchange) fetchOld() error {
 	return x.readOld()
 }
 
-// readOld reads the stored object.
-func (x *exchange) readOld() error {
+// get reads an object of the backend into oldAnswer.
+func (x *exchange) get(path []byte) error {
 	f := x.forwarding()
-	f.Method, f.Skip = methodGet, aboutBody
-	f.Target = x.itemPath()
+	f.Method, f.Skip, f.Target = methodGet, aboutBody, path
 	x.head = x.conn.head.AppendForward(x.head[:0], f)
-	x.call = upstream.Request{Head: x.head, Idempotent: true, Whole: x.gateway.bodyLimit, Deadline: x.deadline()}
+	x.call = upstream.Request{Head: x.head, Idempotent: true, Whole: 2 * x.gateway.bodyLimit, Deadline: x.deadline()}
 	x.readsOld = true
 	x.oldAnswer.Reset()
-	if err := x.upstream.client.Do(&x.call, &x.oldAnswer); err != nil {
+	return x.upstream.client.Do(&x.call, &x.oldAnswer)
+}
+
+// readOld reads the stored object.
+func (x *exchange) readOld() error {
+	if err := x.lock(); err != nil {
+		return err
+	}
+	if err := x.get(x.itemPath()); err != nil {
 		return err
 	}
 	switch code := x.oldAnswer.StatusCode(); {
@@ -146,18 +196,34 @@ func (x *exchange) readOld() error {
 	case code != fasthttp.StatusOK:
 		return x.backendError(&x.oldAnswer)
 	}
+	if err := x.takeOld(); err != nil {
+		return err
+	}
+	return x.pinTo(x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
+}
+
+// takeOld takes the object that was read as the stored one, as a client that reads it would see it.
+func (x *exchange) takeOld() error {
+	const unreadable = "the stored object, which this write depends on, must be a JSON object that the gateway can read"
 	old, err := document.Parse(x.oldAnswer.Body(), x.gateway.documentLimits)
 	if err != nil {
-		return status.BadGateway("the stored object, which this write depends on, must be a JSON object that the gateway can read")
+		return status.BadGateway(unreadable)
 	}
 	x.old = old
 	if old.Root().Kind() != document.Object {
-		return status.BadGateway("the stored object, which this write depends on, must be a JSON object that the gateway can read")
+		return status.BadGateway(unreadable)
+	}
+	if x.emulates(resource.ResourceVersions) {
+		x.version = versionOf(x.version[:0], x.res, old.Root(), x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
 	}
 	if err := x.fillOld(); err != nil {
 		return err
 	}
-	return x.pinTo(x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
+	x.filledOld = old.Edited()
+	if x.emulatesMetadata(resource.ResourceVersions) && len(x.version) > 0 {
+		setVersion(old, old.Root(), x.version)
+	}
+	return nil
 }
 
 // noOld is the way on where nothing is stored under the name.
@@ -168,29 +234,40 @@ func (x *exchange) noOld() error {
 	if !x.upstream.plain {
 		return nil
 	}
+	if x.res != nil && !x.res.CreateOnUpdate {
+		return status.NotFound(x.info.GroupResource(), x.info.Name)
+	}
 	if version, found := x.conn.head.Lookup("If-Match"); found && len(version) > 0 {
 		return x.conflict()
 	}
 	x.creates = true
-	if x.res == nil || x.res.Concurrency == resource.Optimistic {
-		x.pin = "*"
+	if x.res == nil || x.res.Concurrency == resource.Optimistic && x.res.Versions == resource.ETagVersions {
+		x.pin = pinAbsent
 	}
 	return nil
 }
 
 // pinTo makes the write conditional on the version that was read.
 func (x *exchange) pinTo(etag []byte) error {
-	if !x.upstream.plain {
+	if !x.upstream.plain || x.res != nil && x.res.Versions == resource.NativeVersions {
 		// The resourceVersion inside the object is the precondition of a Kubernetes backend.
 		return x.pinResourceVersion()
 	}
 	if !x.permits(etag) {
 		return x.conflict()
 	}
+	bestEffort := x.res != nil && x.res.Concurrency == resource.BestEffort
 	switch {
+	case x.res != nil && x.res.Versions == resource.FieldVersions:
+		if stored, found := find(x.old.Root(), x.res.Fields.Version); found && versionIn(stored) != "" {
+			x.pin = pinField
+		} else if !bestEffort {
+			return status.BadGateway("the stored object has no version in `" + joined(x.res.Fields.Version) + "`, so that the write cannot be pinned to what was judged")
+		}
+	case x.res != nil && x.res.Versions == resource.NoVersions:
 	case len(etag) > 0:
-		x.pin = string(etag)
-	case x.res != nil && x.res.Concurrency == resource.BestEffort:
+		x.pin, x.pinned = pinMatch, append(x.pinned[:0], etag...)
+	case bestEffort:
 	default:
 		return status.Internal("the backend gave the stored object no ETag, so that the write cannot be pinned to the version that was judged; " +
 			"an APIResource may state `concurrency: BestEffort` to do without")
@@ -250,7 +327,7 @@ var deleteOptions = []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 
 // clientPinned tells whether the client itself named the version that it means to change; its write is then never tried again.
 func (x *exchange) clientPinned() bool {
-	return x.conn.head.Has(wire.FieldIfMatch) || x.conn.head.Has(wire.FieldIfNoneMatch)
+	return x.named || x.conn.head.Has(wire.FieldIfMatch) || x.conn.head.Has(wire.FieldIfNoneMatch)
 }
 
 func (x *exchange) conflict() error {

@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // serve is the whole way of one request, from its head to its answer. A step that returns an error ends
@@ -28,6 +29,9 @@ func (x *exchange) serve() error {
 
 // read forwards a request that changes nothing.
 func (x *exchange) read() error {
+	if x.emulatesScale() {
+		return x.getScale()
+	}
 	steps := [...]step{
 		(*exchange).forward,    // 13
 		(*exchange).fillAnswer, // 14 a plain backend's objects come back defaulted
@@ -42,13 +46,16 @@ func (x *exchange) write() error {
 	if err := x.readBody(); err != nil { // 5
 		return err
 	}
+	defer x.unlock()
 	for attempt := 1; ; attempt++ {
 		err := x.run(x.writeSteps())
-		if err != errRaced {
-			return err
-		}
-		if attempt == maxAttempts || x.clientPinned() {
+		switch {
+		case err == errTaken && attempt == maxNames:
+			return status.GenerateNameConflict(x.info.GroupResource(), x.info.Name, 1)
+		case err == errRaced && (attempt == maxAttempts || x.clientPinned()):
 			return x.conflict()
+		case err != errTaken && err != errRaced:
+			return err
 		}
 		x.resetAttempt()
 	}
@@ -62,29 +69,92 @@ func (x *exchange) writeSteps() []step {
 	switch {
 	case x.info.Verb == resource.VerbDelete || x.info.Verb == resource.VerbDeleteCollection:
 		return deleteSteps
-	case x.judged():
-		return objectSteps
-	default:
+	case !x.judged():
 		return opaqueSteps
+	case x.emulatesScale():
+		return scaleSteps
+	case x.info.Verb == resource.VerbCreate:
+		return createSteps
+	case x.info.Verb == resource.VerbPatch:
+		return patchSteps
+	default:
+		return updateSteps
 	}
 }
 
 type step func(*exchange) error
 
-// objectSteps are the way of an object that is created, replaced or patched.
-var objectSteps = []step{
-	(*exchange).parse,         // 5 one strict reading
+// createSteps are the way of an object that is created.
+var createSteps = []step{
+	(*exchange).parse,          // 5 one strict reading
+	(*exchange).complete,       // 6 what the URL says and the body leaves out
+	(*exchange).checkFields,    // 9 unknown fields, before any of them could be defaulted or judged
+	(*exchange).protectStatus,  // 7 a client's status never counts
+	(*exchange).disownMetadata, // 7 nor does a uid
+	(*exchange).setDefaults,    // 8
+	(*exchange).mutate,         // 10
+	(*exchange).ownMetadata,    // 10 uid, creationTimestamp, generation, and a name where the object leaves it to us
+	(*exchange).checkSchema,    // 11
+	(*exchange).validate,       // 12
+	(*exchange).checkCreate,    // 12 what exists is not created
+	(*exchange).forward,        // 13
+	(*exchange).completeWrite,  // 14
+	(*exchange).answer,         // 14
+}
+
+// updateSteps are the way of an object that replaces the stored one.
+var updateSteps = []step{
+	(*exchange).parse,          // 5
+	(*exchange).complete,       // 6
+	(*exchange).checkFields,    // 9
+	(*exchange).fetchOld,       // the stored object, only where something needs it
+	(*exchange).checkVersion,   // which may have to be a certain version
+	(*exchange).protectStatus,  // 7 a status that is kept apart stays as it is, or is all that changes
+	(*exchange).disownMetadata, // 7 where a PUT creates
+	(*exchange).setDefaults,    // 8
+	(*exchange).mutate,         // 10
+	(*exchange).ownMetadata,    // 10
+	(*exchange).checkSchema,    // 11
+	(*exchange).validate,       // 12
+	(*exchange).forward,        // 13
+	(*exchange).completeWrite,  // 14
+	(*exchange).answer,         // 14
+}
+
+// patchSteps are the way of a patch: of the object that results from it.
+var patchSteps = []step{
+	(*exchange).parse,         // 5
 	(*exchange).checkPatch,    // a PATCH whose result cannot be known ends here
-	(*exchange).fetchOld,      // the stored object, only where something needs it
+	(*exchange).fetchOld,      // what is patched
 	(*exchange).applyPatch,    // PATCH becomes the object that results from it
-	(*exchange).complete,      // 6 what the URL says and the body leaves out
-	(*exchange).checkFields,   // 9 unknown fields, before any of them could be defaulted or judged
-	(*exchange).protectStatus, // 7 a client's status never counts
+	(*exchange).complete,      // 6
+	(*exchange).checkFields,   // 9
+	(*exchange).checkVersion,  //
+	(*exchange).protectStatus, // 7
 	(*exchange).setDefaults,   // 8
 	(*exchange).mutate,        // 10
+	(*exchange).ownMetadata,   // 10
 	(*exchange).checkSchema,   // 11
 	(*exchange).validate,      // 12
 	(*exchange).forward,       // 13
+	(*exchange).completeWrite, // 14
+	(*exchange).answer,        // 14
+}
+
+// scaleSteps are the way of a Scale, which asks for another number of replicas: of the object that results from it.
+var scaleSteps = []step{
+	(*exchange).parse,         // 5
+	(*exchange).fetchOld,      // what is scaled
+	(*exchange).readScale,     // 6 the Scale that was sent, or that results from a patch
+	(*exchange).admitScale,    // 10, 12 by the policies about the subresource
+	(*exchange).applyScale,    // the Scale becomes the object that results from it
+	(*exchange).checkVersion,  //
+	(*exchange).mutate,        // 10 by the policies about the object itself
+	(*exchange).ownMetadata,   // 10
+	(*exchange).checkSchema,   // 11
+	(*exchange).validate,      // 12
+	(*exchange).forward,       // 13
+	(*exchange).completeWrite, // 14
 	(*exchange).answer,        // 14
 }
 

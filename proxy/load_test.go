@@ -86,13 +86,21 @@ func TestMixedLoad(t *testing.T) {
 		load.Go(func() {
 			for i := range rounds {
 				path := fmt.Sprint(widgetsPath, "/w", (n+i)%names)
+				var read struct {
+					Metadata struct{ ResourceVersion string }
+				}
+				if code, answer := do("GET", path, "", ""); code == 200 {
+					if err := json.Unmarshal(answer, &read); err != nil || read.Metadata.ResourceVersion == "" {
+						t.Errorf("GET answered %s: %v", answer, err)
+					}
+				}
 				for _, one := range []struct{ method, path, contentType, body, codes string }{
 					{"GET", path, "", "", "200 404"},
 					{"HEAD", path, "", "", "200 404"},
 					{"GET", widgetsPath, "", "", "200"},
 					{"POST", widgetsPath, jsonType, fmt.Sprintf(`{"metadata":{"name":"n%d-%d"},"spec":{"size":5},"status":{"phase":"theirs"}}`, n, i), "201"},
 					{"POST", widgetsPath, jsonType, `{"metadata":{"name":"bad"},"spec":{"size":0}}`, "422"},
-					{"PUT", path, jsonType, `{"spec":{"size":6},"status":{"phase":"theirs"}}`, "200 201 409"},
+					{"PUT", path, jsonType, `{"metadata":{"resourceVersion":"` + read.Metadata.ResourceVersion + `"},"spec":{"size":6},"status":{"phase":"theirs"}}`, "200 404 409 422"},
 					{"PATCH", path, "application/merge-patch+json", `{"spec":{"mode":"Locked"},"status":{"phase":"theirs"}}`, "200 404 409"},
 					{"DELETE", fmt.Sprintf("%s/n%d-%d", widgetsPath, n, i), "", "", "200 204"},
 					{"POST", "/v2/orders", jsonType, `{}`, "201 400 422"},

@@ -48,6 +48,7 @@ type Gateway struct {
 	documentLimits document.Limits
 	bodyLimit      int64
 	budget         *bodyBudget
+	stripes        *stripes
 	unregistered   config.UnregisteredResources
 	proxies        identity.TrustedProxies
 	anonymous      identity.User
@@ -61,6 +62,7 @@ func New(o Options) (*Gateway, error) {
 		documentLimits: document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes)},
 		bodyLimit:      c.Limits.BodyBytes,
 		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
+		stripes:        newStripes(),
 		unregistered:   c.UnregisteredResources,
 		anonymous:      identity.Anonymous(),
 	}

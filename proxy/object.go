@@ -64,7 +64,7 @@ func (x *exchange) needsOld() bool {
 	if x.info.Verb == resource.VerbDelete {
 		return false
 	}
-	if x.upstream.plain && (x.statusPath() != nil || x.info.Verb == resource.VerbPatch) {
+	if x.upstream.plain && (x.statusPath() != nil && x.protectsStatus() || x.info.Verb == resource.VerbPatch || x.readsToWrite()) {
 		return true
 	}
 	s := x.schema()
@@ -158,6 +158,9 @@ func (x *exchange) mutate() error {
 	if err := x.set.Admission().Mutate(context.Background(), &x.attributes, &x.report); err != nil {
 		return err
 	}
+	if err := x.holdStatus(); err != nil {
+		return err
+	}
 	return x.setDefaults()
 }
 
@@ -206,8 +209,8 @@ func (x *exchange) holdAgainst(s *schema.Schema) schema.Result {
 		f = x.frame()
 		f.SetBudget(cel.PolicyBudget)
 	}
-	if x.info.Subresource == "status" && !x.upstream.plain {
-		// A Kubernetes backend takes the rest of the object from what is stored.
+	if x.info.Subresource == "status" && !x.emulatesStatus() {
+		// A backend with this subresource takes the rest of the object from what is stored.
 		return s.ValidateStatus(f, x.doc.Root(), old)
 	}
 	return s.Validate(f, x.doc.Root(), old)

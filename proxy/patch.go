@@ -41,12 +41,21 @@ func patchTypeOf(contentType []byte) patchType {
 // emulate would be stored whole, judged only by the policies of the subresource.
 func (x *exchange) checkPatch() error {
 	switch {
-	case x.info.Verb != resource.VerbPatch:
-		return nil
 	case !x.upstream.plain:
 		return status.MethodNotAllowedf("PATCH is not supported on resources that policies are about: send the whole object with PUT")
 	case x.info.Subresource != "" && !x.emulatesStatus():
 		return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", x.info.Subresource, x.info.GroupResource())
+	case x.res != nil && !x.emulates(resource.PatchVerb):
+		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", x.info.GroupResource())
+	}
+	return x.checkPatchOptions()
+}
+
+// checkPatchOptions holds the parameters of a patch to what Kubernetes allows.
+func (x *exchange) checkPatchOptions() error {
+	if _, found := x.info.Param("force"); found && x.res != nil {
+		kind := schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}
+		return status.Invalid(kind, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")}, 0)
 	}
 	return nil
 }
@@ -54,22 +63,25 @@ func (x *exchange) checkPatch() error {
 // applyPatch makes of a patch the object that results from it, which is what the policies judge and a plain backend
 // stores (RW-2, RW-3).
 func (x *exchange) applyPatch() error {
-	if x.info.Verb != resource.VerbPatch {
-		return nil
-	}
 	patch, result := x.doc, x.old.Clone()
+	err := x.patchDocument(result)
+	patch.Release()
 	x.doc, x.rebuilt = result, true
-	defer patch.Release()
-	switch x.patchType {
+	return err
+}
+
+// patchDocument makes of a document what the patch that was sent makes of it.
+func (x *exchange) patchDocument(result *document.Document) error {
+	switch patch := x.doc.Root(); x.patchType {
 	case jsonPatch:
-		if err := result.ApplyJSONPatch(patch.Root(), x.gateway.documentLimits); err != nil {
+		if err := result.ApplyJSONPatch(patch, x.gateway.documentLimits); err != nil {
 			return x.patchFailed(err)
 		}
 	case mergePatch:
-		if patch.Root().Kind() != document.Object {
-			return status.BadRequest("a merge patch must be a JSON object, not %s", article(patch.Root().Kind()))
+		if patch.Kind() != document.Object {
+			return status.BadRequest("a merge patch must be a JSON object, not %s", article(patch.Kind()))
 		}
-		result.MergePatch(patch.Root())
+		result.MergePatch(patch)
 	default:
 		return status.UnsupportedMediaType(patchMediaTypes)
 	}

@@ -30,7 +30,8 @@ var (
 )
 
 // fillsAnswer tells whether a plain backend's answer to a read is completed: objects whose schema has defaults get those
-// that they lack (DEF-3), and objects and lists of Kubernetes' form their kind and apiVersion (RES-8).
+// that they lack (DEF-3), and objects and lists of Kubernetes' form their kind and apiVersion (RES-8) and, as far as the
+// backend tells it, their resourceVersion (RW-1).
 func (x *exchange) fillsAnswer() bool {
 	if x.res == nil || !x.upstream.plain || !x.isRead() || x.info.Subresource != "" && !x.emulatesStatus() {
 		return false
@@ -180,6 +181,10 @@ type filling struct {
 	item   bool // of one object
 	most   int  // bytes of an object with its defaults
 
+	versioned bool   // objects get their version
+	etag      []byte // of the one object
+	version   []byte // of the object at hand
+
 	path    [1]string
 	members [2]document.StreamMember
 	text    []byte // of the members
@@ -197,6 +202,15 @@ func newFilling(x *exchange) *filling {
 	e.schema, e.res, e.typed = x.defaulting(), x.res, x.res.Envelope == resource.Kubernetes
 	e.events, e.item = x.info.Options.Watch, x.info.Verb == resource.VerbGet
 	e.most, e.budget = x.filledLimit(), x.gateway.budget
+	if e.versioned = e.typed && x.res.Emulated&resource.ResourceVersions != 0 && x.isRead(); e.versioned {
+		switch {
+		case e.item && !e.events:
+			e.etag = x.backendETag()
+		case x.res.Fields.Version == nil:
+			// An ETag is that of the list; of the items only their content tells versions apart.
+			e.versioned = x.res.Versions == resource.NoVersions
+		}
+	}
 	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.documentLimits}
 	switch {
 	case e.events:
@@ -230,7 +244,7 @@ func (e *filling) listMembers() []document.StreamMember {
 // release gives the memory back.
 func (e *filling) release() {
 	e.rest()
-	*e = filling{stream: e.stream, text: keep(e.text)}
+	*e = filling{stream: e.stream, text: keep(e.text), version: keep(e.version)}
 	e.stream.Reset(document.StreamOptions{}, nil)
 	fillings.Put(e)
 }
@@ -272,6 +286,11 @@ func (e *filling) EditItem(d *document.Document) error {
 			object = inner
 		case !e.item:
 			return nil
+		}
+	}
+	if e.versioned {
+		if e.version = versionOf(e.version[:0], e.res, object, e.etag); len(e.version) > 0 {
+			defer setVersion(d, object, e.version)
 		}
 	}
 	if e.typed {

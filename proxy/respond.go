@@ -149,7 +149,15 @@ func (x *exchange) answerOptions() error {
 func (x *exchange) answerDryRun() error {
 	r := &x.ctx.Response
 	r.Header.SetContentType(jsonType)
+	if x.scaling {
+		r.SetBody(x.appendScale(nil, x.doc))
+		return nil
+	}
 	switch x.info.Verb {
+	case resource.VerbUpdate:
+		if x.creates {
+			r.SetStatusCode(fasthttp.StatusCreated)
+		}
 	case resource.VerbCreate:
 		r.SetStatusCode(fasthttp.StatusCreated)
 	case resource.VerbDelete, resource.VerbDeleteCollection:

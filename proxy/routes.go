@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -19,6 +20,8 @@ type backend struct {
 	host string
 	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
 	plain bool
+	// patience is how long its answer may take, up to the end of the head.
+	patience time.Duration
 }
 
 // routes is the immutable table from host and path to backend.
@@ -51,7 +54,7 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 		if err != nil {
 			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 		}
-		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), plain: u.Dialect == config.Plain}
+		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
 		byName[u.Name] = b
 		r.backends = append(r.backends, b)
 	}

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// A resourceVersion made of an ETag is the ETag's own text where that consists of letters, digits, '.' and '-'. Any other
+// character is '_' and two hexadecimal digits, and what is no plain strong ETag begins with '_' and one of these letters.
+const (
+	strongMark = "_S" // needed where the text alone would be empty, or "0", which Kubernetes reads as no version
+	weakMark   = "_W"
+	bareMark   = "_B" // an ETag without quotes, which some APIs send
+)
+
+// appendVersion appends the resourceVersion that stands for an ETag. No ETag has none.
+func appendVersion(dst, etag []byte) []byte {
+	if len(etag) == 0 {
+		return dst
+	}
+	tag, quoted := bytes.CutPrefix(etag, []byte("W/"))
+	switch {
+	case !isQuoted(tag):
+		dst, tag = append(dst, bareMark...), etag
+	case quoted:
+		dst, tag = append(dst, weakMark...), tag[1:len(tag)-1]
+	default:
+		if tag = tag[1 : len(tag)-1]; len(tag) == 0 || string(tag) == "0" {
+			dst = append(dst, strongMark...)
+		}
+	}
+	for _, c := range tag {
+		if isVersionChar(c) {
+			dst = append(dst, c)
+		} else {
+			dst = hex.AppendEncode(append(dst, '_'), []byte{c})
+		}
+	}
+	return dst
+}
+
+// appendETag appends the ETag that a resourceVersion was made of; false for one that no ETag has.
+func appendETag(dst []byte, version string) ([]byte, bool) {
+	before, after := `"`, `"`
+	rest := version
+	if len(version) >= 2 {
+		switch version[:2] {
+		case strongMark:
+			rest = version[2:]
+		case weakMark:
+			before, rest = `W/"`, version[2:]
+		case bareMark:
+			before, after, rest = "", "", version[2:]
+		}
+	}
+	start := len(dst)
+	dst = append(dst, before...)
+	for i := 0; i < len(rest); i++ {
+		c := rest[i]
+		switch {
+		case isVersionChar(c):
+			dst = append(dst, c)
+		case c == '_' && i+3 <= len(rest):
+			var one [1]byte
+			if _, err := hex.Decode(one[:], []byte(rest[i+1:i+3])); err != nil {
+				return dst[:start], false
+			}
+			dst = append(dst, one[0])
+			i += 2
+		default:
+			return dst[:start], false
+		}
+	}
+	dst = append(dst, after...)
+	// Only the one spelling counts: two resourceVersions never stand for one ETag.
+	var again [64]byte
+	return dst, string(appendVersion(again[:0], dst[start:])) == version
+}
+
+func isQuoted(tag []byte) bool { return len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"' }
+
+func isVersionChar(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-'
+}
+
+// versionIn is the version that a field holds: a string or a number; "" is none.
+func versionIn(at document.Node) string {
+	switch at.Kind() {
+	case document.String:
+		return at.Str()
+	case document.Number:
+		return string(at.Raw())
+	}
+	return ""
+}
+
+// versionOf makes the version of an object as the backend gave it: of its field, of the ETag of the answer, or, where the
+// backend tells no versions, of its content. None is empty. Field and content are those of objects in lists too.
+func versionOf(dst []byte, r *resource.Resource, object document.Node, etag []byte) []byte {
+	switch {
+	case r.Fields.Version != nil:
+		at, _ := find(object, r.Fields.Version)
+		if version := versionIn(at); version != "" {
+			return appendVersion(dst, []byte(`"`+version+`"`))
+		}
+		return dst
+	case r.Versions == resource.ETagVersions && len(etag) > 0:
+		return appendVersion(dst, etag)
+	case r.Concurrency == resource.BestEffort && r.Versions != resource.FieldVersions:
+		return appendDigest(dst, object)
+	}
+	return dst
+}
+
+// appendDigest appends a digest of a value, which does not depend on white space and the order of members.
+func appendDigest(dst []byte, value document.Node) []byte {
+	sum := sha256.Sum256(appendCanonical(nil, value))
+	return hex.AppendEncode(dst, sum[:16])
+}
+
+func appendCanonical(dst []byte, value document.Node) []byte {
+	switch value.Kind() {
+	case document.Object:
+		members := make([]document.Node, 0, value.Len())
+		for m := value.First(); m.Valid(); m = m.Next() {
+			members = append(members, m)
+		}
+		slices.SortFunc(members, func(a, b document.Node) int { return cmp.Compare(a.Key(), b.Key()) })
+		dst = append(dst, '{')
+		for _, m := range members {
+			dst = append(document.AppendString(dst, m.Key()), ':')
+			dst = append(appendCanonical(dst, m), ',')
+		}
+		return append(dst, '}')
+	case document.Array:
+		dst = append(dst, '[')
+		for item := value.First(); item.Valid(); item = item.Next() {
+			dst = append(appendCanonical(dst, item), ',')
+		}
+		return append(dst, ']')
+	case document.String:
+		return document.AppendString(dst, value.Str())
+	}
+	return append(dst, value.Raw()...)
+}
+
+// setVersion gives an object its resourceVersion.
+func setVersion(d *document.Document, object document.Node, version []byte) {
+	metadata, _ := object.Get("metadata")
+	if metadata.Kind() != document.Object {
+		metadata = d.Set(object, "metadata", []byte("{}"))
+	}
+	d.SetString(metadata, "resourceVersion", str(version))
+}
