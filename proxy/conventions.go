@@ -27,7 +27,7 @@ func (x *exchange) holdToConventions(result *schema.Result) error {
 		return nil
 	}
 	x.describeAs(operation)
-	o := conventions.Object{Root: x.doc.Root(), Bare: x.res != nil && x.res.Envelope == resource.Bare, Status: x.statusPath()}
+	o := conventions.Object{Root: x.doc.Root(), Bare: x.res != nil && x.res.Envelope == resource.Bare, Schema: x.schema(), Status: x.statusPath()}
 	switch {
 	case x.info.Subresource == "status":
 		o.Part = conventions.StatusAlone
@@ -44,9 +44,6 @@ func (x *exchange) holdToConventions(result *schema.Result) error {
 	}
 	if x.old != nil {
 		o.Old = x.old.Root()
-	}
-	if s := x.schema(); s != nil {
-		o.Shape = s.Root()
 	}
 	found, err := x.set.Conventions().Check(context.Background(), &x.attributes, o)
 	if err != nil {

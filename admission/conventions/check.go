@@ -15,9 +15,9 @@ import (
 type Object struct {
 	// Root is the object, Old the stored one; invalid where there is none.
 	Root, Old document.Node
-	// Shape is the object's schema, which tells dates by their format; nil where
-	// it is not known.
-	Shape *schema.Shape
+	// Schema is the object's, which tells dates by their format; nil where it is
+	// not known.
+	Schema *schema.Schema
 	// Bare objects have no kind, apiVersion, metadata and spec.
 	Bare bool
 	// Status is where the status is; nil where objects have none.
@@ -182,10 +182,26 @@ func shown(v document.Node) any {
 	return string([]byte(s)) // its own memory
 }
 
-func invalid(v document.Node, detail string) *field.Error {
-	return &field.Error{Type: field.ErrorTypeInvalid, Field: v.Path(), BadValue: shown(v), Detail: detail}
+// path is where a value stands.
+func (c *checker) path(v document.Node) string {
+	if c.Schema != nil {
+		return c.Schema.PathOf(v)
+	}
+	return v.Path()
 }
 
-func forbidden(v document.Node, detail string) *field.Error {
-	return &field.Error{Type: field.ErrorTypeForbidden, Field: v.Path(), Detail: detail}
+// shape is the schema of the object's root; nil where it is not known.
+func (c *checker) shape() *schema.Shape {
+	if c.Schema == nil {
+		return nil
+	}
+	return c.Schema.Root()
+}
+
+func (c *checker) invalid(v document.Node, detail string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: c.path(v), BadValue: shown(v), Detail: detail}
+}
+
+func (c *checker) forbidden(v document.Node, detail string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: c.path(v), Detail: detail}
 }

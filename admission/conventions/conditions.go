@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -17,13 +16,13 @@ func (c *checker) conditions(list document.Node) {
 		return
 	case document.Array:
 	default:
-		c.found(Conditions, list, status.Type(list.Path(), list.Kind().String(), "array"))
+		c.found(Conditions, list, status.Type(c.path(list), list.Kind().String(), "array"))
 		return
 	}
 	types := make(map[string]struct{}, list.Len())
 	for condition := list.First(); condition.Valid(); condition = condition.Next() {
 		if condition.Kind() != document.Object {
-			c.found(Conditions, condition, status.Type(condition.Path(), condition.Kind().String(), "object"))
+			c.found(Conditions, condition, status.Type(c.path(condition), condition.Kind().String(), "object"))
 			continue
 		}
 		c.condition(condition)
@@ -32,7 +31,7 @@ func (c *checker) conditions(list document.Node) {
 			continue
 		}
 		if _, twice := types[kind.Str()]; twice {
-			c.found(Conditions, condition, status.Duplicate(condition.Path(), map[string]any{"type": shown(kind)}))
+			c.found(Conditions, condition, status.Duplicate(c.path(condition), map[string]any{"type": shown(kind)}))
 		}
 		types[kind.Str()] = struct{}{}
 	}
@@ -41,17 +40,16 @@ func (c *checker) conditions(list document.Node) {
 // condition checks the members of one condition.
 func (c *checker) condition(condition document.Node) {
 	if v, ok := c.text(condition, "type"); ok && !isConditionType(v.Str()) {
-		c.found(Conditions, v, invalid(v, "must be in PascalCase, such as 'Ready', or have a domain in front of that, such as 'example.com/Ready'"))
+		c.found(Conditions, v, c.invalid(v, "must be in PascalCase, such as 'Ready', or have a domain in front of that, such as 'example.com/Ready'"))
 	}
 	if v, ok := c.text(condition, "status"); ok && !v.Is("True") && !v.Is("False") && !v.Is("Unknown") {
-		err := status.Enum(v.Path(), shown(v), []string{"False", "True", "Unknown"})
-		c.found(Conditions, v, err)
+		c.found(Conditions, v, status.Enum(c.path(v), shown(v), []string{"False", "True", "Unknown"}))
 	}
 	if v, ok := c.text(condition, "reason"); ok && !isCamelCase(v.Str()) {
-		c.found(Conditions, v, invalid(v, "must be in CamelCase, such as 'MinimumReplicasAvailable', and must not be empty"))
+		c.found(Conditions, v, c.invalid(v, "must be in CamelCase, such as 'MinimumReplicasAvailable', and must not be empty"))
 	}
 	if v, ok := c.text(condition, "lastTransitionTime"); ok && !isRFC3339(v.Str()) {
-		c.found(Conditions, v, invalid(v, "must be a date of RFC 3339, such as '2006-01-02T15:04:05Z'"))
+		c.found(Conditions, v, c.invalid(v, "must be a date of RFC 3339, such as '2006-01-02T15:04:05Z'"))
 	}
 	c.text(condition, "message")
 }
@@ -61,11 +59,10 @@ func (c *checker) text(condition document.Node, key string) (v document.Node, ok
 	v, found := condition.Get(key)
 	switch {
 	case !found || v.Kind() == document.Null:
-		path := condition.Path() + "." + key
-		c.found(Conditions, condition, &field.Error{Type: field.ErrorTypeRequired, Field: path, Detail: "must be set in every condition"})
+		c.found(Conditions, condition, status.Required(c.path(condition)+"."+key, "must be set in every condition"))
 		return v, false
 	case v.Kind() != document.String:
-		c.found(Conditions, v, status.Type(v.Path(), v.Kind().String(), "string"))
+		c.found(Conditions, v, status.Type(c.path(v), v.Kind().String(), "string"))
 		return v, false
 	}
 	return v, true

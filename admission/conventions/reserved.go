@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -22,7 +20,7 @@ func (c *checker) topLevelFields() {
 		switch m.Key() {
 		case "apiVersion", "kind", "metadata", "spec", "status":
 		default:
-			c.found(TopLevelFields, m, forbidden(m, "may not be set: an object with `spec` and `status` has no other fields at its top but `metadata`"))
+			c.found(TopLevelFields, m, c.forbidden(m, "may not be set: an object with `spec` and `status` has no other fields at its top but `metadata`"))
 		}
 	}
 }
@@ -48,7 +46,7 @@ func (c *checker) reservedKeys() {
 					action = max(action, r.action)
 				}
 			}
-			c.record(action, m, forbidden(m, "may not be set: prefixes under 'kubernetes.io' and 'k8s.io' are reserved for the Kubernetes project"))
+			c.record(action, m, c.forbidden(m, "may not be set: prefixes under 'kubernetes.io' and 'k8s.io' are reserved for the Kubernetes project"))
 		}
 	}
 }
@@ -68,7 +66,7 @@ func (c *checker) reservedNames() {
 	case info.Group == "" && info.Resource == "namespaces":
 		for _, key := range []string{"name", "generateName"} {
 			if v := at(c.Root, []string{"metadata", key}); v.Kind() == document.String && strings.HasPrefix(v.Str(), "kube-") {
-				c.found(ReservedNames, v, invalid(v, "may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself"))
+				c.found(ReservedNames, v, c.invalid(v, "may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself"))
 			}
 		}
 	case info.Group == "apiextensions.k8s.io" && info.Resource == "customresourcedefinitions":
@@ -86,7 +84,6 @@ func (c *checker) reservedGroup(group document.Node) {
 	if approved := at(c.Root, []string{"metadata", "annotations", approval}); approved.Kind() == document.String && approved.Str() != "" {
 		return
 	}
-	c.found(ReservedNames, group, &field.Error{Type: field.ErrorTypeInvalid, Field: group.Path(), BadValue: shown(group),
-		Detail: "must be a domain of its owner, such as 'widget.example.com': single words, and what is under 'k8s.io' and 'kubernetes.io', " +
-			"are reserved for the Kubernetes project"})
+	c.found(ReservedNames, group, c.invalid(group, "must be a domain of its owner, such as 'widget.example.com': single words, "+
+		"and what is under 'k8s.io' and 'kubernetes.io', are reserved for the Kubernetes project"))
 }

@@ -12,7 +12,7 @@ import (
 // values checks the numbers and dates of the part that is written. Those of metadata have checks of their own.
 func (c *checker) values() {
 	if c.Part == StatusAlone {
-		s := c.Shape
+		s := c.shape()
 		for _, key := range c.Status {
 			s = member(s, key)
 		}
@@ -20,15 +20,15 @@ func (c *checker) values() {
 		return
 	}
 	if c.Bare {
-		c.value(c.Shape, c.Root, true)
+		c.value(c.shape(), c.Root, true)
 		return
 	}
 	for m := c.Root.First(); m.Valid(); m = m.Next() {
 		switch key := m.Key(); {
 		case m == c.status:
-			c.ofStatus(c.Shape, m)
+			c.ofStatus(c.shape(), m)
 		case key != "apiVersion" && key != "kind" && key != "metadata":
-			c.value(member(c.Shape, key), m, key == "spec")
+			c.value(member(c.shape(), key), m, key == "spec")
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (c *checker) value(s *schema.Shape, v document.Node, spec bool) {
 		c.number(v, spec)
 	case document.String:
 		if c.on(Dates) && isDate(s, v) && !isRFC3339(v.Str()) {
-			c.found(Dates, v, invalid(v, "must be a date of RFC 3339, such as '2006-01-02T15:04:05Z'"))
+			c.found(Dates, v, c.invalid(v, "must be a date of RFC 3339, such as '2006-01-02T15:04:05Z'"))
 		}
 	}
 }
@@ -75,10 +75,10 @@ func (c *checker) number(v document.Node, spec bool) {
 	if i, ok := v.Int64(); ok && i < safe && i > -safe {
 		return
 	} else if f, _ := v.Float64(); ok || f == math.Trunc(f) {
-		c.found(UnsafeIntegers, v, invalid(v, "must be greater than -9007199254740992 and less than 9007199254740992, "+
+		c.found(UnsafeIntegers, v, c.invalid(v, "must be greater than -9007199254740992 and less than 9007199254740992, "+
 			"because clients in JavaScript read other integers as another number; it may be a string instead"))
 	} else if spec {
-		c.found(FractionsInSpec, v, invalid(v, "must be an integer, or a quantity in a string: a number with a fraction is not the same to every client"))
+		c.found(FractionsInSpec, v, c.invalid(v, "must be an integer, or a quantity in a string: a number with a fraction is not the same to every client"))
 	}
 }
 
