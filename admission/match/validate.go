@@ -18,7 +18,7 @@ const maxMatchConditions = 64
 func Validate(m *admissionv1.MatchResources, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.MatchPolicy != nil {
-		errs = append(errs, oneOf(*m.MatchPolicy, fldPath.Child("matchPolicy"), admissionv1.Exact, admissionv1.Equivalent)...)
+		errs = append(errs, OneOf(*m.MatchPolicy, fldPath.Child("matchPolicy"), admissionv1.Exact, admissionv1.Equivalent)...)
 	}
 	options := metav1validation.LabelSelectorValidationOptions{}
 	if m.NamespaceSelector != nil {
@@ -46,14 +46,14 @@ func validateRule(r *admissionv1.NamedRuleWithOperations, fldPath *field.Path) f
 		errs = append(errs, field.Invalid(operations, r.Operations, "if '*' is present, must not specify other operations"))
 	}
 	for i, o := range r.Operations {
-		errs = append(errs, oneOf(o, operations.Index(i),
+		errs = append(errs, OneOf(o, operations.Index(i),
 			admissionv1.OperationAll, admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)...)
 	}
 	errs = append(errs, validateNames(r.APIGroups, fldPath.Child("apiGroups"), "API groups", false)...)
 	errs = append(errs, validateNames(r.APIVersions, fldPath.Child("apiVersions"), "API versions", true)...)
 	errs = append(errs, validateResources(r.Resources, fldPath.Child("resources"))...)
 	if r.Scope != nil {
-		errs = append(errs, oneOf(*r.Scope, fldPath.Child("scope"), admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
+		errs = append(errs, OneOf(*r.Scope, fldPath.Child("scope"), admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
 	}
 	seen := sets.New[string]()
 	for i, name := range r.ResourceNames {
@@ -151,7 +151,8 @@ func ValidateConditions(conditions []admissionv1.MatchCondition, fldPath *field.
 	return errs
 }
 
-func oneOf[T ~string](got T, fldPath *field.Path, supported ...T) field.ErrorList {
+// OneOf checks that a value is one of those supported.
+func OneOf[T ~string](got T, fldPath *field.Path, supported ...T) field.ErrorList {
 	if slices.Contains(supported, got) {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package vap
 
 import (
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -26,7 +25,7 @@ func validatePolicy(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	spec, fldPath := &p.Spec, field.NewPath("spec")
 	var errs field.ErrorList
 	if spec.FailurePolicy != nil {
-		errs = append(errs, oneOf(*spec.FailurePolicy, fldPath.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
+		errs = append(errs, match.OneOf(*spec.FailurePolicy, fldPath.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
 	}
 	if spec.ParamKind != nil {
 		errs = append(errs, params.ValidateKind(spec.ParamKind, fldPath.Child("paramKind"))...)
@@ -40,7 +39,7 @@ func validatePolicy(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 		}
 	}
 	errs = append(errs, match.ValidateConditions(spec.MatchConditions, fldPath.Child("matchConditions"))...)
-	errs = append(errs, validateVariables(spec.Variables, fldPath.Child("variables"))...)
+	errs = append(errs, match.ValidateVariables(spec.Variables, fldPath.Child("variables"))...)
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
 		return append(errs, field.Required(fldPath.Child("validations"), why), field.Required(fldPath.Child("auditAnnotations"), why))
@@ -49,51 +48,6 @@ func validatePolicy(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 		errs = append(errs, validateValidation(&spec.Validations[i], fldPath.Child("validations").Index(i))...)
 	}
 	return append(errs, validateAnnotations(p.Name, spec.AuditAnnotations, fldPath.Child("auditAnnotations"))...)
-}
-
-func oneOf[T ~string](got T, fldPath *field.Path, supported ...T) field.ErrorList {
-	if slices.Contains(supported, got) {
-		return nil
-	}
-	slices.Sort(supported)
-	return field.ErrorList{field.NotSupported(fldPath, got, supported)}
-}
-
-func validateVariables(variables []admissionv1.Variable, fldPath *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	seen := sets.New[string]()
-	for i, v := range variables {
-		name := fldPath.Index(i).Child("name")
-		switch {
-		case v.Name == "":
-			errs = append(errs, field.Required(name, "name is not specified"))
-		case !isIdentifier(v.Name):
-			errs = append(errs, field.Invalid(name, v.Name, "must be a valid CEL identifier"))
-		case seen.Has(v.Name):
-			errs = append(errs, field.Duplicate(name, v.Name))
-		}
-		seen.Insert(v.Name)
-		if strings.TrimSpace(v.Expression) == "" {
-			errs = append(errs, field.Required(fldPath.Index(i).Child("expression"), "expression is not specified"))
-		}
-	}
-	return errs
-}
-
-// reserved are the words that CEL's grammar reserves.
-var reserved = sets.New("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
-	"import", "let", "loop", "package", "namespace", "return", "var", "void", "while")
-
-// isIdentifier tells whether the text is an identifier of CEL: [_a-zA-Z][_a-zA-Z0-9]*, and no reserved word.
-func isIdentifier(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || i > 0 && c >= '0' && c <= '9' {
-			continue
-		}
-		return false
-	}
-	return s != "" && !reserved.Has(s)
 }
 
 func validateValidation(v *admissionv1.Validation, fldPath *field.Path) field.ErrorList {
@@ -111,7 +65,7 @@ func validateValidation(v *admissionv1.Validation, fldPath *field.Path) field.Er
 		errs = append(errs, field.Invalid(fldPath.Child("message"), v.Message, "must not contain line breaks"))
 	}
 	if v.Reason != nil {
-		errs = append(errs, oneOf(*v.Reason, fldPath.Child("reason"),
+		errs = append(errs, match.OneOf(*v.Reason, fldPath.Child("reason"),
 			metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge)...)
 	}
 	return errs
@@ -170,7 +124,7 @@ func validateActions(actions []admissionv1.ValidationAction, fldPath *field.Path
 	}
 	seen := sets.New[admissionv1.ValidationAction]()
 	for i, action := range actions {
-		errs = append(errs, oneOf(action, fldPath.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
+		errs = append(errs, match.OneOf(action, fldPath.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
 		if seen.Has(action) {
 			errs = append(errs, field.Duplicate(fldPath.Index(i), action))
 		}
