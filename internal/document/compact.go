@@ -6,7 +6,7 @@ func (d *Document) Compact() {
 	d.tape = exactly(d.tape)
 	d.side = exactly(d.side)
 	d.index = exactly(d.index)
-	d.frames, d.own = nil, nil // a clone's body stays in body
+	d.own = nil // a clone's body stays in body
 }
 
 func exactly[T any](s []T) []T {

@@ -82,7 +82,6 @@ type Document struct {
 	body   []byte   // what was parsed; never written to
 	side   []byte   // the bytes of inserted members and values
 	tape   []entry  // tape[0] is the root
-	frames []frame  // the parser's stack
 	index  []uint32 // hash tables of large objects, see index.go
 	own    []byte   // a clone's body, kept for the next clone
 	noter  *Noter   // whose notes are on the tape
@@ -97,13 +96,12 @@ const (
 	keepEntries = 16 << 10
 	keepBytes   = 128 << 10
 	keepIndex   = 32 << 10
-	keepFrames  = 1 << 10
 
 	firstEntries = 160 // for an object of about 2 KB
 )
 
 var pool = sync.Pool{New: func() any {
-	return &Document{frames: make([]frame, 16), side: make([]byte, 0, 512)}
+	return &Document{side: make([]byte, 0, 512)}
 }}
 
 // Parse reads body, which is not copied and must stay unchanged until Release.
@@ -142,9 +140,6 @@ func (d *Document) Release() {
 	d.own = recycle(d.own, keepBytes)
 	d.tape = recycle(d.tape, keepEntries)
 	d.index = recycle(d.index, keepIndex)
-	if len(d.frames) > keepFrames {
-		d.frames = nil
-	}
 	pool.Put(d)
 }
 

@@ -30,6 +30,12 @@ func hashShort(word uint64, size int) uint32 {
 	return uint32(h ^ h>>32)
 }
 
+// hashMedium hashes a key of 9 to 16 bytes, given as its first and its last word.
+func hashMedium(first, last uint64, size int) uint32 {
+	h := mix(first^secret[2], last^(secret[1]+uint64(size)))
+	return uint32(h ^ h>>32)
+}
+
 // hashString hashes a decoded key.
 func hashString(s string) uint32 {
 	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)

@@ -41,15 +41,15 @@ func (d *Document) newTable(members, last uint32) uint32 {
 // indexParsed makes the table of the object f, which the parser has just closed.
 // It returns the first member whose key stood in the object before, 0 if all
 // differ.
-func (d *Document) indexParsed(tape []entry, src []byte, f frame) uint32 {
-	place := d.newTable(f.count, f.prev)
-	d.index[place+indexUsed] = f.count
+func (d *Document) indexParsed(tape []entry, src []byte, node, last, count uint32) uint32 {
+	place := d.newTable(count, last)
+	d.index[place+indexUsed] = count
 	slots := d.table(place)
 	mask := uint32(len(slots) - 1)
-	object := &tape[f.node]
-	k := f.node + 1
+	object := &tape[node]
+	k := node + 1
 	if object.meta&flagHead != 0 {
-		k = tape[f.prev].next &^ wrap
+		k = tape[last].next &^ wrap
 	}
 	for {
 		e := &tape[k]
@@ -60,7 +60,7 @@ func (d *Document) indexParsed(tape []entry, src []byte, f frame) uint32 {
 			}
 		}
 		slots[at] = k
-		if k == f.prev {
+		if k == last {
 			break
 		}
 		k = e.next
