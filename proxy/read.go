@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -41,7 +43,7 @@ func (x *exchange) fillsAnswer() bool {
 
 // defaulting is the schema of the object where it has defaults, else nil.
 func (x *exchange) defaulting() *schema.Schema {
-	if s := x.schema(); s != nil && s.Root().HasDefaults() {
+	if s := x.schema(); s != nil && (s.Root().HasDefaults() || len(s.Derived()) > 0) {
 		return s
 	}
 	return nil
@@ -53,8 +55,25 @@ func (x *exchange) fillOld() error {
 	if s == nil || !x.upstream.plain {
 		return nil
 	}
-	if most := x.filledLimit(); !defaults.ApplyWithin(x.old, s, most) {
+	return fillStored(x.old, s, x.filledLimit())
+}
+
+// fillStored sets the defaults of an object that was stored without them. A default that has no value stays unset: only
+// to store the object so is wrong.
+func fillStored(d *document.Document, s *schema.Schema, most int) error {
+	if !defaults.ApplyWithin(d, s, most) {
 		return tooLargeFilled(most)
+	}
+	if len(s.Derived()) == 0 {
+		return nil
+	}
+	f := cel.NewFrame(context.Background())
+	defer f.Release()
+	switch _, err := defaults.Derive(f, d, s, most); {
+	case errors.Is(err, defaults.ErrTooLong):
+		return tooLargeFilled(most)
+	case err != nil:
+		return status.Internal("the defaults of a stored object cannot be computed within the budget that expressions have")
 	}
 	return nil
 }
@@ -297,7 +316,21 @@ func (e *filling) EditItem(d *document.Document) error {
 		setMissing(d, object, "kind", e.res.Kind)
 		setMissing(d, object, "apiVersion", e.res.APIVersion())
 	}
-	if e.schema != nil && !defaults.ApplyAt(object, e.schema, e.most) {
+	switch {
+	case e.schema == nil:
+	case object == d.Root():
+		return fillStored(d, e.schema, e.most)
+	case len(e.schema.Derived()) > 0:
+		// Expressions see a document's root as the object.
+		own := object.Clone()
+		defer own.Release()
+		if err := fillStored(own, e.schema, e.most); err != nil {
+			return err
+		}
+		if own.Edited() {
+			d.Replace(object, own.AppendTo(nil))
+		}
+	case !defaults.ApplyAt(object, e.schema, e.most):
 		return tooLargeFilled(e.most)
 	}
 	return nil
