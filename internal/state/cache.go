@@ -85,8 +85,8 @@ func (c *cache) read(r reading, one *call, ttl, limit time.Duration, read func(c
 	one.objects, one.err = all.objects, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer close(one.done)
 	delete(c.active, r)
-	close(one.done)
 	size := all.bytes + int64(len(r.target)) + entryOverhead
 	if err != nil || all.absent || size > maxCached {
 		return

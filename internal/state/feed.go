@@ -11,7 +11,6 @@ import (
 
 // Waits between attempts, and how long one request to a backend may take.
 const (
-	firstWait   = 500 * time.Millisecond
 	longestWait = 30 * time.Second
 	// steady is how long a watch must last for the waits to start anew.
 	steady = 10 * time.Second
@@ -30,6 +29,8 @@ type feed struct {
 	log     *slog.Logger
 	store   store
 
+	firstWait time.Duration // after a failure
+
 	// seen is when the collection was last known to be right, in nanoseconds of Unix time; while it is watched that is
 	// now.
 	seen    atomic.Int64
@@ -43,9 +44,9 @@ type feed struct {
 // failure is why the collection cannot be read at the moment.
 type failure struct{ err error }
 
-func newFeed(s *Source, backend func() Backend, log *slog.Logger) *feed {
+func newFeed(s *Source, backend func() Backend, o Options) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{source: *s, backend: backend, log: log.With("path", s.Path), stop: cancel}
+	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), firstWait: o.RetryWait, stop: cancel}
 	go f.run(ctx)
 	return f
 }
@@ -67,19 +68,19 @@ func (f *feed) why() error {
 }
 
 func (f *feed) run(ctx context.Context) {
-	wait := firstWait
+	wait := f.firstWait
 	for ctx.Err() == nil {
 		version, err := f.fill(ctx)
 		switch {
 		case err == nil && f.source.Mode == Poll:
 			f.noteSuccess()
-			wait = firstWait
+			wait = f.firstWait
 			pause(ctx, f.source.Period)
 			continue
 		case err == nil && version == "":
 			err = errors.New("the list has no resourceVersion to watch from: state the mode 'Poll'")
 		case err == nil:
-			wait = firstWait
+			wait = f.firstWait
 			err = f.follow(ctx, version)
 		}
 		if ctx.Err() != nil {
@@ -112,7 +113,7 @@ func (f *feed) fill(ctx context.Context) (version string, err error) {
 
 // follow watches the collection, again and again, until it has to be listed anew. Its error says why.
 func (f *feed) follow(ctx context.Context, version string) error {
-	wait := firstWait
+	wait := f.firstWait
 	for {
 		opened := time.Now()
 		var err error
@@ -135,7 +136,7 @@ func (f *feed) follow(ctx context.Context, version string) error {
 			return err
 		}
 		if time.Since(opened) > steady {
-			wait = firstWait
+			wait = f.firstWait
 			if err == nil {
 				continue
 			}

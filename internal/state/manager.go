@@ -23,6 +23,9 @@ type Options struct {
 	// TTL is how long an object that a request needed counts for later ones; 0 means
 	// 5 seconds.
 	TTL time.Duration
+	// RetryWait is about how long a collection waits after it could not be read; it
+	// doubles up to 30 seconds. 0 means half a second.
+	RetryWait time.Duration
 	// Linger is how long a collection that no policy reads any more is kept up to date;
 	// 0 means a minute.
 	Linger time.Duration
@@ -31,6 +34,7 @@ type Options struct {
 const (
 	defaultLookupTimeout = 5 * time.Second
 	defaultTTL           = 5 * time.Second
+	defaultRetryWait     = 500 * time.Millisecond
 	defaultLinger        = time.Minute
 )
 
@@ -55,6 +59,7 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	setDefault(&o.LookupTimeout, defaultLookupTimeout)
 	setDefault(&o.TTL, defaultTTL)
+	setDefault(&o.RetryWait, defaultRetryWait)
 	setDefault(&o.Linger, defaultLinger)
 	m := &Manager{options: o, feeds: map[key]*feed{}, unused: map[key]*time.Timer{}}
 	var err error
@@ -100,7 +105,7 @@ func (m *Manager) Apply(sources []*Source) {
 		}
 		if m.feeds[k] == nil {
 			backends := m.backends
-			m.feeds[k] = newFeed(s, func() Backend { return backends.Backend(s.Upstream, s.Path) }, m.options.Log)
+			m.feeds[k] = newFeed(s, func() Backend { return backends.Backend(s.Upstream, s.Path) }, m.options)
 		}
 	}
 	for k := range m.feeds {
