@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -135,6 +138,7 @@ func failed(policy string, err error) Denial {
 	return Denial{
 		Policy:  policy,
 		Message: fmt.Sprintf("policy '%s' denied request: %s", policy, message),
+		Type:    metav1.CauseType(field.ErrorTypeInternal),
 		Failed:  true,
 	}
 }

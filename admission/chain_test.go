@@ -207,12 +207,12 @@ func TestAnswer(t *testing.T) {
 		message string
 		causes  []metav1.StatusCause
 	}{
-		{"one", []Denial{first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Message: "first", Field: "spec.replicas"}}},
-		{"without a reason", []Denial{second}, 422, "Invalid", `deployments.apps "web" is forbidden: second`, []metav1.StatusCause{{Message: "second"}}},
+		{"one", []Denial{first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"without a reason", []Denial{second}, 422, "Invalid", `deployments.apps "web" is forbidden: second`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}}},
 		{"two", []Denial{second, first}, 422, "Invalid", `deployments.apps "web" is forbidden: second; first`,
-			[]metav1.StatusCause{{Message: "second"}, {Message: "first", Field: "spec.replicas"}}},
-		{"the same twice", []Denial{first, first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Message: "first", Field: "spec.replicas"}}},
-		{"too large", []Denial{{Message: "m", Reason: metav1.StatusReasonRequestEntityTooLarge}}, 413, "RequestEntityTooLarge", `deployments.apps "web" is forbidden: m`, []metav1.StatusCause{{Message: "m"}}},
+			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}, {Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"the same twice", []Denial{first, first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"too large", []Denial{{Message: "m", Reason: metav1.StatusReasonRequestEntityTooLarge}}, 413, "RequestEntityTooLarge", `deployments.apps "web" is forbidden: m`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "m"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r Report

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,9 +22,15 @@ type Denial struct {
 	Message string
 	// Reason is the reason of the answer; empty means Invalid.
 	Reason metav1.StatusReason
+	// Type says what is wrong with the field, as the reason of the cause; empty
+	// means FieldValueInvalid.
+	Type metav1.CauseType
 	// Field is the path of the field that it is about; empty where it is not
 	// known.
 	Field string
+	// Details are further causes: what else is wrong, or which items are. The
+	// answer's message does not repeat them.
+	Details []metav1.StatusCause
 	// Failed tells that the policy could not come to a decision.
 	Failed bool
 }
@@ -138,7 +145,14 @@ func (r *Report) Err(a *Attributes) *status.Error {
 			why.WriteString("; ")
 		}
 		why.WriteString(d.Message)
-		causes = append(causes, metav1.StatusCause{Message: d.Message, Field: d.Field})
+		causes = append(causes, metav1.StatusCause{Type: cmp.Or(d.Type, metav1.CauseTypeFieldValueInvalid), Message: d.Message, Field: d.Field})
+	}
+	for _, d := range r.denials {
+		for _, x := range d.Details {
+			if len(causes) < status.MaxCauses && !slices.Contains(causes, x) {
+				causes = append(causes, x)
+			}
+		}
 	}
 	reason := r.denials[0].Reason
 	if reason == "" {

@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
@@ -96,7 +97,7 @@ func (p *Policy) misconfigured(b *Binding, err error, r *admission.Report) {
 		what = "binding"
 	}
 	message := fmt.Sprintf("failed to configure %s: %v", what, err)
-	r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, failed: true}))
+	r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}))
 }
 
 // An evaluation runs a policy for one request. Bindings with the same parameter, or none, have the same outcomes, so that
@@ -122,7 +123,9 @@ type outcome struct {
 	index   int // of the validation
 	message string
 	reason  metav1.StatusReason
+	kind    metav1.CauseType
 	field   string
+	details []detail
 	failed  bool // the validation could not be evaluated
 }
 
@@ -180,6 +183,7 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 			break
 		}
 	}
+	e.word()
 	if len(p.annotations) > 0 {
 		e.frame.SetBudget(cel.PolicyBudget)
 		return e.annotate(r)
@@ -225,8 +229,16 @@ func (e *evaluation) fail(index int, err error, r *admission.Report) {
 		r.Ignored(e.policy.name, err)
 		return
 	}
-	e.outcomes = append(e.outcomes, outcome{index: index, message: err.Error(), reason: metav1.StatusReasonInvalid, failed: true})
+	o := outcome{index: index, message: err.Error(), reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}
+	var failure *cel.Error
+	if errors.As(err, &failure) && failure.Cause == cel.Failed {
+		o.kind = metav1.CauseTypeFieldValueInvalid // the expression has no value for this object
+	}
+	e.outcomes = append(e.outcomes, o)
 }
+
+// causeInternal is the reason of a cause that no object is to blame for.
+const causeInternal = metav1.CauseType(field.ErrorTypeInternal)
 
 // validate evaluates one validation. The error ends the evaluation of the policy.
 func (e *evaluation) validate(index int, r *admission.Report) error {
@@ -238,11 +250,26 @@ func (e *evaluation) validate(index int, r *admission.Report) error {
 	case err != nil:
 		e.fail(index, err, r)
 	case !holds:
-		e.outcomes = append(e.outcomes, outcome{index: index, message: e.message(v), reason: v.reason, field: v.field})
+		e.outcomes = append(e.outcomes, outcome{index: index, reason: v.reason})
 	}
 	return nil
 }
 
+// word says of the validations that do not hold what is wrong. Like in Kubernetes, messages have what validations leave of the budget.
+func (e *evaluation) word() {
+	for i := range e.outcomes {
+		if o := &e.outcomes[i]; !o.failed {
+			o.message = e.message(&e.policy.validations[o.index])
+		}
+	}
+	for i := range e.outcomes {
+		if o := &e.outcomes[i]; !o.failed {
+			e.explain(o, &e.policy.validations[o.index])
+		}
+	}
+}
+
+// message is what the author has to say; "" for nothing.
 func (e *evaluation) message(v *validation) string {
 	if v.compute == nil {
 		return v.message
@@ -298,18 +325,21 @@ func (e *evaluation) act(b *Binding, r *admission.Report) {
 	}
 	// A broken annotation denies the request whatever the binding's actions are, as in Kubernetes.
 	for _, message := range e.broken {
-		r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, failed: true}))
+		r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}))
 	}
 }
 
 // denial words an outcome as Kubernetes does.
 func (p *Policy) denial(b *Binding, o outcome) admission.Denial {
-	d := admission.Denial{Policy: p.name, Reason: o.reason, Field: o.field, Failed: o.failed}
-	if b == nil {
-		d.Message = fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: %s", p.name, o.message)
-		return d
+	d := admission.Denial{Policy: p.name, Reason: o.reason, Type: o.kind, Field: o.field, Failed: o.failed}
+	sentence := fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: ", p.name)
+	if b != nil {
+		d.Binding = b.name
+		sentence = fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: ", p.name, b.name)
 	}
-	d.Binding = b.name
-	d.Message = fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", p.name, b.name, o.message)
+	d.Message = sentence + o.message
+	for _, x := range o.details {
+		d.Details = append(d.Details, metav1.StatusCause{Type: x.kind, Message: sentence + x.text, Field: x.field})
+	}
 	return d
 }

@@ -50,7 +50,7 @@ type Policy struct {
 // validation is one rule of a policy.
 type validation struct {
 	program *cel.Program
-	message string // the author's, or "failed expression: …"
+	message string // the author's; "" where there is none
 	compute *cel.Message
 	reason  metav1.StatusReason
 	field   string // that it is about; "" when it does not tell
@@ -229,9 +229,6 @@ func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.P
 			compiled.compute = m
 			c.use(m)
 		}
-	}
-	if compiled.message == "" {
-		compiled.message = "failed expression: " + strings.TrimSpace(v.Expression)
 	}
 	if v.Reason != nil {
 		compiled.reason = *v.Reason

@@ -90,8 +90,8 @@ validations:
 	r := run(t, post(t, `{"metadata":{"name":"web","labels":{}},"spec":{"replicas":9,"paused":true}}`), p)
 	want := []string{
 		"Invalid: spec.replicas: must be less than or equal to 5",
-		"Forbidden: spec.paused: failed expression: object.spec.paused == false",
-		"Invalid: metadata.labels: label of web",
+		"Forbidden: spec.paused: spec.paused: Invalid value: true: must be false",
+		"Invalid: metadata.labels[team]: label of web",
 	}
 	if got := denials(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -113,6 +113,7 @@ func (c *AdmissionCompiler) Variable(name, expression string) error {
 	if err != nil {
 		return err
 	}
+	e.deriveVariable(p, ast.NativeRep(), &c.list)
 	c.list.add(name, p)
 	return nil
 }
@@ -128,7 +129,11 @@ func (c *AdmissionCompiler) Variables() *Variables {
 
 // Condition compiles an expression that must be true for a request to pass.
 func (c *AdmissionCompiler) Condition(expression string) (*Program, error) {
-	return c.compile(expression, true, celgo.BoolType)
+	e, err := c.env(true)
+	if err != nil {
+		return nil, err
+	}
+	return e.condition(expression, &c.list)
 }
 
 // Message compiles a messageExpression. It may not refer to the authorizer.

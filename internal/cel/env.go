@@ -48,7 +48,7 @@ type env struct {
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
 // once instead of twice.
 func newEnv(declTypes []*apiservercel.DeclType, variables ...celgo.EnvOption) (*env, error) {
-	options := variables
+	options := append([]celgo.EnvOption{celgo.EnableMacroCallTracking()}, variables...) // messages repeat expressions
 	if len(declTypes) > 0 {
 		provider := apiservercel.NewDeclTypeProvider(declTypes...)
 		provider.SetRecognizeKeywordAsFieldName(true)
@@ -102,6 +102,15 @@ func (e *CompileError) Error() string { return e.Detail }
 
 // compile checks an expression and plans it. Its type must be one of those given; variables may be nil.
 func (e *env) compile(expression string, variables *Variables, returns ...*celgo.Type) (*Program, error) {
+	ast, err := e.check(expression, returns...)
+	if err != nil {
+		return nil, err
+	}
+	return e.plan(expression, ast, variables)
+}
+
+// check checks an expression, whose type must be one of those given.
+func (e *env) check(expression string, returns ...*celgo.Type) (*celast.AST, error) {
 	ast, issues := e.Compile(expression)
 	if issues != nil {
 		return nil, &CompileError{expression, "compilation failed: " + issues.String()}
@@ -109,7 +118,7 @@ func (e *env) compile(expression string, variables *Variables, returns ...*celgo
 	if err := checkType(ast.OutputType(), returns); err != nil {
 		return nil, &CompileError{expression, err.Error()}
 	}
-	return e.plan(expression, ast.NativeRep(), variables)
+	return ast.NativeRep(), nil
 }
 
 func checkType(got *celgo.Type, returns []*celgo.Type) error {

@@ -1,50 +1,43 @@
 package cel
 
 import (
-	"slices"
-
 	celast "github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	apiservercel "k8s.io/apiserver/pkg/cel"
-
-	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // fieldOf derives the path of the field that an expression is about: what all the paths that it reads from self or object
 // have in common, those that its variables are about included. Paths that are only asked for by has() count when there are
 // no others, and paths that the body of a loop reads besides its items when there are none of these either.
 func fieldOf(ast *celast.AST, variables *Variables) []step {
-	c := fieldCollector{ast: ast, variables: variables}
+	c := fieldCollector{reader: reader{ast: ast, variables: variables}}
 	c.collect(ast.Expr())
-	for _, paths := range [][][]step{c.read, c.tested, c.inBodies} {
-		if len(paths) > 0 {
-			return commonPrefix(paths)
-		}
-	}
-	return nil
+	steps, _ := c.common()
+	return steps
 }
 
-// step is a member or an item of a path.
-type step struct {
-	name  string
-	index int // of an item
-	item  bool
-}
-
+// fieldCollector collects the places of an expression that begin at one variable.
 type fieldCollector struct {
-	ast       *celast.AST
-	variables *Variables
-	locals    []string
-	bodies    int // of loops around the expression
+	reader
+	level  int   // of the loop whose item counts; 0 is what is judged
+	base   basis // as found
+	name   string
+	bodies int // of loops around the expression
 
 	read, tested, inBodies [][]step
+}
+
+func (c *fieldCollector) common() (steps []step, ok bool) {
+	for _, paths := range [][][]step{c.read, c.tested, c.inBodies} {
+		if len(paths) > 0 {
+			return commonPrefix(paths), true
+		}
+	}
+	return nil, false
 }
 
 func (c *fieldCollector) collect(e celast.Expr) {
 	if path, ok := c.path(e); ok {
 		switch {
-		case len(path) == 0:
+		case len(path) == 0 && c.level == 0:
 		case c.bodies > 0:
 			c.inBodies = append(c.inBodies, path)
 		case e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly():
@@ -74,81 +67,31 @@ func (c *fieldCollector) collect(e celast.Expr) {
 		x := e.AsComprehension()
 		c.collect(x.IterRange())
 		c.collect(x.AccuInit())
-		n := len(c.locals)
-		c.locals = append(c.locals, x.IterVar(), x.IterVar2(), x.AccuVar())
+		n := len(c.scope)
+		c.scope = append(c.scope, iteration{name: x.IterVar()}, iteration{name: x.IterVar2()}, iteration{name: x.AccuVar()})
 		c.bodies++
 		c.collect(x.LoopCondition())
 		c.collect(x.LoopStep())
 		c.bodies--
 		c.collect(x.Result())
-		c.locals = c.locals[:n]
+		c.scope = c.scope[:n]
 	}
 }
 
-// path is the path that an expression reads, if it is a chain of members and literal indexes from self or object.
+// path is the path that the expression reads, if it is one, or what a variable of the policy is about.
 func (c *fieldCollector) path(e celast.Expr) ([]step, bool) {
-	switch e.Kind() {
-	case celast.IdentKind:
-		name := e.AsIdent()
-		if name != nameSelf && name != nameObject {
-			return nil, false
-		}
-		for _, l := range c.locals {
-			if l == name {
-				return nil, false
-			}
-		}
-		return []step{}, true
-	case celast.SelectKind:
-		s := e.AsSelect()
-		if path, ok := c.variable(s); ok {
-			return path, true
-		}
-		path, ok := c.path(s.Operand())
-		if !ok {
-			return nil, false
-		}
-		name := s.FieldName()
-		// Only a member of an object with a schema is named by its escaped name.
-		if c.ast.GetType(s.Operand().ID()).Kind() == types.StructKind {
-			if plain, ok := apiservercel.Unescape(name); ok {
-				name = plain
-			}
-		}
-		return append(path, step{name: name}), true
-	case celast.CallKind:
-		call := e.AsCall()
-		switch call.FunctionName() {
-		case operators.Index, operators.OptIndex, operators.OptSelect:
-		case "orValue", "value", "hasValue":
-			return c.path(call.Target())
-		default:
-			return nil, false
-		}
-		path, ok := c.path(call.Args()[0])
-		if !ok || call.Args()[1].Kind() != celast.LiteralKind {
-			return nil, false
-		}
-		switch at := call.Args()[1].AsLiteral().(type) {
-		case types.String:
-			return append(path, step{name: string(at)}), true
-		case types.Int:
-			return append(path, step{index: int(at), item: true}), true
-		}
+	if i, ok := c.composited(e); ok && c.level == 0 {
+		return c.variables.programs[i].field, true
 	}
-	return nil, false
-}
-
-// variable is the path that a variable of the policy is about.
-func (c *fieldCollector) variable(s celast.SelectExpr) ([]step, bool) {
-	if c.variables == nil || s.Operand().Kind() != celast.IdentKind || s.Operand().AsIdent() != nameVariables {
+	p, ok := c.place(e)
+	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
+		p, ok = c.reader.tested(e)
+	}
+	if !ok || p.level != c.level || !p.judged() || p.base == baseKey {
 		return nil, false
 	}
-	i, ok := c.variables.index[s.FieldName()]
-	if !ok {
-		return nil, false
-	}
-	return slices.Clip(c.variables.programs[i].field), true
+	c.base, c.name = p.base, p.name
+	return p.steps, true
 }
 
 func commonPrefix(paths [][]step) []step {
@@ -164,16 +107,4 @@ func commonPrefix(paths [][]step) []step {
 		prefix = prefix[:n]
 	}
 	return prefix
-}
-
-func joinPath(path []step) string {
-	var b []byte
-	for _, s := range path {
-		if s.item {
-			b = document.AppendPathIndex(b, s.index)
-			continue
-		}
-		b = document.AppendPathKey(b, s.name)
-	}
-	return string(b)
 }

@@ -15,7 +15,7 @@ func TestField(t *testing.T) {
 		`object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))`:  "spec.containers",
 		`object.spec.containers[0].image.startsWith('registry.example.com/')`:         "spec.containers[0].image",
 		`object.metadata.labels['example.com/team'] == 'a'`:                           "metadata.labels[example.com/team]",
-		`object.metadata.?labels['team'].orValue('') != ''`:                           "metadata.labels.team",
+		`object.metadata.?labels['team'].orValue('') != ''`:                           "metadata.labels[team]",
 		`size(object.metadata.name) < 20`:                                             "metadata.name",
 		`object.metadata.name.matches('^[a-z]+$')`:                                    "metadata.name",
 		`object.spec.a == 1 || object.metadata.name == 'x'`:                           "",

@@ -21,6 +21,7 @@ type Program struct {
 	limited     bool // request is that of rate limits
 	sizes       int  // what counted calls need to remember; see meter.go
 	field       []step
+	meaning     *meaning // what it demands; see derive.go
 }
 
 // Source is the expression.
@@ -35,7 +36,7 @@ func (p *Program) UsesAuthorizer() bool { return p.uses&usesAuthorizer != 0 }
 // Field is the path of the field that the expression is about, relative to self
 // or object, such as 'spec.replicas'; empty where the expression does not tell.
 // It is meant to be called when the expression is compiled.
-func (p *Program) Field() string { return joinPath(p.field) }
+func (p *Program) Field() string { return pathText(p.field) }
 
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.

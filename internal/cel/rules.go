@@ -128,11 +128,11 @@ func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule, fldPath *field
 	if err != nil {
 		return rule, field.ErrorList{field.InternalError(fldPath, err)}
 	}
-	if rule.Program, err = e.compile(r.Rule, nil, celgo.BoolType); err != nil {
+	if rule.Program, err = e.condition(r.Rule, nil); err != nil {
 		errs = append(errs, field.Invalid(fldPath.Child("rule"), r.Rule, err.Error()))
 	} else {
 		rule.UsesOldSelf = rule.Program.Uses(OldSelf)
-		rule.Program.optionalOld = rule.OptionalOldSelf
+		rule.Program.setOptionalOld(rule.OptionalOldSelf)
 	}
 	if strings.TrimSpace(r.MessageExpression) != "" {
 		if rule.message, err = e.compile(r.MessageExpression, nil, celgo.StringType); err != nil {

@@ -34,6 +34,7 @@ type Vars struct {
 	state   stateVar
 
 	authorizer authorizer.UnconditionalAuthorizer
+	loops      []bound // variables of loops around a part of an expression that is evaluated alone; see derive_items.go
 }
 
 // slot is a variable with room for the lazy value of a container.
@@ -156,7 +157,7 @@ func (a activation) ResolveName(name string) (any, bool) {
 	case nameAuthorizer, nameRequestResource:
 		return v.authorizerVal(name)
 	}
-	return nil, false
+	return v.bound(name)
 }
 
 // value is the value of a variable; false when it has none. It uses the slot's own room for a container, so that a

@@ -1,0 +1,410 @@
+package cel
+
+import (
+	"fmt"
+
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/api/validation"
+)
+
+// An atom is a demand on one operand that is not made of others.
+type atom struct {
+	kind    atomKind
+	subject operand
+	must    string // as a demand: "must be less than 5"
+	is      string // as a statement: "is less than 5"
+	// exempts: an alternative of this form says when the others need not hold, such as x != 'a' or !has(x).
+	exempts bool
+	// past: it compares with what was there before an update.
+	past bool
+	// supported are the only values, of atomSupported.
+	supported []ref.Val
+	// size and op bound a size, of atomSize.
+	size int64
+	op   string
+	// keys are what is compared by atomUnique.
+	keys [][]step
+	// literal is what is looked for, of atomMember; absent: it may not be there.
+	literal ref.Val
+	absent  bool
+}
+
+type atomKind uint8
+
+const (
+	atomOther       atomKind = iota // cannot be put in words
+	atomPlain                       // must and is say it all
+	atomPresence                    // must be set
+	atomAbsence                     // may not be set
+	atomSupported                   // must be one of some values
+	atomSize                        // must be of some size
+	atomImmutable                   // must be what it was
+	atomUnique                      // must not occur again
+	atomMember                      // must have a member or item
+	atomAnyPresence                 // must have one of several members
+	atomSentence                    // must and is are whole sentences
+)
+
+// atom puts into words that the expression must be true, or that it must not.
+func (d *deriver) atom(e celast.Expr, want bool) atom {
+	a, ok := d.worded(e, want)
+	if !ok || a.subject.kind != operandPlace && a.subject.text == "" {
+		return atom{subject: d.other(e)}
+	}
+	return a
+}
+
+func (d *deriver) worded(e celast.Expr, want bool) (atom, bool) {
+	if p, ok := d.tested(e); ok {
+		return presence(p, want), true
+	}
+	switch e.Kind() {
+	case celast.SelectKind, celast.IdentKind:
+		return truth(d.operand(e), want)
+	case celast.CallKind:
+		return d.call(e, want)
+	case celast.ComprehensionKind:
+		if l, ok := loopOf(e); ok {
+			return d.loopAtom(l, want)
+		}
+	}
+	return atom{}, false
+}
+
+func presence(p place, want bool) atom {
+	a := atom{kind: atomPresence, subject: operand{kind: operandPlace, place: p, text: p.text()}, must: "must be set", is: "is set"}
+	if !want {
+		a.kind, a.must, a.is, a.exempts = atomAbsence, "may not be set", "is not set", true
+	}
+	return a
+}
+
+// truth demands of a bool that it be true or false.
+func truth(o operand, want bool) (atom, bool) {
+	a := plain(o, fmt.Sprintf("be %t", want), fmt.Sprintf("is %t", want))
+	a.exempts = !want
+	return a, o.kind != operandLiteral
+}
+
+func plain(subject operand, be, is string) atom {
+	return atom{kind: atomPlain, subject: subject, must: "must " + be, is: is}
+}
+
+// negated is plain for what must not be.
+func negated(subject operand, be, isNot string) atom {
+	return atom{kind: atomPlain, subject: subject, must: "must not " + be, is: isNot, exempts: true}
+}
+
+func (d *deriver) call(e celast.Expr, want bool) (atom, bool) {
+	call := e.AsCall()
+	name := call.FunctionName()
+	switch name {
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		if !want {
+			name = opposite[name]
+		}
+		return d.comparison(name, call.Args()[0], call.Args()[1])
+	case operators.In:
+		return d.membership(call.Args()[0], call.Args()[1], want)
+	case "isLessThan", "isGreaterThan":
+		if !call.IsMemberFunction() || len(call.Args()) != 1 {
+			return atom{}, false
+		}
+		op := operators.Less
+		if name == "isGreaterThan" {
+			op = operators.Greater
+		}
+		if !want {
+			op = opposite[op]
+		}
+		return d.comparison(op, call.Target(), call.Args()[0])
+	case "hasValue":
+		return d.formatted(call, !want)
+	}
+	if words, ok := textTests[name]; ok {
+		return d.textTest(call, words.demand, words.statement, want)
+	}
+	if what, ok := kindTests[name]; ok && !call.IsMemberFunction() && len(call.Args()) == 1 {
+		return ofKind(d.operand(call.Args()[0]), what, want), true
+	}
+	return truth(d.other(e), want)
+}
+
+func ofKind(subject operand, what string, want bool) atom {
+	if want {
+		return plain(subject, "be "+valid(what), "is "+valid(what))
+	}
+	return negated(subject, "be "+what, "is not "+valid(what))
+}
+
+// formatted is format.NAME().validate(x).hasValue(), which tells that x is not of the format.
+func (d *deriver) formatted(call celast.CallExpr, want bool) (atom, bool) {
+	target := call.Target()
+	if target.Kind() != celast.CallKind || target.AsCall().FunctionName() != "validate" || len(target.AsCall().Args()) != 1 {
+		return atom{}, false
+	}
+	validate := target.AsCall()
+	if validate.Target().Kind() != celast.CallKind {
+		return atom{}, false
+	}
+	format := validate.Target().AsCall()
+	name := format.FunctionName()
+	if name == "format.named" && len(format.Args()) == 1 {
+		name, _ = stringLiteral(format.Args()[0])
+	}
+	what, ok := formats[name[len(commonStart(name, "format.")):]]
+	if !ok {
+		return atom{}, false
+	}
+	return ofKind(d.operand(validate.Args()[0]), what, want), true
+}
+
+func commonStart(s, prefix string) string {
+	if len(s) >= len(prefix) && s[:len(prefix)] == prefix {
+		return prefix
+	}
+	return ""
+}
+
+func (d *deriver) textTest(call celast.CallExpr, demand, statement string, want bool) (atom, bool) {
+	args := operands(call)
+	if len(args) != 2 {
+		return atom{}, false
+	}
+	subject, other := d.operand(args[0]), d.operand(args[1])
+	if other.text == "" {
+		return atom{}, false
+	}
+	if want {
+		return plain(subject, demand+" "+other.text, statement+" "+other.text), true
+	}
+	return negated(subject, demand+" "+other.text, "does not "+demand+" "+other.text), true
+}
+
+// comparison is a demand on the operand that the object has; where both are, on the first.
+func (d *deriver) comparison(op string, left, right celast.Expr) (atom, bool) {
+	if a, ok := d.compareTo(op, left, right); ok {
+		return a, true
+	}
+	if a, ok := d.sizes(op, left, right); ok {
+		return a, true
+	}
+	a, b := d.operand(left), d.operand(right)
+	if a.rank() < b.rank() {
+		a, b, op = b, a, mirrored[op]
+	}
+	if a.kind == operandLiteral || a.kind == operandList {
+		return atom{}, false
+	}
+	if is, ok := d.previous(op, a, b); ok {
+		return is, true
+	}
+	switch op {
+	case operators.Equals, operators.NotEquals:
+		return equality(a, b, op == operators.Equals)
+	}
+	if b.text == "" {
+		return atom{}, false
+	}
+	words := comparisons[op] + " " + b.text
+	return plain(a, "be "+words, "is "+words), true
+}
+
+// rank says which of two operands a demand is about.
+func (o operand) rank() int {
+	switch {
+	case o.kind == operandPlace && o.place.judged():
+		return 3
+	case o.judged():
+		return 2
+	case o.kind == operandLiteral || o.kind == operandList:
+		return 0
+	}
+	return 1
+}
+
+func equality(a, b operand, want bool) (atom, bool) {
+	if b.kind == operandLiteral {
+		switch v := b.literal.(type) {
+		case types.String:
+			if v == "" {
+				b.text = "empty"
+			}
+		case types.Bool:
+			if !want { // x != true holds for a missing x too
+				return negated(a, "be "+b.text, "is not "+b.text), true
+			}
+		}
+		if want {
+			p := plain(a, "be "+b.text, "is "+b.text)
+			if b.text != "empty" && a.kind == operandPlace {
+				p.supported = []ref.Val{b.literal}
+			}
+			return p, true
+		}
+		return negated(a, "be "+b.text, "is not "+b.text), true
+	}
+	if b.kind == operandList {
+		b.text = "[" + enumerate(literalTexts(b.list), "and") + "]"
+		if len(b.list) == 0 {
+			b.text = "empty"
+		}
+	}
+	if b.text == "" {
+		return atom{}, false
+	}
+	if want {
+		return plain(a, "be equal to "+b.text, "is equal to "+b.text), true
+	}
+	return negated(a, "be equal to "+b.text, "differs from "+b.text), true
+}
+
+// previous is a demand on a value that compares it with what it was before an update.
+func (d *deriver) previous(op string, a, b operand) (atom, bool) {
+	if a.kind != operandPlace || b.kind != operandPlace || a.place.base != baseObject || b.place.base != baseOld || !sameSteps(a.place.steps, b.place.steps) {
+		return atom{}, false
+	}
+	switch op {
+	case operators.Equals:
+		return atom{kind: atomImmutable, past: true, subject: a, must: validation.FieldImmutableErrorMsg, is: "is what it was"}, true
+	case operators.NotEquals:
+		return negated(a, "be what it was", "is not what it was"), true
+	}
+	words := comparisons[op] + " its previous value"
+	later := plain(a, "be "+words, "is "+words)
+	later.past = true
+	return later, true
+}
+
+func sameSteps(a, b []step) bool {
+	return place{steps: a}.equal(place{steps: b})
+}
+
+// compareTo is quantity(a).compareTo(quantity(b)) < 0, and versions likewise.
+func (d *deriver) compareTo(op string, left, right celast.Expr) (atom, bool) {
+	if left.Kind() != celast.CallKind || right.Kind() != celast.LiteralKind || right.AsLiteral() != types.IntZero {
+		return atom{}, false
+	}
+	call := left.AsCall()
+	if call.FunctionName() != "compareTo" || !call.IsMemberFunction() || len(call.Args()) != 1 {
+		return atom{}, false
+	}
+	return d.comparison(op, call.Target(), call.Args()[0])
+}
+
+// sizes is a demand on the size of a string, list or map.
+func (d *deriver) sizes(op string, left, right celast.Expr) (atom, bool) {
+	sized, ok := sizeOf(left)
+	if !ok {
+		if sized, ok = sizeOf(right); !ok {
+			return atom{}, false
+		}
+		left, right, op = right, left, mirrored[op]
+	}
+	if right.Kind() != celast.LiteralKind {
+		return atom{}, false
+	}
+	n, ok := right.AsLiteral().(types.Int)
+	if !ok || n < 0 {
+		return atom{}, false
+	}
+	if l, ok := loopOf(sized); ok && l.kind == loopFilter {
+		return d.filtered(l, op, int64(n))
+	}
+	subject := d.operand(sized)
+	if subject.kind == operandLiteral || subject.kind == operandList {
+		return atom{}, false
+	}
+	a := atom{kind: atomSize, subject: subject}
+	a.op, a.size = normalSize(op, int64(n))
+	words := sizeWords(a.op, a.size)
+	a.must, a.is = "must have "+words, "has "+words
+	switch {
+	case a.op == operators.LessEquals && a.size == 0:
+		a.must, a.is = "must be empty", "is empty"
+	case a.op == operators.GreaterEquals && a.size == 1:
+		a.must, a.is = "must not be empty", "is not empty"
+		a.exempts = op == operators.NotEquals
+	}
+	return a, true
+}
+
+func sizeOf(e celast.Expr) (celast.Expr, bool) {
+	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != "size" {
+		return nil, false
+	}
+	args := operands(e.AsCall())
+	return args[0], len(args) == 1
+}
+
+// normalSize turns strict bounds of whole numbers into inclusive ones.
+func normalSize(op string, n int64) (string, int64) {
+	switch op {
+	case operators.Less:
+		return operators.LessEquals, n - 1
+	case operators.Greater:
+		return operators.GreaterEquals, n + 1
+	case operators.NotEquals:
+		if n == 0 {
+			return operators.GreaterEquals, 1
+		}
+	case operators.Equals:
+		if n == 0 {
+			return operators.LessEquals, 0
+		}
+	}
+	return op, n
+}
+
+func sizeWords(op string, n int64) string {
+	switch op {
+	case operators.LessEquals:
+		return fmt.Sprintf("a size of at most %d", n)
+	case operators.GreaterEquals:
+		return fmt.Sprintf("a size of at least %d", n)
+	case operators.NotEquals:
+		return fmt.Sprintf("a size other than %d", n)
+	}
+	return fmt.Sprintf("a size of %d", n)
+}
+
+// membership is x in y.
+func (d *deriver) membership(left, right celast.Expr, want bool) (atom, bool) {
+	x, y := d.operand(left), d.operand(right)
+	switch {
+	case y.kind == operandList && x.kind != operandLiteral:
+		if len(y.list) == 1 {
+			return equality(x, operand{kind: operandLiteral, literal: y.list[0], text: literalText(y.list[0])}, want)
+		}
+		texts := enumerate(literalTexts(y.list), "or")
+		if !want {
+			return negated(x, "be "+texts, "is not "+texts), true
+		}
+		a := plain(x, "be "+texts, "is "+texts)
+		if x.kind == operandPlace && len(y.list) > 0 {
+			a.kind, a.supported = atomSupported, y.list
+		}
+		return a, len(y.list) > 0
+	case x.kind == operandLiteral && y.kind == operandPlace && y.judged() && y.place.base != baseKey:
+		a := atom{kind: atomMember, subject: y, literal: x.literal, absent: !want, exempts: !want}
+		a.must, a.is = "must contain "+x.text, "contains "+x.text
+		if !want {
+			a.must, a.is = "must not contain "+x.text, "does not contain "+x.text
+		}
+		return a, true
+	case x.rank() < y.rank() && y.text != "" && x.text != "":
+		x, y = y, x
+		if want {
+			return plain(x, "contain "+y.text, "contains "+y.text), true
+		}
+		return negated(x, "contain "+y.text, "does not contain "+y.text), true
+	case y.text == "":
+		return atom{}, false
+	case want:
+		return plain(x, "be one of "+y.text, "is one of "+y.text), true
+	}
+	return negated(x, "be one of "+y.text, "is not one of "+y.text), true
+}

@@ -1,0 +1,260 @@
+package cel
+
+import (
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// visited is an item that a loop has come to.
+type visited struct {
+	path string        // relative to self or object
+	node document.Node // its value, as far as it is part of what is judged
+	key  string        // its name, as far as it is part of what is judged
+
+	keyed bool // the loop's only variable is the name
+}
+
+// A bound variable is one of a loop around the expression that is evaluated.
+type bound struct {
+	name  string
+	value ref.Val
+}
+
+// bound is the value of a loop's variable.
+func (v *Vars) bound(name string) (any, bool) {
+	for i := len(v.loops) - 1; i >= 0; i-- {
+		if v.loops[i].name == name {
+			return v.loops[i].value, true
+		}
+	}
+	return nil, false
+}
+
+// explainItems says which items do not meet a demand on every item.
+func (x *explainer) explainItems(c *clause) {
+	outermost := x.each == nil
+	if outermost {
+		x.each = &Violation{Error: *x.whole(c), Source: c.source}
+	}
+	if c.over != nil {
+		x.visit(c)
+	}
+	if outermost {
+		x.found = append(x.found, *x.each)
+		x.each = nil
+	}
+}
+
+// whole is the failure of a list.
+func (x *explainer) whole(c *clause) *field.Error {
+	a := atom{subject: c.items}
+	if c.description.be != "" {
+		a.kind, a.must = atomPlain, "must "+c.description.be
+		if a.subject.kind != operandPlace {
+			a.subject.text = ""
+		}
+	}
+	return x.failure(&clause{kind: clauseAtom, atom: a})
+}
+
+func (x *explainer) visit(c *clause) {
+	over, err := c.over.evalKept(x.frame, x.vars)
+	if err != nil {
+		return
+	}
+	var seen traits.Lister
+	if c.mapped != nil {
+		made, err := c.mapped.evalKept(x.frame, x.vars)
+		if err != nil {
+			return
+		}
+		if seen, _ = x.frame.ref(made).(traits.Lister); seen == nil {
+			return
+		}
+	}
+	for len(x.items) <= c.level {
+		x.items = append(x.items, visited{})
+		x.over = append(x.over, place{})
+	}
+	x.items, x.over = x.items[:c.level+1], x.over[:c.level+1]
+	x.over[c.level] = c.items.around().about
+	switch over := x.frame.ref(over).(type) {
+	case traits.Lister:
+		x.visitList(c, over, seen)
+	case traits.Mapper:
+		x.visitMap(c, over)
+	}
+}
+
+func (x *explainer) visitList(c *clause, over, seen traits.Lister) {
+	path, static := "", false
+	if c.items.kind == operandPlace {
+		_, path, static = x.at(c.items.place)
+	} else {
+		path = x.nearest(c.items)
+	}
+	size, _ := over.Size().(types.Int)
+	if n, ok := over.Size().(types.Int); seen != nil && (!ok || seen.Size() != n) {
+		return
+	}
+	for i := types.IntZero; i < size; i++ {
+		value := over.Get(i)
+		item := visited{}
+		if l, ok := over.(*list); ok && x.judged(l.node) {
+			item.node = l.nth(int(i))
+		} else {
+			item.node = nodeOf(value)
+		}
+		switch {
+		case x.judged(item.node):
+			item.path = x.pathOf(item.node)
+		case static:
+			item = visited{path: string(document.AppendPathIndex([]byte(path), int(i)))}
+		default:
+			item = visited{path: path}
+		}
+		if seen != nil {
+			value = seen.Get(i)
+		}
+		first, second := value, ref.Val(nil)
+		if c.names[1] != "" {
+			first, second = i, value
+		}
+		x.item(c, item, first, second)
+	}
+}
+
+func (x *explainer) visitMap(c *clause, over traits.Mapper) {
+	for it := over.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, ok := key.(types.String)
+		if !ok {
+			continue
+		}
+		value, found := over.Find(key)
+		if !found {
+			continue
+		}
+		item := visited{keyed: c.names[1] == "", path: x.nearest(c.items)}
+		if o, ok := over.(*object); ok && x.judged(o.node) {
+			if member, found := o.node.Get(o.plainName(string(name))); found {
+				item.node, item.path, item.key = member, x.pathOf(member), member.Key()
+			}
+		}
+		x.item(c, item, key, value)
+	}
+}
+
+// plainName is the JSON name of a member by the name that expressions use.
+func (o *object) plainName(name string) string {
+	if o.typ != nil && o.typ.members != nil {
+		if plain, ok := o.typ.unescape(name); ok {
+			return plain
+		}
+	}
+	return name
+}
+
+// item evaluates the demand on one item, and says why it is not met.
+func (x *explainer) item(c *clause, item visited, first, second ref.Val) {
+	body := c.parts[0]
+	n := len(x.vars.loops)
+	x.vars.loops = append(x.vars.loops, bound{c.names[0], first})
+	if c.names[1] != "" {
+		x.vars.loops = append(x.vars.loops, bound{c.names[1], second})
+	}
+	x.items, x.over = x.items[:c.level+1], x.over[:c.level+1]
+	x.items[c.level] = item
+	if is, known := x.holds(body.program); known && is != body.want {
+		when := x.when
+		x.explain(body)
+		x.when = when
+	}
+	x.vars.loops = x.vars.loops[:n]
+}
+
+// nodeOf is the node behind a container; scalars have lost theirs.
+func nodeOf(v ref.Val) document.Node {
+	switch v := v.(type) {
+	case *object:
+		return v.node
+	case *list:
+		return v.node
+	}
+	return document.Node{}
+}
+
+// judgedSlot is what is judged: self or object.
+func (x *explainer) judgedSlot() *slot {
+	if s := &x.vars.slots[Self]; s.node.Valid() {
+		return s
+	}
+	return &x.vars.slots[Object]
+}
+
+// judged tells whether a node is part of what is judged, so that its value may be shown.
+func (x *explainer) judged(n document.Node) bool {
+	if !n.Valid() {
+		return false
+	}
+	top := x.judgedSlot().node
+	if n.Document() != top.Document() {
+		return false
+	}
+	for ; n.Valid(); n = n.Parent() {
+		if n == top {
+			return true
+		}
+	}
+	return false
+}
+
+// pathOf is the path of a node that is judged.
+func (x *explainer) pathOf(n document.Node) string {
+	s := x.judgedSlot()
+	path, _ := appendPathOf(nil, s.node, s.typ, n)
+	return string(path)
+}
+
+// appendPathOf appends the way from one node to another within it, whose type it returns.
+func appendPathOf(b []byte, top document.Node, t *Type, n document.Node) ([]byte, *Type) {
+	if n == top {
+		return b, t
+	}
+	parent := n.Parent()
+	b, t = appendPathOf(b, top, t, parent)
+	if parent.Kind() == document.Array {
+		at := 0
+		for i := parent.First(); i.Valid() && i != n; i = i.Next() {
+			at++
+		}
+		if t != nil {
+			t = t.items
+		}
+		return document.AppendPathIndex(b, at), t
+	}
+	name := n.Key()
+	switch {
+	case t != nil && t.members == nil && t.additional != nil:
+		return appendKey(b, name), t.additional
+	case t == nil && isMapPath(b):
+		return appendKey(b, name), nil
+	case t != nil:
+		t = t.members[name]
+	}
+	return document.AppendPathKey(b, name), t
+}
+
+// isMapPath tells whether the path leads to what is a map in every object.
+func isMapPath(path []byte) bool {
+	for _, suffix := range []string{"metadata.labels", "metadata.annotations"} {
+		if n := len(path) - len(suffix); n >= 0 && string(path[n:]) == suffix {
+			return true
+		}
+	}
+	return false
+}

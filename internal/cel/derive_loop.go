@@ -1,0 +1,361 @@
+package cel
+
+import (
+	"strings"
+
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// A loop is a comprehension as the macro that it was made of says it.
+type loop struct {
+	kind   loopKind
+	over   celast.Expr
+	name   string // of the loop's variable; of an item's index or a member's name where second is set
+	second string
+	body   celast.Expr // what is asked of each item; of map the result
+}
+
+type loopKind uint8
+
+const (
+	loopAll loopKind = iota
+	loopExists
+	loopExistsOne
+	loopFilter
+	loopMap
+)
+
+// loopOf recognises the macros all, exists, exists_one, filter and map (without a condition).
+func loopOf(e celast.Expr) (loop, bool) {
+	if e.Kind() != celast.ComprehensionKind {
+		return loop{}, false
+	}
+	c := e.AsComprehension()
+	l := loop{over: c.IterRange(), name: c.IterVar(), second: c.IterVar2()}
+	for _, name := range []string{l.name, l.second} {
+		if _, taken := usesOf[name]; taken || name == nameFrame {
+			return loop{}, false // it hides a variable of the environment
+		}
+	}
+	step := c.LoopStep()
+	if step.Kind() != celast.CallKind {
+		return loop{}, false
+	}
+	accu := func(e celast.Expr) bool { return e.Kind() == celast.IdentKind && e.AsIdent() == c.AccuVar() }
+	call := step.AsCall()
+	args := call.Args()
+	switch name := call.FunctionName(); {
+	case name == operators.LogicalAnd && isLiteral(c.AccuInit(), types.True) && accu(args[0]) && accu(c.Result()):
+		l.kind, l.body = loopAll, args[1]
+	case name == operators.LogicalOr && isLiteral(c.AccuInit(), types.False) && accu(args[0]) && accu(c.Result()):
+		l.kind, l.body = loopExists, args[1]
+	case name == operators.Conditional && isLiteral(c.AccuInit(), types.IntZero) && accu(args[2]):
+		l.kind, l.body = loopExistsOne, args[0]
+	case name == operators.Conditional && empty(c.AccuInit()) && accu(args[2]) && accu(c.Result()):
+		kept, ok := added(args[1], accu)
+		if !ok || kept.Kind() != celast.IdentKind || kept.AsIdent() != l.name || l.second != "" {
+			return loop{}, false
+		}
+		l.kind, l.body = loopFilter, args[0]
+	case name == operators.Add && empty(c.AccuInit()) && accu(c.Result()):
+		result, ok := added(step, accu)
+		if !ok || l.second != "" {
+			return loop{}, false
+		}
+		l.kind, l.body = loopMap, result
+	default:
+		return loop{}, false
+	}
+	return l, true
+}
+
+// added is x in accu + [x].
+func added(e celast.Expr, accu func(celast.Expr) bool) (celast.Expr, bool) {
+	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Add || len(e.AsCall().Args()) != 2 {
+		return nil, false
+	}
+	args := e.AsCall().Args()
+	if !accu(args[0]) || args[1].Kind() != celast.ListKind || args[1].AsList().Size() != 1 {
+		return nil, false
+	}
+	return args[1].AsList().Elements()[0], true
+}
+
+func isLiteral(e celast.Expr, v any) bool {
+	return e.Kind() == celast.LiteralKind && e.AsLiteral() == v
+}
+
+// iterate declares the loop's variables while do runs. Items of what is not judged have a text alone.
+func (d *deriver) iterate(l loop, over operand, do func()) {
+	n := len(d.scope)
+	defer func() { d.scope = d.scope[:n] }()
+	if over.kind != operandPlace || !over.judged() {
+		text := "an item of " + over.text
+		if over.kind == operandList {
+			text = enumerate(literalTexts(over.list), "or")
+		} else if over.text == "" {
+			text = ""
+		}
+		if l.second != "" {
+			text = ""
+		}
+		d.scope = append(d.scope, iteration{name: l.name, text: text}, iteration{name: l.second})
+		do()
+		return
+	}
+	d.level++
+	if d.over == nil {
+		d.over = make(map[int]place)
+	}
+	d.over[d.level] = over.place
+	if l.second == "" {
+		d.scope = append(d.scope, iteration{name: l.name, place: place{base: baseItem, level: d.level}, known: true, over: over.place})
+	} else {
+		d.scope = append(d.scope, iteration{name: l.name, place: place{base: baseKey, level: d.level}, known: true, over: over.place},
+			iteration{name: l.second, place: place{base: baseMember, level: d.level}, known: true, over: over.place})
+	}
+	do()
+	d.level--
+}
+
+func (d *deriver) goesThroughMap(e celast.Expr, p place) bool {
+	return d.ast.GetType(e.ID()).Kind() == types.MapKind || isMap(p.steps)
+}
+
+// loopAtom is a demand on a list as a whole, or one that holds for several things that the object is compared with.
+func (d *deriver) loopAtom(l loop, want bool) (atom, bool) {
+	over := d.operand(l.over)
+	judged := over.kind == operandPlace && over.judged()
+	some := l.kind == loopExists && want || l.kind == loopAll && !want
+	if a, ok := d.kept(l, over); ok && want {
+		return a, true
+	}
+	if !judged {
+		return d.quantified(l, over, some, want)
+	}
+	switch {
+	case some:
+		item, ok := d.items(l, over, want)
+		return plain(over, "contain "+article(item), "contains "+article(item)), ok
+	case l.kind == loopExistsOne && want:
+		if a, ok := d.unique(l, over); ok {
+			return a, true
+		}
+		item, ok := d.items(l, over, true)
+		return plain(over, "contain exactly one "+item, "contains exactly one "+item), ok
+	case l.kind == loopExists && !want:
+		item, ok := d.items(l, over, true)
+		return negated(over, "contain "+article(item), "contains no "+item), ok
+	case l.kind == loopAll:
+		body, ok := d.itemSubject(l, over, want)
+		return plain(over, body.be, body.is), ok
+	}
+	return atom{}, false
+}
+
+// article puts one before a noun phrase of items.
+func article(item string) string {
+	if strings.HasPrefix(item, "item") {
+		return "an " + item
+	}
+	return "a " + item
+}
+
+// items names the items of which the body of the loop is as wanted: "item in which `name` is 'a'".
+func (d *deriver) items(l loop, over operand, want bool) (text string, ok bool) {
+	noun := d.noun(l, over)
+	d.iterate(l, over, func() {
+		c := d.words(l.body, want)
+		text, ok = described(c.statements(), false)
+	})
+	text = noun + " " + text
+	return text, ok
+}
+
+// sentence is what a list has to be for each of its items to be as wanted.
+type sentence struct{ be, is string }
+
+func (d *deriver) itemSubject(l loop, over operand, want bool) (s sentence, ok bool) {
+	noun := d.noun(l, over)
+	d.iterate(l, over, func() {
+		c := d.words(l.body, want)
+		if c.kind == clauseAtom && c.atom.kind == atomUnique && c.atom.subject.text == "" {
+			s, ok = sentence{"not contain " + article(noun) + " twice", "contains no " + noun + " twice"}, true
+			return
+		}
+		var text string
+		if text, ok = described(c.statements(), true); ok {
+			text = noun + "s " + text
+			s, ok = sentence{"contain only " + text, "contains only " + text}, len(text) <= maxSource
+		}
+	})
+	return s, ok
+}
+
+// described puts statements about an item, or about items, behind a noun: "that is 'a' and in which `x` is 'b'".
+func described(statements []statement, many bool) (text string, ok bool) {
+	var that, which []string
+	for _, s := range statements {
+		switch {
+		case s.raw || s.String() == "":
+			return "", false
+		case s.text != "" || s.subject.text != "":
+			which = append(which, s.String())
+		case many:
+			that = append(that, plural(s.is))
+		default:
+			that = append(that, s.is)
+		}
+	}
+	var parts []string
+	if len(that) > 0 {
+		parts = append(parts, "that "+enumerate(that, "and"))
+	}
+	if len(which) > 0 {
+		parts = append(parts, "in which "+enumerate(which, "and"))
+	}
+	return strings.Join(parts, " and "), len(parts) > 0
+}
+
+// noun is what a loop goes through.
+func (d *deriver) noun(l loop, over operand) string {
+	if l.second == "" && over.kind == operandPlace && d.goesThroughMap(l.over, over.place) {
+		return "key"
+	}
+	return "item"
+}
+
+// plural puts the verb at the beginning of a statement into the plural.
+func plural(is string) string {
+	verb, rest, _ := strings.Cut(is, " ")
+	switch verb {
+	case "is":
+		verb = "are"
+	case "has":
+		verb = "have"
+	case "does":
+		verb = "do"
+	case "matches":
+		verb = "match"
+	default:
+		verb = strings.TrimSuffix(verb, "s")
+	}
+	return strings.TrimSuffix(verb+" "+rest, " ")
+}
+
+// kept is old.xs.all(x, x in new.xs): nothing may be taken away.
+func (d *deriver) kept(l loop, over operand) (a atom, ok bool) {
+	if l.kind != loopAll || l.second != "" || over.kind != operandPlace || over.place.base != baseOld ||
+		l.body.Kind() != celast.CallKind || l.body.AsCall().FunctionName() != operators.In {
+		return atom{}, false
+	}
+	args := l.body.AsCall().Args()
+	p, isPlace := d.place(d.unconverted(args[1]))
+	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != l.name || !isPlace || !p.judged() || !sameSteps(p.steps, over.place.steps) {
+		return atom{}, false
+	}
+	subject := operand{kind: operandPlace, place: p, text: p.text()}
+	return plain(subject, "contain everything that it contained before", "contains everything that it contained before"), true
+}
+
+// quantified is a demand on the object for some or for all items of what it is compared with:
+// ['a', 'b'].exists(p, object.spec.x.startsWith(p)).
+func (d *deriver) quantified(l loop, over operand, some, want bool) (a atom, ok bool) {
+	if l.kind != loopExists && l.kind != loopAll {
+		return atom{}, false
+	}
+	d.iterate(l, over, func() {
+		c := d.words(l.body, want)
+		if c.kind != clauseAtom {
+			return
+		}
+		a, ok = c.atom, c.atom.kind == atomPlain && c.atom.subject.kind != operandLiteral
+		// "must not start with 'a' or 'b'" is said of all, "must start with 'a' or 'b'" of some.
+		ok = ok && some != a.exempts && a.subject.text != "" || ok && some != a.exempts && a.subject.kind == operandPlace
+		if a.exempts {
+			a.must = strings.Replace(a.must, "an item of ", "any item of ", 1)
+			a.is = strings.Replace(a.is, "an item of ", "any item of ", 1)
+		}
+		a.supported = nil
+		if len(over.list) > 0 && some && strings.HasPrefix(a.is, "is equal to ") {
+			texts := enumerate(literalTexts(over.list), "or")
+			a.kind, a.supported, a.must, a.is = atomSupported, over.list, "must be "+texts, "is "+texts
+		}
+	})
+	return a, ok
+}
+
+// unique is xs.exists_one(y, y.name == x.name) in a loop over the same list, whose item x is then the only one of its name.
+func (d *deriver) unique(l loop, over operand) (a atom, ok bool) {
+	d.iterate(l, over, func() {
+		inner := d.find(l.name)
+		if l.second != "" || !inner.known {
+			return
+		}
+		var keys [][]step
+		var outer place
+		for _, part := range d.conjuncts(l.body, true, nil) {
+			if p, isTest := d.tested(part.expr); isTest && part.want && p.within(inner.place) {
+				continue
+			}
+			if part.expr.Kind() != celast.CallKind || part.expr.AsCall().FunctionName() != operators.Equals || !part.want {
+				return
+			}
+			args := part.expr.AsCall().Args()
+			x, y := d.operand(args[0]), d.operand(args[1])
+			if x.kind != operandPlace || y.kind != operandPlace {
+				return
+			}
+			if x.place.within(inner.place) {
+				x, y = y, x
+			}
+			if x.place.base != inner.place.base || x.place.level >= inner.place.level || !y.place.within(inner.place) || !sameSteps(x.place.steps, y.place.steps) {
+				return
+			}
+			outer = place{base: x.place.base, level: x.place.level}
+			keys = append(keys, x.place.steps)
+		}
+		if len(keys) == 0 || !d.over[outer.level].equal(over.place) {
+			return
+		}
+		subject := operand{kind: operandPlace, place: outer}
+		if len(keys) == 1 {
+			subject.place = outer.follow(keys[0]...)
+			subject.text = subject.place.text()
+		}
+		a, ok = atom{kind: atomUnique, subject: subject, must: "must be unique", is: "is unique", keys: keys}, true
+	})
+	return a, ok
+}
+
+// filtered is a demand on how many items are as the loop's body says.
+func (d *deriver) filtered(l loop, op string, n int64) (atom, bool) {
+	over := d.operand(l.over)
+	if over.kind != operandPlace || !over.judged() {
+		return atom{}, false
+	}
+	item, ok := d.items(l, over, true)
+	if !ok {
+		return atom{}, false
+	}
+	items := strings.Replace(strings.Replace(item, "item ", "items ", 1), "key ", "keys ", 1)
+	op, n = normalSize(op, n)
+	switch {
+	case op == operators.LessEquals && n == 0:
+		return negated(over, "contain "+article(item), "contains no "+item), true
+	case op == operators.GreaterEquals && n == 1:
+		return plain(over, "contain "+article(item), "contains "+article(item)), true
+	case op == operators.LessEquals && n == 1:
+		return plain(over, "contain at most one "+item, "contains at most one "+item), true
+	case op == operators.Equals && n == 1:
+		return plain(over, "contain exactly one "+item, "contains exactly one "+item), true
+	}
+	words := map[string]string{operators.LessEquals: "at most ", operators.GreaterEquals: "at least ", operators.Equals: "exactly "}[op]
+	if words == "" {
+		return atom{}, false
+	}
+	number := literalText(types.Int(n))
+	return plain(over, "contain "+words+number+" "+items, "contains "+words+number+" "+items), true
+}

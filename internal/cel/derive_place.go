@@ -1,0 +1,405 @@
+package cel
+
+import (
+	"slices"
+
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A place is where an operand stands: a variable, and the way from it.
+type place struct {
+	base  basis
+	level int // of the loop whose item it is
+	name  string
+	steps []step
+}
+
+// basis is the kind of variable at which a place begins.
+type basis uint8
+
+const (
+	baseObject basis = iota // self or object: what is judged
+	baseOld                 // oldSelf or oldObject
+	baseItem                // the only variable of a loop: an item of a list, the name of a member of a map
+	baseKey                 // the first of two variables of a loop: the index of an item, the name of a member
+	baseMember              // the second of two: the item, the value of a member
+	baseOther               // any other variable; its values are nobody else's to see (ERR-7)
+)
+
+// step is a member, a key of a map or an item of a list.
+type step struct {
+	name  string
+	index int // of an item
+	item  bool
+	key   bool // a key of a map
+}
+
+func (p place) equal(q place) bool {
+	return p.base == q.base && p.level == q.level && p.name == q.name && slices.Equal(p.steps, q.steps)
+}
+
+// within tells whether the place is another one or in it.
+func (p place) within(q place) bool {
+	return p.base == q.base && p.level == q.level && p.name == q.name &&
+		len(p.steps) >= len(q.steps) && slices.Equal(p.steps[:len(q.steps)], q.steps)
+}
+
+// follow is the place some steps further.
+func (p place) follow(steps ...step) place {
+	p.steps = append(slices.Clip(p.steps), steps...)
+	return p
+}
+
+// An iteration is a variable of a loop around an expression.
+type iteration struct {
+	name  string
+	place place // where its values stand
+	known bool  // the place is known
+	over  place // what the loop goes through
+	text  string
+}
+
+// A reader finds the places that a checked expression speaks of.
+type reader struct {
+	ast       *celast.AST
+	variables *Variables
+	scope     []iteration
+	level     int // of loops around the expression
+}
+
+// find is the innermost loop variable of the name; nil for variables of the environment.
+func (r *reader) find(name string) *iteration {
+	for i := len(r.scope) - 1; i >= 0; i-- {
+		if r.scope[i].name == name {
+			return &r.scope[i]
+		}
+	}
+	return nil
+}
+
+// place is where the value of the expression stands, if that is one place: a chain of members and literal indexes from a
+// variable. What optional values add to such a chain changes nothing.
+func (r *reader) place(e celast.Expr) (place, bool) {
+	switch e.Kind() {
+	case celast.IdentKind:
+		return r.variable(e.AsIdent())
+	case celast.SelectKind:
+		s := e.AsSelect()
+		if s.IsTestOnly() {
+			return place{}, false
+		}
+		if i, ok := r.composited(e); ok {
+			if m := r.variables.programs[i].meaning; m != nil && m.operand.kind == operandPlace {
+				return m.operand.place, true
+			}
+			return place{}, false
+		}
+		p, ok := r.place(s.Operand())
+		if !ok || p.base == baseKey {
+			return place{}, false
+		}
+		return p.follow(r.member(p, s.Operand(), s.FieldName(), false)), true
+	case celast.CallKind:
+		return r.indexed(e.AsCall())
+	}
+	return place{}, false
+}
+
+func (r *reader) variable(name string) (place, bool) {
+	if l := r.find(name); l != nil {
+		return l.place, l.known
+	}
+	switch name {
+	case nameSelf, nameObject:
+		return place{base: baseObject, name: name}, true
+	case nameOldSelf, nameOldObject:
+		return place{base: baseOld, name: name}, true
+	}
+	return place{base: baseOther, name: name}, true
+}
+
+// indexed is the place behind an index or a function of optional values.
+func (r *reader) indexed(call celast.CallExpr) (place, bool) {
+	switch call.FunctionName() {
+	case operators.Index, operators.OptIndex:
+	case operators.OptSelect:
+		p, ok := r.place(call.Args()[0])
+		name, literal := stringLiteral(call.Args()[1])
+		if !ok || !literal || p.base == baseKey {
+			return place{}, false
+		}
+		return p.follow(r.member(p, call.Args()[0], name, false)), true
+	case "orValue", "value":
+		if !call.IsMemberFunction() {
+			return place{}, false
+		}
+		return r.place(call.Target())
+	default:
+		return place{}, false
+	}
+	p, ok := r.place(call.Args()[0])
+	if !ok || p.base == baseKey {
+		return place{}, false
+	}
+	at := call.Args()[1]
+	if at.Kind() == celast.IdentKind {
+		// labels[k] in a loop over labels is the value behind the key.
+		if l := r.find(at.AsIdent()); l != nil && l.known && l.place.base != baseMember && len(l.place.steps) == 0 && l.over.equal(p) {
+			return place{base: baseMember, level: l.place.level}, true
+		}
+		return place{}, false
+	}
+	if at.Kind() != celast.LiteralKind {
+		return place{}, false
+	}
+	switch at := at.AsLiteral().(type) {
+	case types.String:
+		return p.follow(r.member(p, call.Args()[0], string(at), true)), true
+	case types.Int:
+		return p.follow(step{index: int(at), item: true}), true
+	}
+	return place{}, false
+}
+
+// member is the step to a member. Only a member of an object with a schema is named by its escaped name.
+func (r *reader) member(p place, operand celast.Expr, name string, indexed bool) step {
+	switch r.ast.GetType(operand.ID()).Kind() {
+	case types.StructKind:
+		if plain, ok := apiservercel.Unescape(name); ok {
+			name = plain
+		}
+		return step{name: name}
+	case types.MapKind:
+		return step{name: name, key: true}
+	case types.OpaqueKind: // an optional value
+		if parameters := r.ast.GetType(operand.ID()).Parameters(); len(parameters) == 1 {
+			switch parameters[0].Kind() {
+			case types.StructKind:
+				if plain, ok := apiservercel.Unescape(name); ok {
+					name = plain
+				}
+				return step{name: name}
+			case types.MapKind:
+				return step{name: name, key: true}
+			}
+		}
+	}
+	return step{name: name, key: indexed || isMap(p.steps)}
+}
+
+// isMap tells whether what stands there is a map in every object: labels and annotations.
+func isMap(steps []step) bool {
+	n := len(steps)
+	return n >= 2 && steps[n-2].name == "metadata" && (steps[n-1].name == "labels" || steps[n-1].name == "annotations")
+}
+
+// composited is the index of the policy's variable that the expression reads.
+func (r *reader) composited(e celast.Expr) (int, bool) {
+	if r.variables == nil || e.Kind() != celast.SelectKind {
+		return 0, false
+	}
+	s := e.AsSelect()
+	if s.Operand().Kind() != celast.IdentKind || s.Operand().AsIdent() != nameVariables || r.find(nameVariables) != nil {
+		return 0, false
+	}
+	i, ok := r.variables.index[s.FieldName()]
+	return i, ok && !s.IsTestOnly()
+}
+
+// pathText writes steps in JavaScript's syntax, keys of maps in brackets.
+func pathText(steps []step) string { return string(appendSteps(nil, steps)) }
+
+func appendSteps(b []byte, steps []step) []byte {
+	for _, s := range steps {
+		switch {
+		case s.item:
+			b = document.AppendPathIndex(b, s.index)
+		case s.key:
+			b = appendKey(b, s.name)
+		default:
+			b = document.AppendPathKey(b, s.name)
+		}
+	}
+	return b
+}
+
+// appendKey appends the step to a key of a map, in brackets whatever the key is.
+func appendKey(b []byte, key string) []byte {
+	bracketed := document.AppendPathKey(nil, key)
+	if bracketed[0] == '[' {
+		return append(b, bracketed...)
+	}
+	b = append(b, '[')
+	b = append(b, bracketed...)
+	return append(b, ']')
+}
+
+// operandKind says what is known of an operand.
+type operandKind uint8
+
+const (
+	operandOther   operandKind = iota
+	operandPlace               // stands at one place
+	operandLiteral             // is written in the expression
+	operandList                // is a list of literals
+)
+
+// An operand is a part of a comparison.
+type operand struct {
+	kind    operandKind
+	place   place
+	literal ref.Val
+	list    []ref.Val
+	text    string // as a message names it
+
+	// of operandOther: what all the places that it is made of have in common
+	about   place
+	located bool
+}
+
+// judged tells whether the operand is about what is judged, and not about the request or the object before.
+func (o operand) judged() bool {
+	if o.kind == operandPlace {
+		return o.place.judged()
+	}
+	return o.located
+}
+
+func (p place) judged() bool { return p.base != baseOther && p.base != baseOld }
+
+// operand looks through conversions, which change the type of a value and not what it is.
+func (r *reader) operand(e celast.Expr) operand {
+	e = r.unconverted(e)
+	if i, ok := r.composited(e); ok {
+		p := r.variables.programs[i]
+		if p.meaning != nil && p.meaning.operand.kind != operandOther {
+			return p.meaning.operand
+		}
+		return operand{about: place{base: baseObject, steps: p.field}, located: p.field != nil, text: r.text(e)}
+	}
+	if p, ok := r.place(e); ok {
+		return operand{kind: operandPlace, place: p, text: p.text()}
+	}
+	if l := e; l.Kind() == celast.IdentKind {
+		if it := r.find(l.AsIdent()); it != nil && it.text != "" {
+			return operand{text: it.text}
+		}
+	}
+	switch e.Kind() {
+	case celast.LiteralKind:
+		return operand{kind: operandLiteral, literal: e.AsLiteral(), text: literalText(e.AsLiteral())}
+	case celast.ListKind:
+		o := operand{kind: operandList}
+		for _, item := range e.AsList().Elements() {
+			x := r.operand(item)
+			if x.kind != operandLiteral {
+				return r.other(e)
+			}
+			o.list = append(o.list, x.literal)
+		}
+		return o
+	}
+	return r.other(e)
+}
+
+// other is an operand of which no more is known than what it is made of.
+func (r *reader) other(e celast.Expr) operand {
+	o := operand{text: r.text(e)}
+	o.about, o.located = r.about(e)
+	return o
+}
+
+// unconverted is the expression without conversions around it, and without the value that stands in for a missing one.
+func (r *reader) unconverted(e celast.Expr) celast.Expr {
+	for e.Kind() == celast.CallKind {
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case "string", "int", "uint", "double", "dyn", "duration", "timestamp", "quantity", "ip", "cidr", "semver":
+			if call.IsMemberFunction() || len(call.Args()) != 1 {
+				return e
+			}
+			e = call.Args()[0]
+		case "orValue":
+			if !call.IsMemberFunction() || call.Args()[0].Kind() != celast.LiteralKind && !empty(call.Args()[0]) {
+				return e
+			}
+			e = call.Target()
+		case "value":
+			if !call.IsMemberFunction() || len(call.Args()) != 0 {
+				return e
+			}
+			e = call.Target()
+		case operators.Conditional:
+			// has(x) ? x : 'default'
+			args := call.Args()
+			tested, ok := r.tested(args[0])
+			if value, found := r.place(args[1]); !ok || !found || !value.equal(tested) || args[2].Kind() != celast.LiteralKind && !empty(args[2]) {
+				return e
+			}
+			e = args[1]
+		default:
+			return e
+		}
+	}
+	return e
+}
+
+// empty tells whether the expression is [] or {}.
+func empty(e celast.Expr) bool {
+	n, ok := constantSize(e)
+	return ok && n == 0 && e.Kind() != celast.LiteralKind
+}
+
+// tested is the place of which the expression asks whether it is set.
+func (r *reader) tested(e celast.Expr) (place, bool) {
+	switch e.Kind() {
+	case celast.SelectKind:
+		if s := e.AsSelect(); s.IsTestOnly() {
+			p, ok := r.place(s.Operand())
+			if !ok || p.base == baseKey {
+				return place{}, false
+			}
+			return p.follow(r.member(p, s.Operand(), s.FieldName(), false)), true
+		}
+	case celast.CallKind:
+		call := e.AsCall()
+		switch {
+		case call.FunctionName() == "hasValue" && call.IsMemberFunction():
+			return r.place(call.Target())
+		case call.FunctionName() == operators.In:
+			// 'a' in labels
+			name, ok := stringLiteral(call.Args()[0])
+			p, found := r.place(call.Args()[1])
+			if ok && found && p.base != baseKey && (r.ast.GetType(call.Args()[1].ID()).Kind() == types.MapKind || isMap(p.steps)) {
+				return p.follow(step{name: name, key: true}), true
+			}
+		}
+	}
+	return place{}, false
+}
+
+// about is what the places in the expression have in common: those in the item of the innermost loop, if there are any.
+func (r *reader) about(e celast.Expr) (p place, ok bool) {
+	for level := r.level; level >= 0; level-- {
+		c := fieldCollector{reader: reader{ast: r.ast, variables: r.variables, scope: slices.Clip(r.scope)}, level: level}
+		c.collect(e)
+		if steps, ok := c.common(); ok {
+			return place{base: c.base, level: level, name: c.name, steps: steps}, true
+		}
+	}
+	return place{}, false
+}
+
+func stringLiteral(e celast.Expr) (string, bool) {
+	if e.Kind() != celast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}

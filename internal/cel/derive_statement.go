@@ -1,0 +1,364 @@
+package cel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// A statement is a condition under which a demand is made: "`type` is 'Header'".
+type statement struct {
+	subject operand
+	is      string
+	text    string // the whole of it, where it is about several things
+	// present: it says no more than that the subject is set, which goes without saying in a demand on what is in it.
+	present bool
+	// past: it is about the object before an update, or about there being one.
+	past bool
+	// raw: text is CEL.
+	raw bool
+}
+
+// implied tells whether the statement says no more than that something is set in which the subject stands.
+func (s statement) implied(subject operand) bool {
+	return s.present && s.subject.kind == operandPlace && subject.kind == operandPlace && subject.place.within(s.subject.place)
+}
+
+// when is the statement under conditions; false where one of them has no words.
+func (s statement) when(conditions []statement) (statement, bool) {
+	var texts []string
+	for _, c := range conditions {
+		if c.raw || s.raw {
+			return s, false
+		}
+		if !c.implied(s.subject) {
+			texts = append(texts, c.String())
+		}
+	}
+	if len(texts) == 0 {
+		return s, true
+	}
+	when := " when " + enumerate(texts, "and")
+	if s.text != "" {
+		s.text += when
+	} else {
+		s.is += when
+	}
+	s.present = false
+	return s, true
+}
+
+func (s statement) String() string {
+	switch {
+	case s.text != "":
+		return s.text
+	case s.subject.text == "":
+		return "the value " + s.is
+	}
+	return s.subject.text + " " + s.is
+}
+
+// statements say that the clause holds. Several are true together.
+func (c *clause) statements() []statement {
+	switch c.kind {
+	case clauseAtom:
+		switch c.atom.kind {
+		case atomOther:
+			return c.raw()
+		case atomSentence, atomAnyPresence:
+			return []statement{{text: c.atom.is}}
+		}
+		s := c.atom.subject
+		return []statement{{
+			subject: s, is: c.atom.is, present: c.atom.kind == atomPresence,
+			past: s.kind == operandPlace && (s.place.base == baseOld || s.text == "`request.operation`"),
+		}}
+	case clauseAll:
+		var all []statement
+		for _, part := range c.parts {
+			all = append(all, part.statements()...)
+		}
+		return all
+	case clauseUnless:
+		if demand := c.parts[0].statements(); len(demand) == 1 {
+			if s, ok := demand[0].when(c.when); ok {
+				return []statement{s}
+			}
+		}
+	case clauseEach:
+		if c.description.is != "" {
+			return []statement{{subject: c.items, is: c.description.is}}
+		}
+	}
+	return c.raw()
+}
+
+// raw says that the clause holds in the words of CEL.
+func (c *clause) raw() []statement {
+	s := statement{raw: true}
+	if c.source != "" {
+		s.text = fmt.Sprintf("`%s` is %t", c.source, c.want)
+	}
+	return []statement{s}
+}
+
+// anyOf is a demand that leaves a choice.
+func anyOf(alternatives []*clause) atom {
+	for _, c := range alternatives {
+		if c.kind != clauseAtom || c.atom.kind == atomOther {
+			return atom{subject: commonAbout(alternatives)}
+		}
+	}
+	first := alternatives[0].atom
+	same, values, presences := true, true, true
+	var must, is, names []string
+	a := atom{kind: atomPlain, subject: first.subject}
+	for _, c := range alternatives {
+		x := c.atom
+		same = same && x.subject.kind == operandPlace && first.subject.kind == operandPlace && x.subject.place.equal(first.subject.place)
+		values = values && len(x.supported) > 0
+		presences = presences && x.kind == atomPresence
+		a.supported = append(a.supported, x.supported...)
+		must = append(must, x.must)
+		is = append(is, x.is)
+		names = append(names, x.subject.text)
+	}
+	if same {
+		a.must, a.is = enumerate(must, "or"), enumerate(is, "or")
+		if values {
+			a.kind = atomSupported
+			texts := enumerate(literalTexts(a.supported), "or")
+			a.must, a.is = "must be "+texts, "is "+texts
+		} else {
+			a.supported = nil
+		}
+		return a
+	}
+	a.supported = nil
+	a.subject = commonAbout(alternatives)
+	if slices.Contains(names, "") {
+		return atom{subject: a.subject}
+	}
+	if presences {
+		a.kind = atomAnyPresence
+		a.must = "must have at least one of " + enumerate(names, "and")
+		a.is = enumerate(names, "or") + " is set"
+		return a
+	}
+	for i := range must {
+		must[i] = names[i] + " " + must[i]
+		is[i] = names[i] + " " + is[i]
+	}
+	a.kind, a.must, a.is = atomSentence, enumerate(must, "or"), enumerate(is, "or")
+	return a
+}
+
+// commonAbout is what the clauses are all about.
+func commonAbout(clauses []*clause) operand {
+	places := make([]place, 0, len(clauses))
+	for _, c := range clauses {
+		if o := c.about(); o.located {
+			places = append(places, o.about)
+		}
+	}
+	return commonPlace(places)
+}
+
+// commonPlace is what the places have in common: of those in the item of the innermost loop, if there are any.
+func commonPlace(places []place) operand {
+	var first place
+	var paths [][]step
+	for _, p := range places {
+		if len(paths) > 0 && p.level > first.level {
+			paths = nil
+		}
+		if len(paths) == 0 {
+			first = p
+		}
+		if p.level == first.level {
+			paths = append(paths, p.steps)
+		}
+	}
+	first.steps = commonPrefix(paths)
+	return operand{about: first, located: len(paths) > 0}
+}
+
+// about is an operand with what the clause is about.
+func (c *clause) about() operand {
+	switch c.kind {
+	case clauseAtom:
+		return c.atom.subject.around()
+	case clauseEach:
+		return c.items.around()
+	}
+	return commonAbout(c.parts)
+}
+
+// around is an operand that is only about the same as this one.
+func (o operand) around() operand {
+	if o.kind == operandPlace {
+		return operand{about: o.place, located: o.place.judged() && o.place.base != baseKey}
+	}
+	return operand{about: o.about, located: o.located}
+}
+
+// union recognises demands on how many of several fields are set:
+//
+//	(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) == 1
+//	[has(self.a), has(self.b)].filter(x, x).size() <= 1
+//	[has(self.a), has(self.b)].exists_one(x, x)
+//	has(self.a) == has(self.b), has(self.a) != has(self.b)
+func (d *deriver) union(e celast.Expr, want bool) (*clause, bool) {
+	op, n := operators.Equals, int64(1)
+	var fields []place
+	ok := false
+	switch e.Kind() {
+	case celast.CallKind:
+		call := e.AsCall()
+		op = call.FunctionName()
+		if _, isComparison := mirrored[op]; !isComparison {
+			return nil, false
+		}
+		args := call.Args()
+		a, first := d.tested(args[0])
+		b, second := d.tested(args[1])
+		if first && second {
+			return d.together(a, b, (op == operators.Equals) == want), op == operators.Equals || op == operators.NotEquals
+		}
+		count, bound := args[0], args[1]
+		if count.Kind() == celast.LiteralKind {
+			count, bound, op = bound, count, mirrored[op]
+		}
+		limit, isInt := types.Int(0), false
+		if bound.Kind() == celast.LiteralKind {
+			limit, isInt = bound.AsLiteral().(types.Int)
+		}
+		if !isInt {
+			return nil, false
+		}
+		n = int64(limit)
+		if fields, ok = d.summands(count, nil); !ok {
+			fields, ok = d.filteredFields(count)
+		}
+	case celast.ComprehensionKind:
+		l, isLoop := loopOf(e)
+		if !isLoop || l.body.Kind() != celast.IdentKind || l.body.AsIdent() != l.name {
+			return nil, false
+		}
+		switch l.kind {
+		case loopExists:
+			op = operators.GreaterEquals
+		case loopExistsOne:
+		default:
+			return nil, false
+		}
+		fields, ok = d.listed(l.over)
+	}
+	if !ok || len(fields) < 2 {
+		return nil, false
+	}
+	if !want {
+		op = opposite[op]
+	}
+	return numberOf(fields, op, n)
+}
+
+// numberOf demands that so many of the fields are set.
+func numberOf(fields []place, op string, n int64) (*clause, bool) {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		if names[i] = f.text(); names[i] == "" || f.base != fields[0].base || f.level != fields[0].level {
+			return nil, false
+		}
+	}
+	op, n = normalSize(op, n)
+	a := atom{kind: atomSentence, subject: commonPlace(fields)}
+	switch {
+	case op == operators.Equals && n == 1:
+		a.must, a.is = "must have exactly one of "+enumerate(names, "and"), "exactly one of "+enumerate(names, "and")+" is set"
+	case op == operators.LessEquals && n == 1:
+		a.must, a.is = "must have at most one of "+enumerate(names, "and"), "at most one of "+enumerate(names, "and")+" is set"
+	case op == operators.GreaterEquals && n == 1:
+		a.kind = atomAnyPresence
+		a.must, a.is = "must have at least one of "+enumerate(names, "and"), enumerate(names, "or")+" is set"
+	default:
+		return nil, false
+	}
+	return &clause{kind: clauseAtom, atom: a}, true
+}
+
+// together demands that two fields are both set or both unset, or that exactly one of them is set.
+func (d *deriver) together(a, b place, same bool) *clause {
+	if !same {
+		if c, ok := numberOf([]place{a, b}, operators.Equals, 1); ok {
+			return c
+		}
+	}
+	names := []string{a.text(), b.text()}
+	about := commonPlace([]place{a, b})
+	if !same || slices.Contains(names, "") || a.base != b.base || a.level != b.level {
+		return &clause{kind: clauseAtom, atom: atom{subject: about}}
+	}
+	return &clause{kind: clauseAtom, atom: atom{kind: atomSentence, subject: about,
+		must: "must have both of " + strings.Join(names, " and ") + " or neither",
+		is:   "both of " + strings.Join(names, " and ") + " are set or neither is"}}
+}
+
+// summands are the fields in (has(a) ? 1 : 0) + (has(b) ? 1 : 0).
+func (d *deriver) summands(e celast.Expr, to []place) ([]place, bool) {
+	if e.Kind() != celast.CallKind {
+		return nil, false
+	}
+	call := e.AsCall()
+	args := call.Args()
+	switch call.FunctionName() {
+	case operators.Add:
+		to, ok := d.summands(args[0], to)
+		if !ok {
+			return nil, false
+		}
+		return d.summands(args[1], to)
+	case operators.Conditional:
+		p, ok := d.tested(args[0])
+		return append(to, p), ok && isLiteral(args[1], types.Int(1)) && isLiteral(args[2], types.Int(0))
+	}
+	return nil, false
+}
+
+// filteredFields are the fields in [has(a), has(b)].filter(x, x).size().
+func (d *deriver) filteredFields(e celast.Expr) ([]place, bool) {
+	sized, ok := sizeOf(e)
+	if !ok {
+		return nil, false
+	}
+	l, ok := loopOf(sized)
+	if !ok || l.kind != loopFilter {
+		return nil, false
+	}
+	if l.body.Kind() != celast.IdentKind || l.body.AsIdent() != l.name {
+		if l.body.Kind() != celast.CallKind || l.body.AsCall().FunctionName() != operators.Equals || !isLiteral(l.body.AsCall().Args()[1], types.True) {
+			return nil, false
+		}
+	}
+	return d.listed(l.over)
+}
+
+// listed are the fields in [has(a), has(b)].
+func (d *deriver) listed(e celast.Expr) ([]place, bool) {
+	if e.Kind() != celast.ListKind {
+		return nil, false
+	}
+	var fields []place
+	for _, x := range e.AsList().Elements() {
+		p, ok := d.tested(x)
+		if !ok {
+			return nil, false
+		}
+		fields = append(fields, p)
+	}
+	return fields, true
+}
