@@ -90,7 +90,11 @@ type Attributes struct {
 	Lookup Lookup
 	// Frame is what CEL expressions are evaluated in.
 	Frame *cel.Frame
+	// Schema is what is known of the resource; nil: nothing.
+	Schema Schema
 
+	runs    []Run // of the mutators, while they run
+	changes int   // by mutators
 	request cel.Request
 	matched cel.Matched
 }

@@ -23,7 +23,7 @@ type Chain struct {
 
 // NewChain makes a chain of compiled policies, in any order.
 func NewChain(mutators []Mutator, validators []Validator) *Chain {
-	c := &Chain{mutators: byName(mutators), validators: byName(validators)}
+	c := &Chain{mutators: byStage(mutators), validators: byName(validators)}
 	c.mutating = newIndex(c.mutators)
 	c.validating = newIndex(c.validators)
 	return c
@@ -57,29 +57,6 @@ func (c *Chain) NeedsOld(i *resource.Info, o Operation) bool {
 	return false
 }
 
-// Mutate runs the mutators that concern the request. The error is the answer,
-// a *status.Error. Failures that were ignored are noted in the report.
-func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
-	s := c.mutating.search(a.Info.Group, a.Info.Resource, a.Operation)
-	for p := s.next(); p >= 0; p = s.next() {
-		m := c.mutators[p]
-		a.Bind()
-		if err := mutate(ctx, m, a); err != nil {
-			var answer *status.Error
-			if errors.As(err, &answer) {
-				return answer
-			}
-			if m.FailurePolicy() == Ignore {
-				r.Ignored(m.Name(), err)
-				continue
-			}
-			r.Deny(failed(m.Name(), err))
-			return r.Err(a)
-		}
-	}
-	return nil
-}
-
 // Validate runs the validators that concern the request, all of them, and
 // collects what they find in the report.
 func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
@@ -108,11 +85,6 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 
 // errPanic is what a policy that panicked failed with. What it panicked with may name values of other objects.
 var errPanic = errors.New("the policy failed with an internal error")
-
-func mutate(ctx context.Context, m Mutator, a *Attributes) (err error) {
-	defer recovered(&err)
-	return m.Mutate(ctx, a)
-}
 
 func validate(ctx context.Context, v Validator, a *Attributes, r *Report) (err error) {
 	defer recovered(&err)

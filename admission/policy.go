@@ -33,9 +33,17 @@ type Policy interface {
 // A Mutator changes the object of a request.
 type Mutator interface {
 	Policy
-	// Mutate edits a.Object. A *status.Error is the answer to the request; any
-	// other error is handled as the failure policy says.
-	Mutate(ctx context.Context, a *Attributes) error
+	// Stage is when it runs.
+	Stage() Stage
+	// Plan appends its runs for the request, none where it is not about it. It
+	// changes nothing. An error is handled as the failure policy says; failures
+	// that it handles itself it adds to the report.
+	Plan(ctx context.Context, a *Attributes, to []Run, r *Report) ([]Run, error)
+	// Mutate edits a.Object for a run, and tells of it with [Attributes.Changed].
+	// A *status.Error is the answer to the request; any other error is handled as
+	// the failure policy says, and failures that it handles itself it adds to the
+	// report.
+	Mutate(ctx context.Context, a *Attributes, run *Run, r *Report) error
 }
 
 // A Validator judges a request.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -28,6 +29,9 @@ func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool,
 	}
 	if failure := errorOf(p, out); failure != nil {
 		return dst, false, failure
+	}
+	if err := checkNames(out); err != nil {
+		return dst, false, &Error{Cause: Failed, Expression: p.source, Detail: "type mismatch: " + err.Error()}
 	}
 	if o, optional := out.(*types.Optional); optional {
 		if !o.HasValue() {
@@ -70,6 +74,15 @@ func (f *Frame) appendJSON(dst []byte, v ref.Val) (json []byte, problem string) 
 		return f.appendNode(dst, v.node), ""
 	case *preserved:
 		return f.appendNode(dst, v.node), ""
+	case *made:
+		return f.appendMade(dst, v)
+	case *mutation.JSONPatchVal:
+		return f.appendOperation(dst, v)
+	case *types.Optional:
+		if !v.HasValue() {
+			return append(dst, "null"...), ""
+		}
+		return f.appendJSON(dst, v.GetValue())
 	case *types.Err:
 		return dst, v.String()
 	case traits.Lister:

@@ -1,0 +1,232 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Stage is when a mutator runs: those of a stage run in the order of their
+// names, when those of earlier stages have.
+type Stage uint8
+
+// The stages.
+const (
+	// StageDefaults are mutators that only set what is unset. They run again when
+	// something of a later stage changed the object.
+	StageDefaults Stage = iota
+	// StagePolicies are Kubernetes' mutating policies.
+	StagePolicies
+	// StageEngines are the mutators of other engines.
+	StageEngines
+)
+
+// A Run is one run of a mutator: for one of its bindings and one parameter,
+// where it has such.
+type Run struct {
+	// Binding tells which of the mutator's bindings it is for, and Param the
+	// parameter; invalid for none.
+	Binding int
+	Param   document.Node
+	// As is the resource as which the mutator matched the request: its own or
+	// another version of it.
+	As schema.GroupVersionResource
+	// Reinvocable runs may come a second time, when the object was changed.
+	Reinvocable bool
+	// Invoked is set by Mutate where the mutator's conditions hold, and Patched
+	// where it could change the object, or did.
+	Invoked, Patched bool
+
+	mutator int // its position in the chain
+}
+
+// same tells whether two runs are for the same policy, binding and parameter.
+func (r *Run) same(o *Run) bool {
+	return r.mutator == o.mutator && r.Binding == o.Binding && r.Param == o.Param
+}
+
+// A Schema is what is known of the resource of a request, and keeps its object
+// what it has to be while policies change it.
+type Schema interface {
+	// SetDefaults fills in what the object leaves unset, as before admission. The
+	// error is the answer to the request.
+	SetDefaults() error
+	// Prune takes out what the schema does not know, without a word. The error is
+	// the answer to the request.
+	Prune() error
+	// MergeType is the type by which objects of the request's resource are merged
+	// in the version of as, which are of the kind; never nil.
+	MergeType(as schema.GroupVersionResource, kind string) *merge.Type
+	// PatchLimits bound what patches may make of the object.
+	PatchLimits() document.Limits
+}
+
+// Changed notes that a policy changed the object.
+func (a *Attributes) Changed() { a.changes++ }
+
+// Changes is how often policies have changed the object.
+func (a *Attributes) Changes() int { return a.changes }
+
+// mutation is the mutation of one request.
+type mutation struct {
+	*Chain
+	ctx    context.Context
+	a      *Attributes
+	report *Report
+}
+
+// Mutate runs the mutators that concern the request. The error is the answer,
+// a *status.Error. Failures that were ignored are noted in the report.
+//
+// As in Kubernetes what a policy matches is decided by the object as it is when
+// its stage begins, all policies run though one of them failed, and where a
+// policy was able to change the object those run a second time that ask for it.
+// So do the policies that set defaults, if something was changed after them.
+func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
+	m := mutation{c, ctx, a, r}
+	a.changes = 0
+	defer func() {
+		clear(a.runs)
+		a.runs = a.runs[:0]
+	}()
+	first, changed, err := m.pass(nil, false)
+	if err != nil || first == 0 {
+		return err
+	}
+	patched := slices.ContainsFunc(a.runs, func(r Run) bool { return r.Patched })
+	var again []Run
+	if patched {
+		again = slices.DeleteFunc(slices.Clone(a.runs), func(r Run) bool { return !r.Invoked || !r.Reinvocable })
+	}
+	if len(again) == 0 && !changed {
+		return nil
+	}
+	_, _, err = m.pass(again, true)
+	return err
+}
+
+// pass runs the mutators once, in the second pass only those that are to run
+// again. It returns how many runs there were, and whether something changed the
+// object after the defaults were set.
+func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err error) {
+	a := m.a
+	a.runs = a.runs[:0]
+	s := m.mutating.search(a.Info.Group, a.Info.Resource, a.Operation)
+	before, afterDefaults := a.changes, a.changes
+	for p := s.next(); p >= 0; {
+		stage, begin := m.mutators[p].Stage(), len(a.runs)
+		a.Bind()
+		for ; p >= 0 && m.mutators[p].Stage() == stage; p = s.next() {
+			if !second || stage != StageEngines {
+				m.plan(p)
+			}
+		}
+		if second && stage == StagePolicies {
+			kept := slices.DeleteFunc(a.runs[begin:], func(r Run) bool {
+				return !slices.ContainsFunc(again, func(o Run) bool { return r.same(&o) })
+			})
+			a.runs = a.runs[:begin+len(kept)]
+		}
+		for i := begin; i < len(a.runs); i++ {
+			if err := m.run(&a.runs[i]); err != nil {
+				return 0, false, err
+			}
+		}
+		if stage == StageDefaults {
+			afterDefaults = a.changes
+		}
+	}
+	if refusal := m.report.mutationErr(a); refusal != nil {
+		return 0, false, refusal
+	}
+	if a.changes > before && a.Schema != nil {
+		if err := a.Schema.Prune(); err != nil {
+			return 0, false, err
+		}
+	}
+	return len(a.runs), a.changes > afterDefaults, nil
+}
+
+// plan adds the runs of a mutator. One that cannot tell them has failed.
+func (m *mutation) plan(position int) {
+	begin := len(m.a.runs)
+	planned, err := plan(m.ctx, m.mutators[position], m.a, m.report)
+	if err != nil {
+		m.failed(m.mutators[position], err)
+		return
+	}
+	m.a.runs = planned
+	for i := begin; i < len(planned); i++ {
+		planned[i].mutator = position
+	}
+}
+
+// run runs a mutator. The error is the answer to the request.
+func (m *mutation) run(r *Run) error {
+	mutator := m.mutators[r.mutator]
+	m.a.Bind()
+	err := mutate(m.ctx, mutator, m.a, r, m.report)
+	var answer *status.Error
+	if errors.As(err, &answer) {
+		return answer
+	}
+	if err != nil {
+		m.failed(mutator, err)
+	}
+	return nil
+}
+
+func (m *mutation) failed(mutator Mutator, err error) {
+	if mutator.FailurePolicy() == Ignore {
+		m.report.Ignored(mutator.Name(), err)
+		return
+	}
+	d := failed(mutator.Name(), err)
+	d.Reason = metav1.StatusReasonForbidden
+	m.report.Deny(d)
+}
+
+func plan(ctx context.Context, m Mutator, a *Attributes, r *Report) (planned []Run, err error) {
+	defer recovered(&err)
+	return m.Plan(ctx, a, a.runs, r)
+}
+
+func mutate(ctx context.Context, m Mutator, a *Attributes, run *Run, r *Report) (err error) {
+	defer recovered(&err)
+	return m.Mutate(ctx, a, run, r)
+}
+
+// mutationErr is the answer to a request that mutators failed for, nil if none
+// did: as in Kubernetes 403, with the reason of the first failure and without the
+// sentence that other denials have.
+func (r *Report) mutationErr(a *Attributes) *status.Error {
+	if len(r.denials) == 0 {
+		return nil
+	}
+	err := r.Err(a)
+	messages := make([]string, 0, len(err.ErrStatus.Details.Causes))
+	for _, c := range err.ErrStatus.Details.Causes {
+		messages = append(messages, c.Message)
+	}
+	err.ErrStatus.Message = strings.Join(messages, "; ")
+	err.ErrStatus.Code = http.StatusForbidden
+	err.ErrStatus.Reason = cmp.Or(r.denials[0].Reason, metav1.StatusReasonForbidden)
+	return err
+}
+
+// byStage sorts mutators by stage, and those of a stage by name.
+func byStage(mutators []Mutator) []Mutator {
+	sorted := byName(mutators)
+	slices.SortStableFunc(sorted, func(a, b Mutator) int { return cmp.Compare(a.Stage(), b.Stage()) })
+	return sorted
+}
