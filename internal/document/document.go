@@ -90,12 +90,15 @@ type Document struct {
 	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
 }
 
-// What a pooled Document may keep; larger buffers go to the garbage collector,
-// so that one large request does not pin its memory.
+// What a pooled Document may keep whatever it was last used for. Up to keepLarge
+// times as much is kept while texts are large enough to need it: the first small
+// text that gets such a Document gives the memory to the garbage collector, so
+// that one large request does not pin it.
 const (
 	keepEntries = 16 << 10
 	keepBytes   = 128 << 10
 	keepIndex   = 32 << 10
+	keepLarge   = 16
 
 	firstEntries = 160 // for an object of about 2 KB
 )
@@ -133,6 +136,12 @@ func (d *Document) Release() {
 	if d == nil {
 		return
 	}
+	d.reset()
+	pool.Put(d)
+}
+
+// reset forgets the text, and keeps the memory for the next one.
+func (d *Document) reset() {
 	d.body, d.noter = nil, nil
 	d.edited = false
 	d.rootOff, d.rootEnd = 0, 0
@@ -140,11 +149,10 @@ func (d *Document) Release() {
 	d.own = recycle(d.own, keepBytes)
 	d.tape = recycle(d.tape, keepEntries)
 	d.index = recycle(d.index, keepIndex)
-	pool.Put(d)
 }
 
 func recycle[T any](s []T, keep int) []T {
-	if cap(s) > keep {
+	if cap(s) > keep && (cap(s) > keepLarge*keep || len(s) < cap(s)/4) {
 		return nil
 	}
 	return s[:0]

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"slices"
+
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -207,8 +209,12 @@ type keyedItem struct {
 	repeats uint32 // how many later items are the same
 }
 
-// keptItems bounds what a walk that is given back keeps.
-const keptItems = 4 << 10
+// A walk that is given back keeps room for so many items whatever it was last used for, and for keptLarge times as many
+// while lists are long enough to need it.
+const (
+	keptItems = 4 << 10
+	keptLarge = 16
+)
 
 // reset makes room for so many items.
 func (k *keyedItems) reset(length int) {
@@ -218,6 +224,7 @@ func (k *keyedItems) reset(length int) {
 	if length <= few {
 		return
 	}
+	k.items = slices.Grow(k.items, length)
 	size := 16
 	for size < 2*length {
 		size *= 2
@@ -277,8 +284,9 @@ func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
 // release forgets the items, and memory that only a long list needs.
 func (k *keyedItems) release() {
 	clear(k.items)
+	room, used := cap(k.items), len(k.items)
 	k.items, k.filled = k.items[:0], false
-	if cap(k.items) > keptItems {
+	if room > keptItems && (room > keptLarge*keptItems || used < room/4) {
 		*k = keyedItems{}
 	}
 }
