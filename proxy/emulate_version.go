@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -13,10 +14,15 @@ import (
 
 // A resourceVersion made of an ETag is the ETag's own text where that consists of letters, digits, '.' and '-'. Any other
 // character is '_' and two hexadecimal digits, and what is no plain strong ETag begins with '_' and one of these letters.
+// A number stays a number, so that clients can tell which of two versions is newer, but a greater one: 0 means no version
+// to Kubernetes, and 1 is what clients and tests send for a version that is surely past.
 const (
-	strongMark = "_S" // needed where the text alone would be empty, or "0", which Kubernetes reads as no version
+	strongMark = "_S" // needed where the text alone would be nothing, or a number that stands for another one
 	weakMark   = "_W"
 	bareMark   = "_B" // an ETag without quotes, which some APIs send
+
+	numberOffset = 1000
+	numberDigits = 17 // of the longest ETag that is read as a number
 )
 
 // appendVersion appends the resourceVersion that stands for an ETag. No ETag has none.
@@ -31,7 +37,10 @@ func appendVersion(dst, etag []byte) []byte {
 	case quoted:
 		dst, tag = append(dst, weakMark...), tag[1:len(tag)-1]
 	default:
-		if tag = tag[1 : len(tag)-1]; len(tag) == 0 || string(tag) == "0" {
+		tag = tag[1 : len(tag)-1]
+		if n, ok := numberIn(str(tag)); ok && len(tag) <= numberDigits {
+			return strconv.AppendUint(dst, n+numberOffset, 10)
+		} else if ok || len(tag) == 0 || len(tag) > numberDigits && allDigits(str(tag)) {
 			dst = append(dst, strongMark...)
 		}
 	}
@@ -49,6 +58,12 @@ func appendVersion(dst, etag []byte) []byte {
 func appendETag(dst []byte, version string) ([]byte, bool) {
 	before, after := `"`, `"`
 	rest := version
+	if n, ok := numberIn(version); ok {
+		if n < numberOffset {
+			return dst, false
+		}
+		return append(strconv.AppendUint(append(dst, '"'), n-numberOffset, 10), '"'), true
+	}
 	if len(version) >= 2 {
 		switch version[:2] {
 		case strongMark:
@@ -81,6 +96,24 @@ func appendETag(dst []byte, version string) ([]byte, bool) {
 	// Only the one spelling counts: two resourceVersions never stand for one ETag.
 	var again [64]byte
 	return dst, string(appendVersion(again[:0], dst[start:])) == version
+}
+
+// numberIn reads a decimal number without leading zeros that fits 64 bits well.
+func numberIn(s string) (uint64, bool) {
+	if !allDigits(s) || len(s) > numberDigits+1 || s[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil
+}
+
+func allDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func isQuoted(tag []byte) bool { return len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"' }

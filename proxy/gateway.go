@@ -14,6 +14,7 @@ func (x *exchange) serve() error {
 		(*exchange).resolve,   // 2 which resource, and what is asked of it
 		(*exchange).identify,  // 3 who asks
 		(*exchange).limit,     // 4 how often they may
+		(*exchange).negotiate, // whether they take the answers that there are
 	}
 	if err := x.run(steps[:]); err != nil {
 		return err

@@ -3,6 +3,9 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/defaults"
@@ -96,18 +99,27 @@ func (x *exchange) checkFields() error {
 	}
 	var unknown schema.Unknown
 	if err := s.Prune(x.doc, &unknown); err != nil {
-		return status.BadRequest("%s", err.Error())
+		return x.unreadable(err.Error())
 	}
 	if !unknown.Any() {
 		return nil
 	}
 	switch x.fieldValidation() {
 	case resource.FieldValidationStrict:
-		return status.BadRequest("%s in version %q cannot be handled as a %s: %s", x.res.Kind, x.res.Version, x.res.Kind, unknown.Error())
+		return x.unreadable(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", x.res.Kind, x.res.Version, x.res.Kind, unknown.Error()))
 	case resource.FieldValidationWarn:
 		x.warnings = append(x.warnings, unknown.Messages()...)
 	}
 	return nil
+}
+
+// unreadable is the Status of an object that cannot be read as one of its kind: of a request that has to be another one, or
+// of a patch that results in such an object.
+func (x *exchange) unreadable(message string) error {
+	if x.info.Verb != resource.VerbPatch {
+		return status.BadRequest("%s", message)
+	}
+	return status.Invalid(groupKind(x), x.info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), short(str(x.body)), message)}, 0)
 }
 
 // fieldValidation is what the request asks for, else the resource, else Warn as in Kubernetes.
@@ -187,7 +199,7 @@ func (x *exchange) checkSchema() error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	return status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More)
+	return status.Detail(status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More), result.Details)
 }
 
 // hold is one validation.

@@ -3,7 +3,9 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -67,6 +69,9 @@ func (x *exchange) applyPatch() error {
 	err := x.patchDocument(result)
 	patch.Release()
 	x.doc, x.rebuilt = result, true
+	if err == nil && textIn(metadataOf(result), "name") == "" && textIn(metadataOf(x.old), "name") != "" {
+		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.info.Name)
+	}
 	return err
 }
 
@@ -94,14 +99,38 @@ func (x *exchange) patchFailed(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	switch failed.Code {
-	case document.PatchMalformed:
+	switch {
+	case failed.Code == document.PatchMalformed && !readablePatch(x.doc.Root(), failed.Operation):
 		return status.BadRequest("%s", failed.Error())
-	case document.PatchTooLong:
+	case failed.Code == document.PatchTooLong:
 		return status.RequestEntityTooLarge("%s", failed.Error())
 	}
-	cause := field.Invalid(field.NewPath("patch"), failed.Path, failed.Error())
-	return status.Invalid(groupKind(x), x.info.Name, field.ErrorList{cause}, 0)
+	e := status.Coded(http.StatusUnprocessableEntity, "the patch cannot be applied: "+failed.Error())
+	kind := groupKind(x)
+	e.ErrStatus.Details = &metav1.StatusDetails{
+		Name: x.info.Name, Group: kind.Group, Kind: kind.Kind,
+		// No field of the object is wrong, so that none is named.
+		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: failed.Error()}},
+	}
+	return e
+}
+
+// readablePatch tells whether an operation has the types that Kubernetes decodes, so that what is wrong with it shows only
+// when it is applied.
+func readablePatch(patch document.Node, operation int) bool {
+	if operation < 0 {
+		return false
+	}
+	op, _ := patch.At(operation)
+	if op.Kind() != document.Object {
+		return false
+	}
+	for _, name := range [...]string{"op", "path", "from"} {
+		if member, found := given(op, name); found && member.Kind() != document.String {
+			return false
+		}
+	}
+	return true
 }
 
 // groupKind is the kind that messages name; of a resource that no policy file describes its plural stands in.

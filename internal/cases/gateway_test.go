@@ -32,7 +32,7 @@ func TestAgreement(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, set := range []string{"protocol", "gateway-api-examples", "gateway-api-cel-standard", "json-test-suite", "vap-map-lab", "vap-kubescape"} {
+	for _, set := range []string{"protocol", "gateway-api-examples", "gateway-api-cel-standard", "json-test-suite", "json-patch-tests", "vap-map-lab", "vap-kubescape"} {
 		t.Run(set, func(t *testing.T) {
 			all, err := cases.Read(filepath.Join(suites, "cases", set+".jsonl"))
 			if err != nil {

@@ -41,10 +41,21 @@ func newScalePath(path string) scalePath {
 	return p
 }
 
-// find is the value at the path. A value of a wrong type on the way there is for the schema to find.
-func (p *scalePath) find(object document.Node) (document.Node, bool) {
+// find is the value at the path. Where something on the way there can have no members, that is a failure of the path too.
+func (w *validator) find(p *scalePath, object document.Node) (document.Node, bool) {
 	at := object
-	for _, name := range p.names {
+	for i, name := range p.names {
+		switch at.Kind() {
+		case document.Object:
+		case document.Null:
+			return document.Node{}, false
+		default:
+			if !w.fails() {
+				parent := scalePath{names: p.names[:i]}
+				w.add(at, field.Invalid(p.path(), omitted, "`"+parent.path().String()+"` must be an object"))
+			}
+			return document.Node{}, false
+		}
 		next, found := at.Lookup(name)
 		if !found {
 			return document.Node{}, false
@@ -64,7 +75,7 @@ func (p *scalePath) path() *field.Path {
 
 // replicas checks that a number of replicas is an int32 of at least 0.
 func (w *validator) replicas(p *scalePath, object document.Node) {
-	v, found := p.find(object)
+	v, found := w.find(p, object)
 	if !found {
 		return
 	}
@@ -91,7 +102,7 @@ func (w *validator) scaled(s *scale, object document.Node) {
 	if s.selector == nil {
 		return
 	}
-	if v, found := s.selector.find(object); found && v.Kind() != document.String && !w.fails() {
+	if v, found := w.find(s.selector, object); found && v.Kind() != document.String && !w.fails() {
 		w.add(v, typeFailureOfScale(s.selector.path(), v, "string"))
 	}
 }
