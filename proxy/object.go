@@ -199,7 +199,7 @@ func (x *exchange) checkSchema() error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	return status.Detail(status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More), result.Details)
+	return status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More)
 }
 
 // hold is one validation.
