@@ -1,6 +1,9 @@
 package document
 
-import "strings"
+import (
+	"strings"
+	"unsafe"
+)
 
 // Names is a set of names that finds which of them a member has, by the hash
 // that the parser made of its key: without decoding the key, and with one
@@ -9,7 +12,7 @@ import "strings"
 type Names struct {
 	slots  []uint16 // number of a name by hash; a power of two, at most half of them in use
 	names  []nameMark
-	text   string // the names, one after the other
+	text   string // the names, one after the other, and eight bytes for sameShort
 	factor uint32 // spreads hashes over the slots
 	shift  uint8
 }
@@ -34,7 +37,7 @@ func NewNames(names []string) Names {
 	for 1<<bits < 2*len(names) {
 		bits++
 	}
-	s := Names{text: strings.Join(names, ""), names: make([]nameMark, 1, len(names)+2), shift: uint8(32 - bits)}
+	s := Names{text: strings.Join(names, "") + "        ", names: make([]nameMark, 1, len(names)+2), shift: uint8(32 - bits)}
 	off := 0
 	for _, name := range names {
 		s.names = append(s.names, nameMark{hash: hashString(name), off: uint32(off)})
@@ -86,12 +89,19 @@ func (s *Names) find(d *Document, e *entry) int {
 		if mark.hash != e.hash {
 			continue
 		}
-		name := s.text[mark.off:s.names[i+1].off]
-		if e.meta&flagKeyEscaped != 0 {
-			if decodedIs(d.source(e)[e.key:e.keyEnd], name) {
+		name, src := s.text[mark.off:s.names[i+1].off], d.source(e)
+		key := src[e.key:e.keyEnd]
+		switch {
+		case e.meta&flagKeyEscaped != 0:
+			if decodedIs(key, name) {
 				return i - 1
 			}
-		} else if string(d.source(e)[e.key:e.keyEnd]) == name {
+		case len(key) != len(name):
+		case len(key) <= 16 && int(e.key)+8 <= len(src):
+			if sameShort(unsafe.Pointer(unsafe.SliceData(key)), unsafe.Pointer(unsafe.StringData(name)), len(key)) {
+				return i - 1
+			}
+		case string(key) == name:
 			return i - 1
 		}
 	}

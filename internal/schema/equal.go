@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"hash/maphash"
 	"math"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -53,9 +52,6 @@ func same(a, b document.Node, loose bool) bool {
 	}
 }
 
-// seed keeps anybody from preparing values that collide.
-var seed = maphash.MakeSeed()
-
 func mix(h, v uint64) uint64 {
 	h ^= v
 	h *= 0x9e3779b97f4a7c15
@@ -77,7 +73,7 @@ func hash(n document.Node) uint64 {
 		}
 		h = mix(h, math.Float64bits(f))
 	case document.String:
-		h = mix(h, maphash.String(seed, n.Str()))
+		h = mix(h, uint64(document.Hash(n.Str())))
 	case document.Array:
 		for x := n.First(); x.Valid(); x = x.Next() {
 			h = mix(h, hash(x))
@@ -85,7 +81,7 @@ func hash(n document.Node) uint64 {
 	case document.Object:
 		sum := uint64(0) // members come in any order
 		for x := n.First(); x.Valid(); x = x.Next() {
-			sum += mix(maphash.String(seed, x.Key()), hash(x))
+			sum += mix(uint64(document.Hash(x.Key())), hash(x))
 		}
 		h = mix(h, sum)
 	}
