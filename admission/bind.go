@@ -50,9 +50,10 @@ func (a *Attributes) BindNamespace(ctx context.Context) error {
 
 // BindAs binds object, oldObject and request as a policy sees them whose rules
 // name another version of the request's resource. [Attributes.Bind] takes it back.
-func (a *Attributes) BindAs(as schema.GroupVersionResource) error {
+// It returns the object in that version, which may be edited.
+func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Document, err error) {
 	if a.Lookup == nil {
-		return errors.New("nothing is known of other versions")
+		return nil, errors.New("nothing is known of other versions")
 	}
 	v := a.Frame.Vars()
 	kind := a.request.Kind
@@ -65,14 +66,17 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) error {
 		}
 		converted, k, err := a.Lookup.Convert(one.of, as)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if one.slot == cel.Object {
+			object = converted
 		}
 		kind = k
 		v.Set(one.slot, converted.Root(), nil)
 	}
 	a.matched = cel.Matched{Group: as.Group, Version: as.Version, Kind: kind, Resource: as.Resource}
 	a.request.Matched = &a.matched
-	return nil
+	return object, nil
 }
 
 func (a *Attributes) describe(r *cel.Request) {

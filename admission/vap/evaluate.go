@@ -78,17 +78,16 @@ func (e *evaluation) convert() error {
 	if e.as == nil || e.converted {
 		return nil
 	}
-	e.converted = true
-	if err := e.attributes.BindAs(*e.as); err != nil {
-		e.converted = false
+	if _, err := e.attributes.BindAs(*e.as); err != nil {
 		return fmt.Errorf("failed to convert object version: %w", err)
 	}
+	e.converted = true
 	return nil
 }
 
 // misconfigured handles a policy or binding that cannot tell whether it matches.
 func (p *Policy) misconfigured(b *Binding, err error, r *admission.Report) {
-	if p.failure == admission.Ignore {
+	if p.failure == admission.Ignore || cel.IsSkip(err) {
 		r.Ignored(p.name, err)
 		return
 	}
@@ -150,8 +149,7 @@ func (e *evaluation) run(ctx context.Context, param document.Node, r *admission.
 func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	p := e.policy
 	e.vars.Set(cel.NamespaceObject, document.Node{}, nil) // match conditions do not see it
-	e.frame.SetBudget(cel.MatchConditionsBudget)
-	applies, err := e.conditions()
+	applies, err := p.conditions.Hold(e.frame, e.vars)
 	switch {
 	case cel.IsSkip(err):
 		return err
@@ -189,33 +187,6 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 		return e.annotate(r)
 	}
 	return nil
-}
-
-// conditions tells whether all match conditions hold: one that does not settles it, whatever failed before it.
-func (e *evaluation) conditions() (bool, error) {
-	var failures []error
-	for _, c := range e.policy.conditions {
-		holds, err := c.EvalBool(e.frame, e.vars)
-		switch {
-		case err != nil && fatal(err):
-			return false, err
-		case err != nil:
-			failures = append(failures, err)
-		case !holds:
-			return false, nil
-		}
-	}
-	switch len(failures) {
-	case 0:
-		return true, nil
-	case 1:
-		return false, failures[0]
-	}
-	texts := make([]string, len(failures))
-	for i, err := range failures {
-		texts[i] = err.Error()
-	}
-	return false, errors.New("[" + strings.Join(texts, ", ") + "]")
 }
 
 func fatal(err error) bool {

@@ -41,7 +41,7 @@ type Policy struct {
 	// needsNamespace: an expression reads namespaceObject.
 	needsNamespace bool
 
-	conditions  []*cel.Program
+	conditions  match.Conditions
 	variables   *cel.Variables
 	validations []validation
 	annotations []annotation

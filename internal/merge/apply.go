@@ -11,19 +11,20 @@ import (
 // document: what it gives is set, members and the items of associative lists are
 // merged one by one, and nothing is removed. Lists and objects that are single
 // values may not be in it, since all that it leaves out of them would be lost.
-// With an error nothing is changed. The texts are Kubernetes'.
-func (t *Type) Apply(d *document.Document, configuration document.Node) error {
+// With an error nothing is changed; the texts are Kubernetes'.
+func (t *Type) Apply(d *document.Document, configuration document.Node) (changed bool, err error) {
 	if err := t.check(configuration, false); err != nil {
-		return fmt.Errorf("failed to convert patch object to typed object: %w", err)
+		return false, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
 	if atomics := t.atomics(configuration); len(atomics) > 0 {
-		return fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(atomics, ", "))
+		return false, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(atomics, ", "))
 	}
 	if err := t.check(d.Root(), true); err != nil {
-		return fmt.Errorf("failed to convert original object to typed object: %w", err)
+		return false, fmt.Errorf("failed to convert original object to typed object: %w", err)
 	}
-	applier{d}.value(t, d.Root(), configuration)
-	return nil
+	a := applier{d: d}
+	a.value(t, d.Root(), configuration)
+	return a.changed, nil
 }
 
 // atomics are the paths of lists and objects in a configuration that are single
@@ -80,10 +81,13 @@ func (f *atomicFinder) add() {
 }
 
 // applier merges values that were checked.
-type applier struct{ *document.Document }
+type applier struct {
+	d       *document.Document
+	changed bool
+}
 
 // value merges right into left, both of which are there.
-func (a applier) value(t *Type, left, right document.Node) {
+func (a *applier) value(t *Type, left, right document.Node) {
 	switch kind := right.Kind(); {
 	case t.Object != nil && (kind == document.Object || kind == document.Null):
 		a.object(t.Object, left, right)
@@ -95,13 +99,14 @@ func (a applier) value(t *Type, left, right document.Node) {
 }
 
 // replace sets a value unless it is the same already.
-func (a applier) replace(left, right document.Node) {
+func (a *applier) replace(left, right document.Node) {
 	if !document.EqualNodes(left, right) {
-		a.Replace(left, right.Raw())
+		a.d.Replace(left, right.Raw())
+		a.changed = true
 	}
 }
 
-func (a applier) object(o *Object, left, right document.Node) {
+func (a *applier) object(o *Object, left, right document.Node) {
 	switch there, given := length(left, document.Object), length(right, document.Object); {
 	case o.Atomic, there == 0 && given == 0:
 		a.replace(left, right)
@@ -116,7 +121,8 @@ func (a applier) object(o *Object, left, right document.Node) {
 		if old, ok := left.Get(m.Key()); ok {
 			a.value(o.member(m), old, m)
 		} else {
-			a.Set(left, m.Key(), m.Raw())
+			a.d.Set(left, m.Key(), m.Raw())
+			a.changed = true
 		}
 	}
 }
@@ -130,7 +136,7 @@ func length(n document.Node, kind document.Kind) int {
 	return n.Len()
 }
 
-func (a applier) list(l *List, left, right document.Node) {
+func (a *applier) list(l *List, left, right document.Node) {
 	switch there, given := length(left, document.Array), length(right, document.Array); {
 	case l.Relation == Atomic, there == 0 && given == 0:
 		a.replace(left, right)
@@ -163,7 +169,7 @@ func (p pair) result() document.Node {
 
 // arrange makes of a list one with these items in this order. Where they are its
 // own items and new ones behind them, nothing else of it is touched.
-func (a applier) arrange(list document.Node, pairs []pair) {
+func (a *applier) arrange(list document.Node, pairs []pair) {
 	at := list.First()
 	i := 0
 	for ; i < len(pairs) && at.Valid() && pairs[i].left == at; i++ {
@@ -176,7 +182,8 @@ func (a applier) arrange(list document.Node, pairs []pair) {
 		}
 		if added {
 			for _, p := range pairs[i:] {
-				a.Append(list, p.right.Raw())
+				a.d.Append(list, p.right.Raw())
+				a.changed = true
 			}
 			return
 		}
@@ -188,5 +195,6 @@ func (a applier) arrange(list document.Node, pairs []pair) {
 		}
 		raw = p.result().AppendRaw(raw)
 	}
-	a.Replace(list, append(raw, ']'))
+	a.d.Replace(list, append(raw, ']'))
+	a.changed = true
 }

@@ -179,7 +179,7 @@ func (w world) against(t *testing.T, live, patch any) (merged bool) {
 	defer d.Release()
 	defer p.Release()
 	want, wantErr := w.merge(decoded(t, liveText), decoded(t, patchText))
-	err := w.ours.Apply(d, p.Root())
+	_, err := w.ours.Apply(d, p.Root())
 	result := d.AppendTo(nil)
 	describe := func() string {
 		return fmt.Sprintf("live  %s\npatch %s\ngot   %s, %v\nwant  %s, %v", liveText, patchText, result, err, encoded(t, want), wantErr)

@@ -139,7 +139,7 @@ func TestApplyErrors(t *testing.T) {
 		{`{"steps":1}`, `{"free":1}`, `failed to convert original object to typed object: .steps: expected list, got 1`},
 	} {
 		d, p := parsed(t, []byte(c.object)), parsed(t, []byte(c.configuration))
-		err := orders().Apply(d, p.Root())
+		_, err := orders().Apply(d, p.Root())
 		if got := fmt.Sprint(err); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.configuration, got, c.want)
 		}
@@ -158,8 +158,9 @@ func TestApplyKeepsBytes(t *testing.T) {
 		{`{"free":{"a":1}}`, `{"free":null}`, `{"free":{"a":1}}`},
 	} {
 		d, p := parsed(t, []byte(c.object)), parsed(t, []byte(c.configuration))
-		if err := orders().Apply(d, p.Root()); err != nil {
-			t.Errorf("%s: %v", c.configuration, err)
+		changed, err := orders().Apply(d, p.Root())
+		if err != nil || changed != (c.object != c.want) {
+			t.Errorf("%s: changed %v, %v", c.configuration, changed, err)
 		}
 		if got := string(d.AppendTo(nil)); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.configuration, got, c.want)
@@ -173,11 +174,16 @@ func TestLongErrors(t *testing.T) {
 	items := strings.Repeat(`{"sku":1,"quantity":"`+big[:100]+`"},`, 5000)
 	for _, object := range []string{`{"` + big + `":1}`, `{"steps":"` + big + `"}`, `{"lines":[` + strings.TrimSuffix(items, ",") + `]}`} {
 		d, p := parsed(t, []byte(object)), parsed(t, []byte(`{}`))
-		err := orders().Apply(d, p.Root())
+		_, err := orders().Apply(d, p.Root())
 		if err == nil || len(err.Error()) > 8<<10 {
 			t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 		}
 	}
+}
+
+func apply(t *merge.Type, d *document.Document, n document.Node) error {
+	_, err := t.Apply(d, n)
+	return err
 }
 
 // TestPatchIsLinear: large lists are merged without looking through one for each item of the other. It fails by taking
@@ -188,7 +194,7 @@ func TestPatchIsLinear(t *testing.T) {
 		fmt.Fprintf(&one, `{"sku":"%d","quantity":1},`, i)
 		fmt.Fprintf(&two, `{"sku":"%d","quantity":2},`, 50_000-i)
 	}
-	for _, merged := range []func(*merge.Type, *document.Document, document.Node) error{(*merge.Type).Patch, (*merge.Type).Apply} {
+	for _, merged := range []func(*merge.Type, *document.Document, document.Node) error{(*merge.Type).Patch, apply} {
 		d := parsed(t, []byte(`{"lines":[`+strings.TrimSuffix(one.String(), ",")+`]}`))
 		p := parsed(t, []byte(`{"lines":[`+strings.TrimSuffix(two.String(), ",")+`]}`))
 		if err := merged(orders(), d, p.Root()); err != nil {

@@ -66,7 +66,7 @@ func TestMergesLikeKubernetes(t *testing.T) {
 			}
 			liveText, configurationText := schematest.Encode(live), schematest.Encode(configuration)
 			d, c := parsed(t, string(liveText)), parsed(t, string(configurationText))
-			err := typ.Apply(d, c.Root())
+			_, err := typ.Apply(d, c.Root())
 			got := d.AppendTo(nil)
 			want, wantErr := patch.ApplyStructuredMergeDiff(converter, &unstructured.Unstructured{Object: live}, &unstructured.Unstructured{Object: configuration})
 			switch {

@@ -33,7 +33,7 @@ func TestApplyLikeKubernetes(t *testing.T) {
 		}
 		objectText, configurationText := encode(t, object), encode(t, configuration)
 		d, p := parse(t, objectText), parse(t, configurationText)
-		err := typ.Apply(d, p.Root())
+		_, err := typ.Apply(d, p.Root())
 		got := d.AppendTo(nil)
 		want, wantErr := patch.ApplyStructuredMergeDiff(converter,
 			&unstructured.Unstructured{Object: decode(t, objectText)}, &unstructured.Unstructured{Object: decode(t, configurationText)})
