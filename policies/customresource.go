@@ -21,6 +21,7 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 	if !l.read(decoder.Decode(o, crd)) {
 		return
 	}
+	crd.Namespace = "" // as on an API server
 	paths := make([]*field.Path, len(crd.Spec.Versions))
 	for i := range paths {
 		paths[i] = field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")

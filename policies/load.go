@@ -105,6 +105,9 @@ func (l *loader) object(o *manifest.Object) {
 		return
 	}
 	id := objectID{group, o.Kind, o.Namespace, o.Name}
+	if served {
+		id.namespace = ""
+	}
 	if first, twice := l.known[id]; twice {
 		l.at(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, qualified(o), first.File, first.Line("metadata.name"))
 		return
@@ -160,17 +163,17 @@ func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*mani
 	return take, true
 }
 
-// named holds the names of policies to Kubernetes' rules; all of them are cluster-scoped.
+// named makes sure that a policy has a name. All of them are cluster-scoped; as on an API server a namespace, which
+// templates are fond of, means nothing.
 func (l *loader) named(o *manifest.Object) bool {
-	switch {
-	case o.Name == "":
+	if o.Name == "" {
 		l.at(o, Error, "metadata.name", "Required value: must have a name")
-	case o.Namespace != "":
-		l.at(o, Error, "metadata.namespace", "must not be set: a %s belongs to no namespace", o.Kind)
-	default:
-		return true
+		return false
 	}
-	return false
+	if o.Namespace != "" {
+		l.at(o, Warning, "metadata.namespace", "has no effect: a %s belongs to no namespace", o.Kind)
+	}
+	return true
 }
 
 func qualified(o *manifest.Object) string {

@@ -128,8 +128,13 @@ func TestFindings(t *testing.T) {
 			"a.yaml:21: apiVersion: must be 'admissionregistration.k8s.io/v1' or 'admissionregistration.k8s.io/v1beta1', not 'admissionregistration.k8s.io/v1alpha1'\n"},
 		{"names", map[string]string{"a.yaml": strings.Replace(limit, "name: l", "labels: {}", 1), "b.yaml": strings.Replace(limit, "name: l", "name: l\n  namespace: x", 1), "c.yaml": "apiVersion: v1\nkind: ConfigMap\n"}, "" +
 			"a.yaml:3: metadata.name: Required value: must have a name\n" +
-			"b.yaml:5: metadata.namespace: must not be set: a RateLimitPolicy belongs to no namespace\n" +
+			"b.yaml:5: metadata.namespace: warning: has no effect: a RateLimitPolicy belongs to no namespace\n" +
 			"c.yaml:1: metadata.name: Required value: must have a name, by which policies refer to the object\n"},
+		{"a namespace", map[string]string{"a.yaml": strings.Replace(widgets, "  name: widgets", "  namespace: x\n  name: widgets", 1) + "---\n" +
+			strings.Replace(policyP, "name: p", "name: p\n  namespace: x", 1) + "---\n" + strings.Replace(bindingB, "name: b", "name: b\n  namespace: x", 1)}, "" +
+			"a.yaml:4: metadata.namespace: warning: has no effect: a CustomResourceDefinition belongs to no namespace\n" +
+			"a.yaml:28: metadata.namespace: warning: has no effect: a ValidatingAdmissionPolicy belongs to no namespace\n" +
+			"a.yaml:40: metadata.namespace: warning: has no effect: a ValidatingAdmissionPolicyBinding belongs to no namespace\n"},
 		{"the same object twice", map[string]string{"a.yaml": widgets, "b.yaml": widgets, "c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: x}\n"}, "" +
 			"b.yaml:4: metadata.name: must be unique; CustomResourceDefinition 'widgets.example.com' is in a.yaml:4 already\n" +
 			"c.yaml:7: metadata.name: must be unique; ConfigMap 'x/c' is in c.yaml:3 already\n"},

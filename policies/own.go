@@ -75,6 +75,10 @@ func (l *loader) own(o *manifest.Object, into any) bool {
 		return false
 	}
 	defer d.Release()
+	if metadata, _ := d.Root().Get("metadata"); o.Namespace != "" {
+		namespace, _ := metadata.Get("namespace")
+		d.Remove(namespace) // of which named has warned
+	}
 	s := schemas[o.Kind]
 	defaults.Apply(d, s)
 	if !l.validOwn(o, s, d) {
