@@ -192,7 +192,10 @@ func (c *compiler) program(compile func(string) (*cel.Program, error), expressio
 	return p
 }
 
+// compileConditions compiles the match conditions, to which namespaceObject is null.
 func (c *compiler) compileConditions(fldPath *field.Path) {
+	needed := c.policy.needsNamespace
+	defer func() { c.policy.needsNamespace = needed }()
 	for i, condition := range c.spec.MatchConditions {
 		p := c.program(c.cel.MatchCondition, condition.Expression, fldPath.Index(i).Child("expression"))
 		c.policy.conditions = append(c.policy.conditions, p)
