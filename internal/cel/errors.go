@@ -53,11 +53,11 @@ func (e *Error) Fatal() bool {
 	return e.Cause == OverBudget || e.Cause == Cancelled || e.Cause == Skipped
 }
 
+// Is implements the interface of errors.Is.
+func (e *Error) Is(target error) bool { return target == ErrSkip && e.Cause == Skipped }
+
 // IsSkip tells whether err says that the policy is to be left out.
-func IsSkip(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Cause == Skipped
-}
+func IsSkip(err error) bool { return errors.Is(err, ErrSkip) }
 
 const (
 	msgOverLimit  = "operation cancelled: actual cost limit exceeded"
