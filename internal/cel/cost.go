@@ -21,6 +21,8 @@ type cost struct {
 	work func(sizes []int64) int64
 	// always: what was counted when arguments were read is not enough.
 	always bool
+	// makes: the result is a list of new items.
+	makes bool
 	// skip tells whether the sizes of the literal arguments make the work so small that always need not hold.
 	skip func(sizes []int64) bool
 }
@@ -41,20 +43,23 @@ var costs = map[string]*cost{
 	"lastIndexOf":       compared,
 	"includes":          compared,
 	"contains":          compared,
-	"flatten":           compared,
+	"flatten":           {size: deepSize, deep: true, work: compared.work, makes: true},
 	"join":              compared,
 	"format":            formatted,
 
 	"matches":  pattern,
 	"find":     pattern,
-	"findAll":  pattern,
+	"findAll":  {size: size, work: pattern.work, always: true, makes: true},
+	"split":    {size: size, work: linear.work, makes: true},
+	"reverse":  {size: size, work: linear.work, makes: true},
+	"slice":    {size: size, work: linear.work, makes: true},
 	"validate": {size: size, work: func(s []int64) int64 { return units(s[len(s)-1]+1, formatPattern, 4*bytesPerUnit) }, always: true},
 	"replace":  product,
 
 	"sets.contains":   pairs,
 	"sets.equivalent": pairs,
 	"sets.intersects": pairs,
-	"distinct":        {size: size, work: func(s []int64) int64 { return units(s[0], s[0], 16) }, always: true},
+	"distinct":        {size: size, work: func(s []int64) int64 { return units(s[0], s[0], 16) }, always: true, makes: true},
 	"sort":            sorted,
 	"lists.range":     ranged,
 
@@ -91,7 +96,7 @@ var (
 	pairs = &cost{size: size, work: func(s []int64) int64 { return units(s[0], s[1], 4) }, always: true}
 
 	// ranged makes as many items as its argument says.
-	ranged = &cost{size: number, work: func(s []int64) int64 { return s[0] }, always: true}
+	ranged = &cost{size: number, work: func(s []int64) int64 { return s[0] }, always: true, makes: true}
 
 	// asked is a question to the authorizer, at Kubernetes' price: two fit into one expression.
 	asked = &cost{size: size, work: func([]int64) int64 { return 350_000 }, always: true}
@@ -99,7 +104,7 @@ var (
 	// sorted compares each item with a few others.
 	sorted = &cost{size: size, work: func(s []int64) int64 {
 		return units(s[0], int64(bits.Len64(uint64(s[0]))), 2)
-	}, always: true}
+	}, always: true, makes: true}
 )
 
 // formatPattern is about the length of the patterns behind the named formats.

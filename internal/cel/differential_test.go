@@ -111,11 +111,18 @@ func bothWays(t testing.TB, e *env, expression string, ast *celast.AST) (nativel
 }
 
 // ours evaluates a compiled expression of any type.
-func ours(p *Program, set func(*Vars)) outcome {
+func ours(p *Program, set func(*Vars)) outcome { return oursWith(p, nil, set) }
+
+// oursWith evaluates a compiled expression of a policy with variables.
+func oursWith(p *Program, variables *Variables, set func(*Vars)) outcome {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	v := f.Vars()
 	set(v)
+	if variables != nil {
+		f.OpenVariables(v, variables)
+		defer f.CloseVariables(v)
+	}
 	out, err := p.evalKept(f, v)
 	if err != nil {
 		return outcome{err: err.(*Error).Detail}

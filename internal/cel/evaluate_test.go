@@ -138,7 +138,7 @@ func TestSharedBudget(t *testing.T) {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	f.Vars().Set(Object, n, nil)
-	f.SetBudget(4500)
+	f.SetBudget(15_000)
 	evaluations := 0
 	var err error
 	for ; err == nil && evaluations < 100; evaluations++ {

@@ -42,6 +42,7 @@ type Frame struct {
 	builts    slab[built]
 	cells     slab[val]
 	retained  int     // values that outlive the evaluation they were made in
+	held      int     // bytes of what was made; see hold
 	used      bool    // the running evaluation has used a slab; see use
 	sizes     []int64 // what counted calls know of their arguments; see meter.go
 	sizesBase int
@@ -138,8 +139,16 @@ func (f *Frame) look() {
 	}
 }
 
+// heldLimit is how many bytes the values that an evaluation makes, and those of the variables that it reads, may take.
+// Units alone bound them too, but not as closely: functions that make lists of short strings cost little.
+const heldLimit = 16 << 20
+
 // hold counts bytes of what an expression makes.
-func (f *Frame) hold(bytes int) {}
+func (f *Frame) hold(bytes int) {
+	if f.held += bytes; f.held > heldLimit {
+		panic(stop(OverLimit))
+	}
+}
 
 // over tells whether the request is over.
 func (f *Frame) over() bool {
@@ -154,13 +163,13 @@ func (f *Frame) over() bool {
 // marks are the places in all slabs.
 type marks struct {
 	objects, lists, members, items, records, strings, ints, doubles, builts, cells mark
-	retained                                                                       int
+	retained, held                                                                 int
 }
 
 func (f *Frame) mark() marks {
 	return marks{
 		f.objects.mark(), f.lists.mark(), f.members.mark(), f.items.mark(), f.records.mark(),
-		f.strings.mark(), f.ints.mark(), f.doubles.mark(), f.builts.mark(), f.cells.mark(), f.retained,
+		f.strings.mark(), f.ints.mark(), f.doubles.mark(), f.builts.mark(), f.cells.mark(), f.retained, f.held,
 	}
 }
 
@@ -176,6 +185,7 @@ func (f *Frame) reset(m marks) {
 	f.strings.reset(m.strings)
 	f.ints.reset(m.ints)
 	f.doubles.reset(m.doubles)
+	f.held = m.held
 	f.builts.reset(m.builts)
 	f.cells.reset(m.cells)
 }

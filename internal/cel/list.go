@@ -44,6 +44,9 @@ func (l *list) itemType() *Type {
 	return l.typ.items
 }
 
+// roundUnits is what going on to the next item or member costs: less than any round does in Kubernetes.
+const roundUnits = 2
+
 // stepsPerUnit is how many links of the tape's chain cost a unit.
 const stepsPerUnit = 8
 
@@ -266,7 +269,7 @@ func (it *itemIterator) Next() ref.Val {
 	if !n.Valid() {
 		return nil
 	}
-	it.list.frame.charge(1)
+	it.list.frame.charge(roundUnits)
 	it.next = n.Next()
 	return it.list.frame.value(n, it.list.itemType())
 }

@@ -12,7 +12,8 @@ import (
 //
 //   - a call whose arguments are all literals, such as lists.range(1000), which counts what it does;
 //   - the step of a loop over a list or map that is not of a document (a literal, a variable's value, lists.range(9), the
-//     result of map), which counts a unit for each round;
+//     result of map), which counts what a round costs at least;
+//   - a list or map that the expression writes out, which counts what Kubernetes counts for making one;
 //   - the arguments of a function whose work is more than what was counted when its arguments were read: because they were
 //     computed, because they were read once and are used in every round of an inner loop, or because the work grows faster
 //     than their size (patterns, sets, sorting).
@@ -23,10 +24,11 @@ type meter struct {
 	scope []local
 	depth int // loops around the expression
 
-	rounds map[int64]bool         // by id of the loop's step
+	rounds map[int64]int64        // units of a round, by id of the loop's step
 	fixed  map[int64]int64        // units of calls whose arguments are all in the expression, by id
 	args   map[int64]*argument    // by id of the argument
 	calls  map[int64]*countedCall // by id of the call
+	makes  map[int64]bool         // calls that make lists, by id
 	sizes  int                    // arguments whose size must be remembered during an evaluation
 }
 
@@ -46,7 +48,7 @@ type origin struct {
 }
 
 func newMeter(ast *celast.AST) *meter {
-	m := &meter{ast: ast, rounds: make(map[int64]bool), fixed: make(map[int64]int64), args: make(map[int64]*argument), calls: make(map[int64]*countedCall)}
+	m := &meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]int64), args: make(map[int64]*argument), calls: make(map[int64]*countedCall), makes: make(map[int64]bool)}
 	m.walk(ast.Expr())
 	return m
 }
@@ -59,8 +61,11 @@ func (m *meter) decorate(i interpreter.InterpretableV2) (interpreter.Interpretab
 	if units, ok := m.fixed[id]; ok && !isConst && !isAttribute {
 		i = &countUnits{i, units}
 	}
-	if m.rounds[id] {
-		i = &countUnits{i, 1}
+	if units := m.rounds[id]; units > 0 {
+		i = &countUnits{i, units}
+	}
+	if m.makes[id] && !isAttribute {
+		i = &countMade{i}
 	}
 	if a, ok := m.args[id]; ok {
 		if isAttribute {
@@ -77,15 +82,22 @@ func (m *meter) walk(e celast.Expr) {
 	case celast.SelectKind:
 		m.walk(e.AsSelect().Operand())
 	case celast.ListKind:
+		if _, ok := constantSize(e); !ok {
+			m.fixed[e.ID()] = listUnits
+		}
 		for _, x := range e.AsList().Elements() {
 			m.walk(x)
 		}
 	case celast.MapKind:
+		if _, ok := constantSize(e); !ok {
+			m.fixed[e.ID()] = mapUnits
+		}
 		for _, x := range e.AsMap().Entries() {
 			m.walk(x.AsMapEntry().Key())
 			m.walk(x.AsMapEntry().Value())
 		}
 	case celast.StructKind:
+		m.fixed[e.ID()] = structUnits
 		for _, x := range e.AsStruct().Fields() {
 			m.walk(x.AsStructField().Value())
 		}
@@ -112,7 +124,7 @@ func (m *meter) comprehension(c celast.ComprehensionExpr) {
 	m.walk(c.AccuInit())
 	over := m.origin(c.IterRange())
 	if !over.lazy {
-		m.rounds[c.LoopStep().ID()] = true
+		m.rounds[c.LoopStep().ID()] = unitsOfRound(c)
 	}
 	outer := len(m.scope)
 	m.scope = append(m.scope, local{c.AccuVar(), m.depth, false})
@@ -128,6 +140,20 @@ func (m *meter) comprehension(c celast.ComprehensionExpr) {
 	m.scope = m.scope[:inner]
 	m.walk(c.Result())
 	m.scope = m.scope[:outer]
+}
+
+// What a round of a loop costs in Kubernetes besides the work of its body: reading the result so far and asking whether to
+// go on.
+const (
+	quantifierUnits = 3
+	otherUnits      = 1
+)
+
+func unitsOfRound(c celast.ComprehensionExpr) int64 {
+	if isCall(c.LoopCondition(), operators.NotStrictlyFalse, 1) {
+		return quantifierUnits
+	}
+	return otherUnits
 }
 
 // find is the local variable with the name, nil for a variable of the environment.
@@ -209,6 +235,9 @@ func (m *meter) call(e celast.Expr) {
 		how = linear
 	}
 	args := operands(c)
+	if how.makes {
+		m.makes[e.ID()] = true
+	}
 	if how.work == nil || len(args) == 0 || m.accumulates(args) {
 		return
 	}
@@ -306,6 +335,19 @@ func (c *countUnits) Exec(e *interpreter.ExecutionFrame) ref.Val {
 
 // Eval implements interpreter.Interpretable.
 func (c *countUnits) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }
+
+// countMade counts the items of a list that a function made.
+type countMade struct{ interpreter.InterpretableV2 }
+
+// Exec implements interpreter.InterpretableV2.
+func (c *countMade) Exec(e *interpreter.ExecutionFrame) ref.Val {
+	v := c.InterpretableV2.Exec(e)
+	frameOf(e).hold(int(size(v)) * refBytes)
+	return v
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *countMade) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }
 
 // countedCall is a call whose work is counted before it is done.
 type countedCall struct {

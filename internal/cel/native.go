@@ -38,9 +38,9 @@ type nativePlan struct {
 type code struct {
 	eval  expr
 	count func(*Frame) (int64, bool) // set where the value may be had as a number, such as a size
-	test  test   // set where the value is computed as a truth
-	chain *chain // set where it is a chain
-	lit   *val   // set where it is a literal
+	test  test                       // set where the value is computed as a truth
+	chain *chain                     // set where it is a chain
+	lit   *val                       // set where it is a literal
 }
 
 // nativeCompiler compiles a checked expression. What it does not know it refuses: then cel-go runs the whole expression.

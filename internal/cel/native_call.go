@@ -19,11 +19,12 @@ type invocation struct {
 	args     []code
 	counted  *countedCall
 	fixed    int64 // units
+	makes    bool  // the result is a list of new items
 }
 
 // invocation plans a call. It does what cel-go's planCall does.
 func (c *nativeCompiler) invocation(e celast.Expr, args []code) *invocation {
-	call := &invocation{function: e.AsCall().FunctionName(), args: args, counted: c.meter.calls[e.ID()], fixed: c.meter.fixed[e.ID()]}
+	call := &invocation{function: e.AsCall().FunctionName(), args: args, counted: c.meter.calls[e.ID()], fixed: c.meter.fixed[e.ID()] + 1, makes: c.meter.makes[e.ID()]}
 	if r, ok := c.ast.ReferenceMap()[e.ID()]; ok && len(r.OverloadIDs) == 1 {
 		call.overload = r.OverloadIDs[0]
 		call.def, _ = c.env.functions.FindOverload(call.overload)
@@ -112,7 +113,7 @@ func (call *invocation) eval() expr {
 	case len(parts) == 0:
 		return func(f *Frame) val {
 			f.charge(call.fixed)
-			return f.of(call.def.Function())
+			return call.made(f, call.def.Function())
 		}
 	case len(parts) == 1 && !call.variadic():
 		arg := parts[0]
@@ -140,6 +141,14 @@ func (call *invocation) eval() expr {
 	}
 }
 
+// made is the result of a call.
+func (call *invocation) made(f *Frame, v ref.Val) val {
+	if call.makes {
+		f.hold(int(size(v)) * refBytes)
+	}
+	return f.of(v)
+}
+
 // variadic tells whether the function takes its arguments as a list whatever their number.
 func (call *invocation) variadic() bool {
 	switch {
@@ -158,7 +167,7 @@ func (call *invocation) one(f *Frame, v val) val {
 	call.counted.one(f, v)
 	f.charge(call.fixed)
 	f.use()
-	return f.of(call.unary(f.ref(v)))
+	return call.made(f, call.unary(f.ref(v)))
 }
 
 func (call *invocation) unary(v ref.Val) ref.Val {
@@ -191,7 +200,7 @@ func (call *invocation) two(f *Frame, v, w val) val {
 	call.counted.two(f, v, w)
 	f.charge(call.fixed)
 	f.use()
-	return f.of(call.binary(f.ref(v), f.ref(w), strict))
+	return call.made(f, call.binary(f.ref(v), f.ref(w), strict))
 }
 
 func (call *invocation) binary(v, w ref.Val, strict bool) ref.Val {
@@ -217,7 +226,7 @@ func (call *invocation) all(f *Frame, vals []val) val {
 	for i, v := range vals {
 		args[i] = f.ref(v)
 	}
-	return f.of(call.apply(args))
+	return call.made(f, call.apply(args))
 }
 
 func (call *invocation) apply(args []ref.Val) ref.Val {

@@ -17,7 +17,9 @@ func (k code) plain(kind typeKind) *chain {
 	if c == nil || !c.direct() || c.test || c.optional || c.typ != nil && c.typ.kind != kind && kind != kindInvalid {
 		return nil
 	}
-	return c
+	asked := *c
+	asked.units++ // what is done with it
+	return &asked
 }
 
 // text reads a string along a path.

@@ -50,6 +50,7 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 		k := code{eval: func(f *Frame) val {
 			v := arg(f)
 			if result, ok := fn(f, v); ok {
+				f.charge(1)
 				return result
 			}
 			return call.one(f, v)
@@ -75,6 +76,7 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 			w := b(f)
 			if v.kind == w.kind {
 				if result, ok := fn(f, v, w); ok {
+					f.charge(1)
 					call.counted.two(f, v, w)
 					return result
 				}
@@ -161,6 +163,7 @@ func textTest(call *invocation, is func(s, t string) bool) test {
 		v := a(f)
 		w := b(f)
 		if v.kind == valString && w.kind == valString {
+			f.charge(1)
 			call.counted.two(f, v, w)
 			return truthOf(is(v.str, w.str))
 		}

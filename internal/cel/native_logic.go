@@ -98,6 +98,7 @@ func equals(a, b code, equal bool, counted *countedCall) test {
 	compare := func(f *Frame) verdict {
 		v := x(f)
 		w := y(f)
+		f.charge(1)
 		counted.two(f, v, w)
 		if v.kind == valErr {
 			return f.fail(v.ref())
@@ -171,6 +172,7 @@ func ordering(function string, a, b code, counted *countedCall, slow func(*Frame
 	compare := func(f *Frame) verdict {
 		v := x(f)
 		w := y(f)
+		f.charge(1)
 		counted.two(f, v, w)
 		if v.kind == w.kind {
 			switch v.kind {

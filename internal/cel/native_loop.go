@@ -110,7 +110,7 @@ func (c *nativeCompiler) begin(x celast.ComprehensionExpr, body func(*macro)) *m
 // localVariable compiles the reading of a local variable.
 func (c *nativeCompiler) localVariable(l *nativeLocal) code {
 	if l.init == nil {
-		return (&chain{local: l.index, root: l.typ, typ: l.typ}).code()
+		return (&chain{local: l.index, units: 1, root: l.typ, typ: l.typ}).code()
 	}
 	init, i := l.init, l.index
 	return code{eval: func(f *Frame) val {
@@ -149,6 +149,7 @@ func (c *nativeCompiler) quantifier(x celast.ComprehensionExpr, predicate celast
 		}
 		var err ref.Val
 		for cur.next(f) {
+			f.charge(quantifierUnits - otherUnits)
 			switch l.filter(f) {
 			case decisive:
 				return decisive
@@ -183,7 +184,7 @@ func (l *macro) quantify(f *Frame, n document.Node, decisive, otherwise verdict)
 	}
 	var err ref.Val
 	for n = n.First(); n.Valid(); n = n.Next() {
-		f.charge(1)
+		f.charge(quantifierUnits)
 		f.locals[f.localsBase+l.first] = nodeVal(n, items)
 		switch l.filter(f) {
 		case decisive:

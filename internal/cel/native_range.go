@@ -86,7 +86,7 @@ func (c *cursor) next(f *Frame) bool {
 	default:
 		return false
 	}
-	f.charge(1)
+	f.charge(otherUnits)
 	c.set(f, intVal(int64(c.count)), item)
 	c.count++
 	return true
@@ -106,7 +106,7 @@ func (c *cursor) nextMember(f *Frame) bool {
 		}
 	}
 	c.node = n.Next()
-	f.charge(1 + int64(len(name))/bytesPerUnit)
+	f.charge(otherUnits + int64(len(name))/bytesPerUnit)
 	if c.typ != nil && c.typ.members != nil {
 		if escaped, ok := apiservercel.Escape(name); ok {
 			name = escaped
@@ -129,7 +129,7 @@ func (c *cursor) nextRef(f *Frame) bool {
 	if c.it.HasNext() != types.True {
 		return false
 	}
-	f.charge(1)
+	f.charge(otherUnits)
 	next := c.it.Next()
 	item := f.of(next)
 	key := item

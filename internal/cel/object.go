@@ -232,7 +232,7 @@ func (it *memberIterator) Next() ref.Val {
 	}
 	o := it.object
 	name := it.next.Key()
-	o.frame.charge(1 + int64(len(name))/bytesPerUnit)
+	o.frame.charge(roundUnits + int64(len(name))/bytesPerUnit)
 	it.next = it.next.Next()
 	it.skip()
 	if o.typ != nil && o.typ.members != nil {
