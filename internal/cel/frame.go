@@ -145,6 +145,7 @@ const heldLimit = 16 << 20
 
 // hold counts bytes of what an expression makes.
 func (f *Frame) hold(bytes int) {
+	f.use()
 	if f.held += bytes; f.held > heldLimit {
 		panic(stop(OverLimit))
 	}
