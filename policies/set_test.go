@@ -148,7 +148,7 @@ func TestPoliciesRun(t *testing.T) {
 	a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d, Frame: frame}
 	var report admission.Report
 	set.Admission().Validate(context.Background(), a, &report)
-	want := []admission.Denial{{Policy: "p", Binding: "b", Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: object.spec.size < 5"}}
+	want := []admission.Denial{{Policy: "p", Binding: "b", Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: spec.size: Invalid value: 7: must be less than 5"}}
 	got := report.Denials()
 	if len(got) != 1 || got[0].Policy != want[0].Policy || got[0].Binding != want[0].Binding || got[0].Message != want[0].Message {
 		t.Errorf("got %+v, want %+v", got, want)
