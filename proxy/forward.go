@@ -187,8 +187,14 @@ func (x *exchange) readOld() error {
 	if err := x.lock(); err != nil {
 		return err
 	}
-	if err := x.get(x.itemPath()); err != nil {
+	if err := x.get(x.oldPath()); err != nil {
 		return err
+	}
+	if x.oldAnswer.StatusCode() == fasthttp.StatusMethodNotAllowed && x.info.Subresource != "" {
+		// A subresource that can only be written, such as a namespace's finalize, is a view of the object itself.
+		if err := x.get(x.itemPath()); err != nil {
+			return err
+		}
 	}
 	switch code := x.oldAnswer.StatusCode(); {
 	case code == fasthttp.StatusNotFound:
@@ -200,6 +206,16 @@ func (x *exchange) readOld() error {
 		return err
 	}
 	return x.pinTo(x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
+}
+
+// oldPath is the target of what a write replaces. Before a Kubernetes API server a subresource such as scale has an
+// object of its own; that of status is the whole object.
+func (x *exchange) oldPath() []byte {
+	if x.upstream.plain || x.info.Subresource == "" || x.info.Subresource == "status" {
+		return x.itemPath()
+	}
+	x.target = append(x.target[:0], x.info.Path...)
+	return x.target
 }
 
 // takeOld takes the object that was read as the stored one, as a client that reads it would see it.

@@ -79,6 +79,16 @@ func newStates(t testing.TB, set *policies.Set) *state.Manager {
 	return m
 }
 
+// waitForStates waits until everything that policies read was read once, or could not be.
+func waitForStates(t testing.TB, g *Gateway) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); g.states.Settled() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(g.states.Settled())
+		}
+	}
+}
+
 // startGateway serves on a free port of loopback until the test ends, and returns the address.
 func startGateway(t testing.TB, g *Gateway) string {
 	t.Helper()

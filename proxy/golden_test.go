@@ -82,13 +82,15 @@ func playGolden(t *testing.T, file string) {
 		}
 	}
 	backend := newScriptedBackend(t, g.sections("backend."))
-	address := startGateway(t, gatewayFor(t, dir, backend.address, strings.Fields(string(g.section("config")))))
+	gateway := gatewayFor(t, dir, backend.address, strings.Fields(string(g.section("config"))))
+	waitForStates(t, gateway)
+	address := startGateway(t, gateway)
 	var answers bytes.Buffer
 	for _, request := range g.sections("request.") {
 		answers.Write(exchangeRaw(t, address, wireForm(request)))
 	}
 	got := map[string][]byte{
-		"upstream": paperForm(backend.received()),
+		"upstream": paperForm(bytes.ReplaceAll(backend.received(), []byte(backend.address), []byte("backend"))),
 		"response": paperForm(answers.Bytes()),
 	}
 	if *update {
