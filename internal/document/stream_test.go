@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -327,4 +329,37 @@ func BenchmarkStream(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestStreamSuite: of the texts of JSONTestSuite a Stream takes those that Parse takes, and passes them byte for byte.
+func TestStreamSuite(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(suiteDir(t, "data/JSONTestSuite"), "test_parsing", "*.json"))
+	if err != nil || len(files) < 300 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, refusal := Parse(text, Limits{})
+		d.Release()
+		for _, size := range []int{1, 5, 1 << 20} {
+			got, err := stream(StreamOptions{}, idle{}, text, func() int { return size })
+			if (err == nil) != (refusal == nil) {
+				t.Errorf("%s in pieces of %d: %v, Parse says %v", filepath.Base(file), size, err, refusal)
+			} else if err == nil && !bytes.Equal(got, text) {
+				t.Errorf("%s in pieces of %d came out as %q", filepath.Base(file), size, got)
+			}
+		}
+	}
+}
+
+// idle edits nothing.
+type idle struct{}
+
+func (idle) EditItem(*Document) error { return nil }
+
+func (idle) ItemMemory(held []byte, least int) ([]byte, error) {
+	return append(make([]byte, 0, 2*least), held...)[:2*least], nil
 }
