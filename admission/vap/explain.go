@@ -41,6 +41,9 @@ func (e *evaluation) explain(o *outcome, v *validation) {
 			o.add(x)
 		}
 		for _, item := range x.Items {
+			if item.Type == field.ErrorTypeInvalid && item.Detail == "" { // there are no words for it
+				item.Detail = o.message
+			}
 			if len(o.details) < maxDetails {
 				o.details = append(o.details, detailOf(item))
 			}
@@ -83,6 +86,9 @@ func derived(violations []cel.Violation) string {
 	for i := range violations {
 		x := &violations[i]
 		for _, item := range x.Items {
+			if item.Type == field.ErrorTypeInvalid && item.Detail == "" {
+				item.Detail = "failed expression: " + x.Source
+			}
 			add(detailOf(item).text)
 		}
 		more += x.More

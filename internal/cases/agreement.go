@@ -143,7 +143,7 @@ func (d *Deliberate) check(r *Result) []string {
 	if r.Got.Reason != nil {
 		reason = *r.Got.Reason
 	}
-	fields := fieldSet(r.Got.Causes)
+	fields := fieldSet(&r.Got)
 	if r.Got.Code != d.Code || reason != d.Reason || !slices.Equal(fields, d.Fields) {
 		return []string{fmt.Sprintf("%s: is to answer %d %s %v on purpose, answers %d %s %v", d.ID, d.Code, d.Reason, d.Fields, r.Got.Code, reason, fields)}
 	}

@@ -101,7 +101,7 @@ func compareAnswers(to []Difference, step int, want, got *Answer, anyOrder bool)
 			differs(Reason, *want.Reason, *got.Reason)
 		}
 	}
-	if w, g := fieldSet(want.Causes), fieldSet(got.Causes); !slices.Equal(w, g) {
+	if w, g := fieldSet(want), fieldSet(got); !slices.Equal(w, g) {
 		differs(Fields, w, g)
 	}
 	if want.Reason != nil && !sameMessage(want, got, anyOrder) {
@@ -118,15 +118,25 @@ func compareAnswers(to []Difference, step int, want, got *Answer, anyOrder bool)
 
 // fieldSet returns the causes' fields, each once, in order. Kubernetes writes <nil> where an error is about no field and
 // a dot before some paths that a CEL value error is about: the first names no field, and the second is the same field.
-// The denials of policies name no field there; those that the gateway derives come on top and do not count.
-func fieldSet(causes []Cause) []string {
+// The denials of policies name no field there; those that the gateway derives come on top and do not count, and neither do
+// the items that a rule's demand on a list fails for.
+func fieldSet(a *Answer) []string {
 	set := map[string]bool{}
-	for _, c := range causes {
-		if field := strings.TrimPrefix(c.Field, "."); field != "" && field != "<nil>" && !strings.HasPrefix(c.Message, denial) {
+	for _, c := range a.Causes {
+		field := strings.TrimPrefix(c.Field, ".")
+		if field != "" && field != "<nil>" && !strings.HasPrefix(c.Message, denial) && !a.isItem(c) {
 			set[field] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(set))
+}
+
+// isItem reports whether a cause is one that the message does not repeat, about an item of what another one is about.
+func (a *Answer) isItem(c Cause) bool {
+	if strings.Contains(a.Message, c.Field+": "+c.Message) {
+		return false
+	}
+	return slices.ContainsFunc(a.Causes, func(whole Cause) bool { return whole.Field != "" && strings.HasPrefix(c.Field, whole.Field+"[") })
 }
 
 // denial is how Kubernetes and the gateway begin the message of a policy's denial.

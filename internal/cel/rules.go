@@ -158,6 +158,9 @@ func (r *Rule) Applies(hasOld bool) bool {
 	return r.Program != nil && (hasOld || !r.UsesOldSelf || r.OptionalOldSelf)
 }
 
+// HasMessageExpression tells whether the author gave a messageExpression.
+func (r *Rule) HasMessageExpression() bool { return r.message != nil }
+
 // EvalMessage evaluates the author's messageExpression for a rule that does not
 // hold. It returns "" where there is none or it gives no usable message: then
 // Message counts. The error is an [*Error] after which no further rule may be

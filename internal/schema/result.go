@@ -13,6 +13,8 @@ type Result struct {
 	Errors field.ErrorList
 	// More is how many further failures there are.
 	More int
+	// Details say more about some of the Errors: which items fail rules whose authors have a message of their own.
+	Details field.ErrorList
 	// Warnings are failures of CEL rules that an update may leave as they were.
 	Warnings []string
 	// Err is set when the request was over before all CEL rules were evaluated: a [*cel.Error]. The object is not
@@ -98,12 +100,13 @@ func (w *validator) dropListTypes(s *Shape, old document.Node) {
 func (w *validator) finish(s *Shape, f *cel.Frame, v, old document.Node) Result {
 	skipped := s.hasRules && w.failures.block()
 	var warnings []string
+	var details field.ErrorList
 	var err error
 	if s.hasRules && !skipped {
-		warnings, err = w.evaluate(s, f, v, old)
+		warnings, details, err = w.evaluate(s, f, v, old)
 	}
 	r := w.result(v)
-	r.Warnings, r.Err = warnings, err
+	r.Warnings, r.Details, r.Err = warnings, details, err
 	if skipped {
 		r.Errors = append(r.Errors, field.Invalid(nil, nil, skippedRules))
 	}

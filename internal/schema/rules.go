@@ -45,6 +45,8 @@ type evaluator struct {
 	frame    *cel.Frame
 	vars     *cel.Vars
 	warnings []string
+	violated []violation
+	details  field.ErrorList
 	err      error // the request is over
 	stopped  bool  // nothing more may be evaluated
 }
@@ -55,13 +57,16 @@ const (
 )
 
 // evaluate evaluates the rules of a whole object. Their cost has a budget of its own.
-func (w *validator) evaluate(s *Shape, f *cel.Frame, obj, old document.Node) (warnings []string, err error) {
+func (w *validator) evaluate(s *Shape, f *cel.Frame, obj, old document.Node) (warnings []string, details field.ErrorList, err error) {
 	f.SetBudget(cel.PolicyBudget)
 	e := evaluator{validator: w, frame: f, vars: f.Vars()}
 	e.value(s, obj, old, predecessor{})
+	for i := range e.violated {
+		e.explain(&e.violated[i])
+	}
 	e.vars.Set(cel.Self, document.Node{}, nil)
 	e.vars.Set(cel.OldSelf, document.Node{}, nil)
-	return e.warnings, e.err
+	return e.warnings, e.details, e.err
 }
 
 // value evaluates the rules about a value and everything in it. nearest is the closest value around it of which it is
@@ -112,13 +117,7 @@ func (e *evaluator) items(s *Shape, v, old document.Node, nearest predecessor) {
 // rules evaluates the rules about one value.
 func (e *evaluator) rules(s *Shape, v, old document.Node, nearest predecessor) {
 	rules := s.rules.compiled
-	hasOld := old.Valid() && old.Kind() != document.Null
-	e.vars.Set(cel.Self, v, rules.Type)
-	if hasOld {
-		e.vars.Set(cel.OldSelf, old, rules.Type)
-	} else {
-		e.vars.Set(cel.OldSelf, document.Node{}, nil)
-	}
+	hasOld := e.bind(rules, v, old)
 	for i := range rules.Rules {
 		r := &rules.Rules[i]
 		if e.stopped {
@@ -131,9 +130,20 @@ func (e *evaluator) rules(s *Shape, v, old document.Node, nearest predecessor) {
 		if err != nil {
 			e.broken(s.rules, r, v, err)
 		} else if !holds {
-			e.violated(s, r, v, old, nearest)
+			e.violate(s, r, v, old, nearest)
 		}
 	}
+}
+
+// bind makes a value what rules are about; it tells whether there is one before it.
+func (e *evaluator) bind(rules *cel.Rules, v, old document.Node) bool {
+	e.vars.Set(cel.Self, v, rules.Type)
+	if !old.Valid() || old.Kind() == document.Null {
+		e.vars.Set(cel.OldSelf, document.Node{}, nil)
+		return false
+	}
+	e.vars.Set(cel.OldSelf, old, rules.Type)
+	return true
 }
 
 // broken adds the failure of a rule that has no value: it is an error whatever else is right.
@@ -168,30 +178,33 @@ func named(r *cel.Rule) string {
 	return r.Source
 }
 
-// violated adds the failure of a rule that does not hold.
-func (e *evaluator) violated(s *Shape, r *cel.Rule, v, old document.Node, nearest predecessor) {
+// violate adds the failure of a rule that does not hold.
+func (e *evaluator) violate(s *Shape, r *cel.Rule, v, old document.Node, nearest predecessor) {
 	detail, err := r.EvalMessage(e.frame, e.vars)
 	if err != nil {
 		e.broken(s.rules, r, v, err)
 		return
 	}
+	x := violation{rules: s.rules.compiled, rule: r, value: v, old: old, worded: detail != "" || r.Message != "" || r.HasMessageExpression(), warning: -1}
 	if detail == "" {
 		if detail = r.Message; detail == "" {
 			detail = "failed rule: " + r.Source
 		}
 	}
-	failure := e.failure(s, r, v, detail)
+	x.failure, x.detail = e.failure(s, r, v, detail), detail
 	if !r.UsesOldSelf && e.update {
 		current := predecessor{s, v, old}
 		if old.Valid() && current.unchanged() || !old.Valid() && nearest.unchanged() {
-			if len(e.warnings) < maxFailures {
-				e.warnings = append(e.warnings, failure.Error())
+			if x.warning = len(e.warnings); x.warning < maxFailures {
+				e.warnings = append(e.warnings, x.failure.Error())
+				e.violated = append(e.violated, x)
 			}
 			return
 		}
 	}
 	if !e.fails() {
-		e.add(v, failure)
+		e.add(v, x.failure)
+		e.violated = append(e.violated, x)
 	}
 }
 
@@ -221,15 +234,21 @@ func (e *evaluator) fieldOf(r *cel.Rule, v document.Node) *field.Path {
 	if path == nil && rest == "" {
 		rest = r.Program.Field()
 	}
-	switch {
-	case rest == "":
+	if rest == "" {
 		return path
-	case path == nil:
-		return field.NewPath(rest)
-	case strings.HasPrefix(rest, "["):
-		return field.NewPath(path.String() + rest)
 	}
-	return path.Child(rest)
+	return field.NewPath(below(path, rest))
+}
+
+// below is the path of a field of the value at another path.
+func below(path *field.Path, rest string) string {
+	switch {
+	case path == nil:
+		return rest
+	case rest == "" || strings.HasPrefix(rest, "["):
+		return path.String() + rest
+	}
+	return path.String() + "." + rest
 }
 
 // blocks tells whether a failure makes CEL rules meaningless, as Kubernetes has it: a type, a required field, an

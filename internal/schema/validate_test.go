@@ -194,7 +194,7 @@ func TestValidateRules(t *testing.T) {
 		{"valid", `{"size":1,"max":2}`, "", nil, nil},
 		{"message expression and field path", `{"size":3,"max":2,"color":"red"}`, "", []string{`spec.size: Forbidden: too big for a red widget`}, nil},
 		{"message", `{"size":3,"max":2}`, "", []string{`spec.size: Forbidden: size must not exceed max`}, nil},
-		{"the rule itself", `{"size":1,"max":2,"mode":"locked"}`, "", []string{`spec: Invalid value: failed rule: !has(self.mode) || self.mode != 'locked'`}, nil},
+		{"the rule itself", `{"size":1,"max":2,"mode":"locked"}`, "", []string{`spec.mode: Invalid value: "locked": must not be 'locked'`}, nil},
 		{"an error", `{"size":3}`, "", []string{`spec: Invalid value: "object": no such key: max evaluating rule: size must not exceed max`}, nil},
 		{"keys of maps", `{"size":1,"max":2,"labels":{"a":"x"}}`, "", []string{`spec.labels[a]: Required value: must not be 'x'`}, nil},
 		{"skipped when something is of a wrong type", `{"size":"1","mode":"locked"}`, "", []string{`spec.size: Invalid value: "string": must be of type integer`, skipped}, nil},

