@@ -43,17 +43,20 @@ func (x *exchange) fills() bool {
 
 // completeType compares kind and apiVersion with the resource that the URL names.
 func (x *exchange) completeType(root document.Node) error {
-	version, err := text(root, "apiVersion", "")
+	version, err := x.text(root, "apiVersion", "")
 	if err != nil {
 		return err
 	}
-	kind, err := text(root, "kind", "")
+	kind, err := x.text(root, "kind", "")
 	if err != nil {
 		return err
 	}
 	if x.info.Subresource != "" && x.info.Subresource != "status" {
 		// The objects of scale, eviction, binding and the like are of a kind and group of their own.
 		return nil
+	}
+	if x.info.Verb == resource.VerbPatch && x.emulatesMetadata(resource.PatchVerb) {
+		return x.keepsType(root, kind, version)
 	}
 	if version != "" && !isGroupVersion(version, &x.info) {
 		return status.BadRequest("the API version in the data (%.253s) does not match the expected API version (%s)", version, groupVersion(&x.info))
@@ -63,6 +66,30 @@ func (x *exchange) completeType(root document.Node) error {
 	}
 	if !x.fills() {
 		return nil
+	}
+	if kind == "" {
+		x.doc.SetString(root, "kind", x.res.Kind)
+	}
+	if version == "" {
+		x.doc.SetString(root, "apiVersion", groupVersion(&x.info))
+	}
+	return nil
+}
+
+// keepsType holds the result of a patch to the kind and apiVersion that were there before, as Kubernetes validates them.
+func (x *exchange) keepsType(root document.Node, kind, version string) error {
+	var failures field.ErrorList
+	if kind == "" && textIn(x.old.Root(), "kind") != "" {
+		return x.unreadable("Object 'Kind' is missing")
+	}
+	if kind != "" && kind != x.res.Kind {
+		failures = append(failures, field.Invalid(field.NewPath("kind"), short(kind), "must be "+x.res.Kind))
+	}
+	if expected := groupVersion(&x.info); version != expected && (version != "" || textIn(x.old.Root(), "apiVersion") != "") {
+		failures = append(failures, field.Invalid(field.NewPath("apiVersion"), short(version), "must be "+expected))
+	}
+	if len(failures) > 0 {
+		return status.Invalid(groupKind(x), x.info.Name, failures, 0)
 	}
 	if kind == "" {
 		x.doc.SetString(root, "kind", x.res.Kind)
@@ -85,13 +112,13 @@ func (x *exchange) completeMetadata(root document.Node) error {
 			return err
 		}
 		var err error
-		if name, err = text(metadata, "name", "metadata."); err != nil {
+		if name, err = x.text(metadata, "name", "metadata."); err != nil {
 			return err
 		}
-		if namespace, err = text(metadata, "namespace", "metadata."); err != nil {
+		if namespace, err = x.text(metadata, "namespace", "metadata."); err != nil {
 			return err
 		}
-		if _, err = text(metadata, "generateName", "metadata."); err != nil {
+		if _, err = x.text(metadata, "generateName", "metadata."); err != nil {
 			return err
 		}
 	} else {
@@ -304,6 +331,15 @@ func joined(path resource.FieldPath) string {
 		b = document.AppendPathKey(b, key)
 	}
 	return string(b)
+}
+
+// text is the function of that name; where a patch makes a member something else, it is the patch that cannot be read.
+func (x *exchange) text(object document.Node, key, prefix string) (string, error) {
+	s, err := text(object, key, prefix)
+	if err != nil && x.info.Verb == resource.VerbPatch && x.emulatesMetadata(resource.PatchVerb) {
+		return "", x.unreadable(err.Error())
+	}
+	return s, err
 }
 
 // text reads a member that must be a string where it is given; the empty string and null are the same as none.

@@ -86,7 +86,7 @@ func (x *exchange) checkVersion() error {
 	if !x.emulates(resource.ResourceVersions) {
 		return nil
 	}
-	named, err := text(metadata, "resourceVersion", "metadata.")
+	named, err := x.text(metadata, "resourceVersion", "metadata.")
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (x *exchange) checkUID(metadata document.Node) error {
 	if x.info.Verb != resource.VerbUpdate || x.old == nil && !x.creates || !x.emulates(resource.SystemMetadata) {
 		return nil
 	}
-	named, err := text(metadata, "uid", "metadata.")
+	named, err := x.text(metadata, "uid", "metadata.")
 	if err != nil || named == "" {
 		return err
 	}

@@ -33,8 +33,17 @@ func (x *exchange) completeWrite() error {
 	if !x.writesWhole() && !x.scaling {
 		return nil
 	}
+	code := fasthttp.StatusOK
+	if x.info.Verb == resource.VerbCreate || x.creates {
+		code = fasthttp.StatusCreated
+	}
 	if x.settled {
-		x.answerObject(x.doc, x.version, fasthttp.StatusOK)
+		if len(x.version) == 0 {
+			if err := x.storeForm(); err != nil {
+				return err
+			}
+		}
+		x.answerObject(x.doc, x.version, code)
 		return nil
 	}
 	switch x.code() {
@@ -64,10 +73,6 @@ func (x *exchange) completeWrite() error {
 	}
 	if object != x.doc {
 		x.completeAnswer(object)
-	}
-	code := fasthttp.StatusOK
-	if x.info.Verb == resource.VerbCreate || x.creates {
-		code = fasthttp.StatusCreated
 	}
 	x.answerObject(object, version, code)
 	return nil

@@ -39,6 +39,7 @@ func (x *exchange) ownMetadata() error {
 		return nil
 	case x.info.Verb == resource.VerbCreate || x.creates:
 		x.ownCreated()
+		x.tidyOwners(metadataOf(x.doc))
 		return nil
 	case x.old == nil || !x.emulates(resource.SystemMetadata) || x.emulatesStatus():
 		return nil // what is written to the status is the stored object with another status
@@ -87,6 +88,7 @@ func (x *exchange) ownUpdated() error {
 		}
 	}
 	x.setGeneration(metadata, stored)
+	x.tidyOwners(metadata)
 	return nil
 }
 

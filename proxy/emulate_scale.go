@@ -133,9 +133,6 @@ func (x *exchange) readScale() error {
 	x.oldScale = before
 	text := x.body
 	if x.info.Verb == resource.VerbPatch {
-		if err := x.checkPatchOptions(); err != nil {
-			return err
-		}
 		base := *before
 		if !found {
 			base.Spec.Replicas = unsetReplicas

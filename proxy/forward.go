@@ -43,6 +43,9 @@ var (
 func (x *exchange) forward() error {
 	switch {
 	case x.info.Options.DryRun && x.upstream.plain && (x.res == nil || x.emulates(resource.DryRun)):
+		if x.settled = x.writesWhole() || x.scaling; x.settled {
+			return nil
+		}
 		return x.answerDryRun()
 	case x.unchanged():
 		x.settled = true

@@ -87,6 +87,7 @@ type step func(*exchange) error
 
 // createSteps are the way of an object that is created.
 var createSteps = []step{
+	(*exchange).checkOptions,   // what Kubernetes allows
 	(*exchange).parse,          // 5 one strict reading
 	(*exchange).complete,       // 6 what the URL says and the body leaves out
 	(*exchange).checkFields,    // 9 unknown fields, before any of them could be defaulted or judged
@@ -96,6 +97,7 @@ var createSteps = []step{
 	(*exchange).mutate,         // 10
 	(*exchange).ownMetadata,    // 10 uid, creationTimestamp, generation, and a name where the object leaves it to us
 	(*exchange).checkSchema,    // 11
+	(*exchange).warnOfMetadata, // 11
 	(*exchange).validate,       // 12
 	(*exchange).checkCreate,    // 12 what exists is not created
 	(*exchange).forward,        // 13
@@ -105,6 +107,7 @@ var createSteps = []step{
 
 // updateSteps are the way of an object that replaces the stored one.
 var updateSteps = []step{
+	(*exchange).checkOptions,
 	(*exchange).parse,          // 5
 	(*exchange).complete,       // 6
 	(*exchange).checkFields,    // 9
@@ -116,6 +119,7 @@ var updateSteps = []step{
 	(*exchange).mutate,         // 10
 	(*exchange).ownMetadata,    // 10
 	(*exchange).checkSchema,    // 11
+	(*exchange).warnOfMetadata, // 11
 	(*exchange).validate,       // 12
 	(*exchange).forward,        // 13
 	(*exchange).completeWrite,  // 14
@@ -124,18 +128,20 @@ var updateSteps = []step{
 
 // patchSteps are the way of a patch: of the object that results from it.
 var patchSteps = []step{
-	(*exchange).parse,         // 5
-	(*exchange).checkPatch,    // a PATCH whose result cannot be known ends here
-	(*exchange).fetchOld,      // what is patched
-	(*exchange).applyPatch,    // PATCH becomes the object that results from it
-	(*exchange).complete,      // 6
-	(*exchange).checkFields,   // 9
-	(*exchange).checkVersion,  //
+	(*exchange).checkOptions,
+	(*exchange).parse,       // 5
+	(*exchange).checkPatch,  // a PATCH whose result cannot be known ends here
+	(*exchange).fetchOld,    // what is patched
+	(*exchange).applyPatch,  // PATCH becomes the object that results from it
+	(*exchange).complete,    // 6
+	(*exchange).checkFields, // 9
+	(*exchange).checkVersion,
 	(*exchange).protectStatus, // 7
 	(*exchange).setDefaults,   // 8
 	(*exchange).mutate,        // 10
 	(*exchange).ownMetadata,   // 10
 	(*exchange).checkSchema,   // 11
+	(*exchange).warnOfMetadata,
 	(*exchange).validate,      // 12
 	(*exchange).forward,       // 13
 	(*exchange).completeWrite, // 14
@@ -144,15 +150,17 @@ var patchSteps = []step{
 
 // scaleSteps are the way of a Scale, which asks for another number of replicas: of the object that results from it.
 var scaleSteps = []step{
-	(*exchange).parse,         // 5
-	(*exchange).fetchOld,      // what is scaled
-	(*exchange).readScale,     // 6 the Scale that was sent, or that results from a patch
-	(*exchange).admitScale,    // 10, 12 by the policies about the subresource
-	(*exchange).applyScale,    // the Scale becomes the object that results from it
-	(*exchange).checkVersion,  //
-	(*exchange).mutate,        // 10 by the policies about the object itself
-	(*exchange).ownMetadata,   // 10
-	(*exchange).checkSchema,   // 11
+	(*exchange).checkOptions,
+	(*exchange).parse,      // 5
+	(*exchange).fetchOld,   // what is scaled
+	(*exchange).readScale,  // 6 the Scale that was sent, or that results from a patch
+	(*exchange).admitScale, // 10, 12 by the policies about the subresource
+	(*exchange).applyScale, // the Scale becomes the object that results from it
+	(*exchange).checkVersion,
+	(*exchange).mutate,      // 10 by the policies about the object itself
+	(*exchange).ownMetadata, // 10
+	(*exchange).checkSchema, // 11
+	(*exchange).warnOfMetadata,
 	(*exchange).validate,      // 12
 	(*exchange).forward,       // 13
 	(*exchange).completeWrite, // 14

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -50,15 +49,6 @@ func (x *exchange) checkPatch() error {
 	case x.res != nil && !x.emulates(resource.PatchVerb):
 		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", x.info.GroupResource())
 	}
-	return x.checkPatchOptions()
-}
-
-// checkPatchOptions holds the parameters of a patch to what Kubernetes allows.
-func (x *exchange) checkPatchOptions() error {
-	if _, found := x.info.Param("force"); found && x.res != nil {
-		kind := schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}
-		return status.Invalid(kind, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")}, 0)
-	}
 	return nil
 }
 
@@ -67,9 +57,12 @@ func (x *exchange) checkPatchOptions() error {
 func (x *exchange) applyPatch() error {
 	patch, result := x.doc, x.old.Clone()
 	err := x.patchDocument(result)
+	if err == nil {
+		err = x.reportPatch()
+	}
 	patch.Release()
 	x.doc, x.rebuilt = result, true
-	if err == nil && textIn(metadataOf(result), "name") == "" && textIn(metadataOf(x.old), "name") != "" {
+	if name, found := given(metadataOf(result), "name"); err == nil && (!found || name.Is("")) && textIn(metadataOf(x.old), "name") != "" {
 		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", x.info.Name)
 	}
 	return err
@@ -87,6 +80,17 @@ func (x *exchange) patchDocument(result *document.Document) error {
 			return status.BadRequest("a merge patch must be a JSON object, not %s", article(patch.Kind()))
 		}
 		result.MergePatch(patch)
+	case strategicMergePatch:
+		t := x.strategicType()
+		switch {
+		case t == nil:
+			return status.UnsupportedMediaType(patchMediaTypes)
+		case patch.Kind() != document.Object:
+			return status.BadRequest("a strategic merge patch must be a JSON object, not %s", article(patch.Kind()))
+		}
+		if err := t.Patch(result, patch); err != nil {
+			return x.notApplicable(err.Error())
+		}
 	default:
 		return status.UnsupportedMediaType(patchMediaTypes)
 	}
@@ -105,12 +109,17 @@ func (x *exchange) patchFailed(err error) error {
 	case failed.Code == document.PatchTooLong:
 		return status.RequestEntityTooLarge("%s", failed.Error())
 	}
-	e := status.Coded(http.StatusUnprocessableEntity, "the patch cannot be applied: "+failed.Error())
+	return x.notApplicable(failed.Error())
+}
+
+// notApplicable is the Status of a patch that the stored object does not allow.
+func (x *exchange) notApplicable(why string) error {
+	e := status.Coded(http.StatusUnprocessableEntity, "the patch cannot be applied: "+why)
 	kind := groupKind(x)
 	e.ErrStatus.Details = &metav1.StatusDetails{
 		Name: x.info.Name, Group: kind.Group, Kind: kind.Kind,
 		// No field of the object is wrong, so that none is named.
-		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: failed.Error()}},
+		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: why}},
 	}
 	return e
 }
@@ -122,7 +131,7 @@ func readablePatch(patch document.Node, operation int) bool {
 		return false
 	}
 	op, _ := patch.At(operation)
-	if op.Kind() != document.Object {
+	if op.Kind() != document.Object && op.Kind() != document.Null {
 		return false
 	}
 	for _, name := range [...]string{"op", "path", "from"} {

@@ -149,10 +149,6 @@ func (x *exchange) answerOptions() error {
 func (x *exchange) answerDryRun() error {
 	r := &x.ctx.Response
 	r.Header.SetContentType(jsonType)
-	if x.scaling {
-		r.SetBody(x.appendScale(nil, x.doc))
-		return nil
-	}
 	switch x.info.Verb {
 	case resource.VerbUpdate:
 		if x.creates {
