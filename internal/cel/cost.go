@@ -34,7 +34,7 @@ var costs = map[string]*cost{
 	operators.Subtract: free, operators.Multiply: free, operators.Divide: free, operators.Modulo: free, operators.Negate: free,
 	operators.NotStrictlyFalse: free,
 	"value":                    free, "hasValue": free, "or": free, "orValue": free, "optional.of": free, "optional.none": free,
-	"type": free, "dyn": free, "first": free, "last": free, "cel.@mapInsert": free,
+	"type": free, "dyn": free, "first": free, "last": free, mapInsert: free,
 
 	operators.Equals:    compared,
 	operators.NotEquals: compared,

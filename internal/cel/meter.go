@@ -25,7 +25,7 @@ type meter struct {
 	depth int // loops around the expression
 
 	rounds map[int64]int64        // units of a round, by id of the loop's step
-	fixed  map[int64]int64        // units of calls whose arguments are all in the expression, by id
+	fixed  map[int64]dues         // of what is known when the expression is compiled, by id
 	args   map[int64]*argument    // by id of the argument
 	calls  map[int64]*countedCall // by id of the call
 	makes  map[int64]bool         // calls that make lists, by id
@@ -48,7 +48,7 @@ type origin struct {
 }
 
 func newMeter(ast *celast.AST) *meter {
-	m := &meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]int64), args: make(map[int64]*argument), calls: make(map[int64]*countedCall), makes: make(map[int64]bool)}
+	m := &meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]dues), args: make(map[int64]*argument), calls: make(map[int64]*countedCall), makes: make(map[int64]bool)}
 	m.walk(ast.Expr())
 	return m
 }
@@ -58,11 +58,11 @@ func (m *meter) decorate(i interpreter.InterpretableV2) (interpreter.Interpretab
 	id := i.ID()
 	attribute, isAttribute := i.(interpreter.InterpretableAttribute)
 	_, isConst := i.(interpreter.InterpretableConst)
-	if units, ok := m.fixed[id]; ok && !isConst && !isAttribute {
-		i = &countUnits{i, units}
+	if due, ok := m.fixed[id]; ok && !isConst && !isAttribute {
+		i = &countUnits{i, due}
 	}
 	if units := m.rounds[id]; units > 0 {
-		i = &countUnits{i, units}
+		i = &countUnits{i, dues{units: units}}
 	}
 	if m.makes[id] && !isAttribute {
 		i = &countMade{i}
@@ -83,21 +83,21 @@ func (m *meter) walk(e celast.Expr) {
 		m.walk(e.AsSelect().Operand())
 	case celast.ListKind:
 		if _, ok := constantSize(e); !ok {
-			m.fixed[e.ID()] = listUnits
+			m.fixed[e.ID()] = dues{listUnits, e.AsList().Size() * refBytes}
 		}
 		for _, x := range e.AsList().Elements() {
 			m.walk(x)
 		}
 	case celast.MapKind:
 		if _, ok := constantSize(e); !ok {
-			m.fixed[e.ID()] = mapUnits
+			m.fixed[e.ID()] = dues{mapUnits, e.AsMap().Size() * entryBytes}
 		}
 		for _, x := range e.AsMap().Entries() {
 			m.walk(x.AsMapEntry().Key())
 			m.walk(x.AsMapEntry().Value())
 		}
 	case celast.StructKind:
-		m.fixed[e.ID()] = structUnits
+		m.fixed[e.ID()] = dues{structUnits, len(e.AsStruct().Fields()) * entryBytes}
 		for _, x := range e.AsStruct().Fields() {
 			m.walk(x.AsStructField().Value())
 		}
@@ -147,6 +147,12 @@ func (m *meter) comprehension(c celast.ComprehensionExpr) {
 const (
 	quantifierUnits = 3
 	otherUnits      = 1
+)
+
+// insertUnits is what adding to the result of transformMap costs; mapInsert is the function that does it.
+const (
+	insertUnits = 3
+	mapInsert   = "cel.@mapInsert"
 )
 
 func unitsOfRound(c celast.ComprehensionExpr) int64 {
@@ -235,6 +241,9 @@ func (m *meter) call(e celast.Expr) {
 		how = linear
 	}
 	args := operands(c)
+	if c.FunctionName() == mapInsert {
+		m.fixed[e.ID()] = dues{insertUnits, entryBytes}
+	}
 	if how.makes {
 		m.makes[e.ID()] = true
 	}
@@ -264,7 +273,7 @@ func (m *meter) call(e celast.Expr) {
 	}
 	if len(counted) == 0 {
 		if units := how.work(call.sizes); units > 0 {
-			m.fixed[e.ID()] = units
+			m.fixed[e.ID()] = dues{units: units}
 		}
 		return
 	}
@@ -321,15 +330,25 @@ func frameOf(e *interpreter.ExecutionFrame) *Frame {
 	return f.(*Frame)
 }
 
-// countUnits counts units before a step is run.
+// dues are what a step costs in any case.
+type dues struct {
+	units int64
+	bytes int // of what it makes
+}
+
+// countUnits counts the dues of a step before it is run.
 type countUnits struct {
 	interpreter.InterpretableV2
-	units int64
+	dues
 }
 
 // Exec implements interpreter.InterpretableV2.
 func (c *countUnits) Exec(e *interpreter.ExecutionFrame) ref.Val {
-	frameOf(e).charge(c.units)
+	f := frameOf(e)
+	f.charge(c.units)
+	if c.bytes > 0 {
+		f.hold(c.bytes)
+	}
 	return c.InterpretableV2.Exec(e)
 }
 

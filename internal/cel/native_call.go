@@ -18,13 +18,13 @@ type invocation struct {
 	def      *celfunctions.Overload // nil: the receiver knows the function
 	args     []code
 	counted  *countedCall
-	fixed    int64 // units
-	makes    bool  // the result is a list of new items
+	fixed    dues
+	makes    bool // the result is a list of new items
 }
 
 // invocation plans a call. It does what cel-go's planCall does.
 func (c *nativeCompiler) invocation(e celast.Expr, args []code) *invocation {
-	call := &invocation{function: e.AsCall().FunctionName(), args: args, counted: c.meter.calls[e.ID()], fixed: c.meter.fixed[e.ID()] + 1, makes: c.meter.makes[e.ID()]}
+	call := &invocation{function: e.AsCall().FunctionName(), args: args, counted: c.meter.calls[e.ID()], fixed: c.meter.fixed[e.ID()], makes: c.meter.makes[e.ID()]}
 	if r, ok := c.ast.ReferenceMap()[e.ID()]; ok && len(r.OverloadIDs) == 1 {
 		call.overload = r.OverloadIDs[0]
 		call.def, _ = c.env.functions.FindOverload(call.overload)
@@ -32,6 +32,7 @@ func (c *nativeCompiler) invocation(e celast.Expr, args []code) *invocation {
 	if call.def == nil {
 		call.def, _ = c.env.functions.FindOverload(call.function)
 	}
+	call.fixed.units++
 	if call.def == nil && len(args) == 0 {
 		c.refuse("it calls '" + call.function + "'")
 	}
@@ -112,7 +113,7 @@ func (call *invocation) eval() expr {
 	switch {
 	case len(parts) == 0:
 		return func(f *Frame) val {
-			f.charge(call.fixed)
+			f.charge(call.fixed.units)
 			return call.made(f, call.def.Function())
 		}
 	case len(parts) == 1 && !call.variadic():
@@ -165,7 +166,7 @@ func (call *invocation) variadic() bool {
 // one calls a function of one argument.
 func (call *invocation) one(f *Frame, v val) val {
 	call.counted.one(f, v)
-	f.charge(call.fixed)
+	f.charge(call.fixed.units)
 	f.use()
 	return call.made(f, call.unary(f.ref(v)))
 }
@@ -198,7 +199,7 @@ func (call *invocation) two(f *Frame, v, w val) val {
 		return w
 	}
 	call.counted.two(f, v, w)
-	f.charge(call.fixed)
+	f.charge(call.fixed.units)
 	f.use()
 	return call.made(f, call.binary(f.ref(v), f.ref(w), strict))
 }
@@ -220,7 +221,7 @@ func (call *invocation) binary(v, w ref.Val, strict bool) ref.Val {
 // all calls a function of any number of arguments.
 func (call *invocation) all(f *Frame, vals []val) val {
 	call.counted.all(f, vals)
-	f.charge(call.fixed)
+	f.charge(call.fixed.units)
 	f.use()
 	args := make([]ref.Val, len(vals))
 	for i, v := range vals {

@@ -42,8 +42,9 @@ const (
 	mapUnits    = 30
 	structUnits = 40
 
-	valBytes = 64 // of an item of a built list
-	refBytes = 32 // of an item of a list of cel-go's
+	valBytes   = 64  // of an item of a built list
+	refBytes   = 32  // of an item of a list of cel-go's
+	entryBytes = 128 // of a member of a map
 )
 
 // push puts a value on the stack, where lists are made.
@@ -125,7 +126,7 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 		entry := x.AsMapEntry()
 		k, v := c.compile(entry.Key()), c.compile(entry.Value())
 		keys[i], vals[i], optional[i] = k.settled(), v.settled(), entry.IsOptional()
-		if fixed = fixed && k.lit != nil && v.lit != nil && !optional[i]; fixed {
+		if fixed = fixed && k.lit != nil && k.lit.kind != valRef && v.lit != nil && !optional[i]; fixed {
 			made[k.lit.literal()] = v.lit.literal()
 		}
 	}
@@ -134,7 +135,7 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 	}
 	return code{eval: func(f *Frame) val {
 		f.charge(mapUnits)
-		f.use()
+		f.hold(len(keys) * entryBytes)
 		entries := make(map[ref.Val]ref.Val, len(keys))
 		for i := range keys {
 			k := keys[i](f)

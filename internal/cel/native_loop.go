@@ -47,7 +47,7 @@ func (c *nativeCompiler) loop(e celast.Expr) code {
 			if made := step.AsCall().Args()[1]; made.Kind() == celast.ListKind && made.AsList().Size() == 1 && len(made.AsList().OptionalIndices()) == 0 {
 				return c.transform(x, filter, made.AsList().Elements()[0])
 			}
-		case x.AccuInit().Kind() == celast.MapKind && x.AccuInit().AsMap().Size() == 0 && step.Kind() == celast.CallKind && step.AsCall().FunctionName() == "cel.@mapInsert":
+		case x.AccuInit().Kind() == celast.MapKind && x.AccuInit().AsMap().Size() == 0 && step.Kind() == celast.CallKind && step.AsCall().FunctionName() == mapInsert:
 			return c.transformMap(x, filter, step)
 		}
 	}
@@ -318,8 +318,8 @@ func (c *nativeCompiler) transformMap(x celast.ComprehensionExpr, filter, insert
 				}
 				args[i+1] = f.ref(v)
 			}
-			f.charge(1 + call.fixed)
-			f.hold(2 * refBytes)
+			f.charge(call.fixed.units)
+			f.hold(entryBytes)
 			if len(args) == 2 {
 				made = call.binary(args[0], args[1], true)
 			} else {
