@@ -61,6 +61,11 @@ func agrees(t *testing.T, seed uint64) bool {
 	}
 	c := comparison{t: t, props: props, schema: s, judge: judge, frame: cel.NewFrame(t.Context())}
 	defer c.frame.Release()
+	wordless := props.DeepCopy()
+	schematest.Wordless(wordless)
+	if c.wordless, _, errs = schema.Compile(wordless, schema.Options{Resource: true}); len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
 	var old []byte
 	for _, sloppy := range []int{1000, 40, 15, 8, 4} {
 		raw := g.Object(props, sloppy)
@@ -82,6 +87,8 @@ type comparison struct {
 	schema *schema.Schema
 	judge  *schematest.Judge
 	frame  *cel.Frame
+
+	wordless *schema.Schema // whose rules have no messages; nil where the schema has no rules
 }
 
 // ours prunes and defaults an object.
@@ -152,6 +159,12 @@ func (c *comparison) object(raw, oldRaw []byte) {
 		}
 	}
 	result := c.schema.Validate(c.frame, d.Root(), before)
+	if c.wordless != nil {
+		// What the gateway derives where there is no message changes no verdict.
+		if derived := c.wordless.Validate(c.frame, d.Root(), before); derived.Valid() != result.Valid() || len(derived.Warnings) != len(result.Warnings) {
+			c.failf(raw, "without messages: got %v %q\nwant %v %q", derived.Errors, derived.Warnings, result.Errors, result.Warnings)
+		}
+	}
 	wantFailures, err := c.judge.Validate(want, wantBefore)
 	if err != nil {
 		return // not to be compared

@@ -139,6 +139,26 @@ func (g *Generator) rules(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
+// Wordless takes the messages of all rules in a schema away.
+func Wordless(s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	for i := range s.XValidations {
+		s.XValidations[i].Message, s.XValidations[i].MessageExpression = "", ""
+	}
+	for name, p := range s.Properties {
+		Wordless(&p)
+		s.Properties[name] = p
+	}
+	if s.AdditionalProperties != nil {
+		Wordless(s.AdditionalProperties.Schema)
+	}
+	if s.Items != nil {
+		Wordless(s.Items.Schema)
+	}
+}
+
 func (g *Generator) object(depth int, root bool) apiextensionsv1.JSONSchemaProps {
 	s := apiextensionsv1.JSONSchemaProps{Type: "object"}
 	if !root && g.one(4) {
