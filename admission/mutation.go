@@ -55,18 +55,15 @@ func (r *Run) same(o *Run) bool {
 	return r.mutator == o.mutator && r.Binding == o.Binding && r.Param == o.Param
 }
 
-// A Schema is what is known of the resource of a request, and keeps its object
-// what it has to be while policies change it.
+// A Schema is what is known of the resource of a request while policies change
+// its object.
 type Schema interface {
 	// SetDefaults fills in what the object leaves unset, as before admission. The
 	// error is the answer to the request.
 	SetDefaults() error
-	// Prune takes out what the schema does not know, without a word. The error is
-	// the answer to the request.
-	Prune() error
-	// MergeType is the type by which objects of the request's resource are merged
-	// in the version of as, which are of the kind; never nil.
-	MergeType(as schema.GroupVersionResource, kind string) *merge.Type
+	// MergeType is the type by which objects of the kind are merged, which are of the
+	// request's resource in the version of as, or of its subresource; never nil.
+	MergeType(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type
 	// PatchLimits bound what patches may make of the object.
 	PatchLimits() document.Limits
 }
@@ -122,7 +119,7 @@ func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err e
 	a := m.a
 	a.runs = a.runs[:0]
 	s := m.mutating.search(a.Info.Group, a.Info.Resource, a.Operation)
-	before, afterDefaults := a.changes, a.changes
+	afterDefaults := a.changes
 	for p := s.next(); p >= 0; {
 		stage, begin := m.mutators[p].Stage(), len(a.runs)
 		a.Bind()
@@ -148,11 +145,6 @@ func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err e
 	}
 	if refusal := m.report.mutationErr(a); refusal != nil {
 		return 0, false, refusal
-	}
-	if a.changes > before && a.Schema != nil {
-		if err := a.Schema.Prune(); err != nil {
-			return 0, false, err
-		}
 	}
 	return len(a.runs), a.changes > afterDefaults, nil
 }

@@ -18,13 +18,12 @@ import (
 type noted struct{ log *[]string }
 
 func (n noted) SetDefaults() error { *n.log = append(*n.log, "defaults"); return nil }
-func (n noted) Prune() error       { *n.log = append(*n.log, "prune"); return nil }
-func (n noted) MergeType(schema.GroupVersionResource, string) *merge.Type {
+func (n noted) MergeType(schema.GroupVersionResource, schema.GroupVersionKind) *merge.Type {
 	return merge.Deduced()
 }
 func (n noted) PatchLimits() document.Limits { return document.Limits{} }
 
-// TestMutationOrder: stages, then names; who runs again, and that pruning ends each pass.
+// TestMutationOrder: stages, then names; who runs again.
 func TestMutationOrder(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -40,16 +39,16 @@ func TestMutationOrder(t *testing.T) {
 		}, "default c, default d, policy a, policy b, engine a"},
 		{"defaults alone need no second pass", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
 			return []*scripted{{name: "c", do: log("default", true)}, {name: "b", stage: StagePolicies, do: log("policy", false)}}
-		}, "default, policy, prune"},
+		}, "default, policy"},
 		{"a change after the defaults has them set again", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
 			return []*scripted{{name: "c", do: log("default", false)}, {name: "b", stage: StagePolicies, do: log("policy", true)}}
-		}, "default, policy, prune, default"},
+		}, "default, policy, default"},
 		{"those that ask for it run again, in order", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
 			return []*scripted{
 				{name: "a", stage: StagePolicies, again: true, do: log("a", false)}, {name: "b", stage: StagePolicies, do: log("b", true)},
 				{name: "c", stage: StagePolicies, again: true, do: log("c", true)}, {name: "d", stage: StageEngines, again: true, do: log("engine", false)},
 			}
-		}, "a, b, c, engine, prune, a, c, prune"},
+		}, "a, b, c, engine, a, c"},
 	} {
 		var ran []string
 		log := func(text string, changes bool) func(*Attributes, *Report) error {

@@ -74,6 +74,9 @@ type loader struct {
 	sources     []loadedSource
 	paramUses   []paramUse
 	objects     map[objectID]*Object
+
+	mutating         []*loadedMutating
+	mutatingBindings []loadedMutatingBinding
 }
 
 // loadedResource is a resource and the part of a file that it comes from.
@@ -138,9 +141,11 @@ func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*mani
 		take, versions = l.conventionPolicy, []string{"v1alpha1"}
 	case schema.GroupKind{Group: ownGroup, Kind: "StateSource"}:
 		take, versions = l.stateSource, []string{"v1alpha1"}
-	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicy"},
-		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"},
-		schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"},
+	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicy"}:
+		take, versions = l.mutatingPolicy, []string{"v1", "v1beta1", "v1alpha1"}
+	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"}:
+		take, versions = l.mutatingBinding, []string{"v1", "v1beta1", "v1alpha1"}
+	case schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"},
 		schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"}:
 		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingWebhookConfiguration"},
@@ -203,7 +208,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
 	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects, conventions: conventions.New(l.conventions)}
-	set.chain = admission.NewChain(nil, l.validators())
+	set.chain = admission.NewChain(l.mutators(), l.validators())
 	l.register(set)
 	l.refer(set)
 	l.pinnable(set.chain)
@@ -225,6 +230,7 @@ func (l *loader) register(set *Set) {
 	set.compiled = make([]compiledResource, len(l.resources))
 	for _, r := range l.resources {
 		set.compiled[r.ID] = r.compiledResource
+		set.compiled[r.ID].mergeType = mergeTypes(r.schema)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -33,6 +34,8 @@ type compiledResource struct {
 	warning string
 	// convertible: objects differ from those of its other versions in apiVersion alone.
 	convertible bool
+	// mergeType is how objects are merged; nil where nothing is known of them.
+	mergeType func() *merge.Type
 }
 
 // Object is an object of the policy files that is no policy itself: others may refer to it.

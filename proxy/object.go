@@ -162,20 +162,6 @@ func (x *exchange) describeAs(operation admission.Operation) {
 	x.frame()
 }
 
-// mutate lets the mutating policies change the object, and sets the defaults of what they added.
-func (x *exchange) mutate() error {
-	if !x.describe() {
-		return nil
-	}
-	if err := x.set.Admission().Mutate(context.Background(), &x.attributes, &x.report); err != nil {
-		return err
-	}
-	if err := x.holdStatus(); err != nil {
-		return err
-	}
-	return x.setDefaults()
-}
-
 // checkSchema holds the object against its schema and the schema's rules, and to the conventions that policies ask for, and
 // answers all failures at once (VAL-1).
 func (x *exchange) checkSchema() error {
@@ -199,7 +185,7 @@ func (x *exchange) checkSchema() error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	return status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More)
+	return status.Detail(status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More), result.Details)
 }
 
 // hold is one validation.

@@ -80,6 +80,17 @@ func (x *exchange) patchDocument(result *document.Document) error {
 			return status.BadRequest("a merge patch must be a JSON object, not %s", article(patch.Kind()))
 		}
 		result.MergePatch(patch)
+	case strategicMergePatch:
+		t := x.strategicType()
+		switch {
+		case t == nil:
+			return status.UnsupportedMediaType(patchMediaTypes)
+		case patch.Kind() != document.Object:
+			return status.BadRequest("a strategic merge patch must be a JSON object, not %s", article(patch.Kind()))
+		}
+		if err := t.Patch(result, patch); err != nil {
+			return x.notApplicable(err.Error())
+		}
 	default:
 		return status.UnsupportedMediaType(patchMediaTypes)
 	}

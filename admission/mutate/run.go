@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
@@ -204,8 +205,9 @@ func (w *work) mergeType() *merge.Type {
 	if w.attributes.Schema == nil {
 		return merge.Deduced()
 	}
+	version, _ := w.target.Root().Get("apiVersion")
 	kind, _ := w.target.Root().Get("kind")
-	return w.attributes.Schema.MergeType(w.run.As, kind.Str())
+	return w.attributes.Schema.MergeType(w.run.As, schema.FromAPIVersionAndKind(version.Str(), kind.Str()))
 }
 
 // patch applies a JSON patch. One whose test fails changes nothing and is no failure.

@@ -39,19 +39,11 @@ func TestAgreement(t *testing.T) {
 				t.Fatal(err)
 			}
 			var results []*cases.Result
-			skipped := map[string]int{}
 			for _, group := range byPolicies(all) {
-				if why := unserved(t, suites, group[0]); why != "" {
-					skipped[why] += len(group)
-					continue
-				}
 				results = append(results, play(t, gateway, suites, group)...)
 			}
 			for _, r := range results {
 				known[r.Case.ID] = true
-			}
-			for why, n := range skipped {
-				t.Logf("%d cases are not played: %s", n, why)
 			}
 			hold(t, set, results, deliberate)
 		})
@@ -88,24 +80,6 @@ func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.
 	for _, p := range problems {
 		t.Error(p)
 	}
-}
-
-// unserved tells why the gateway cannot load a case's policy files yet; "" if it can.
-func unserved(t *testing.T, suites string, c *cases.Case) string {
-	t.Helper()
-	for _, file := range c.PolicyFiles {
-		if info, err := os.Stat(filepath.Join(suites, file)); err != nil || info.IsDir() {
-			continue // what is missing shows when the gateway loads it
-		}
-		text, err := os.ReadFile(filepath.Join(suites, file))
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case bytes.Contains(text, []byte("MutatingAdmissionPolicy")):
-			return "mutating policies are not served yet"
-		}
-	}
-	return ""
 }
 
 // byPolicies groups cases that were answered under the same policy files, in their order.

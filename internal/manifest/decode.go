@@ -108,7 +108,7 @@ func (c *checker) value(v *value, t reflect.Type, path string, line int) {
 			}
 		}
 	case reflect.String:
-		c.is(v, str, "a string", path, line)
+		c.text(v, path, line)
 	default:
 		c.scalar(v, t, path, line)
 	}
@@ -129,6 +129,19 @@ func (c *checker) own(v *value, t reflect.Type, path string, line int) {
 		}
 		c.fail(line, path, "%s", msg)
 	}
+}
+
+// text takes a string. A plain 'y' or 'n' is meant for one, though YAML 1.1 makes a boolean of it: most writers of YAML
+// know nothing of that.
+func (c *checker) text(v *value, path string, line int) {
+	if v.letter != "" && v.kind == other {
+		c.errs = append(c.errs, &Error{
+			File: c.file, Line: line, Path: path, Warning: true,
+			Msg: fmt.Sprintf("must be in quotes: '%s' is read as text here, where kubectl reads '%s', as YAML 1.1 has it", v.letter, v.text),
+		})
+		v.kind, v.text = str, v.letter
+	}
+	c.is(v, str, "a string", path, line)
 }
 
 func (c *checker) is(v *value, want kind, name, path string, line int) bool {

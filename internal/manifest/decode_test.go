@@ -55,6 +55,9 @@ func TestDecode(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"everything", "name: x\ncount: 1\nbig: 9007199254740993\nunsigned: 255\nratio: 1.5\nenabled: true\ndata: aGk=\nitems: [{value: a}]\nmap: {b: {value: c}}\nany: [1, {x: y}]\nraw: {a: 1}\ntime: 2024-01-01T00:00:00Z\neither: {value: d}\npointers: {a: 1}\n", ""},
 		{"null is as if left out", "name: null\ncount: ~\nitems: [null]\nmap:\n", ""},
+		{"letters that are booleans are text where text is asked for", "name: y\nmap: {b: {value: N}}\nenabled: y\n",
+			"a.yaml:3: name: must be in quotes: 'y' is read as text here, where kubectl reads 'true', as YAML 1.1 has it\n" +
+				"a.yaml:4: map.b.value: must be in quotes: 'N' is read as text here, where kubectl reads 'false', as YAML 1.1 has it"},
 		{"unknown fields, all of them", "nmae: x\nitems:\n- {value: a}\n- vale: b\nmap: {a.b: {zzz: 1}}\nName: y\nhidden: z\n",
 			"a.yaml:3: nmae: unknown field; did you mean `name`?\n" +
 				"a.yaml:6: items[1].vale: unknown field; did you mean `value`?\n" +

@@ -48,6 +48,9 @@ func (t *translator) scalar(v *value, n *yaml.Node, path string) bool {
 		return false
 	default:
 		v.text = text
+		if is == "!!bool" && len(n.Value) == 1 {
+			v.letter = n.Value
+		}
 	}
 	return true
 }

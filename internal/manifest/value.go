@@ -21,6 +21,7 @@ type value struct {
 	size    int      // length of its JSON, at most maxExpandedBytes+1
 	text    string   // the string, or the JSON of other scalars
 	raw     string   // a string's JSON as it stands in a JSON file, or empty
+	letter  string   // of a boolean that is written as a letter, or empty
 	members []member // of objects and arrays
 }
 

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"slices"
+
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -40,6 +42,15 @@ func mergingOf(st *structuralschema.Structural) merging {
 // these. It is made anew for each call.
 func (s *Schema) MergeType() *merge.Type {
 	return s.root.mergeType(false)
+}
+
+// HasMergeKeys tells whether the schema says of any list how its items are told
+// apart.
+func (s *Schema) HasMergeKeys() bool { return s.root.hasMergeKeys() }
+
+func (s *Shape) hasMergeKeys() bool {
+	return s != nil && (s.list != nil || s.items.hasMergeKeys() || s.additional.hasMergeKeys() ||
+		slices.ContainsFunc(s.properties, func(p Property) bool { return p.Shape.hasMergeKeys() }))
 }
 
 // mergeType is the type of the shape's values. preserve is set where unknown fields of objects are kept, which is

@@ -71,8 +71,16 @@ func (u *Unknown) Error() string {
 // name differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
 // been pruned in part then.
 func (s *Schema) Prune(d *document.Document, unknown *Unknown) *field.Error {
+	return s.prune(d, unknown, false)
+}
+
+// PruneUnknown is Prune of an object that policies have changed: nulls stay, as
+// in Kubernetes, where they come too late to stand for nothing.
+func (s *Schema) PruneUnknown(d *document.Document) *field.Error { return s.prune(d, nil, true) }
+
+func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) *field.Error {
 	d.TakeNotes(s.notes)
-	p := pruner{d: d, unknown: unknown, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
+	p := pruner{d: d, unknown: unknown, keepNulls: keepNulls, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
 	p.judge = s.validator(p.top, document.Node{})
 	p.judge.probing, p.judge.trusting, p.judge.items.filled = 1, true, true
 	defer p.judge.release()
@@ -90,6 +98,8 @@ type pruner struct {
 	origin  origin
 	decodes bool // within metadata: what has a wrong type is an error
 	err     *field.Error
+
+	keepNulls bool // those that stand for nothing too
 
 	judge *validator     // says what is right with a value
 	rules *metadataRules // of the root's metadata
@@ -234,7 +244,7 @@ func (p *pruner) clear(v document.Node) {
 // null takes out a member that is null where null is no value of its own, and tells whether nothing is left to be done.
 func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 	switch {
-	case s == nil || s.nullable || s.def != nil:
+	case s == nil || s.nullable || s.def != nil || p.keepNulls:
 		return p.decodes
 	case s.zeroesNull:
 		p.d.Replace(m, []byte(`""`))
