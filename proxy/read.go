@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/wire"
 )
 
@@ -154,7 +155,7 @@ func (x *exchange) fillWhole(body []byte) (bool, error) {
 	e := newFilling(x)
 	defer e.release()
 	if e.item && !e.events {
-		d, err := document.Parse(body, x.gateway.documentLimits)
+		d, err := document.Parse(body, x.gateway.storedLimits)
 		if err != nil {
 			return false, e.failed(err)
 		}
@@ -208,9 +209,10 @@ type filling struct {
 	members [2]document.StreamMember
 	text    []byte // of the members
 
-	budget *bodyBudget
-	memory []byte // of the budget; nil where none was taken
-	class  int
+	gateway  *Gateway
+	upstream *backend
+	memory   []byte // of the budget for bodies; nil where none was taken
+	class    int
 }
 
 var fillings = sync.Pool{New: func() any { return new(filling) }}
@@ -220,7 +222,7 @@ func newFilling(x *exchange) *filling {
 	e := fillings.Get().(*filling)
 	e.schema, e.res, e.typed = x.defaulting(), x.res, x.res.Envelope == resource.Kubernetes
 	e.events, e.item = x.info.Options.Watch, x.info.Verb == resource.VerbGet
-	e.most, e.budget = x.filledLimit(), x.gateway.budget
+	e.most, e.gateway, e.upstream = x.filledLimit(), x.gateway, x.upstream
 	if e.versioned = e.typed && x.res.Emulated&resource.ResourceVersions != 0 && x.isRead(); e.versioned {
 		switch {
 		case e.item && !e.events:
@@ -230,7 +232,7 @@ func newFilling(x *exchange) *filling {
 			e.versioned = x.res.Versions == resource.NoVersions
 		}
 	}
-	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.documentLimits}
+	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.storedLimits}
 	switch {
 	case e.events:
 		o.Place = document.Sequence
@@ -271,7 +273,7 @@ func (e *filling) release() {
 // rest gives back the memory of a large object, at a time when none is held in part.
 func (e *filling) rest() {
 	if e.memory != nil {
-		e.budget.give(e.memory, e.class)
+		e.gateway.budget.give(e.memory, e.class)
 		e.memory = nil
 	}
 }
@@ -280,7 +282,7 @@ func (e *filling) rest() {
 func (e *filling) ItemMemory(held []byte, least int) ([]byte, error) {
 	if least > len(e.memory) {
 		class := max(bits.Len(uint(least-1)), smallestSpill)
-		memory := e.budget.take(class)
+		memory := e.gateway.budget.take(class)
 		if memory == nil {
 			return nil, status.ServiceUnavailable("the gateway holds as many bodies as it may", 1)
 		}
@@ -356,13 +358,14 @@ func setMissing(d *document.Document, object document.Node, key, value string) {
 	}
 }
 
-// failed is the Status of an answer that cannot be completed.
+// failed is the Status of an answer that cannot be completed; a fault of the backend is counted and logged.
 func (e *filling) failed(err error) error {
 	var bad *document.Error
-	switch {
-	case !errors.As(err, &bad):
+	if !errors.As(err, &bad) {
 		return err
-	case bad.Code == document.TooLarge:
+	}
+	e.gateway.upstreamFailed(e.upstream.name, &upstream.Error{Kind: upstream.Malformed, Cause: bad})
+	if bad.Code == document.TooLarge {
 		return status.BadGateway("an object in the backend's answer is too large to be completed: " + bad.Error())
 	}
 	return status.BadGateway("the backend's answer must be JSON that can be read in one way only: " + bad.Error())
