@@ -74,6 +74,11 @@ func (x *exchange) checkVersion() error {
 	switch {
 	case x.info.Verb == resource.VerbCreate:
 		return nil
+	case x.versioned && x.info.Verb == resource.VerbPatch:
+		if textIn(metadataOf(x.doc), "resourceVersion") != textIn(metadataOf(x.old), "resourceVersion") {
+			return x.conflict()
+		}
+		return x.checkUID(metadataOf(x.doc))
 	case x.emulates(resource.ResourceVersions) && x.res.Envelope == resource.Bare:
 		return x.checkBareVersion()
 	case !x.emulatesMetadata(resource.ResourceVersions | resource.SystemMetadata):

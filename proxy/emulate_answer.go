@@ -15,7 +15,7 @@ func (x *exchange) storeForm() error {
 	if x.doc == nil || !x.info.HasBody() {
 		return nil
 	}
-	if x.writesWhole() || x.scaling {
+	if x.emulatesMetadata(resource.ResourceVersions) && (x.writesWhole() || x.scaling) {
 		if at, found := metadataOf(x.doc).Get("resourceVersion"); found {
 			x.doc.Remove(at)
 		}
@@ -43,7 +43,7 @@ func (x *exchange) completeWrite() error {
 				return err
 			}
 		}
-		x.answerObject(x.doc, x.version, code)
+		x.answerObject(x.doc, code)
 		return nil
 	}
 	switch x.code() {
@@ -59,22 +59,25 @@ func (x *exchange) completeWrite() error {
 	if object != x.doc {
 		defer object.Release()
 	}
-	var version []byte
 	if told {
-		version = versionOf(x.version[:0], x.res, object.Root(), etag)
-	} else if x.res.Fields.Version == nil && x.res.Versions == resource.ETagVersions {
-		version = appendVersion(x.version[:0], etag)
+		x.version = versionOf(x.version[:0], x.res, object.Root(), etag)
+	} else if x.version = x.version[:0]; x.res.Fields.Version == nil && x.res.Versions == resource.ETagVersions {
+		x.version = appendVersion(x.version, etag)
 	}
-	if len(version) == 0 {
+	known := len(x.version) > 0
+	if !x.emulatesMetadata(resource.ResourceVersions) {
+		known = told
+	}
+	if !known {
 		if current, etag := x.readBack(); current != nil {
 			defer current.Release()
-			object, version = current, versionOf(x.version[:0], x.res, current.Root(), etag)
+			object, x.version = current, versionOf(x.version[:0], x.res, current.Root(), etag)
 		}
 	}
 	if object != x.doc {
 		x.completeAnswer(object)
 	}
-	x.answerObject(object, version, code)
+	x.answerObject(object, code)
 	return nil
 }
 
@@ -94,7 +97,7 @@ func (x *exchange) objectIn(body []byte) (object *document.Document, told bool) 
 		// What changes with every write would not be the same.
 		return x.doc, x.res.Fields.Version == nil
 	}
-	d, err := document.Parse(body, x.gateway.documentLimits)
+	d, err := document.Parse(body, x.gateway.storedLimits)
 	if err != nil {
 		return x.doc, false
 	}
@@ -123,7 +126,7 @@ func (x *exchange) readBack() (*document.Document, []byte) {
 	if err := x.get(path); err != nil || x.oldAnswer.StatusCode() != fasthttp.StatusOK {
 		return nil, nil
 	}
-	d, err := document.Parse(x.oldAnswer.Body(), x.gateway.documentLimits)
+	d, err := document.Parse(x.oldAnswer.Body(), x.gateway.storedLimits)
 	if err != nil {
 		return nil, nil
 	}
@@ -143,9 +146,9 @@ func (x *exchange) completeAnswer(object *document.Document) {
 
 // answerObject makes an object with its version the answer. Headers of the backend's answer stay where that was an answer of
 // this kind.
-func (x *exchange) answerObject(object *document.Document, version []byte, code int) {
-	if len(version) > 0 {
-		setVersion(object, object.Root(), version)
+func (x *exchange) answerObject(object *document.Document, code int) {
+	if len(x.version) > 0 && x.emulatesMetadata(resource.ResourceVersions) {
+		setVersion(object, object.Root(), x.version)
 	}
 	if x.scaling {
 		x.edited = x.appendScale(x.edited[:0], object)

@@ -33,20 +33,19 @@ func (s *stripes) of(upstream, path string) chan struct{} {
 }
 
 // lock makes the exchange the only one of this gateway that writes to the object, where the resource says that its writes
-// cannot be pinned. It waits no longer than for the backend itself.
+// may not be pinned (concurrency BestEffort). It waits no longer than for the backend itself.
 func (x *exchange) lock() error {
-	if x.res == nil || x.res.Concurrency != resource.BestEffort || !x.upstream.plain || x.locked != nil {
+	if x.res == nil || x.res.Concurrency != resource.BestEffort || !x.upstream.plain || x.info.Name == "" || x.locked != nil {
 		return nil
 	}
-	path := str(x.itemPath())
+	path := x.itemPath()
 	if x.info.Verb == resource.VerbCreate {
-		created, err := x.createdPath()
-		if err != nil {
+		var err error
+		if path, err = x.createdPath(); err != nil {
 			return err
 		}
-		path = str(created)
 	}
-	lock := x.gateway.stripes.of(x.upstream.name, path)
+	lock := x.gateway.stripes.of(x.upstream.name, str(path))
 	select {
 	case lock <- struct{}{}:
 	default:

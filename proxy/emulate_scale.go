@@ -85,9 +85,8 @@ func (x *exchange) appendScale(dst []byte, object *document.Document) []byte {
 func (x *exchange) scaleOf(d *document.Document) (*scaleObject, bool, error) {
 	s := &scaleObject{autoscalingv1.Scale{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
-		ObjectMeta: metav1.ObjectMeta{Name: x.info.Name, Namespace: x.info.ObjectNamespace(), ResourceVersion: str(x.version)},
+		ObjectMeta: metav1.ObjectMeta{Name: x.info.Name, Namespace: x.info.ObjectNamespace(), ResourceVersion: string(x.version)},
 	}}
-	s.ResourceVersion = string(x.version)
 	if x.res.Envelope == resource.Kubernetes {
 		metadata := metadataOf(d)
 		s.UID = types.UID(textIn(metadata, "uid"))
@@ -193,12 +192,14 @@ func (x *exchange) decodeScale(text []byte, had bool) error {
 		return status.Conflict(x.info.GroupResource(), x.info.Name, "Precondition failed: UID in precondition: "+short(string(s.UID))+", UID in object meta: "+string(stored))
 	}
 	// Of the Scale the number of replicas counts, and the version.
-	version := s.ResourceVersion
-	replicas := s.Spec.Replicas
+	version, replicas := s.ResourceVersion, s.Spec.Replicas
 	*s = *x.oldScale
 	s.Spec.Replicas = replicas
 	if version != "" {
-		s.ResourceVersion = version
+		if version != s.ResourceVersion {
+			return x.conflict()
+		}
+		x.named = x.info.Verb == resource.VerbUpdate
 	}
 	x.newScale = s
 	return nil
@@ -256,17 +257,11 @@ func (x *exchange) applyScale() error {
 		result.Release()
 		return err
 	}
-	if x.emulatesMetadata(resource.ResourceVersions) {
-		setVersion(result, result.Root(), []byte(x.newScale.ResourceVersion))
-	}
 	if x.doc != nil {
 		x.doc.Release()
 	}
 	x.doc, x.rebuilt, x.scaling = result, true, true
 	x.info.Path = string(x.itemPath())
 	x.info.Subresource = ""
-	if x.named = x.newScale.ResourceVersion != x.oldScale.ResourceVersion; x.named {
-		return x.conflict()
-	}
 	return nil
 }

@@ -145,7 +145,7 @@ func versionOf(dst []byte, r *resource.Resource, object document.Node, etag []by
 		return dst
 	case r.Versions == resource.ETagVersions && len(etag) > 0:
 		return appendVersion(dst, etag)
-	case r.Concurrency == resource.BestEffort && r.Versions != resource.FieldVersions:
+	case r.Concurrency == resource.BestEffort && (r.Versions == resource.ETagVersions || r.Versions == resource.NoVersions):
 		return appendDigest(dst, object)
 	}
 	return dst

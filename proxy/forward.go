@@ -81,6 +81,10 @@ func (x *exchange) forwardHead() error {
 	if len(x.sent) > 0 || x.info.HasBody() {
 		f.Length = int64(len(x.sent))
 	}
+	if most := x.gateway.storedLimits.Bytes; x.res != nil && len(x.sent) > most {
+		// What the gateway adds, a status that is kept, or what a patch left comes on top of what was sent.
+		return status.RequestEntityTooLarge("the object as it would be stored must be at most %d bytes", most)
+	}
 	switch {
 	case x.info.Verb == resource.VerbPatch && x.rebuilt, x.scaling:
 		f.Method, f.Target, f.Skip = methodPut, x.itemPath(), wire.Fields(wire.FieldContentType)
@@ -187,9 +191,6 @@ func (x *exchange) get(path []byte) error {
 
 // readOld reads the stored object.
 func (x *exchange) readOld() error {
-	if err := x.lock(); err != nil {
-		return err
-	}
 	if err := x.get(x.oldPath()); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (x *exchange) oldPath() []byte {
 // takeOld takes the object that was read as the stored one, as a client that reads it would see it.
 func (x *exchange) takeOld() error {
 	const unreadable = "the stored object, which this write depends on, must be a JSON object that the gateway can read"
-	old, err := document.Parse(x.oldAnswer.Body(), x.gateway.documentLimits)
+	old, err := document.Parse(x.oldAnswer.Body(), x.gateway.storedLimits)
 	if err != nil {
 		return status.BadGateway(unreadable)
 	}
@@ -232,7 +233,7 @@ func (x *exchange) takeOld() error {
 	if old.Root().Kind() != document.Object {
 		return status.BadGateway(unreadable)
 	}
-	if x.emulates(resource.ResourceVersions) {
+	if x.emulates(resource.ResourceVersions) || x.emulatesScale() {
 		x.version = versionOf(x.version[:0], x.res, old.Root(), x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
 	}
 	if err := x.fillOld(); err != nil {
@@ -277,7 +278,7 @@ func (x *exchange) pinTo(etag []byte) error {
 	}
 	bestEffort := x.res != nil && x.res.Concurrency == resource.BestEffort
 	switch {
-	case x.res != nil && x.res.Versions == resource.FieldVersions:
+	case x.res != nil && x.res.Versions == resource.FieldVersions && x.info.HasBody():
 		if stored, found := find(x.old.Root(), x.res.Fields.Version); found && versionIn(stored) != "" {
 			x.pin = pinField
 		} else if !bestEffort {
@@ -302,7 +303,11 @@ func (x *exchange) pinResourceVersion() error {
 		return status.BadGateway("the stored object has no resourceVersion, so that the write cannot be pinned to the version that was judged")
 	}
 	parent, member := "metadata", "metadata."
-	if x.info.Verb == resource.VerbDelete {
+	switch x.info.Verb {
+	case resource.VerbPatch:
+		x.versioned = true // what results from a patch has the version of what was patched
+		return nil
+	case resource.VerbDelete:
 		parent, member = "preconditions", "preconditions."
 		if err := x.writeDeleteOptions(); err != nil {
 			return err

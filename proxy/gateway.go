@@ -47,6 +47,9 @@ func (x *exchange) write() error {
 	if err := x.readBody(); err != nil { // 5
 		return err
 	}
+	if err := x.lock(); err != nil {
+		return err
+	}
 	defer x.unlock()
 	for attempt := 1; ; attempt++ {
 		err := x.run(x.writeSteps())

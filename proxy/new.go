@@ -45,7 +45,8 @@ type Gateway struct {
 	metrics  *telemetry.Telemetry
 	log      *slog.Logger
 
-	documentLimits document.Limits
+	documentLimits document.Limits // of what clients send
+	storedLimits   document.Limits // of what backends give: what was sent, and what was added to it
 	bodyLimit      int64
 	budget         *bodyBudget
 	stripes        *stripes
@@ -54,12 +55,16 @@ type Gateway struct {
 	anonymous      identity.User
 }
 
+// systemNodes is room for the values that the gateway itself adds to an object.
+const systemNodes = 64
+
 // New returns a gateway that serves no listener yet. An error names what of the configuration cannot be used.
 func New(o Options) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
 		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log,
 		documentLimits: document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes)},
+		storedLimits:   document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes) + systemNodes},
 		bodyLimit:      c.Limits.BodyBytes,
 		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
 		stripes:        newStripes(),

@@ -155,7 +155,7 @@ func (x *exchange) fillWhole(body []byte) (bool, error) {
 	e := newFilling(x)
 	defer e.release()
 	if e.item && !e.events {
-		d, err := document.Parse(body, x.gateway.documentLimits)
+		d, err := document.Parse(body, x.gateway.storedLimits)
 		if err != nil {
 			return false, e.failed(err)
 		}
@@ -232,7 +232,7 @@ func newFilling(x *exchange) *filling {
 			e.versioned = x.res.Versions == resource.NoVersions
 		}
 	}
-	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.documentLimits}
+	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.storedLimits}
 	switch {
 	case e.events:
 		o.Place = document.Sequence
