@@ -223,6 +223,7 @@ var plainExpressions = []string{
 	`object.kind in ['Deployment', 'Pod']`, `object.spec.whole in [1, 2]`, `[object.spec.whole] == [1]`, `object.spec.containers.map(c, {'n': c.name}) == [{'n': 'web'}, {'n': 'log'}]`,
 	`object.spec.containers.map(c, c.ports).flatten().map(p, p.containerPort)`, `object.spec.containers.all(c, object.spec.containers.filter(d, d.name == c.name).size() == 1)`,
 	`object.metadata.labels['example.com/tier']`, `object.metadata.labels['none']`, `object.metadata.labels[?'none'].orValue('x')`, `'app' in object.metadata.labels && object.metadata.labels.app == 'web'`,
+	`[1].map(object, object)`, `[1].map(object, .object.kind)`, `[object].map(o, [1].map(o, o))`, `dyn(b'a') in ['a']`, `[1, 2].all(object, object > 0) && object.kind == 'Deployment'`,
 	`object.spec.mixed.all(x, x == 1)`, `object.spec.mixed.exists(x, x > 1)`, `object.spec.mixed.filter(x, type(x) == int)`, `dyn([1, 2]) == object.spec.nested[0]`,
 }
 

@@ -147,8 +147,13 @@ func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*P
 }
 
 // interpreted plans an expression for cel-go.
-func (e *env) interpreted(expression string, ast *celast.AST, variables *Variables) (*Program, *meter, error) {
-	m := newMeter(ast)
+func (e *env) interpreted(expression string, ast *celast.AST, variables *Variables) (p *Program, m *meter, err error) {
+	defer func() {
+		if r := recover(); r != nil { // cel-go panics over literals such as {b'a': 1}
+			p, m, err = nil, nil, &CompileError{expression, fmt.Sprintf("program instantiation failed: %v", r)}
+		}
+	}()
+	m = newMeter(ast)
 	plan, err := e.interpreter.NewInterpretable(ast,
 		interpreter.CustomDecoratorV2(planAlternative),
 		interpreter.Optimize(),

@@ -437,3 +437,12 @@ func TestEdited(t *testing.T) {
 		t.Errorf("got %v, %v", ok, err)
 	}
 }
+
+// TestPanicWhilePlanning: an expression over which cel-go panics when it plans it does not compile.
+func TestPanicWhilePlanning(t *testing.T) {
+	_, err := NewAdmissionCompiler(false).Condition(`{b'a': 1}.size() == 1`)
+	var refused *CompileError
+	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Detail, "program instantiation failed: ") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -373,6 +373,10 @@ func (c *chain) eval(f *Frame) val {
 
 // settled is the chain's value with scalars read.
 func (c *chain) settled(f *Frame) val {
+	if c.local >= 0 && len(c.links) == 0 {
+		f.charge(c.units)
+		return f.settled(f.locals[f.localsBase+c.local])
+	}
 	if c.direct() && !c.test && !c.optional {
 		if n, ok := c.node(f); ok {
 			return f.settled(nodeVal(n, c.typ))

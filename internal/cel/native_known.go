@@ -143,10 +143,10 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 
 // counting is size() where its value is a number.
 func counting(a code) func(*Frame) (int64, bool) {
+	arg := a.settled()
 	if c := a.plain(kindInvalid); c != nil && len(c.path) > 0 {
 		return c.size
 	}
-	arg := a.settled()
 	return func(f *Frame) (int64, bool) {
 		v := arg(f)
 		if v.kind != valString {

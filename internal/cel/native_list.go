@@ -167,7 +167,49 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 
 // structure compiles an object of a named type.
 func (c *nativeCompiler) structure(e celast.Expr) code {
-	return c.refuse("it makes an object of type '" + e.AsStruct().TypeName() + "'")
+	provider := c.env.CELTypeProvider()
+	name := ""
+	for _, candidate := range c.env.Container.ResolveCandidateNames(e.AsStruct().TypeName()) {
+		if _, ok := provider.FindStructType(candidate); ok {
+			name = candidate
+			break
+		}
+	}
+	if name == "" {
+		return c.refuse("it makes an object of the unknown type '" + e.AsStruct().TypeName() + "'")
+	}
+	fields := e.AsStruct().Fields()
+	names, vals := make([]string, len(fields)), make([]expr, len(fields))
+	optional := make([]bool, len(fields))
+	for i, x := range fields {
+		field := x.AsStructField()
+		names[i], vals[i], optional[i] = field.Name(), c.compile(field.Value()).settled(), field.IsOptional()
+	}
+	return code{eval: func(f *Frame) val {
+		f.charge(structUnits)
+		f.hold(len(names) * entryBytes)
+		members := make(map[string]ref.Val, len(names))
+		for i, name := range names {
+			v := vals[i](f)
+			if v.kind == valErr {
+				return v
+			}
+			if optional[i] {
+				o, ok := v.optional()
+				switch {
+				case !ok:
+					return errVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", name, f.ref(v)))
+				case !o.HasValue():
+					delete(members, name)
+					continue
+				default:
+					v = f.of(o.GetValue())
+				}
+			}
+			members[name] = f.ref(v)
+		}
+		return f.of(provider.NewValue(name, members))
+	}}
 }
 
 // membership compiles a in b.
@@ -272,7 +314,7 @@ func (s *scalarSet) has(f *Frame, v val) verdict {
 		return truthOf(len(s.others) > 0 && s.others[f.ref(v)])
 	case valRef:
 		if _, ok := v.aux.(types.Bytes); ok {
-			panic("hash of unhashable type types.Bytes") // as in cel-go: no list of scalars can have bytes
+			panic("runtime error: hash of unhashable type types.Bytes") // as in cel-go
 		}
 	}
 	return isFalse

@@ -6,18 +6,40 @@ func (n Node) Walk(path []Name) (Node, int) {
 	if n.d == nil {
 		return n, 0
 	}
-	d, at := n.d, n.i
+	at := n.i
 	for i := range path {
-		if Kind(d.tape[at].meta&kindMask) != Object {
-			return Node{d, at}, i
-		}
-		next := d.find(at, path[i].text, path[i].hash)
+		next := n.d.step(at, &path[i])
 		if next == 0 {
-			return Node{d, at}, i
+			return Node{n.d, at}, i
 		}
 		at = next
 	}
-	return Node{d, at}, len(path)
+	return Node{n.d, at}, len(path)
+}
+
+// step is find for an entry of any kind. It looks at the entries of a small
+// object that has not been added to directly.
+func (d *Document) step(at uint32, name *Name) uint32 {
+	e := &d.tape[at]
+	if e.meta&(kindMask|flagIndexed|flagHead) != uint32(Object) {
+		if Kind(e.meta&kindMask) != Object {
+			return 0
+		}
+		return d.find(at, name.text, name.hash)
+	}
+	if e.last == 0 {
+		return 0
+	}
+	for at++; ; {
+		o := &d.tape[at]
+		if o.hash == name.hash && o.meta&flagRemoved == 0 && d.keyIs(o, name.text) {
+			return at
+		}
+		if int32(o.next) <= 0 {
+			return 0
+		}
+		at = o.next
+	}
 }
 
 // Text is the value of a string without escapes, which is found as it stands;
