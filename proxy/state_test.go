@@ -1,0 +1,309 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// storage is as much of a Kubernetes API server as the conventions' example of storage classes needs: classes that can be
+// listed and watched, one of them marked as the default, and claims that can be made.
+type storage struct {
+	address string
+	http    *http.Server
+
+	mu      sync.Mutex
+	version int
+	mark    string        // the class that is the default
+	changed chan struct{} // closed and replaced at each change
+	held    chan struct{} // lists wait for it, if set
+	down    bool
+	lists   atomic.Int64
+}
+
+func newStorage(t *testing.T) *storage {
+	t.Helper()
+	s := &storage{version: 1, mark: "fast", changed: make(chan struct{})}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = ln.Addr().String()
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.http.Serve(ln) }()
+	t.Cleanup(func() { _ = s.http.Close() })
+	return s
+}
+
+// setDefault marks another class as the default, in two steps, as an administrator does.
+func (s *storage) setDefault(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mark = name
+	s.version++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *storage) break_(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// class is a storage class; as in Kubernetes, in lists it does not say what it is.
+func (s *storage) class(name, typ string) string {
+	return fmt.Sprintf(`{%s"metadata":{"name":%q,"resourceVersion":"%d","annotations":{"storageclass.kubernetes.io/is-default-class":"%v"}}}`, typ, name, s.version, name == s.mark)
+}
+
+func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	held, down := s.held, s.down
+	s.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Method == http.MethodPost:
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"kind":"PersistentVolumeClaim"}`)
+	case r.URL.Path != "/apis/storage.k8s.io/v1/storageclasses":
+		http.Error(w, "{}", http.StatusNotFound)
+	case r.URL.Query().Get("watch") != "":
+		s.watch(w, r)
+	default:
+		if held != nil {
+			<-held
+		}
+		s.lists.Add(1)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_, _ = fmt.Fprintf(w, `{"kind":"StorageClassList","apiVersion":"storage.k8s.io/v1","metadata":{"resourceVersion":"%d"},"items":[%s,%s]}`,
+			s.version, s.class("fast", ""), s.class("slow", ""))
+	}
+}
+
+// watch tells of both classes at each change: the watcher sees both marked, or none, between the two events.
+func (s *storage) watch(w http.ResponseWriter, r *http.Request) {
+	flush := http.NewResponseController(w).Flush
+	_ = flush()
+	seen := r.URL.Query().Get("resourceVersion")
+	for {
+		s.mu.Lock()
+		changed, down := s.changed, s.down
+		var events string
+		if now := fmt.Sprint(s.version); now != seen {
+			seen = now
+			const typ = `"kind":"StorageClass","apiVersion":"storage.k8s.io/v1",`
+			events = fmt.Sprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n{\"type\":\"MODIFIED\",\"object\":%s}\n", s.class("fast", typ), s.class("slow", typ))
+		}
+		s.mu.Unlock()
+		if down {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, events)
+		_ = flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+const storagePolicies = `
+apiVersion: admission-gateway.io/v1alpha1
+kind: StateSource
+metadata: {name: classes}
+spec:
+  resource: {apiVersion: storage.k8s.io/v1, resource: storageclasses}
+  whenMissing: %s
+  maxStalenessSeconds: %d
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: class}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims]}]
+  variables:
+  - name: marked
+    expression: "state.classes.filter(c, c.metadata.annotations['storageclass.kubernetes.io/is-default-class'] == 'true').map(c, c.metadata.name + ' of kind ' + c.kind).join(', ')"
+  validations:
+  - {expression: "object.spec.storageClassName != ''", messageExpression: "'the default is (' + variables.marked + ')'"}
+  - expression: "object.spec.storageClassName != ''"
+    messageExpression: "'still the default is (' + state.classes.filter(c, c.metadata.annotations['storageclass.kubernetes.io/is-default-class'] == 'true').map(c, c.metadata.name + ' of kind ' + c.kind).join(', ') + ')'"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: class}
+spec: {policyName: class, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: exists}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims]}]
+  matchConditions: [{name: named, expression: "object.spec.storageClassName != ''"}]
+  validations: [{expression: "state.classes.exists(c, c.metadata.name == object.spec.storageClassName)", message: must be a storage class}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: exists}
+spec: {policyName: exists, validationActions: [Deny]}
+`
+
+// claim is a request for a claim of a class.
+func claim(class string) []byte {
+	return wireForm([]byte("POST /api/v1/namespaces/team-a/persistentvolumeclaims HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n" +
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"storageClassName":%q}}`, class)))
+}
+
+// storageGateway serves with the policies before the storage; the returned set can be replaced.
+func storageGateway(t *testing.T, s *storage, whenMissing string, staleness int) (address string, g *Gateway) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "storage.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, storagePolicies, whenMissing, staleness), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set := loadPolicies(t, file)
+	c, err := config.Load("", config.Flags{Upstream: "http://" + s.address, Dialect: "Kubernetes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = newTestGateway(t, c, func() *policies.Set { return set })
+	return startGateway(t, g), g
+}
+
+// verdict is the code and what a policy says in the answer to a claim.
+func verdict(t *testing.T, address, class string) string {
+	t.Helper()
+	raw := string(exchangeRaw(t, address, claim(class)))
+	_, message, found := strings.Cut(raw, `"message":"`)
+	if !found {
+		return raw[len("HTTP/1.1 "):][:3]
+	}
+	message, _, _ = strings.Cut(message, `","reason"`)
+	_, after, _ := strings.Cut(message, "denied request: ")
+	return raw[len("HTTP/1.1 "):][:3] + " " + after
+}
+
+func becomes(t *testing.T, want string, got func() string) {
+	t.Helper()
+	last := ""
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if last = got(); last == want {
+			return
+		}
+	}
+	t.Fatalf("is %q, want %q", last, want)
+}
+
+const defaultIs = "422 the default is (%[1]s of kind StorageClass); ValidatingAdmissionPolicy 'class' with binding 'class' denied request: still the default is (%[1]s of kind StorageClass)"
+
+// TestStorageClasses is the example of the API conventions: a default that is marked by an annotation of another object,
+// which changes while requests run, is not known yet, and comes to be out of date (DEF-4).
+func TestStorageClasses(t *testing.T) {
+	s := newStorage(t)
+	s.held = make(chan struct{})
+	address, _ := storageGateway(t, s, "Fail", 1)
+	const reading = "422 expression 'state.classes.exists(c, c.metadata.name == object.spec.storageClassName)' resulted in error: the state 'classes' "
+	if got := verdict(t, address, "fast"); got != reading+"has not been read yet" {
+		t.Errorf("before the first reading: %s", got)
+	}
+	close(s.held)
+	becomes(t, "201", func() string { return verdict(t, address, "fast") })
+	if got := verdict(t, address, "gone"); got != "422 must be a storage class" {
+		t.Errorf("a class that does not exist: %s", got)
+	}
+	for _, mark := range []string{"fast", "slow", "fast"} {
+		s.setDefault(mark)
+		becomes(t, fmt.Sprintf(defaultIs, mark), func() string { return verdict(t, address, "") })
+	}
+	if n := s.lists.Load(); n != 1 {
+		t.Errorf("listed %d times", n)
+	}
+	s.break_(true)
+	becomes(t, "stale", func() string {
+		if strings.HasPrefix(verdict(t, address, "fast"), reading+"is stale: it was last known ") {
+			return "stale"
+		}
+		return "known"
+	})
+	s.break_(false)
+	s.setDefault("slow")
+	becomes(t, fmt.Sprintf(defaultIs, "slow"), func() string { return verdict(t, address, "") })
+}
+
+// TestStorageClassesSkipped: a policy may do without what is not known.
+func TestStorageClassesSkipped(t *testing.T) {
+	s := newStorage(t)
+	s.held = make(chan struct{})
+	address, _ := storageGateway(t, s, "Skip", 1)
+	if got := verdict(t, address, "gone"); got != "201" {
+		t.Errorf("before the first reading: %s", got)
+	}
+	close(s.held)
+	becomes(t, "422 must be a storage class", func() string { return verdict(t, address, "gone") })
+	s.break_(true)
+	// Claims do not get through while it is down; that the policy no longer speaks shows in the backend's own failure.
+	becomes(t, "502", func() string { return verdict(t, address, "gone")[:3] })
+}
+
+// TestRequestSeesOneState: while the default changes, is out of reach and policies are loaded anew, each request sees the
+// classes as they were at one moment, from its first look to its last.
+func TestRequestSeesOneState(t *testing.T) {
+	s := newStorage(t)
+	address, g := storageGateway(t, s, "Fail", 3600)
+	becomes(t, fmt.Sprintf(defaultIs, "fast"), func() string { return verdict(t, address, "") })
+	stop := make(chan struct{})
+	var changing, load sync.WaitGroup
+	changing.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			s.setDefault([]string{"fast", "slow"}[i%2])
+			if i%50 == 25 {
+				g.states.Apply(nil) // a set that reads nothing
+				g.states.Apply(g.policies().States())
+			}
+		}
+	})
+	for range 4 {
+		load.Go(func() {
+			for range 200 {
+				raw := exchangeRaw(t, address, claim(""))
+				_, first, _ := bytes.Cut(raw, []byte("the default is "))
+				first, rest, _ := bytes.Cut(first, []byte("; Valid"))
+				_, second, found := bytes.Cut(rest, []byte("still the default is "))
+				second, _, _ = bytes.Cut(second, []byte(`"`))
+				if !found || !bytes.Equal(first, second) {
+					t.Errorf("a request saw two states, %q and %q: %s", first, second, raw)
+					return
+				}
+			}
+		})
+	}
+	load.Wait()
+	close(stop)
+	changing.Wait()
+}
