@@ -77,6 +77,11 @@ func (c *nativeCompiler) selected(e celast.Expr) code {
 	}
 	operand := c.compile(s.Operand()).chainOf()
 	next := operand.member(s.FieldName(), false)
+	if t := c.ast.GetType(s.Operand().ID()); t.Kind() == types.StructKind {
+		if field, ok := c.env.CELTypeProvider().FindStructFieldType(t.TypeName(), s.FieldName()); ok && field.IsSet != nil && field.GetFrom != nil {
+			next = operand.then(link{field: field, adapter: adapter{c.env.CELTypeAdapter()}}, "", false)
+		}
+	}
 	if s.IsTestOnly() {
 		next.test = true
 		k := next.code()

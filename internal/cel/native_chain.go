@@ -34,6 +34,9 @@ type link struct {
 	index    expr //
 	optional bool
 	child    *Type // how the value is seen, where the link is part of a path
+
+	field   *types.FieldType // of a type that reads its fields itself
+	adapter types.Adapter    // of what it reads
 }
 
 // How far a chain led.
@@ -156,6 +159,14 @@ func (c *chain) follow(f *Frame, i int, v val, how reach) (val, reach) {
 			how = some
 		}
 		soft := how == some || c.test && i == len(c.links)-1
+		if l.field != nil {
+			next, found := f.fieldOf(l, v, soft)
+			if found != present {
+				return next, found
+			}
+			v = next
+			continue
+		}
 		next, found := f.qualify(v, key, soft)
 		if found != present {
 			return next, found
@@ -225,6 +236,19 @@ func (f *Frame) qualify(v, key val, soft bool) (val, reach) {
 		return f.qualifyRef(v.ref(), key, soft)
 	}
 	return f.missing("no such key", key, soft)
+}
+
+// fieldOf is a field of an object of a type that reads its fields itself. It does what cel-go's fieldQualifier does.
+func (f *Frame) fieldOf(l *link, v val, soft bool) (val, reach) {
+	object := f.ref(v).Value()
+	if soft && !l.field.IsSet(object) {
+		return val{}, none
+	}
+	found, err := l.field.GetFrom(object)
+	if err != nil {
+		return errVal(types.WrapErr(err)), failed
+	}
+	return f.of(l.adapter.NativeToValue(found)), present
 }
 
 // missing is what a chain is without a member.
