@@ -144,7 +144,17 @@ func quoted(words []string) string { return "'" + strings.Join(words, "', '") + 
 // pinnable refuses resources whose writes have to be pinned to a version that their backend does not tell.
 func (l *loader) pinnable(chain *admission.Chain) {
 	for _, r := range l.resources {
-		if r.Versions != resource.NoVersions || r.Concurrency == resource.BestEffort {
+		if r.Concurrency == resource.BestEffort {
+			continue
+		}
+		path := "spec.backend.versions"
+		if r.from.Kind != "APIResource" {
+			path = "metadata.annotations[" + backendPrefix + "versions]"
+		}
+		if r.Versions != resource.ETagVersions && r.Emulated&resource.ExistingNames != 0 {
+			l.at(r.from, Error, path, "must be 'ETag', or the concurrency 'BestEffort', where the gateway emulates `existingNames`")
+		}
+		if r.Versions != resource.NoVersions {
 			continue
 		}
 		needs := r.Emulated.NeedPrecondition()
@@ -156,8 +166,8 @@ func (l *loader) pinnable(chain *admission.Chain) {
 			needs = append(needs, "policies about the stored object")
 		}
 		if len(needs) > 0 {
-			l.at(r.from, Error, r.path, "must not be on a backend without versions unless the resource states the concurrency 'BestEffort': "+
-				"these need writes that are pinned to a version: %s", strings.Join(needs, ", "))
+			l.at(r.from, Error, path, "must not be 'None' unless the concurrency is 'BestEffort': these need writes that are pinned to a version: %s",
+				strings.Join(needs, ", "))
 		}
 	}
 }

@@ -59,7 +59,7 @@ func appendETag(dst []byte, version string) ([]byte, bool) {
 	before, after := `"`, `"`
 	rest := version
 	if n, ok := numberIn(version); ok {
-		if n < numberOffset {
+		if n < numberOffset || n >= 1e17+numberOffset {
 			return dst, false
 		}
 		return append(strconv.AppendUint(append(dst, '"'), n-numberOffset, 10), '"'), true
