@@ -77,6 +77,9 @@ func hashEscaped(raw []byte) uint32 {
 // that nobody can prepare collisions for.
 func Hash(s string) uint32 { return hashString(s) }
 
+// HashWords is a hash of two words of which the same holds.
+func HashWords(a, b uint64) uint64 { return mix(a^secret[0], b^secret[1]) }
+
 // sameShort compares size bytes, of which there are at most 16, at two places
 // where eight bytes can be read: with two comparisons instead of a call.
 func sameShort(a, b unsafe.Pointer, size int) bool {

@@ -52,38 +52,32 @@ func same(a, b document.Node, loose bool) bool {
 	}
 }
 
-func mix(h, v uint64) uint64 {
-	h ^= v
-	h *= 0x9e3779b97f4a7c15
-	return h ^ h>>29
-}
-
 // hash is equal for values that same holds equal, loose or not.
 func hash(n document.Node) uint64 {
 	h := uint64(n.Kind()) + 1
 	switch n.Kind() {
 	case document.Bool:
 		if n.Bool() {
-			h = mix(h, 1)
+			h = document.HashWords(h, 1)
 		}
 	case document.Number:
 		f := numberOf(n).float()
 		if f == 0 {
 			f = 0 // -0 is 0
 		}
-		h = mix(h, math.Float64bits(f))
+		h = document.HashWords(h, math.Float64bits(f))
 	case document.String:
-		h = mix(h, uint64(document.Hash(n.Str())))
+		h = document.HashWords(h, uint64(document.Hash(n.Str())))
 	case document.Array:
 		for x := n.First(); x.Valid(); x = x.Next() {
-			h = mix(h, hash(x))
+			h = document.HashWords(h, hash(x))
 		}
 	case document.Object:
 		sum := uint64(0) // members come in any order
 		for x := n.First(); x.Valid(); x = x.Next() {
-			sum += mix(uint64(document.Hash(x.Key())), hash(x))
+			sum += document.HashWords(uint64(document.Hash(x.Key())), hash(x))
 		}
-		h = mix(h, sum)
+		h = document.HashWords(h, sum)
 	}
 	return h
 }

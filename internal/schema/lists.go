@@ -101,10 +101,10 @@ func (l *listRules) hash(item document.Node, filled bool) uint64 {
 	for key := range l.keys {
 		value := l.value(item, key, filled)
 		if !value.Valid() {
-			h = mix(h, 0)
+			h = document.HashWords(h, 0)
 			continue
 		}
-		h = mix(h, hash(value))
+		h = document.HashWords(h, hash(value))
 	}
 	return h
 }

@@ -17,7 +17,13 @@ type locator struct {
 	shape *Shape        // of top
 	meta  *Shape        // of every metadata
 
-	// The item that was located last. Failures come in the order of the document, so that the next one is not far.
+	places []located // by the number of lists around them
+	passed int       // how many items were passed on the way to others
+}
+
+// A located is the item of a list that was located last. Failures come in the order of the document, so that the next one
+// is not far, and all of them together take no longer than one walk through each list or two.
+type located struct {
 	list, item document.Node
 	index      int
 }
@@ -39,57 +45,66 @@ const (
 
 // steps calls visit for each step from the whole object to the value, and returns the shape found there.
 func (l *locator) steps(n document.Node, visit func(step)) *Shape {
+	s, _ := l.walk(n, visit)
+	return s
+}
+
+// walk is steps; lists is how many lists there are around the value.
+func (l *locator) walk(n document.Node, visit func(step)) (s *Shape, lists int) {
 	if n == l.top || !n.Valid() {
-		return l.shape
+		return l.shape, 0
 	}
 	parent := n.Parent()
-	s := l.steps(parent, visit)
+	s, lists = l.walk(parent, visit)
 	if parent.Kind() == document.Array {
-		visit(step{index: l.position(parent, n), kind: stepItem})
+		visit(step{index: l.position(parent, n, lists), kind: stepItem})
 		if s == nil {
-			return nil
+			return nil, lists + 1
 		}
-		return s.items
+		return s.items, lists + 1
 	}
 	name := n.Key()
 	if s == nil {
 		visit(step{name: name})
-		return nil
+		return nil, lists
 	}
 	if p := s.property(n); p != nil {
 		visit(step{name: name})
 		if p.implied == objectMeta {
-			return l.meta
+			return l.meta, lists
 		}
-		return p.Shape
+		return p.Shape, lists
 	}
 	if s.extends {
 		visit(step{name: name, kind: stepKey})
-		return s.additional
+		return s.additional, lists
 	}
 	visit(step{name: name})
-	return nil
+	return nil, lists
 }
 
-// position is where an item stands in its list.
-func (l *locator) position(list, item document.Node) int {
-	if l.list != list {
-		l.list, l.item, l.index = list, list.First(), 0
+// position is where an item stands in its list, which has so many lists around it.
+func (l *locator) position(list, item document.Node, lists int) int {
+	for len(l.places) <= lists {
+		l.places = append(l.places, located{})
 	}
-	from, index := l.item, l.index
-	for n := from; n.Valid(); n = n.Next() {
-		if n == item {
-			l.item, l.index = n, index
-			return index
-		}
-		index++
+	p := &l.places[lists]
+	if p.list != list {
+		*p = located{list: list, item: list.First()}
 	}
-	index = 0
-	for n := list.First(); n.Valid() && n != item; n = n.Next() {
-		index++
+	for ; p.item.Valid() && p.item != item; p.item = p.item.Next() {
+		p.index++
+		l.passed++
 	}
-	l.item, l.index = item, index
-	return index
+	if p.item.Valid() {
+		return p.index
+	}
+	*p = located{list: list, item: list.First()} // it stands before the one that was located last
+	for ; p.item.Valid() && p.item != item; p.item = p.item.Next() {
+		p.index++
+		l.passed++
+	}
+	return p.index
 }
 
 // path is the value's place as field errors write it, nil for the whole object.

@@ -73,7 +73,7 @@ func newMetadata(keepUnknown bool) *Shape {
 	})
 	meta.preserves = keepUnknown
 	for i := range meta.properties {
-		meta.properties[i].meta = metaFields[meta.properties[i].Name]
+		meta.properties[i].meta = metaField(metaNames.Index(meta.properties[i].Name)) + metaName
 	}
 	return meta
 }
@@ -82,7 +82,8 @@ func newMetadata(keepUnknown bool) *Shape {
 type metaField uint8
 
 const (
-	metaName metaField = iota + 1
+	_ metaField = iota // none of them
+	metaName
 	metaGenerateName
 	metaNamespace
 	metaGeneration
@@ -93,10 +94,10 @@ const (
 	metaManagers
 )
 
-var metaFields = map[string]metaField{
-	"name": metaName, "generateName": metaGenerateName, "namespace": metaNamespace, "generation": metaGeneration, "labels": metaLabels,
-	"annotations": metaAnnotations, "finalizers": metaFinalizers, "ownerReferences": metaOwners, "managedFields": metaManagers,
-}
+// metaNames are the names of those members, from metaName on.
+var metaNames = document.NewNames([]string{
+	"name", "generateName", "namespace", "generation", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
+})
 
 // newShape is a value of one kind. Null is readable everywhere, as what stands for nothing.
 func newShape(kind document.Kind, name string) *Shape {
@@ -120,7 +121,7 @@ func (w *validator) metadata(r metadataRules, meta document.Node) {
 	if w.fails() {
 		return
 	}
-	decoded, err := decodeMetadata(meta)
+	decoded, left, err := decodeMetadata(meta)
 	if err != nil {
 		w.ofResource(meta, omitted, "must be valid metadata: "+clip(err.Error()))
 		return
@@ -129,18 +130,21 @@ func (w *validator) metadata(r metadataRules, meta document.Node) {
 		if w.fails() {
 			return
 		}
-		w.failures.add(failure{err: conformant(err), at: meta.Index(), class: ofResource})
+		w.failures.add(failure{err: curtailed(conformant(err)), at: meta.Index(), class: ofResource})
 	}
+	w.failures.more += left
 }
 
-// decodeMetadata reads metadata as an API server does.
-func decodeMetadata(meta document.Node) (*metav1.ObjectMeta, error) {
+// decodeMetadata reads metadata as an API server does, as far as there is something to be said about it: left is how many
+// members of labels and the like are wrong besides.
+func decodeMetadata(meta document.Node) (decoded *metav1.ObjectMeta, left int, err error) {
+	raw, left := bounded(meta)
 	var members map[string]any
-	if err := json.Unmarshal(meta.Raw(), &members); err != nil {
-		return nil, err
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, 0, err
 	}
-	decoded, _, err := objectmeta.GetObjectMeta(map[string]any{"metadata": members}, false)
-	return decoded, err
+	decoded, _, err = objectmeta.GetObjectMeta(map[string]any{"metadata": members}, false)
+	return decoded, left, err
 }
 
 // judge asks the library.
@@ -240,37 +244,42 @@ func (r metadataRules) quick(shape *Shape, meta document.Node) bool {
 }
 
 func quickOwners(list document.Node) bool {
-	controllers := 0
+	controlled := false
 	for o := list.First(); o.Valid(); o = o.Next() {
-		there, core, event := 0, false, false
-		for m := o.First(); m.Valid(); m = m.Next() {
-			switch m.Key() {
-			case "apiVersion":
-				group, version, found := strings.Cut(m.Str(), "/")
-				if !found {
-					core, version = true, group
-				}
-				if group == "" || !isSegment(version) {
-					return false
-				}
-				there++
-			case "kind", "name", "uid":
-				if m.Kind() != document.String || len(m.Raw()) == len(`""`) {
-					return false
-				}
-				event = event || m.Is("Event")
-				there++
-			case "controller":
-				if m.Bool() {
-					controllers++
-				}
-			}
+		controls, right := quickOwner(o)
+		if !right || controls && controlled {
+			return false
 		}
-		if there != 4 || core && event {
-			return false // Events own nothing
+		controlled = controlled || controls
+	}
+	return true
+}
+
+// quickOwner tells whether an owner is surely right, and whether it is the controller.
+func quickOwner(o document.Node) (controls, right bool) {
+	there, core, event := 0, false, false
+	for m := o.First(); m.Valid(); m = m.Next() {
+		switch m.Key() {
+		case "apiVersion":
+			group, version, found := strings.Cut(m.Str(), "/")
+			if !found {
+				core, version = true, group
+			}
+			if group == "" || !isSegment(version) {
+				return false, false
+			}
+			there++
+		case "kind", "name", "uid":
+			if m.Kind() != document.String || len(m.Raw()) == len(`""`) {
+				return false, false
+			}
+			event = event || m.Is("Event")
+			there++
+		case "controller":
+			controls = m.Bool()
 		}
 	}
-	return controllers < 2
+	return controls, there == 4 && !(core && event) // Events own nothing
 }
 
 func quickManager(entry document.Node) bool {

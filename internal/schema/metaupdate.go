@@ -76,11 +76,11 @@ func ValidateMetadataUpdate(obj, old document.Node) field.ErrorList {
 		return nil
 	}
 	path := field.NewPath("metadata")
-	decoded, err := decodeMetadata(meta)
+	decoded, _, err := decodeMetadata(meta)
 	if err != nil {
 		return nil // which the check of the object itself finds
 	}
-	before, err := decodeMetadata(stored)
+	before, _, err := decodeMetadata(stored)
 	if err != nil {
 		before = &metav1.ObjectMeta{} // of what cannot be read nothing is known: the client may set none of it
 	}
@@ -89,7 +89,7 @@ func ValidateMetadataUpdate(obj, old document.Node) field.ErrorList {
 	errs := validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Update, decoded, before, decoded.Namespace != "",
 		validation.NameIsDNSSubdomain, path, utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta))
 	for _, err := range errs {
-		conformant(err)
+		curtailed(conformant(err))
 	}
 	return errs
 }

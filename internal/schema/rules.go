@@ -49,6 +49,9 @@ type evaluator struct {
 	details  field.ErrorList
 	err      error // the request is over
 	stopped  bool  // nothing more may be evaluated
+
+	around          document.Node // the value that tolerates compared last
+	aroundUnchanged bool
 }
 
 const (
@@ -180,6 +183,10 @@ func named(r *cel.Rule) string {
 
 // violate adds the failure of a rule that does not hold.
 func (e *evaluator) violate(s *Shape, r *cel.Rule, v, old document.Node, nearest predecessor) {
+	tolerated := !r.UsesOldSelf && e.update && e.tolerates(predecessor{s, v, old}, nearest)
+	if tolerated && len(e.warnings) >= maxFailures || !tolerated && e.fails() {
+		return // there are enough to show
+	}
 	detail, err := r.EvalMessage(e.frame, e.vars)
 	if err != nil {
 		e.broken(s.rules, r, v, err)
@@ -192,20 +199,25 @@ func (e *evaluator) violate(s *Shape, r *cel.Rule, v, old document.Node, nearest
 		}
 	}
 	x.failure, x.detail = e.failure(s, r, v, detail), detail
-	if !r.UsesOldSelf && e.update {
-		current := predecessor{s, v, old}
-		if old.Valid() && current.unchanged() || !old.Valid() && nearest.unchanged() {
-			if x.warning = len(e.warnings); x.warning < maxFailures {
-				e.warnings = append(e.warnings, x.failure.Error())
-				e.violated = append(e.violated, x)
-			}
-			return
-		}
-	}
-	if !e.fails() {
+	if tolerated {
+		x.warning = len(e.warnings)
+		e.warnings = append(e.warnings, x.failure.Error())
+	} else {
 		e.add(v, x.failure)
-		e.violated = append(e.violated, x)
 	}
+	e.violated = append(e.violated, x)
+}
+
+// tolerates tells whether an update leaves a value as it was, or what is around it where it was nothing by itself. The
+// values that are next to each other have the same around them, which is not compared again for each.
+func (e *evaluator) tolerates(current, nearest predecessor) bool {
+	if current.old.Valid() {
+		return current.unchanged()
+	}
+	if e.around != nearest.value || !nearest.value.Valid() {
+		e.around, e.aroundUnchanged = nearest.value, nearest.unchanged()
+	}
+	return e.aroundUnchanged
 }
 
 func (e *evaluator) failure(s *Shape, r *cel.Rule, v document.Node, detail string) *field.Error {
