@@ -201,6 +201,9 @@ const (
 	maxAuditedFailures = 50
 )
 
+// AuditedFailures are the failed validations that are only noted.
+func (r *Report) AuditedFailures() []AuditedFailure { return r.audited }
+
 // Annotations are the annotations of the audit event, whatever the verdict.
 func (r *Report) Annotations() []Annotation {
 	var all []Annotation

@@ -54,6 +54,8 @@ type progress struct {
 	body []byte             // as the client sent it
 	doc  *document.Document // of the body, edits laid over it
 	old  *document.Document // the stored object, where something needed it
+	// collection is what is stored of a collection that is deleted object by object.
+	collection *document.Document
 
 	attributes admission.Attributes
 	patchType  patchType
@@ -150,6 +152,10 @@ func (x *exchange) releaseDocuments() {
 	if x.old != nil {
 		x.old.Release()
 		x.old = nil
+	}
+	if x.collection != nil {
+		x.collection.Release()
+		x.collection = nil
 	}
 }
 

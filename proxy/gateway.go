@@ -71,6 +71,8 @@ const maxAttempts = 5
 // writeSteps are the steps of a write, by what it writes.
 func (x *exchange) writeSteps() []step {
 	switch {
+	case x.judgesEach():
+		return collectionSteps
 	case x.info.Verb == resource.VerbDelete || x.info.Verb == resource.VerbDeleteCollection:
 		return deleteSteps
 	case !x.judged():

@@ -220,12 +220,15 @@ func (x *exchange) validate() error {
 		return nil
 	}
 	x.set.Admission().Validate(context.Background(), &x.attributes, &x.report)
+	return x.verdict()
+}
+
+// verdict is what the policies came to.
+func (x *exchange) verdict() error {
 	x.warnings = append(x.warnings, x.report.Warnings()...)
-	for _, f := range x.report.IgnoredFailures() {
-		x.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", f.Err)
-	}
-	for _, d := range x.report.Denials() {
-		x.gateway.metrics.AdmissionDenied(d.Policy)
+	x.audit()
+	if err := x.undecided(); err != nil {
+		return err
 	}
 	if err := x.report.Err(&x.attributes); err != nil {
 		return err

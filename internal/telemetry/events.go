@@ -15,6 +15,8 @@ const maxNames = 1000
 type events struct {
 	limited  named
 	denied   named
+	ignored  named
+	audited  named
 	upstream named
 }
 
@@ -23,6 +25,12 @@ func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, ""
 
 // AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
 func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy, "") }
+
+// PolicyIgnored counts a request that the named policy could not judge, and that was let pass as the policy asks for then.
+func (t *Telemetry) PolicyIgnored(policy string) { t.events.ignored.add(policy, "") }
+
+// AdmissionAudited counts a validation of the named policy that failed and is only noted.
+func (t *Telemetry) AdmissionAudited(policy string) { t.events.audited.add(policy, "") }
 
 // UpstreamError counts a request that the named upstream failed to answer. The reason is one CamelCase word of a small
 // fixed set, such as Refused, Timeout or InvalidAnswer.
@@ -36,6 +44,8 @@ func (e *events) register(m metric.Meter) error {
 	}{
 		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [2]attribute.Key{"policy"}},
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
+		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
+		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
 		counter, err := m.Int64Counter(one.name, metric.WithDescription(one.description))
