@@ -32,10 +32,14 @@ func (b *backend) Kubernetes() bool { return !b.plain }
 
 // Send implements state.Backend.
 func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, error) {
+	head, err := b.ownHead(r.Method, r.Target, len(r.Body))
+	if err != nil {
+		return state.Answer{}, err
+	}
 	answer := new(fasthttp.Response) // not from the pool: its body is handed on
 	deadline, _ := ctx.Deadline()
-	err := b.client.Do(&upstream.Request{
-		Head: b.ownHead(r.Method, r.Target, len(r.Body)), Body: r.Body, Idempotent: r.Method == fasthttp.MethodGet,
+	err = b.client.Do(&upstream.Request{
+		Head: head, Body: r.Body, Idempotent: r.Method == fasthttp.MethodGet,
 		Whole: max(r.Limit, 1), Deadline: deadline,
 	}, answer)
 	if err != nil {
@@ -46,8 +50,12 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 
 // Open implements state.Backend.
 func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
+	head, err := b.ownHead(fasthttp.MethodGet, target, 0)
+	if err != nil {
+		return 0, nil, err
+	}
 	answer := new(fasthttp.Response)
-	if err := b.client.Do(&upstream.Request{Head: b.ownHead(fasthttp.MethodGet, target, 0), Idempotent: true}, answer); err != nil {
+	if err := b.client.Do(&upstream.Request{Head: head, Idempotent: true}, answer); err != nil {
 		return 0, nil, err
 	}
 	stream, ok := answer.BodyStream().(*upstream.Body)
@@ -70,15 +78,22 @@ func (s *ownStream) Close() error {
 }
 
 // ownHead is the head of a request that the gateway makes on its own account.
-func (b *backend) ownHead(method, target string, length int) []byte {
+func (b *backend) ownHead(method, target string, length int) ([]byte, error) {
+	bearer, err := b.token.get()
+	if err != nil {
+		return nil, err
+	}
 	head := make([]byte, 0, 256+len(target))
 	head = append(append(append(append(head, method...), ' '), target...), " HTTP/1.1\r\nHost: "...)
 	head = append(append(head, b.host...), "\r\nUser-Agent: "+via+"\r\nAccept: application/json\r\n"...)
+	if bearer != "" {
+		head = append(append(append(head, "Authorization: Bearer "...), bearer...), "\r\n"...)
+	}
 	if method != fasthttp.MethodGet {
 		head = append(head, "Content-Type: application/json\r\nContent-Length: "...)
 		head = append(strconv.AppendInt(head, int64(length), 10), "\r\n"...)
 	}
-	return append(head, "\r\n"...)
+	return append(head, "\r\n"...), nil
 }
 
 // refer lets policies ask for what is not in the request itself.

@@ -18,6 +18,8 @@ type backend struct {
 	client *upstream.Client
 	// host is what requests of the gateway's own are for.
 	host string
+	// token is sent with them.
+	token token
 	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
 	plain bool
 	// patience is how long its answer may take, up to the end of the head.
@@ -54,7 +56,12 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 		if err != nil {
 			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 		}
-		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
+		if u.TokenFile != "" {
+			if _, err := readToken(u.TokenFile); err != nil {
+				return nil, fmt.Errorf("upstream '%s': the token cannot be read: %w", u.Name, err)
+			}
+		}
+		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), token: token{path: u.TokenFile}, plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
 		byName[u.Name] = b
 		r.backends = append(r.backends, b)
 	}

@@ -92,6 +92,9 @@ type Upstream struct {
 	Endpoints []string `json:"endpoints"`
 	// Dialect says how much of Kubernetes' conventions the backend keeps.
 	Dialect Dialect `json:"dialect"`
+	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
+	// refer to, and what users may do. Empty means none. That of a file is relative to its directory.
+	TokenFile string `json:"tokenFile"`
 	// ConnectTimeoutSeconds bounds the making of a connection.
 	ConnectTimeoutSeconds Seconds `json:"connectTimeoutSeconds"`
 	// ResponseTimeoutSeconds bounds the time from the start of a request to the end of the answer's head.

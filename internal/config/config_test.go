@@ -56,6 +56,7 @@ upstreams:
   dialect: Plain
   responseTimeoutSeconds: 5
   maxConnections: 64
+  tokenFile: token
 - name: cluster
   endpoints: [https://kubernetes.default.svc]
 routes:
@@ -78,6 +79,7 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 	orders, cluster := defaultUpstream(), defaultUpstream()
 	orders.Name, orders.Endpoints, orders.Dialect = "orders", []string{"http://10.0.0.1:9000", "http://10.0.0.2:9000"}, Plain
 	orders.ResponseTimeoutSeconds, orders.MaxConnections = 5, 64
+	orders.TokenFile = filepath.Join(dir, "token")
 	cluster.Name, cluster.Endpoints = "cluster", []string{"https://kubernetes.default.svc"}
 	want.Upstreams = []Upstream{orders, cluster}
 	want.Routes = []Route{{Host: "orders.example.com", PathPrefix: "/v2", Upstream: "orders"}, {PathPrefix: "/", Upstream: "cluster"}}

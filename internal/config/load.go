@@ -76,6 +76,11 @@ func read(file string) (*Configuration, Errors) {
 			c.Policies[i] = filepath.Join(filepath.Dir(file), p)
 		}
 	}
+	for i := range c.Upstreams {
+		if token := c.Upstreams[i].TokenFile; token != "" && !filepath.IsAbs(token) {
+			c.Upstreams[i].TokenFile = filepath.Join(filepath.Dir(file), token)
+		}
+	}
 	return c, v.errs
 }
 
