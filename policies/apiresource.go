@@ -77,7 +77,11 @@ func (l *loader) apiResource(o *manifest.Object) {
 			return
 		}
 	}
-	l.resources = append(l.resources, loadedResource{Resource: r, compiledResource: compiledResource{schema: compiled}, from: o, path: "spec"})
+	loaded := loadedResource{Resource: r, compiledResource: compiledResource{schema: compiled}, from: o, path: "spec"}
+	if a.Spec.Schema != nil {
+		loaded.props = a.Spec.Schema.OpenAPIV3Schema
+	}
+	l.resources = append(l.resources, loaded)
 }
 
 // resource is the description by which requests are resolved.

@@ -50,6 +50,7 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 		l.resources = append(l.resources, loadedResource{
 			Resource:         r,
 			compiledResource: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd)},
+			props:            propsOf(&crd.Spec.Versions[i]),
 			from:             o,
 			path:             path,
 		})
@@ -61,12 +62,20 @@ func convertible(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter || crd.Spec.Conversion.Strategy == ""
 }
 
+// propsOf is the schema of a version, nil where it has none.
+func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if v.Schema == nil {
+		return nil
+	}
+	return v.Schema.OpenAPIV3Schema
+}
+
 // hasStatus tells whether objects of the version can have a status at all.
 func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+	root := propsOf(v)
+	if root == nil {
 		return false
 	}
-	root := v.Schema.OpenAPIV3Schema
 	_, declared := root.Properties["status"]
 	return declared || root.XPreserveUnknownFields != nil && *root.XPreserveUnknownFields
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -83,8 +84,9 @@ type loader struct {
 type loadedResource struct {
 	*resource.Resource
 	compiledResource
-	from *manifest.Object
-	path string
+	props *apiextensionsv1.JSONSchemaProps // its schema as it is written; nil where there is none
+	from  *manifest.Object
+	path  string
 }
 
 type loadedPolicy struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/mutate"
+	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
@@ -65,11 +66,15 @@ func (l *loader) mutators() []admission.Mutator {
 		l.paramUses = append(l.paramUses, paramUse{b.from, p.spec.Spec.ParamKind, b.params})
 	}
 	slices.SortFunc(l.mutating, func(a, b *loadedMutating) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
-	compiler := mutate.Compiler{States: l.stateNames()}
+	compiler, kinds := mutate.Compiler{States: l.stateNames()}, l.knownKinds()
 	var mutators []admission.Mutator
 	for _, p := range l.mutating {
 		compiled, errs := compiler.Compile(p.spec, p.bindings...)
 		l.fields(p.from, Error, errs)
+		if compiled != nil {
+			warnings, err := typecheck.Check(mutatingExpressions(&p.spec.Spec, compiler.States), kinds)
+			l.reviewed(p.from, warnings, err)
+		}
 		if !p.bound {
 			l.at(p.from, Warning, "metadata.name", "no MutatingAdmissionPolicyBinding names the policy '%s', so that it never runs", p.spec.Name)
 		} else if compiled != nil {

@@ -52,10 +52,14 @@ func (l *loader) validators() []admission.Validator {
 	}
 	slices.SortFunc(loaded, func(a, b *loadedPolicy) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
 	var validators []admission.Validator
-	compiler := vap.Compiler{States: l.stateNames()}
+	compiler, kinds := vap.Compiler{States: l.stateNames()}, l.knownKinds()
 	for _, p := range loaded {
 		compiled, errs := compiler.Compile(p.spec, bound[p.spec.Name]...)
 		l.fields(p.from, Error, errs)
+		if compiled != nil {
+			warnings, err := compiler.Review(p.spec, kinds)
+			l.reviewed(p.from, warnings, err)
+		}
 		if !attempted[p.spec.Name] {
 			l.at(p.from, Warning, "metadata.name", "no ValidatingAdmissionPolicyBinding names the policy '%s', so that it never runs", p.spec.Name)
 		} else if compiled != nil {

@@ -154,7 +154,7 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	case cel.IsSkip(err):
 		return err
 	case err != nil:
-		e.fail(0, err, r)
+		e.fail(0, "", err, r)
 		return nil
 	case !applies:
 		return nil
@@ -177,7 +177,7 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 		if err != nil {
 			// Nothing more can be evaluated, and Kubernetes reports nothing of what was.
 			e.outcomes = e.outcomes[:0]
-			e.fail(i, err, r)
+			e.fail(i, p.validations[i].field, err, r)
 			break
 		}
 	}
@@ -194,8 +194,8 @@ func fatal(err error) bool {
 	return errors.As(err, &e) && e.Fatal()
 }
 
-// fail notes a failure of the policy.
-func (e *evaluation) fail(index int, err error, r *admission.Report) {
+// fail notes a failure of the policy, of an expression that is about a field.
+func (e *evaluation) fail(index int, about string, err error, r *admission.Report) {
 	if e.policy.failure == admission.Ignore {
 		r.Ignored(e.policy.name, err)
 		return
@@ -203,7 +203,7 @@ func (e *evaluation) fail(index int, err error, r *admission.Report) {
 	o := outcome{index: index, message: err.Error(), reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}
 	var failure *cel.Error
 	if errors.As(err, &failure) && failure.Cause == cel.Failed {
-		o.kind = metav1.CauseTypeFieldValueInvalid // the expression has no value for this object
+		o.kind, o.field = metav1.CauseTypeFieldValueInvalid, about // the expression has no value for this object
 	}
 	e.outcomes = append(e.outcomes, o)
 }
@@ -219,7 +219,7 @@ func (e *evaluation) validate(index int, r *admission.Report) error {
 	case err != nil && fatal(err):
 		return err
 	case err != nil:
-		e.fail(index, err, r)
+		e.fail(index, v.field, err, r)
 	case !holds:
 		e.outcomes = append(e.outcomes, outcome{index: index, reason: v.reason})
 	}

@@ -83,7 +83,7 @@ validations: [{expression: object.spec.replicas <= 10, messageExpression: string
 		{"an expression without a value", `
 validations: [{expression: object.spec.none <= 10}]`,
 			forbidden + "expression 'object.spec.none <= 10' resulted in error: no such key: none\n" +
-				"FieldValueInvalid : expression 'object.spec.none <= 10' resulted in error: no such key: none"},
+				"FieldValueInvalid spec.none: expression 'object.spec.none <= 10' resulted in error: no such key: none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := causesOf(t, web, c.spec); got != c.want {

@@ -113,7 +113,7 @@ func TestFailureMatrix(t *testing.T) {
 		want       []string // with Fail
 	}{
 		{name: "error", spec: `validations: [{expression: object.spec.x < 5}]`,
-			want: []string{"Invalid: expression 'object.spec.x < 5' resulted in error: no such overload"}},
+			want: []string{"Invalid: spec.x: expression 'object.spec.x < 5' resulted in error: no such overload"}},
 		{name: "limit of one expression", spec: `validations: [{expression: "` + costly + `"}]`,
 			want: []string{"Invalid: expression '" + costly + "' resulted in error: operation cancelled: actual cost limit exceeded"}},
 		{name: "shared budget", spec: "validations:\n" + strings.Repeat(`- {expression: "`+near+"\"}\n", 12), want: []string{"Invalid: " + over}},
@@ -131,7 +131,7 @@ validations: [{expression: "false"}]`,
 		{name: "variable", spec: `
 variables: [{name: v, expression: object.spec.missing}]
 validations: [{expression: variables.v == 1}]`,
-			want: []string{`Invalid: expression 'variables.v == 1' resulted in error: composited variable "v" fails to evaluate: no such key: missing`}},
+			want: []string{`Invalid: spec.missing: expression 'variables.v == 1' resulted in error: composited variable "v" fails to evaluate: no such key: missing`}},
 		{name: "audit annotation", spec: `auditAnnotations: [{key: a, valueExpression: "string(object.spec.missing)"}]`,
 			want: []string{"Invalid: expression 'string(object.spec.missing)' resulted in error: no such key: missing"}},
 		{name: "namespace not known", spec: `

@@ -211,7 +211,7 @@ func written(path string) string {
 	return path
 }
 
-// advice is what a server warns of when a definition is created.
+// advice is what a server warns of when a definition is created, and what the API conventions ask of messages.
 func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorList) {
 	at := func(root *field.Path, schema *apiextensions.JSONSchemaProps) {
 		walkSchema(schema, root, func(s *apiextensions.JSONSchemaProps, path *field.Path) {
@@ -227,6 +227,7 @@ func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorLi
 						fmt.Sprintf("for items of type '%s' is not supported by server-side apply or CEL validation rules", t)))
 				}
 			}
+			warnings = append(warnings, wording(s, path)...)
 		})
 	}
 	for i, v := range crd.Spec.Versions {

@@ -31,6 +31,16 @@ func Reword(message string, literals, fields []string) (better string, problems 
 	return r.text, r.problems
 }
 
+// Advice says in a sentence what is against the conventions in an author's message, and what it could say instead; ""
+// for a message that keeps to them. See [Reword].
+func Advice(message string, literals, fields []string) string {
+	better, problems := Reword(message, literals, fields)
+	if len(problems) == 0 {
+		return ""
+	}
+	return strings.Join(problems, "; ") + "; better: " + better
+}
+
 // A rewording is a message while it is reworded.
 type rewording struct {
 	text     string

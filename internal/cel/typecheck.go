@@ -1,0 +1,191 @@
+package cel
+
+import (
+	"fmt"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/library"
+	"k8s.io/apiserver/pkg/cel/openapi"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// An ObjectType is what can be known of the objects of a kind before there are
+// any: their fields and types.
+type ObjectType struct {
+	name string
+	decl *apiservercel.DeclType // its parts have no names yet
+}
+
+// NewObjectType takes the fields and types from a schema as an API server
+// publishes it. The name, that of the kind, is for messages. resource is set for
+// objects with the envelope of Kubernetes. It returns nil where the schema tells
+// nothing.
+func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
+	decl := common.SchemaDeclType(&openapi.Schema{Schema: s}, resource)
+	if decl == nil {
+		return nil
+	}
+	return &ObjectType{name, decl}
+}
+
+// A TypeChecker checks the expressions of an admission policy against the type of
+// the objects that it matches, as kube-apiserver does for the status of a
+// ValidatingAdmissionPolicy. What it finds are warnings: a policy runs on the
+// object as it is, whatever its schema says. Variables must be added first.
+type TypeChecker struct {
+	env       *celgo.Env
+	variables *apiservercel.DeclType
+	roots     map[string]*apiservercel.DeclType
+}
+
+// TypedVariables are the types of a policy's variables.
+type TypedVariables struct {
+	// Object is the type of object and oldObject; nil: any.
+	Object *ObjectType
+	// HasParams declares params. Params is their type; nil: any.
+	HasParams bool
+	Params    *ObjectType
+	// States are the names of the collections behind state.
+	States []string
+	// Mutating declares the types that patches are made of.
+	Mutating bool
+}
+
+// NewTypeChecker starts to check a policy.
+func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
+	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
+	c := &TypeChecker{variables: variables, roots: map[string]*apiservercel.DeclType{}}
+	declared := []*apiservercel.DeclType{namespaceType(), requestType(), variables}
+	options := []celgo.EnvOption{
+		celgo.Variable(nameNamespaceObject, namespaceType().CelType()),
+		celgo.Variable(nameRequest, requestType().CelType()),
+		celgo.Variable(nameVariables, variables.CelType()),
+		celgo.Variable(nameAuthorizer, library.AuthorizerType),
+		celgo.Variable(nameRequestResource, library.ResourceCheckType),
+	}
+	declare := func(t *ObjectType, suffix string, names ...string) {
+		typ := celgo.DynType
+		if t != nil {
+			decl := t.decl.MaybeAssignTypeName(t.name + suffix)
+			typ = decl.CelType()
+			declared = append(declared, decl)
+			for _, name := range names {
+				c.roots[name] = decl
+			}
+		}
+		for _, name := range names {
+			options = append(options, celgo.Variable(name, typ))
+		}
+	}
+	declare(v.Object, "", nameObject, nameOldObject)
+	if v.HasParams {
+		declare(v.Params, "Params", nameParams) // parameters can be of the same kind
+	}
+	if state := stateType(v.States); state != nil {
+		declared = append(declared, state)
+		options = append(options, declareState(state))
+	}
+	if v.Mutating {
+		options = append(options, common.ResolverEnvOption(madeTypes{}), library.JSONPatch())
+	}
+	provider := apiservercel.NewDeclTypeProvider(declared...)
+	provider.SetRecognizeKeywordAsFieldName(true)
+	typeOptions, err := provider.EnvOptions(base().CELTypeProvider())
+	if err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
+	}
+	if c.env, err = base().Extend(append(typeOptions, options...)...); err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
+	}
+	return c, nil
+}
+
+// Variable adds a variable, whose value can be of any type. The error is what is
+// wrong with its types; later expressions may use the variable all the same.
+func (c *TypeChecker) Variable(name, expression string) error {
+	declared := apiservercel.DynType
+	ast, issues := c.env.Compile(expression)
+	if issues == nil {
+		declared = declType(ast.OutputType())
+	}
+	c.variables.Fields[name] = apiservercel.NewDeclField(name, declared, true, nil, nil)
+	return problem(expression, issues)
+}
+
+// Check returns what is wrong with the types in an expression; nil for nothing.
+func (c *TypeChecker) Check(expression string) error {
+	_, issues := c.env.Compile(expression)
+	return problem(expression, issues)
+}
+
+func problem(expression string, issues *celgo.Issues) error {
+	if issues == nil {
+		return nil
+	}
+	return &CompileError{expression, issues.String()}
+}
+
+// Cost estimates what the expression costs for the largest object that its schema
+// and a request allow, in units, by Kubernetes' measure. It is false for an
+// expression of wrong types, and where the schema does not tell.
+func (c *TypeChecker) Cost(expression string) (units uint64, ok bool) {
+	ast, issues := c.env.Compile(expression)
+	if issues != nil {
+		return 0, false
+	}
+	sizes := &sizeEstimator{roots: c.roots}
+	cost, err := c.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes})
+	return cost.Max, err == nil && !sizes.unknown
+}
+
+// sizeEstimator tells how large the parts of an object can be.
+type sizeEstimator struct {
+	roots   map[string]*apiservercel.DeclType
+	unknown bool // something was asked for that no schema bounds
+}
+
+// EstimateSize implements checker.CostEstimator.
+func (s *sizeEstimator) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
+	if t := s.find(element.Path()); t != nil {
+		return &checker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
+	}
+	switch element.Type().Kind() {
+	case types.StringKind, types.BytesKind, types.ListKind, types.MapKind, types.DynKind, types.AnyKind:
+		s.unknown = true
+	}
+	return nil
+}
+
+func (s *sizeEstimator) find(path []string) *apiservercel.DeclType {
+	if len(path) == 0 {
+		return nil
+	}
+	at := s.roots[path[0]]
+	for _, name := range path[1:] {
+		if at == nil {
+			return nil
+		}
+		switch name {
+		case "@items", "@values":
+			at = at.ElemType
+		case "@keys":
+			at = at.KeyType
+		default:
+			field, ok := at.Fields[name]
+			if !ok {
+				return nil
+			}
+			at = field.Type
+		}
+	}
+	return at
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (s *sizeEstimator) EstimateCallCost(function, overloadID string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	return nil
+}

@@ -1,0 +1,34 @@
+package schema
+
+import (
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// wording holds the messages of a schema's own rules to the API conventions (VAL-4).
+func wording(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
+	advise := func(path *field.Path, message string, literals, fields []string) {
+		if advice := status.Advice(message, literals, fields); advice != "" {
+			warnings = append(warnings, field.Invalid(path, omitted, advice))
+		}
+	}
+	for i, r := range s.XValidations {
+		at := path.Child("x-kubernetes-validations").Index(i)
+		literals, fields := cel.Names(r.Rule)
+		if message := strings.TrimSpace(r.Message); message != "" {
+			advise(at.Child("message"), message, literals, fields)
+		}
+		if strings.TrimSpace(r.MessageExpression) != "" {
+			parts, _ := cel.Names(r.MessageExpression)
+			for _, part := range parts {
+				advise(at.Child("messageExpression"), part, nil, nil)
+			}
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,164 @@
+package policies
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+const reviewedDefinition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              type: {type: string, enum: [Header, Cookie]}
+              header: {type: string, maxLength: 100}
+              list: {type: array, items: {type: string}}
+              size:
+                type: integer
+                x-kubernetes-validations:
+                - rule: self < 1000
+                  message: should be < 1000
+                - rule: self > 0
+                  messageExpression: "'cannot be ' + (self < 0 ? 'negative' : 'zero')"
+`
+
+const reviewedPolicies = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: p
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: ["*"], resources: [widgets]}]}
+  matchConditions:
+  - {name: c, expression: "object.spec.sise < 3"}
+  variables:
+  - {name: header, expression: object.spec.heading}
+  validations:
+  - expression: object.spec.size < '5'
+    message: size must be more than 5
+  - expression: "object.spec.type != 'Header' || has(object.spec.header)"
+    message: must have a header if type is Header
+  - expression: "object.spec.list.all(a, object.spec.list.all(b, object.spec.list.all(c, a != b + c)))"
+    messageExpression: "'list shouldn\\'t have ' + object.spec.list[0]"
+  - expression: object.spec.header.size() < 50
+    message: must be less than 50
+  auditAnnotations:
+  - {key: a, valueExpression: "string(object.metadata.lables['a'])"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: m
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: "Object{spec: Object.spec{size: object.spec.size + 1}}"}
+  - patchType: JSONPatch
+    jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/spec/size', value: object.spec.sise}]"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: mb}
+spec: {policyName: m}
+`
+
+// TestReview: VAL-4: what the author of a policy that works should know of it: messages, types and costs.
+func TestReview(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": reviewedPolicies})
+	set, found := Load([]string{dir})
+	const want = `a.yaml:26: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[0].message: warning: Invalid value: a requirement must be worded with 'must', not 'should'; an inequality must be in words, not '<'; better: must be less than 1000
+a.yaml:28: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[1].messageExpression: warning: Invalid value: what is not possible must be worded with 'must not' for a format and 'may not' for behaviour, not 'cannot'; better: may not be
+b.yaml:8: spec.matchConditions[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'sise' | object.spec.sise < 3 | ...........^
+b.yaml:10: spec.variables[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'heading' | object.spec.heading | ...........^
+b.yaml:12: spec.validations[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:18: found no matching overload for '_<_' applied to '(int, string)' | object.spec.size < '5' | .................^
+b.yaml:13: spec.validations[0].message: warning: an inequality must be worded with 'greater than' or 'less than', 'or equal to' included, not 'be more than'; better: size must be greater than 5
+b.yaml:15: spec.validations[1].message: warning: literals must be in single quotes; better: must have a header if type is 'Header'
+b.yaml:16: spec.validations[2].expression: warning: example.com/v1, Kind=Widget: estimated cost exceeds budget by factor of more than 100x (try simplifying the expression, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)
+b.yaml:17: spec.validations[2].messageExpression: warning: a requirement must be worded with 'must', not 'shouldn't'; better: list must not have
+b.yaml:21: spec.auditAnnotations[0].valueExpression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:23: undefined field 'lables' | string(object.metadata.lables['a']) | ......................^
+b.yaml:39: spec.mutations[1].jsonPatch.expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:61: undefined field 'sise' | [JSONPatch{op: 'add', path: '/spec/size', value: object.spec.sise}] | ............................................................^
+`
+	if got := text(dir, found); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if set == nil {
+		t.Error("warnings must not refuse the policies")
+	}
+}
+
+// TestOwnWording: VAL-3: the ready-made policies and the definitions of our own kinds are worded as we ask of others.
+func TestOwnWording(t *testing.T) {
+	for _, pattern := range []string{"library/*", "crds/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			_, found := Load([]string{path})
+			for _, f := range found {
+				if strings.HasSuffix(f.Field, ".message") || strings.HasSuffix(f.Field, ".messageExpression") {
+					t.Errorf("%v", f)
+				}
+			}
+		}
+	}
+}
+
+// TestRealMessages: VAL-4: what is proposed for the messages of real policies keeps to the conventions itself.
+func TestRealMessages(t *testing.T) {
+	seen, reworded := map[string]bool{}, 0
+	err := filepath.WalkDir(suitesDir(t), func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !isManifest(name) {
+			return err
+		}
+		objects, _ := manifest.ReadFile(name)
+		for _, o := range objects {
+			for _, line := range strings.Split(string(o.JSON), `"message":"`)[1:] {
+				message, _, _ := strings.Cut(line, `"`)
+				if seen[message] {
+					continue
+				}
+				seen[message] = true
+				better, problems := status.Reword(message, nil, nil)
+				if len(problems) > 0 {
+					reworded++
+					t.Logf("%s\n\t%s", message, better)
+				}
+				if again, problems := status.Reword(better, nil, nil); again != better || len(problems) > 0 {
+					t.Errorf("%s: %s: %q", message, better, problems)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 100 || reworded < 10 || reworded > len(seen)/3 {
+		t.Errorf("%d of %d messages are to be worded otherwise", reworded, len(seen))
+	}
+}
