@@ -223,12 +223,12 @@ func (x *exchange) statusPath() resource.FieldPath {
 			return kubernetesStatus
 		}
 		return nil
+	case !x.res.Status:
+		return nil
 	case x.res.Envelope == resource.Bare:
 		return x.res.Fields.Status
-	case x.res.Status:
-		return kubernetesStatus
 	}
-	return nil
+	return kubernetesStatus
 }
 
 var kubernetesStatus = resource.FieldPath{"status"}

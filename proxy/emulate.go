@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -23,6 +24,15 @@ func (x *exchange) emulatesMetadata(c resource.Capabilities) bool {
 // writesWhole tells whether the write is that of a whole object, whose answer the gateway makes an object with a version.
 func (x *exchange) writesWhole() bool {
 	return x.emulatesMetadata(resource.ResourceVersions) && x.info.HasBody() && (x.info.Subresource == "" || x.emulatesStatus())
+}
+
+// passesPatch tells whether a patch is left to a backend that knows patches: the resource says so, and nothing has to be
+// known of the object that results from it.
+func (x *exchange) passesPatch() bool {
+	if x.info.Verb != resource.VerbPatch || x.res == nil || !x.upstream.plain || x.emulates(resource.PatchVerb) || x.schema() != nil {
+		return false
+	}
+	return x.statusPath() == nil && !x.readsToWrite() && !x.set.Admission().Concerns(&x.info, admission.Update)
 }
 
 // readsToWrite tells whether the write of an object depends on what is stored beyond its status: for what the system owns of
@@ -136,7 +146,7 @@ func (x *exchange) holdTo(named string, path ...string) error {
 		return x.conflict()
 	case x.old == nil:
 		return x.pinToNamed(named)
-	case x.info.Verb == resource.VerbUpdate:
+	case x.info.Verb == resource.VerbUpdate && !x.scaling: // in a patch, and in what a Scale stands for, it is the stored one
 		x.named = true
 	}
 	return nil

@@ -47,7 +47,11 @@ func (x *exchange) completeWrite() error {
 		return nil
 	}
 	switch x.code() {
-	case fasthttp.StatusOK, fasthttp.StatusCreated, fasthttp.StatusNoContent, fasthttp.StatusNonAuthoritativeInfo:
+	case fasthttp.StatusCreated:
+		if x.old == nil {
+			code = fasthttp.StatusCreated // nobody had looked whether the object was there
+		}
+	case fasthttp.StatusOK, fasthttp.StatusNoContent, fasthttp.StatusNonAuthoritativeInfo:
 	default:
 		return nil // an error, or what is not done yet
 	}
@@ -168,7 +172,7 @@ func (x *exchange) answerObject(object *document.Document, code int) {
 	r.SetStatusCode(code)
 	r.Header.SetContentType(jsonType)
 	if etag != "" {
-		r.Header.Set(fasthttp.HeaderETag, etag)
+		r.Header.SetCanonical(nameETag, []byte(etag))
 	}
 	x.edited = r.SwapBody(x.edited)
 }

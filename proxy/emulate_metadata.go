@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"strconv"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // systemOwned are the members of metadata that a client cannot set when it creates an object. Those that no backend of
@@ -44,7 +43,8 @@ func (x *exchange) ownMetadata() error {
 	case x.old == nil || !x.emulates(resource.SystemMetadata) || x.emulatesStatus():
 		return nil // what is written to the status is the stored object with another status
 	}
-	return x.ownUpdated()
+	x.ownUpdated()
+	return nil
 }
 
 // ownCreated makes the metadata of a new object.
@@ -64,54 +64,31 @@ func (x *exchange) ownCreated() {
 	}
 }
 
-// ownUpdated carries over what the system owns. What an update may not change and yet does the checks of metadata refuse.
-func (x *exchange) ownUpdated() error {
-	metadata, stored := ensureMetadata(x.doc), metadataOf(x.old)
-	if uid, found := given(stored, "uid"); found && textIn(metadata, "uid") == "" {
-		x.doc.Set(metadata, "uid", uid.Raw())
-	} else if sent := textIn(metadata, "uid"); x.schema() == nil && sent != uid.Str() {
-		return status.Invalid(groupKind(x), x.info.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), short(sent), "may not be changed")}, 0)
+// ownUpdated carries over what the system owns.
+func (x *exchange) ownUpdated() {
+	schema.CarryMetadata(x.doc, x.old.Root())
+	metadata := ensureMetadata(x.doc)
+	if at, found := metadata.Get("selfLink"); found {
+		x.doc.Remove(at)
 	}
-	for _, name := range [...]string{"creationTimestamp", "deletionTimestamp"} {
-		if at, found := given(stored, name); found {
-			x.setTo(metadata, name, at.Raw())
-		}
-	}
-	if period, found := given(stored, "deletionGracePeriodSeconds"); found {
-		if _, set := given(metadata, "deletionGracePeriodSeconds"); !set {
-			x.setTo(metadata, "deletionGracePeriodSeconds", period.Raw())
-		}
-	}
-	for _, name := range [...]string{"selfLink", "managedFields"} {
-		if at, found := metadata.Get(name); found {
-			x.doc.Remove(at)
-		}
-	}
-	x.setGeneration(metadata, stored)
+	x.setGeneration(metadata, metadataOf(x.old))
 	x.tidyOwners(metadata)
-	return nil
+}
+
+// checkOwned holds an update to what of the metadata it may not change (META-1).
+func (x *exchange) checkOwned() field.ErrorList {
+	if x.old == nil || !x.emulatesMetadata(resource.SystemMetadata) || x.info.Subresource != "" {
+		return nil
+	}
+	return schema.ValidateMetadataUpdate(x.doc.Root(), x.old.Root())
 }
 
 // setGeneration counts the changes of anything but metadata; a status that is kept apart is the same in both.
 func (x *exchange) setGeneration(metadata, stored document.Node) {
-	before, _ := given(stored, "generation")
-	n, _ := before.Int64()
-	switch {
-	case !sameBeside(x.doc.Root(), x.old.Root(), "metadata"):
+	if !sameBeside(x.doc.Root(), x.old.Root(), "metadata") {
+		before, _ := stored.Get("generation")
+		n, _ := before.Int64()
 		x.doc.Set(metadata, "generation", strconv.AppendInt(nil, n+1, 10))
-	case before.Valid():
-		x.setTo(metadata, "generation", before.Raw())
-	default:
-		if at, found := metadata.Get("generation"); found {
-			x.doc.Remove(at)
-		}
-	}
-}
-
-// setTo sets a member unless it has the very text already, as in most patches.
-func (x *exchange) setTo(object document.Node, key string, raw []byte) {
-	if at, found := object.Get(key); !found || !bytes.Equal(at.Raw(), raw) {
-		x.doc.Set(object, key, raw)
 	}
 }
 

@@ -54,7 +54,7 @@ func (x *exchange) getScale() error {
 	r := &x.ctx.Response
 	r.Header.SetContentType(jsonType)
 	if etag := x.oldAnswer.Header.Peek(fasthttp.HeaderETag); len(etag) > 0 {
-		r.Header.SetBytesV(fasthttp.HeaderETag, etag)
+		r.Header.SetCanonical(nameETag, etag)
 	}
 	r.SetBody(scale.json())
 	return nil

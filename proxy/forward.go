@@ -26,6 +26,7 @@ var (
 	nameIfMatch = []byte("If-Match")
 	nameIfNone  = []byte("If-None-Match")
 	valueAny    = []byte("*")
+	nameETag    = []byte(fasthttp.HeaderETag)
 
 	nameContentType = []byte("Content-Type")
 	valueJSON       = []byte(jsonType)
@@ -48,7 +49,9 @@ func (x *exchange) forward() error {
 		}
 		return x.answerDryRun()
 	case x.unchanged():
-		x.settled = true
+		// What is stored is what is answered, in its own spelling.
+		x.doc.Release()
+		x.doc, x.old, x.settled = x.old, nil, true
 		return nil
 	}
 	if err := x.storeForm(); err != nil {

@@ -75,7 +75,7 @@ func (x *exchange) writeSteps() []step {
 		return collectionSteps
 	case x.info.Verb == resource.VerbDelete || x.info.Verb == resource.VerbDeleteCollection:
 		return deleteSteps
-	case !x.judged():
+	case !x.judged(), x.passesPatch():
 		return opaqueSteps
 	case x.emulatesScale():
 		return scaleSteps

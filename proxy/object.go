@@ -193,6 +193,9 @@ func (x *exchange) hold() (result schema.Result, err error) {
 	if s := x.schema(); s != nil {
 		result = x.holdAgainst(s)
 	}
+	if failures := x.checkOwned(); len(failures) > 0 {
+		result.Errors = append(failures, result.Errors...)
+	}
 	return result, x.holdToConventions(&result)
 }
 
