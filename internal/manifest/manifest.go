@@ -17,14 +17,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a file. They are far above what people write by hand or generate; the Gateway API's CRDs, among the
-// largest of the ecosystem, have 1.2 MB in all.
+// Bounds of a file. They are far above what people write by hand; the Gateway API's CRDs, among the largest of the
+// ecosystem, have 1.2 MB in all, and the largest OpenAPI documents that are published about 12 MB.
 const (
 	// MaxBytes is the size a file may have.
-	MaxBytes = 8 << 20
+	MaxBytes = 16 << 20
 	// maxExpandedBytes bounds the JSON made of one file. Aliases repeat what they point to, so a small file can
 	// mean a very large one.
-	maxExpandedBytes = 16 << 20
+	maxExpandedBytes = 32 << 20
 	// maxDepth bounds the nesting of objects and lists.
 	maxDepth = 256
 )
@@ -33,6 +33,9 @@ const (
 type Object struct {
 	// File is the name by which the file was read.
 	File string
+	// OpenAPI tells that the object is an OpenAPI document, whose APIVersion is the version of the specification that it
+	// follows, its Kind 'OpenAPI' and its Name its title.
+	OpenAPI bool
 	// APIVersion and Kind are never empty.
 	APIVersion, Kind string
 	// Namespace and Name come from metadata and are empty where it has none.
@@ -208,6 +211,10 @@ func (r *reader) add(v *value, failed bool) {
 
 func (r *reader) addObject(v *value, line int, path string, depth int) {
 	o := &Object{File: r.file, line: line, root: v}
+	if depth == 0 && isOpenAPI(v) {
+		r.addOpenAPI(o)
+		return
+	}
 	o.APIVersion = r.requiredString(v, line, path, "apiVersion")
 	o.Kind = r.requiredString(v, line, path, "kind")
 	if o.APIVersion == "" || o.Kind == "" {

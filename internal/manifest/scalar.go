@@ -32,6 +32,9 @@ func (t *translator) scalar(v *value, n *yaml.Node, path string) bool {
 		return false
 	}
 	is, text := resolve(n.Value)
+	if t.core && is == "!!bool" && !strings.EqualFold(n.Value, text) {
+		is = "!!str" // 'yes' and 'on' are words
+	}
 	if is == outOfRange {
 		t.fail(n.Line, path, "must not be the number '%s', which is too large; a string must be in quotes", n.Value)
 		return false

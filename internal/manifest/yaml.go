@@ -27,7 +27,7 @@ func (r *reader) readYAML(data []byte) {
 			return
 		}
 		before := r.failed
-		t := &translator{reader: r, lines: lines, anchors: map[*yaml.Node]anchor{}}
+		t := &translator{reader: r, lines: lines, anchors: map[*yaml.Node]anchor{}, core: documentsOpenAPI(doc)}
 		v := t.document(doc)
 		r.add(v, r.failed > before)
 	}
@@ -85,6 +85,7 @@ func isGrammarMessage(msg string) bool {
 type translator struct {
 	*reader
 	lines [][]byte // of the whole file
+	core  bool     // words mean what they mean in YAML 1.2
 	// anchors has an entry for each anchored node met so far.
 	anchors map[*yaml.Node]anchor
 }
@@ -282,7 +283,9 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 	if !t.scalar(v, n, path) {
 		return "", false
 	}
-	if v.kind != str {
+	if v.kind != str && t.core {
+		v = &value{kind: str, text: n.Value} // a code such as 200
+	} else if v.kind != str {
 		switch is, text := resolve(n.Value); {
 		case is == "!!bool":
 			// kubectl takes `on:` for `true:`; so do we, but nobody means it.
