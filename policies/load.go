@@ -78,6 +78,7 @@ type loader struct {
 
 	mutating         []*loadedMutating
 	mutatingBindings []loadedMutatingBinding
+	passing          []resource.Passing
 }
 
 // loadedResource is a resource and the part of a file that it comes from.
@@ -103,6 +104,10 @@ type loadedBinding struct {
 
 // object takes one object of a file.
 func (l *loader) object(o *manifest.Object) {
+	if o.OpenAPI {
+		l.openAPI(o)
+		return
+	}
 	group, version := o.GroupVersion()
 	kind := schema.GroupKind{Group: group, Kind: o.Kind}
 	take, served := l.takerOf(kind, version)
@@ -225,7 +230,7 @@ func (l *loader) register(set *Set) {
 		all = append(all, r.Resource)
 	}
 	var err error
-	if set.registry, err = resource.NewRegistry(all); err != nil {
+	if set.registry, err = resource.NewRegistry(all, l.passing...); err != nil {
 		l.blame(all)
 		return
 	}

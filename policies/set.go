@@ -36,6 +36,9 @@ type compiledResource struct {
 	convertible bool
 	// mergeType is how objects are merged; nil where nothing is known of them.
 	mergeType func() *merge.Type
+	// create and read are the schemas of objects that are created and read, where these have others.
+	varies       bool
+	create, read *schema.Schema
 }
 
 // Object is an object of the policy files that is no policy itself: others may refer to it.
@@ -65,6 +68,23 @@ func (s *Set) Schema(r *resource.Resource) *schema.Schema {
 		return nil
 	}
 	return s.compiled[r.ID].schema
+}
+
+// SchemaFor is the schema of the objects that requests of a verb carry, or ask for. OpenAPI documents may have several.
+func (s *Set) SchemaFor(r *resource.Resource, verb string) *schema.Schema {
+	if r == nil {
+		return nil
+	}
+	c := &s.compiled[r.ID]
+	switch {
+	case !c.varies:
+		return c.schema
+	case verb == resource.VerbCreate:
+		return c.create
+	case verb == resource.VerbGet || verb == resource.VerbList || verb == resource.VerbWatch:
+		return c.read
+	}
+	return c.schema
 }
 
 // Deprecation is what clients of a deprecated version are warned of; "" for other resources, and for nil.

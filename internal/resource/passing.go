@@ -13,8 +13,9 @@ type Passing struct {
 	// Template is the path. '{…}' stands for any text within a segment; a slash
 	// at the end may be left out of requests.
 	Template string
-	// Methods are those that pass. Others are for the resource whose template
-	// matches the path, lest it could be written past its policies.
+	// Methods are those that pass, save those that the path of a resource has a
+	// verb for. Others are for the resource whose template matches the path, lest
+	// it could be written past its policies.
 	Methods []string
 }
 
@@ -118,6 +119,19 @@ func cutVariables(s string) (literals []string, err error) {
 }
 
 var errBraces = errors.New("must have a name in each pair of braces")
+
+// has tells whether there is a verb for the method on what ends here.
+func (e *endpoint) has(m method) bool {
+	switch {
+	case e == nil:
+		return false
+	case m == methodPost:
+		return e.name < 0
+	case m == methodPut || m == methodPatch:
+		return e.name >= 0
+	}
+	return true
+}
 
 // takes tells whether requests of the method pass here.
 func (e *endpoint) takes(m method) bool { return e != nil && e.methods&(1<<m) != 0 }

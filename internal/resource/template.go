@@ -147,7 +147,7 @@ type match struct {
 func (n *node) find(p *path, i int, m *match) bool {
 	if i == p.n {
 		end := n.end
-		if n.passing.takes(m.method) && end == nil {
+		if n.passing.takes(m.method) && !end.has(m.method) {
 			end = n.passing
 		}
 		if end == nil {

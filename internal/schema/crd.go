@@ -100,6 +100,9 @@ type Options struct {
 	Resource bool
 	// Namespaced tells whether metadata may have a namespace.
 	Namespaced bool
+	// AnyName lets names be whatever can stand in a path, as those of some of Kubernetes' own kinds; else they are DNS
+	// subdomains.
+	AnyName bool
 	// Scale says what the scale subresource reads; nil where there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 	// Extensions is what the schema says in the gateway's own keywords; nil is nothing.
@@ -124,7 +127,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 		return nil, warnings, errs
 	}
 	if o.Resource {
-		s.metadata = &metadataRules{namespaced: o.Namespaced}
+		s.metadata = &metadataRules{namespaced: o.Namespaced, anyName: o.AnyName}
 	}
 	s.scale = newScale((*apiextensions.CustomResourceSubresourceScale)(o.Scale))
 	return s, warnings, nil
@@ -280,7 +283,7 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 		return nil, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
 	}
 	s := &Schema{root: root, resource: o.Resource, meta: newMetadata(false)}
-	if errs := s.extend(structural, o.Extensions); len(errs) > 0 {
+	if errs := c.extend(s, structural, o.Extensions); len(errs) > 0 {
 		return nil, errs
 	}
 	s.settle()

@@ -33,11 +33,11 @@ func hasImmutable(s *Shape) bool { return s != nil && s.extra != nil && s.extra.
 func hasUnions(s *Shape) bool { return s != nil && s.extra != nil && s.extra.hasUnions }
 
 // extend adds to the shapes what the extensions say of them.
-func (s *Schema) extend(st *structuralschema.Structural, e *Extensions) field.ErrorList {
+func (c *compiler) extend(s *Schema, st *structuralschema.Structural, e *Extensions) field.ErrorList {
 	if e == nil {
 		return nil
 	}
-	x := &extender{deriver: newDeriver(st, s.resource)}
+	x := &extender{compiler: c, deriver: newDeriver(st, s.resource)}
 	x.shape(s.root, e, object{st, s.resource, nil})
 	s.derived = x.deriver.finish()
 	return append(x.errs, x.deriver.errs...)
@@ -45,8 +45,9 @@ func (s *Schema) extend(st *structuralschema.Structural, e *Extensions) field.Er
 
 // extender is the walk of extend.
 type extender struct {
-	deriver *deriver
-	errs    field.ErrorList
+	compiler *compiler
+	deriver  *deriver
+	errs     field.ErrorList
 }
 
 func (x *extender) forbid(path *field.Path, message string) {
@@ -90,6 +91,8 @@ func (x *extender) shape(s *Shape, e *Extensions, at object) {
 	if more.hasImmutable || more.hasUnions {
 		s.extra = more
 	}
+	x.beyond(s, &e.Beyond)
+	s.summarise()
 }
 
 func sorted(properties map[string]*Extensions) []string {

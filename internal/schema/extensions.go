@@ -21,9 +21,11 @@ const (
 	keywordUnion     = ExtensionPrefix + "union"
 )
 
-// Extensions is what a schema says in the gateway's own keywords of one value and of what is in it. Kubernetes' types
-// have no place for them, so they are read beside these and given to [CompileCRD] and [Compile] with them.
+// Extensions is what a schema says of one value and of what is in it that Kubernetes' types have no place for. It is read
+// beside these and given to [CompileCRD] and [Compile] with them.
 type Extensions struct {
+	Beyond
+
 	// Default is how the value is computed where it is not set; nil is not at all.
 	Default *DerivedDefault
 	// Immutable is set where the value may not change once it is set.
@@ -38,6 +40,9 @@ type Extensions struct {
 
 	path *field.Path // of the schema, for findings
 }
+
+// At are the extensions of a schema that stands at path.
+func At(path *field.Path) *Extensions { return &Extensions{path: path} }
 
 // DerivedDefault is the keyword x-admission-gateway-default: a default that is computed from the object itself.
 type DerivedDefault struct {
@@ -166,7 +171,7 @@ func (e *Extensions) SetProperty(name string, of *Extensions) {
 
 // Empty tells whether nothing is said.
 func (e *Extensions) Empty() bool {
-	return e == nil || e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
+	return e == nil || e.Beyond.empty() && e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
 }
 
 // forbid refuses keywords where a schema only asks whether a value fits: there is neither default nor old value.

@@ -110,6 +110,7 @@ func newShape(kind document.Kind, name string) *Shape {
 type metadataRules struct {
 	namespaced bool
 	embedded   bool // only what holds for any kind of resource
+	anyName    bool // the name may be any segment of a path
 }
 
 // metadata checks labels, annotations, names and references. What looks right at a glance is right; everything else
@@ -150,8 +151,11 @@ func decodeMetadata(meta document.Node) (decoded *metav1.ObjectMeta, left int, e
 // judge asks the library.
 func (r metadataRules) judge(meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	name, namespaced := validation.NameIsDNSSubdomain, r.namespaced
+	if r.embedded || r.anyName {
+		name = segmentName
+	}
 	if r.embedded {
-		name, namespaced = segmentName, meta.Namespace != ""
+		namespaced = meta.Namespace != ""
 	}
 	if meta.Name == "" && (r.embedded || meta.GenerateName != "") {
 		meta.Name = "generated" // the name is still to come, or nobody's business
@@ -170,6 +174,14 @@ func segmentName(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
+// named tells whether a name is surely right.
+func (r metadataRules) named(s string) bool {
+	if r.embedded || r.anyName {
+		return isSegment(s)
+	}
+	return isSubdomain(s, false)
+}
+
 // quick tells whether the metadata is surely right. The shape is that of every metadata.
 func (r metadataRules) quick(shape *Shape, meta document.Node) bool {
 	named := r.embedded
@@ -181,7 +193,7 @@ func (r metadataRules) quick(shape *Shape, meta document.Node) bool {
 		switch m := c.Node(); shape.properties[at].meta {
 		case metaName:
 			s := m.Str()
-			if r.embedded && !isSegment(s) || !r.embedded && !isSubdomain(s, false) {
+			if !r.named(s) {
 				return false
 			}
 			named = true
@@ -234,7 +246,7 @@ func (r metadataRules) quick(shape *Shape, meta document.Node) bool {
 			if s == "" {
 				continue
 			}
-			if r.embedded && !isSegment(s) || !r.embedded && !isSubdomain(strings.TrimSuffix(s, "-"), false) {
+			if !r.named(strings.TrimSuffix(s, "-")) {
 				return false
 			}
 			named = true

@@ -208,15 +208,16 @@ type enumRules struct {
 	strings []string // in the schema's order
 	numbers []number
 	others  []document.Node // booleans, objects and lists; the documents are kept for good
+	null    bool            // null too; see Beyond.Null
 	shown   []string        // as messages list them
 }
 
-// has tells whether the value is one of those listed. Null never is: Kubernetes' enumerations do not list it, and a
-// nullable field with an enumeration takes no null either.
+// has tells whether the value is one of those listed. Null is none of Kubernetes' enumerations, and a nullable field with
+// one of these takes no null either.
 func (e *enumRules) has(v document.Node, kind document.Kind) bool {
 	switch kind {
 	case document.Null:
-		return false
+		return e.null
 	case document.String:
 		return e.hasString(v.Str())
 	case document.Number:

@@ -1,0 +1,265 @@
+package openapi
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// groups translates anyOf and oneOf. What they are used for besides real alternatives is seen through: null as one of two,
+// a list of types, and a list of values with descriptions.
+func (b *builder) groups(c *conjunction) {
+	for i := 0; i < len(c.parts); i++ { // which grows
+		p := c.parts[i]
+		found := false
+		for _, key := range []string{"oneOf", "anyOf"} {
+			if list, has := p.Get(key); has && list.Kind() == document.Array {
+				found = true
+				b.group(c, p, key, list)
+			}
+		}
+		if discriminator, has := p.Get("discriminator"); has && !found && !p.inherited {
+			b.children(c, p, discriminator)
+		}
+	}
+}
+
+func (b *builder) group(c *conjunction, p part, key string, list document.Node) {
+	var branches []document.Node
+	null := false
+	members(list, func(n document.Node) {
+		if isNull(n) {
+			null = true
+			return
+		}
+		branches = append(branches, n)
+	})
+	c.null = c.null || null
+	switch {
+	case len(branches) == 0:
+	case len(branches) == 1:
+		b.collect(c, branches[0], true, nil)
+	case all(branches, b.isType):
+		for _, n := range branches {
+			names, isNull := b.typesOf(n)
+			b.union = append(b.union, names...)
+			c.null = c.null || isNull || truth(n, "nullable")
+		}
+		slices.Sort(b.union)
+		b.union = slices.Compact(b.union)
+	case all(branches, isConst):
+		b.listed = true
+		for _, n := range branches {
+			b.consts = append(b.consts, constants(n)...)
+		}
+	default:
+		b.alternatives(c, p, key, branches)
+	}
+}
+
+// alternatives translates real ones, each with the value of the discriminator that names it.
+func (b *builder) alternatives(c *conjunction, p part, key string, branches []document.Node) {
+	var group []*schema.Free
+	names := b.discriminated(p)
+	property := ""
+	if discriminator, found := p.Get("discriminator"); found {
+		property = text(discriminator, "propertyName")
+	}
+	for _, n := range branches {
+		branch := b.flatten([]document.Node{n}, c.trail)
+		free := b.freely(branch)
+		if property != "" && branch.name != "" {
+			b.demand(free, property, names(branch.name))
+		}
+		group = append(group, free)
+	}
+	if key == "oneOf" {
+		b.e.OneOf = append(b.e.OneOf, group)
+	} else {
+		b.e.AnyOf = append(b.e.AnyOf, group)
+	}
+}
+
+// discriminated finds the values of a discriminator that name a component: those that the mapping gives it, and its own name
+// unless that is given to another.
+func (b *builder) discriminated(p part) func(component string) []string {
+	mapped := map[string][]string{}
+	taken := map[string]bool{}
+	discriminator, _ := p.Get("discriminator")
+	mapping, _ := discriminator.Get("mapping")
+	members(mapping, func(m document.Node) {
+		component := strings.TrimPrefix(m.Str(), componentPrefix)
+		mapped[component] = append(mapped[component], strings.Clone(m.Key()))
+		taken[m.Key()] = true
+	})
+	return func(component string) []string {
+		names := slices.Clone(mapped[component])
+		if own := component[strings.LastIndexByte(component, '/')+1:]; !taken[own] {
+			names = append(names, own)
+		}
+		return names
+	}
+}
+
+const componentPrefix = "#/components/schemas/"
+
+// demand makes a schema ask for one of the values in a property.
+func (b *builder) demand(f *schema.Free, property string, values []string) {
+	p := f.Schema
+	if p.Type == "" {
+		p.Type = "object"
+	}
+	if !slices.Contains(p.Required, property) {
+		p.Required = append(p.Required, property)
+	}
+	if p.Properties == nil {
+		p.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+	}
+	q := p.Properties[property]
+	q.Type, q.Enum = "string", nil
+	for _, v := range values {
+		q.Enum = append(q.Enum, apiextensionsv1.JSON{Raw: document.AppendString(nil, v)})
+	}
+	p.Properties[property] = q
+}
+
+// children translates a discriminator of a schema that others extend by allOf: a value is one of them, or the schema itself.
+func (b *builder) children(c *conjunction, p part, discriminator document.Node) {
+	property, base := text(discriminator, "propertyName"), b.doc.component(p.Node)
+	heirs := b.doc.heirs(base)
+	if property == "" || base == "" || len(heirs) == 0 {
+		return
+	}
+	names := b.discriminated(p)
+	itself := &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}}
+	b.demand(itself, property, names(base))
+	group := []*schema.Free{itself}
+	for _, heir := range heirs {
+		child, _ := b.doc.resolve(componentPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(heir))
+		branch := conjunction{trail: &trail{ref: componentPrefix + heir, next: c.trail, len: c.trail.length() + 1}}
+		if b.depth <= branch.trail.length() || c.trail.count(componentPrefix+heir) >= maxRepeats {
+			branch.cut = true
+			branch.parts = []part{{Node: child}}
+		} else {
+			b.collect(&branch, child, true, []string{componentPrefix + heir})
+		}
+		free := b.freely(branch)
+		b.demand(free, property, names(heir))
+		group = append(group, free)
+	}
+	b.e.OneOf = append(b.e.OneOf, group)
+}
+
+// component is the name of a schema among the components; empty where it is none of them.
+func (d *Document) component(n document.Node) string {
+	schemas, err := d.resolve("#/components/schemas")
+	if err != nil || n.Parent() != schemas {
+		return ""
+	}
+	return n.Key()
+}
+
+// heirs are the components that extend one by allOf, directly or by way of others, in the document's order.
+func (d *Document) heirs(base string) []string {
+	schemas, err := d.resolve("#/components/schemas")
+	if err != nil || base == "" {
+		return nil
+	}
+	is := map[string]bool{base: true}
+	if d.extends == nil {
+		d.extends = extensionsOf(schemas)
+	}
+
+	for grown := true; grown; {
+		grown = false
+		for name, bases := range d.extends {
+			if !is[name] && slices.ContainsFunc(bases, func(b string) bool { return is[b] }) {
+				is[name], grown = true, true
+			}
+		}
+	}
+	var heirs []string
+	members(schemas, func(s document.Node) {
+		if name := s.Key(); is[name] && name != base {
+			heirs = append(heirs, name)
+		}
+	})
+	return heirs
+}
+
+// extensionsOf are the components that each of them extends.
+func extensionsOf(schemas document.Node) map[string][]string {
+	extends := map[string][]string{}
+	members(schemas, func(s document.Node) {
+		allOf, _ := s.Get("allOf")
+		members(allOf, func(b document.Node) {
+			if of, local := strings.CutPrefix(text(b, "$ref"), componentPrefix); local {
+				extends[s.Key()] = append(extends[s.Key()], of)
+			}
+		})
+	})
+	return extends
+}
+
+func all(nodes []document.Node, is func(document.Node) bool) bool {
+	return !slices.ContainsFunc(nodes, func(n document.Node) bool { return !is(n) })
+}
+
+// isNull tells whether only null is right.
+func isNull(n document.Node) bool {
+	if t, found := n.Get("type"); found {
+		return t.Is("null") || t.Kind() == document.Array && t.Len() == 1 && t.First().Is("null")
+	}
+	if v, found := n.Get("const"); found {
+		return v.Kind() == document.Null
+	}
+	values, found := n.Get("enum")
+	return found && values.Len() == 1 && values.First().Kind() == document.Null
+}
+
+// isType tells whether a schema names a type and nothing else that counts.
+func (b *builder) isType(n document.Node) bool {
+	if _, found := n.Get("type"); !found {
+		return false
+	}
+	only := true
+	members(n, func(m document.Node) {
+		switch key := m.Key(); key {
+		case "type", "nullable":
+		case "format":
+			only = only && b.options.kubernetes
+		default:
+			only = only && annotation(key)
+		}
+	})
+	return only
+}
+
+// isConst tells whether a schema lists values and says nothing else that counts.
+func isConst(n document.Node) bool {
+	found, only := false, true
+	members(n, func(m document.Node) {
+		switch key := m.Key(); key {
+		case "const", "enum":
+			found = true
+		case "type":
+		default:
+			only = only && annotation(key)
+		}
+	})
+	return found && only
+}
+
+// constants are the values that a schema lists.
+func constants(n document.Node) (values []document.Node) {
+	if v, found := n.Get("const"); found {
+		return []document.Node{v}
+	}
+	list, _ := n.Get("enum")
+	members(list, func(v document.Node) { values = append(values, v) })
+	return values
+}

@@ -1,0 +1,149 @@
+package openapi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// conjunction is a schema without $ref and allOf: all parts hold for the value. The schema itself stands first, and what it
+// refers to behind it.
+type conjunction struct {
+	parts []part
+	trail *trail
+	// cut is set where the schema is left out: it stands in itself, or too deep.
+	cut bool
+	// null is set where alternatives allow null.
+	null bool
+	// name is that of the component that the schema refers to and nothing else; empty for others.
+	name string
+}
+
+type part struct {
+	document.Node
+	inherited bool // by allOf
+}
+
+// trail are the references that led to a schema, the last one first.
+type trail struct {
+	ref  string
+	next *trail
+	len  int
+}
+
+func (t *trail) length() int {
+	if t == nil {
+		return 0
+	}
+	return t.len
+}
+
+func (t *trail) count(ref string) (n int) {
+	for ; t != nil; t = t.next {
+		if t.ref == ref {
+			n++
+		}
+	}
+	return n
+}
+
+// maxRepeats is how often a schema may stand in itself before it is left out.
+const maxRepeats = 2
+
+// flatten makes a conjunction of schemas that stand for the same value.
+func (t *translator) flatten(nodes []document.Node, from *trail) conjunction {
+	c := conjunction{trail: from}
+	for _, n := range nodes {
+		t.collect(&c, n, false, nil)
+	}
+	if len(nodes) == 1 {
+		if ref, found := nodes[0].Get("$ref"); found {
+			c.name, _ = strings.CutPrefix(ref.Str(), "#/components/schemas/")
+		}
+	}
+	return c
+}
+
+// collect adds a schema to the conjunction. met are the references followed for this one value.
+func (t *translator) collect(c *conjunction, n document.Node, inherited bool, met []string) {
+	ref, refers := n.Get("$ref")
+	if !refers || t.doc.v31 || ref.Kind() != document.String {
+		c.parts = append(c.parts, part{n, inherited})
+	} else {
+		t.ignoredSiblings(n)
+	}
+	if refers && ref.Kind() == document.String {
+		t.refer(c, ref, inherited, met)
+	}
+	if refers && !t.doc.v31 {
+		return
+	}
+	allOf, _ := n.Get("allOf")
+	members(allOf, func(sub document.Node) { t.collect(c, sub, true, met) })
+}
+
+// refer adds what a reference points to.
+func (t *translator) refer(c *conjunction, ref document.Node, inherited bool, met []string) {
+	pointer := ref.Str()
+	switch {
+	case slices.Contains(met, pointer):
+		t.doc.report.warn(ref, "must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced")
+		return
+	case c.trail.count(pointer) >= maxRepeats:
+		c.cut = true
+		t.doc.report.warn(ref, "is not enforced deeper than this: the schema stands in itself")
+		return
+	case c.trail.length() >= t.depth:
+		c.cut = true
+		t.doc.report.warn(ref, "is not enforced here: with everything that it refers to the schema would be too large")
+		return
+	}
+	to, err := t.doc.resolve(pointer)
+	if err != nil {
+		t.doc.report.refuse(ref, "%s", err.Error())
+		return
+	}
+	c.trail = &trail{ref: pointer, next: c.trail, len: c.trail.length() + 1}
+	t.collect(c, to, inherited, append(met[:len(met):len(met)], pointer))
+}
+
+// ignoredSiblings says that version 3.0 has nothing count beside a $ref.
+func (t *translator) ignoredSiblings(n document.Node) {
+	members(n, func(m document.Node) {
+		if key := m.Key(); key != "$ref" && !annotation(key) {
+			t.doc.report.warn(m, "does not count beside '$ref' in OpenAPI 3.0: put both into an 'allOf'")
+		}
+	})
+}
+
+// get is the first of the parts' members with the key.
+func (c *conjunction) get(key string) (document.Node, bool) {
+	for _, p := range c.parts {
+		if m, found := p.Get(key); found {
+			return m, true
+		}
+	}
+	return document.Node{}, false
+}
+
+// each visits the parts' members with the key.
+func (c *conjunction) each(key string, visit func(document.Node)) {
+	for _, p := range c.parts {
+		if m, found := p.Get(key); found {
+			visit(m)
+		}
+	}
+}
+
+// says tells whether one of the parts has the member and it is true.
+func (c *conjunction) says(key string) bool {
+	found := false
+	c.each(key, func(m document.Node) { found = found || m.Bool() })
+	return found
+}
+
+// forbids tells whether one of the parts is the schema 'false'.
+func (c *conjunction) forbids() bool {
+	return slices.ContainsFunc(c.parts, func(p part) bool { return p.Kind() == document.Bool && !p.Bool() })
+}

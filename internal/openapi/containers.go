@@ -1,0 +1,210 @@
+package openapi
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+func (b *builder) list(c *conjunction) {
+	b.p.MinItems = b.most(c, "minItems")
+	b.p.MaxItems = b.least(c, "maxItems")
+	var items []document.Node
+	tuple := false
+	for _, p := range c.parts {
+		if _, found := p.Get("prefixItems"); found {
+			tuple = true
+		}
+		if m, found := p.Get("items"); found {
+			if m.Kind() == document.Array {
+				b.doc.report.warn(m, "must be one schema; it is not enforced")
+				continue
+			}
+			items = append(items, m)
+		}
+	}
+	if tuple {
+		items = nil // what follows the first items cannot be told from them
+	}
+	if len(items) > 0 {
+		props, e := b.emit(b.flatten(items, c.trail), b.at+"."+"items", b.free)
+		b.p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props}
+		if !e.Empty() {
+			b.e.Items = e
+		}
+	} else if len(b.typed) == 1 && !b.free {
+		props := anything(false)
+		b.p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props}
+	}
+	b.e.Unique = c.says("uniqueItems")
+}
+
+// object translates the members of an object. Unlike in Kubernetes' schemas, members that are not named may be anything
+// unless the schema says otherwise.
+func (b *builder) object(c *conjunction) {
+	b.p.MinProperties = b.most(c, "minProperties")
+	b.p.MaxProperties = b.least(c, "maxProperties")
+	owned := b.properties(c)
+	c.each("required", func(list document.Node) {
+		members(list, func(m document.Node) {
+			if name := strings.Clone(m.Str()); !slices.Contains(b.p.Required, name) && !slices.Contains(owned, name) {
+				b.p.Required = append(b.p.Required, name)
+			}
+		})
+	})
+	b.additional(c)
+}
+
+// properties translates the named members; owned are those that only the API itself sets, which a client may leave out.
+func (b *builder) properties(c *conjunction) (owned []string) {
+	var names []string
+	schemas := map[string][]document.Node{}
+	c.each("properties", func(properties document.Node) {
+		members(properties, func(m document.Node) {
+			name := strings.Clone(m.Key())
+			if schemas[name] == nil {
+				names = append(names, name)
+			}
+			schemas[name] = append(schemas[name], m)
+		})
+	})
+	for _, name := range names {
+		sub := b.flatten(schemas[name], c.trail)
+		if sub.says("readOnly") && !b.options.response || sub.says("writeOnly") && b.options.response {
+			owned = append(owned, name)
+		}
+		if b.p.Properties == nil {
+			b.p.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+		}
+		if implied := b.implied(name); implied != nil {
+			b.p.Properties[name] = *implied
+			continue
+		}
+		at := b.at + ".properties[" + name + "]"
+		if b.at == "" {
+			at = at[1:]
+		}
+		props, e := b.emit(sub, at, b.free)
+		b.p.Properties[name] = props
+		if !e.Empty() {
+			b.e.SetProperty(name, e)
+		}
+	}
+	return owned
+}
+
+// implied is what the envelope of Kubernetes' objects says of a member itself; nil for others.
+func (b *builder) implied(name string) *apiextensionsv1.JSONSchemaProps {
+	if !b.options.envelope || b.at != "" || b.free {
+		return nil
+	}
+	switch name {
+	case "metadata":
+		return &apiextensionsv1.JSONSchemaProps{Type: "object"}
+	case "kind", "apiVersion":
+		return &apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}
+	return nil
+}
+
+// additional says what members may be that are not named.
+func (b *builder) additional(c *conjunction) {
+	var schemas []document.Node
+	closed, open := false, false
+	take := func(m document.Node) {
+		switch {
+		case m.Kind() != document.Bool:
+			schemas = append(schemas, m)
+		case !m.Bool():
+			closed = true
+		default:
+			open = true
+		}
+	}
+	c.each("additionalProperties", take)
+	c.each("unevaluatedProperties", take)
+	c.each("patternProperties", func(patterns document.Node) {
+		if patterns.Len() == 1 && slices.Contains([]string{"", ".*", "^.*$", ".+", "^.+$"}, patterns.First().Key()) {
+			take(patterns.First())
+			return
+		}
+		b.doc.report.warn(patterns, "the keyword 'patternProperties' is not enforced")
+		closed, open = false, true
+		schemas = nil
+	})
+	if c.says("x-kubernetes-preserve-unknown-fields") {
+		open = true
+	}
+	named := len(b.p.Properties) > 0
+	switch {
+	case closed:
+		b.e.Closed = true
+	case len(schemas) > 0 && (b.free || !named):
+		at := strings.TrimPrefix(b.at+".additionalProperties", ".")
+		props, e := b.emit(b.flatten(schemas, c.trail), at, b.free)
+		b.p.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &props}
+		if !e.Empty() {
+			b.e.Additional = e
+		}
+	case len(schemas) > 0:
+		b.p.XPreserveUnknownFields = new(true)
+		b.e.Rest = b.freely(b.flatten(schemas, c.trail))
+	case b.free:
+	case open || !named || !b.options.kubernetes:
+		b.p.XPreserveUnknownFields = new(true)
+	}
+}
+
+// own takes Kubernetes' keywords, and the gateway's.
+func (b *builder) own(c *conjunction) {
+	for _, p := range c.parts {
+		members(p.Node, func(m document.Node) {
+			switch key := m.Key(); key {
+			case "x-kubernetes-list-type":
+				b.decode(m, &b.p.XListType)
+			case "x-kubernetes-list-map-keys":
+				b.decode(m, &b.p.XListMapKeys)
+			case "x-kubernetes-map-type":
+				b.decode(m, &b.p.XMapType)
+			case "x-kubernetes-embedded-resource":
+				b.p.XEmbeddedResource = m.Bool()
+			case "x-kubernetes-validations":
+				var rules apiextensionsv1.ValidationRules
+				b.decode(m, &rules)
+				b.p.XValidations = append(b.p.XValidations, rules...)
+			default:
+				if strings.HasPrefix(key, "x-admission-gateway-") {
+					b.keywords.Keyword(b.e, m, field.NewPath(Place(p.Node)))
+					b.translator.defaults = b.translator.defaults || b.e.Default != nil
+				}
+			}
+		})
+	}
+	b.checkListType(c)
+}
+
+// checkListType drops a list type whose keys cannot tell items apart, because they may be missing.
+func (b *builder) checkListType(c *conjunction) {
+	if b.p.XListType == nil || *b.p.XListType != "map" {
+		return
+	}
+	for _, key := range b.p.XListMapKeys {
+		var items *apiextensionsv1.JSONSchemaProps
+		if b.p.Items != nil {
+			items = b.p.Items.Schema
+		}
+		if items != nil {
+			if p, found := items.Properties[key]; found && (p.Default != nil || slices.Contains(items.Required, key)) {
+				continue
+			}
+		}
+		at, _ := c.get("x-kubernetes-list-map-keys")
+		b.doc.report.warn(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
+		b.p.XListType, b.p.XListMapKeys = nil, nil
+		return
+	}
+}

@@ -1,0 +1,170 @@
+package openapi
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// name gives the resources their groups, versions, plurals and kinds. What the author says goes first. A plural is the last
+// plain segment of the path, a kind the name of the schema; where two resources have the same, the one with the longer path
+// gets a name of more segments.
+func (d *Document) name(all []*Resource) {
+	ordered := slices.Clone(all)
+	slices.SortStableFunc(ordered, func(a, b *Resource) int { return len(a.static) - len(b.static) })
+	said := func(r *Resource) int {
+		if r.setting("names", "plural") != "" || len(r.Paths) == 0 {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(ordered, func(a, b *Resource) int { return said(a) - said(b) })
+	type key struct{ group, version, name string }
+	plurals, kinds := map[key]bool{}, map[key]bool{}
+	for _, r := range ordered {
+		if len(r.Paths) > 0 {
+			r.Group = r.setting("group")
+			r.Version = d.versionOf(r)
+			r.Plural = r.setting("names", "plural")
+			for n := 1; r.Plural == "" || n <= len(r.static) && plurals[key{r.Group, r.Version, r.Plural}] && r.setting("names", "plural") == ""; n++ {
+				r.Plural = label(strings.Join(r.static[max(len(r.static)-n, 0):], "-"))
+				if n > 1 && !plurals[key{r.Group, r.Version, r.Plural}] {
+					d.report.warn(r.at, "is the resource '%s', because another path has the shorter name: policies match it by that; "+
+						"`%s` may give it another one", r.Plural, Extension+".names.plural")
+				}
+			}
+		}
+		if kind := r.setting("names", "kind"); kind != "" {
+			r.Kind = kind
+		}
+		for n := 1; n <= len(r.static) && kinds[key{r.Group, r.Version, r.Kind}] && r.setting("names", "kind") == ""; n++ {
+			r.Kind = camel(singular(strings.Join(r.static[max(len(r.static)-n, 0):], "-")))
+		}
+		plurals[key{r.Group, r.Version, r.Plural}], kinds[key{r.Group, r.Version, r.Kind}] = true, true
+	}
+}
+
+var versionSegment = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// versionOf is what the author says, else a version in the path, else the first number of the document's version.
+func (d *Document) versionOf(r *Resource) string {
+	if v := r.setting("version"); v != "" {
+		return v
+	}
+	for _, s := range strings.Split(r.Paths[0], "/") {
+		if versionSegment.MatchString(s) {
+			return s
+		}
+	}
+	info, _ := d.root.Get("info")
+	major, _, _ := strings.Cut(strings.TrimPrefix(text(info, "version"), "v"), ".")
+	if major != "" && len(major) < 6 && strings.Trim(major, "0123456789") == "" && major != "0" {
+		return "v" + major
+	}
+	return "v1"
+}
+
+// affixes are what names of schemas have behind the kind that they are about.
+var affixes = []string{"Request", "Response", "Input", "Output", "Dto", "DTO", "Payload", "Body", "Representation", "Resource", "Model", "Schema"}
+
+// kindOf is the name of the objects' schema, or the path's last segment in the singular.
+func (d *Document) kindOf(r *Resource, schemas ...document.Node) string {
+	for _, n := range schemas {
+		name := text(n, "$ref")
+		name = camel(name[strings.LastIndexAny(name, "./")+1:])
+		for _, a := range affixes {
+			if rest, found := strings.CutSuffix(name, a); found && rest != "" {
+				name = rest
+			}
+		}
+		if name != "" {
+			return name
+		}
+	}
+	if len(r.static) == 0 {
+		return "Object"
+	}
+	return camel(singular(r.static[len(r.static)-1]))
+}
+
+// singular is the word for one; of compounds the last word counts.
+func singular(plural string) string {
+	for _, end := range []struct{ many, one string }{{"ies", "y"}, {"sses", "ss"}, {"xes", "x"}, {"ches", "ch"}, {"shes", "sh"}, {"ss", "ss"}, {"us", "us"}, {"is", "is"}, {"s", ""}} {
+		if stem, found := strings.CutSuffix(plural, end.many); found && stem != "" {
+			return stem + end.one
+		}
+	}
+	return plural
+}
+
+// letters are the letters and digits of a name, in lower case.
+func letters(name string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return unicode.ToLower(c)
+		}
+		return -1
+	}, name)
+}
+
+// maxName is how long a name may be.
+const maxName = 63
+
+// label makes a DNS label of a name: 'line_items' becomes 'line-items', 'lineItems' too.
+func label(name string) string {
+	var b strings.Builder
+	lower := false
+	for _, c := range name {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			if lower {
+				b.WriteByte('-')
+			}
+			b.WriteRune(c + 'a' - 'A')
+			lower = false
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b.WriteRune(c)
+			lower = true
+		default:
+			b.WriteByte('-')
+			lower = false
+		}
+	}
+	s := strings.Trim(b.String(), "-")
+	for strings.Contains(s, "--") {
+		s = strings.ReplaceAll(s, "--", "-")
+	}
+	if s == "" || s[0] >= '0' && s[0] <= '9' {
+		s = strings.Trim("r-"+s, "-")
+	}
+	if len(s) > maxName {
+		s = strings.Trim(s[len(s)-maxName:], "-0123456789")
+	}
+	return s
+}
+
+// camel makes a kind of a name: 'line_item' becomes 'LineItem'.
+func camel(name string) string {
+	var b strings.Builder
+	upper := true
+	for _, c := range name {
+		switch {
+		case c >= 'a' && c <= 'z' && upper:
+			b.WriteRune(c - 'a' + 'A')
+			upper = false
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' && b.Len() > 0:
+			b.WriteRune(c)
+			upper = false
+		default:
+			upper = true
+		}
+	}
+	s := b.String()
+	if len(s) > maxName {
+		s = s[:maxName]
+	}
+	return s
+}

@@ -1,0 +1,223 @@
+package openapi
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// pathItem is a path of the document with what is done there.
+type pathItem struct {
+	path     string
+	node     document.Node // in the document
+	item     document.Node // what it stands for
+	segments []string
+	bases    []string // where the API's servers have the path
+	trailing bool     // a slash at the end
+	part     partOf   // of a resource
+}
+
+// methods are the operations that a path can have, in the order of the specification.
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+
+func (p *pathItem) operation(method string) document.Node {
+	if p == nil {
+		return document.Node{}
+	}
+	n, _ := p.item.Get(method)
+	return n
+}
+
+func (p *pathItem) has(method string) bool { return p.operation(method).Valid() }
+
+// shape is the path without the names of its variables.
+func (p *pathItem) shape() string { return shapeOf(p.segments) }
+
+func shapeOf(segments []string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		if isVariable(s) {
+			s = "{}"
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+func isVariable(s string) bool {
+	return len(s) > 2 && s[0] == '{' && strings.IndexByte(s, '}') == len(s)-1
+}
+
+// variable is the name of a variable.
+func variable(s string) string { return s[1 : len(s)-1] }
+
+// paths are the paths of the document in its order.
+func (d *Document) paths() []*pathItem {
+	var all []*pathItem
+	bases := d.bases(d.root)
+	paths, _ := d.root.Get("paths")
+	members(paths, func(n document.Node) {
+		path := strings.Clone(n.Key())
+		if strings.HasPrefix(path, "x-") {
+			return
+		}
+		item := d.follow(n)
+		if !item.Valid() {
+			return
+		}
+		p := &pathItem{path: path, node: n, item: item, bases: bases}
+		if _, own := item.Get("servers"); own {
+			p.bases = d.bases(item)
+		}
+		trimmed, trailing := strings.CutSuffix(path, "/")
+		p.trailing = trailing
+		if path == "/" {
+			return
+		}
+		if _, err := resource.NewRegistry(nil, resource.Passing{Template: path}); err != nil {
+			d.report.warn(n, "is left out: %s", err.Error())
+			return
+		}
+		p.segments = strings.Split(trimmed[1:], "/")
+		for _, method := range methods {
+			servers, _ := p.operation(method).Get("servers")
+			if servers.Valid() {
+				d.report.warn(servers, "does not count: the servers of the path do")
+			}
+		}
+		all = append(all, p)
+	})
+	return all
+}
+
+// bases are the paths below which servers have the API.
+func (d *Document) bases(n document.Node) []string {
+	var bases []string
+	servers, _ := n.Get("servers")
+	members(servers, func(server document.Node) {
+		at := text(server, "url")
+		variables, _ := server.Get("variables")
+		members(variables, func(v document.Node) {
+			at = strings.ReplaceAll(at, "{"+v.Key()+"}", text(v, "default"))
+		})
+		parsed, err := url.Parse(at)
+		if err != nil || strings.Contains(at, "{") {
+			d.report.warn(server, "must be a URL; the server is left out")
+			return
+		}
+		base := strings.TrimRight(parsed.EscapedPath(), "/")
+		if base != "" && base[0] != '/' {
+			base = "/" + base
+		}
+		if !slices.Contains(bases, base) {
+			bases = append(bases, base)
+		}
+	})
+	if len(bases) == 0 {
+		bases = []string{""}
+	}
+	return bases
+}
+
+// passing are what is done at paths that are no part of a resource, and at those that are but have no verb for it, such as a
+// POST of an object.
+func (d *Document) passing(paths []*pathItem) []resource.Passing {
+	var all []resource.Passing
+	for _, p := range paths {
+		var done []string
+		for _, method := range methods {
+			operation := p.operation(method)
+			if !operation.Valid() || p.part.has(method) {
+				continue
+			}
+			done = append(done, strings.ToUpper(method))
+			if _, found := operation.Get("requestBody"); found {
+				d.report.warn(operation, "passes without being judged: the path is neither that of a collection that is posted to nor that of an object that is replaced")
+				d.requestSchema(operation)
+			}
+		}
+		for _, base := range p.bases {
+			if len(done) > 0 {
+				all = append(all, resource.Passing{Template: base + p.path, Methods: done})
+			}
+		}
+	}
+	return all
+}
+
+// partOf is what a path is of a resource.
+type partOf uint8
+
+const (
+	noPart partOf = iota
+	collectionPart
+	objectPart
+	kubernetesPart
+)
+
+// has tells whether a resource has a verb for the method there.
+func (p partOf) has(method string) bool {
+	switch p {
+	case collectionPart:
+		return method != "put" && method != "patch"
+	case objectPart:
+		return method != "post"
+	}
+	return p == kubernetesPart
+}
+
+// requestSchema is the schema of the JSON that an operation is sent; invalid where there is none.
+func (d *Document) requestSchema(operation document.Node) document.Node {
+	body, found := operation.Get("requestBody")
+	if !found {
+		return document.Node{}
+	}
+	content, _ := d.follow(body).Get("content")
+	media := jsonMedia(content)
+	if !media.Valid() && content.Len() > 0 {
+		d.report.warn(operation, "has a body that is no JSON: the gateway reads nothing else and refuses it")
+	}
+	s, _ := media.Get("schema")
+	return s
+}
+
+// responseSchema is the schema of the JSON that an operation answers with; invalid where there is none.
+func (d *Document) responseSchema(operation document.Node) document.Node {
+	responses, _ := operation.Get("responses")
+	for _, code := range []string{"200", "201", "2XX", "2xx", "default"} {
+		if response, found := responses.Get(code); found {
+			content, _ := d.follow(response).Get("content")
+			s, _ := jsonMedia(content).Get("schema")
+			return s
+		}
+	}
+	return document.Node{}
+}
+
+// jsonMedia finds JSON among media types.
+func jsonMedia(content document.Node) document.Node {
+	var found document.Node
+	best := 0
+	members(content, func(m document.Node) {
+		name, _, _ := strings.Cut(strings.ToLower(m.Key()), ";")
+		rank := 0
+		switch name = strings.TrimSpace(name); {
+		case name == "application/json":
+			rank = 4
+		case strings.HasSuffix(name, "+json") && name != "application/merge-patch+json":
+			rank = 3
+		case name == "application/*":
+			rank = 2
+		case name == "*/*":
+			rank = 1
+		}
+		if rank > best {
+			best, found = rank, m
+		}
+	})
+	return found
+}

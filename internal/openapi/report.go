@@ -1,0 +1,72 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// Finding is something about a document that its author should know.
+type Finding struct {
+	// Path is where in the document it is about.
+	Path string
+	// Message is a sentence without a final full stop.
+	Message string
+	// Error tells that what the document asks for cannot be done; else it is not enforced, and the rest is.
+	Error bool
+}
+
+// report collects findings. Large documents repeat themselves: of findings that say the same only a few are kept, and the
+// others are counted.
+type report struct {
+	list  []Finding
+	seen  map[Finding]bool
+	count map[string]int // of findings by what they say
+}
+
+func newReport() *report { return &report{seen: map[Finding]bool{}, count: map[string]int{}} }
+
+func (r *report) clone() *report {
+	return &report{list: slices.Clone(r.list), seen: maps.Clone(r.seen), count: maps.Clone(r.count)}
+}
+
+// sameFindings is how many findings that say the same are kept.
+const sameFindings = 5
+
+func (r *report) add(f Finding) {
+	if r.seen[f] {
+		return
+	}
+	r.seen[f] = true
+	r.count[f.Message]++
+	if f.Error || r.count[f.Message] <= sameFindings {
+		r.list = append(r.list, f)
+	}
+}
+
+// refuse records an error about a value.
+func (r *report) refuse(at document.Node, format string, args ...any) {
+	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...), Error: true})
+}
+
+// warn records what is not enforced.
+func (r *report) warn(at document.Node, format string, args ...any) {
+	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...)})
+}
+
+// findings are all that was found.
+func (r *report) findings() []Finding {
+	all := slices.Clone(r.list)
+	last := map[string]int{}
+	for i, f := range all {
+		last[f.Message] = i
+	}
+	for message, i := range last {
+		if more := r.count[message] - sameFindings; more > 0 && !all[i].Error {
+			all[i].Message = fmt.Sprintf("%s; the same is true of %d more places", message, more)
+		}
+	}
+	return all
+}

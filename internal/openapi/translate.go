@@ -1,0 +1,245 @@
+package openapi
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// Schema is a schema of a document as package schema compiles it.
+type Schema struct {
+	Props      *apiextensionsv1.JSONSchemaProps
+	Extensions *schema.Extensions
+	// Defaults tells whether there are any.
+	Defaults bool
+
+	doc     *Document
+	node    document.Node
+	options translation
+	origins map[string]document.Node
+}
+
+// translation says what a schema is translated for.
+type translation struct {
+	// envelope is set for objects of Kubernetes' form: what kind, apiVersion and metadata are is known.
+	envelope bool
+	// kubernetes is set for the schemas that Kubernetes publishes: what they do not name is unknown.
+	kubernetes bool
+	// response is set for objects as they are read: what is readOnly is there, and what is writeOnly is not.
+	response bool
+}
+
+// Bounds of a schema whose references are replaced by what they refer to. What the document itself spells out is not
+// bounded by them.
+const (
+	maxNodes = 4_000
+	maxDepth = 24 // of references
+)
+
+// translate makes a schema of an object; nil where it is none. Where the whole would be too large, what is deepest is left
+// out.
+func (d *Document) translate(n document.Node, o translation, without map[string]bool) *Schema {
+	for depth := maxDepth; ; depth = d.depthOf(n) {
+		saved := d.report
+		d.report = saved.clone()
+		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, without: without}
+		c := t.flatten([]document.Node{n}, nil)
+		if types, _ := t.types(&c); len(types) > 0 && !slices.Equal(types, []string{"object"}) {
+			d.report.warn(n, "must be of type object; the schema is not enforced")
+			return nil
+		}
+		props, extensions := t.emit(c, "", false)
+		if t.full && depth == maxDepth {
+			d.report = saved
+			continue
+		}
+		if props.Type != "object" {
+			return nil
+		}
+		for _, err := range t.keywords.Errors {
+			d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
+		}
+		return &Schema{Props: &props, Extensions: extensions, Defaults: t.defaults, doc: d, node: n, options: o, origins: t.origins}
+	}
+}
+
+// Where finds the place in the document that a path within Props is about.
+func (s *Schema) Where(path string) string {
+	for at := path; ; {
+		if n, found := s.origins[at]; found {
+			return Place(n) + path[len(at):]
+		}
+		cut := strings.LastIndexAny(at, ".[")
+		if cut < 0 {
+			return Place(s.node)
+		}
+		at = at[:cut]
+	}
+}
+
+// Without translates the schema again without the defaults at the paths, each of a schema within Props.
+func (s *Schema) Without(paths map[string]bool) *Schema {
+	return s.doc.translate(s.node, s.options, paths)
+}
+
+// translator makes a structural schema of one of JSON Schema, and of what a structural one cannot say the extensions.
+type translator struct {
+	doc      *Document
+	options  translation
+	depth    int // of references
+	nodes    int // so far
+	full     bool
+	defaults bool // there are some
+	origins  map[string]document.Node
+	keywords schema.ExtensionReader
+	without  map[string]bool
+}
+
+// emit translates a conjunction that stands at a place of the result. free is set where the result need not be structural.
+func (t *translator) emit(c conjunction, at string, free bool) (apiextensionsv1.JSONSchemaProps, *schema.Extensions) {
+	t.nodes++
+	e := &schema.Extensions{}
+	t.full = t.full || t.nodes > maxNodes && c.trail.length() > 1
+	if t.full || c.cut || len(c.parts) == 0 {
+		return anything(free), e
+	}
+	if !free {
+		t.origins[at] = c.parts[0].Node
+	}
+	b := &builder{translator: t, at: at, free: free, e: e}
+	b.groups(&c)
+	b.typed, b.nullable = t.types(&c)
+	b.typed = intersect(b.typed, b.union)
+	b.infer(&c)
+	b.build(&c)
+	if !free {
+		b.own(&c)
+	}
+	return b.p, e
+}
+
+// anything is the schema that every value is right for.
+func anything(free bool) apiextensionsv1.JSONSchemaProps {
+	if free {
+		return apiextensionsv1.JSONSchemaProps{}
+	}
+	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}
+}
+
+// freely translates a schema that need not be structural.
+func (t *translator) freely(c conjunction) *schema.Free {
+	if len(c.parts) == 0 {
+		return &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}}
+	}
+	path := field.NewPath(Place(c.parts[0].Node))
+	props, e := t.emit(c, "", true)
+	at := schema.At(path)
+	at.Beyond, at.Properties, at.Items, at.Additional = e.Beyond, e.Properties, e.Items, e.Additional
+	return &schema.Free{Schema: &props, Extensions: at}
+}
+
+// builder is the translation of one schema.
+type builder struct {
+	*translator
+	at       string
+	free     bool
+	typed    []string // the types that the value may have; none is any
+	nullable bool
+	union    []string        // types that alternatives allow
+	consts   []document.Node // values that alternatives list
+	listed   bool            // there are such alternatives
+
+	p apiextensionsv1.JSONSchemaProps
+	e *schema.Extensions
+}
+
+// build translates what the parts say, by the types that the value may have.
+func (b *builder) build(c *conjunction) {
+	b.p.Nullable = b.nullable && len(b.typed) > 0
+	switch {
+	case c.forbids():
+		b.p = anything(b.free)
+		b.e.Not = append(b.e.Not, &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}})
+		return
+	case len(b.typed) == 1 && b.typed[0] != "null":
+		b.p.Type = b.typed[0]
+	case b.isIntOrString(c):
+		b.p.XIntOrString = !b.free
+		if b.free {
+			b.e.Types = b.typed
+		}
+	default:
+		b.several(c)
+		return
+	}
+	b.keywordsOf(c)
+}
+
+// several translates a value of no known type, or of several, which a structural schema says nothing about.
+func (b *builder) several(c *conjunction) {
+	if len(b.typed) > 0 {
+		b.e.Types = b.typed
+		if b.nullable && !slices.Contains(b.typed, "null") {
+			b.e.Types = append(slices.Clip(b.typed), "null")
+		}
+	}
+	if b.free {
+		b.keywordsOf(c)
+		return
+	}
+	rest := builder{translator: b.translator, free: true, typed: b.typed, nullable: b.nullable, consts: b.consts, listed: b.listed, e: &schema.Extensions{}}
+	rest.keywordsOf(c)
+	b.p = anything(false)
+	said := &schema.Free{Schema: &rest.p, Extensions: schema.At(field.NewPath(Place(c.parts[0].Node)))}
+	said.Extensions.Beyond, said.Extensions.Properties, said.Extensions.Items, said.Extensions.Additional =
+		rest.e.Beyond, rest.e.Properties, rest.e.Items, rest.e.Additional
+	if !said.Extensions.Empty() || !reflect.DeepEqual(rest.p, apiextensionsv1.JSONSchemaProps{}) {
+		b.e.AllOf = append(b.e.AllOf, said)
+	}
+}
+
+// keywordsOf translates the keywords, each of which looks at values of one type.
+func (b *builder) keywordsOf(c *conjunction) {
+	b.enumeration(c)
+	b.unenforced(c)
+	if b.may("string") {
+		b.text(c)
+	}
+	if b.may("number") || b.may("integer") {
+		b.number(c)
+	}
+	if b.may("array") {
+		b.list(c)
+	}
+	if b.may("object") {
+		b.object(c)
+	}
+	c.each("not", func(n document.Node) {
+		b.e.Not = append(b.e.Not, b.freely(b.flatten([]document.Node{n}, c.trail)))
+	})
+	if !b.free {
+		b.setDefault(c)
+	}
+}
+
+// may tells whether the value may be of the type.
+func (b *builder) may(name string) bool { return len(b.typed) == 0 || slices.Contains(b.typed, name) }
+
+// isIntOrString tells whether the value is Kubernetes' kind of number or name.
+func (b *builder) isIntOrString(c *conjunction) bool {
+	if c.says("x-kubernetes-int-or-string") {
+		b.typed = []string{"integer", "string"}
+		return true
+	}
+	if format, found := c.get("format"); found && format.Str() == "int-or-string" {
+		b.typed = []string{"integer", "string"}
+		return true
+	}
+	return len(b.typed) == 2 && slices.Contains(b.typed, "integer") && slices.Contains(b.typed, "string")
+}

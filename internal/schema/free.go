@@ -1,0 +1,140 @@
+package schema
+
+import (
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// Beyond is what schemas of JSON Schema and OpenAPI can say and structural ones cannot. It holds beside what the
+// structural schema says of the same value.
+type Beyond struct {
+	// Types are JSON types, null among them, of which the value has one; empty means what the schema says.
+	Types []string
+	// Closed refuses members that are no property of the schema.
+	Closed bool
+	// Rest is what members are that are no property of the schema; nil is nothing to say.
+	Rest *Free
+	// Unique refuses lists in which an item stands twice.
+	Unique bool
+	// Null is set where null is one of the values of the enumeration.
+	Null bool
+
+	// AllOf must all hold, AnyOf and OneOf are groups of which each has one that holds, and of Not none may hold.
+	AllOf        []*Free
+	AnyOf, OneOf [][]*Free
+	Not          []*Free
+}
+
+// Free is a schema that need not be structural: it may have types wherever it stands. Defaults and rules in it are not
+// looked at.
+type Free struct {
+	Schema     *apiextensionsv1.JSONSchemaProps
+	Extensions *Extensions
+}
+
+func (b *Beyond) empty() bool {
+	return b == nil || len(b.Types) == 0 && !b.Closed && b.Rest == nil && !b.Unique && !b.Null &&
+		len(b.AllOf) == 0 && len(b.AnyOf) == 0 && len(b.OneOf) == 0 && len(b.Not) == 0
+}
+
+// beyond adds to a shape whose members are complete.
+func (x *extender) beyond(s *Shape, b *Beyond) {
+	if b.empty() {
+		return
+	}
+	if len(b.Types) > 0 {
+		s.accepts, s.typeName = [document.Array + 1]verdict{}, ""
+		s.nullable = s.nullable || slices.Contains(b.Types, "null")
+		s.accept(b.Types, "")
+	}
+	if b.Closed {
+		s.extends, s.closed = true, true
+	}
+	if b.Rest != nil {
+		s.extends, s.additional = true, x.free(b.Rest)
+	}
+	if b.Unique && s.list == nil {
+		s.list = &listRules{}
+	}
+	if b.Null && s.enum != nil {
+		s.enum.null = true
+	}
+	x.logic(s, b)
+	s.summarise()
+}
+
+func (x *extender) logic(s *Shape, b *Beyond) {
+	l := s.logic
+	if l == nil {
+		l = &logicRules{}
+	}
+	l.allOf = append(l.allOf, x.all(b.AllOf)...)
+	for _, group := range b.AnyOf {
+		l.allOf = append(l.allOf, combined(logicRules{anyOf: x.all(group)}))
+	}
+	for _, group := range b.OneOf {
+		l.allOf = append(l.allOf, combined(logicRules{oneOf: x.all(group)}))
+	}
+	for _, shape := range x.all(b.Not) {
+		l.allOf = append(l.allOf, combined(logicRules{not: shape}))
+	}
+	if !l.empty() {
+		s.logic = l
+	}
+}
+
+// combined is a shape that says nothing else.
+func combined(l logicRules) *Shape {
+	s := &Shape{accepts: anyKind, logic: &l}
+	s.summarise()
+	return s
+}
+
+func (x *extender) all(list []*Free) []*Shape {
+	shapes := make([]*Shape, 0, len(list))
+	for _, f := range list {
+		shapes = append(shapes, x.free(f))
+	}
+	return shapes
+}
+
+// free compiles a schema that is not structural.
+func (x *extender) free(f *Free) *Shape {
+	props := &apiextensions.JSONSchemaProps{}
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(f.Schema, props, nil)
+	var s *Shape
+	if err == nil {
+		s, err = x.compiler.shape(props, nil, false)
+	}
+	if err != nil {
+		x.errs = append(x.errs, field.Invalid(f.Extensions.path, omitted, err.Error()))
+		return combined(logicRules{})
+	}
+	x.freely(s, f.Extensions)
+	return s
+}
+
+// freely adds to a shape that is not structural what the extensions say of it and of those in it.
+func (x *extender) freely(s *Shape, e *Extensions) {
+	if e.Empty() {
+		return
+	}
+	for _, name := range sorted(e.Properties) {
+		if p := s.Property(name); p != nil {
+			x.freely(p.Shape, e.Properties[name])
+		}
+	}
+	if s.additional != nil {
+		x.freely(s.additional, e.Additional)
+	}
+	if s.items != nil {
+		x.freely(s.items, e.Items)
+	}
+	x.beyond(s, &e.Beyond)
+	s.summarise()
+}
