@@ -59,29 +59,37 @@ func (l *loader) apiResource(o *manifest.Object) {
 		return
 	}
 	r := a.Spec.resource()
-	var compiled *schema.Schema
-	if a.Spec.Schema != nil {
-		path := field.NewPath("spec", "schema", "openAPIV3Schema")
-		extensions, ok := l.extensions(o, path)
-		var warnings, errs field.ErrorList
-		compiled, warnings, errs = schema.Compile(a.Spec.Schema.OpenAPIV3Schema, schema.Options{
-			Path:       path,
-			Resource:   r.Envelope == resource.Kubernetes,
-			Namespaced: r.Namespaced,
-			Scale:      a.Spec.Scale,
-			Extensions: extensions[0],
-		})
-		l.fields(o, Warning, warnings)
-		l.fields(o, Error, errs)
-		if !ok || len(errs) > 0 {
-			return
-		}
+	compiled, ok := l.schemaOf(o, a, r)
+	if !ok {
+		return
 	}
 	loaded := loadedResource{Resource: r, compiledResource: compiledResource{schema: compiled}, from: o, path: "spec"}
 	if a.Spec.Schema != nil {
 		loaded.props = a.Spec.Schema.OpenAPIV3Schema
 	}
 	l.resources = append(l.resources, loaded)
+}
+
+// schemaOf compiles the schema of an APIResource; false is one that cannot be. Without a schema objects may be anything, but
+// for the metadata of Kubernetes' objects, which is the same for all.
+func (l *loader) schemaOf(o *manifest.Object, a *APIResource, r *resource.Resource) (*schema.Schema, bool) {
+	path := field.NewPath("spec", "schema", "openAPIV3Schema")
+	options := schema.Options{Path: path, Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: a.Spec.Scale}
+	props := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	switch {
+	case a.Spec.Schema != nil:
+		extensions, ok := l.extensions(o, path)
+		if !ok {
+			return nil, false
+		}
+		props, options.Extensions = a.Spec.Schema.OpenAPIV3Schema, extensions[0]
+	case !options.Resource:
+		return nil, true
+	}
+	compiled, warnings, errs := schema.Compile(props, options)
+	l.fields(o, Warning, warnings)
+	l.fields(o, Error, errs)
+	return compiled, len(errs) == 0
 }
 
 // resource is the description by which requests are resolved.

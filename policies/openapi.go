@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -205,6 +204,3 @@ func defaultsIn(errs field.ErrorList) map[string]bool {
 	}
 	return wrong
 }
-
-// openSchema is that of objects of which nothing is known but the envelope.
-var openSchema = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}

@@ -252,7 +252,7 @@ func (x *exchange) protectStatus() error {
 		return nil
 	}
 	if stored, found := find(x.old.Root(), path); found {
-		return setAt(x.doc, path, stored.Raw())
+		return x.misplace(setAt(x.doc, path, stored.Raw()))
 	}
 	return nil
 }
@@ -295,20 +295,20 @@ func (x *exchange) holdStatus() error {
 func (x *exchange) replaceStatus(path resource.FieldPath) error {
 	sent, found := find(x.doc.Root(), path)
 	merged := x.old.Clone()
-	var err error
+	var misplaced *field.Error
 	if stored, had := find(merged.Root(), path); found {
-		err = setAt(merged, path, sent.Raw())
+		misplaced = setAt(merged, path, sent.Raw())
 	} else if had {
 		merged.Remove(stored)
 	}
 	x.doc.Release()
 	x.doc, x.rebuilt = merged, true
-	return err
+	return x.misplace(misplaced)
 }
 
 // setAt sets the member at a path. Parents that are missing or null are made, so that a status within another object
-// does not depend on whether the client sent that one.
-func setAt(d *document.Document, path resource.FieldPath, raw []byte) error {
+// does not depend on whether the client sent that one. The error is that of a parent that is no object.
+func setAt(d *document.Document, path resource.FieldPath, raw []byte) *field.Error {
 	last := len(path) - 1
 	parent := d.Root()
 	for i, key := range path[:last] {
@@ -317,7 +317,7 @@ func setAt(d *document.Document, path resource.FieldPath, raw []byte) error {
 		case !found || next.Kind() == document.Null:
 			next = d.Set(parent, key, []byte("{}"))
 		case next.Kind() != document.Object:
-			return status.BadRequest("`%s` must be an object, not %s", joined(path[:i+1]), article(next.Kind()))
+			return status.Type(joined(path[:i+1]), next.Kind().String(), "object")
 		}
 		parent = next
 	}

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -73,6 +74,9 @@ type progress struct {
 	settled    bool          // there is nothing to store
 	scaling    bool          // a write to the scale subresource, which became one to the object
 	lasting    int           // how many of the warnings are not of this attempt
+
+	misplaced *field.Error    // what stands where the status has to
+	underived field.ErrorList // fields whose default cannot be computed
 
 	oldScale, newScale *scaleObject // where the scale subresource is written
 
@@ -165,6 +169,7 @@ func (x *exchange) resetAttempt() {
 	x.report.Reset()
 	x.warnings = x.warnings[:x.lasting]
 	x.pin, x.version = pinNone, x.version[:0]
+	x.misplaced, x.underived = nil, nil
 	x.creates, x.rebuilt, x.versioned, x.filledOld = false, false, false, false
 	if x.generated {
 		x.generated, x.info.Name = false, ""

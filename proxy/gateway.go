@@ -119,6 +119,7 @@ var updateSteps = []step{
 	(*exchange).fetchOld,       // the stored object, only where something needs it
 	(*exchange).checkVersion,   // which may have to be a certain version
 	(*exchange).protectStatus,  // 7 a status that is kept apart stays as it is, or is all that changes
+	(*exchange).carryOver,      // 7 so does what is immutable
 	(*exchange).disownMetadata, // 7 where a PUT creates
 	(*exchange).setDefaults,    // 8
 	(*exchange).mutate,         // 10
@@ -142,6 +143,7 @@ var patchSteps = []step{
 	(*exchange).checkFields, // 9
 	(*exchange).checkVersion,
 	(*exchange).protectStatus, // 7
+	(*exchange).carryOver,     // 7
 	(*exchange).setDefaults,   // 8
 	(*exchange).mutate,        // 10
 	(*exchange).ownMetadata,   // 10

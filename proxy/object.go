@@ -79,16 +79,24 @@ func (x *exchange) schema() *schema.Schema {
 	if x.res == nil || x.info.Subresource != "" && x.info.Subresource != "status" {
 		return nil
 	}
-	return x.set.Schema(x.res)
+	return x.set.SchemaFor(x.res, x.info.Verb)
 }
 
-// setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5).
+// setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5): literal ones first, then
+// those that are computed from the object.
 func (x *exchange) setDefaults() error {
-	s, most := x.schema(), x.gateway.bodyLimit
-	if s != nil && !defaults.ApplyWithin(x.doc, s, int(most)) {
-		return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", most)
+	s, most := x.schema(), int(x.gateway.bodyLimit)
+	switch {
+	case s == nil:
+		return nil
+	case !defaults.ApplyWithin(x.doc, s, most):
+		return tooLargeDefaulted(most)
 	}
-	return nil
+	return x.derive(s, most)
+}
+
+func tooLargeDefaulted(most int) error {
+	return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", most)
 }
 
 // checkFields takes out what the schema does not know, and says so as far as the request or the resource asks for it.
@@ -191,7 +199,7 @@ func (x *exchange) checkSchema() error {
 // hold is one validation.
 func (x *exchange) hold() (result schema.Result, err error) {
 	if s := x.schema(); s != nil {
-		result = x.holdAgainst(s)
+		result = x.withLeftOver(x.holdAgainst(s))
 	}
 	if failures := x.checkOwned(); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
@@ -210,8 +218,7 @@ func (x *exchange) holdAgainst(s *schema.Schema) schema.Result {
 		f = x.frame()
 		f.SetBudget(cel.PolicyBudget)
 	}
-	if x.info.Subresource == "status" && !x.emulatesStatus() {
-		// A backend with this subresource takes the rest of the object from what is stored.
+	if x.holdsStatusAlone() {
 		return s.ValidateStatus(f, x.doc.Root(), old)
 	}
 	return s.Validate(f, x.doc.Root(), old)

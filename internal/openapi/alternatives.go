@@ -69,13 +69,18 @@ func (b *builder) alternatives(c *conjunction, p part, key string, branches []do
 	if discriminator, found := p.Get("discriminator"); found {
 		property = text(discriminator, "propertyName")
 	}
+	choice := schema.Choice{Property: strings.Clone(property)}
 	for _, n := range branches {
 		branch := b.flatten([]document.Node{n}, c.trail)
 		free := b.freely(branch)
-		if property != "" && branch.name != "" {
-			b.demand(free, property, names(branch.name))
-		}
 		group = append(group, free)
+		if branch.name != "" {
+			choice.Cases = append(choice.Cases, schema.ChoiceCase{Values: names(branch.name), Schema: free})
+		}
+	}
+	if property != "" && len(choice.Cases) == len(branches) {
+		b.e.Choices = append(b.e.Choices, choice)
+		return
 	}
 	if key == "oneOf" {
 		b.e.OneOf = append(b.e.OneOf, group)
@@ -99,33 +104,13 @@ func (b *builder) discriminated(p part) func(component string) []string {
 	return func(component string) []string {
 		names := slices.Clone(mapped[component])
 		if own := component[strings.LastIndexByte(component, '/')+1:]; !taken[own] {
-			names = append(names, own)
+			names = append(names, strings.Clone(own))
 		}
 		return names
 	}
 }
 
 const componentPrefix = "#/components/schemas/"
-
-// demand makes a schema ask for one of the values in a property.
-func (b *builder) demand(f *schema.Free, property string, values []string) {
-	p := f.Schema
-	if p.Type == "" {
-		p.Type = "object"
-	}
-	if !slices.Contains(p.Required, property) {
-		p.Required = append(p.Required, property)
-	}
-	if p.Properties == nil {
-		p.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
-	}
-	q := p.Properties[property]
-	q.Type, q.Enum = "string", nil
-	for _, v := range values {
-		q.Enum = append(q.Enum, apiextensionsv1.JSON{Raw: document.AppendString(nil, v)})
-	}
-	p.Properties[property] = q
-}
 
 // children translates a discriminator of a schema that others extend by allOf: a value is one of them, or the schema itself.
 func (b *builder) children(c *conjunction, p part, discriminator document.Node) {
@@ -136,8 +121,7 @@ func (b *builder) children(c *conjunction, p part, discriminator document.Node) 
 	}
 	names := b.discriminated(p)
 	itself := &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}}
-	b.demand(itself, property, names(base))
-	group := []*schema.Free{itself}
+	choice := schema.Choice{Property: strings.Clone(property), Cases: []schema.ChoiceCase{{Values: names(base), Schema: itself}}}
 	for _, heir := range heirs {
 		child, _ := b.doc.resolve(componentPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(heir))
 		branch := conjunction{trail: &trail{ref: componentPrefix + heir, next: c.trail, len: c.trail.length() + 1}}
@@ -147,11 +131,9 @@ func (b *builder) children(c *conjunction, p part, discriminator document.Node) 
 		} else {
 			b.collect(&branch, child, true, []string{componentPrefix + heir})
 		}
-		free := b.freely(branch)
-		b.demand(free, property, names(heir))
-		group = append(group, free)
+		choice.Cases = append(choice.Cases, schema.ChoiceCase{Values: names(heir), Schema: b.freely(branch)})
 	}
-	b.e.OneOf = append(b.e.OneOf, group)
+	b.e.Choices = append(b.e.Choices, choice)
 }
 
 // component is the name of a schema among the components; empty where it is none of them.

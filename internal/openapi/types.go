@@ -103,6 +103,9 @@ func (b *builder) infer(c *conjunction) {
 			}
 		})
 	}
+	if found == "" && len(b.e.Choices) > 0 {
+		found = "object"
+	}
 	if found == "" {
 		found = b.commonType(c)
 	}

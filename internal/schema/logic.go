@@ -25,8 +25,34 @@ func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
 	if l.not != nil && !w.done() && w.holds(l.not, v) && !w.fails() {
 		w.add(v, notFailure(w.path(v)))
 	}
+	for _, c := range l.choices {
+		if !w.done() {
+			matched += w.choose(c, v)
+		}
+	}
 	w.trusting = trusting
 	return matched
+}
+
+// choose holds an object against the shape that one of its members names.
+func (w *validator) choose(c *choice, v document.Node) (matched int) {
+	if v.Kind() != document.Object {
+		return 0
+	}
+	m, found := v.Lookup(c.property)
+	switch {
+	case !found:
+		w.missing(v, c.property.String(), ofSchema)
+		return 0
+	case m.Kind() == document.String:
+		if i := slices.Index(c.values, m.Str()); i >= 0 {
+			return w.value(c.shapes[i], v, document.Node{})
+		}
+	}
+	if !w.fails() {
+		w.add(m, enumFailure(w.path(m), m, c.values))
+	}
+	return 0
 }
 
 // holds tells whether the value fits a shape.
@@ -50,7 +76,7 @@ func (w *validator) anyOf(branches []*Shape, v document.Node) int {
 	if w.fails() {
 		return 0
 	}
-	w.add(v, anyOfFailure(w.path(v)))
+	w.add(v, anyOfFailure(w.path(v), branches))
 	return w.explain(branches, v)
 }
 
@@ -70,7 +96,7 @@ func (w *validator) oneOf(branches []*Shape, v document.Node) int {
 	if w.fails() {
 		return 0
 	}
-	w.add(v, oneOfFailure(w.path(v), fitting))
+	w.add(v, oneOfFailure(w.path(v), fitting, branches))
 	if fitting > 1 {
 		return 0
 	}

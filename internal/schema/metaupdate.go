@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -89,6 +90,9 @@ func ValidateMetadataUpdate(obj, old document.Node) field.ErrorList {
 	errs := validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Update, decoded, before, decoded.Namespace != "",
 		validation.NameIsDNSSubdomain, path, utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta))
 	for _, err := range errs {
+		if before, list, found := strings.Cut(err.Detail, "[]string{"); found {
+			err.Detail = before + strings.TrimSuffix(list, "}") // Go's own way to write a list
+		}
 		curtailed(conformant(err))
 	}
 	return errs

@@ -205,7 +205,7 @@ func TestMetadataOfUpdatesOnOddObjects(t *testing.T) {
 			[]string{`metadata.uid: Invalid value: "u": field is immutable`}},
 		{"a finalizer added late", `{"metadata":{"deletionTimestamp":"2024-05-01T12:00:00Z"}}`, `{"metadata":{"finalizers":["example.com/late"]}}`,
 			`{"metadata":{"finalizers":["example.com/late"],"deletionTimestamp":"2024-05-01T12:00:00Z"}}`,
-			[]string{`metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.com/late"}`}},
+			[]string{`metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "example.com/late"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			old, d := parsed(t, c.stored), parsed(t, c.sent)

@@ -47,6 +47,14 @@ func (r *sizeRules) takes(v document.Node, kind document.Kind) bool {
 type logicRules struct {
 	allOf, anyOf, oneOf []*Shape
 	not                 *Shape
+	choices             []*choice
+}
+
+// choice is one of several shapes of an object, which a member names.
+type choice struct {
+	property document.Name
+	values   []string
+	shapes   []*Shape // by the index of the value
 }
 
 // listRules say how the items of a list are told apart.

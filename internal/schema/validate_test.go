@@ -98,10 +98,10 @@ func TestValidate(t *testing.T) {
 			`spec.closed: Invalid value: "z": may not be set: the schema allows no other properties than its own`,
 		}},
 		{"oneOf, none", `{"size":1,"choice":{"c":"c"}}`, []string{
-			`spec.choice: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none`,
+			"spec.choice: Invalid value: must have exactly one of `a` and `b`, and has none",
 			`spec.choice.a: Required value`,
 		}},
-		{"oneOf, two", `{"size":1,"choice":{"a":"a","b":"b"}}`, []string{`spec.choice: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches 2`}},
+		{"oneOf, two", `{"size":1,"choice":{"a":"a","b":"b"}}`, []string{"spec.choice: Invalid value: must have exactly one of `a` and `b`, and has 2"}},
 		{"anyOf explains the closest", `{"size":1,"some":{"a":1,"b":"b"}}`, []string{
 			`spec.some: Invalid value: must match at least one of the alternatives in 'anyOf'`,
 			`spec.some.a: Invalid value: 1: must be greater than or equal to 5`,

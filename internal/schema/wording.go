@@ -133,16 +133,38 @@ func closedFailure(path *field.Path, name string) *field.Error {
 	return field.Invalid(path, clip(name), "may not be set: the schema allows no other properties than its own")
 }
 
-func anyOfFailure(path *field.Path) *field.Error { return status.AnyOf(text(path), omitted) }
+func anyOfFailure(path *field.Path, branches []*Shape) *field.Error {
+	if names := demands(branches); names != nil {
+		return field.Invalid(path, omitted, "must have at least one of "+among(names))
+	}
+	return status.AnyOf(text(path), omitted)
+}
 
-func oneOfFailure(path *field.Path, fitting int) *field.Error {
-	err := status.OneOf(text(path), omitted)
+// oneOfFailure says of alternatives that each demand a member that they are a union (VAL-6).
+func oneOfFailure(path *field.Path, fitting int, branches []*Shape) *field.Error {
+	err, verb := status.OneOf(text(path), omitted), "matches"
+	if names := demands(branches); names != nil {
+		err.Detail, verb = "must have exactly one of "+among(names), "has"
+	}
 	if fitting == 0 {
-		err.Detail += ", and matches none"
+		err.Detail += ", and " + verb + " none"
 	} else {
-		err.Detail += ", and matches " + strconv.Itoa(fitting)
+		err.Detail += ", and " + verb + " " + strconv.Itoa(fitting)
 	}
 	return err
+}
+
+// demands are the members that alternatives ask for, if each asks for one and nothing else; else nil.
+func demands(branches []*Shape) []string {
+	names := make([]string, 0, len(branches))
+	for _, s := range branches {
+		if len(s.required) != 1 || len(s.properties) > 0 || s.logic != nil || s.enum != nil || s.size != nil || s.additional != nil || s.closed ||
+			s.typeName != "" && s.typeName != "object" {
+			return nil
+		}
+		names = append(names, "`"+clip(s.required[0].String())+"`")
+	}
+	return names
 }
 
 func notFailure(path *field.Path) *field.Error { return status.Not(text(path), omitted) }

@@ -16,6 +16,7 @@ var order = [][]string{
 	{"admission"},
 	{"internal/ratelimit", "internal/identity", "internal/state", "internal/audit"},
 	{"defaults"},
+	{"internal/openapi"},
 	{"internal/schema"},
 	{"internal/merge"},
 	{"internal/cel"},
