@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 # Packages whose code runs on many goroutines at once: tested a second time under the race detector.
 RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/backend/... ./internal/ratelimit/... \
-        ./internal/telemetry/... ./internal/upstream/...
+        ./internal/state/... ./internal/telemetry/... ./internal/upstream/...
 
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
