@@ -13,7 +13,8 @@
 //   - A resource of which nothing is known has its objects merged as their values
 //     suggest, lists as a whole, where kube-apiserver waits for a schema.
 //   - A patch that cannot be applied says which operation failed.
-//   - Numbers in patches are never rounded or made strings.
+//   - Numbers in patches are never rounded or made strings, empty lists stay
+//     lists, and any part of the request and its namespace may be put into objects.
 package mutate
 
 import (

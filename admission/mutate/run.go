@@ -169,7 +169,7 @@ func (w *work) evaluate(p *cel.Program) (*document.Document, error) {
 	}
 	w.frame.SetBudget(cel.PolicyBudget)
 	var err error
-	if w.buffer, _, err = p.EvalJSON(w.frame, w.vars, w.buffer[:0]); err != nil {
+	if w.buffer, err = p.EvalPatch(w.frame, w.vars, w.buffer[:0]); err != nil {
 		return nil, err
 	}
 	patch, err := document.Parse(w.buffer, w.limits())
@@ -215,7 +215,7 @@ func (w *work) patch(patch *document.Document) (changed bool, err error) {
 	if patch.Root().Len() == 0 {
 		return false, nil
 	}
-	before := identityOf(w.target.Root())
+	before := typeMetaOf(w.target.Root())
 	err = w.target.Atomically(func() error {
 		if err := w.target.ApplyPolicyPatch(patch.Root(), w.limits()); err != nil {
 			return err
@@ -229,11 +229,11 @@ func (w *work) patch(patch *document.Document) (changed bool, err error) {
 	return err == nil, err
 }
 
-// identity tells which of the members are there that say what an object is.
-type identity struct{ kind, version bool }
+// typeMeta tells which of the members are there that say what an object is.
+type typeMeta struct{ kind, version bool }
 
-func identityOf(root document.Node) identity {
-	return identity{named(root, "kind"), named(root, "apiVersion")}
+func typeMetaOf(root document.Node) typeMeta {
+	return typeMeta{named(root, "kind"), named(root, "apiVersion")}
 }
 
 func named(root document.Node, member string) bool {
@@ -242,13 +242,13 @@ func named(root document.Node, member string) bool {
 }
 
 // check holds the result of a patch to what kube-apiserver can read.
-func (i identity) check(root document.Node) error {
+func (m typeMeta) check(root document.Node) error {
 	switch {
 	case root.Kind() != document.Object:
 		return status.Internal("a JSON patch of a policy must leave an object, not a %s", root.Kind())
-	case i.kind && !named(root, "kind"):
+	case m.kind && !named(root, "kind"):
 		return status.Internal("a JSON patch of a policy must not take the object's `kind` away")
-	case i.version && !named(root, "apiVersion"):
+	case m.version && !named(root, "apiVersion"):
 		return status.Internal("a JSON patch of a policy must not take the object's `apiVersion` away")
 	}
 	return nil

@@ -5,33 +5,23 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // EvalJSON evaluates an expression whose value goes into a document, and appends the value as JSON to dst. What comes from
-// a document keeps its spelling; timestamps are RFC 3339, durations Go's, bytes base64, and the members of maps that the
-// expression made are sorted. ok is false for an optional without a value. The error is an [*Error].
+// a document keeps its spelling; timestamps and durations are as string() makes them, bytes base64, and the members of maps
+// that the expression made are sorted. ok is false for an optional without a value. The error is an [*Error].
 func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool, err error) {
 	f.begin(p, v)
 	defer f.finish(p, &err)
-	var out ref.Val
-	if n := p.native; n != nil {
-		out = f.ref(f.settled(n.eval(f)))
-	} else {
-		out = p.plan.Exec(f.exec)
-	}
-	if failure := errorOf(p, out); failure != nil {
+	out, failure := p.made(f)
+	if failure != nil {
 		return dst, false, failure
-	}
-	if err := checkNames(out); err != nil {
-		return dst, false, &Error{Cause: Failed, Expression: p.source, Detail: "type mismatch: " + err.Error()}
 	}
 	if o, optional := out.(*types.Optional); optional {
 		if !o.HasValue() {
@@ -44,6 +34,17 @@ func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool,
 		return dst, false, &Error{Cause: Failed, Expression: p.source, Detail: problem}
 	}
 	return json, true, nil
+}
+
+// made is the value that goes into a document.
+func (p *Program) made(f *Frame) (ref.Val, *Error) {
+	var out ref.Val
+	if n := p.native; n != nil {
+		out = f.ref(f.settled(n.eval(f)))
+	} else {
+		out = p.plan.Exec(f.exec)
+	}
+	return out, errorOf(p, out)
 }
 
 // appendJSON appends a value as JSON, or says why it has none.
@@ -64,10 +65,9 @@ func (f *Frame) appendJSON(dst []byte, v ref.Val) (json []byte, problem string) 
 		return f.appendText(dst, string(v)), ""
 	case types.Bytes:
 		return f.appendText(dst, base64.StdEncoding.EncodeToString(v)), ""
-	case types.Timestamp:
-		return f.appendText(dst, v.Time.UTC().Format(time.RFC3339Nano)), ""
-	case types.Duration:
-		return f.appendText(dst, v.Duration.String()), ""
+	case types.Timestamp, types.Duration:
+		s, _ := v.ConvertToType(types.StringType).(types.String)
+		return f.appendText(dst, string(s)), ""
 	case *object:
 		return f.appendNode(dst, v.node), ""
 	case *list:
@@ -75,12 +75,10 @@ func (f *Frame) appendJSON(dst []byte, v ref.Val) (json []byte, problem string) 
 	case *preserved:
 		return f.appendNode(dst, v.node), ""
 	case *made:
-		return f.appendMade(dst, v)
-	case *mutation.JSONPatchVal:
-		return f.appendOperation(dst, v)
+		return f.appendMade(dst, v, false)
 	case *types.Optional:
 		if !v.HasValue() {
-			return append(dst, "null"...), ""
+			return dst, "optional.none() dereference"
 		}
 		return f.appendJSON(dst, v.GetValue())
 	case *types.Err:
@@ -131,15 +129,10 @@ func (f *Frame) appendList(dst []byte, l traits.Lister) (json []byte, problem st
 }
 
 func (f *Frame) appendMap(dst []byte, m traits.Mapper) (json []byte, problem string) {
-	var keys []string
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		key, ok := it.Next().(types.String)
-		if !ok {
-			return dst, "a map whose keys are not strings cannot be written as JSON"
-		}
-		keys = append(keys, string(key))
+	keys, problem := sortedKeys(m)
+	if problem != "" {
+		return dst, problem
 	}
-	slices.Sort(keys)
 	dst = append(dst, '{')
 	for i, key := range keys {
 		if i > 0 {
@@ -151,4 +144,17 @@ func (f *Frame) appendMap(dst []byte, m traits.Mapper) (json []byte, problem str
 		}
 	}
 	return append(dst, '}'), ""
+}
+
+// sortedKeys are the keys of a map, or why it cannot be written.
+func sortedKeys(m traits.Mapper) (keys []string, problem string) {
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key, ok := it.Next().(types.String)
+		if !ok {
+			return nil, "a map whose keys are not strings cannot be written as JSON"
+		}
+		keys = append(keys, string(key))
+	}
+	slices.Sort(keys)
+	return keys, ""
 }

@@ -26,6 +26,9 @@ const (
 	// Skipped: a state that the expression reads is not known, and the policy is to
 	// be left out then, as if it did not match.
 	Skipped
+	// Misfit: the expression has a value that cannot be used as what it is for, such
+	// as a patch. Detail is the whole sentence.
+	Misfit
 )
 
 // An Error says why an evaluation has no result.
@@ -40,7 +43,7 @@ type Error struct {
 // Error gives the sentence that kube-apiserver's admission gives.
 func (e *Error) Error() string {
 	switch e.Cause {
-	case OverBudget, Cancelled, Skipped:
+	case OverBudget, Cancelled, Skipped, Misfit:
 		return e.Detail
 	default:
 		return fmt.Sprintf("expression '%s' resulted in error: %s", e.Expression, e.Detail)

@@ -117,21 +117,12 @@ func (m *made) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("unable to convert to %v", t)
 }
 
-// checkNames holds the names of the types of the objects in a patch to the names of the fields that they are in: an
-// Object.spec.wrong may not be the value of spec.selector.
+// checkNames holds the names of the types of the objects in a value that goes into a patch to the names of the fields that
+// they are in: an Object.spec.wrong may not be the value of spec.selector.
 func checkNames(v ref.Val) error {
 	var c nameCheck
-	switch v := v.(type) {
-	case *made:
-		c.value(v, []string{v.typ.TypeName()})
-	case traits.Lister:
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			if p, ok := it.Next().(*mutation.JSONPatchVal); ok {
-				if m, ok := p.Val.(*made); ok {
-					c.value(m, []string{m.typ.TypeName()})
-				}
-			}
-		}
+	if m, ok := v.(*made); ok {
+		c.value(m, []string{m.typ.TypeName()})
 	}
 	return errors.Join(c.found...)
 }
@@ -161,37 +152,4 @@ func (c *nameCheck) value(v ref.Val, path []string) {
 			}
 		}
 	}
-}
-
-// appendMade writes an object that the expression made, with its fields in the order of their names.
-func (f *Frame) appendMade(dst []byte, m *made) (json []byte, problem string) {
-	dst = append(dst, '{')
-	for i, name := range m.names() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(f.appendText(dst, name), ':')
-		if dst, problem = f.appendJSON(dst, m.fields[name]); problem != "" {
-			return dst, problem
-		}
-	}
-	return append(dst, '}'), ""
-}
-
-// appendOperation writes an operation of a JSON patch.
-func (f *Frame) appendOperation(dst []byte, p *mutation.JSONPatchVal) (json []byte, problem string) {
-	dst = f.appendText(append(dst, `{"op":`...), p.Op)
-	dst = f.appendText(append(dst, `,"path":`...), p.Path)
-	if p.From != "" {
-		dst = f.appendText(append(dst, `,"from":`...), p.From)
-	}
-	if p.Val != nil {
-		if o, ok := p.Val.(*types.Optional); ok && !o.HasValue() {
-			return dst, "optional.none() dereference"
-		}
-		if dst, problem = f.appendJSON(append(dst, `,"value":`...), p.Val); problem != "" {
-			return dst, problem
-		}
-	}
-	return append(dst, '}'), ""
 }

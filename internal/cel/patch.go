@@ -33,13 +33,13 @@ var (
 )
 
 // ApplyConfiguration compiles an expression whose value is an Object:
-// [Program.EvalJSON] writes it as JSON.
+// [Program.EvalPatch] writes it as JSON.
 func (c *PatchCompiler) ApplyConfiguration(expression string) (*Program, error) {
 	return c.patch(expression, applyType)
 }
 
 // JSONPatch compiles an expression whose value is a list of JSONPatch:
-// [Program.EvalJSON] writes it as a JSON patch.
+// [Program.EvalPatch] writes it as a JSON patch.
 func (c *PatchCompiler) JSONPatch(expression string) (*Program, error) {
 	return c.patch(expression, patchType)
 }

@@ -30,7 +30,7 @@ func TestPatches(t *testing.T) {
 			`{"spec":{"none":null,"owner":"ann","some":1}}`},
 		{apply, `Object{metadata: Object.metadata{labels: {'z': 'y', 'a': 'b'}}, spec: Object.spec{parts: object.spec.parts.map(p, Object.spec.parts{name: p.name + '2'})}}`,
 			`{"metadata":{"labels":{"a":"b","z":"y"}},"spec":{"parts":[{"name":"p2"}]}}`},
-		{apply, `has(object.spec.owner) ? Object{spec: Object.spec{n: [[1], [2, 3]], d: [2.5, 3.0]}} : Object{}`, `{"spec":{"d":[2.5,3],"n":[[1],[2,3]]}}`},
+		{apply, `has(object.spec.owner) ? Object{spec: Object.spec{n: [1, 2, 3], d: [2.5, 3.0]}} : Object{}`, `{"spec":{"d":[2.5,3],"n":[1,2,3]}}`},
 		{apply, `Object{spec: Object.spec{variable: variables.name}}`, `{"spec":{"variable":"w1!"}}`},
 		{patch, `[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/~x'), value: 'y'}]`,
 			`[{"op":"add","path":"/metadata/labels/example.com~1~0x","value":"y"}]`},
@@ -48,10 +48,10 @@ func TestPatches(t *testing.T) {
 		{apply, `Thing{}`, `compilation failed: ERROR: <input>:1:6: undeclared reference to 'Thing' (in container '') | Thing{} | .....^`},
 		{patch, `[]`, `must evaluate to list(JSONPatch) but got list(dyn)`},
 		{patch, `[JSONPatch{opp: 'add'}]`, `compilation failed: ERROR: <input>:1:15: expected type of field 'opp' is '' but provided type is 'string' | [JSONPatch{opp: 'add'}] | ..............^`},
-		{apply, `Object{spec: Object.wrong{}}`, `expression 'Object{spec: Object.wrong{}}' resulted in error: type mismatch: unexpected type name "Object.wrong", expected "Object.spec", which matches field name path from root Object type`},
+		{apply, `Object{spec: Object.wrong{}}`, `type mismatch: unexpected type name "Object.wrong", expected "Object.spec", which matches field name path from root Object type`},
 		{apply, `Object{spec: Object.spec{x: object.spec.nothing}}`, `expression 'Object{spec: Object.spec{x: object.spec.nothing}}' resulted in error: no such key: nothing`},
-		{apply, `Object{spec: {1: 2}}`, `expression 'Object{spec: {1: 2}}' resulted in error: a map whose keys are not strings cannot be written as JSON`},
-		{patch, `[JSONPatch{op: 'add', path: '/a', value: optional.none()}]`, `expression '[JSONPatch{op: 'add', path: '/a', value: optional.none()}]' resulted in error: optional.none() dereference`},
+		{apply, `Object{spec: {1: 2}}`, `error applying patch: failed to convert patch object to typed object: .spec: a map whose keys are not strings cannot be written as JSON`},
+		{patch, `[JSONPatch{op: 'add', path: '/a', value: optional.none()}]`, `JSONPath valueExpression evaluated to a type that could not marshal to JSON: optional.none() dereference`},
 	} {
 		compiler := NewPatchCompiler(false)
 		if err := compiler.Variable("name", "object.metadata.name + '!'"); err != nil {
@@ -67,7 +67,7 @@ func TestPatches(t *testing.T) {
 		f := NewFrame(context.Background())
 		f.Vars().Set(Object, d.Root(), nil)
 		f.OpenVariables(f.Vars(), compiler.Variables())
-		raw, _, err := p.EvalJSON(f, f.Vars(), nil)
+		raw, err := p.EvalPatch(f, f.Vars(), nil)
 		got := string(raw)
 		if err != nil {
 			got = err.Error()
@@ -93,7 +93,7 @@ func TestPatchesAreCounted(t *testing.T) {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	f.Vars().Set(Object, d.Root(), nil)
-	_, _, err = p.EvalJSON(f, f.Vars(), nil)
+	_, err = p.EvalPatch(f, f.Vars(), nil)
 	if failure, ok := err.(*Error); !ok || failure.Cause != OverLimit {
 		t.Errorf("got %v", err)
 	}
