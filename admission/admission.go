@@ -96,6 +96,7 @@ type Attributes struct {
 	runs    []Run // of the mutators, while they run
 	changes int   // by mutators
 	request cel.Request
+	found   []int32 // room for searches
 	matched cel.Matched
 }
 

@@ -31,36 +31,19 @@ func NewChain(mutators []Mutator, validators []Validator) *Chain {
 
 // Concerns tells whether any policy may concern the operation on the resource.
 func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
-	m := c.mutating.search(i.Group, i.Resource, o)
-	if m.next() >= 0 {
-		return true
-	}
-	v := c.validating.search(i.Group, i.Resource, o)
-	return v.next() >= 0
+	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)
 }
 
 // NeedsOld tells whether a policy that may concern the request reads the stored
 // object.
 func (c *Chain) NeedsOld(i *resource.Info, o Operation) bool {
-	m := c.mutating.search(i.Group, i.Resource, o)
-	for p := m.next(); p >= 0; p = m.next() {
-		if c.mutators[p].NeedsOld() {
-			return true
-		}
-	}
-	v := c.validating.search(i.Group, i.Resource, o)
-	for p := v.next(); p >= 0; p = v.next() {
-		if c.validators[p].NeedsOld() {
-			return true
-		}
-	}
-	return false
+	return c.mutating.needsOld(i, o) || c.validating.needsOld(i, o)
 }
 
 // Validate runs the validators that concern the request, all of them, and
 // collects what they find in the report.
 func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
-	s := c.validating.search(a.Info.Group, a.Info.Resource, a.Operation)
+	s := c.validating.searchFor(a)
 	bound := false
 	for p := s.next(); p >= 0; p = s.next() {
 		v := c.validators[p]

@@ -118,7 +118,7 @@ func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err error) {
 	a := m.a
 	a.runs = a.runs[:0]
-	s := m.mutating.search(a.Info.Group, a.Info.Resource, a.Operation)
+	s := m.mutating.search(a.Info, a.Operation)
 	afterDefaults := a.changes
 	for p := s.next(); p >= 0; {
 		stage, begin := m.mutators[p].Stage(), len(a.runs)

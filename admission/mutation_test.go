@@ -97,7 +97,7 @@ func TestMutationFailures(t *testing.T) {
 
 // TestNoMutators: a request that no mutator is about costs nothing.
 func TestNoMutators(t *testing.T) {
-	c := thousand()
+	c := thousand("resource")
 	a := attributes(t, deployment)
 	var r Report
 	if n := testing.AllocsPerRun(100, func() { _ = c.Mutate(context.Background(), a, &r) }); n != 0 {

@@ -56,8 +56,22 @@ type Validator interface {
 }
 
 // A Rule names requests by group, resource and operation; "*" stands for any
-// group or resource. Versions and subresources are for the policy to look at.
+// group or resource. Subresources are for the policy to look at, and so is all
+// the rest where the rule leaves it open.
 type Rule struct {
 	Group, Resource string
 	Operations      Operation // one or more
+	// Versions are the only ones that the policy is about; none: it may be about
+	// any.
+	Versions []string
+	// Namespaces are the names of the only namespaces that the policy is about,
+	// besides objects in no namespace; none: it may be about any.
+	Namespaces []string
+	// Labels are labels of which the object or the stored object must have one;
+	// none: the policy may be about any object. It is for validators: what a mutator
+	// is about changes with the object.
+	Labels []Label
 }
+
+// A Label is a label with its value.
+type Label struct{ Key, Value string }

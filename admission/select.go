@@ -31,7 +31,7 @@ func (s *Selection[P]) For(i *resource.Info, o Operation) iter.Seq[P] {
 		if s == nil {
 			return
 		}
-		found := s.index.search(i.Group, i.Resource, o)
+		found := s.index.search(i, o)
 		for p := found.next(); p >= 0; p = found.next() {
 			if !yield(s.policies[p]) {
 				return

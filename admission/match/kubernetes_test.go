@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,13 +212,21 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 	if matches {
 		indexed := false
 		for _, rule := range IndexRules(m) {
-			indexed = indexed || (rule.Group == "*" || rule.Group == r.resource.Group) && (rule.Resource == "*" || rule.Resource == r.resource.Resource) && rule.Operations&r.operation != 0
+			indexed = indexed || (rule.Group == "*" || rule.Group == r.resource.Group) && (rule.Resource == "*" || rule.Resource == r.resource.Resource) && rule.Operations&r.operation != 0 &&
+				(len(rule.Versions) == 0 || slices.Contains(rule.Versions, r.resource.Version)) &&
+				(len(rule.Namespaces) == 0 || r.namespace == "" || r.resource.Resource == "namespaces" || slices.Contains(rule.Namespaces, r.namespace)) &&
+				(len(rule.Labels) == 0 || slices.ContainsFunc(rule.Labels, func(l admission.Label) bool { return has(r.object, l) || has(r.old, l) }))
 		}
 		if !indexed {
 			t.Fatalf("the index does not find %+v by %s", r, m)
 		}
 	}
 	return outcome(as, matches, err)
+}
+
+func has(set map[string]string, l admission.Label) bool {
+	value, ok := set[l.Key]
+	return ok && value == l.Value
 }
 
 func labelled(set map[string]string) *document.Document {

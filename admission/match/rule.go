@@ -1,10 +1,13 @@
 package match
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -84,10 +87,15 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 		return nil
 	}
 	var found []admission.Rule
+	namespaces, labels := namesOf(m.NamespaceSelector), labelsOf(m.ObjectSelector)
+	var versions []string
 	add := func(group, resource string, operations admission.Operation) {
-		found = append(found, admission.Rule{Group: group, Resource: resource, Operations: operations})
+		found = append(found, admission.Rule{Group: group, Resource: resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels})
 	}
 	for _, r := range m.ResourceRules {
+		if versions = nil; !isEquivalent(m) {
+			versions = unlessAny(r.APIVersions)
+		}
 		groups := r.APIGroups
 		if slices.Contains(groups, anyName) {
 			groups = []string{anyName}
@@ -102,10 +110,53 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 			}
 		}
 	}
-	if len(m.ResourceRules) == 0 {
+	if versions = nil; len(m.ResourceRules) == 0 {
 		add(anyName, anyName, admission.AllOperations)
 	}
 	return found
+}
+
+// namesOf are the names of the only namespaces that a selector can select, as far as it asks for names alone.
+func namesOf(s *metav1.LabelSelector) []string {
+	if s == nil {
+		return nil
+	}
+	for key := range s.MatchLabels {
+		if key != corev1.LabelMetadataName {
+			return nil
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		if e.Key != corev1.LabelMetadataName {
+			return nil
+		}
+	}
+	var names []string
+	for _, l := range labelsOf(s) {
+		names = append(names, l.Value)
+	}
+	return names
+}
+
+// labelsOf are labels of which everything has one that a selector selects.
+func labelsOf(s *metav1.LabelSelector) []admission.Label {
+	if s == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		return []admission.Label{{Key: key, Value: s.MatchLabels[key]}}
+	}
+	for _, e := range s.MatchExpressions {
+		if e.Operator != metav1.LabelSelectorOpIn {
+			continue
+		}
+		var labels []admission.Label
+		for _, value := range e.Values {
+			labels = append(labels, admission.Label{Key: e.Key, Value: value})
+		}
+		return labels
+	}
+	return nil
 }
 
 // matchesRequest tells whether everything but group and version fits: the same objects may be served under others.
