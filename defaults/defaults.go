@@ -20,15 +20,26 @@ func Apply(d *document.Document, s *schema.Schema) { ApplyWithin(d, s, math.MaxI
 // bytes it returns false, and some defaults are not set. A long list of empty
 // objects would become many times as long with the defaults of each.
 func ApplyWithin(d *document.Document, s *schema.Schema, most int) bool {
-	f := filler{d, most}
-	f.fill(s.Root(), d.Root())
-	return d.Extent() <= most
+	return newFiller(d, s, most).fillRoot(s, d.Root())
 }
 
 // filler sets defaults until the document is too long.
 type filler struct {
 	*document.Document
-	most int
+	most  int
+	noted bool // the marks of values are those of the schema's shapes
+}
+
+func newFiller(d *document.Document, s *schema.Schema, most int) filler {
+	return filler{Document: d, most: most, noted: s.Noted(d)}
+}
+
+// fillRoot completes a whole object.
+func (f filler) fillRoot(s *schema.Schema, object document.Node) bool {
+	if !f.noted || !object.Marked(document.Complete) {
+		f.fill(s.Root(), object)
+	}
+	return !f.full()
 }
 
 func (f filler) full() bool { return f.Extent() > f.most }
@@ -41,7 +52,9 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 	case document.Array:
 		if items := s.Items(); items.Fillable() {
 			for c := v.Children(); c.Valid() && !f.full(); c.Next() {
-				f.fillElement(items, &c)
+				if !f.noted || !c.Marked(document.Complete) {
+					f.fillElement(items, &c)
+				}
 			}
 		}
 	}
@@ -54,9 +67,9 @@ func (f filler) fillMembers(s *schema.Shape, v document.Node) {
 		shape := s.Additional()
 		if p := s.PropertyAt(&c); p != nil {
 			shape = p.Shape
-			there |= p.Filled()
+			there |= p.Bit()
 		}
-		if shape.Fillable() {
+		if shape.Fillable() && (!f.noted || !c.Marked(document.Complete)) {
 			f.fillElement(shape, &c)
 		}
 	}

@@ -25,7 +25,7 @@ const maxFailures = 100
 // ErrTooLong, or a [*cel.Error] after which nothing more may be evaluated for the object. The frame's budget is spent.
 func Derive(f *cel.Frame, d *document.Document, s *schema.Schema, most int) (failures field.ErrorList, err error) {
 	f.SetBudget(cel.PolicyBudget)
-	c := deriver{filler: filler{d, most}, frame: f, schema: s}
+	c := deriver{filler: newFiller(d, s, most), frame: f, schema: s}
 	derived := s.Derived()
 	for i := range derived {
 		derived[i].Objects(d.Root(), func(object document.Node) bool { return c.derive(&derived[i], object) })

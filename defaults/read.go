@@ -8,7 +8,5 @@ import (
 // ApplyAt is [ApplyWithin] for an object within a document, such as that of a watch event. The size is still that of
 // the whole document.
 func ApplyAt(object document.Node, s *schema.Schema, most int) bool {
-	f := filler{object.Document(), most}
-	f.fill(s.Root(), object)
-	return !f.full()
+	return newFiller(object.Document(), s, most).fillRoot(s, object)
 }

@@ -68,10 +68,10 @@ func (c *Cursor) Text() (s string, ok bool) {
 func (c *Cursor) Key() string { return c.d.keyOf(c.e) }
 
 // Marked is Node.Marked.
-func (c *Cursor) Marked() bool { return c.e.meta&flagMarked != 0 }
+func (c *Cursor) Marked(marks Marks) bool { return c.e.meta&marks.bits() == marks.bits() }
 
 // Mark is Node.Mark.
-func (c *Cursor) Mark() { c.e.meta |= flagMarked }
+func (c *Cursor) Mark(marks Marks) { c.e.meta |= marks.bits() }
 
 // SetNote is Node.SetNote.
 func (c *Cursor) SetNote(note int) {

@@ -181,7 +181,7 @@ func (d *Document) scanSide(from int, i uint32) {
 func (d *Document) touch(container uint32) {
 	if d.noter != nil {
 		for i := container; ; i = d.tape[i].parent {
-			d.tape[i].meta &^= flagMarked
+			d.tape[i].meta &^= flagMarks
 			if i == 0 {
 				break
 			}

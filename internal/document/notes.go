@@ -1,9 +1,18 @@
 package document
 
 // A walk over a document may leave notes for the walks after it: a number on a
-// value, and a mark that everything in the value is as it should be. An edit
-// takes away the marks of all values around it; numbers say something of a
-// value's place and stay while it has that place.
+// value, and marks that say something of everything in the value. An edit takes
+// away the marks of all values around it; numbers say something of a value's
+// place and stay while it has that place.
+
+// Marks are what holds for a value and for everything in it.
+type Marks uint8
+
+// The marks that a value may have.
+const (
+	Sound    Marks = 1 << iota // it is as it should be
+	Complete                   // nothing is left to be filled in
+)
 
 // A Noter tells the notes of different authors apart. A document has notes of
 // one author at a time.
@@ -11,8 +20,16 @@ type Noter struct {
 	_ byte // so that no two have the same address
 }
 
-// The highest bits of an entry's meta are the number.
-const noteShift = 16
+// The highest bits of an entry's meta are the number, up to MaxNote.
+const (
+	noteShift = 17
+	MaxNote   = 1<<(32-noteShift) - 1
+)
+
+const flagMarks = flagSound | flagComplete
+
+// bits are the marks as an entry's meta has them.
+func (m Marks) bits() uint32 { return uint32(m&Sound)*flagSound | uint32(m&Complete)/uint32(Complete)*flagComplete }
 
 // TakeNotes lets the author write on the values of the document, and forgets
 // what another one wrote.
@@ -22,7 +39,7 @@ func (d *Document) TakeNotes(author *Noter) {
 	}
 	if d.noter != nil {
 		for i := range d.tape {
-			d.tape[i].meta &= (1<<noteShift - 1) &^ flagMarked
+			d.tape[i].meta &= (1<<noteShift - 1) &^ flagMarks
 		}
 	}
 	d.noter = author
@@ -31,7 +48,7 @@ func (d *Document) TakeNotes(author *Noter) {
 // NotedBy tells whether the notes of the document are the author's.
 func (d *Document) NotedBy(author *Noter) bool { return d != nil && d.noter == author && author != nil }
 
-// SetNote writes a number up to 65535 on the value, of which 0 is none.
+// SetNote writes a number up to MaxNote on the value, of which 0 is none.
 func (n Node) SetNote(note int) {
 	e := &n.d.tape[n.i]
 	e.meta = e.meta&(1<<noteShift-1) | uint32(note)<<noteShift
@@ -45,9 +62,9 @@ func (n Node) Note(author *Noter) int {
 	return int(n.d.tape[n.i].meta >> noteShift)
 }
 
-// Mark notes that everything in the value is as it should be.
-func (n Node) Mark() { n.d.tape[n.i].meta |= flagMarked }
+// Mark notes what holds for the value, besides what was noted before.
+func (n Node) Mark(marks Marks) { n.d.tape[n.i].meta |= marks.bits() }
 
-// Marked tells whether the value was marked, and nothing in it edited since.
-// Whose mark it is [Document.NotedBy] tells.
-func (n Node) Marked() bool { return n.d.tape[n.i].meta&flagMarked != 0 }
+// Marked tells whether the value was marked so, and nothing in it edited since.
+// Whose marks they are [Document.NotedBy] tells.
+func (n Node) Marked(marks Marks) bool { return n.d.tape[n.i].meta&marks.bits() == marks.bits() }

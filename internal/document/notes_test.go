@@ -12,7 +12,7 @@ func TestNotes(t *testing.T) {
 	d.TakeNotes(first)
 	var mark func(n Node)
 	mark = func(n Node) {
-		n.Mark()
+		n.Mark(Sound)
 		n.SetNote(int(n.Index()) + 7)
 		for m := n.First(); m.Valid(); m = m.Next() {
 			mark(m)
@@ -27,7 +27,7 @@ func TestNotes(t *testing.T) {
 		t.Helper()
 		got := ""
 		for _, n := range []Node{d.Root(), at(t, d, "a"), at(t, d, "a", "b"), at(t, d, "a", "b", 1), deepest, at(t, d, "d"), e} {
-			got += map[bool]string{true: "x", false: "-"}[n.Marked()]
+			got += map[bool]string{true: "x", false: "-"}[n.Marked(Sound)]
 		}
 		if got != want {
 			t.Errorf("marked are %s, want %s", got, want)
@@ -53,10 +53,20 @@ func TestNotes(t *testing.T) {
 	}
 	mark(d.Root())
 	d.Fill(at(t, d, "a"), member("f", `1`), false)
-	if n := at(t, d, "a", "f"); n.Marked() || n.Note(first) != 0 {
+	if n := at(t, d, "a", "f"); n.Marked(Sound) || n.Note(first) != 0 {
 		t.Error("what is added must have no notes")
 	}
 	marked("--xxxxx")
+	n := at(t, d, "d")
+	if n.Marked(Complete) || n.Marked(Sound|Complete) {
+		t.Error("the mark Complete must not be there")
+	}
+	if n.Mark(Complete); !n.Marked(Complete) || !n.Marked(Sound|Complete) {
+		t.Error("both marks must be there")
+	}
+	if n.SetNote(MaxNote); n.Note(first) != MaxNote || !n.Marked(Sound|Complete) || n.Kind() != Object {
+		t.Error("notes must leave marks alone")
+	}
 	d.TakeNotes(second)
 	if marked("-------"); deepest.Note(second) != 0 {
 		t.Error("notes of another author must be gone")

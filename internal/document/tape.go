@@ -14,13 +14,14 @@ type entry struct {
 	meta        uint32
 }
 
-// Kind is the lowest three bits of meta, the highest sixteen are a note (see
+// Kind is the lowest three bits of meta, the highest fifteen are a note (see
 // notes.go), and the rest are flags.
 const (
-	kindMask   uint32 = 7
-	flagMarked uint32 = 1 << 3 // a walk found everything in the value as it should be
+	kindMask     uint32 = 7
+	flagSound    uint32 = 1 << 3  // see Marks
+	flagComplete uint32 = 1 << 16 // see Marks
 
-	flagMember     uint32 = 1 << (2 + iota) // stands in an object, has a key
+	flagMember     uint32 = 1 << (1 + iota) // stands in an object, has a key
 	flagKeyEscaped                          // the key has escapes
 	flagEscaped                             // the string has escapes
 	flagNUL                                 // the string has '\u0000'

@@ -18,8 +18,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// maxProperties is what a table's slots can count.
-const maxProperties = document.MaxNames - 3 // kind, apiVersion and metadata are added
+// maxProperties is what notes can count.
+const maxProperties = document.MaxNote - 3 // kind, apiVersion and metadata are added
 
 // compiler turns one structural schema into shapes.
 type compiler struct {
@@ -126,8 +126,8 @@ func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *struc
 	return nil
 }
 
-// link completes an object whose properties are set: the names that every resource has, the index, and the
-// bits of required members.
+// link completes an object whose properties are set: the names that every resource has, the index, and the bits of
+// members that must be there or are filled in.
 func (s *Shape) link() {
 	slices.SortFunc(s.properties, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
 	if s.implied {
@@ -142,20 +142,7 @@ func (s *Shape) link() {
 		}
 	}
 	s.index()
-	s.prepareFillings()
-	complete := true
-	s.demanded = nobody
-	for i, name := range s.required {
-		if p := s.Property(name.String()); p != nil && i+1 < 64 {
-			p.required = uint8(i + 1)
-			s.demanded |= 1 << p.required
-		} else {
-			complete = false
-		}
-	}
-	if !complete {
-		s.demanded = ^uint64(0) // never seen as a whole
-	}
+	s.assignBits()
 }
 
 func (c *compiler) logic(s *Shape, p *apiextensions.JSONSchemaProps) error {

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"math/bits"
+	"slices"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -9,43 +9,63 @@ import (
 // A filling is a property with its default, ready to be added to an object.
 type filling struct {
 	member   document.Member
-	harmless bool // nothing can be wrong with it, nor, on its account, with what is around it
+	harmless bool   // nothing can be wrong with it, nor, on its account, with what is around it
+	bit      uint64 // of the property; 0 where it has none
 	key      document.Name
 	shape    *Shape
 }
 
-// prepareFillings makes the fillings of an object whose properties are set.
-func (s *Shape) prepareFillings() {
+// assignBits gives the properties that are required or have a default their bits, and makes the fillings.
+func (s *Shape) assignBits() {
+	s.fillings, s.demanded, s.fillable = nil, 0, 0
+	bits := uint8(0)
+	demanded := 0
 	for i := range s.properties {
 		p := &s.properties[i]
-		raw := p.Shape.Default()
-		if raw == nil {
+		required, raw := slices.Contains(s.required, document.NewName(p.Name)), p.Shape.Default()
+		if !required && raw == nil {
 			continue
 		}
-		s.fillings = append(s.fillings, filling{member: document.NewMember(p.Name, raw), key: document.NewName(p.Name), shape: p.Shape})
-		if bit := len(s.fillings); bit < 64 {
-			p.filled = uint8(bit)
-			s.fillable |= 1 << bit
+		bit := uint64(0)
+		if bits++; bits < 64 {
+			p.bit, bit = bits, 1<<bits
 		}
+		if required && bit != 0 {
+			s.demanded |= bit
+			demanded++
+		}
+		if raw != nil {
+			s.fillable |= bit
+			s.fillings = append(s.fillings, filling{member: document.NewMember(p.Name, raw), bit: bit, key: document.NewName(p.Name), shape: p.Shape})
+		}
+	}
+	if demanded < len(s.required) {
+		s.demanded = ^uint64(0) // never seen as a whole
+	}
+	if bits >= 64 && s.fillings != nil {
+		s.fillable = ^uint64(0)
 	}
 }
 
-// Filled is the bit of the property for [Shape.Fill].
-func (p *Property) Filled() uint64 { return 1 << (p.filled & 63) }
+// Bit is the property's in the mask of the members that are there, for [Shape.Fill].
+func (p *Property) Bit() uint64 { return 1 << (p.bit & 63) }
 
-// Fill adds to an object the members that have a default, and are not there. there has the bits [Property.Filled] of
-// those that are.
+// Fill adds to an object the members that have a default, and are not there. there has the bits of those that are.
 func (s *Shape) Fill(object document.Node, there uint64) {
-	d := object.Document()
-	for missing := s.fillable &^ there; missing != 0; missing &= missing - 1 {
-		f := &s.fillings[bits.TrailingZeros64(missing)-1]
-		d.Fill(object, &f.member, f.harmless)
+	if there&s.fillable == s.fillable {
+		return
 	}
-	for i := 63; i < len(s.fillings); i++ {
+	for i := range s.fillings {
 		f := &s.fillings[i]
-		if _, found := object.Lookup(f.key); !found {
-			d.Fill(object, &f.member, f.harmless)
+		if there&f.bit != 0 {
+			continue
 		}
+		if f.bit == 0 {
+			if _, found := object.Lookup(f.key); found {
+				continue
+			}
+		}
+		object.Document().Fill(object, &f.member, f.harmless)
 	}
 }
 

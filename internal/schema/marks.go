@@ -6,10 +6,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// Most objects are right, and every one of their members is looked up and looked at by Prune anyhow. So Prune leaves two
-// notes for the walks after it: on a member the number of its property, and a mark on each value that is right by its
-// shape, with all that is in it. Defaults finds properties by their numbers, and Validate passes over what is marked.
-// An edit takes the marks of what is around it away. What Validate says is what it would say without the notes.
+// Most objects are right, and every one of their members is looked up and looked at by Prune anyhow. So Prune leaves
+// notes for the walks after it: on a member the number of its property, and marks on each value that is right by its
+// shape, or has no defaults left to be filled in, with all that is in it. Defaults finds properties by their numbers, and
+// defaults and Validate pass over what is marked. An edit takes the marks of what is around it away. What is filled in
+// and what is found wrong is the same without notes.
 
 // settle says by whom the values of each shape are noted on, and which defaults can be added to values that are marked.
 func (s *Schema) settle() {
@@ -42,6 +43,9 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	s.settleShape(at.additional, notes, inside)
 	s.settleShape(at.items, notes, inside)
 }
+
+// Noted tells whether the notes on a document are those of Prune for this schema.
+func (s *Schema) Noted(d *document.Document) bool { return d.NotedBy(s.notes) }
 
 // takes tells whether a value is right.
 func (s *Schema) takes(shape *Shape, raw []byte) bool {
@@ -108,5 +112,5 @@ func (w *validator) str(v document.Node) string {
 
 // passes tells whether a value need not be looked at again: it is marked, or nothing can be wrong with it.
 func (w *validator) passes(s *Shape, v document.Node) bool {
-	return w.weighing == 0 && (w.trusting && v.Marked() || s.fits(v))
+	return w.weighing == 0 && (w.trusting && v.Marked(document.Sound) || s.fits(v))
 }

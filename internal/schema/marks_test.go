@@ -11,21 +11,24 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
 )
 
-// What Prune notes on values changes nothing in what Validate says, whatever happens to the object in between (VAL-1, VAL-7).
+// What Prune notes on values changes nothing in what defaults fills in and what Validate says, whatever happens to the
+// object in between (DEF-1, VAL-1, VAL-7).
 func TestNotesChangeNothing(t *testing.T) {
 	schemas := uint64(1500)
 	if testing.Short() {
 		schemas = 150
 	}
-	trusted := 0
+	trusted, completed := 0, 0
 	for seed := range schemas {
-		trusted += notesChangeNothing(t, seed)
+		sound, complete := notesChangeNothing(t, seed)
+		trusted += sound
+		completed += complete
 		if t.Failed() {
 			t.FailNow()
 		}
 	}
-	t.Logf("%d objects were right at first sight", trusted)
-	if trusted < int(schemas)/2 {
+	t.Logf("%d objects were right at first sight, %d complete", trusted, completed)
+	if trusted < int(schemas)/2 || completed < int(schemas)/2 {
 		t.Errorf("too few objects to say anything")
 	}
 }
@@ -35,13 +38,14 @@ func FuzzNotesChangeNothing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { notesChangeNothing(t, seed) })
 }
 
-// notesChangeNothing compares validations with notes and without. It returns how many objects were marked as a whole.
-func notesChangeNothing(t *testing.T, seed uint64) (trusted int) {
+// notesChangeNothing compares defaults and validations with notes and without. It returns how many objects were marked as
+// a whole.
+func notesChangeNothing(t *testing.T, seed uint64) (trusted, complete int) {
 	g := schematest.New(seed)
 	props := g.Schema()
 	s, _, errs := schema.Compile(props, schema.Options{Resource: true})
 	if len(errs) > 0 {
-		return 0 // Kubernetes refuses it
+		return 0, 0 // Kubernetes refuses it
 	}
 	frame := cel.NewFrame(t.Context())
 	defer frame.Release()
@@ -66,12 +70,24 @@ func notesChangeNothing(t *testing.T, seed uint64) (trusted int) {
 				}
 			case 1, 2, 3:
 				steps = append(steps, "default")
+				fresh, err := document.Parse(d.AppendTo(nil), document.Limits{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Root().Marked(document.Complete) {
+					complete++
+				}
+				defaults.Apply(fresh, s)
 				defaults.Apply(d, s)
+				if !document.EqualNodes(d.Root(), fresh.Root()) {
+					t.Errorf("seed %d: schema %s\nobject %s\nafter %v\n got %s\nwant %s", seed, schematest.Text(props), raw, steps, d.AppendTo(nil), fresh.AppendTo(nil))
+				}
+				fresh.Release()
 			default:
 				steps = append(steps, change(g, d))
 			}
 		}
-		if d.Root().Marked() {
+		if d.Root().Marked(document.Sound) {
 			trusted++
 		}
 		now := d.AppendTo(nil)
@@ -93,7 +109,7 @@ func notesChangeNothing(t *testing.T, seed uint64) (trusted int) {
 		}
 		old = fresh
 	}
-	return trusted
+	return trusted, complete
 }
 
 func texts(r schema.Result) []string {
@@ -154,8 +170,8 @@ func TestDefaultsOfListKeys(t *testing.T) {
 		if got := texts(s.Validate(nil, d.Root(), document.Node{})); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.ports, got, c.want)
 		}
-		if d.Root().Marked() != (len(c.want) == 0) {
-			t.Errorf("%s: marked is %v", c.ports, d.Root().Marked())
+		if d.Root().Marked(document.Sound) != (len(c.want) == 0) {
+			t.Errorf("%s: marked is %v", c.ports, d.Root().Marked(document.Sound))
 		}
 	}
 }

@@ -84,8 +84,8 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) *
 	p.judge = s.validator(p.top, document.Node{})
 	p.judge.probing, p.judge.trusting, p.judge.items.filled = 1, true, true
 	defer p.judge.release()
-	if p.top.Kind() == document.Object && p.object(s.root, p.top, s.root.preserves) {
-		p.top.Mark()
+	if p.top.Kind() == document.Object {
+		p.top.Mark(p.object(s.root, p.top, s.root.preserves))
 	}
 	return p.err
 }
@@ -105,96 +105,116 @@ type pruner struct {
 	rules *metadataRules // of the root's metadata
 }
 
-// value prunes what is in the value at the cursor, and marks the value if it is right. keep is the state of
+// fine are the marks of what nothing is to be said about.
+const fine = document.Sound | document.Complete
+
+// value prunes what is in the value at the cursor, and marks the value with what holds for it. keep is the state of
 // x-kubernetes-preserve-unknown-fields, which items inherit from their list and members do not. Metadata is judged as a
 // whole, see implied.
-func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (right bool) {
+func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (marks document.Marks) {
 	if p.decodes && !p.readable(s, c.Node()) {
-		return false
+		return 0
 	}
 	switch kind := c.Kind(); {
 	case kind == document.Object:
-		right = p.object(s, c.Node(), keep)
+		marks = p.object(s, c.Node(), keep)
 	case kind == document.Array:
-		right = p.list(s, c.Node(), keep)
-	case s == nil || p.decodes || s.onlyType && s.accepts[kind] == match:
-		right = true
-	case s.plain:
-		right = p.judge.plain(s, c, kind)
+		marks = p.list(s, c.Node(), keep)
+	case s == nil || p.decodes || s.onlyType && s.accepts[kind] == match && kind != document.Null:
+		marks = fine
 	default:
-		right = p.judge.right(s, c.Node())
+		marks = p.scalar(s, c, kind)
 	}
-	if right && !p.decodes {
-		c.Mark()
+	if !p.decodes {
+		c.Mark(marks)
 	}
-	return right
+	return marks
 }
 
-func (p *pruner) list(s *Shape, v document.Node, keep bool) (right bool) {
+func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks document.Marks) {
+	if s.plain && p.judge.plain(s, c, kind) || !s.plain && p.judge.right(s, c.Node()) {
+		marks = document.Sound
+	}
+	if kind != document.Null || s.def == nil || s.nullable {
+		marks |= document.Complete
+	}
+	return marks
+}
+
+func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Marks) {
 	var items *Shape
 	if s != nil {
 		items = s.items
 	}
-	right = true
+	marks = fine
 	if !keep || items != nil {
 		keep = keep || items != nil && items.preserves
 		for c := v.Children(); c.Valid(); c.Next() {
-			right = p.value(items, &c, keep) && right
+			marks &= p.value(items, &c, keep)
 			if p.err != nil {
-				return false
+				return 0
 			}
 		}
 	}
 	switch {
-	case !right || s == nil || p.decodes:
-		return right
-	case s.flat:
-		return p.judge.flat(s, v, document.Array)
+	case marks&document.Sound == 0 || s == nil || p.decodes:
+		return marks
+	case s.flat && p.judge.flat(s, v, document.Array) || !s.flat && p.judge.right(s, v):
+		return marks
 	}
-	return p.judge.right(s, v)
+	return marks &^ document.Sound
 }
 
-func (p *pruner) object(s *Shape, v document.Node, keep bool) (right bool) {
-	seen := nobody
+func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Marks) {
+	var seen uint64
 	switch {
 	case s == nil:
 		p.clear(v)
-		return true
+		return fine
 	case len(s.properties) > 0:
-		seen, right = p.members(s, v, keep)
+		seen, marks = p.members(s, v, keep)
 	case s.extends:
-		right = p.values(s.additional, v)
+		marks = p.values(s.additional, v)
 	case keep:
-		right = true
+		marks = fine
 	default:
 		p.clear(v)
-		right = true
+		marks = fine
+	}
+	if p.decodes {
+		return marks
+	}
+	if seen&s.fillable != s.fillable {
+		marks &^= document.Complete
 	}
 	switch {
-	case !right || p.decodes:
-		return right
-	case s.flat && seen == s.demanded:
-		return p.judge.flat(s, v, document.Object)
+	case marks&document.Sound == 0:
+	case s.flat && seen&s.demanded == s.demanded:
+		if !p.judge.flat(s, v, document.Object) {
+			marks &^= document.Sound
+		}
+	case !p.judge.right(s, v):
+		marks &^= document.Sound
 	}
-	return p.judge.right(s, v)
+	return marks
 }
 
-// members prunes an object of which some members are known. seen are the bits of the required ones that are there.
-func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, right bool) {
-	seen, right = nobody, true
+// members prunes an object of which some members are known. seen are the bits of those that are there.
+func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, marks document.Marks) {
+	marks = fine
 	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
 		var child *Shape
-		required := uint8(0)
+		var bit uint64
 		if at := s.placeAt(&c); at >= 0 {
 			property := &s.properties[at]
-			required = property.required
+			bit = property.Bit()
 			if s.notes != nil {
 				c.SetNote(at + 1)
 			}
 			if property.implied != ordinary {
-				there, fine := p.implied(property, &c, v)
-				if right = right && fine; there {
-					seen |= 1 << (required & 63)
+				there, found := p.implied(property, &c, v)
+				if marks &= found; there {
+					seen |= bit
 				}
 				continue
 			}
@@ -202,7 +222,7 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, rig
 		} else if known, found := s.variant(c.Key()); found {
 			key := clip(c.Key())
 			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
-			return 0, false
+			return 0, 0
 		} else if s.extends {
 			child = s.additional
 		} else if keep {
@@ -214,22 +234,28 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, rig
 		if c.Kind() == document.Null && p.null(child, c.Node()) {
 			continue
 		}
-		seen |= 1 << (required & 63)
-		right = p.value(child, &c, child != nil && child.preserves) && right
+		seen |= bit
+		marks &= p.value(child, &c, child != nil && child.preserves)
 	}
-	return seen, right && p.err == nil
+	if p.err != nil {
+		return 0, 0
+	}
+	return seen, marks
 }
 
 // values prunes an object whose members are all of one shape, which may be nil.
-func (p *pruner) values(s *Shape, v document.Node) (right bool) {
-	right = true
+func (p *pruner) values(s *Shape, v document.Node) (marks document.Marks) {
+	marks = fine
 	keep := s != nil && s.preserves
 	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
 		if c.Kind() != document.Null || !p.null(s, c.Node()) {
-			right = p.value(s, &c, keep) && right
+			marks &= p.value(s, &c, keep)
 		}
 	}
-	return right && p.err == nil
+	if p.err != nil {
+		return 0
+	}
+	return marks
 }
 
 // clear removes all members of an object of which nothing is known.
@@ -254,23 +280,23 @@ func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 	return true
 }
 
-// implied prunes kind, apiVersion or metadata of a resource, and tells whether it is there still and right.
-func (p *pruner) implied(property *Property, c *document.Cursor, resource document.Node) (there, right bool) {
+// implied prunes kind, apiVersion or metadata of a resource, and tells whether it is there still and what holds for it.
+func (p *pruner) implied(property *Property, c *document.Cursor, resource document.Node) (there bool, marks document.Marks) {
 	m, kind := c.Node(), c.Kind()
 	if property.implied == typeMeta {
 		if kind == document.Null && property.Shape != nil && !property.Shape.nullable && property.Shape.def == nil {
 			p.d.Remove(m)
-			return false, true
+			return false, fine
 		}
 		if kind != document.String {
 			p.err = typeFailure(p.path(m), m, "string")
-			return false, false
+			return false, 0
 		}
 		return true, p.value(property.Shape, c, false)
 	}
 	if kind == document.Null {
 		p.d.Remove(m)
-		return false, true
+		return false, fine
 	}
 	outer, decodes := p.origin, p.decodes
 	p.origin, p.decodes = inEmbeddedMetadata, true
@@ -281,12 +307,17 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 		p.object(p.meta, m, p.meta.preserves)
 	}
 	p.origin, p.decodes = outer, decodes
-	right = p.err == nil && (property.Shape == nil || p.judge.right(property.Shape, m)) &&
-		(resource != p.top || p.rules == nil || p.rules.quick(p.meta, m))
-	if right {
-		m.Mark()
+	if p.err != nil {
+		return true, 0
 	}
-	return true, right
+	if (property.Shape == nil || p.judge.right(property.Shape, m)) && (resource != p.top || p.rules == nil || p.rules.quick(p.meta, m)) {
+		marks = document.Sound
+	}
+	if !property.Shape.Fillable() {
+		marks |= document.Complete
+	}
+	m.Mark(marks)
+	return true, marks
 }
 
 // readable tells whether a value within metadata can be read into the field that it is for.

@@ -38,7 +38,7 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	defer w.release()
 	if s.metadata != nil {
 		if meta, found := obj.Lookup(metadataName); found {
-			if !w.trusting || !meta.Marked() {
+			if !w.trusting || !meta.Marked(document.Sound) {
 				w.metadata(*s.metadata, meta)
 			}
 		} else if !w.fails() {

@@ -90,7 +90,8 @@ type Shape struct {
 	logic  *logicRules
 
 	properties []Property // sorted by name
-	demanded   uint64     // the bits of all required members; all bits where one of them has none
+	demanded   uint64     // the bits of the required members; all bits where one of them has none
+	fillable   uint64     // the bits of the members that have a default; all bits where one of them has none
 	size       *sizeRules
 	list       *listRules
 	items      *Shape
@@ -99,8 +100,7 @@ type Shape struct {
 	notes      *document.Noter // who writes the numbers of properties on members; nil: nobody
 	rules      *celRules
 
-	fillable uint64            // the bits of the properties that have a default
-	fillings []filling         // those properties, sorted by name
+	fillings []filling         // of the properties that have a default, sorted by name
 	def      []byte            // the default of this value, complete, as JSON; nil is none
 	required []document.Name   // of members that must be there, in the schema's order
 	variants *document.FoldSet // of the properties' names; nil without any
@@ -117,15 +117,10 @@ type Property struct {
 	Shape *Shape // nil where the name is known and nothing else
 	Name  string
 
-	// Numbers of bits, below 64. Bit 0 is that of members which have none.
-	required uint8     // in the walk's mask of members seen
-	filled   uint8     // in the walk's mask of members that need no default
-	meta     metaField // of metadata
-	implied  role      // kind, apiVersion and metadata of an embedded resource
+	bit     uint8     // in the mask of the members that a walk has seen, below 64; 0 of members that have none
+	meta    metaField // of metadata
+	implied role      // kind, apiVersion and metadata of an embedded resource
 }
-
-// nobody is the mask before any member was seen: bit 0 is always seen.
-const nobody uint64 = 1
 
 // role tells the members apart that every Kubernetes object has.
 type role uint8

@@ -258,16 +258,16 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	if s.embedded && !w.done() {
 		w.embedded(v)
 	}
-	seen := nobody
+	var seen uint64
 	if len(s.properties) > 0 || s.additional != nil || s.closed {
 		seen, matched = w.members(s, v, old)
 	}
-	if seen == s.demanded {
+	if seen&s.demanded == s.demanded {
 		return matched
 	}
-	for i, name := range s.required {
-		if i+1 < 64 && seen&(1<<(i+1)) != 0 || w.done() {
-			continue
+	for _, name := range s.required {
+		if w.done() {
+			break
 		}
 		if _, found := v.Lookup(name); !found {
 			w.missing(v, name.String(), ofSchema)
@@ -276,14 +276,13 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	return matched
 }
 
-// members walks the members of an object. seen are the bits of the required ones that are there.
+// members walks the members of an object. seen are the bits of those that are there.
 func (w *validator) members(s *Shape, v, old document.Node) (seen uint64, matched int) {
 	known := w.update && old.Kind() == document.Object
-	seen = nobody
 	for m := v.First(); m.Valid() && !w.done(); m = m.Next() {
 		child := s.additional
 		if p := s.property(m); p != nil {
-			seen |= 1 << (p.required & 63)
+			seen |= p.Bit()
 			child = p.Shape
 		} else if s.closed {
 			if !w.fails() {
