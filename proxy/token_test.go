@@ -60,3 +60,25 @@ func TestToken(t *testing.T) {
 		t.Errorf("a gateway starts without the token: %v", err)
 	}
 }
+
+// TestOwnBackends: which upstream is asked: that of the name, else that to which a route leads for the path.
+func TestOwnBackends(t *testing.T) {
+	c, err := config.Load("", config.Flags{Upstream: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Upstreams = []config.Upstream{{Name: "a", Endpoints: []string{"http://127.0.0.1:1/"}}, {Name: "b", Endpoints: []string{"http://b.example.com"}, Dialect: config.Plain}}
+	c.Routes = []config.Route{{PathPrefix: "/v2", Upstream: "b"}, {Host: "a.example.com", PathPrefix: "/", Upstream: "a"}}
+	set := policies.Empty()
+	g := newTestGateway(t, c, func() *policies.Set { return set })
+	for _, step := range []struct{ name, path, want, host string }{
+		{"a", "/v2/x", "a", "127.0.0.1:1"}, {"b", "/x", "b", "b.example.com"}, {"", "/v2/x", "b", "b.example.com"}, {"", "/x", "", ""}, {"c", "/v2/x", "", ""},
+	} {
+		b, found := g.Backend(step.name, step.path).(*backend)
+		switch {
+		case !found && step.want == "":
+		case !found || b.name != step.want || b.host != step.host || b.Kubernetes() == (step.want == "b"):
+			t.Errorf("'%s' with %s: %v", step.name, step.path, b)
+		}
+	}
+}

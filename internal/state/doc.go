@@ -58,10 +58,9 @@ type Answer struct {
 }
 
 var (
-	errNoBackend = errors.New("no backend is there to be asked")
-	errNotJSON   = errors.New("the backend's answer cannot be read")
-	errOver      = errors.New("the backend did not answer before the request was over")
-	errTooMany   = errors.New("there is more of it than the gateway may keep")
+	errNotJSON = errors.New("the backend's answer cannot be read")
+	errOver    = errors.New("the backend did not answer before the request was over")
+	errTooMany = errors.New("there is more of it than the gateway may keep")
 )
 
 // errAnswer is an answer that says nothing of what was asked for.

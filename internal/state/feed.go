@@ -96,7 +96,7 @@ func (f *feed) run(ctx context.Context) {
 func (f *feed) fill(ctx context.Context) (version string, err error) {
 	b := f.backend()
 	if b == nil {
-		return "", errNoBackend
+		return "", f.source.noBackend()
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

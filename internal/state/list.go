@@ -104,9 +104,12 @@ func readPage(body []byte, items resource.FieldPath, kind schema.GroupVersionKin
 	return page, text(metadata, "continue"), nil
 }
 
+// maxDepth is how deep what backends answer may be nested: definitions of resources are nested deeply.
+const maxDepth = 1000
+
 // limitsFor are the limits of an answer whose size was bounded when it was read.
 func limitsFor(size int) document.Limits {
-	return document.Limits{Bytes: max(size, 1), Nodes: max(size/8, 1<<16)}
+	return document.Limits{Bytes: max(size, 1), Depth: maxDepth, Nodes: max(size/8, 1<<16)}
 }
 
 // itemsOf is the array of objects in an answer.

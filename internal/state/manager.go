@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -229,7 +230,7 @@ func (m *Manager) viewOf(s *Source) (*view, error) {
 func (m *Manager) onDemand(ctx context.Context, s *Source, namespace string) ([]document.Node, error) {
 	b := m.backendOf(s.Upstream, s.Path)
 	if b == nil {
-		return nil, s.unknown("cannot be read", errNoBackend)
+		return nil, s.unknown("cannot be read", s.noBackend())
 	}
 	target := s.target(url.PathEscape(namespace))
 	found, err := m.cache.get(ctx, reading{b, target}, s.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
@@ -239,6 +240,14 @@ func (m *Manager) onDemand(ctx context.Context, s *Source, namespace string) ([]
 		return nil, s.unknown("cannot be read", err)
 	}
 	return found, nil
+}
+
+// noBackend says why nobody can be asked.
+func (s *Source) noBackend() error {
+	if s.Upstream != "" {
+		return fmt.Errorf("no upstream has the name '%s'", s.Upstream)
+	}
+	return errors.New("no route of the gateway leads from its path to a backend")
 }
 
 // unknown is the answer of a source that is not known.

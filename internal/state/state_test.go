@@ -200,6 +200,20 @@ func TestPoll(t *testing.T) {
 	}
 }
 
+// TestNobodyToAsk: a source of an upstream that is not configured.
+func TestNobodyToAsk(t *testing.T) {
+	for _, mode := range []Mode{Watch, OnDemand} {
+		source := sourceOf(mode)
+		source.Upstream = "other"
+		m := managerOf(t, newServer(), source)
+		want := "the state 'things' has not been read yet: no upstream has the name 'other'"
+		if mode == OnDemand {
+			want = "the state 'things' cannot be read: no upstream has the name 'other'"
+		}
+		eventually(t, want, func() string { return values(m, source) })
+	}
+}
+
 // TestPages: a large list comes page by page, as one.
 func TestPages(t *testing.T) {
 	s := newServer()
