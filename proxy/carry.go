@@ -64,12 +64,24 @@ func (x *exchange) derive(s *schema.Schema, most int) error {
 
 // misplace notes that something stands where the status has to. With a schema that is said together with everything else
 // that is wrong.
-func (x *exchange) misplace(err *field.Error) error {
-	x.misplaced = err
-	if err == nil || x.schema() != nil {
-		return nil
+func (x *exchange) misplace(err error) error {
+	x.misplaced = nil
+	if err == nil || x.schema() == nil {
+		return x.unplaced(err)
 	}
-	return status.Invalid(groupKind(x), x.info.Name, field.ErrorList{err}, 0)
+	if !errors.As(err, &x.misplaced) {
+		return err
+	}
+	return nil
+}
+
+// unplaced is the Status of an object in which something stands where a field has to; nil where setAt found none.
+func (x *exchange) unplaced(err error) error {
+	var misplaced *field.Error
+	if !errors.As(err, &misplaced) {
+		return err
+	}
+	return status.Invalid(groupKind(x), x.info.Name, field.ErrorList{misplaced}, 0)
 }
 
 // withLeftOver adds what is wrong with the object besides what its schema says of it as it is now.

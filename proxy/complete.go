@@ -295,7 +295,7 @@ func (x *exchange) holdStatus() error {
 func (x *exchange) replaceStatus(path resource.FieldPath) error {
 	sent, found := find(x.doc.Root(), path)
 	merged := x.old.Clone()
-	var misplaced *field.Error
+	var misplaced error
 	if stored, had := find(merged.Root(), path); found {
 		misplaced = setAt(merged, path, sent.Raw())
 	} else if had {
@@ -307,8 +307,8 @@ func (x *exchange) replaceStatus(path resource.FieldPath) error {
 }
 
 // setAt sets the member at a path. Parents that are missing or null are made, so that a status within another object
-// does not depend on whether the client sent that one. The error is that of a parent that is no object.
-func setAt(d *document.Document, path resource.FieldPath, raw []byte) *field.Error {
+// does not depend on whether the client sent that one. The error is a [*field.Error] about a parent that is no object.
+func setAt(d *document.Document, path resource.FieldPath, raw []byte) error {
 	last := len(path) - 1
 	parent := d.Root()
 	for i, key := range path[:last] {

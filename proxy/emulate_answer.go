@@ -22,7 +22,7 @@ func (x *exchange) storeForm() error {
 	}
 	if x.pin == pinField {
 		stored, _ := find(x.old.Root(), x.res.Fields.Version)
-		return setAt(x.doc, x.res.Fields.Version, stored.Raw())
+		return x.unplaced(setAt(x.doc, x.res.Fields.Version, stored.Raw()))
 	}
 	return nil
 }

@@ -255,7 +255,7 @@ func (x *exchange) applyScale() error {
 	result := x.old.Clone()
 	if err := setAt(result, x.res.Scaling.Replicas, strconv.AppendInt(nil, int64(x.newScale.Spec.Replicas), 10)); err != nil {
 		result.Release()
-		return err
+		return x.unplaced(err)
 	}
 	if x.doc != nil {
 		x.doc.Release()
