@@ -27,8 +27,9 @@ type exchange struct {
 	referred   policies.Referred
 	warnings   []string
 	oldAnswer  fasthttp.Response
-	verbatim   upstream.Answer // of the backend, where nothing of it is changed
-	answerHead wire.Answer     // of verbatim, where its head has to be read
+	dryAnswer  fasthttp.Response // what the backend would make of a patch
+	verbatim   upstream.Answer   // of the backend, where nothing of it is changed
+	answerHead wire.Answer       // of verbatim, where its head has to be read
 	head       []byte
 	target     []byte
 	pinned     []byte // the ETag that the write depends on
@@ -55,6 +56,8 @@ type progress struct {
 	body []byte             // as the client sent it
 	doc  *document.Document // of the body, edits laid over it
 	old  *document.Document // the stored object, where something needed it
+	// patch is the client's, where only the backend can tell what results from it.
+	patch *document.Document
 	// collection is what is stored of a collection that is deleted object by object.
 	collection *document.Document
 
@@ -65,6 +68,7 @@ type progress struct {
 	pin        pin           // what the write depends on
 	readsOld   bool          // oldAnswer was used
 	readsBack  bool          // oldAnswer has what was written
+	asked      bool          // dryAnswer was used
 	filledOld  bool          // what is stored lacks some of the defaults
 	creates    bool          // a PUT of a name that nothing is stored under
 	rebuilt    bool          // doc is another document than the client's
@@ -127,6 +131,9 @@ func (x *exchange) release() {
 	if x.readsOld {
 		x.oldAnswer.Reset()
 	}
+	if x.asked {
+		x.dryAnswer.Reset()
+	}
 	x.verbatim.Reset(maxKept)
 	x.report.Reset()
 	x.referred.Reset()
@@ -156,6 +163,10 @@ func (x *exchange) releaseDocuments() {
 	if x.old != nil {
 		x.old.Release()
 		x.old = nil
+	}
+	if x.patch != nil {
+		x.patch.Release()
+		x.patch = nil
 	}
 	if x.collection != nil {
 		x.collection.Release()

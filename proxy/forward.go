@@ -20,6 +20,9 @@ const via = "admission-gateway"
 // errRaced tells that the stored object is no longer the one that was admitted against.
 var errRaced = errors.New("another writer came between")
 
+// errAnswered tells that the backend's answer to a question of the gateway is the answer to the client.
+var errAnswered = errors.New("the answer is the backend's")
+
 var (
 	methodGet   = []byte("GET")
 	methodPut   = []byte("PUT")
@@ -29,7 +32,9 @@ var (
 	nameETag    = []byte(fasthttp.HeaderETag)
 
 	nameContentType = []byte("Content-Type")
+	nameAccept      = []byte("Accept")
 	valueJSON       = []byte(jsonType)
+	valueJSONPatch  = []byte("application/json-patch+json")
 )
 
 // preconditions are the client's own, aboutBody is everything else of its head that is about the body it sent or expects.

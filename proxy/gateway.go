@@ -54,6 +54,8 @@ func (x *exchange) write() error {
 	for attempt := 1; ; attempt++ {
 		err := x.run(x.writeSteps())
 		switch {
+		case err == errAnswered:
+			return x.answer()
 		case err == errTaken && attempt == maxNames:
 			return status.GenerateNameConflict(x.info.GroupResource(), x.info.Name, 1)
 		case err == errRaced && (attempt == maxAttempts || x.clientPinned()):
@@ -81,6 +83,8 @@ func (x *exchange) writeSteps() []step {
 		return scaleSteps
 	case x.info.Verb == resource.VerbCreate:
 		return createSteps
+	case x.info.Verb == resource.VerbPatch && !x.upstream.plain:
+		return askedPatchSteps
 	case x.info.Verb == resource.VerbPatch:
 		return patchSteps
 	default:
@@ -153,6 +157,19 @@ var patchSteps = []step{
 	(*exchange).forward,       // 13
 	(*exchange).completeWrite, // 14
 	(*exchange).answer,        // 14
+}
+
+// askedPatchSteps are the way of a patch before a Kubernetes backend, which alone can tell what results from it.
+var askedPatchSteps = []step{
+	(*exchange).readPatch,    // 5
+	(*exchange).askServer,    // PATCH becomes the object that results from it, by a dry run
+	(*exchange).fetchPatched, // what is patched, only where something needs it
+	(*exchange).setDefaults,  // 8
+	(*exchange).mutate,       // 10
+	(*exchange).checkSchema,  // 11
+	(*exchange).validate,     // 12
+	(*exchange).forwardPatch, // 13
+	(*exchange).answer,       // 14
 }
 
 // scaleSteps are the way of a Scale, which asks for another number of replicas: of the object that results from it.

@@ -25,7 +25,9 @@ func (x *exchange) judged() bool {
 	if _, held := x.heldToConventions(); held {
 		return true
 	}
-	return x.res != nil || x.statusPath() != nil || x.gateway.unregistered.CheckNames || x.set.Admission().Concerns(&x.info, operation)
+	return x.res != nil || x.statusPath() != nil || x.gateway.unregistered.CheckNames || x.set.Admission().Concerns(&x.info, operation) ||
+		// What names an object may turn out to create it.
+		x.set.Admission().Concerns(&x.info, admission.Create)
 }
 
 // parse is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte as it came.
@@ -35,6 +37,9 @@ func (x *exchange) parse() error {
 			return status.BadRequest("the body must not be empty")
 		}
 		return nil
+	}
+	if err := x.readYAML(); err != nil {
+		return err
 	}
 	d, err := document.Parse(x.body, x.gateway.documentLimits)
 	if err != nil {
@@ -144,6 +149,9 @@ func (x *exchange) fieldValidation() resource.FieldValidation {
 // describe gathers what policies can know of the request, if any concerns it.
 func (x *exchange) describe() bool {
 	operation, ok := admission.OperationOf(x.info.Verb)
+	if ok && operation == admission.Update && x.creates {
+		operation = admission.Create
+	}
 	if !ok || !x.set.Admission().Concerns(&x.info, operation) {
 		return false
 	}
@@ -177,9 +185,9 @@ func (x *exchange) checkSchema() error {
 	if err != nil {
 		return err
 	}
-	if !result.Valid() && x.info.Verb == resource.VerbUpdate && x.old == nil && !x.creates {
+	if !result.Valid() && x.info.Verb != resource.VerbCreate && x.old == nil && !x.creates {
 		// What an update leaves as it was does not count, so the stored object may make the difference.
-		if err := x.readOld(); err != nil {
+		if err := x.readStored(); err != nil {
 			return err
 		}
 		if result, err = x.hold(); err != nil {

@@ -21,6 +21,7 @@ const (
 	jsonPatch
 	mergePatch
 	strategicMergePatch
+	applyPatch // of server-side apply
 )
 
 // patchTypeOf reads a Content-Type; noPatch is one that the gateway does not read.
@@ -34,6 +35,8 @@ func patchTypeOf(contentType []byte) patchType {
 		return mergePatch
 	case bytes.EqualFold(media, []byte("application/strategic-merge-patch+json")):
 		return strategicMergePatch
+	case bytes.EqualFold(media, []byte("application/apply-patch+yaml")):
+		return applyPatch
 	}
 	return noPatch
 }
@@ -42,8 +45,6 @@ func patchTypeOf(contentType []byte) patchType {
 // emulate would be stored whole, judged only by the policies of the subresource.
 func (x *exchange) checkPatch() error {
 	switch {
-	case !x.upstream.plain:
-		return status.MethodNotAllowedf("PATCH is not supported on resources that policies are about: send the whole object with PUT")
 	case x.info.Subresource != "" && !x.emulatesStatus():
 		return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", x.info.Subresource, x.info.GroupResource())
 	case x.res != nil && !x.emulates(resource.PatchVerb):

@@ -76,6 +76,8 @@ func (x *exchange) readBody() error {
 const (
 	mediaTypes      = "application/json"
 	patchMediaTypes = "application/json-patch+json, application/merge-patch+json"
+	// kubernetesPatchMediaTypes are those that a Kubernetes backend may know as well.
+	kubernetesPatchMediaTypes = patchMediaTypes + ", application/strategic-merge-patch+json, application/apply-patch+yaml"
 )
 
 // checkMediaType lets only types pass that the gateway reads itself, in one encoding.
@@ -86,7 +88,10 @@ func (x *exchange) checkMediaType() error {
 	}
 	contentType := h.Value(wire.FieldContentType)
 	if x.info.Verb == resource.VerbPatch || x.info.Verb == "patch" {
-		if x.patchType = patchTypeOf(contentType); x.patchType == noPatch {
+		switch x.patchType = patchTypeOf(contentType); {
+		case x.patchType == noPatch && !x.upstream.plain:
+			return status.UnsupportedMediaType(kubernetesPatchMediaTypes)
+		case x.patchType == noPatch, x.patchType == applyPatch && x.upstream.plain:
 			return status.UnsupportedMediaType(patchMediaTypes)
 		}
 		return nil
