@@ -30,21 +30,20 @@ func (c *Compiler) Review(p *admissionv1.ValidatingAdmissionPolicy, kinds typech
 // wording holds the messages to the API conventions. Of a message expression its literals are.
 func wording(validations []admissionv1.Validation) []typecheck.Warning {
 	var warnings []typecheck.Warning
-	advise := func(path *field.Path, message string, literals, fields []string) {
-		if advice := status.Advice(message, literals, fields); advice != "" {
+	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
+		if advice := status.Advice(message, names); advice != "" {
 			warnings = append(warnings, typecheck.Warning{Field: path.String(), Text: advice})
 		}
 	}
 	for i, v := range validations {
 		path := field.NewPath("spec", "validations").Index(i)
-		literals, fields := cel.Names(v.Expression)
 		if message := strings.TrimSpace(v.Message); message != "" {
-			advise(path.Child("message"), message, literals, fields)
+			advise(path.Child("message"), message, func() (literals, fields []string) { return cel.Names(v.Expression) })
 		}
 		if strings.TrimSpace(v.MessageExpression) != "" {
 			parts, _ := cel.Names(v.MessageExpression)
 			for _, part := range parts {
-				advise(path.Child("messageExpression"), part, nil, nil)
+				advise(path.Child("messageExpression"), part, nil)
 			}
 		}
 	}

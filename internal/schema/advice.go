@@ -12,21 +12,20 @@ import (
 
 // wording holds the messages of a schema's own rules to the API conventions (VAL-4).
 func wording(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
-	advise := func(path *field.Path, message string, literals, fields []string) {
-		if advice := status.Advice(message, literals, fields); advice != "" {
+	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
+		if advice := status.Advice(message, names); advice != "" {
 			warnings = append(warnings, field.Invalid(path, omitted, advice))
 		}
 	}
 	for i, r := range s.XValidations {
 		at := path.Child("x-kubernetes-validations").Index(i)
-		literals, fields := cel.Names(r.Rule)
 		if message := strings.TrimSpace(r.Message); message != "" {
-			advise(at.Child("message"), message, literals, fields)
+			advise(at.Child("message"), message, func() (literals, fields []string) { return cel.Names(r.Rule) })
 		}
 		if strings.TrimSpace(r.MessageExpression) != "" {
 			parts, _ := cel.Names(r.MessageExpression)
 			for _, part := range parts {
-				advise(at.Child("messageExpression"), part, nil, nil)
+				advise(at.Child("messageExpression"), part, nil)
 			}
 		}
 	}

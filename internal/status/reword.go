@@ -32,13 +32,28 @@ func Reword(message string, literals, fields []string) (better string, problems 
 }
 
 // Advice says in a sentence what is against the conventions in an author's message, and what it could say instead; ""
-// for a message that keeps to them. See [Reword].
-func Advice(message string, literals, fields []string) string {
+// for a message that keeps to them. See [Reword]; names returns the literals and fields, where they matter, and may be
+// nil.
+func Advice(message string, names func() (literals, fields []string)) string {
+	var literals, fields []string
+	if names != nil && mayName(message) {
+		literals, fields = names()
+	}
 	better, problems := Reword(message, literals, fields)
 	if len(problems) == 0 {
 		return ""
 	}
 	return strings.Join(problems, "; ") + "; better: " + better
+}
+
+// mayName tells whether there is anything in a message that [isCode] could hold to be a name.
+func mayName(message string) bool {
+	for i, c := range message {
+		if i > 0 && (c < 'a' || c > 'z') && !strings.ContainsRune(" ,.:;()", c) {
+			return true
+		}
+	}
+	return false
 }
 
 // A rewording is a message while it is reworded.
