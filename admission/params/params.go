@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -51,7 +51,7 @@ func Compile(r *admissionv1.ParamRef, fldPath *field.Path) (*Ref, field.ErrorLis
 func validate(r *admissionv1.ParamRef, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Name != "" {
-		for _, why := range path.ValidatePathSegmentName(r.Name, false) {
+		for _, why := range content.IsPathSegmentName(r.Name) {
 			errs = append(errs, field.Invalid(fldPath.Child("name"), r.Name, why))
 		}
 		if r.Selector != nil {
