@@ -178,9 +178,9 @@ func TestLooksForRepeatedItems(t *testing.T) {
 		k := &keyedItems{}
 		(&listRules{}).repeats(nil, d.Root(), k)
 		looks := 0
-		for slot, at := range k.slots {
-			if at != 0 {
-				home := int(k.items[at-1].hash) & (len(k.slots) - 1)
+		for slot, held := range k.slots {
+			if held != 0 {
+				home := int(held>>32) & (len(k.slots) - 1)
 				looks += (slot-home+len(k.slots))%len(k.slots) + 1
 			}
 		}

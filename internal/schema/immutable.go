@@ -242,23 +242,3 @@ func (a *ancestors) of(item document.Node) document.Node {
 	}
 	return a.items.find(a.list, item)
 }
-
-// find is the item that is the same; invalid when there is none.
-func (k *keyedItems) find(l *listRules, n document.Node) document.Node {
-	if len(k.slots) == 0 {
-		for i := range k.items {
-			if l.same(k.items[i].node, n, k.filled) {
-				return k.items[i].node
-			}
-		}
-		return document.Node{}
-	}
-	h := l.hash(n, k.filled)
-	mask := uint64(len(k.slots) - 1)
-	for slot := h & mask; k.slots[slot] != 0; slot = (slot + 1) & mask {
-		if item := &k.items[k.slots[slot]-1]; item.hash == h && l.same(item.node, n, k.filled) {
-			return item.node
-		}
-	}
-	return document.Node{}
-}

@@ -14,8 +14,9 @@ func (l *listRules) repeats(found []document.Node, list document.Node, scratch *
 		return l.repeatsAmongFew(found, list, scratch.filled)
 	}
 	scratch.reset(length)
-	for n := list.First(); n.Valid(); n = n.Next() {
-		if l.misfits(n) {
+	for c := list.Children(); c.Valid(); c.Next() {
+		n := c.Node()
+		if l.keys != nil && c.Kind() != document.Object && l.misfits(n) {
 			return found[:0], n
 		}
 		if earlier := scratch.put(l, n, false); earlier != nil {
@@ -93,20 +94,27 @@ func (l *listRules) setDefaults(items *Shape) {
 
 // hash is that of the item in a set, and that of its keys in a list of type map. A missing key and a missing item
 // are values like any other.
-func (l *listRules) hash(item document.Node, filled bool) uint64 {
-	if l.keys == nil {
-		return hash(item)
-	}
+func (l *listRules) hash(item document.Node, filled bool) uint32 {
 	h := uint64(0)
-	for key := range l.keys {
-		value := l.value(item, key, filled)
-		if !value.Valid() {
-			h = document.HashWords(h, 0)
-			continue
+	switch {
+	case l.keys == nil:
+		h = hash(item)
+	case len(l.keys) == 1:
+		h = hash(l.value(item, 0, filled))
+	default:
+		for key := range l.keys {
+			h = document.HashWords(h, hash(l.value(item, key, filled)))
 		}
-		h = document.HashWords(h, hash(value))
 	}
-	return h
+	return uint32(h ^ h>>32)
+}
+
+// alike tells whether two items are the same, strictly or not.
+func (l *listRules) alike(a, b document.Node, strictly, filled bool) bool {
+	if strictly {
+		return l.correlates(b, a)
+	}
+	return l.same(a, b, filled)
 }
 
 func (l *listRules) same(a, b document.Node, filled bool) bool {
@@ -199,12 +207,11 @@ const few = 6
 // keyedItems are the items of a list by what tells them apart.
 type keyedItems struct {
 	items  []keyedItem
-	slots  []uint32 // of a hash table: index into items plus one; empty while there are few
+	slots  []uint64 // of a hash table: hash and index into items plus one, 32 bits each; empty while there are few
 	filled bool     // keys that are missing have their defaults
 }
 
 type keyedItem struct {
-	hash    uint64
 	node    document.Node
 	repeats uint32 // how many later items are the same
 }
@@ -230,7 +237,7 @@ func (k *keyedItems) reset(length int) {
 		size *= 2
 	}
 	if cap(k.slots) < size {
-		k.slots = make([]uint32, size)
+		k.slots = make([]uint64, size)
 		return
 	}
 	k.slots = k.slots[:size]
@@ -240,43 +247,52 @@ func (k *keyedItems) reset(length int) {
 // put adds an item, unless one that is the same is there already: that one is the result then. With strictly set, two
 // items without keys are not the same.
 func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedItem {
-	same := func(item *keyedItem) bool {
-		if strictly {
-			return l.correlates(item.node, n)
-		}
-		return l.same(item.node, n, k.filled)
+	item, slot, hash := k.search(l, n, strictly)
+	if item != nil {
+		return item
 	}
+	k.items = append(k.items, keyedItem{node: n})
+	if len(k.slots) > 0 {
+		k.slots[slot] = uint64(hash)<<32 | uint64(len(k.items))
+	}
+	return nil
+}
+
+// search looks for an item that is the same, and else for the slot that it would have.
+func (k *keyedItems) search(l *listRules, n document.Node, strictly bool) (item *keyedItem, slot int, hash uint32) {
 	if len(k.slots) == 0 {
 		for i := range k.items {
-			if same(&k.items[i]) {
-				return &k.items[i]
+			if l.alike(k.items[i].node, n, strictly, k.filled) {
+				return &k.items[i], 0, 0
 			}
 		}
-		k.items = append(k.items, keyedItem{node: n})
-		return nil
+		return nil, 0, 0
 	}
-	h := l.hash(n, k.filled)
-	mask := uint64(len(k.slots) - 1)
-	slot := h & mask
-	for k.slots[slot] != 0 {
-		if item := &k.items[k.slots[slot]-1]; item.hash == h && same(item) {
-			return item
+	hash = l.hash(n, k.filled)
+	mask := len(k.slots) - 1
+	for slot = int(hash) & mask; k.slots[slot] != 0; slot = (slot + 1) & mask {
+		if uint32(k.slots[slot]>>32) != hash {
+			continue
 		}
-		slot = (slot + 1) & mask
+		if item := &k.items[uint32(k.slots[slot])-1]; l.alike(item.node, n, strictly, k.filled) {
+			return item, slot, hash
+		}
 	}
-	k.items = append(k.items, keyedItem{hash: h, node: n})
-	k.slots[slot] = uint32(len(k.items))
-	return nil
+	return nil, slot, hash
 }
 
 // get is the item that another one correlates with; invalid when there is none.
 func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
-	h := l.hash(n, k.filled)
-	mask := uint64(len(k.slots) - 1)
-	for slot := h & mask; k.slots[slot] != 0; slot = (slot + 1) & mask {
-		if item := &k.items[k.slots[slot]-1]; item.hash == h && l.correlates(n, item.node) {
-			return item.node
-		}
+	if item, _, _ := k.search(l, n, true); item != nil {
+		return item.node
+	}
+	return document.Node{}
+}
+
+// find is the item that is the same; invalid when there is none.
+func (k *keyedItems) find(l *listRules, n document.Node) document.Node {
+	if item, _, _ := k.search(l, n, false); item != nil {
+		return item.node
 	}
 	return document.Node{}
 }
