@@ -65,6 +65,8 @@ func show(v ref.Val) string {
 			return "none"
 		}
 		return "optional(" + show(v.GetValue()) + ")"
+	case *types.Err:
+		return "error" // within a value; Kubernetes words some by Go's types
 	case types.String:
 		return fmt.Sprintf("%q", string(v))
 	case ref.Type:

@@ -100,6 +100,17 @@ type CompileError struct {
 
 func (e *CompileError) Error() string { return e.Detail }
 
+// Compile parses and checks an expression. It is that of the environment, but that a panic of cel-go, such as over
+// [?object.a], is an issue.
+func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) {
+	defer func() {
+		if r := recover(); r != nil {
+			ast, issues = nil, celgo.ErrorAsIssues(fmt.Errorf("internal error: %v", r))
+		}
+	}()
+	return e.Env.Compile(expression)
+}
+
 // compile checks an expression and plans it. Its type must be one of those given; variables may be nil.
 func (e *env) compile(expression string, variables *Variables, returns ...*celgo.Type) (*Program, error) {
 	ast, err := e.check(expression, returns...)
@@ -209,6 +220,11 @@ func (c *matchCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	}
 	if types.IsUnknownOrError(v) {
 		return v
+	}
+	if o, ok := v.(*types.Optional); ok {
+		if s, ok := o.Value().(string); ok { // as in cel-go
+			return types.Bool(c.re.MatchString(s))
+		}
 	}
 	return types.LabelErrNode(c.ID(), types.NoSuchOverloadErr())
 }

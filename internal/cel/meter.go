@@ -3,6 +3,7 @@ package cel
 import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -284,11 +285,19 @@ func (m *meter) call(e celast.Expr) {
 	m.calls[e.ID()] = call
 }
 
-// constantSize is the size of a list or map that is written out in the expression. cel-go makes it once.
+// constantSize is the size of a list or map that is written out in the expression, or of what is converted from a literal.
+// cel-go makes it once, when it plans the expression, and steps around it would keep cel-go from seeing that.
 func constantSize(e celast.Expr) (int64, bool) {
 	switch e.Kind() {
 	case celast.LiteralKind:
 		return 1, true
+	case celast.CallKind:
+		if c := e.AsCall(); len(operands(c)) == 1 && overloads.IsTypeConversionFunction(c.FunctionName()) {
+			if literal := operands(c)[0]; literal.Kind() == celast.LiteralKind {
+				return size(literal.AsLiteral()), true
+			}
+			return constantSize(operands(c)[0])
+		}
 	case celast.ListKind:
 		for _, x := range e.AsList().Elements() {
 			if _, ok := constantSize(x); !ok {

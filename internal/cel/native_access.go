@@ -128,7 +128,7 @@ func (f *Frame) member1(v val, name string) val {
 func (c *nativeCompiler) indexed(call celast.CallExpr) code {
 	args := call.Args()
 	operand := c.compile(args[0]).chainOf()
-	index := c.compile(args[1])
+	index := c.compile(args[1]).attribute()
 	optional := call.FunctionName() != operators.Index
 	switch {
 	case index.lit == nil:

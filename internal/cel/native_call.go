@@ -63,7 +63,7 @@ func (c *nativeCompiler) call(e celast.Expr) code {
 	case operators.LogicalNot:
 		return conditionCode(not(parts[0], inv.one))
 	case operators.Conditional:
-		return conditional(parts[0], parts[1], parts[2])
+		return conditional(parts[0], parts[1].attribute(), parts[2].attribute())
 	case operators.Equals, operators.NotEquals:
 		return conditionCode(equals(parts[0], parts[1], name == operators.Equals, inv.counted))
 	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:

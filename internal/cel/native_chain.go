@@ -46,6 +46,7 @@ const (
 	present reach = iota // the value is there
 	some                 // the value is there, and is optional
 	none                 // an optional link leads nowhere
+	absent               // the member that is tested for is not there
 	failed               // the value is an error
 )
 
@@ -159,19 +160,18 @@ func (c *chain) follow(f *Frame, i int, v val, how reach) (val, reach) {
 			how = some
 		}
 		soft := how == some || c.test && i == len(c.links)-1
+		var found reach
 		if l.field != nil {
-			next, found := f.fieldOf(l, v, soft)
-			if found != present {
-				return next, found
-			}
-			v = next
-			continue
+			v, found = f.fieldOf(l, v, soft)
+		} else {
+			v, found = f.qualify(v, key, soft)
 		}
-		next, found := f.qualify(v, key, soft)
-		if found != present {
-			return next, found
+		switch {
+		case found == none && how != some:
+			return v, absent
+		case found != present:
+			return v, found
 		}
-		v = next
 	}
 	if v.kind == valErr {
 		return v, failed
@@ -207,6 +207,9 @@ func (f *Frame) qualify(v, key val, soft bool) (val, reach) {
 	switch key.kind {
 	case valString, valInt, valUint, valDouble, valBool:
 	default:
+		if v, how := f.sound(v); how == failed {
+			return v, failed
+		}
 		return errVal(types.NewErr("invalid qualifier type: %T", f.ref(key))), failed
 	}
 	switch v.kind {
@@ -415,10 +418,17 @@ func (c *chain) wrapped(f *Frame, v val, how reach) val {
 	case how == failed:
 		return v
 	case c.test:
-		return boolVal(how != none)
-	case how == some:
+		return boolVal(how != none && how != absent)
+	}
+	return raw(f, v, how)
+}
+
+// raw is the value that find found; a test of something optional is the optional value itself.
+func raw(f *Frame, v val, how reach) val {
+	switch how {
+	case some:
 		return val{kind: valRef, aux: types.OptionalOf(f.ref(v))}
-	case how == none:
+	case none:
 		return val{kind: valRef, aux: types.OptionalNone}
 	}
 	return v
@@ -430,5 +440,29 @@ func (c *chain) truth(f *Frame) verdict {
 	if how == failed {
 		return f.fail(v.ref())
 	}
-	return truthOf(how != none)
+	return truthOf(how != none && how != absent)
+}
+
+// maybeOptional tells whether a test at the end of the chain may be about something optional.
+func (c *chain) maybeOptional() bool {
+	return c.optional || c.base != nil || c.local >= 0 || c.slot == OldSelf
+}
+
+// attribute is the value of a part that chooses or that is an index. There cel-go forgets that has() of something optional
+// is a test.
+func (k code) attribute() code {
+	c := k.chain
+	if c == nil || !c.test || !c.maybeOptional() {
+		return k
+	}
+	return code{eval: func(f *Frame) val {
+		switch v, how := c.find(f); how {
+		case present:
+			return trueVal
+		case absent:
+			return falseVal
+		default:
+			return raw(f, v, how)
+		}
+	}}
 }

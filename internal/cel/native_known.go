@@ -37,6 +37,9 @@ var (
 
 // known compiles a call of a function that native code knows.
 func (c *nativeCompiler) known(call *invocation) (code, bool) {
+	if k, ok := c.pattern(call); ok {
+		return k, true
+	}
 	switch len(call.args) {
 	case 1:
 		if call.function == "dyn" {
@@ -60,9 +63,6 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 		}
 		return k, true
 	case 2:
-		if k, ok := c.pattern(call); ok {
-			return k, true
-		}
 		if is, ok := knownTests[call.function]; ok {
 			return conditionCode(textTest(call, is)), true
 		}
@@ -87,30 +87,41 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 	return code{}, false
 }
 
-// pattern compiles matches and find with a literal pattern.
+// pattern compiles matches, find and findAll with a literal pattern.
 func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
+	if len(call.args) < 2 {
+		return code{}, false
+	}
 	lit := call.args[1].lit
-	if lit == nil || lit.kind != valString || call.function != "matches" && call.function != "find" {
+	if lit == nil || lit.kind != valString {
 		return code{}, false
 	}
 	re, err := regexp.Compile(lit.str)
 	if err != nil {
 		return code{}, false // cel-go has refused the expression
 	}
-	eval := call.args[0].settled()
-	pattern := *lit
+	eval, units := call.args[0].settled(), call.counted.forPattern(lit.str)
 	subject := func(f *Frame) (string, val) {
+		f.charge(1)
 		v := eval(f)
 		switch v.kind {
 		case valString:
-			call.counted.two(f, v, pattern)
+			f.charge(patternUnits(units, v.str))
 			return v.str, val{}
 		case valErr:
 			return "", v
 		}
+		if o, ok := v.optional(); ok {
+			if s, ok := o.Value().(string); ok { // as in cel-go
+				return s, val{}
+			}
+		}
 		return "", errVal(types.NoSuchOverloadErr())
 	}
-	if call.function == "find" {
+	switch call.function {
+	case "matches":
+		return conditionCode(matching(call.args[0], re, units, subject)), true
+	case "find":
 		return code{eval: func(f *Frame) val {
 			s, err := subject(f)
 			if err.kind == valErr {
@@ -118,7 +129,17 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 			}
 			return stringVal(re.FindString(s))
 		}}, true
+	case "findAll":
+		return findingAll(call, re, subject), true
 	}
+	return code{}, false
+}
+
+// patternUnits is what matching a pattern of so many units with a string costs; 0 units: no more than reading the string.
+func patternUnits(units int64, s string) int64 { return units * int64(len(s)+1) / (4 * bytesPerUnit) }
+
+// matching is matches with a literal pattern.
+func matching(a code, re *regexp.Regexp, units int64, subject func(*Frame) (string, val)) test {
 	match := func(f *Frame) verdict {
 		s, err := subject(f)
 		if err.kind == valErr {
@@ -126,19 +147,48 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 		}
 		return truthOf(re.MatchString(s))
 	}
-	units := call.counted.forPattern(lit.str)
-	if c := call.args[0].plain(kindString); c != nil {
-		general := match
-		match = func(f *Frame) verdict {
-			s, ok := c.text(f)
-			if !ok {
-				return general(f)
-			}
-			f.charge(units * int64(len(s)+1) / (4 * bytesPerUnit))
-			return truthOf(re.MatchString(s))
-		}
+	c := a.plain(kindString)
+	if c == nil {
+		return match
 	}
-	return conditionCode(match), true
+	return func(f *Frame) verdict {
+		s, ok := c.text(f)
+		if !ok {
+			return match(f)
+		}
+		f.charge(patternUnits(units, s))
+		return truthOf(re.MatchString(s))
+	}
+}
+
+// findingAll is findAll with a literal pattern.
+func findingAll(call *invocation, re *regexp.Regexp, subject func(*Frame) (string, val)) code {
+	most := func(*Frame) val { return intVal(-1) }
+	if len(call.args) == 3 {
+		most = call.args[2].settled()
+	}
+	return code{eval: func(f *Frame) val {
+		s, err := subject(f)
+		if err.kind == valErr && err.ref() != types.NoSuchOverloadErr() {
+			return err // of the argument itself, so that the others are not looked at
+		}
+		n := most(f)
+		switch {
+		case n.kind == valErr:
+			return n
+		case err.kind == valErr:
+			return err
+		case n.kind != valInt:
+			return errVal(types.NoSuchOverloadErr())
+		}
+		found := re.FindAllString(s, int(n.int()))
+		f.hold(len(found) * valBytes)
+		mark := len(f.stack)
+		for _, s := range found {
+			f.push(stringVal(s))
+		}
+		return f.newBuilt(mark)
+	}}
 }
 
 // counting is size() where its value is a number.

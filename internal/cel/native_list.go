@@ -216,6 +216,9 @@ func (c *nativeCompiler) structure(e celast.Expr) code {
 func (c *nativeCompiler) membership(args []celast.Expr, call *invocation) code {
 	a, b := call.args[0], call.args[1]
 	if b.lit != nil && b.lit.kind == valList && call.overload == overloads.InList {
+		if len(b.lit.list().vals) == 0 {
+			return literal(falseVal) // as in cel-go, without a look at a
+		}
 		if set, ok := newScalarSet(b.lit.list().vals); ok {
 			return conditionCode(set.contains(a))
 		}
@@ -277,7 +280,7 @@ func newScalarSet(vals []val) (*scalarSet, bool) {
 			return nil, false
 		}
 	}
-	return s, len(vals) > 0
+	return s, true
 }
 
 func (s *scalarSet) addNumber(v val) {

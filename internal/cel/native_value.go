@@ -145,7 +145,7 @@ func (f *Frame) settledTyped(n document.Node, t *Type, v val) val {
 			return intVal(i)
 		}
 	case kindNumber:
-		if d, ok := n.Float64(); ok {
+		if d, ok := n.Float64(); ok && d != 0 {
 			return doubleVal(d)
 		}
 	case kindBool:

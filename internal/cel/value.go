@@ -91,6 +91,9 @@ func (f *Frame) typed(n document.Node, t *Type) ref.Val {
 	case kindNumber:
 		if kind == document.Number {
 			if d, ok := n.Float64(); ok {
+				if d == 0 && n.IsInteger() {
+					d = 0 // -0 is an integer before it is a double
+				}
 				return f.newDouble(d)
 			}
 		}
