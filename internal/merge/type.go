@@ -28,6 +28,9 @@ type Type struct {
 	Scalar Scalar
 	List   *List
 	Object *Object
+	// Nullable tells that null is a value like any other. Else it stands for one
+	// that is not set, also where merges keep it.
+	Nullable bool
 }
 
 // Scalar says which scalars a type allows.
@@ -106,6 +109,14 @@ func (o *Object) SetFields(fields []Field) {
 // Fields are the fields, sorted by name. The slice must not be changed.
 func (o *Object) Fields() []Field { return o.fields }
 
+// Member is the type of the member with the name; nil where there may be none.
+func (o *Object) Member(name string) *Type {
+	if i, ok := slices.BinarySearchFunc(o.fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) }); ok {
+		return o.fields[i].Type
+	}
+	return o.Rest
+}
+
 // field is the type of a member that the object names.
 func (o *Object) field(m document.Node) (*Type, bool) {
 	if i := o.names.Member(m); i >= 0 {
@@ -152,14 +163,14 @@ var (
 )
 
 func newOpaque() *Type {
-	t := &Type{Scalar: Any}
+	t := &Type{Scalar: Any, Nullable: true}
 	t.List = &List{Items: t}
 	t.Object = &Object{Rest: t, Atomic: true}
 	return t
 }
 
 func newDeduced() *Type {
-	t := &Type{Scalar: Any, List: &List{Items: opaque}}
+	t := &Type{Scalar: Any, List: &List{Items: opaque}, Nullable: true}
 	t.Object = &Object{Rest: t}
 	return t
 }

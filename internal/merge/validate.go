@@ -50,6 +50,10 @@ type checker struct {
 	err        *ValidationError
 }
 
+// Check holds a value to the type: fields that it does not name are wrong, and
+// values of other types. The error is a [*ValidationError].
+func (t *Type) Check(n document.Node) error { return t.check(n, false) }
+
 // check holds a value to its type. Items with the same keys are allowed where
 // duplicates is set, as in objects that nobody merged yet.
 func (t *Type) check(n document.Node, duplicates bool) error {

@@ -60,7 +60,7 @@ func (s *Shape) mergeType(preserve bool) *merge.Type {
 		return merge.Deduced()
 	}
 	preserve = preserve || s.preserves
-	t := &merge.Type{Scalar: s.merging.scalar}
+	t := &merge.Type{Scalar: s.merging.scalar, Nullable: s.accepts[document.Null] == match}
 	if s.merging.any || s.accepts[document.Array] == match && s.merging.scalar == merge.None {
 		t.List = s.mergeList(preserve)
 	}
