@@ -255,6 +255,13 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%d causes, the last is %q", len(causes), causes[len(causes)-1].Message)
 		}
 	})
+	t.Run("a name that is not made yet", func(t *testing.T) {
+		var r Report
+		r.Deny(first)
+		if got := r.Err(attributes(t, `{"metadata":{"generateName":"web-"}}`)).ErrStatus.Message; got != `deployments.apps "web-" is forbidden: first` {
+			t.Errorf("got %q", got)
+		}
+	})
 	t.Run("a collection", func(t *testing.T) {
 		var r Report
 		r.Deny(first)

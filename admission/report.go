@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -111,8 +112,19 @@ func codeOf(reason metav1.StatusReason) int32 {
 	return http.StatusUnprocessableEntity
 }
 
-// unknownName is what Kubernetes calls an object without a name.
-const unknownName = "Unknown"
+// nameIn is how an answer names the object of a request, as in Kubernetes: by what its name is to be made of where it has
+// none yet.
+func nameIn(a *Attributes) string {
+	if name := a.Name(); name != "" {
+		return name
+	}
+	if a.Object != nil && (a.Resource == nil || a.Resource.Envelope == resource.Kubernetes) {
+		if base := text(at(a.Object.Root(), "metadata", "generateName")); base != "" {
+			return base
+		}
+	}
+	return "Unknown"
+}
 
 // Err is the answer to the request, nil when nothing denies it: Kubernetes'
 // sentence, `<resource.group> "<name>" is forbidden: <denial>`, with code and
@@ -124,10 +136,6 @@ func (r *Report) Err(a *Attributes) *status.Error {
 	}
 	if len(r.denials) == 0 {
 		return nil
-	}
-	name := a.Name()
-	if name == "" {
-		name = unknownName
 	}
 	var why strings.Builder
 	causes := make([]metav1.StatusCause, 0, min(len(r.denials), status.MaxCauses+1))
@@ -158,7 +166,7 @@ func (r *Report) Err(a *Attributes) *status.Error {
 	if reason == "" {
 		reason = metav1.StatusReasonInvalid
 	}
-	err := status.Forbidden(a.Info.GroupResource(), name, why.String())
+	err := status.Forbidden(a.Info.GroupResource(), nameIn(a), why.String())
 	err.ErrStatus.Reason = reason
 	err.ErrStatus.Code = codeOf(reason)
 	err.ErrStatus.Details.Causes = causes

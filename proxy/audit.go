@@ -13,7 +13,9 @@ import (
 // wrote them into an annotation (ERR-7).
 func (x *exchange) audit() {
 	for _, f := range x.report.IgnoredFailures() {
-		x.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", f.Err)
+		if times, tell := x.gateway.ignored.due(f.Policy, time.Now()); tell {
+			x.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", f.Err, "times", times)
+		}
 		x.gateway.metrics.PolicyIgnored(f.Policy)
 	}
 	for _, d := range x.report.Denials() {

@@ -53,6 +53,7 @@ type Gateway struct {
 	unregistered   config.UnregisteredResources
 	proxies        identity.TrustedProxies
 	anonymous      identity.User
+	ignored        occasions // of policies that failed and may
 }
 
 // systemNodes is room for the values that the gateway itself adds to an object.
