@@ -56,6 +56,10 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 	if !r.Scale {
 		r.Emulated &^= resource.ScaleSubresource
 	}
+	if settings["deletion"] == "" && (r.Emulated&resource.SystemMetadata == 0 || r.Versions == resource.FieldVersions && r.Concurrency == resource.Optimistic) {
+		// Whoever keeps deletionTimestamp keeps objects from being deleted; and a version in a field pins no deletion.
+		r.Emulated &^= resource.Deletion
+	}
 	if r.Envelope == resource.Bare && r.Fields.Version == nil {
 		r.Emulated &^= resource.ResourceVersions // a client's If-Match reaches the backend as it is
 	}

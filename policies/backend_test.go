@@ -39,7 +39,7 @@ func TestBackend(t *testing.T) {
 		{"a definition on a backend without versions", annotated("versions: None", "concurrency: BestEffort"),
 			everything &^ resource.ScaleSubresource, resource.NoVersions, resource.BestEffort, "", false},
 		{"a definition with versions in a field", annotated("versions: Field", "version-field: spec.rev"),
-			everything &^ resource.ScaleSubresource, resource.FieldVersions, resource.Optimistic, "spec.rev", false},
+			everything &^ (resource.ScaleSubresource | resource.Deletion), resource.FieldVersions, resource.Optimistic, "spec.rev", false},
 		{"an ordinary object", orders, resource.StatusSubresource | resource.PatchVerb | resource.DryRun, resource.ETagVersions, resource.Optimistic, "", true},
 		{"an ordinary object with a version", orders + "  fields: {version: rev}\n", resource.StatusSubresource | resource.PatchVerb | resource.DryRun | resource.ResourceVersions,
 			resource.ETagVersions, resource.Optimistic, "rev", true},

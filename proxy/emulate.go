@@ -41,7 +41,7 @@ func (x *exchange) readsToWrite() bool {
 	if x.res == nil || x.info.Subresource != "" {
 		return false
 	}
-	if x.emulatesMetadata(resource.SystemMetadata) || !x.res.CreateOnUpdate {
+	if x.emulatesMetadata(resource.SystemMetadata|resource.Deletion) || !x.res.CreateOnUpdate {
 		return true
 	}
 	return x.emulates(resource.ResourceVersions) && (x.res.Versions != resource.ETagVersions || x.res.Fields.Version != nil)

@@ -30,14 +30,17 @@ func (x *exchange) storeForm() error {
 // completeWrite makes the answer to a write what a real API server answers: the object as it is stored, with its version
 // (RW-1). Backends answer with anything, from the object to nothing.
 func (x *exchange) completeWrite() error {
-	if !x.writesWhole() && !x.scaling {
+	if !x.writesWhole() && !x.scaling && !x.finishing {
 		return nil
 	}
 	code := fasthttp.StatusOK
 	if x.info.Verb == resource.VerbCreate || x.creates {
 		code = fasthttp.StatusCreated
 	}
-	if x.settled {
+	if x.marking {
+		code = x.markedCode()
+	}
+	if x.completeFinish(); x.settled {
 		if len(x.version) == 0 {
 			if err := x.storeForm(); err != nil {
 				return err

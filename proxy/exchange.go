@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -78,6 +79,10 @@ type progress struct {
 	settled    bool          // there is nothing to store
 	scaling    bool          // a write to the scale subresource, which became one to the object
 	lasting    int           // how many of the warnings are not of this attempt
+
+	options   *metav1.DeleteOptions // of a deletion
+	marking   bool                  // a DELETE became the update that says in the object that it is being deleted
+	finishing bool                  // an update became the deletion of the object
 
 	misplaced *field.Error    // what stands where the status has to
 	underived field.ErrorList // fields whose default cannot be computed
@@ -181,7 +186,7 @@ func (x *exchange) resetAttempt() {
 	x.warnings = x.warnings[:x.lasting]
 	x.pin, x.version = pinNone, x.version[:0]
 	x.misplaced, x.underived = nil, nil
-	x.creates, x.rebuilt, x.versioned, x.filledOld = false, false, false, false
+	x.creates, x.rebuilt, x.versioned, x.filledOld, x.marking, x.finishing = false, false, false, false, false, false
 	if x.generated {
 		x.generated, x.info.Name = false, ""
 	}

@@ -24,12 +24,13 @@ var errRaced = errors.New("another writer came between")
 var errAnswered = errors.New("the answer is the backend's")
 
 var (
-	methodGet   = []byte("GET")
-	methodPut   = []byte("PUT")
-	nameIfMatch = []byte("If-Match")
-	nameIfNone  = []byte("If-None-Match")
-	valueAny    = []byte("*")
-	nameETag    = []byte(fasthttp.HeaderETag)
+	methodGet    = []byte("GET")
+	methodPut    = []byte("PUT")
+	methodDelete = []byte("DELETE")
+	nameIfMatch  = []byte("If-Match")
+	nameIfNone   = []byte("If-None-Match")
+	valueAny     = []byte("*")
+	nameETag     = []byte(fasthttp.HeaderETag)
 
 	nameContentType = []byte("Content-Type")
 	nameAccept      = []byte("Accept")
@@ -53,7 +54,7 @@ func (x *exchange) forward() error {
 			return nil
 		}
 		return x.answerDryRun()
-	case x.unchanged():
+	case !x.finishing && x.unchanged():
 		// What is stored is what is answered, in its own spelling.
 		x.doc.Release()
 		x.doc, x.old, x.settled = x.old, nil, true
@@ -86,7 +87,11 @@ func (x *exchange) forward() error {
 func (x *exchange) forwardHead() error {
 	f := x.forwarding()
 	x.sent = x.content()
-	if len(x.sent) > 0 || x.info.HasBody() {
+	removes := x.removes()
+	if removes {
+		x.sent = nil
+	}
+	if !removes && (len(x.sent) > 0 || x.info.HasBody()) {
 		f.Length = int64(len(x.sent))
 	}
 	if most := x.gateway.storedLimits.Bytes; x.res != nil && len(x.sent) > most {
@@ -94,7 +99,9 @@ func (x *exchange) forwardHead() error {
 		return status.RequestEntityTooLarge("the object as it would be stored must be at most %d bytes", most)
 	}
 	switch {
-	case x.info.Verb == resource.VerbPatch && x.rebuilt, x.scaling:
+	case removes:
+		f.Method, f.Target, f.Skip = methodDelete, x.itemPath(), wire.Fields(wire.FieldContentType)
+	case x.info.Verb == resource.VerbPatch && x.rebuilt, x.scaling, x.marking:
 		f.Method, f.Target, f.Skip = methodPut, x.itemPath(), wire.Fields(wire.FieldContentType)
 	case x.emulatesStatus():
 		f.Target = x.itemPath()
@@ -115,7 +122,7 @@ func (x *exchange) forwardHead() error {
 		f.Skip |= preconditions
 		f.Extra = append(f.Extra, wire.Header{Name: nameIfNone, Value: valueAny})
 	}
-	if x.rebuilt && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
+	if x.rebuilt && !removes && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
 		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: valueJSON})
 	}
 	if x.fillsAnswer() || x.writesWhole() || x.scaling {

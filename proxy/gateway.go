@@ -73,6 +73,8 @@ const maxAttempts = 5
 // writeSteps are the steps of a write, by what it writes.
 func (x *exchange) writeSteps() []step {
 	switch {
+	case x.info.Verb == resource.VerbDelete && x.emulatesDeletion():
+		return removalSteps
 	case x.judgesEach():
 		return collectionSteps
 	case x.info.Verb == resource.VerbDelete || x.info.Verb == resource.VerbDeleteCollection:
@@ -131,6 +133,7 @@ var updateSteps = []step{
 	(*exchange).checkSchema,    // 11
 	(*exchange).warnOfMetadata, // 11
 	(*exchange).validate,       // 12
+	(*exchange).finishDeletion, // 13
 	(*exchange).forward,        // 13
 	(*exchange).completeWrite,  // 14
 	(*exchange).answer,         // 14
@@ -153,10 +156,11 @@ var patchSteps = []step{
 	(*exchange).ownMetadata,   // 10
 	(*exchange).checkSchema,   // 11
 	(*exchange).warnOfMetadata,
-	(*exchange).validate,      // 12
-	(*exchange).forward,       // 13
-	(*exchange).completeWrite, // 14
-	(*exchange).answer,        // 14
+	(*exchange).validate,       // 12
+	(*exchange).finishDeletion, // 13
+	(*exchange).forward,        // 13
+	(*exchange).completeWrite,  // 14
+	(*exchange).answer,         // 14
 }
 
 // askedPatchSteps are the way of a patch before a Kubernetes backend, which alone can tell what results from it.
@@ -185,10 +189,11 @@ var scaleSteps = []step{
 	(*exchange).ownMetadata, // 10
 	(*exchange).checkSchema, // 11
 	(*exchange).warnOfMetadata,
-	(*exchange).validate,      // 12
-	(*exchange).forward,       // 13
-	(*exchange).completeWrite, // 14
-	(*exchange).answer,        // 14
+	(*exchange).validate,       // 12
+	(*exchange).finishDeletion, // 13
+	(*exchange).forward,        // 13
+	(*exchange).completeWrite,  // 14
+	(*exchange).answer,         // 14
 }
 
 // deleteSteps are the way of a deletion, whose body is at most DeleteOptions.

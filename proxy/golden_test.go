@@ -119,11 +119,11 @@ func wireForm(paper []byte) []byte {
 }
 
 // volatile is what differs from run to run: the time of day, uids, and names that begin with 'made-'.
-var volatile = regexp.MustCompile(`(?m)(^Date: ).*$|("uid":")[0-9a-f-]{36}|("creationTimestamp":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|(made-)[bcdfghjklmnpqrstvwxz2456789]{5}`)
+var volatile = regexp.MustCompile(`(?m)(^Date: ).*$|("uid":")[0-9a-f-]{36}|("creationTimestamp":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|("deletionTimestamp":")(?:202[5-9]|20[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ|(made-)[bcdfghjklmnpqrstvwxz2456789]{5}`)
 
 // paperForm is the form of messages in golden files: without CR, each ending in a line end, and without what is volatile.
 func paperForm(wire []byte) []byte {
-	b := volatile.ReplaceAll(bytes.ReplaceAll(wire, []byte("\r\n"), []byte("\n")), []byte("${1}${2}${3}${4}*"))
+	b := volatile.ReplaceAll(bytes.ReplaceAll(wire, []byte("\r\n"), []byte("\n")), []byte("${1}${2}${3}${4}${5}*"))
 	if len(b) > 0 && b[len(b)-1] != '\n' {
 		b = append(b, '\n')
 	}

@@ -70,7 +70,7 @@ func (x *exchange) needsOld() bool {
 		return true
 	}
 	if x.info.Verb == resource.VerbDelete {
-		return false
+		return x.emulatesDeletion()
 	}
 	if x.upstream.plain && (x.statusPath() != nil && x.protectsStatus() || x.info.Verb == resource.VerbPatch || x.readsToWrite()) {
 		return true
@@ -201,7 +201,15 @@ func (x *exchange) checkSchema() error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	return status.Detail(status.Invalid(groupKind(x), x.info.Name, result.Errors, result.More), result.Details)
+	return status.Detail(status.Invalid(groupKind(x), x.shownName(), result.Errors, result.More), result.Details)
+}
+
+// shownName is how an answer names the object, as in Kubernetes: by what its name is to be made of where it has none yet.
+func (x *exchange) shownName() string {
+	if x.info.Name != "" || x.doc == nil {
+		return x.info.Name
+	}
+	return textIn(metadataOf(x.doc), "generateName")
 }
 
 // hold is one validation.

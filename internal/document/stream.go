@@ -1,5 +1,7 @@
 package document
 
+import "errors"
+
 // A Stream reads a JSON text that comes in pieces of any size, hands the items in it to an editor, each parsed as a
 // Document, and passes everything else byte for byte. The text as a whole is never held; one item at a time may be. An
 // item leaves when its last byte has come, and one that the editor leaves alone leaves byte for byte too.
@@ -37,7 +39,13 @@ type StreamOptions struct {
 	// Wrap makes an object of a root that is an array though Path is one key: the array becomes the member with that
 	// key, and the Members follow it.
 	Wrap bool
+	// ItemsOnly leaves out everything but the items: those of a list stand with a comma between them, those of a
+	// sequence each on a line. There are no Members then.
+	ItemsOnly bool
 }
+
+// ErrOmit is what an ItemEditor returns for an item that is to be left out, which it may where there is nothing but items.
+var ErrOmit = errors.New("the item is left out")
 
 // ItemPlace says where the items of a text are.
 type ItemPlace uint8
@@ -60,7 +68,7 @@ type StreamMember struct {
 
 // An ItemEditor is given the items of a Stream.
 type ItemEditor interface {
-	// EditItem may edit the item, which is released when the item has left. An error ends the Stream.
+	// EditItem may edit the item, which is released when the item has left. An error ends the Stream, but for ErrOmit.
 	EditItem(item *Document) error
 	// ItemMemory returns memory for at least so many bytes of an item that comes in parts. Those that came already are
 	// in held, and have to be at its beginning. What was returned before is no longer used. An error ends the Stream.
@@ -83,10 +91,16 @@ func (s *Stream) Reset(o StreamOptions, editor ItemEditor) {
 // Holding tells whether an item, or a string or number outside of items, has come in part.
 func (s *Stream) Holding() bool { return s.token != noToken }
 
+// Listed tells whether a list of items has come: an array where the Path leads, or null, or a root object without any member.
+func (s *Stream) Listed() bool { return s.listed || s.emptied }
+
 // Append reads src and appends to dst what is to be sent for it. It stops early where that has become most
 // bytes long, and tells how many bytes of src it has read. What it has read of an item that goes on in the next part of
 // the text is held. An error, which is an [*Error] or the editor's, ends the Stream; what is in dst then is still good.
 func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err error) {
+	if s.o.ItemsOnly {
+		return s.appendItems(dst, src, most)
+	}
 	var (
 		i    = 0 // the next byte
 		from = 0 // src[from:i] passes and is not in dst yet
@@ -153,6 +167,71 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 	return append(dst, src[from:i]...), i, nil
 }
 
+// appendItems is Append for the items alone.
+func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, err error) {
+	i := 0
+	for i < len(src) && len(dst) < most {
+		if s.token == noToken {
+			if i = skipBlank(src, i); i == len(src) {
+				break
+			}
+			event, failure := s.step(src, i)
+			if failure != nil {
+				failure.Offset += s.total
+				return dst, i, failure
+			}
+			if event == tokenBegins {
+				s.begin = s.total + i
+			} else {
+				i++
+			}
+			continue
+		}
+		end, whole := s.tokenEnd(src, i)
+		raw := src[i:end]
+		if !whole || len(s.held) > 0 {
+			if raw, err = s.hold(raw); err != nil {
+				return dst, end, err
+			}
+		}
+		if whole {
+			if dst, err = s.appendItem(dst, raw); err != nil {
+				return dst, end, err
+			}
+			s.token, s.held = noToken, s.own[:0]
+		}
+		i = end
+	}
+	s.total += i
+	return dst, i, nil
+}
+
+// appendItem appends a token that is an item.
+func (s *Stream) appendItem(dst, raw []byte) ([]byte, error) {
+	isItem := s.token == itemToken
+	item, err := s.take(raw)
+	switch {
+	case err == ErrOmit:
+		return dst, nil
+	case err != nil || !isItem:
+		return dst, err
+	}
+	if s.o.Place == List && s.sent {
+		dst = append(dst, ',')
+	}
+	s.sent = true
+	if item != nil {
+		dst = item.AppendTo(dst)
+		item.Release()
+	} else {
+		dst = append(dst, raw...)
+	}
+	if s.o.Place == Sequence {
+		dst = append(dst, '\n')
+	}
+	return dst, nil
+}
+
 // Close ends the text. It appends to dst what was held of a number at the end, and fails with an [*Error] if the text is
 // not complete.
 func (s *Stream) Close(dst []byte) ([]byte, error) {
@@ -160,7 +239,9 @@ func (s *Stream) Close(dst []byte) ([]byte, error) {
 		if _, err := s.take(s.held); err != nil {
 			return dst, err
 		}
-		dst = append(dst, s.held...)
+		if !s.o.ItemsOnly {
+			dst = append(dst, s.held...)
+		}
 		s.token, s.held = noToken, s.own[:0]
 	}
 	if s.token == noToken && s.state == wantEnd {

@@ -21,6 +21,9 @@ type streamPosition struct {
 	wrapped bool   // the root is an array that becomes a member
 	members uint64 // a bit for each of the Members that have come
 	filled  bool   // the root object has a member
+	listed  bool   // there was a list of items
+	emptied bool   // the root object was one without members
+	sent    bool   // an item was, where there is nothing else
 }
 
 type streamState uint8
@@ -111,6 +114,7 @@ func (s *Stream) value(src []byte, i int) (streamEvent, *Error) {
 		s.token = stringToken
 	case isBare(c):
 		s.token = bareToken
+		s.listed = s.listed || c == 'n' && s.onPath && s.on == len(s.o.Path)
 	default:
 		if s.total > 0 {
 			return nothing, misplaced(src, i, "a value")
@@ -141,9 +145,9 @@ func (s *Stream) opens(c byte) streamEvent {
 	case c == '{' && s.on < keys:
 		s.on++
 	case c == '[' && s.on == keys:
-		s.list = len(s.stack)
+		s.list, s.listed = len(s.stack), true
 	case c == '[' && root && keys == 1 && s.o.Wrap:
-		s.list, s.wrapped = 1, true
+		s.list, s.wrapped, s.listed = 1, true, true
 		return rootWrapped
 	}
 	return nothing
@@ -154,6 +158,7 @@ func (s *Stream) closes() (event streamEvent) {
 	depth := len(s.stack)
 	if depth == 1 && s.o.Place == List && (s.wrapped || s.stack[0] == '{') {
 		event = rootCloses
+		s.emptied = !s.wrapped && !s.filled
 	}
 	switch depth {
 	case s.list:
