@@ -28,8 +28,8 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 		return nil
 	}
 	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars()}
-	if as != a.Info.GroupVersionResource() {
-		e.as = &as
+	if e.other = as != a.Info.GroupVersionResource(); e.other {
+		e.as = as
 		defer a.Bind()
 	}
 	for _, b := range p.bindings {
@@ -59,26 +59,33 @@ func (e *evaluation) bind(ctx context.Context, b *Binding, r *admission.Report) 
 		return nil
 	}
 	for _, param := range found {
-		err := e.run(ctx, param, r)
-		var answer *status.Error
-		switch {
-		case errors.As(err, &answer):
-			return answer
-		case err != nil:
+		if err := e.run(ctx, param, r); err != nil {
+			if answer := answerOf(err); answer != nil {
+				return answer
+			}
 			e.policy.misconfigured(b, err, r)
-		default:
-			e.act(b, r)
+			continue
 		}
+		e.act(b, r)
+	}
+	return nil
+}
+
+// answerOf is the answer to the request that the error is; nil for any other.
+func answerOf(err error) error {
+	var answer *status.Error
+	if errors.As(err, &answer) {
+		return answer
 	}
 	return nil
 }
 
 // convert lets the policy see the request as the version of its resource that the policy's rules name.
 func (e *evaluation) convert() error {
-	if e.as == nil || e.converted {
+	if !e.other || e.converted {
 		return nil
 	}
-	if _, err := e.attributes.BindAs(*e.as); err != nil {
+	if _, err := e.attributes.BindAs(e.as); err != nil {
 		return fmt.Errorf("failed to convert object version: %w", err)
 	}
 	e.converted = true
@@ -107,8 +114,9 @@ type evaluation struct {
 	frame      *cel.Frame
 	vars       *cel.Vars
 
-	as        *schema.GroupVersionResource // nil: the request as it came
-	converted bool                         // to that
+	as        schema.GroupVersionResource // as which the policy sees the request
+	other     bool                        // that is not as it came
+	converted bool                        // to that
 
 	done     bool
 	param    document.Node
