@@ -86,19 +86,21 @@ type Document struct {
 	own    []byte   // a clone's body, kept for the next clone
 	noter  *Noter   // whose notes are on the tape
 	edited bool
+	idle   uint8 // how many texts in a row needed little of the tape
 
 	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
 }
 
 // What a pooled Document may keep whatever it was last used for. Up to keepLarge
-// times as much is kept while texts are large enough to need it: the first small
-// text that gets such a Document gives the memory to the garbage collector, so
-// that one large request does not pin it.
+// times as much is kept while texts are large enough to need it: after keepIdle
+// small texts in a row the memory goes to the garbage collector, so that one
+// large request does not pin it.
 const (
 	keepEntries = 16 << 10
 	keepBytes   = 128 << 10
 	keepIndex   = 32 << 10
 	keepLarge   = 16
+	keepIdle    = 8
 
 	firstEntries = 160 // for an object of about 2 KB
 )
@@ -145,14 +147,20 @@ func (d *Document) reset() {
 	d.body, d.noter = nil, nil
 	d.edited = false
 	d.rootOff, d.rootEnd = 0, 0
-	d.side = recycle(d.side, keepBytes)
-	d.own = recycle(d.own, keepBytes)
-	d.tape = recycle(d.tape, keepEntries)
-	d.index = recycle(d.index, keepIndex)
+	large := keepLarge
+	if len(d.tape) >= cap(d.tape)/4 {
+		d.idle = 0
+	} else if d.idle++; d.idle >= keepIdle {
+		d.idle, large = 0, 1
+	}
+	d.side = recycle(d.side, large*keepBytes)
+	d.own = recycle(d.own, large*keepBytes)
+	d.tape = recycle(d.tape, large*keepEntries)
+	d.index = recycle(d.index, large*keepIndex)
 }
 
 func recycle[T any](s []T, keep int) []T {
-	if cap(s) > keep && (cap(s) > keepLarge*keep || len(s) < cap(s)/4) {
+	if cap(s) > keep {
 		return nil
 	}
 	return s[:0]

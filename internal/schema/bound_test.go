@@ -190,3 +190,26 @@ func TestLooksForRepeatedItems(t *testing.T) {
 		d.Release()
 	}
 }
+
+// One long list does not pin its memory: some walks without one give it back.
+func TestRoomForItems(t *testing.T) {
+	for _, n := range []int{100, 20_000, 100_000} {
+		d, err := document.Parse([]byte(repeated(n, `[`, `]`, counted(`"%d"`))), document.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &keyedItems{}
+		(&listRules{}).repeats(nil, d.Root(), k)
+		k.release()
+		if got := cap(k.items); n <= keptLarge*keptItems && got < n || got > keptLarge*keptItems {
+			t.Errorf("%d items: room for %d was kept", n, got)
+		}
+		for range keptIdle {
+			k.release()
+		}
+		if got := cap(k.items); got > keptItems {
+			t.Errorf("%d items: room for %d was kept in the end", n, got)
+		}
+		d.Release()
+	}
+}

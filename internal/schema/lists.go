@@ -209,6 +209,7 @@ type keyedItems struct {
 	items  []keyedItem
 	slots  []uint64 // of a hash table: hash and index into items plus one, 32 bits each; empty while there are few
 	filled bool     // keys that are missing have their defaults
+	idle   int      // how many walks in a row needed little of the room for items
 }
 
 type keyedItem struct {
@@ -216,11 +217,12 @@ type keyedItem struct {
 	repeats uint32 // how many later items are the same
 }
 
-// A walk that is given back keeps room for so many items whatever it was last used for, and for keptLarge times as many
-// while lists are long enough to need it.
+// A walk that is given back keeps room for so many items whatever it was used for, and for keptLarge times as many until
+// keptIdle walks in a row needed little of it.
 const (
 	keptItems = 4 << 10
 	keptLarge = 16
+	keptIdle  = 16
 )
 
 // reset makes room for so many items.
@@ -300,9 +302,13 @@ func (k *keyedItems) find(l *listRules, n document.Node) document.Node {
 // release forgets the items, and memory that only a long list needs.
 func (k *keyedItems) release() {
 	clear(k.items)
-	room, used := cap(k.items), len(k.items)
+	if len(k.items) >= cap(k.items)/4 {
+		k.idle = 0
+	} else {
+		k.idle++
+	}
 	k.items, k.filled = k.items[:0], false
-	if room > keptItems && (room > keptLarge*keptItems || used < room/4) {
+	if room := cap(k.items); room > keptItems && (room > keptLarge*keptItems || k.idle >= keptIdle) {
 		*k = keyedItems{}
 	}
 }
