@@ -19,10 +19,11 @@ import (
 	"github.com/admission-gateway/gateway/e2e/apiserver"
 )
 
-// What all tests share: a real API server that knows the test's CustomResourceDefinitions, and the gateway's binary.
+// What all tests share: a real API server that knows the test's CustomResourceDefinitions, and the programs.
 var (
 	server  *apiserver.Server
 	gateway string // the binary
+	client  string // kubectl
 )
 
 func TestMain(m *testing.M) {
@@ -41,6 +42,13 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
+	if client, err = exec.LookPath("kubectl"); err != nil {
+		client = filepath.Join(dir, "kubectl")
+		if out, err := exec.Command("go", "build", "-o", client, "./kubectl").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+	}
 	if server, err = apiserver.Start(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -55,11 +63,11 @@ func run(m *testing.M) int {
 
 // define makes the API server know the CustomResourceDefinitions of a file.
 func define(file string) error {
-	out, err := exec.Command("kubectl", "--server", server.HTTP, "create", "-f", file).CombinedOutput()
+	out, err := exec.Command(client, "--server", server.HTTP, "create", "-f", file).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	out, err = exec.Command("kubectl", "--server", server.HTTP, "wait", "--for=condition=Established", "--timeout=60s", "-f", file).CombinedOutput()
+	out, err = exec.Command(client, "--server", server.HTTP, "wait", "--for=condition=Established", "--timeout=60s", "-f", file).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -141,7 +149,7 @@ func kubectl(t testing.TB, url, stdin string, args ...string) (out string, ok bo
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "kubectl", append([]string{"--server", url, "--cache-dir", t.TempDir()}, args...)...)
+	command := exec.CommandContext(ctx, client, append([]string{"--server", url, "--cache-dir", t.TempDir()}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+t.TempDir())
 	command.Stdin = strings.NewReader(stdin)
 	b, err := command.CombinedOutput()

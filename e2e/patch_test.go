@@ -16,8 +16,8 @@ const (
 	applyPatch = "application/apply-patch+yaml"
 )
 
-// widget is what the tests read of an object.
-type widget struct {
+// stored is what the tests read of an object.
+type stored struct {
 	Metadata struct {
 		ResourceVersion string
 		Labels          map[string]string
@@ -32,7 +32,7 @@ type widget struct {
 	}
 }
 
-func read(t *testing.T, a answer) (w widget) {
+func read(t *testing.T, a answer) (w stored) {
 	t.Helper()
 	if a.code/100 != 2 {
 		t.Fatalf("answered %d %s", a.code, a.body)
@@ -47,7 +47,7 @@ func read(t *testing.T, a answer) (w widget) {
 func TestPatchedAndMutated(t *testing.T) {
 	through := startGateway(t, "testdata/mutating.yaml")
 	item := through.url + widgets + "/mutated"
-	owned := func(w widget, manager, operation string) string {
+	owned := func(w stored, manager, operation string) string {
 		for _, m := range w.Metadata.ManagedFields {
 			if m.Manager == manager && m.Operation == operation {
 				return string(m.FieldsV1)
@@ -126,17 +126,17 @@ func TestPatchesRace(t *testing.T) {
 	lines.Buffer(nil, 1<<20)
 	timeout := time.AfterFunc(30*time.Second, func() { _ = stream.Body.Close() })
 	defer timeout.Stop()
-	stored, changes := -1, 0
+	before, changes := -1, 0
 	for lines.Scan() {
-		var event struct{ Object widget }
+		var event struct{ Object stored }
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			t.Fatal(err)
 		}
 		now := event.Object.Spec.Replicas
-		if stored >= 0 && (now-stored > 1 || stored-now > 1) {
-			t.Errorf("from %d to %d was never admitted", stored, now)
+		if before >= 0 && (now-before > 1 || before-now > 1) {
+			t.Errorf("from %d to %d was never admitted", before, now)
 		}
-		stored = now
+		before = now
 		changes++
 		if event.Object.Metadata.ResourceVersion == last.Metadata.ResourceVersion {
 			break
