@@ -153,8 +153,9 @@ func (r *Referred) find(ctx context.Context, kind schema.GroupVersionKind, names
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	if s := r.source(kind, namespace); s != nil {
-		if n, err := r.states.Find(ctx, s, namespace, name); err != nil || n.Valid() {
+	s := r.source(kind, namespace)
+	if s != nil {
+		if n, err := r.states.Find(ctx, s, namespace, name); err != nil || n.Valid() || s.Upstream != "" {
 			return n, err
 		}
 		// What was made a moment ago may be there all the same.
@@ -163,7 +164,7 @@ func (r *Referred) find(ctx context.Context, kind schema.GroupVersionKind, names
 	switch {
 	case err != nil:
 		return document.Node{}, r.unread(kind, name, err)
-	case !found && kind.Group == "" && kind.Kind == "Namespace":
+	case !found && s == nil && kind.Group == "" && kind.Kind == "Namespace":
 		return document.Node{}, fmt.Errorf("the namespace '%s' is in no policy file, and the backend is no Kubernetes API server that could be asked for it", name)
 	case !found:
 		return document.Node{}, nil

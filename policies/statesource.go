@@ -109,7 +109,7 @@ func (l *loader) stateSources(set *Set) {
 			Items:        fieldPath(spec.Items),
 			Period:       time.Duration(spec.PeriodSeconds) * time.Second,
 			TTL:          seconds(spec.TTLSeconds, defaultTTLSeconds),
-			MaxStaleness: seconds(spec.MaxStalenessSeconds, defaultMaxStalenessSeconds),
+			MaxStaleness: seconds(spec.MaxStalenessSeconds, max(defaultMaxStalenessSeconds, 3*spec.PeriodSeconds)),
 			MaxObjects:   int(spec.MaxObjects),
 			MaxBytes:     spec.MaxBytes,
 			Skip:         spec.WhenMissing == "Skip",

@@ -50,6 +50,7 @@ spec:
 			state.Source{Path: "/v2/team-a/orders", Items: resource.FieldPath{"data"}, Namespace: "team-a", Kind: schema.GroupVersionKind{Group: "shop.example.com", Version: "v2", Kind: "Order"}}},
 		{"path: /v2/plans, items: data.plans, mode: Poll, periodSeconds: 30, maxObjects: 5, maxBytes: 2048",
 			state.Source{Path: "/v2/plans", Items: resource.FieldPath{"data", "plans"}, Mode: state.Poll, Period: 30 * time.Second, MaxObjects: 5, MaxBytes: 2048}},
+		{"path: /v2/plans, mode: Poll, periodSeconds: 3600", state.Source{Path: "/v2/plans", Mode: state.Poll, Period: time.Hour, MaxStaleness: 3 * time.Hour}},
 		{"path: '/v2/{namespace}/orders', mode: OnDemand, ttlSeconds: 3", state.Source{Path: "/v2/{namespace}/orders", Items: resource.FieldPath{"data"}, Mode: state.OnDemand, TTL: 3 * time.Second}},
 		{"path: /apis/example.com/v1/widgets, mode: Poll, periodSeconds: 1", state.Source{Path: "/apis/example.com/v1/widgets", Kind: widget, Mode: state.Poll, Period: time.Second}},
 	} {
@@ -84,6 +85,7 @@ func TestStateSourceFindings(t *testing.T) {
 		{stateSource("s", "path: /a, mode: Poll"), at + ": Invalid value: `periodSeconds` must be set where `mode` is 'Poll', and only there"},
 		{stateSource("s", "path: /a, periodSeconds: 5"), at + ": Invalid value: `periodSeconds` must be set where `mode` is 'Poll', and only there"},
 		{stateSource("s", "path: /a, ttlSeconds: 5"), at + ": Invalid value: `ttlSeconds` must not be set where `mode` is not 'OnDemand'"},
+		{stateSource("s", "path: /a, mode: Poll, periodSeconds: 60, maxStalenessSeconds: 59"), at + ": Invalid value: `maxStalenessSeconds` must be greater than or equal to `periodSeconds`"},
 		{stateSource("s", "path: '/{namespace}/a'"), at + ": Invalid value: `path` must not contain '{namespace}' where `mode` is not 'OnDemand'"},
 		{stateSource("s", "path: /a, labelSelector: a=b"), at + ": Invalid value: `labelSelector` and `fieldSelector` must not be set beside `path`"},
 		{stateSource("s", "path: a"), at + ".path: Invalid value: \"a\": must be segments of letters, digits and '-', '.', '_', '~', each behind a '/'"},

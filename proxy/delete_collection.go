@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -35,6 +36,10 @@ func (x *exchange) judgesEach() bool {
 func (x *exchange) readCollection() error {
 	query, _ := x.collectionQueries()
 	if err := x.get([]byte(withQuery(x.info.Path, query))); err != nil {
+		var failed *upstream.Error
+		if errors.As(err, &failed) && failed.Kind == upstream.TooLarge {
+			return status.RequestEntityTooLarge("the collection is too large for policies to judge all its objects: narrow it by selectors, or by `limit`")
+		}
 		return err
 	}
 	if x.oldAnswer.StatusCode() != fasthttp.StatusOK {

@@ -14,6 +14,8 @@ const (
 	// maxEntries and maxCached bound what is kept of what was read on demand.
 	maxEntries = 4096
 	maxCached  = 64 << 20
+	// maxReadings is how much is read on demand at a time.
+	maxReadings = 32
 	// entryOverhead is about what an entry takes beside its objects, in bytes.
 	entryOverhead = 512
 )
@@ -31,6 +33,7 @@ type cache struct {
 	known  *simplelru.LRU[reading, cached]
 	bytes  int64
 	active map[reading]*call
+	slots  chan struct{} // one for each reading that is under way
 }
 
 // cached is the outcome of a reading. What was not found is not kept: it may be there the next moment.
@@ -48,7 +51,7 @@ type call struct {
 }
 
 func newCache() (*cache, error) {
-	c := &cache{active: map[reading]*call{}}
+	c := &cache{active: map[reading]*call{}, slots: make(chan struct{}, maxReadings)}
 	var err error
 	c.known, err = simplelru.NewLRU(maxEntries, func(_ reading, e cached) { c.bytes -= e.bytes })
 	return c, err
@@ -81,7 +84,7 @@ func (c *cache) read(r reading, one *call, ttl, limit time.Duration, read func(c
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	started := time.Now()
-	all, err := read(ctx)
+	all, err := c.limited(ctx, read)
 	one.objects, one.err = all.objects, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,5 +98,16 @@ func (c *cache) read(r reading, one *call, ttl, limit time.Duration, read func(c
 	c.known.Add(r, cached{objects: all.objects, bytes: size, until: started.Add(ttl)})
 	for c.bytes += size; c.bytes > maxCached; {
 		c.known.RemoveOldest()
+	}
+}
+
+// limited reads when not too much is being read already.
+func (c *cache) limited(ctx context.Context, read func(context.Context) (listing, error)) (listing, error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+		return read(ctx)
+	case <-ctx.Done():
+		return listing{}, errBusy
 	}
 }

@@ -58,9 +58,11 @@ type Answer struct {
 }
 
 var (
-	errNotJSON = errors.New("the backend's answer cannot be read")
-	errOver    = errors.New("the backend did not answer before the request was over")
-	errTooMany = errors.New("there is more of it than the gateway may keep")
+	errNoNamespace = errors.New("the request is in no namespace")
+	errNotJSON     = errors.New("the backend's answer cannot be read")
+	errOver        = errors.New("the backend did not answer before the request was over")
+	errBusy        = errors.New("too much is being read at the moment")
+	errTooMany     = errors.New("there is more of it than the gateway may keep")
 )
 
 // errAnswer is an answer that says nothing of what was asked for.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,8 @@ const (
 	watchPeriod = 5 * time.Minute
 	// watchGrace is how much longer than it was asked to a backend may keep a watch open.
 	watchGrace = 30 * time.Second
+	// firstReading is how long a request waits for the first reading of a collection, as kube-apiserver's does.
+	firstReading = time.Second
 	// listTimeout bounds the reading of a whole collection.
 	listTimeout = 2 * time.Minute
 )
@@ -35,7 +38,8 @@ type feed struct {
 	// now.
 	seen    atomic.Int64
 	watched atomic.Bool
-	tried   atomic.Bool // the first attempt is over
+	tried   chan struct{} // closed when the first attempt is over
+	first   sync.Once
 	failure atomic.Pointer[failure]
 
 	stop func()
@@ -46,7 +50,7 @@ type failure struct{ err error }
 
 func newFeed(s *Source, backend func() Backend, o Options) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), firstWait: o.RetryWait, stop: cancel}
+	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
 	go f.run(ctx)
 	return f
 }
@@ -154,15 +158,41 @@ func (f *feed) watchFor() time.Duration {
 	return watchPeriod + time.Duration(len(f.source.Path))*time.Second
 }
 
+// settled tells whether the first attempt to read the collection is over.
+func (f *feed) settled() bool {
+	select {
+	case <-f.tried:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits a moment for the first attempt: at the start, and after a reload, that is all that is missing.
+func (f *feed) wait(ctx context.Context) {
+	if f.settled() {
+		return
+	}
+	t := time.NewTimer(firstReading)
+	defer t.Stop()
+	select {
+	case <-f.tried:
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (f *feed) tryIsOver() { f.first.Do(func() { close(f.tried) }) }
+
 func (f *feed) noteSuccess() {
-	f.tried.Store(true)
+	defer f.tryIsOver()
 	if f.failure.Swap(nil) != nil {
 		f.log.Info("the state can be read again")
 	}
 }
 
 func (f *feed) noteFailure(err error) {
-	f.tried.Store(true)
+	defer f.tryIsOver()
 	if err == nil || errors.Is(err, errGone) {
 		return
 	}

@@ -153,7 +153,7 @@ func (m *Manager) Settled() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, f := range m.feeds {
-		if !f.tried.Load() {
+		if !f.settled() {
 			return fmt.Errorf("the state at '%s' is being read for the first time", f.source.Path)
 		}
 	}
@@ -167,7 +167,7 @@ func (m *Manager) Objects(ctx context.Context, s *Source, namespace string) ([]d
 	if s.Mode == OnDemand {
 		return m.onDemand(ctx, s, namespace)
 	}
-	v, err := m.viewOf(s)
+	v, err := m.viewOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (m *Manager) Find(ctx context.Context, s *Source, namespace, name string) (
 		}
 		return document.Node{}, err
 	}
-	v, err := m.viewOf(s)
+	v, err := m.viewOf(ctx, s)
 	if err != nil {
 		return document.Node{}, err
 	}
@@ -202,7 +202,7 @@ func (m *Manager) In(ctx context.Context, s *Source, namespace string) ([]docume
 			return !strings.HasPrefix(keyOf(o), namespace+"/")
 		}), err
 	}
-	v, err := m.viewOf(s)
+	v, err := m.viewOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (m *Manager) In(ctx context.Context, s *Source, namespace string) ([]docume
 }
 
 // viewOf is what is known of a source that is kept up to date.
-func (m *Manager) viewOf(s *Source) (*view, error) {
+func (m *Manager) viewOf(ctx context.Context, s *Source) (*view, error) {
 	m.mu.RLock()
 	f := m.feeds[s.key()]
 	m.mu.RUnlock()
@@ -218,6 +218,10 @@ func (m *Manager) viewOf(s *Source) (*view, error) {
 		return nil, s.unknown("has not been read yet", nil)
 	}
 	v := f.store.view()
+	if v == nil {
+		f.wait(ctx)
+		v = f.store.view()
+	}
 	if v == nil {
 		return nil, s.unknown("has not been read yet", f.why())
 	}
@@ -231,6 +235,9 @@ func (m *Manager) onDemand(ctx context.Context, s *Source, namespace string) ([]
 	b := m.backendOf(s.Upstream, s.Path)
 	if b == nil {
 		return nil, s.unknown("cannot be read", s.noBackend())
+	}
+	if namespace == "" && strings.Contains(s.Path, requestNamespace) {
+		return nil, s.unknown("cannot be read", errNoNamespace)
 	}
 	target := s.target(url.PathEscape(namespace))
 	found, err := m.cache.get(ctx, reading{b, target}, s.TTL, m.options.LookupTimeout, func(ctx context.Context) (listing, error) {
