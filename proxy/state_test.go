@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -306,4 +307,94 @@ func TestRequestSeesOneState(t *testing.T) {
 	load.Wait()
 	close(stop)
 	changing.Wait()
+}
+
+const liveParams = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: live}
+spec:
+  failurePolicy: %s
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims]}]
+  validations: [{expression: "params.data.ok == 'yes'", message: must be ok}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: live}
+spec: {policyName: live, validationActions: [Deny], paramRef: {name: settings, parameterNotFoundAction: Allow}}
+`
+
+// TestParamsWhileTheBackendFails: every way in which parameters cannot be read is a failure of the policy, never a missing
+// parameter, and takes no longer than the client has time.
+func TestParamsWhileTheBackendFails(t *testing.T) {
+	const created = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	post := strings.Replace(string(claim("x")), " HTTP/1.1", "?timeout=300ms HTTP/1.1", 1)
+	for _, c := range []struct {
+		name         string
+		fault        func(c net.Conn)
+		fail, ignore string
+	}{
+		{"dies", dies, "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend closed the connection before its answer was complete", "201"},
+		{"hangs", hangs, "504 the request was over before its policies had decided", "201 or 504"},
+		{"forbids", answers("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend answered 403 Forbidden", "201"},
+		{"fails", answers("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 6\r\n\r\nSECRET"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend answered 500 Internal Server Error", "201"},
+		{"answers nonsense", answers("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nSECRET"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend's answer cannot be read", "201"},
+		{"has none", answers("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), "201", "201"},
+		{"has one", answers("HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{\"data\":{\"ok\":\"no\"}} "), "422 must be ok", "422 must be ok"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			address := serveByMethod(t, c.fault, answers(created))
+			for policy, want := range map[string]string{"Fail": c.fail, "Ignore": c.ignore} {
+				dir := t.TempDir()
+				if err := os.WriteFile(filepath.Join(dir, "live.yaml"), fmt.Appendf(nil, liveParams, policy), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				gateway := startGateway(t, gatewayFor(t, dir, address, []string{"kubernetes"}))
+				raw := string(exchangeRaw(t, gateway, []byte(post)))
+				_, message, _ := strings.Cut(raw, `"message":"`)
+				message, _, _ = strings.Cut(message, `","reason"`)
+				if _, after, found := strings.Cut(message, "denied request: "); found {
+					message = after
+				}
+				got := strings.TrimSpace(raw[len("HTTP/1.1 "):][:3] + " " + message)
+				if got != want && (want != "201 or 504" || got[:3] != "201" && got[:3] != "504") || strings.Contains(raw, "SECRET") {
+					t.Errorf("%s: %s\nwant %s", policy, got, want)
+				}
+			}
+		})
+	}
+}
+
+// serveByMethod is a backend that does one thing with reads and another with writes.
+func serveByMethod(t *testing.T, read, write fault) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				r, err := http.ReadRequest(bufio.NewReader(c))
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				if r.Method == http.MethodGet {
+					read(c)
+				} else {
+					write(c)
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
 }
