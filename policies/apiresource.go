@@ -89,6 +89,9 @@ func (l *loader) schemaOf(o *manifest.Object, a *APIResource, r *resource.Resour
 	compiled, warnings, errs := schema.Compile(props, options)
 	l.fields(o, Warning, warnings)
 	l.fields(o, Error, errs)
+	if len(errs) == 0 {
+		l.planned(o, compiled.Programs())
+	}
 	return compiled, len(errs) == 0
 }
 

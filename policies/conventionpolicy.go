@@ -67,6 +67,7 @@ func (l *loader) conventionPolicy(o *manifest.Object) {
 	case !on:
 		l.at(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
 	case compiled != nil:
+		l.planned(o, compiled.Programs())
 		l.conventions = append(l.conventions, compiled)
 	}
 }

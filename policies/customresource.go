@@ -7,6 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -33,10 +34,12 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 	if !ok {
 		return
 	}
+	var programs []*cel.Program
 	for i, v := range versions {
 		if !v.Served {
 			continue
 		}
+		programs = append(programs, v.Schema.Programs()...)
 		path := fmt.Sprintf("spec.versions[%d]", i)
 		if !v.Status && hasStatus(&crd.Spec.Versions[i]) {
 			// STAT-1
@@ -55,6 +58,7 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 			path:             path,
 		})
 	}
+	l.planned(o, programs)
 }
 
 // convertible tells whether versions differ in apiVersion alone.

@@ -39,12 +39,26 @@ func Check(paths []string) []Finding {
 }
 
 func compile(s *source) (*Set, []Finding) {
-	l := &loader{
-		findings: findings{list: slices.Clone(s.list)},
+	l := newLoader()
+	set := l.load(s)
+	found := sortFindings(l.list)
+	if HasErrors(found) {
+		return nil, found
+	}
+	return set, found
+}
+
+func newLoader() *loader {
+	return &loader{
 		known:    map[objectID]*manifest.Object{},
 		policies: map[string]*loadedPolicy{},
 		objects:  map[objectID]*Object{},
 	}
+}
+
+// load compiles what the files have. The result is usable only if no errors are found.
+func (l *loader) load(s *source) *Set {
+	l.list = slices.Clone(s.list)
 	files := make([]File, 0, len(s.files))
 	for _, f := range s.files {
 		objects, errs := manifest.Read(f.name, f.data)
@@ -55,12 +69,8 @@ func compile(s *source) (*Set, []Finding) {
 		}
 	}
 	set := l.finish()
-	found := sortFindings(l.list)
-	if HasErrors(found) {
-		return nil, found
-	}
 	set.hash, set.files = s.hash, files
-	return set, found
+	return set
 }
 
 // loader compiles the objects of the files one by one, and then what takes all of them.
@@ -75,6 +85,9 @@ type loader struct {
 	sources     []loadedSource
 	paramUses   []paramUse
 	objects     map[objectID]*Object
+
+	planning bool // somebody asks for the plans of expressions
+	plans    []Plan
 
 	mutating         []*loadedMutating
 	mutatingBindings []loadedMutatingBinding

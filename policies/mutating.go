@@ -72,6 +72,7 @@ func (l *loader) mutators() []admission.Mutator {
 		compiled, errs := compiler.Compile(p.spec, p.bindings...)
 		l.fields(p.from, Error, errs)
 		if compiled != nil {
+			l.planned(p.from, compiled.Programs())
 			warnings, err := typecheck.Check(mutatingExpressions(&p.spec.Spec, compiler.States), kinds)
 			l.reviewed(p.from, warnings, err)
 		}

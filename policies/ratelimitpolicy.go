@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,7 @@ func (l *loader) rateLimitPolicy(o *manifest.Object) {
 	case s.Key == "":
 		r.Key = ratelimit.ClientAddress
 	}
+	l.planned(o, append(slices.Clone(r.Conditions), r.KeyProgram))
 	l.limits = append(l.limits, r)
 }
 

@@ -57,6 +57,7 @@ func (l *loader) validators() []admission.Validator {
 		compiled, errs := compiler.Compile(p.spec, bound[p.spec.Name]...)
 		l.fields(p.from, Error, errs)
 		if compiled != nil {
+			l.planned(p.from, compiled.Programs())
 			warnings, err := compiler.Review(p.spec, kinds)
 			l.reviewed(p.from, warnings, err)
 		}

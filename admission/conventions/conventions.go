@@ -107,6 +107,9 @@ func Compile(s *Spec) (*Policy, field.ErrorList) {
 	return p, nil
 }
 
+// Programs are all expressions of the policy.
+func (p *Policy) Programs() []*cel.Program { return p.conditions }
+
 // Name implements admission.Policy.
 func (p *Policy) Name() string { return p.name }
 

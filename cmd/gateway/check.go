@@ -9,7 +9,8 @@ import (
 )
 
 func newCheck() *cobra.Command {
-	return &cobra.Command{
+	plans := false
+	cmd := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Say what is wrong with policy files",
 		Long: `Load policy files and directories exactly as 'gateway serve' would, compile everything in them, and print each
@@ -18,9 +19,12 @@ finding on a line of its own:
   file:line: field.path: message
 
 Findings marked 'warning' do not keep the gateway from starting. The exit code is 0 if there is no error, 1 if there
-is one, 2 if the command line is wrong.`,
+is one, 2 if the command line is wrong.
+
+With --plans it also says how each CEL expression runs: natively, or by cel-go and why.`,
 		Example: `  gateway check policies/
-  gateway check crds/orders.yaml limits.yaml`,
+  gateway check crds/orders.yaml limits.yaml
+  gateway check --plans policies/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("name at least one file or directory to check")
@@ -31,6 +35,11 @@ is one, 2 if the command line is wrong.`,
 			found := policies.Check(paths)
 			for _, f := range found {
 				cmd.Println(f)
+			}
+			if plans {
+				for _, p := range policies.Plans(paths) {
+					cmd.Println(p)
+				}
 			}
 			if !policies.HasErrors(found) {
 				return nil
@@ -44,6 +53,8 @@ is one, 2 if the command line is wrong.`,
 			return &failure{exitFailure, fmt.Errorf("%s, %s", count(errs, "error"), count(len(found)-errs, "warning"))}
 		},
 	}
+	cmd.Flags().BoolVar(&plans, "plans", false, "also say which CEL expressions run natively, and why others do not")
+	return cmd
 }
 
 func count(n int, what string) string {

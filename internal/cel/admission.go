@@ -183,6 +183,9 @@ func (c *AdmissionCompiler) matchEnv() (*env, error) {
 // A Message is a compiled messageExpression.
 type Message struct{ p *Program }
 
+// Program is the message's expression.
+func (m *Message) Program() *Program { return m.p }
+
 // Uses tells whether the message refers to the variable.
 func (m *Message) Uses(s Slot) bool { return m.p.Uses(s) }
 

@@ -52,7 +52,9 @@ func (c *DefaultCompiler) Scope(self *structuralschema.Structural, resource bool
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
-	return &DefaultScope{e, NewType(self, resource), c}, nil
+	scope := &DefaultScope{e, NewType(self, resource), c}
+	e.seen[Self], e.seen[Object] = scope.self, c.object
+	return scope, nil
 }
 
 // A Default computes the value of a field that is not set. It is immutable and safe for concurrent use.
@@ -102,6 +104,14 @@ func (s *DefaultScope) compile(expression string, check func(*celgo.Type) error)
 		return nil, &CompileError{expression, err.Error()}
 	}
 	return checked.NativeRep(), nil
+}
+
+// Programs are the default's expressions.
+func (d *Default) Programs() []*Program {
+	if d.when == nil {
+		return []*Program{d.value}
+	}
+	return []*Program{d.when, d.value}
 }
 
 // Eval appends the default of a field of the object self, which is in the object whole, to dst as JSON; ok is false where

@@ -269,6 +269,9 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 					v.Set(OldObject, oldNode, nil)
 				}
 			})
+			for try := 0; try < 100 && got != want; try++ {
+				want = theirs(prog, vars) // the order of a map's keys is random
+			}
 			if got != want {
 				t.Errorf("%s\ngot  %v\nwant %v", way, got, want)
 			}

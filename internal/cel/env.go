@@ -42,7 +42,7 @@ type env struct {
 	*celgo.Env
 	interpreter interpreter.Interpreter
 	functions   interpreter.Dispatcher
-	self        *Type // how the variables self and oldSelf are seen
+	seen        [slots]*Type // how variables are seen, where that is known; nil as plain JSON
 }
 
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,

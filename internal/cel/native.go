@@ -217,7 +217,7 @@ func (c *nativeCompiler) named(e celast.Expr, name string) code {
 	}
 	for s, n := range slotNames {
 		if n == name {
-			t := c.env.typeOf(Slot(s))
+			t := c.env.seen[s]
 			return (&chain{slot: Slot(s), local: -1, units: 1, root: t, typ: t}).code()
 		}
 	}

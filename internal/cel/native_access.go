@@ -9,14 +9,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// typeOf is how the nodes of a variable are seen, where that is known.
-func (e *env) typeOf(s Slot) *Type {
-	if s == Self || s == OldSelf {
-		return e.self
-	}
-	return nil
-}
-
 // code is the chain as a part of an expression.
 func (c *chain) code() code { return code{eval: c.eval, chain: c} }
 

@@ -30,6 +30,9 @@ func (p *Program) Source() string { return p.source }
 // Uses tells whether the expression refers to the variable.
 func (p *Program) Uses(s Slot) bool { return p.uses&(1<<s) != 0 }
 
+// Plan tells whether the expression runs natively, and why it does not.
+func (p *Program) Plan() (native bool, reason string) { return p.native != nil, p.reason }
+
 // UsesAuthorizer tells whether the expression refers to the authorizer.
 func (p *Program) UsesAuthorizer() bool { return p.uses&usesAuthorizer != 0 }
 

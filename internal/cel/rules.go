@@ -107,7 +107,7 @@ func (c *ruleCompiler) env(optionalOldSelf bool) (*env, error) {
 		if err != nil {
 			return nil, fmt.Errorf("environment misconfigured: %w", err)
 		}
-		e.self = c.typ
+		e.seen[Self], e.seen[OldSelf] = c.typ, c.typ
 		*made = e
 	}
 	return *made, nil
@@ -160,6 +160,17 @@ func (r *Rule) Applies(hasOld bool) bool {
 
 // HasMessageExpression tells whether the author gave a messageExpression.
 func (r *Rule) HasMessageExpression() bool { return r.message != nil }
+
+// Programs are the rule's expressions, none of them nil.
+func (r *Rule) Programs() []*Program {
+	var all []*Program
+	for _, p := range []*Program{r.Program, r.message} {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
 
 // EvalMessage evaluates the author's messageExpression for a rule that does not
 // hold. It returns "" where there is none or it gives no usable message: then
