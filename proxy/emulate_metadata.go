@@ -71,6 +71,10 @@ func (x *exchange) ownUpdated() {
 	if at, found := metadata.Get("selfLink"); found {
 		x.doc.Remove(at)
 	}
+	if version, found := find(x.old.Root(), x.res.Fields.Version); found {
+		// It is the backend's, which may not even be known to the schema.
+		_ = setAt(x.doc, x.res.Fields.Version, version.Raw()) // where there is no place for it, it has changed
+	}
 	x.setGeneration(metadata, metadataOf(x.old))
 	x.tidyOwners(metadata)
 }
