@@ -2,8 +2,16 @@
 //
 // The language is Kubernetes': its base environment, libraries and typing come
 // from k8s.io/apiserver/pkg/cel and are used as they are when an expression is
-// compiled. Evaluation is our own: expressions read a document's tape through
-// lazy values, and nothing is decoded that no expression asks for.
+// compiled. Evaluation is our own, in one of two ways that give the same values
+// and errors:
+//
+//   - natively (native*.go): the checked expression becomes closures over the
+//     document's tape. Strings, numbers and places in a document travel in
+//     registers; functions of libraries are called with cel-go's values.
+//   - by cel-go's interpreter over lazy values (object.go, list.go): for what
+//     native plans do not cover, always the whole expression.
+//
+// In both ways nothing is decoded that no expression asks for.
 //
 // # Use
 //
@@ -23,6 +31,8 @@
 // lists that the expression itself made, functions whose work is more than what
 // was counted for their arguments) is found in the checked expression when it
 // is compiled, and only there a counting step is planned in; see meter.go.
+// Native plans count the same, and each call, variable and round of a loop as
+// Kubernetes does. What expressions make is counted in bytes too, and bounded.
 // The static estimate is not used to refuse an expression.
 //
 // # Errors

@@ -1,14 +1,9 @@
 package cel
 
 import (
-	"slices"
-
 	celast "github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-
-	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // A built list is one that an expression made. Its items do not change once it is made.
@@ -80,15 +75,14 @@ func (c *nativeCompiler) list(e celast.Expr) code {
 		mark := len(f.stack)
 		for i, item := range items {
 			v := item(f)
-			if optional[i] && v.kind != valErr {
-				o, ok := v.optional()
-				switch {
-				case !ok:
+			if optional[i] {
+				switch inner, how := f.unwrap(v); how {
+				case present:
 					v = errVal(types.NewErr("cannot initialize optional list element from non-optional value %v", f.ref(v)))
-				case !o.HasValue():
+				case none:
 					continue
 				default:
-					v = f.of(o.GetValue())
+					v = inner
 				}
 			}
 			if v.kind == valErr {
@@ -142,22 +136,20 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 			if k.kind == valErr {
 				return k
 			}
-			v := vals[i](f)
-			if v.kind == valErr {
-				return v
-			}
-			key := f.ref(k)
+			v, key := vals[i](f), f.ref(k)
 			if optional[i] {
-				o, ok := v.optional()
-				switch {
-				case !ok:
-					return errVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", key, f.ref(v)))
-				case !o.HasValue():
+				switch inner, how := f.unwrap(v); how {
+				case present:
+					v = errVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", key, f.ref(v)))
+				case none:
 					delete(entries, key)
 					continue
 				default:
-					v = f.of(o.GetValue())
+					v = inner
 				}
+			}
+			if v.kind == valErr {
+				return v
 			}
 			entries[key] = f.ref(v)
 		}
@@ -191,134 +183,22 @@ func (c *nativeCompiler) structure(e celast.Expr) code {
 		members := make(map[string]ref.Val, len(names))
 		for i, name := range names {
 			v := vals[i](f)
-			if v.kind == valErr {
-				return v
-			}
 			if optional[i] {
-				o, ok := v.optional()
-				switch {
-				case !ok:
-					return errVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", name, f.ref(v)))
-				case !o.HasValue():
+				switch inner, how := f.unwrap(v); how {
+				case present:
+					v = errVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", name, f.ref(v)))
+				case none:
 					delete(members, name)
 					continue
 				default:
-					v = f.of(o.GetValue())
+					v = inner
 				}
+			}
+			if v.kind == valErr {
+				return v
 			}
 			members[name] = f.ref(v)
 		}
 		return f.of(provider.NewValue(name, members))
 	}}
-}
-
-// membership compiles a in b.
-func (c *nativeCompiler) membership(args []celast.Expr, call *invocation) code {
-	a, b := call.args[0], call.args[1]
-	if b.lit != nil && b.lit.kind == valList && call.overload == overloads.InList {
-		if len(b.lit.list().vals) == 0 {
-			return literal(falseVal) // as in cel-go, without a look at a
-		}
-		if set, ok := newScalarSet(b.lit.list().vals); ok {
-			return conditionCode(set.contains(a))
-		}
-	}
-	x, y := a.settled(), b.settled()
-	return conditionCode(func(f *Frame) verdict {
-		v := x(f)
-		w := y(f)
-		if v.kind == valErr {
-			return f.fail(v.ref())
-		}
-		switch {
-		case w.isMembers() && v.kind == valString:
-			f.charge(1)
-			found, how := f.member(w.node, w.typ(), v, true)
-			if how == present {
-				found, how = f.sound(found)
-			}
-			if how == failed && w.aux != nil {
-				return f.fail(found.ref())
-			}
-			return truthOf(how != none)
-		case w.isArray() && w.aux == nil && v.kind == valString:
-			return truthOf(f.hasText(w.node, v.str))
-		}
-		return f.truth(call.two(f, v, w))
-	})
-}
-
-// hasText tells whether a string is an item of an array of any values.
-func (f *Frame) hasText(n document.Node, s string) bool {
-	for i := n.First(); i.Valid(); i = i.Next() {
-		f.charge(1)
-		if i.Is(s) {
-			return true
-		}
-	}
-	return false
-}
-
-// A scalarSet is a list of literals, all strings, numbers or truths, that is only asked what is in it. Like cel-go's own
-// it finds a number of another type only if the two convert to each other.
-type scalarSet struct {
-	strings []string
-	others  map[ref.Val]bool
-}
-
-func newScalarSet(vals []val) (*scalarSet, bool) {
-	s := &scalarSet{others: make(map[ref.Val]bool)}
-	for _, v := range vals {
-		switch v.kind {
-		case valString:
-			s.strings = append(s.strings, v.str)
-		case valBool:
-			s.others[v.literal()] = true
-		case valInt, valUint, valDouble:
-			s.addNumber(v)
-		default:
-			return nil, false
-		}
-	}
-	return s, true
-}
-
-func (s *scalarSet) addNumber(v val) {
-	number := v.literal()
-	s.others[number] = true
-	for _, t := range []ref.Type{types.IntType, types.UintType, types.DoubleType} {
-		same := number.ConvertToType(t)
-		if t == number.Type() || types.IsError(same) {
-			continue
-		}
-		if v.kind == valDouble && same.Equal(number) != types.True {
-			continue
-		}
-		s.others[same] = true
-	}
-}
-
-func (s *scalarSet) contains(a code) test {
-	eval := a.settled()
-	search := func(f *Frame) verdict { return s.has(f, eval(f)) }
-	if len(s.others) > 0 {
-		return search
-	}
-	return isAmong(a, s.strings, search)
-}
-
-func (s *scalarSet) has(f *Frame, v val) verdict {
-	switch v.kind {
-	case valString:
-		return truthOf(slices.Contains(s.strings, v.str))
-	case valErr:
-		return f.fail(v.ref())
-	case valBool, valInt, valUint, valDouble:
-		return truthOf(len(s.others) > 0 && s.others[f.ref(v)])
-	case valRef:
-		if _, ok := v.aux.(types.Bytes); ok {
-			panic("runtime error: hash of unhashable type types.Bytes") // as in cel-go
-		}
-	}
-	return isFalse
 }
