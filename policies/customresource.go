@@ -49,6 +49,7 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 		if subresources := crd.Spec.Versions[i].Subresources; subresources != nil {
 			r.Scaling = scalingOf(subresources.Scale)
 		}
+		r.Selectable = selectableOf(crd.Spec.Versions[i].SelectableFields)
 		l.annotated(o, crd, r)
 		l.resources = append(l.resources, loadedResource{
 			Resource:         r,
@@ -59,6 +60,14 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 		})
 	}
 	l.planned(o, programs)
+}
+
+// selectableOf are the fields that selectors may name; their paths consist of names alone.
+func selectableOf(fields []apiextensionsv1.SelectableField) (paths []resource.FieldPath) {
+	for _, f := range fields {
+		paths = append(paths, strings.Split(strings.TrimPrefix(f.JSONPath, "."), "."))
+	}
+	return paths
 }
 
 // convertible tells whether versions differ in apiVersion alone.

@@ -105,6 +105,8 @@ func (x *exchange) forwardHead() error {
 		f.Method, f.Target, f.Skip = methodPut, x.itemPath(), wire.Fields(wire.FieldContentType)
 	case x.emulatesStatus():
 		f.Target = x.itemPath()
+	case x.listing != nil:
+		f.Target = x.listTarget()
 	case x.info.Verb == resource.VerbCreate && x.pin == pinAbsent:
 		path, err := x.createdPath()
 		if err != nil {

@@ -34,6 +34,7 @@ func (x *exchange) read() error {
 		return x.getScale()
 	}
 	steps := [...]step{
+		(*exchange).readListOptions,
 		(*exchange).forward,    // 13
 		(*exchange).fillAnswer, // 14 a plain backend's objects come back defaulted
 		(*exchange).answer,     // 14
@@ -75,6 +76,8 @@ func (x *exchange) writeSteps() []step {
 	switch {
 	case x.info.Verb == resource.VerbDelete && x.emulatesDeletion():
 		return removalSteps
+	case x.emulatesDeletion() && x.emulatesLists():
+		return matchingSteps
 	case x.judgesEach():
 		return collectionSteps
 	case x.info.Verb == resource.VerbDelete || x.info.Verb == resource.VerbDeleteCollection:

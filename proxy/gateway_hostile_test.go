@@ -137,7 +137,7 @@ func TestPathAdmittedIsPathForwarded(t *testing.T) {
 	backend := newRecorder(t)
 	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets"}))
 	for _, target := range []string{
-		"/", "/?", "/a?", "/a?x=%2f&&y", "/v2/orders/a%20b", "/a~b!c$d&e'f(g)h*i+j,k=l:m@n", widgetsPath + "?limit=5&labelSelector=a%3Db",
+		"/", "/?", "/a?", "/a?x=%2f&&y", "/v2/orders/a%20b", "/a~b!c$d&e'f(g)h*i+j,k=l:m@n", widgetsPath + "?pretty=5&x=a%3Db",
 		widgetsPath + "/w1?pretty", "/api", "/apis", "/openapi/v3?hash=A%2FB",
 	} {
 		exchangeRaw(t, address, []byte("GET "+target+" HTTP/1.1\r\nHost: gw\r\n\r\n"))

@@ -98,6 +98,9 @@ func (x *exchange) fillAnswer() error {
 	if completes, err := toBeFilled(r.StatusCode(), r.Header.ContentType(), r.Header.ContentEncoding()); !completes {
 		return err
 	}
+	if err := x.checkListVersion(); err != nil {
+		return err
+	}
 	switch {
 	case x.isHead():
 		r.Header.Del(fasthttp.HeaderContentLength)
@@ -120,6 +123,9 @@ func (x *exchange) fillVerbatim() error {
 	a, head := &x.verbatim, &x.answerHead
 	a.ReadHead(head)
 	if completes, err := toBeFilled(a.Status, head.Value(wire.FieldContentType), head.Value(wire.FieldContentEncoding)); !completes {
+		return err
+	}
+	if err := x.checkListVersion(); err != nil {
 		return err
 	}
 	if !x.isHead() {
@@ -169,9 +175,9 @@ func (x *exchange) fillWhole(body []byte) (bool, error) {
 		x.edited = d.AppendTo(x.edited[:0])
 		return true, nil
 	}
-	out, _, err := e.stream.Append(x.edited[:0], body, math.MaxInt)
+	out, _, err := e.appendTo(x.edited[:0], body, math.MaxInt)
 	if err == nil {
-		out, err = e.stream.Close(out)
+		out, err = e.close(out)
 	}
 	if err != nil {
 		return false, e.failed(err)
@@ -205,6 +211,9 @@ type filling struct {
 	etag      []byte // of the one object
 	version   []byte // of the object at hand
 
+	list   *listing    // the list that is made of the items; nil where it is the backend's
+	chosen *transition // which events pass; nil where all do
+
 	path    [1]string
 	members [2]document.StreamMember
 	text    []byte // of the members
@@ -235,10 +244,17 @@ func newFilling(x *exchange) *filling {
 	o := document.StreamOptions{Place: document.Single, Limits: x.gateway.storedLimits}
 	switch {
 	case e.events:
-		o.Place = document.Sequence
+		if x.listing != nil {
+			e.chosen = newTransition(x.listing)
+		}
+		o.Place, o.ItemsOnly = document.Sequence, e.chosen != nil
 		o.Limits.Bytes += eventEnvelope
 		o.Limits.Depth++
 	case e.item:
+	case x.listing != nil:
+		o.Place, o.Wrap, o.ItemsOnly = document.List, true, true
+		e.path[0] = "items"
+		o.Path, e.list = e.path[:], x.listing
 	case e.typed:
 		o.Place, o.Wrap = document.List, true
 		e.path[0] = "items"
@@ -260,6 +276,40 @@ func (e *filling) listMembers() []document.StreamMember {
 	e.text = document.AppendString(e.text, e.res.APIVersion())
 	e.members = [...]document.StreamMember{{Name: "kind", Value: e.text[:n:n]}, {Name: "apiVersion", Value: e.text[n:]}}
 	return e.members[:]
+}
+
+// appendTo leads a part of the answer through the stream, into the list that is made of it.
+func (e *filling) appendTo(dst, src []byte, most int) ([]byte, int, error) {
+	if e.list == nil || e.list.begun {
+		return e.stream.Append(dst, src, most)
+	}
+	start := len(dst)
+	head := e.list.appendHead(dst)
+	out, used, err := e.stream.Append(head, src, most)
+	if len(out) == len(head) {
+		// Nothing of the list leaves before there is an item: what is wrong can still be answered with a Status.
+		return out[:start], used, err
+	}
+	e.list.begun = true
+	return out, used, err
+}
+
+// close ends the answer.
+func (e *filling) close(dst []byte) ([]byte, error) {
+	if e.list == nil {
+		return e.stream.Close(dst)
+	}
+	var err error
+	if dst, err = e.stream.Close(dst); err != nil {
+		return dst, err
+	}
+	if !e.stream.Listed() {
+		return dst, status.BadGateway("the backend's answer must be a list, or an object with the list `items`")
+	}
+	if !e.list.begun {
+		dst = e.list.appendHead(dst)
+	}
+	return e.list.appendFoot(dst)
 }
 
 // release gives the memory back.
@@ -295,8 +345,22 @@ func (e *filling) ItemMemory(held []byte, least int) ([]byte, error) {
 	return e.memory, nil
 }
 
-// EditItem completes one object, or the object of one event.
+// EditItem completes one object, or the object of one event, and leaves out what was not asked for.
 func (e *filling) EditItem(d *document.Document) error {
+	if err := e.complete(d); err != nil {
+		return err
+	}
+	switch {
+	case e.list != nil:
+		return e.list.take(d.Root())
+	case e.chosen != nil:
+		return e.chosen.take(d)
+	}
+	return nil
+}
+
+// complete gives one object, or the object of one event, what it lacks.
+func (e *filling) complete(d *document.Document) error {
 	object := d.Root()
 	if e.events {
 		inner, isEvent := eventObject(object)

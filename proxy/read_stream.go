@@ -55,13 +55,13 @@ func (c *conn) copyFilledPart(head []byte, body *upstream.Body, e *filling, chun
 	p.begin()
 	for src := in[:n]; len(src) > 0 && err == nil; {
 		var used int
-		p.bytes, used, err = e.stream.Append(p.bytes, src, copyBuffer)
+		p.bytes, used, err = e.appendTo(p.bytes, src, copyBuffer)
 		if src = src[used:]; len(src) > 0 && err == nil {
 			err = p.send(false)
 		}
 	}
 	if err == nil && rerr == io.EOF {
-		p.bytes, err = e.stream.Close(p.bytes)
+		p.bytes, err = e.close(p.bytes)
 	}
 	switch {
 	case err != nil && !errors.Is(err, errClientLeft):

@@ -85,6 +85,10 @@ type Resource struct {
 	// Subresources are further subresources, by their path segment.
 	Subresources []string
 
+	// Selectable are the fields that field selectors may name besides the name
+	// and the namespace.
+	Selectable []FieldPath
+
 	// Paths are the resource's path templates ("/v2/orders",
 	// "/v2/tenants/{namespace}/orders/{name}"): those with {name} are items,
 	// the others collections; of a namespaced resource, a collection without
