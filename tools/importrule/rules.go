@@ -32,7 +32,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/telemetry": {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
 	"internal/upstream":  {[]string{"internal/status", "internal/resource", "internal/wire"}, []string{"cmd", "bench", "proxy"}},
 	"internal/wire":      {[]string{"internal/status"}, []string{"proxy", "internal/upstream"}},
-	"internal/manifest":  {[]string{"internal/status"}, []string{"policies", "internal/config"}},
+	"internal/manifest":  {[]string{"internal/status"}, []string{"policies", "internal/config", "proxy"}},
 	"internal/backend":   {nil, []string{"cmd", "bench", "internal/cases"}},
 	"internal/cases":     {nil, nil},
 }
