@@ -9,12 +9,14 @@ import (
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// knownKinds are the kinds of the policy files, for the types of expressions.
+// knownKinds are the kinds of the policy files and those of Kubernetes itself, for the types of expressions.
 type knownKinds struct {
+	natives   map[schemaruntime.GroupVersionKind]*cel.ObjectType // that were asked for
 	resources map[schemaruntime.GroupVersionResource]*loadedResource
 	kinds     map[schemaruntime.GroupVersionKind]*loadedResource
 	made      map[*loadedResource]*cel.ObjectType
@@ -22,6 +24,7 @@ type knownKinds struct {
 
 func (l *loader) knownKinds() *knownKinds {
 	k := &knownKinds{
+		natives:   map[schemaruntime.GroupVersionKind]*cel.ObjectType{},
 		resources: map[schemaruntime.GroupVersionResource]*loadedResource{},
 		kinds:     map[schemaruntime.GroupVersionKind]*loadedResource{},
 		made:      map[*loadedResource]*cel.ObjectType{},
@@ -36,20 +39,35 @@ func (l *loader) knownKinds() *knownKinds {
 
 // Resource implements typecheck.Kinds.
 func (k *knownKinds) Resource(gvr schemaruntime.GroupVersionResource) (typecheck.Kind, bool) {
-	r, ok := k.resources[gvr]
-	if !ok {
-		return typecheck.Kind{}, false
+	if r, ok := k.resources[gvr]; ok {
+		return k.of(r), true
 	}
-	return k.of(r), true
+	for kind, n := range natives {
+		if kind.Group == gvr.Group && n.plural == gvr.Resource {
+			return k.native(kind.WithVersion(gvr.Version))
+		}
+	}
+	return typecheck.Kind{}, false
 }
 
 // Kind implements typecheck.Kinds.
 func (k *knownKinds) Kind(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, bool) {
-	r, ok := k.kinds[gvk]
-	if !ok {
-		return typecheck.Kind{}, false
+	if r, ok := k.kinds[gvk]; ok {
+		return k.of(r), true
 	}
-	return k.of(r), true
+	return k.native(gvk)
+}
+
+// native is one of Kubernetes' own kinds.
+func (k *knownKinds) native(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, bool) {
+	t, ok := k.natives[gvk]
+	if !ok {
+		if s := kubernetes.Published(gvk); s != nil {
+			t = cel.NewObjectType(gvk.Kind, s, true)
+		}
+		k.natives[gvk] = t
+	}
+	return typecheck.Kind{GroupVersionKind: gvk, Type: t}, t != nil
 }
 
 func (k *knownKinds) of(r *loadedResource) typecheck.Kind {

@@ -162,3 +162,56 @@ func TestRealMessages(t *testing.T) {
 		t.Errorf("%d of %d messages are to be worded otherwise", reworded, len(seen))
 	}
 }
+
+// TestReviewOfNatives: the types of Kubernetes' own kinds are known without files, fields that tell kinds apart and lists
+// of one type that stand in two fields included.
+func TestReviewOfNatives(t *testing.T) {
+	policy := func(rules, validations string) string {
+		return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints: {resourceRules: [` + rules + `]}
+  validations:
+` + validations + `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny], paramRef: {name: x, namespace: team-a, parameterNotFoundAction: Deny}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: x, namespace: team-a}
+`
+	}
+	const (
+		deployments = `{apiGroups: [apps], apiVersions: [v1], operations: ["*"], resources: [deployments]}`
+		workloads   = `{apiGroups: [apps], apiVersions: [v1], operations: ["*"], resources: [deployments, statefulsets]}, {apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [pods]}`
+	)
+	for _, c := range []struct{ rules, expression, want string }{
+		{deployments, `object.spec.replicas <= 5`, ""},
+		{deployments, `object.replicas <= 5`, "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas' | object.replicas <= 5 | ......^"},
+		{deployments, `object.spec.replicas <= '5'`, "apps/v1, Kind=Deployment: ERROR: <input>:1:22: found no matching overload for '_<=_' applied to '(int, string)' | object.spec.replicas <= '5' | .....................^"},
+		{deployments, `(object.spec.template.spec.containers + object.spec.template.spec.initContainers).all(c, has(c.image))`, ""},
+		{deployments, `object.spec.template.spec.containers.all(c, quantity(c.resources.limits['cpu']).isLessThan(quantity('1')))`, ""},
+		{deployments, `object.spec.strategy.rollingUpdate.maxSurge == '25%' && object.metadata.creationTimestamp < timestamp('2030-01-01T00:00:00Z')`, ""},
+		{deployments, `params.data['max'] == object.metadata.name && params.dato == 'x'`, "apps/v1, Kind=Deployment: ERROR: <input>:1:53: undefined field 'dato' | params.data['max'] == object.metadata.name && params.dato == 'x' | ....................................................^"},
+		{workloads, `object.kind == 'Pod' ? has(object.spec.containers) : has(object.spec.template)`, ""},
+		{workloads, `object.spec.containers.size() > 0`, ""}, // fits pods
+		{workloads, `object.spec.nothing == 1`, "/v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'nothing' | object.spec.nothing == 1 | ...........^" +
+			" apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'nothing' | object.spec.nothing == 1 | ...........^" +
+			" apps/v1, Kind=StatefulSet: ERROR: <input>:1:12: undefined field 'nothing' | object.spec.nothing == 1 | ...........^"},
+	} {
+		dir := writeFiles(t, map[string]string{"a.yaml": policy(c.rules, "  - {expression: \""+c.expression+"\"}")})
+		_, found := Load([]string{dir})
+		want := ""
+		if c.want != "" {
+			want = "a.yaml:8: spec.validations[0].expression: warning: " + c.want + "\n"
+		}
+		if got := text(dir, found); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.expression, got, want)
+		}
+	}
+}

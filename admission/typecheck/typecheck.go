@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,6 +48,7 @@ type Policy struct {
 	Variables   []admissionv1.Variable
 	States      []string // the collections behind the variable state
 	Mutating    bool     // expressions may make patches
+	Defaulting  bool     // expressions see the variable self
 	Expressions []Expression
 }
 
@@ -79,22 +81,18 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	variables := field.NewPath("spec", "variables")
 	warnings := newWarnings(p)
 	for i, k := range found {
-		c, err := cel.NewTypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params, States: p.States, Mutating: p.Mutating})
+		c, err := cel.NewTypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params, States: p.States, Mutating: p.Mutating, Defaulting: p.Defaulting})
 		if err != nil {
 			return nil, err
 		}
 		checkers[i] = &checker{c, k}
-		for v := range p.Variables {
-			path := variables.Index(v).Child("expression")
-			warnings.add(path, checkers[i].say(c.Variable(p.Variables[v].Name, p.Variables[v].Expression)))
-			warnings.add(path, checkers[i].cost(p.Variables[v].Expression))
-		}
+	}
+	for i, v := range p.Variables {
+		e := Expression{variables.Index(i).Child("expression"), v.Expression}
+		warnings.addAll(e, checkers, func(c *checker) error { return c.Variable(v.Name, v.Expression) })
 	}
 	for _, e := range p.Expressions {
-		for _, c := range checkers {
-			warnings.add(e.Field, c.say(c.Check(e.Text)))
-			warnings.add(e.Field, c.cost(e.Text))
-		}
+		warnings.addAll(e, checkers, func(c *checker) error { return c.Check(e.Text) })
 	}
 	return warnings.list(), nil
 }
@@ -141,6 +139,29 @@ type warnings struct {
 
 func newWarnings(p *Policy) *warnings { return &warnings{texts: map[string][]string{}} }
 
+// addAll adds what is found about an expression against each kind. About several of Kubernetes' own kinds that are matched
+// together nothing is said where the expression itself tells them apart, or fits one of them.
+func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker) error) {
+	texts := make([]string, len(checkers))
+	natives, fits := 0, tellsKinds.MatchString(e.Text)
+	for i, c := range checkers {
+		texts[i] = c.say(check(c))
+		if !c.kind.Own {
+			natives++
+			fits = fits || texts[i] == ""
+		}
+	}
+	for i, c := range checkers {
+		if c.kind.Own || natives < 2 || !fits {
+			w.add(e.Field, texts[i])
+		}
+		w.add(e.Field, c.cost(e.Text))
+	}
+}
+
+// tellsKinds finds expressions that tell kinds apart.
+var tellsKinds = regexp.MustCompile(`\b(?:object|oldObject)\.kind\b|\brequest\.(?:kind|resource|requestKind|requestResource)\b`)
+
 func (w *warnings) add(path *field.Path, text string) {
 	if text == "" {
 		return
@@ -181,26 +202,16 @@ func matched(m *admissionv1.MatchResources, kinds Kinds) []Kind {
 	}
 	found := map[schema.GroupVersionKind]Kind{}
 rules:
-	for _, rule := range m.ResourceRules {
-		if hasWildcard(rule.APIGroups) || hasWildcard(rule.APIVersions) {
-			continue
-		}
+	for i := range m.ResourceRules {
 		count := 0
-		for _, group := range sorted(rule.APIGroups) {
-			for _, version := range sorted(rule.APIVersions) {
-				for _, resource := range sorted(rule.Resources) {
-					if strings.ContainsAny(resource, "*/") {
-						continue
-					}
-					k, ok := kinds.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
-					if !ok {
-						continue
-					}
-					found[k.GroupVersionKind] = k
-					if count++; count == maxKinds {
-						break rules
-					}
-				}
+		for _, gvr := range namedBy(&m.ResourceRules[i]) {
+			k, ok := kinds.Resource(gvr)
+			if !ok {
+				continue
+			}
+			found[k.GroupVersionKind] = k
+			if count++; count == maxKinds {
+				break rules
 			}
 		}
 	}
@@ -214,6 +225,39 @@ rules:
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind))
 	})
 	return list
+}
+
+// Named are the resources that the rules name, each once. Rules with wildcards
+// are left out.
+func Named(m *admissionv1.MatchResources) []schema.GroupVersionResource {
+	if m == nil {
+		return nil
+	}
+	var named []schema.GroupVersionResource
+	for i := range m.ResourceRules {
+		for _, gvr := range namedBy(&m.ResourceRules[i]) {
+			if !slices.Contains(named, gvr) {
+				named = append(named, gvr)
+			}
+		}
+	}
+	return named
+}
+
+func namedBy(r *admissionv1.NamedRuleWithOperations) (named []schema.GroupVersionResource) {
+	if hasWildcard(r.APIGroups) || hasWildcard(r.APIVersions) {
+		return nil
+	}
+	for _, group := range sorted(r.APIGroups) {
+		for _, version := range sorted(r.APIVersions) {
+			for _, resource := range sorted(r.Resources) {
+				if !strings.ContainsAny(resource, "*/") {
+					named = append(named, schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
+				}
+			}
+		}
+	}
+	return named
 }
 
 func hasWildcard(names []string) bool {

@@ -29,7 +29,36 @@ func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
 	if decl == nil {
 		return nil
 	}
-	return &ObjectType{name, decl}
+	return &ObjectType{name, typeNamed(decl, s)}
+}
+
+// TypeNameExtension names the type of an object in a schema, so that two fields of
+// the same type can be told to be.
+const TypeNameExtension = "x-type-name"
+
+// typeNamed gives the parts of a type the names that their schemas have.
+func typeNamed(t *apiservercel.DeclType, s *spec.Schema) *apiservercel.DeclType {
+	switch {
+	case t == nil || s == nil:
+	case t.IsList() && s.Items != nil:
+		return apiservercel.NewListType(typeNamed(t.ElemType, s.Items.Schema), t.MaxElements)
+	case t.IsMap() && s.AdditionalProperties != nil:
+		return apiservercel.NewMapType(t.KeyType, typeNamed(t.ElemType, s.AdditionalProperties.Schema), t.MaxElements)
+	case t.IsObject() && t.Fields != nil:
+		for name, field := range t.Fields {
+			plain, ok := apiservercel.Unescape(name)
+			if !ok {
+				plain = name
+			}
+			if property, ok := s.Properties[plain]; ok {
+				field.Type = typeNamed(field.Type, &property)
+			}
+		}
+		if name, ok := s.Extensions.GetString(TypeNameExtension); ok {
+			return t.MaybeAssignTypeName(name)
+		}
+	}
+	return t
 }
 
 // A TypeChecker checks the expressions of an admission policy against the type of
@@ -53,6 +82,8 @@ type TypedVariables struct {
 	States []string
 	// Mutating declares the types that patches are made of.
 	Mutating bool
+	// Defaulting declares self, which may be any object.
+	Defaulting bool
 }
 
 // NewTypeChecker starts to check a policy.
@@ -91,6 +122,9 @@ func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 	}
 	if v.Mutating {
 		options = append(options, common.ResolverEnvOption(madeTypes{}), library.JSONPatch())
+	}
+	if v.Defaulting {
+		options = append(options, celgo.Variable(nameSelf, celgo.DynType))
 	}
 	provider := apiservercel.NewDeclTypeProvider(declared...)
 	provider.SetRecognizeKeywordAsFieldName(true)
@@ -154,7 +188,8 @@ func (s *sizeEstimator) EstimateSize(element checker.AstNode) *checker.SizeEstim
 		return &checker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
 	}
 	switch element.Type().Kind() {
-	case types.StringKind, types.BytesKind, types.ListKind, types.MapKind, types.DynKind, types.AnyKind:
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind, types.DurationKind, types.TimestampKind:
+	default:
 		s.unknown = true
 	}
 	return nil
