@@ -80,8 +80,8 @@ type progress struct {
 	scaling    bool          // a write to the scale subresource, which became one to the object
 	lasting    int           // how many of the warnings are not of this attempt
 
-	matching  *listing              // which objects of a collection are deleted
-	listing   *listing              // what of a collection is asked for
+	matching  *listPass             // which objects of a collection are deleted
+	listing   *listPass             // what of a collection is asked for
 	options   *metav1.DeleteOptions // of a deletion
 	marking   bool                  // a DELETE became the update that says in the object that it is being deleted
 	finishing bool                  // an update became the deletion of the object

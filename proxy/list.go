@@ -32,7 +32,7 @@ func (x *exchange) readListOptions() error {
 	if !x.emulatesLists() {
 		return nil
 	}
-	l := &listing{selection: selection{namespace: x.info.Namespace, resource: x.res}}
+	l := &listPass{selection: selection{namespace: x.info.Namespace, resource: x.res}}
 	x.listing = l
 	if x.info.Query == "" {
 		return nil

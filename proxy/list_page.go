@@ -17,8 +17,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// A listing makes of all the items of a collection, which pass one by one, the list that was asked for.
-type listing struct {
+// A listPass makes of all the items of a collection, which pass one by one, the list that was asked for.
+type listPass struct {
 	selection
 	options internalversion.ListOptions
 
@@ -80,7 +80,7 @@ func (p *place) before(namespace, name string) bool {
 }
 
 // take lets an item pass, or returns document.ErrOmit for one that is not of the page.
-func (l *listing) take(object document.Node) error {
+func (l *listPass) take(object document.Node) error {
 	if l.digest != nil {
 		_, _ = l.digest.Write(object.Raw()) // a hash takes everything
 	}
@@ -127,7 +127,7 @@ func clone(have, s string) string {
 }
 
 // checkVersion holds the list to the version that was asked for, once the version of what there is is known.
-func (l *listing) checkVersion() error {
+func (l *listPass) checkVersion() error {
 	asked := l.options.ResourceVersion
 	if asked == "" || asked == "0" {
 		return nil
@@ -149,20 +149,20 @@ func (l *listing) checkVersion() error {
 }
 
 // expired is the answer to a token of a list that is no longer the same.
-func (l *listing) expired() error {
+func (l *listPass) expired() error {
 	return status.Expired("The provided continue parameter is too old to display a consistent list result. " +
 		"You must start a new list without the continue parameter.")
 }
 
 // appendHead appends what stands before the items.
-func (l *listing) appendHead(dst []byte) []byte {
+func (l *listPass) appendHead(dst []byte) []byte {
 	dst = document.AppendString(append(dst, `{"kind":`...), l.resource.ListKind)
 	dst = document.AppendString(append(dst, `,"apiVersion":`...), l.resource.APIVersion())
 	return append(dst, `,"items":[`...)
 }
 
 // appendFoot appends what stands behind the items.
-func (l *listing) appendFoot(dst []byte) ([]byte, error) {
+func (l *listPass) appendFoot(dst []byte) ([]byte, error) {
 	if l.skipping && !l.after.Sorted || l.after.Sorted && l.unsorted {
 		return dst, l.expired()
 	}
@@ -186,7 +186,7 @@ func (l *listing) appendFoot(dst []byte) ([]byte, error) {
 }
 
 // setVersion takes the version of the list from the answer, or prepares for making one.
-func (l *listing) setVersion(etag []byte) {
+func (l *listPass) setVersion(etag []byte) {
 	switch l.resource.Versions {
 	case resource.NativeVersions:
 		// The backend's own are not for us to make.

@@ -86,7 +86,7 @@ func TestPages(t *testing.T) {
 		{"in another order, one is gone", []string{"c", "a", "b"}, []string{"c", "b"}, "[c a]", "", true},
 	} {
 		r := &resource.Resource{Versions: resource.NativeVersions}
-		list := func(l *listing, names []string) (string, error) {
+		list := func(l *listPass, names []string) (string, error) {
 			l.resource, l.gathers = r, true
 			for _, name := range names {
 				d, err := document.Parse(fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"s"}}`, name), document.Limits{})
@@ -99,7 +99,7 @@ func TestPages(t *testing.T) {
 			_, err := l.appendFoot(nil)
 			return fmt.Sprint(l.names), err
 		}
-		var one, two listing
+		var one, two listPass
 		one.options.Limit, two.options.Limit = 2, 10
 		page, err := list(&one, c.first)
 		if err != nil || page != c.page {

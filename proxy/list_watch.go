@@ -20,7 +20,7 @@ type transition struct {
 	resumed bool
 }
 
-func newTransition(l *listing) *transition {
+func newTransition(l *listPass) *transition {
 	if l.labels == nil && l.fields == nil {
 		return nil
 	}

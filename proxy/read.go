@@ -211,7 +211,7 @@ type filling struct {
 	etag      []byte // of the one object
 	version   []byte // of the object at hand
 
-	list   *listing    // the list that is made of the items; nil where it is the backend's
+	list   *listPass   // the list that is made of the items; nil where it is the backend's
 	chosen *transition // which events pass; nil where all do
 
 	path    [1]string
