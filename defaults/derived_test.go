@@ -259,7 +259,7 @@ properties:
 }
 
 func TestDeriveWithinLimits(t *testing.T) {
-	s, errs := extended(t, `
+	_, errs := extended(t, `
 type: object
 properties:
   l:
@@ -275,7 +275,7 @@ properties:
 	if len(errs) == 0 {
 		t.Fatal("a default may not compare the items that it is in")
 	}
-	s, errs = extended(t, `
+	s, errs := extended(t, `
 type: object
 properties:
   l:

@@ -42,7 +42,7 @@ func (b *builder) group(c *conjunction, p part, key string, list document.Node) 
 	switch {
 	case len(branches) == 0:
 	case len(branches) == 1:
-		b.collect(c, branches[0], true, nil)
+		b.collect(c, branches[0], true, p.way)
 	case all(branches, b.isType):
 		for _, n := range branches {
 			names, isNull := b.typesOf(n)
@@ -123,14 +123,15 @@ func (b *builder) children(c *conjunction, p part, discriminator document.Node) 
 	itself := &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}}
 	choice := schema.Choice{Property: strings.Clone(property), Cases: []schema.ChoiceCase{{Values: names(base), Schema: itself}}}
 	for _, heir := range heirs {
-		child, _ := b.doc.resolve(componentPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(heir))
-		branch := conjunction{trail: &trail{ref: componentPrefix + heir, next: c.trail, len: c.trail.length() + 1}}
-		if b.depth <= branch.trail.length() || c.trail.count(componentPrefix+heir) >= maxRepeats {
-			branch.cut = true
-			branch.parts = []part{{Node: child}}
+		pointer := componentPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(heir)
+		child, _ := b.doc.resolve(pointer)
+		branch := conjunction{trail: c.trail, refs: []string{pointer}, deepest: 1}
+		if branch.cut = c.trail.length() >= b.depth || c.trail.count(pointer) >= maxRepeats; branch.cut {
+			b.doc.report.warn(child, "is not enforced everywhere: the schema stands in itself, or too deep in others")
 		} else {
-			b.collect(&branch, child, true, []string{componentPrefix + heir})
+			b.collect(&branch, child, true, branch.refs)
 		}
+		branch.extend(c.trail)
 		choice.Cases = append(choice.Cases, schema.ChoiceCase{Values: names(heir), Schema: b.freely(branch)})
 	}
 	b.e.Choices = append(b.e.Choices, choice)

@@ -11,6 +11,10 @@ import (
 // refers to behind it.
 type conjunction struct {
 	parts []part
+	// refs are the references that were followed, and deepest how many of them one after the other.
+	refs    []string
+	deepest int
+	// trail are the references that led to the schema, its own among them.
 	trail *trail
 	// cut is set where the schema is left out: it stands in itself, or too deep.
 	cut bool
@@ -23,13 +27,16 @@ type conjunction struct {
 type part struct {
 	document.Node
 	inherited bool // by allOf
+	// way are the references that led to it, for this one value.
+	way []string
 }
 
-// trail are the references that led to a schema, the last one first.
+// trail are the references that led to a schema: those that were followed for one value, and before them those for the
+// value around it.
 type trail struct {
-	ref  string
+	refs []string
 	next *trail
-	len  int
+	len  int // how many of them one after the other
 }
 
 func (t *trail) length() int {
@@ -39,9 +46,10 @@ func (t *trail) length() int {
 	return t.len
 }
 
+// count is for how many values a reference was followed.
 func (t *trail) count(ref string) (n int) {
 	for ; t != nil; t = t.next {
-		if t.ref == ref {
+		if slices.Contains(t.refs, ref) {
 			n++
 		}
 	}
@@ -59,42 +67,51 @@ func (t *translator) flatten(nodes []document.Node, from *trail) conjunction {
 	}
 	if len(nodes) == 1 {
 		if ref, found := nodes[0].Get("$ref"); found {
-			c.name, _ = strings.CutPrefix(ref.Str(), "#/components/schemas/")
+			c.name, _ = strings.CutPrefix(ref.Str(), componentPrefix)
 		}
 	}
+	c.extend(from)
 	return c
 }
 
-// collect adds a schema to the conjunction. met are the references followed for this one value.
-func (t *translator) collect(c *conjunction, n document.Node, inherited bool, met []string) {
+// extend makes the trail of what is in the value.
+func (c *conjunction) extend(from *trail) {
+	if c.trail = from; len(c.refs) > 0 {
+		c.trail = &trail{refs: c.refs, next: from, len: from.length() + c.deepest}
+	}
+}
+
+// collect adds a schema to the conjunction. way are the references that led to it, for this one value.
+func (t *translator) collect(c *conjunction, n document.Node, inherited bool, way []string) {
 	ref, refers := n.Get("$ref")
-	if !refers || t.doc.v31 || ref.Kind() != document.String {
-		c.parts = append(c.parts, part{n, inherited})
-	} else {
-		t.ignoredSiblings(n)
-	}
-	if refers && ref.Kind() == document.String {
-		t.refer(c, ref, inherited, met)
-	}
+	refers = refers && ref.Kind() == document.String
 	if refers && !t.doc.v31 {
+		t.ignoredSiblings(n)
+		t.refer(c, ref, inherited, way)
 		return
 	}
+	c.parts = append(c.parts, part{n, inherited, way})
+	if refers {
+		t.refer(c, ref, inherited, way)
+	}
 	allOf, _ := n.Get("allOf")
-	members(allOf, func(sub document.Node) { t.collect(c, sub, true, met) })
+	members(allOf, func(sub document.Node) { t.collect(c, sub, true, way) })
 }
 
 // refer adds what a reference points to.
-func (t *translator) refer(c *conjunction, ref document.Node, inherited bool, met []string) {
+func (t *translator) refer(c *conjunction, ref document.Node, inherited bool, way []string) {
 	pointer := ref.Str()
 	switch {
-	case slices.Contains(met, pointer):
+	case slices.Contains(way, pointer):
 		t.doc.report.warn(ref, "must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced")
 		return
+	case slices.Contains(c.refs, pointer):
+		return // it holds already
 	case c.trail.count(pointer) >= maxRepeats:
 		c.cut = true
 		t.doc.report.warn(ref, "is not enforced deeper than this: the schema stands in itself")
 		return
-	case c.trail.length() >= t.depth:
+	case c.trail.length()+len(way) >= t.depth:
 		c.cut = true
 		t.doc.report.warn(ref, "is not enforced here: with everything that it refers to the schema would be too large")
 		return
@@ -104,8 +121,10 @@ func (t *translator) refer(c *conjunction, ref document.Node, inherited bool, me
 		t.doc.report.refuse(ref, "%s", err.Error())
 		return
 	}
-	c.trail = &trail{ref: pointer, next: c.trail, len: c.trail.length() + 1}
-	t.collect(c, to, inherited, append(met[:len(met):len(met)], pointer))
+	c.refs = append(c.refs, pointer)
+	way = append(way[:len(way):len(way)], pointer)
+	c.deepest = max(c.deepest, len(way))
+	t.collect(c, to, inherited, way)
 }
 
 // ignoredSiblings says that version 3.0 has nothing count beside a $ref.

@@ -76,6 +76,10 @@ func (b *builder) enumeration(c *conjunction) {
 	if !listed {
 		return
 	}
+	if len(values) == 0 {
+		b.never()
+		return
+	}
 	for _, v := range values {
 		switch {
 		case v.Kind() == document.Null:
@@ -90,7 +94,7 @@ func (b *builder) enumeration(c *conjunction) {
 		b.e.Null = true
 	}
 	if len(b.p.Enum) == 0 {
-		if at, found := c.get("enum"); found && len(values) > 0 && !all(values, func(v document.Node) bool { return v.Kind() == document.Null }) {
+		if at, found := c.get("enum"); found && !all(values, func(v document.Node) bool { return v.Kind() == document.Null }) {
 			b.doc.report.warn(at, "has no value of the schema's type; the enumeration is not enforced")
 		}
 	}

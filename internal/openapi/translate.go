@@ -127,15 +127,15 @@ func (t *translator) emit(c conjunction, at string, free bool) (apiextensionsv1.
 // anything is the schema that every value is right for.
 func anything(free bool) apiextensionsv1.JSONSchemaProps {
 	if free {
-		return apiextensionsv1.JSONSchemaProps{}
+		return apiextensionsv1.JSONSchemaProps{Nullable: true}
 	}
-	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}
+	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true), Nullable: true}
 }
 
 // freely translates a schema that need not be structural.
 func (t *translator) freely(c conjunction) *schema.Free {
 	if len(c.parts) == 0 {
-		return &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}}
+		return &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{Nullable: true}, Extensions: &schema.Extensions{}}
 	}
 	path := field.NewPath(Place(c.parts[0].Node))
 	props, e := t.emit(c, "", true)
@@ -161,11 +161,11 @@ type builder struct {
 
 // build translates what the parts say, by the types that the value may have.
 func (b *builder) build(c *conjunction) {
-	b.p.Nullable = b.nullable && len(b.typed) > 0
+	b.p.Nullable = b.nullable || len(b.typed) == 0
 	switch {
 	case c.forbids():
 		b.p = anything(b.free)
-		b.e.Not = append(b.e.Not, &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{}, Extensions: &schema.Extensions{}})
+		b.never()
 		return
 	case len(b.typed) == 1 && b.typed[0] != "null":
 		b.p.Type = b.typed[0]
@@ -181,6 +181,11 @@ func (b *builder) build(c *conjunction) {
 	b.keywordsOf(c)
 }
 
+// never says that no value is right.
+func (b *builder) never() {
+	b.e.Not = append(b.e.Not, &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{Nullable: true}, Extensions: &schema.Extensions{}})
+}
+
 // several translates a value of no known type, or of several, which a structural schema says nothing about.
 func (b *builder) several(c *conjunction) {
 	if len(b.typed) > 0 {
@@ -194,12 +199,14 @@ func (b *builder) several(c *conjunction) {
 		return
 	}
 	rest := builder{translator: b.translator, free: true, typed: b.typed, nullable: b.nullable, consts: b.consts, listed: b.listed, e: &schema.Extensions{}}
+	rest.p.Nullable = b.nullable || len(b.typed) == 0
 	rest.keywordsOf(c)
 	b.p = anything(false)
+	b.p.Nullable = len(b.typed) == 0 || b.nullable
 	said := &schema.Free{Schema: &rest.p, Extensions: schema.At(field.NewPath(Place(c.parts[0].Node)))}
 	said.Extensions.Beyond, said.Extensions.Properties, said.Extensions.Items, said.Extensions.Additional =
 		rest.e.Beyond, rest.e.Properties, rest.e.Items, rest.e.Additional
-	if !said.Extensions.Empty() || !reflect.DeepEqual(rest.p, apiextensionsv1.JSONSchemaProps{}) {
+	if !said.Extensions.Empty() || !reflect.DeepEqual(rest.p, apiextensionsv1.JSONSchemaProps{Nullable: rest.p.Nullable}) {
 		b.e.AllOf = append(b.e.AllOf, said)
 	}
 }

@@ -143,8 +143,23 @@ func (x *extender) free(f *Free) *Shape {
 		x.errs = append(x.errs, field.Invalid(f.Extensions.path, omitted, err.Error()))
 		return combined(logicRules{})
 	}
+	keepUnknown(s)
 	x.freely(s, f.Extensions)
 	return s
+}
+
+// keepUnknown lets members be that the shapes do not name: unlike in structural schemas they are not unknown.
+func keepUnknown(s *Shape) {
+	if s == nil {
+		return
+	}
+	s.preserves = true
+	for i := range s.properties {
+		keepUnknown(s.properties[i].Shape)
+	}
+	keepUnknown(s.additional)
+	keepUnknown(s.items)
+	s.summarise()
 }
 
 // freely adds to a shape that is not structural what the extensions say of it and of those in it.

@@ -93,7 +93,7 @@ func ValidateMetadataUpdate(obj, old document.Node) field.ErrorList {
 		if before, list, found := strings.Cut(err.Detail, "[]string{"); found {
 			err.Detail = before + strings.TrimSuffix(list, "}") // Go's own way to write a list
 		}
-		curtailed(conformant(err))
+		_ = curtailed(conformant(err))
 	}
 	return errs
 }

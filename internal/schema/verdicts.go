@@ -54,6 +54,6 @@ func inOurWords(err *field.Error) bool {
 		}
 	}
 	err.Detail = strings.Replace(detail, "at least 1 properties", "at least 1 property", 1)
-	conformant(err)
+	_ = conformant(err)
 	return true
 }

@@ -130,6 +130,9 @@ func maxPropertiesFailure(path *field.Path, actual, most int64) *field.Error {
 }
 
 func closedFailure(path *field.Path, name string) *field.Error {
+	if path == nil {
+		path = field.NewPath(clip(name))
+	}
 	return field.Invalid(path, clip(name), "may not be set: the schema allows no other properties than its own")
 }
 
