@@ -89,6 +89,7 @@ type loader struct {
 	planning bool // somebody asks for the plans of expressions
 	plans    []Plan
 
+	defaulting       []loadedDefaulting
 	mutating         []*loadedMutating
 	mutatingBindings []loadedMutatingBinding
 	passing          []resource.Passing
@@ -165,8 +166,9 @@ func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*mani
 		take, versions = l.mutatingPolicy, []string{"v1", "v1beta1", "v1alpha1"}
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"}:
 		take, versions = l.mutatingBinding, []string{"v1", "v1beta1", "v1alpha1"}
-	case schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"},
-		schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"}:
+	case schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"}:
+		take, versions = l.defaultingPolicy, []string{"v1alpha1"}
+	case schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"}:
 		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingWebhookConfiguration"},
 		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingWebhookConfiguration"}:
@@ -228,7 +230,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
 	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects, conventions: conventions.New(l.conventions)}
-	set.chain = admission.NewChain(l.mutators(), l.validators())
+	set.chain = admission.NewChain(append(l.defaulters(), l.mutators()...), l.validators())
 	l.register(set)
 	l.refer(set)
 	l.pinnable(set.chain)

@@ -109,14 +109,18 @@ func TestFindings(t *testing.T) {
 		{"not YAML", map[string]string{"a.yaml": "{", "b.yaml": widgets + "kind: X\n"}, "a.yaml:2: must be valid YAML: did not find expected node content\n" +
 			"b.yaml:22: kind: must not be set twice; it is set on line 2 already\n"},
 
-		{"kinds of later versions", map[string]string{"a.yaml": docs("admissionregistration.k8s.io/v1 MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding",
-			"admission-gateway.io/v1alpha1 DefaultingPolicy", "admission-gateway.io/v1alpha1 StateSource", "admission-gateway.io/v1alpha1 RegoPolicy", "admission-gateway.io/v1alpha1 ConventionPolicy")}, "" +
-			"a.yaml:2: kind: must not be 'MutatingAdmissionPolicy': this version of the gateway does not serve it yet\n" +
-			"a.yaml:6: kind: must not be 'MutatingAdmissionPolicyBinding': this version of the gateway does not serve it yet\n" +
-			"a.yaml:10: kind: must not be 'DefaultingPolicy': this version of the gateway does not serve it yet\n" +
+		{"kinds of later versions", map[string]string{"a.yaml": docs("admission-gateway.io/v1alpha1 RegoPolicy")}, "" +
+			"a.yaml:2: kind: must not be 'RegoPolicy': this version of the gateway does not serve it yet\n"},
+		{"kinds without a spec", map[string]string{"a.yaml": docs("admissionregistration.k8s.io/v1 MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding",
+			"admission-gateway.io/v1alpha1 DefaultingPolicy", "admission-gateway.io/v1alpha1 StateSource", "admission-gateway.io/v1alpha1 ConventionPolicy")}, "" +
+			"a.yaml:1: spec.matchConstraints: Required value\n" +
+			"a.yaml:1: spec.mutations: Required value: mutations must contain at least one item\n" +
+			"a.yaml:1: spec.reinvocationPolicy: Required value\n" +
+			"a.yaml:3: metadata.name: warning: no MutatingAdmissionPolicyBinding names the policy 'x', so that it never runs\n" +
+			"a.yaml:5: spec.policyName: Required value\n" +
+			"a.yaml:9: spec: Required value\n" +
 			"a.yaml:13: spec: Required value\n" +
-			"a.yaml:18: kind: must not be 'RegoPolicy': this version of the gateway does not serve it yet\n" +
-			"a.yaml:21: spec: Required value\n"},
+			"a.yaml:17: spec: Required value\n"},
 		{"kinds that are none", map[string]string{"a.yaml": docs("admission-gateway.io/v1alpha1 RateLimit", "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
 			"admission-gateway.io/v1alpha1 GatewayConfiguration", "apiextensions.k8s.io/v1beta1 CustomResourceDefinition", "admission-gateway.io/v1 APIResource",
 			"admissionregistration.k8s.io/v1alpha1 ValidatingAdmissionPolicy")}, "" +

@@ -2,6 +2,9 @@ package mutate
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -17,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 const widgetSchema = `
@@ -191,4 +195,24 @@ func admit(t *testing.T, props *apiextensionsv1.JSONSchemaProps, object, old str
 		return "", err
 	}
 	return string(a.Object.AppendTo(nil)), nil
+}
+
+// describe is an answer with its code, its message and the policies that failed.
+func describe(err error) string {
+	var answer *status.Error
+	if !errors.As(err, &answer) {
+		return err.Error()
+	}
+	s := &answer.ErrStatus
+	text := fmt.Sprintf("%d %s", s.Code, s.Message)
+	if s.Details != nil && len(s.Details.Causes) > 0 {
+		var policies []string
+		for _, c := range s.Details.Causes {
+			_, name, _ := strings.Cut(c.Message, "policy '")
+			name, _, _ = strings.Cut(name, "'")
+			policies = append(policies, name)
+		}
+		text += fmt.Sprintf(" %v", policies)
+	}
+	return text
 }

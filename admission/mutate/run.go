@@ -6,12 +6,10 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -70,11 +68,11 @@ func (p *Policy) failed(b *Binding, reason metav1.StatusReason, err error, r *ad
 // Mutate implements admission.Mutator. A mutation that fails is a failure of the policy, but the others run.
 func (p *Policy) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
 	b := p.bindings[run.Binding]
-	w := work{policy: p, attributes: a, run: run, frame: a.Frame, vars: a.Frame.Vars()}
+	w := work{subject: newSubject(a, run, p.needs), policy: p, run: run}
 	if err := w.bind(ctx, false); err != nil {
 		return w.answerOr(err, b, r)
 	}
-	applies, err := p.conditions.Hold(w.frame, w.vars)
+	applies, err := p.conditions.Hold(a.Frame, a.Frame.Vars())
 	if err != nil {
 		p.failed(b, metav1.StatusReasonInvalid, err, r)
 		return nil
@@ -100,13 +98,9 @@ func (p *Policy) Mutate(ctx context.Context, a *admission.Attributes, run *admis
 
 // work is one run of a policy.
 type work struct {
-	policy     *Policy
-	attributes *admission.Attributes
-	run        *admission.Run
-	frame      *cel.Frame
-	vars       *cel.Vars
-
-	target *document.Document // what is changed: the object, or a copy in another version
+	subject
+	policy *Policy
+	run    *admission.Run
 	buffer []byte
 }
 
@@ -119,25 +113,6 @@ func (w *work) answerOr(err error, b *Binding, r *admission.Report) error {
 	w.policy.failed(b, metav1.StatusReasonInvalid, err, r)
 	return nil
 }
-
-// bind binds what the attributes have not: the parameter, the object in the version that the policy's rules name, and
-// the namespace, which match conditions do not see.
-func (w *work) bind(ctx context.Context, namespace bool) error {
-	w.target = w.attributes.Object
-	if w.converts() {
-		var err error
-		if w.target, err = w.attributes.BindAs(w.run.As); err != nil {
-			return fmt.Errorf("failed to convert object version: %w", err)
-		}
-	}
-	w.vars.Set(cel.Params, w.run.Param, nil)
-	if namespace && w.policy.needs.namespace {
-		return w.attributes.BindNamespace(ctx)
-	}
-	return nil
-}
-
-func (w *work) converts() bool { return w.run.As != w.attributes.Info.GroupVersionResource() }
 
 // mutate makes one mutation: all of it, or none.
 func (w *work) mutate(ctx context.Context, m *mutation) error {
@@ -163,13 +138,14 @@ func (w *work) mutate(ctx context.Context, m *mutation) error {
 
 // evaluate makes the patch that an expression describes.
 func (w *work) evaluate(p *cel.Program) (*document.Document, error) {
+	frame, vars := w.attributes.Frame, w.attributes.Frame.Vars()
 	if v := w.policy.variables; v != nil {
-		w.frame.OpenVariables(w.vars, v)
-		defer w.frame.CloseVariables(w.vars)
+		frame.OpenVariables(vars, v)
+		defer frame.CloseVariables(vars)
 	}
-	w.frame.SetBudget(cel.PolicyBudget)
+	frame.SetBudget(cel.PolicyBudget)
 	var err error
-	if w.buffer, err = p.EvalPatch(w.frame, w.vars, w.buffer[:0]); err != nil {
+	if w.buffer, err = p.EvalPatch(frame, vars, w.buffer[:0]); err != nil {
 		return nil, err
 	}
 	patch, err := document.Parse(w.buffer, w.limits())
@@ -177,14 +153,6 @@ func (w *work) evaluate(p *cel.Program) (*document.Document, error) {
 		return nil, fmt.Errorf("the patch that the policy makes cannot be applied: %w", err)
 	}
 	return patch, nil
-}
-
-// limits bound what patches make.
-func (w *work) limits() document.Limits {
-	if w.attributes.Schema == nil {
-		return document.Limits{}
-	}
-	return w.attributes.Schema.PatchLimits()
 }
 
 // apply merges an apply configuration. It is of the object's kind whatever the policy says.
@@ -199,15 +167,6 @@ func (w *work) apply(patch *document.Document) (changed bool, err error) {
 		return false, fmt.Errorf("error applying patch: %w", err)
 	}
 	return changed, nil
-}
-
-func (w *work) mergeType() *merge.Type {
-	if w.attributes.Schema == nil {
-		return merge.Deduced()
-	}
-	version, _ := w.target.Root().Get("apiVersion")
-	kind, _ := w.target.Root().Get("kind")
-	return w.attributes.Schema.MergeType(w.run.As, schema.FromAPIVersionAndKind(version.Str(), kind.Str()))
 }
 
 // patch applies a JSON patch. One whose test fails changes nothing and is no failure.
@@ -252,21 +211,4 @@ func (m typeMeta) check(root document.Node) error {
 		return status.Internal("a JSON patch of a policy must not take the object's `apiVersion` away")
 	}
 	return nil
-}
-
-// settle takes what was changed over into the object, and fills in what it leaves unset now.
-func (w *work) settle() error {
-	a := w.attributes
-	if w.converts() {
-		back, _, err := a.Lookup.Convert(w.target, a.Info.GroupVersionResource())
-		if err != nil {
-			return fmt.Errorf("failed to convert object version: %w", err)
-		}
-		a.Object.Replace(a.Object.Root(), back.Root().Raw())
-	}
-	a.Changed()
-	if a.Schema == nil {
-		return nil
-	}
-	return a.Schema.SetDefaults()
 }

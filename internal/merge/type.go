@@ -133,6 +133,23 @@ func (o *Object) member(m document.Node) *Type {
 	return o.Rest
 }
 
+// Allows tells whether values of the kind may be of the type.
+func (t *Type) Allows(k document.Kind) bool {
+	switch k {
+	case document.Object:
+		return t.Object != nil
+	case document.Array:
+		return t.List != nil
+	case document.String:
+		return t.Scalar == Text || t.Scalar == Any
+	case document.Number:
+		return t.Scalar == Numeric || t.Scalar == Any
+	case document.Bool:
+		return t.Scalar == Boolean || t.Scalar == Any
+	}
+	return k == document.Null
+}
+
 // list is how lists of the type are merged, nil where there may be none or
 // nothing is known of them.
 func (t *Type) list() *List {

@@ -6,8 +6,10 @@ package kubernetes
 
 import (
 	_ "embed"
+	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/merge"
@@ -31,6 +33,23 @@ var types = sync.OnceValue(func() *file {
 func TypeOf(kind schema.GroupVersionKind) *merge.Type {
 	f := types()
 	return f.types[f.groups[kind.Group]+"."+kind.Version+"."+kind.Kind]
+}
+
+// TypeOfResource is the type of the objects of one of Kubernetes' own resources,
+// nil for any other.
+func TypeOfResource(r schema.GroupVersionResource) *merge.Type {
+	f := types()
+	prefix := f.groups[r.Group] + "." + r.Version + "."
+	for name, t := range f.types {
+		kind, ok := strings.CutPrefix(name, prefix)
+		if !ok || t.Object == nil || t.Object.Member("kind") == nil {
+			continue
+		}
+		if plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: kind}); plural == r {
+			return t
+		}
+	}
+	return nil
 }
 
 // ObjectMeta is the type of the metadata of any object.

@@ -1,0 +1,119 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/mutate"
+	"github.com/admission-gateway/gateway/admission/typecheck"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
+	kschema "github.com/admission-gateway/gateway/internal/schema"
+)
+
+// loadedDefaulting is a DefaultingPolicy, which is compiled when all resources are known.
+type loadedDefaulting struct {
+	from *manifest.Object
+	spec *mutate.DefaultingPolicy
+}
+
+func (l *loader) defaultingPolicy(o *manifest.Object) {
+	p := &mutate.DefaultingPolicy{}
+	if l.own(o, p) {
+		l.defaulting = append(l.defaulting, loadedDefaulting{o, p})
+	}
+}
+
+// defaulters compiles the policies that set what is unset. One that is disabled is checked all the same.
+func (l *loader) defaulters() []admission.Mutator {
+	slices.SortFunc(l.defaulting, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
+	compiler, kinds := mutate.Compiler{States: l.stateNames()}, l.knownKinds()
+	var mutators []admission.Mutator
+	for _, p := range l.defaulting {
+		compiled, errs := compiler.CompileDefaulting(p.spec)
+		l.fields(p.from, Error, errs)
+		if compiled == nil {
+			continue
+		}
+		l.planned(p.from, compiled.Programs())
+		warnings, err := typecheck.Check(defaultingExpressions(&p.spec.Spec, compiler.States), kinds)
+		l.reviewed(p.from, warnings, err)
+		l.suited(p, compiled, kinds)
+		if p.spec.Enabled() {
+			mutators = append(mutators, compiled)
+		}
+	}
+	return mutators
+}
+
+// suited holds the fields and values of a policy to the resources that its rules name.
+func (l *loader) suited(p loadedDefaulting, compiled *mutate.Defaulting, kinds *knownKinds) {
+	severity := Error
+	if !p.spec.Enabled() {
+		severity = Warning
+	}
+	for _, gvr := range typecheck.Named(p.spec.Spec.MatchConstraints) {
+		typ, s := kinds.mergeType(gvr)
+		if typ == nil {
+			continue
+		}
+		for i, setting := range compiled.Settings() {
+			path := field.NewPath("spec", "defaults").Index(i)
+			if what, err := unsuited(&setting, typ, s); err != nil {
+				l.at(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err, gvr.GroupResource(), gvr.Version)
+			}
+		}
+	}
+}
+
+// unsuited says what is wrong with a default for objects of a type, and which of its fields says so.
+func unsuited(d *mutate.Setting, t *merge.Type, s *kschema.Schema) (what string, err error) {
+	of, err := d.Path.In(t)
+	switch {
+	case err != nil:
+		return "field", err
+	case d.Value != nil:
+		if err := d.Path.CheckLiteral(t, s, d.Value); err != nil {
+			return "value", fmt.Errorf("must fit the field: %w", err)
+		}
+	case d.Kind != document.Invalid && !of.Allows(d.Kind):
+		return "valueExpression", fmt.Errorf("must fit the field, which is not for values of kind %s", d.Kind)
+	}
+	return "", nil
+}
+
+// mergeType is the type of a resource's objects, and the schema where the files have it; nil where nothing is known.
+func (k *knownKinds) mergeType(gvr schema.GroupVersionResource) (*merge.Type, *kschema.Schema) {
+	if r, ok := k.resources[gvr]; ok {
+		if r.schema == nil {
+			return nil, nil
+		}
+		return r.schema.MergeType(), r.schema
+	}
+	return kubernetes.TypeOfResource(gvr), nil
+}
+
+// defaultingExpressions are what is checked of a DefaultingPolicy.
+func defaultingExpressions(spec *mutate.DefaultingPolicySpec, states []string) *typecheck.Policy {
+	p := &typecheck.Policy{Match: spec.MatchConstraints, States: states, Defaulting: true}
+	root := field.NewPath("spec")
+	for i, c := range spec.MatchConditions {
+		p.Expressions = append(p.Expressions, typecheck.Expression{Field: root.Child("matchConditions").Index(i).Child("expression"), Text: c.Expression})
+	}
+	for i, d := range spec.Defaults {
+		path := root.Child("defaults").Index(i)
+		for _, e := range []typecheck.Expression{{Field: path.Child("valueExpression"), Text: d.ValueExpression}, {Field: path.Child("when"), Text: d.When}} {
+			if e.Text != "" {
+				p.Expressions = append(p.Expressions, e)
+			}
+		}
+	}
+	return p
+}
