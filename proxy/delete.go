@@ -100,8 +100,8 @@ func (x *exchange) finalizersLeft() (left []string, changed bool) {
 	}
 	hadOrphan, hadForeground := orphan, foreground
 	switch o := x.options; {
-	case o.OrphanDependents != nil:
-		orphan, foreground = *o.OrphanDependents, false
+	case orphans(o) != nil:
+		orphan, foreground = *orphans(o), false
 	case o.PropagationPolicy != nil:
 		orphan, foreground = *o.PropagationPolicy == metav1.DeletePropagationOrphan, *o.PropagationPolicy == metav1.DeletePropagationForeground
 	}
@@ -112,6 +112,12 @@ func (x *exchange) finalizersLeft() (left []string, changed bool) {
 		left = append(left, metav1.FinalizerDeleteDependents)
 	}
 	return left, orphan != hadOrphan || foreground != hadForeground
+}
+
+// orphans is the older form of a propagation policy.
+func orphans(o *metav1.DeleteOptions) *bool {
+	//lint:ignore SA1019 clients send it, and Kubernetes reads it
+	return o.OrphanDependents
 }
 
 // markDeleting stores the object as one that is being deleted, and answers with it.
@@ -163,7 +169,7 @@ func appendStrings(dst []byte, list []string) []byte {
 
 // markedCode is the code of the answer about an object that finalizers keep.
 func (x *exchange) markedCode() int {
-	if orphan := x.options.OrphanDependents; orphan != nil && !*orphan {
+	if orphan := orphans(x.options); orphan != nil && !*orphan {
 		return fasthttp.StatusAccepted
 	}
 	return fasthttp.StatusOK
