@@ -226,10 +226,40 @@ func TestSplitCPUs(t *testing.T) {
 }
 
 func TestGoalsAreAboutRows(t *testing.T) {
+	measured := func(load, target string) bool {
+		i := slices.Index(loadNames(loads()), load)
+		return i >= 0 && slices.Contains(targetNames(), target) && loads()[i].sentTo(target)
+	}
 	for _, g := range goals() {
-		if !slices.Contains(targetNames(), g.Target) || !slices.Contains(targetNames(), g.Reference) || !slices.Contains(loadNames(loads()), g.Load) {
-			t.Errorf("%+v names something that is not measured", g)
+		of := g.Of
+		if of == nil {
+			of = []string{g.Load}
 		}
+		for _, load := range of {
+			if !measured(load, g.Reference) || !measured(g.Load, g.Target) {
+				t.Errorf("%+v names something that is not measured", g)
+			}
+		}
+	}
+}
+
+func TestTogether(t *testing.T) {
+	r := Report{Results: []Result{
+		{Load: "GET", Target: "gateway", Samples: []Sample{{CPU: 10}, {CPU: 30}}},
+		{Load: "PUT", Target: "gateway", Samples: []Sample{{CPU: 15}, {CPU: 45}, {CPU: 1}}},
+	}}
+	if got := r.together([]string{"GET", "PUT"}, "gateway"); !slices.Equal(got, []Sample{{CPU: 25}, {CPU: 75}}) {
+		t.Errorf("got %v", got)
+	}
+	if got := r.together([]string{"GET", "PATCH"}, "gateway"); got != nil {
+		t.Errorf("a request that was not measured: got %v", got)
+	}
+}
+
+func TestCheckEmulationNoticesItsAbsence(t *testing.T) {
+	err := checkEmulation(listen(t, serveBackend))
+	if err == nil || !strings.Contains(err.Error(), "the answer is not the changed object with its new version") {
+		t.Errorf("a backend that stores what it is sent: got %v", err)
 	}
 }
 

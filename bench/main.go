@@ -173,24 +173,29 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 	}
 	for _, l := range requests {
 		for _, t := range running {
-			report.Results = append(report.Results, Result{Load: l.Name, Target: t.Name, Title: t.Title})
+			if l.sentTo(t.Name) {
+				report.Results = append(report.Results, Result{Load: l.Name, Target: t.Name, Title: t.Title})
+			}
 		}
 	}
 	g := Generator{dir: m.Dir, cpus: o.loadCPUs, connections: o.connections, duration: o.duration}
 	for round := range o.rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
-		for i, l := range requests {
+		for _, l := range requests {
 			script, err := g.script(l)
 			if err != nil {
 				return nil, err
 			}
 			for j := range running {
 				at := (j + round) % len(running)
+				result := report.result(l.Name, running[at].Name)
+				if result == nil {
+					continue
+				}
 				sample, err := g.run(ctx, script, running[at].Address, l, running[at].Process)
 				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w\n%s", running[at].Name, l.Name, err, running[at].Process.output())
 				}
-				result := &report.Results[i*len(running)+at]
 				result.Samples = append(result.Samples, sample)
 			}
 		}

@@ -81,9 +81,10 @@ func (p *bufferPool) Get() []byte {
 func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }
 
 // serveBackend answers as cheaply as Go can, since it is not what is measured: a GET gets the benchmark's object, a
-// request with a body gets it back with 201. It understands what the proxies here send and nothing else.
+// POST gets its body back with 201 and a PUT with 200. The object is always of the same version, and what is written of the
+// next. It understands what the proxies here send and nothing else.
 func serveBackend(listener net.Listener) error {
-	get := append(appendHead(nil, http.StatusOK, len(workloadJSON)), workloadJSON...)
+	get := append(appendHead(nil, http.StatusOK, 1, len(workloadJSON)), workloadJSON...)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -101,7 +102,7 @@ func answerRequests(conn net.Conn, get []byte) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var out []byte
 	for {
-		length, err := readHead(in)
+		code, length, err := readHead(in)
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func answerRequests(conn net.Conn, get []byte) error {
 			}
 			continue
 		}
-		out = appendHead(out[:0], http.StatusCreated, length)
+		out = appendHead(out[:0], code, 2, length)
 		start := len(out)
 		out = slices.Grow(out, length)[:start+length]
 		if _, err := io.ReadFull(in, out[start:]); err != nil {
@@ -123,30 +124,37 @@ func answerRequests(conn net.Conn, get []byte) error {
 	}
 }
 
-// readHead reads a request's head and returns the length of its body, or -1 without one.
-func readHead(in *bufio.Reader) (int, error) {
-	length := -1
+// readHead reads a request's head and returns the code of its answer and the length of its body, or -1 without one.
+func readHead(in *bufio.Reader) (code, length int, err error) {
+	length = -1
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return 0, 0, err
+		}
+		if code == 0 {
+			if code = http.StatusOK; bytes.HasPrefix(line, []byte("POST ")) {
+				code = http.StatusCreated
+			}
+			continue
 		}
 		if len(line) <= 2 {
-			return length, nil
+			return code, length, nil
 		}
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		switch {
 		case !ok:
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			return 0, errors.New("the benchmark's backend reads no chunked bodies")
+			return 0, 0, errors.New("the benchmark's backend reads no chunked bodies")
 		}
 	}
 }
 
-func appendHead(to []byte, code, length int) []byte {
-	return fmt.Appendf(to, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", code, http.StatusText(code), length)
+func appendHead(to []byte, code, version, length int) []byte {
+	return fmt.Appendf(to, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nETag: \"%d\"\r\nContent-Length: %d\r\n\r\n",
+		code, http.StatusText(code), version, length)
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,18 +23,39 @@ const collection = "/apis/bench.example.com/v1/namespaces/team-a/workloads"
 
 // A Load is a request that is sent over and over.
 type Load struct {
-	Name   string
-	Method string
-	Path   string
-	Body   []byte // nil for none
+	Name        string
+	Method      string
+	Path        string
+	ContentType string   // application/json by default
+	Body        []byte   // nil for none
+	Only        []string // the targets that it is sent to; nil for all
 }
+
+// sentTo reports whether the load is sent to a target.
+func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Contains(l.Only, target) }
 
 // loads returns what is measured, in the order of the table.
 func loads() []Load {
+	const one = collection + "/checkout"
 	return []Load{
-		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON},
-		{Name: "GET", Method: http.MethodGet, Path: collection + "/checkout"},
+		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(emulationTarget)},
+		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(emulationTarget)},
+		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{gatewayTarget, emulationTarget}},
+		{Name: "PATCH", Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), Only: []string{emulationTarget}},
 	}
+}
+
+const putLoad = "PUT 1.3 KB"
+
+// without are the names of all targets but one.
+func without(target string) []string {
+	return slices.DeleteFunc(targetNames(), func(name string) bool { return name == target })
+}
+
+// changedWorkload is the object as a client replaces it: changed, and with the version that it replaces.
+func changedWorkload() []byte {
+	changed := bytes.Replace(workloadJSON, []byte(`"replicas":3`), []byte(`"replicas":4`), 1)
+	return bytes.Replace(changed, []byte(`"metadata":{`), []byte(`"metadata":{"resourceVersion":"1001",`), 1)
 }
 
 // defaulted are the fields that the policies set in the object, by path.
@@ -47,15 +70,61 @@ func defaulted() map[string]any {
 // checkPassThrough makes sure that a proxy forwards what it is measured with, unchanged.
 func checkPassThrough(address string) error {
 	for _, l := range loads() {
+		if !l.sentTo(gatewayTarget) {
+			continue
+		}
+		want := l.Body
+		if want == nil {
+			want = workloadJSON
+		}
 		got, err := exchange(address, l.Method, l.Path, l.Body)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(got, workloadJSON) {
+		if !bytes.Equal(got, want) {
 			return fmt.Errorf("%s %s: the answer is not the object: %s", l.Method, l.Path, got)
 		}
 	}
 	return nil
+}
+
+// checkEmulation makes sure that what a plain backend lacks is really supplied: a PUT carries the version that it replaces
+// and leaves the status and what the system owns as they are, one that names another version is refused, and a patch has
+// the same result.
+func checkEmulation(address string) error {
+	const one = collection + "/checkout"
+	for _, l := range loads() {
+		if !l.sentTo(emulationTarget) {
+			continue
+		}
+		code, answer, err := sendAs(address, l.Method, l.Path, l.ContentType, l.Body)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d %s", code, answer)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.Name, err)
+		}
+		var got struct {
+			Metadata struct {
+				ResourceVersion string
+				Generation      int
+			}
+			Spec   struct{ Replicas int }
+			Status struct{ ReadyReplicas int }
+		}
+		if err := json.Unmarshal(answer, &got); err != nil {
+			return fmt.Errorf("%s: %w", l.Name, err)
+		}
+		if got.Metadata.ResourceVersion != "1002" || got.Metadata.Generation != 1 || got.Spec.Replicas != 4 || got.Status.ReadyReplicas != 3 {
+			return fmt.Errorf("%s: the answer is not the changed object with its new version, a generation and the stored status: %s", l.Name, answer)
+		}
+	}
+	stale := bytes.Replace(changedWorkload(), []byte("1001"), []byte("1000"), 1)
+	code, answer, err := send(address, http.MethodPut, one, stale)
+	if err == nil && code != http.StatusConflict {
+		err = fmt.Errorf("a PUT of another version is not refused: %d %s", code, answer)
+	}
+	return err
 }
 
 // checkAdmission makes sure that every part of the admission that is measured takes place: the status goes, the defaults
@@ -124,12 +193,16 @@ func exchange(address, method, path string, body []byte) ([]byte, error) {
 }
 
 func send(address, method, path string, body []byte) (code int, answer []byte, err error) {
+	return sendAs(address, method, path, "", body)
+}
+
+func sendAs(address, method, path, contentType string, body []byte) (code int, answer []byte, err error) {
 	request, err := http.NewRequest(method, "http://"+address+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", cmp.Or(contentType, "application/json"))
 	}
 	client := http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()

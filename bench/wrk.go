@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,7 +51,7 @@ func (g *Generator) script(l Load) (string, error) {
 		if bytes.Contains(l.Body, []byte("]==]")) {
 			return "", fmt.Errorf("%s: the body does not fit a Lua string", l.Name)
 		}
-		fmt.Fprintf(&b, "wrk.headers[\"Content-Type\"] = \"application/json\"\nwrk.body = [==[%s]==]\n", l.Body)
+		fmt.Fprintf(&b, "wrk.headers[\"Content-Type\"] = %q\nwrk.body = [==[%s]==]\n", cmp.Or(l.ContentType, "application/json"), l.Body)
 	}
 	b.WriteString(wrkDone)
 	file := filepath.Join(g.dir, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(l.Name, "-")+".lua")
