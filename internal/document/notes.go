@@ -29,7 +29,9 @@ const (
 const flagMarks = flagSound | flagComplete
 
 // bits are the marks as an entry's meta has them.
-func (m Marks) bits() uint32 { return uint32(m&Sound)*flagSound | uint32(m&Complete)/uint32(Complete)*flagComplete }
+func (m Marks) bits() uint32 {
+	return uint32(m&Sound)*flagSound | uint32(m&Complete)/uint32(Complete)*flagComplete
+}
 
 // TakeNotes lets the author write on the values of the document, and forgets
 // what another one wrote.
