@@ -15,11 +15,17 @@ type filling struct {
 	shape    *Shape
 }
 
+// Bit 0 of the mask of members that are there is that of all which have no bit of their own; the highest is no member's,
+// and is in the masks of what nothing can be seen to have as a whole.
+const (
+	maxBits        = 62
+	never   uint64 = 1 << 63
+)
+
 // assignBits gives the properties that are required or have a default their bits, and makes the fillings.
 func (s *Shape) assignBits() {
 	s.fillings, s.demanded, s.fillable = nil, 0, 0
-	bits := uint8(0)
-	demanded := 0
+	bits, demanded := 0, 0
 	for i := range s.properties {
 		p := &s.properties[i]
 		required, raw := slices.Contains(s.required, document.NewName(p.Name)), p.Shape.Default()
@@ -27,8 +33,8 @@ func (s *Shape) assignBits() {
 			continue
 		}
 		bit := uint64(0)
-		if bits++; bits < 64 {
-			p.bit, bit = bits, 1<<bits
+		if bits++; bits <= maxBits {
+			p.bit, bit = uint8(bits), 1<<bits
 		}
 		if required && bit != 0 {
 			s.demanded |= bit
@@ -40,10 +46,10 @@ func (s *Shape) assignBits() {
 		}
 	}
 	if demanded < len(s.required) {
-		s.demanded = ^uint64(0) // never seen as a whole
+		s.demanded |= never
 	}
-	if bits >= 64 && s.fillings != nil {
-		s.fillable = ^uint64(0)
+	if bits > maxBits && s.fillings != nil {
+		s.fillable |= never
 	}
 }
 

@@ -90,8 +90,8 @@ type Shape struct {
 	logic  *logicRules
 
 	properties []Property // sorted by name
-	demanded   uint64     // the bits of the required members; all bits where one of them has none
-	fillable   uint64     // the bits of the members that have a default; all bits where one of them has none
+	demanded   uint64     // the bits of the required members; never where one of them has none
+	fillable   uint64     // the bits of the members that have a default; never where one of them has none
 	size       *sizeRules
 	list       *listRules
 	items      *Shape
@@ -117,7 +117,7 @@ type Property struct {
 	Shape *Shape // nil where the name is known and nothing else
 	Name  string
 
-	bit     uint8     // in the mask of the members that a walk has seen, below 64; 0 of members that have none
+	bit     uint8     // in the mask of the members that a walk has seen; 0 of members that have none
 	meta    metaField // of metadata
 	implied role      // kind, apiVersion and metadata of an embedded resource
 }
