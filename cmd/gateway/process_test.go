@@ -311,15 +311,17 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("the demo prints %d commands, want 5:\n%s", len(commands), &printed)
 	}
 	date := regexp.MustCompile(`(?m)^Date: .*\r\n`)
+	created := regexp.MustCompile(`"uid":"[0-9a-f-]{36}","creationTimestamp":"[0-9TZ:-]{20}"`)
+	const createdThen = `"uid":"5f0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f21","creationTimestamp":"2026-01-14T09:12:44Z"`
 	paste := func(i int) string {
 		t.Helper()
 		out, err := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(commands[i], "curl -i", "curl -si")).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", commands[i], err)
 		}
-		return date.ReplaceAllString(string(out), "")
+		return created.ReplaceAllString(date.ReplaceAllString(string(out), ""), createdThen)
 	}
-	invoices := `{"metadata":{"name":"invoices","namespace":"team-a"},"spec":{"owner":"team-billing","delivery":"Standard","maxMessageBytes":262144,"partitions":3,"retentionSeconds":86400},"kind":"Queue","apiVersion":"messaging.example.com/v1"}` + "\n"
+	invoices := `{"metadata":{"name":"invoices","namespace":"team-a",` + createdThen + `,"generation":1,"resourceVersion":"1001"},"spec":{"owner":"team-billing","delivery":"Standard","maxMessageBytes":262144,"partitions":3,"retentionSeconds":86400},"kind":"Queue","apiVersion":"messaging.example.com/v1"}` + "\n"
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
