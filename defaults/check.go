@@ -25,11 +25,12 @@ func (p *Path) CheckLiteral(t *merge.Type, s *schema.Schema, value []byte) error
 	}
 	defer d.Release()
 	if s != nil {
-		for _, problem := range s.CheckLiteral(p.shape(s), d.Root()) {
-			if problem.Field == "" || problem.Field == "<nil>" {
-				return fmt.Errorf("%s", problem.ErrorBody())
+		if problems := s.CheckLiteral(p.shape(s), d.Root()); len(problems) > 0 {
+			first := problems[0]
+			if first.Field == "" || first.Field == "<nil>" {
+				return fmt.Errorf("%s", first.ErrorBody())
 			}
-			return problem
+			return first
 		}
 	}
 	return field.Check(d.Root())
