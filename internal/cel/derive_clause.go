@@ -61,6 +61,9 @@ type demand struct {
 func (d *deriver) clause(e celast.Expr, want bool) *clause {
 	c := d.take(e, want)
 	c.want = want
+	if c.source == "" {
+		c.source = d.source(e)
+	}
 	return c
 }
 
@@ -77,7 +80,7 @@ func (d *deriver) take(e celast.Expr, want bool) *clause {
 		return d.clause(parts[0].expr, parts[0].want)
 	}
 	if parts := d.disjuncts(e, want, nil); len(parts) > 1 {
-		return d.unless(parts)
+		return d.unless(e, parts, want)
 	}
 	switch e.Kind() {
 	case celast.SelectKind:
@@ -159,7 +162,7 @@ func (d *deriver) disjuncts(e celast.Expr, want bool, to []demand) []demand {
 }
 
 // unless is a demand with its exemptions: what must hold in the end is the part that exempts from nothing.
-func (d *deriver) unless(parts []demand) *clause {
+func (d *deriver) unless(e celast.Expr, parts []demand, want bool) *clause {
 	clauses := make([]*clause, len(parts))
 	var demands []int
 	for i, part := range parts {
@@ -204,7 +207,8 @@ func (d *deriver) unless(parts []demand) *clause {
 	for i, at := range demands {
 		alternatives[i] = clauses[at]
 	}
-	c.parts = []*clause{{kind: clauseAtom, atom: anyOf(alternatives)}}
+	c.source = d.source(e)
+	c.parts = []*clause{{kind: clauseAtom, atom: anyOf(alternatives), source: c.source, want: want}}
 	return c
 }
 

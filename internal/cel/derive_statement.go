@@ -99,11 +99,11 @@ func (c *clause) statements() []statement {
 
 // raw says that the clause holds in the words of CEL.
 func (c *clause) raw() []statement {
-	s := statement{raw: true}
-	if c.source != "" {
-		s.text = fmt.Sprintf("`%s` is %t", c.source, c.want)
+	text := "further conditions hold"
+	if c.source != "" && c.source != unreadable {
+		text = fmt.Sprintf("`%s` is %t", c.source, c.want)
 	}
-	return []statement{s}
+	return []statement{{raw: true, text: text}}
 }
 
 // anyOf is a demand that leaves a choice.

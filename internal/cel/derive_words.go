@@ -59,6 +59,9 @@ func (p place) text() string {
 // maxSource is how many bytes of an expression's own text a message repeats.
 const maxSource = 512
 
+// unreadable stands for an expression whose text is too long.
+const unreadable = "…"
+
 // text is the expression as its author could have written it, in one line and in back-quotes. Members of what is judged
 // are named without the variable that they are read from.
 func (r *reader) text(e celast.Expr) string {
@@ -80,7 +83,7 @@ func (r *reader) text(e celast.Expr) string {
 func (r *reader) source(e celast.Expr) string {
 	source, err := parser.Unparse(e, r.ast.SourceInfo(), parser.WrapOnColumn(1<<30))
 	if err != nil || len(source) > maxSource {
-		return "…"
+		return unreadable
 	}
 	return source
 }
