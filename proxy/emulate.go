@@ -26,6 +26,12 @@ func (x *exchange) writesWhole() bool {
 	return x.emulatesMetadata(resource.ResourceVersions) && x.info.HasBody() && (x.info.Subresource == "" || x.emulatesStatus())
 }
 
+// aboutObject tells whether the request is about the object itself, of which its status and an emulated scale are views.
+// Any other subresource, such as the scale that a backend keeps itself, has an object of its own.
+func (x *exchange) aboutObject() bool {
+	return x.info.Subresource == "" || x.info.Subresource == "status" || x.emulatesScale()
+}
+
 // passesPatch tells whether a patch is left to a backend that knows patches: the resource says so, and nothing has to be
 // known of the object that results from it.
 func (x *exchange) passesPatch() bool {
@@ -82,7 +88,7 @@ func given(object document.Node, key string) (document.Node, bool) {
 // none is Invalid where the resource asks for one (RW-1).
 func (x *exchange) checkVersion() error {
 	switch {
-	case x.info.Verb == resource.VerbCreate:
+	case x.info.Verb == resource.VerbCreate, !x.aboutObject():
 		return nil
 	case x.versioned && x.info.Verb == resource.VerbPatch:
 		if textIn(metadataOf(x.doc), "resourceVersion") != textIn(metadataOf(x.old), "resourceVersion") {

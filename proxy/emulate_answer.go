@@ -15,7 +15,7 @@ func (x *exchange) storeForm() error {
 	if x.doc == nil || !x.info.HasBody() {
 		return nil
 	}
-	if x.emulatesMetadata(resource.ResourceVersions) && (x.writesWhole() || x.scaling) {
+	if x.emulatesMetadata(resource.ResourceVersions) && x.aboutObject() {
 		if at, found := metadataOf(x.doc).Get("resourceVersion"); found {
 			x.doc.Remove(at)
 		}

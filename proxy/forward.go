@@ -229,10 +229,9 @@ func (x *exchange) readOld() error {
 	return x.pinTo(x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
 }
 
-// oldPath is the target of what a write replaces. Before a Kubernetes API server a subresource such as scale has an
-// object of its own; that of status is the whole object.
+// oldPath is the target of what a write replaces.
 func (x *exchange) oldPath() []byte {
-	if x.upstream.plain || x.info.Subresource == "" || x.info.Subresource == "status" {
+	if x.aboutObject() {
 		return x.itemPath()
 	}
 	x.target = append(x.target[:0], x.info.Path...)
@@ -249,6 +248,9 @@ func (x *exchange) takeOld() error {
 	x.old = old
 	if old.Root().Kind() != document.Object {
 		return status.BadGateway(unreadable)
+	}
+	if !x.aboutObject() {
+		return nil
 	}
 	if x.emulates(resource.ResourceVersions) || x.emulatesScale() {
 		x.version = versionOf(x.version[:0], x.res, old.Root(), x.oldAnswer.Header.Peek(fasthttp.HeaderETag))
