@@ -103,28 +103,26 @@ func (x *explainer) visitList(c *clause, over, seen traits.Lister) {
 	}
 	for i := types.IntZero; i < size; i++ {
 		value := over.Get(i)
-		item := visited{}
-		if l, ok := over.(*list); ok && x.judged(l.node) {
-			item.node = l.nth(int(i))
-		} else {
-			item.node = nodeOf(value)
-		}
-		switch {
-		case x.judged(item.node):
-			item.path = x.pathOf(item.node)
-		case static:
-			item = visited{path: string(document.AppendPathIndex([]byte(path), int(i)))}
-		default:
-			item = visited{path: path}
-		}
-		if seen != nil {
-			value = seen.Get(i)
-		}
 		first, second := value, ref.Val(nil)
-		if c.names[1] != "" {
-			first, second = i, value
+		if seen != nil {
+			first = seen.Get(i)
 		}
-		x.item(c, item, first, second)
+		if c.names[1] != "" {
+			first, second = i, first
+		}
+		x.item(c, first, second, func() visited {
+			node := nodeOf(value)
+			if l, ok := over.(*list); ok && x.judged(l.node) {
+				node = l.nth(int(i))
+			}
+			switch {
+			case x.judged(node):
+				return visited{node: node, path: x.pathOf(node)}
+			case static:
+				return visited{path: string(document.AppendPathIndex([]byte(path), int(i)))}
+			}
+			return visited{path: path}
+		})
 	}
 }
 
@@ -139,13 +137,15 @@ func (x *explainer) visitMap(c *clause, over traits.Mapper) {
 		if !found {
 			continue
 		}
-		item := visited{keyed: c.names[1] == "", path: x.nearest(c.items)}
-		if o, ok := over.(*object); ok && x.judged(o.node) {
-			if member, found := o.node.Get(o.plainName(string(name))); found {
-				item.node, item.path, item.key = member, x.pathOf(member), member.Key()
+		x.item(c, key, value, func() visited {
+			item := visited{keyed: c.names[1] == "", path: x.nearest(c.items)}
+			if o, ok := over.(*object); ok && x.judged(o.node) {
+				if member, found := o.node.Get(o.plainName(string(name))); found {
+					item.node, item.path, item.key = member, x.pathOf(member), member.Key()
+				}
 			}
-		}
-		x.item(c, item, key, value)
+			return item
+		})
 	}
 }
 
@@ -159,17 +159,23 @@ func (o *object) plainName(name string) string {
 	return name
 }
 
-// item evaluates the demand on one item, and says why it is not met.
-func (x *explainer) item(c *clause, item visited, first, second ref.Val) {
+// item evaluates the demand on one item, and says why it is not met. It looks for the place of an item only if that is to
+// be named: of a long list that takes long.
+func (x *explainer) item(c *clause, first, second ref.Val, at func() visited) {
 	body := c.parts[0]
 	n := len(x.vars.loops)
 	x.vars.loops = append(x.vars.loops, bound{c.names[0], first})
 	if c.names[1] != "" {
 		x.vars.loops = append(x.vars.loops, bound{c.names[1], second})
 	}
-	x.items, x.over = x.items[:c.level+1], x.over[:c.level+1]
-	x.items[c.level] = item
-	if is, known := x.holds(body.program); known && is != body.want {
+	x.items, x.over = x.items[:c.level], x.over[:c.level+1]
+	is, known := x.holds(body.program)
+	switch {
+	case !known || is == body.want:
+	case x.full():
+		x.each.More++
+	default:
+		x.items = append(x.items, at())
 		when := x.when
 		x.explain(body)
 		x.when = when
@@ -216,22 +222,23 @@ func (x *explainer) judged(n document.Node) bool {
 // pathOf is the path of a node that is judged.
 func (x *explainer) pathOf(n document.Node) string {
 	s := x.judgedSlot()
-	path, _ := appendPathOf(nil, s.node, s.typ, n)
+	path, _ := x.appendPathOf(nil, s.node, s.typ, n)
 	return string(path)
 }
 
 // appendPathOf appends the way from one node to another within it, whose type it returns.
-func appendPathOf(b []byte, top document.Node, t *Type, n document.Node) ([]byte, *Type) {
+func (x *explainer) appendPathOf(b []byte, top document.Node, t *Type, n document.Node) ([]byte, *Type) {
 	if n == top {
 		return b, t
 	}
 	parent := n.Parent()
-	b, t = appendPathOf(b, top, t, parent)
+	b, t = x.appendPathOf(b, top, t, parent)
 	if parent.Kind() == document.Array {
 		at := 0
 		for i := parent.First(); i.Valid() && i != n; i = i.Next() {
 			at++
 		}
+		x.frame.charge(1 + int64(at)/stepsPerUnit)
 		if t != nil {
 			t = t.items
 		}

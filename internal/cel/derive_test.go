@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -417,5 +418,34 @@ func TestExplainIsBounded(t *testing.T) {
 	cancel()
 	if got := written(p.Explain(cancelled, cancelled.Vars())); got != whole {
 		t.Errorf("after the request: %s", got)
+	}
+}
+
+// TestExplainLongLists holds that what is said of a long list, of which each item fails, takes no longer than to go through
+// it a few times. It took seconds when the place of each item was counted out.
+func TestExplainLongLists(t *testing.T) {
+	const n = 50_000
+	var members []string
+	for i := range n {
+		members = append(members, fmt.Sprintf(`"k%d":[0]`, i))
+	}
+	object := parse(t, `{"l":[`+strings.Repeat(`{"x":0},`, n)+`{}],"s":[`+strings.Repeat(`"a",`, n)+`"a"],"m":{`+strings.Join(members, ",")+`}}`)
+	for _, source := range []string{
+		"object.l.all(i, i.x > 0)", "(object.l + object.l).all(i, i.x > 0)", "object.l.map(i, i.x).all(x, x > 0)", "object.s.all(s, s == 'b')",
+		"object.l.all(n, i, i.x > 0)", "object.m.all(k, object.m[k][0] > 0)", "object.m.all(k, v, v.all(x, x > 0))", "[object.l].all(l, l.all(i, i.x > 0))",
+	} {
+		p := condition(t, source)
+		f := NewFrame(context.Background())
+		v := f.Vars()
+		v.Set(Object, object, nil)
+		start := time.Now()
+		found := p.Explain(f, v)
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%s: took %v", source, took)
+		}
+		if len(found) != 1 || len(found[0].Items) > MaxItems {
+			t.Errorf("%s: %d violations, the first with %d items", source, len(found), len(found[0].Items))
+		}
+		f.Release()
 	}
 }
