@@ -252,7 +252,7 @@ func (l *loader) register(set *Set) {
 	set.compiled = make([]compiledResource, len(l.resources))
 	for _, r := range l.resources {
 		set.compiled[r.ID] = r.compiledResource
-		set.compiled[r.ID].mergeType = mergeTypes(r.schema)
+		set.compiled[r.ID].mergeType = mergeTypes(r)
 	}
 }
 

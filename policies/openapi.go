@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/openapi"
@@ -40,6 +42,7 @@ func (l *loader) openAPI(o *manifest.Object) {
 	for _, r := range resources {
 		l.openAPIResource(o, r, &c)
 	}
+	l.planned(o, c.programs)
 }
 
 // openAPIResource takes a resource of a document: an APIResource in which the extension says what differs from what the
@@ -55,7 +58,9 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 	if native {
 		res.Scale, res.Emulated = r.Scale, res.Emulated&^resource.ScaleSubresource
 	}
-	options := schema.Options{Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, AnyName: native}
+	options := schema.Options{
+		Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, Scale: a.Spec.Scale, AnyName: native, MayRepeat: native,
+	}
 	compiled := compiledResource{
 		schema: c.compile(r.Update, options),
 		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options),
@@ -152,11 +157,13 @@ type schemaCompiler struct {
 	*loader
 	from     *manifest.Object
 	compiled map[compiledKey]*schema.Schema
+	programs []*cel.Program // of all of them
 }
 
 type compiledKey struct {
 	schema              *openapi.Schema
 	resource, namespace bool
+	scale               *apiextensionsv1.CustomResourceSubresourceScale
 }
 
 // compile compiles a schema; nil is none, and what was refused.
@@ -164,7 +171,7 @@ func (c *schemaCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Sc
 	if s == nil {
 		return nil
 	}
-	key := compiledKey{s, o.Resource, o.Namespaced}
+	key := compiledKey{s, o.Resource, o.Namespaced, o.Scale}
 	if compiled, done := c.compiled[key]; done {
 		return compiled
 	}
@@ -186,6 +193,9 @@ func (c *schemaCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Sc
 		c.at(c.from, Error, s.Where(err.Field), "%s", bodyOf(err))
 	}
 	c.compiled[key] = compiled
+	if compiled != nil {
+		c.programs = append(c.programs, compiled.Programs()...)
+	}
 	return compiled
 }
 

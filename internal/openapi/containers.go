@@ -48,19 +48,29 @@ func (b *builder) list(c *conjunction) {
 func (b *builder) object(c *conjunction) {
 	b.p.MinProperties = b.most(c, "minProperties")
 	b.p.MaxProperties = b.least(c, "maxProperties")
-	owned := b.properties(c)
-	c.each("required", func(list document.Node) {
-		members(list, func(m document.Node) {
-			if name := strings.Clone(m.Str()); !slices.Contains(b.p.Required, name) && !slices.Contains(owned, name) {
-				b.p.Required = append(b.p.Required, name)
-			}
-		})
-	})
+	left := b.properties(c)
+	for _, name := range c.required() {
+		if !slices.Contains(left, name) {
+			b.p.Required = append(b.p.Required, name)
+		}
+	}
 	b.additional(c)
 }
 
-// properties translates the named members; owned are those that only the API itself sets, which a client may leave out.
-func (b *builder) properties(c *conjunction) (owned []string) {
+// required are the members that must be there.
+func (c *conjunction) required() (names []string) {
+	c.each("required", func(list document.Node) {
+		members(list, func(m document.Node) {
+			if name := strings.Clone(m.Str()); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		})
+	})
+	return names
+}
+
+// properties translates the named members; left are those that a client may leave out though they are required.
+func (b *builder) properties(c *conjunction) (left []string) {
 	var names []string
 	schemas := map[string][]document.Node{}
 	c.each("properties", func(properties document.Node) {
@@ -74,8 +84,9 @@ func (b *builder) properties(c *conjunction) (owned []string) {
 	})
 	for _, name := range names {
 		sub := b.flatten(schemas[name], c.trail)
-		if sub.says("readOnly") && !b.options.response || sub.says("writeOnly") && b.options.response {
-			owned = append(owned, name)
+		ownedByAPI := sub.says("readOnly") && !b.options.response || sub.says("writeOnly") && b.options.response
+		if ownedByAPI || b.options.kubernetes && sub.isZeroWhenMissing() {
+			left = append(left, name)
 		}
 		if b.p.Properties == nil {
 			b.p.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
@@ -94,7 +105,18 @@ func (b *builder) properties(c *conjunction) (owned []string) {
 			b.e.SetProperty(name, e)
 		}
 	}
-	return owned
+	return left
+}
+
+// isZeroWhenMissing tells of a member of one of Kubernetes' own kinds whether it is read as the zero value of its type in
+// Go where it is missing, however required: what has a default that says so, lists and maps.
+func (c *conjunction) isZeroWhenMissing() bool {
+	if _, found := c.get("default"); found {
+		return true
+	}
+	kind, _ := c.get("type")
+	_, isMap := c.get("additionalProperties")
+	return kind.Is("array") || kind.Is("object") && isMap
 }
 
 // implied is what the envelope of Kubernetes' objects says of a member itself; nil for others.
@@ -178,7 +200,9 @@ func (b *builder) own(c *conjunction) {
 				b.p.XValidations = append(b.p.XValidations, rules...)
 			default:
 				if strings.HasPrefix(key, "x-admission-gateway-") {
-					b.keywords.Keyword(b.e, m, field.NewPath(Place(p.Node)))
+					place := Place(p.Node)
+					b.origins[place] = p.Node
+					b.keywords.Keyword(b.e, m, field.NewPath(place))
 					b.translator.defaults = b.translator.defaults || b.e.Default != nil
 				}
 			}
@@ -187,7 +211,8 @@ func (b *builder) own(c *conjunction) {
 	b.checkListType(c)
 }
 
-// checkListType drops a list type whose keys cannot tell items apart, because they may be missing.
+// checkListType drops a list type whose keys cannot tell items apart, because they may be missing. Kubernetes has some, and
+// with it keys are required at any rate where it says so.
 func (b *builder) checkListType(c *conjunction) {
 	if b.p.XListType == nil || *b.p.XListType != "map" {
 		return
@@ -201,10 +226,25 @@ func (b *builder) checkListType(c *conjunction) {
 			if p, found := items.Properties[key]; found && (p.Default != nil || slices.Contains(items.Required, key)) {
 				continue
 			}
+			if b.options.kubernetes && b.requiredInItems(c, key) {
+				items.Required = append(items.Required, key)
+				continue
+			}
 		}
-		at, _ := c.get("x-kubernetes-list-map-keys")
-		b.doc.report.warn(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
+		if at, _ := c.get("x-kubernetes-list-map-keys"); !b.options.kubernetes {
+			b.doc.report.warn(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
+		}
 		b.p.XListType, b.p.XListMapKeys = nil, nil
 		return
 	}
+}
+
+// requiredInItems tells whether the items of a list must have a member.
+func (b *builder) requiredInItems(c *conjunction, name string) bool {
+	required := false
+	c.each("items", func(n document.Node) {
+		items := b.flatten([]document.Node{n}, c.trail)
+		required = required || slices.Contains(items.required(), name)
+	})
+	return required
 }

@@ -117,12 +117,12 @@ func (b *builder) fits(v document.Node) bool {
 // formats are those of strings that are checked, as Kubernetes understands them. What it understands otherwise than JSON
 // Schema does is not among them: its durations are '1h30m', not 'PT1H30M'.
 var formats = []string{
-	"date", "date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid", "byte", "mac", "cidr", "password",
+	"date", "date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid", "mac", "cidr", "password",
 	"uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
 }
 
 // hints are formats that say nothing of what values are right beyond the type.
-var hints = []string{"int64", "double", "binary", "int-or-string", "quantity"}
+var hints = []string{"int64", "double", "byte", "binary", "int-or-string", "quantity"}
 
 func (b *builder) text(c *conjunction) {
 	b.p.MinLength = b.most(c, "minLength")
@@ -136,18 +136,28 @@ func (b *builder) text(c *conjunction) {
 			b.doc.report.warn(m, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			return
 		}
-		pattern = strings.Clone(pattern)
-		switch {
-		case b.p.Pattern == "":
-			b.p.Pattern = pattern
-		case b.p.Pattern != pattern:
-			b.p.AllOf = append(b.p.AllOf, apiextensionsv1.JSONSchemaProps{Pattern: pattern})
-		}
+		b.matches(strings.Clone(pattern))
 	})
 	b.format(c, func(format string) bool {
 		return slices.Contains(formats, format) || b.options.kubernetes && format == "duration"
 	})
+	if format, _ := c.get("format"); format.Is("byte") && !b.options.kubernetes && len(b.typed) == 1 {
+		b.matches(base64)
+	}
 }
+
+func (b *builder) matches(pattern string) {
+	switch {
+	case b.p.Pattern == "":
+		b.p.Pattern = pattern
+	case b.p.Pattern != pattern:
+		b.p.AllOf = append(b.p.AllOf, apiextensionsv1.JSONSchemaProps{Pattern: pattern})
+	}
+}
+
+// base64 is the format 'byte'. Kubernetes' own expression for it does not know the empty string, which encodes nothing; its
+// own kinds are read with lines of base64 too.
+const base64 = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
 
 // unicodeEscape is how the expressions of ECMA-262 write a character by its number.
 var unicodeEscape = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)

@@ -50,7 +50,7 @@ func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
 		all = d.kubernetes(paths)
 	}
 	all = append(all, d.ordinary(paths)...)
-	all = slices.DeleteFunc(all, func(r *Resource) bool { return r.ignored() })
+	all = slices.DeleteFunc(all, func(r *Resource) bool { return ignored(r.Settings) })
 	for _, r := range all {
 		if len(r.Paths) > 0 {
 			r.collection.is(collectionPart)
@@ -69,10 +69,10 @@ func (p *pathItem) is(part partOf) {
 	}
 }
 
-// ignored tells whether the author leaves the resource out.
-func (r *Resource) ignored() bool {
+// ignored tells whether the author leaves a resource out.
+func ignored(settings []document.Node) bool {
 	ignored := false
-	for _, s := range r.Settings {
+	for _, s := range settings {
 		if m, found := s.Get("ignore"); found {
 			ignored = m.Bool()
 		}

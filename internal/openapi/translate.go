@@ -22,7 +22,7 @@ type Schema struct {
 	doc     *Document
 	node    document.Node
 	options translation
-	origins map[string]document.Node
+	origins map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
 }
 
 // translation says what a schema is translated for.
@@ -45,7 +45,7 @@ const (
 // translate makes a schema of an object; nil where it is none. Where the whole would be too large, what is deepest is left
 // out.
 func (d *Document) translate(n document.Node, o translation, without map[string]bool) *Schema {
-	for depth := maxDepth; ; depth = d.depthOf(n) {
+	for depth := maxDepth; ; depth = min(depth-1, d.depthOf(n)) {
 		saved := d.report
 		d.report = saved.clone()
 		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, without: without}
@@ -55,7 +55,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 			return nil
 		}
 		props, extensions := t.emit(c, "", false)
-		if t.full && depth == maxDepth {
+		if t.full {
 			d.report = saved
 			continue
 		}

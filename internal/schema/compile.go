@@ -25,6 +25,7 @@ const maxProperties = document.MaxNote - 3 // kind, apiVersion and metadata are 
 type compiler struct {
 	stripFormat func(*spec.Schema) error
 	patterns    map[string]*pattern // by their text: schemas repeat them
+	mayRepeat   bool                // of the Options
 }
 
 func newCompiler() *compiler {
@@ -53,9 +54,9 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		s.implied = implied || st.XEmbeddedResource
 		switch {
 		case st.XListType != nil && *st.XListType == "set":
-			s.list = &listRules{}
+			s.list = &listRules{mayRepeat: c.mayRepeat}
 		case st.XListType != nil && *st.XListType == "map":
-			s.list = &listRules{}
+			s.list = &listRules{mayRepeat: c.mayRepeat}
 			for _, key := range st.XListMapKeys {
 				s.list.keys = append(s.list.keys, document.NewName(key))
 			}

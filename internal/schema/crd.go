@@ -103,6 +103,9 @@ type Options struct {
 	// AnyName lets names be whatever can stand in a path, as those of some of Kubernetes' own kinds; else they are DNS
 	// subdomains.
 	AnyName bool
+	// MayRepeat lets lists of type set and map repeat themselves, as Kubernetes does in its own kinds: there the type
+	// says how lists are merged.
+	MayRepeat bool
 	// Scale says what the scale subresource reads; nil where there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 	// Extensions is what the schema says in the gateway's own keywords; nil is nothing.
@@ -123,7 +126,9 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
-	if s, errs = newCompiler().schema(internal, o); len(errs) > 0 {
+	c := newCompiler()
+	c.mayRepeat = o.MayRepeat
+	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
 	if o.Resource {

@@ -72,7 +72,7 @@ func (x *extender) beyond(s *Shape, b *Beyond) {
 	if b.Rest != nil {
 		s.extends, s.additional = true, x.free(b.Rest)
 	}
-	if b.Unique && s.list == nil {
+	if b.Unique && (s.list == nil || s.list.mayRepeat) {
 		s.list = &listRules{}
 	}
 	if b.Null && s.enum != nil {

@@ -9,6 +9,9 @@ import (
 // repeats appends the items that repeat an earlier one, once for each value that is repeated, in the list's order. Where
 // a list of type map has an item that cannot have keys, that misfit is all there is to say.
 func (l *listRules) repeats(found []document.Node, list document.Node, scratch *keyedItems) (repeated []document.Node, misfit document.Node) {
+	if l.mayRepeat {
+		return found[:0], document.Node{}
+	}
 	length := list.Len()
 	if length <= few {
 		return l.repeatsAmongFew(found, list, scratch.filled)

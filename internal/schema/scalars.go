@@ -61,6 +61,8 @@ type choice struct {
 type listRules struct {
 	keys     []document.Name // of x-kubernetes-list-type map; none for set
 	defaults []document.Node // of the keys; invalid where there is none; the documents are kept for good
+	// mayRepeat is set where the rules are for merging alone.
+	mayRepeat bool
 }
 
 // numberRules are the keywords of numbers.

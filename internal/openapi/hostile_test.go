@@ -1,0 +1,143 @@
+package openapi_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/openapi"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// TestLargeSchemas has documents that say in a few lines what becomes much when references are replaced by what they refer
+// to: it stays bounded, and what is left out is told.
+func TestLargeSchemas(t *testing.T) {
+	const (
+		tooLarge = "is not enforced here: with everything that it refers to the schema would be too large"
+		inItself = "is not enforced deeper than this: the schema stands in itself"
+	)
+	each := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, strings.ReplaceAll(format, "NEXT", fmt.Sprint(i+1)), i)
+		}
+		return b.String()
+	}
+	last := func(n int) string { return fmt.Sprintf("T%d: {type: object, properties: {end: {type: string}}}\n", n) }
+	thing := "Thing: {$ref: '#/components/schemas/T0'}\n"
+	for name, c := range map[string]struct {
+		components, told string
+		whole            bool
+	}{
+		"a chain of references": {each(20, "T%d: {$ref: '#/components/schemas/TNEXT'}\n") + last(20) + thing, "", true},
+		"diamonds of allOf": {
+			each(20, "T%d: {allOf: [{$ref: '#/components/schemas/TNEXT'}, {allOf: [{$ref: '#/components/schemas/TNEXT'}, {$ref: '#/components/schemas/TNEXT'}]}]}\n") + last(20) + thing, "", true,
+		},
+		"diamonds of members": {
+			each(30, "T%d: {type: object, properties: {a: {$ref: '#/components/schemas/TNEXT'}, b: {$ref: '#/components/schemas/TNEXT'}}}\n") + last(30) + thing, tooLarge, false,
+		},
+		"diamonds of alternatives": {
+			each(30, "T%d: {anyOf: [{$ref: '#/components/schemas/TNEXT'}, {required: [a], allOf: [{$ref: '#/components/schemas/TNEXT'}]}]}\n") + last(30) +
+				"Thing: {type: object, properties: {a: {$ref: '#/components/schemas/T0'}}}\n", tooLarge, false,
+		},
+		"a schema in each of its members": {
+			"Thing:\n  type: object\n  properties:\n" + each(40, "    m%d: {$ref: '#/components/schemas/Thing'}\n"), inItself, false,
+		},
+		"heirs that hold each other": {
+			"Thing: {$ref: '#/components/schemas/Base'}\nBase: {type: object, discriminator: {propertyName: kind}, properties: {kind: {type: string}, of: {$ref: '#/components/schemas/Base'}}}\n" +
+				each(100, "H%d: {allOf: [{$ref: '#/components/schemas/Base'}, {properties: {b: {$ref: '#/components/schemas/Base'}}}]}\n"), "", false,
+		},
+		"many heirs":      {"Thing: {type: object, properties: {a: {$ref: '#/components/schemas/Base'}}}\nBase: {type: object, discriminator: {propertyName: kind}, properties: {kind: {type: string}}}\n" + each(500, "H%d: {allOf: [{$ref: '#/components/schemas/Base'}, {required: [x]}]}\n"), "", true},
+		"deep and inline": {"Thing: " + strings.Repeat("{type: object, properties: {a: ", 80) + "{type: string}" + strings.Repeat("}}", 80) + "\n", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resources, _, found := read(t, things("3.1.0", c.components)).Resources()
+			if len(resources) != 1 || resources[0].Create == nil {
+				t.Fatal("no schema")
+			}
+			if n := nodesOf(resources[0].Create); n > 5000 {
+				t.Errorf("%d schemas", n)
+			}
+			told := slices.ContainsFunc(found, func(f openapi.Finding) bool { return strings.HasPrefix(f.Message, c.told) })
+			if c.whole && len(found) > 0 || !c.whole && (!told || len(found) == 0) {
+				t.Errorf("found %q", findings(found))
+			}
+			compiled(t, resources[0].Create)
+		})
+	}
+}
+
+// nodesOf is how many schemas one consists of.
+func nodesOf(s *openapi.Schema) int { return propsIn(s.Props) + freeIn(s.Extensions) }
+
+func propsIn(p *apiextensionsv1.JSONSchemaProps) int {
+	n := 1
+	for _, sub := range p.Properties {
+		n += propsIn(&sub)
+	}
+	if p.Items != nil {
+		n += propsIn(p.Items.Schema)
+	}
+	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		n += propsIn(p.AdditionalProperties.Schema)
+	}
+	return n
+}
+
+// freeIn counts those that need not be structural.
+func freeIn(e *schema.Extensions) int {
+	if e == nil {
+		return 0
+	}
+	n := freeIn(e.Items) + freeIn(e.Additional)
+	for _, sub := range e.Properties {
+		n += freeIn(sub)
+	}
+	all := slices.Concat(append(slices.Concat(e.AnyOf, e.OneOf), e.AllOf, e.Not)...)
+	for _, c := range e.Choices {
+		for _, one := range c.Cases {
+			all = append(all, one.Schema)
+		}
+	}
+	if e.Rest != nil {
+		all = append(all, e.Rest)
+	}
+	for _, free := range all {
+		n += propsIn(free.Schema) + freeIn(free.Extensions)
+	}
+	return n
+}
+
+// FuzzResources reads documents of any kind: whatever they say, reading them ends, and what becomes a schema compiles or is
+// told to be wrong.
+func FuzzResources(f *testing.F) {
+	f.Add(`{"openapi":"3.1.0","paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}}}}},` +
+		`"components":{"schemas":{"A":{"type":["object","null"],"properties":{"a":{"oneOf":[{"$ref":"#/components/schemas/A"},{"const":1}],"default":{}}},` +
+		`"discriminator":{"propertyName":"k","mapping":{"x":"#/components/schemas/B"}}},"B":{"allOf":[{"$ref":"#/components/schemas/A"}]}}}}`)
+	f.Add(`{"openapi":"3.0.0","servers":[{"url":"/a/{b}","variables":{"b":{"default":"c"}}}],"paths":{"/x/{y}":{"$ref":"#/paths/~1z"},"/z":{"put":{"requestBody":{"$ref":"#/z"}}}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := openapi.Parse([]byte(text))
+		if err != nil {
+			return
+		}
+		defer d.Release()
+		resources, _, found := d.Resources()
+		refused := slices.ContainsFunc(found, func(f openapi.Finding) bool { return f.Error })
+		for _, r := range resources {
+			for _, s := range []*openapi.Schema{r.Create, r.Update, r.Read} {
+				if s == nil {
+					continue
+				}
+				_, _, errs := schema.Compile(s.Props, schema.Options{Extensions: s.Extensions})
+				for _, err := range errs {
+					if s.Where(err.Field) == "" && !refused {
+						t.Errorf("%v has no place", err)
+					}
+				}
+			}
+		}
+	})
+}

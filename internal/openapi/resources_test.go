@@ -1,0 +1,141 @@
+package openapi_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/openapi"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+const shop = `
+openapi: 3.0.3
+info: {title: Shop, version: 4.2.0}
+servers:
+- {url: 'https://{region}.example.com/{base}', variables: {region: {default: eu}, base: {default: shop/v2}}}
+- {url: /legacy}
+paths:
+  /orders:
+    get: {responses: {"200": {content: {application/json: {schema: {type: object, properties: {total: {type: integer}, orders: {type: array, items: {}}}}}}}}}
+    post: {requestBody: {$ref: '#/components/requestBodies/Order'}}
+  /orders/{order_id}:
+    get: {responses: {"200": {content: {application/json: {schema: {$ref: '#/components/schemas/OrderResponse'}}}}}}
+    put: {requestBody: {$ref: '#/components/requestBodies/Order'}}
+    post: {requestBody: {$ref: '#/components/requestBodies/Order'}}
+  /orders/{order_id}/lines/{line}:
+    put: {requestBody: {content: {text/xml: {}}}}
+  /orders/{order_id}/cancel:
+    post: {requestBody: {content: {application/json: {schema: {type: object}}}}}
+  /tenants/{tenant}/teams/{team}/orders/{id}:
+    get: {}
+    x-admission-gateway-resource: {names: {plural: team-orders, kind: TeamOrder}, version: v9}
+  /tenants/{tenant}/orders/{id}:
+    put: {requestBody: {content: {application/vnd.shop+json: {schema: {$ref: '#/components/schemas/OrderResponse'}}}}}
+  /searches:
+    post: {requestBody: {content: {'*/*': {schema: {type: object}}}}}
+  /trailing/:
+    post: {requestBody: {content: {application/json: {}}}}
+  /files/{name}.txt:
+    put: {requestBody: {content: {application/json: {}}}}
+  /hidden/{id}:
+    put: {requestBody: {content: {application/json: {}}}}
+    x-admission-gateway-resource: {ignore: true}
+  /settings:
+    get: {}
+    put: {requestBody: {content: {application/json: {}}}}
+  /stock/{id}:
+    get: {responses: {"200": {content: {application/json: {schema: {type: object, properties: {apiVersion: {type: string}, kind: {type: string}, metadata: {type: object}}}}}}}}
+    patch: {requestBody: {content: {application/json: {}}}}
+    servers: [{url: 'http://stock.example.com'}]
+components:
+  requestBodies:
+    Order: {content: {application/json; charset=utf-8: {schema: {$ref: '#/components/schemas/order_request'}}}}
+  schemas:
+    OrderResponse: {type: object, properties: {id: {type: string}, order_id: {type: integer}}}
+    order_request: {type: object}
+`
+
+func TestResources(t *testing.T) {
+	resources, passing, found := read(t, shop).Resources()
+	type summary struct {
+		group, version, plural, kind string
+		envelope                     resource.Envelope
+		namespaced                   bool
+		name, items                  string
+		paths                        string
+		create, update               bool
+	}
+	var got []summary
+	for _, r := range resources {
+		got = append(got, summary{r.Group, r.Version, r.Plural, r.Kind, r.Envelope, r.Namespaced, r.NameField, r.ItemsField, strings.Join(r.Paths, " "), r.Create != nil, r.Update != nil})
+	}
+	want := []summary{
+		{"", "v2", "orders", "Order", resource.Bare, false, "order_id", "orders", "/shop/v2/orders /shop/v2/orders/{name} /legacy/orders /legacy/orders/{name}", true, true},
+		{"", "v2", "lines", "Line", resource.Bare, true, "", "", "/shop/v2/orders/{namespace}/lines /shop/v2/orders/{namespace}/lines/{name} /legacy/orders/{namespace}/lines /legacy/orders/{namespace}/lines/{name}", false, false},
+		{"", "v9", "team-orders", "TeamOrder", resource.Bare, true, "", "", "/shop/v2/tenants/{namespace}/teams/{parent-team}/orders /shop/v2/tenants/{namespace}/teams/{parent-team}/orders/{name} /legacy/tenants/{namespace}/teams/{parent-team}/orders /legacy/tenants/{namespace}/teams/{parent-team}/orders/{name}", false, false},
+		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders /shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders /legacy/tenants/{namespace}/orders/{name}", true, true},
+		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock /stock/{name}", true, true},
+		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true, true},
+	}
+	if !slices.Equal(got, want) {
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				t.Errorf("%d:\n got %+v\nwant %+v", i, get(got, i), get(want, i))
+			}
+		}
+	}
+	var passes []string
+	for _, p := range passing {
+		if strings.HasPrefix(p.Template, "/shop/v2") {
+			passes = append(passes, p.Template+" "+strings.Join(p.Methods, ","))
+		}
+	}
+	wantPasses := []string{
+		"/shop/v2/orders/{order_id} POST", "/shop/v2/orders/{order_id}/cancel POST", "/shop/v2/trailing/ POST", "/shop/v2/files/{name}.txt PUT",
+		"/shop/v2/hidden/{id} PUT", "/shop/v2/settings GET,PUT",
+	}
+	if !slices.Equal(passes, wantPasses) {
+		t.Errorf("passing\n%s\nwant\n%s", strings.Join(passes, "\n"), strings.Join(wantPasses, "\n"))
+	}
+	const unjudged = ": warning: passes without being judged: the path is neither that of a collection that is posted to nor that of an object that is replaced"
+	wantFound := []string{
+		"paths[/orders/{order_id}/lines/{line}].put: warning: has a body that is no JSON: the gateway reads nothing else and refuses it",
+		"paths[/stock/{id}].patch: warning: becomes a PUT of the object that results from it, and the document has no PUT here",
+		"paths[/tenants/{tenant}/orders/{id}]: warning: is the resource 'tenants-orders', because another path has the shorter name: policies match it by that; `x-admission-gateway-resource.names.plural` may give it another one",
+		"paths[/orders/{order_id}].post" + unjudged, "paths[/orders/{order_id}/cancel].post" + unjudged, "paths[/trailing/].post" + unjudged,
+		"paths[/files/{name}.txt].put" + unjudged, "paths[/settings].put" + unjudged,
+	}
+	if got := findings(found); !slices.Equal(got, wantFound) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantFound, "\n"))
+	}
+}
+
+func get[T any](list []T, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+func TestVersions(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"openapi":"3.0.3"}`:  "",
+		`{"openapi":"3.1.1"}`:  "",
+		`{"openapi":3.1}`:      "",
+		`{"openapi":"3.2.0"}`:  "must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'",
+		`{"openapi":"4"}`:      "must be of version 3.0 or 3.1 of OpenAPI, not '4'",
+		`{"openapi":"3.0.3",}`: "must be a document that can be read in one way only: unexpected character '}', a key in double quotes must stand here at offset 19",
+	} {
+		d, err := openapi.Parse([]byte(text))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			d.Release()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}

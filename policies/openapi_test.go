@@ -1,0 +1,271 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/openapi/openapitest"
+	"sigs.k8s.io/randfill"
+
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
+	"github.com/admission-gateway/gateway/internal/resource"
+	kschema "github.com/admission-gateway/gateway/internal/schema"
+)
+
+// published loads the documents that a Kubernetes API server publishes, and reads their components.
+func published(t *testing.T) (*Set, components) {
+	t.Helper()
+	groups, err := openapitest.NewEmbeddedFileClient().Paths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, schemas := map[string]string{}, components{}
+	for name, group := range groups {
+		raw, err := group.Schema("application/json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.ReplaceAll(name, "/", "_")+".json"] = string(raw)
+		var d struct{ Components struct{ Schemas components } }
+		if err := json.Unmarshal(raw, &d); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(schemas, d.Components.Schemas)
+	}
+	dir := writeFiles(t, files)
+	set, found := Load([]string{dir})
+	if len(found) > 0 {
+		t.Fatal(text(dir, found))
+	}
+	return set, schemas
+}
+
+// components are schemas by their names.
+type components map[string]*component
+
+type component struct {
+	Ref                         string `json:"$ref"`
+	AllOf                       []*component
+	Properties                  map[string]*component
+	Items, AdditionalProperties *component
+	Kinds                       []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+}
+
+// of is the component of a kind.
+func (all components) of(kind schema.GroupVersionKind) *component {
+	for _, c := range all {
+		if slices.Contains(c.Kinds, metav1.GroupVersionKind(kind)) {
+			return c
+		}
+	}
+	return nil
+}
+
+// unknown counts the members that a schema does not name.
+func (all components) unknown(c *component, value any) (n int) {
+	for c != nil && (c.Ref != "" || len(c.AllOf) == 1) {
+		if len(c.AllOf) == 1 {
+			c = c.AllOf[0]
+		} else {
+			c = all[strings.TrimPrefix(c.Ref, "#/components/schemas/")]
+		}
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			n += all.unknown(c.Items, item)
+		}
+	case map[string]any:
+		for key, member := range v {
+			if p := c.Properties[key]; p != nil {
+				n += all.unknown(p, member)
+			} else if c.AdditionalProperties != nil {
+				n += all.unknown(c.AdditionalProperties, member)
+			} else if len(c.Properties) > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// judged is how many members of an object are unknown in a write, and what is wrong with it.
+func judged(t *testing.T, set *Set, r *resource.Resource, verb string, raw []byte) (unknown int, wrong []string) {
+	t.Helper()
+	d, err := document.Parse(raw, document.Limits{})
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	defer d.Release()
+	s := set.SchemaFor(r, verb)
+	var fields kschema.Unknown
+	if err := s.Prune(d, &fields); err != nil {
+		return 0, []string{err.Error()}
+	}
+	defaults.Apply(d, s)
+	f := cel.NewFrame(context.Background())
+	defer f.Release()
+	for _, err := range s.Validate(f, d.Root(), document.Node{}).Errors {
+		wrong = append(wrong, err.Error())
+	}
+	return len(fields.Messages()), wrong
+}
+
+// TestPublishedSchemas holds objects that Kubernetes' own types write, with everything in them set at random, against the
+// documents that Kubernetes publishes: nothing is unknown and nothing wrong.
+func TestPublishedSchemas(t *testing.T) {
+	set, all := published(t)
+	fill := randfill.NewWithSeed(1).NilChance(0).NumElements(0, 2).MaxDepth(16).Funcs(
+		func(q *apiresource.Quantity, c randfill.Continue) {
+			*q = *apiresource.NewQuantity(c.Int63n(1000), apiresource.DecimalSI)
+			_ = q.String()
+		},
+		func(m *metav1.ObjectMeta, c randfill.Continue) {
+			*m = metav1.ObjectMeta{Name: fmt.Sprint("n", c.Intn(100)), Labels: map[string]string{"a": "b"}}
+		},
+		func(m *metav1.Time, c randfill.Continue) { *m = metav1.Unix(c.Int63n(1<<32), 0) },
+		func(m *metav1.MicroTime, c randfill.Continue) {
+			*m = metav1.NewMicroTime(time.Unix(c.Int63n(1<<32), 0))
+		},
+		func(m *metav1.FieldsV1, c randfill.Continue) { m.SetRawString(`{}`) },
+		func(r *runtime.RawExtension, c randfill.Continue) { r.Raw = []byte(`{"a":1}`) },
+	)
+	kinds := 0
+	for _, r := range set.Registry().Resources() {
+		typ := scheme.Scheme.AllKnownTypes()[r.GroupVersionKind()]
+		if typ == nil {
+			continue
+		}
+		kinds++
+		for range 20 {
+			o := reflect.New(typ).Interface().(runtime.Object)
+			fill.Fill(o)
+			o.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+			raw, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var value any
+			if err := json.Unmarshal(raw, &value); err != nil {
+				t.Fatal(err)
+			}
+			known := all.of(r.GroupVersionKind())
+			for _, verb := range []string{resource.VerbCreate, resource.VerbUpdate} {
+				unknown, wrong := judged(t, set, r, verb, raw)
+				if want := min(all.unknown(known, value), 101); unknown != want || len(wrong) > 0 {
+					t.Fatalf("%s: %d fields are unknown, want %d\n%s\n%s", r.Kind, unknown, want, strings.Join(wrong, "\n"), raw)
+				}
+			}
+		}
+	}
+	if kinds < 20 {
+		t.Errorf("only %d kinds were compared", kinds)
+	}
+}
+
+// TestPublishedSchemasLikeServers has objects in which a server's own decoder decides what is missing and what stands twice.
+func TestPublishedSchemasLikeServers(t *testing.T) {
+	set, _ := published(t)
+	pod := func(container string) string {
+		return `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"containers":[` + container + `]}}`
+	}
+	for object, want := range map[string][]string{
+		pod(`{"name":"c","env":[{"name":"A","value":"1"},{"name":"A","value":"2"}],"ports":[{"containerPort":80},{"containerPort":80}]}`): nil,
+		pod(`{"name":"c","env":null,"resources":{"limits":{"cpu":1,"memory":"1Gi"}},"livenessProbe":{"tcpSocket":{"port":"http"}}}`):      nil,
+		pod(`{"name":"c","ports":[{"containerPort":"80"}],"stdin":1,"volumeMounts":[7]}`): {
+			`spec.containers[0].ports[0].containerPort: Invalid value: "string": must be of type integer`,
+			`spec.containers[0].stdin: Invalid value: "integer": must be of type boolean`,
+			`spec.containers[0].volumeMounts[0]: Invalid value: "integer": must be of type object`,
+		},
+		pod(`{"name":"c","ports":[{"containerPort":2147483648}]}`): {
+			`spec.containers[0].ports[0].containerPort: Invalid value: 2147483648: must be between -2147483648 and 2147483647, inclusive`,
+		},
+		`{"kind":"LimitRange","apiVersion":"v1","metadata":{"name":"a"},"spec":{"limits":null}}`:                        nil,
+		`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"data":{"empty":"","lines":"YWJj\nZGVm\n"}}`:        nil,
+		`{"kind":"StatefulSet","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"selector":{},"template":{}}}`:    nil,
+		`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"template":{}}}`:                   {`spec.selector: Required value`},
+		`{"kind":"Service","apiVersion":"v1","metadata":{"name":"a"},"spec":{"ports":[{"port":80,"targetPort":true}]}}`: {`spec.ports[0].targetPort: Invalid value: "boolean": must be of type integer or string`},
+	} {
+		var about metav1.TypeMeta
+		if err := json.Unmarshal([]byte(object), &about); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range set.Registry().Resources() {
+			if r.GroupVersionKind() != about.GroupVersionKind() {
+				continue
+			}
+			if _, wrong := judged(t, set, r, resource.VerbCreate, []byte(object)); !slices.Equal(wrong, want) {
+				t.Errorf("%s\n got %q\nwant %q", object, wrong, want)
+			}
+			if got := set.StrategicType(r); got == nil || got != kubernetes.TypeOf(about.GroupVersionKind()) {
+				t.Errorf("%s: its strategic merge patches are not those of Kubernetes' type", r.Kind)
+			}
+		}
+	}
+}
+
+func TestOpenAPIFindings(t *testing.T) {
+	document := func(lines ...string) string {
+		return "openapi: 3.1.0\ninfo: {title: Orders, version: 2.0.0}\nservers: [{url: https://orders.example.com/v2}]\n" + strings.Join(lines, "\n") + `
+paths:
+  /orders/{id}:
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}, responses: {}}
+`
+	}
+	order := func(schema string, lines ...string) string {
+		return document(lines...) + "components:\n  schemas:\n    Order:\n      " + strings.ReplaceAll(strings.TrimSpace(schema), "\n", "\n      ") + "\n"
+	}
+	settings := func(lines string) string {
+		return order("type: object", "x-admission-gateway-resource:\n  "+strings.ReplaceAll(lines, "\n", "\n  "))
+	}
+	for name, test := range map[string]struct{ file, want string }{
+		"a document": {order("type: object"), ""},
+		"keywords that are not enforced": {order("type: object\nproperties:\n  a: {type: string, format: iban, pattern: '(?=a)'}\n  b: {type: array, contains: {const: 1}}\nif: {required: [a]}"), "" +
+			"a.yaml:13: components.schemas.Order.properties.a.format: warning: the format 'iban' is not enforced\n" +
+			"a.yaml:13: components.schemas.Order.properties.a.pattern: warning: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`\n" +
+			"a.yaml:14: components.schemas.Order.properties.b.contains: warning: the keyword 'contains' is not enforced\n" +
+			"a.yaml:15: components.schemas.Order.if: warning: the keyword 'if' is not enforced\n"},
+		"references": {order("allOf:\n- {$ref: '#/components/schemas/Ordr'}\n- {$ref: 'common.yaml#/Base'}"), "" +
+			"a.yaml:12: components.schemas.Order.allOf[0].$ref: must point to something in the document, not '#/components/schemas/Ordr'\n" +
+			"a.yaml:13: components.schemas.Order.allOf[1].$ref: must be a reference within the document, such as '#/components/schemas/Order', not 'common.yaml#/Base': bundle the document first\n"},
+		"wrong defaults": {order("type: object\nproperties:\n  a: {type: integer, default: 0, minimum: 1}\n  b: {type: string, default: 1}"), "" +
+			"a.yaml:13: components.schemas.Order.properties.a.default: warning: the default is not applied: Invalid value: 0: must be greater than or equal to 1\n" +
+			"a.yaml:14: components.schemas.Order.properties.b.default: warning: must be of the schema's type; the default is not applied\n"},
+		"the gateway's own keywords": {order("type: object\nproperties:\n  a: {type: string, x-admission-gateway-default: {expression: self.c}}\n  b: {type: string, x-admission-gateway-immutable: 1}\n  c: {type: integer, x-admission-gateway-foo: 1}"), "" +
+			"a.yaml:13: components.schemas.Order.properties.a.x-admission-gateway-default.expression: Invalid value: \"self.c\": must evaluate to string but got int\n" +
+			"a.yaml:14: components.schemas.Order.properties.b.x-admission-gateway-immutable: Invalid value: must be 'true' or 'false'\n" +
+			"a.yaml:15: components.schemas.Order.properties.c.x-admission-gateway-foo: Invalid value: must be one of the keywords 'x-admission-gateway-default', 'x-admission-gateway-immutable' and 'x-admission-gateway-union'\n"},
+		"an extension that says again":      {settings("paths: {item: /a}"), "a.yaml:5: x-admission-gateway-resource.paths: may not be set: the document itself says it\n"},
+		"an extension with what is unknown": {settings("group: orders.example.com\nnaems: {kind: Order}"), "a.yaml:6: x-admission-gateway-resource.naems: unknown field; did you mean `names`?\n"},
+		"an extension with what is wrong":   {settings("names: {plural: Orders}\nenvelope: Bear"), "a.yaml:6: x-admission-gateway-resource.envelope: Unsupported value: \"Bear\": supported values: \"Bare\", \"Kubernetes\"\n"},
+		"an extension against the rules":    {settings("names: {plural: Orders}\nstatusSubresource: Emulated\nscale: {specReplicasPath: .a, statusReplicasPath: .b}"), "a.yaml:5: x-admission-gateway-resource.names.plural: Invalid value: \"Orders\": must be a DNS label that begins with a letter, such as 'orders'\n"},
+		"an extension that is none":         {order("type: object", "x-admission-gateway-resource: orders"), "a.yaml:4: x-admission-gateway-resource: must be an object with members of an APIResource's `spec`\n"},
+		"an extension that leaves it out":   {settings("ignore: true"), ""},
+		"another version":                   {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
+		"Swagger":                           {"swagger: '2.0'\npaths: {}\n", "a.yaml:1: swagger: must be an OpenAPI document of version 3, not of '2.0'; there are converters\n"},
+		"a resource of another file too":    {order("type: object") + "---\n" + orders, "a.yaml:17: spec: must not define the resource 'orders' in version 'v2' again, which a.yaml:6 does\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeFiles(t, map[string]string{"a.yaml": test.file})
+			_, found := Load([]string{dir})
+			if got := text(dir, found); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
