@@ -174,6 +174,20 @@ func (x *index) concerns(i *resource.Info, o Operation) (found bool) {
 	return found
 }
 
+// differs tells whether any of them is for one operation and not for the other.
+func (x *index) differs(i *resource.Info, a, b Operation) bool {
+	of, other := x.search(i, a), x.search(i, b)
+	for {
+		p, q := of.next(), other.next()
+		if p != q {
+			return true
+		}
+		if p < 0 {
+			return false
+		}
+	}
+}
+
 // needsOld tells whether any of them reads the stored object.
 func (x *index) needsOld(i *resource.Info, o Operation) (needs bool) {
 	x.lists(i, o, func(l *list) { needs = needs || l.needsOld })

@@ -271,6 +271,9 @@ func (x *exchange) noOld() error {
 		return status.NotFound(x.info.GroupResource(), x.info.Name)
 	}
 	if !x.upstream.plain {
+		if x.namesObject() {
+			x.pinCreation()
+		}
 		return nil
 	}
 	if x.res != nil && !x.res.CreateOnUpdate {
@@ -353,6 +356,7 @@ func (x *exchange) pinResourceVersion() error {
 	case sent != stored.Str():
 		return x.conflict()
 	}
+	x.pinIdentity(at)
 	return nil
 }
 

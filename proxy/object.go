@@ -66,7 +66,7 @@ func (x *exchange) needsOld() bool {
 	if x.info.Name == "" || x.info.Verb == resource.VerbCreate {
 		return false
 	}
-	if operation, ok := admission.OperationOf(x.info.Verb); ok && x.set.Admission().NeedsOld(&x.info, operation) {
+	if operation, ok := admission.OperationOf(x.info.Verb); ok && x.set.Admission().NeedsOld(&x.info, operation) || x.mayCreate() {
 		return true
 	}
 	if x.info.Verb == resource.VerbDelete {
