@@ -367,6 +367,7 @@ func TestLimited(t *testing.T) {
 	request := &Request{
 		Group: "apps", Version: "v1", Resource: "deployments", Namespace: "team-a", Verb: "list", Path: "/apis/apps/v1/namespaces/team-a/deployments",
 		ClientAddress: "192.0.2.7", Headers: headerMap{"x-tenant": "blue", "accept": "application/json"}, User: User{Name: "jane", Groups: []string{"dev"}},
+		Query: "limit=500&a+b=1&%zz&a%20b=2", BodyBytes: 2048,
 	}
 	var c RequestCompiler
 	for expression, want := range map[string]string{
@@ -379,6 +380,12 @@ func TestLimited(t *testing.T) {
 		`request.name == '' && request.subResource == '' && request.userInfo.uid == ''`: "true",
 		`cidr('192.0.2.0/24').containsIP(request.clientAddress)`:                        "true",
 		`request.userInfo.groups == ['dev'] && request.userInfo.extra.size() == 0`:      "true",
+		`request.client.address == request.clientAddress`:                               "true",
+		`request.query['limit'] == '500' && request.query['a b'] == '1, 2'`:             "true",
+		`request.query['%zz'] == '' && !('none' in request.query)`:                      "true",
+		`request.query.map(k, k + '=' + request.query[k]).size() == 3`:                  "true",
+		`request.query['none'] == ''`:                                                   "no such key: none",
+		`int(request.query['limit']) + request.bodyBytes == 2548`:                       "true",
 	} {
 		p, err := c.Condition(expression)
 		if err != nil {
@@ -406,6 +413,16 @@ func TestLimited(t *testing.T) {
 	f.Vars().SetLimited(request)
 	if got, err := key.EvalString(f, f.Vars()); got != "team-a/blue" || err != nil {
 		t.Errorf("key %q, %v", got, err)
+	}
+	cost, err := c.Cost(`request.verb == 'list' ? int(request.query['limit']) / 100 : 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := cost.EvalInt(f, f.Vars()); got != 5 || err != nil {
+		t.Errorf("cost %d, %v", got, err)
+	}
+	if _, err := c.Cost(`'1'`); err == nil {
+		t.Error("a cost may be a string")
 	}
 	for _, bad := range []string{`request.object == 1`, `object == null`, `1`, `request.verb`} {
 		if _, err := c.Condition(bad); err == nil {

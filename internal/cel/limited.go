@@ -30,7 +30,10 @@ var limitedType = sync.OnceValue(func() *apiservercel.DeclType {
 		"namespace":     text,
 		"name":          text,
 		"clientAddress": text,
+		"client":        object("gateway.Client", map[string]*apiservercel.DeclType{"address": text}),
 		"headers":       apiservercel.NewMapType(text, text, -1),
+		"query":         apiservercel.NewMapType(text, text, -1),
+		"bodyBytes":     apiservercel.IntType,
 		"userInfo": object("gateway.UserInfo", map[string]*apiservercel.DeclType{
 			"username": text, "uid": text, "groups": texts, "extra": apiservercel.NewMapType(text, texts, -1),
 		}),
@@ -42,15 +45,17 @@ var limitedEnv = sync.OnceValues(func() (*env, error) {
 })
 
 // A RequestCompiler compiles expressions about requests of any verb, before
-// their bodies are read: the conditions and keys of rate limits. They see one
-// variable, request, with
+// their bodies are read: the conditions, keys and costs of rate limits. They see
+// one variable, request, with
 //
 //	verb           get, list, watch, create, update, patch, delete or deletecollection
 //	path           the raw path
 //	resource       {group, version, resource}
 //	subResource, namespace, name
-//	clientAddress  the client's IP address
+//	client         {address}: the client's IP address, which is clientAddress too
 //	headers        by lower-case name; several of a name are joined by a comma and a blank
+//	query          the parameters of the query, decoded, by name; several of a name are joined likewise
+//	bodyBytes      how long the body is, or may become where the client does not announce it
 //	userInfo       {username, uid, groups, extra}
 //
 // What a request does not have is empty. The zero value is ready for use.
@@ -65,6 +70,12 @@ func (RequestCompiler) Condition(expression string) (*Program, error) {
 // that are counted separately.
 func (RequestCompiler) Key(expression string) (*Program, error) {
 	return compileLimited(expression, celgo.StringType)
+}
+
+// Cost compiles an expression whose value, an integer, says how many requests a
+// request counts as.
+func (RequestCompiler) Cost(expression string) (*Program, error) {
+	return compileLimited(expression, celgo.IntType)
 }
 
 func compileLimited(expression string, returns *celgo.Type) (*Program, error) {

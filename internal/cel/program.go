@@ -102,6 +102,26 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 	}
 }
 
+// EvalInt evaluates an expression whose value is an integer. The error is an
+// [*Error]; with one the result means nothing.
+func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
+	f.begin(p, v)
+	defer f.finish(p, &err)
+	if n := p.native; n != nil {
+		v := f.settled(n.eval(f))
+		if v.kind == valInt {
+			return v.int(), nil
+		}
+		return 0, p.failure(f.ref(v), "int")
+	}
+	switch out := p.plan.Exec(f.exec).(type) {
+	case types.Int:
+		return int64(out), nil
+	default:
+		return 0, p.failure(out, "int")
+	}
+}
+
 // evalKept evaluates an expression whose value is kept beyond the evaluation.
 func (p *Program) evalKept(f *Frame, v *Vars) (result val, err error) {
 	f.begin(p, v)

@@ -35,6 +35,8 @@ type Request struct {
 	Path          string // the raw path without the query
 	ClientAddress string
 	Headers       Headers
+	Query         string // as it came
+	BodyBytes     int64  // how long the body is, or may become
 }
 
 // Matched is a resource that an object was converted to.
@@ -162,8 +164,14 @@ var (
 		{"namespace", always(func(r *Request) string { return r.Namespace })},
 		{"name", always(func(r *Request) string { return r.Name })},
 		{"clientAddress", always(func(r *Request) string { return r.ClientAddress })},
+		{"client", part(clientFields)},
 		{"headers", func(f *Frame, r *Request) ref.Val { return &headers{frame: f, of: r.Headers} }},
+		{"query", func(f *Frame, r *Request) ref.Val { return &headers{frame: f, of: query(r.Query)} }},
+		{"bodyBytes", func(_ *Frame, r *Request) ref.Val { return types.Int(r.BodyBytes) }},
 		{"userInfo", part(limitedUserFields)},
+	}
+	clientFields = []recordField{
+		{"address", always(func(r *Request) string { return r.ClientAddress })},
 	}
 	limitedUserFields = []recordField{
 		{"username", always(func(r *Request) string { return r.User.Name })},
@@ -270,6 +278,9 @@ var _ traits.Mapper = (*headers)(nil)
 // Find implements traits.Mapper.
 func (h *headers) Find(key ref.Val) (ref.Val, bool) {
 	h.frame.charge(1)
+	if q, ok := h.of.(query); ok {
+		h.frame.charge(int64(len(q)) / bytesPerUnit) // which is read to its end
+	}
 	name, ok := key.(types.String)
 	if !ok || h.of == nil {
 		return nil, false
