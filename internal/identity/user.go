@@ -2,6 +2,8 @@
 // the request comes from.
 package identity
 
+import "slices"
+
 const (
 	// AnonymousName is the user of a request without credentials.
 	AnonymousName = "system:anonymous"
@@ -32,3 +34,12 @@ var unauthenticated = [...]string{UnauthenticatedGroup}
 // IsAnonymous tells whether the user is the one of a request without
 // credentials.
 func (u *User) IsAnonymous() bool { return u.Name == AnonymousName }
+
+// known returns the user of valid credentials: with the group of all users who are known, as kube-apiserver adds it.
+func known(u User) User {
+	if u.Name == AnonymousName || slices.Contains(u.Groups, AuthenticatedGroup) || slices.Contains(u.Groups, UnauthenticatedGroup) {
+		return u
+	}
+	u.Groups = append(slices.Clip(u.Groups), AuthenticatedGroup)
+	return u
+}

@@ -1,0 +1,222 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"k8s.io/apiserver/pkg/apis/apiserver"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Options say whose credentials count.
+type Options struct {
+	// Methods are tried in their order; the first that knows the credentials decides.
+	Methods []Method
+	// AllowAnonymous lets requests without credentials pass as system:anonymous.
+	AllowAnonymous bool
+	Tokens         TokenOptions
+	// Refused is told why credentials were refused, which clients are not; it may be nil.
+	Refused func(method, cause string)
+}
+
+// Method is a way to authenticate: one of its members is set.
+type Method struct {
+	ClientCertificate *CertificateOptions
+	JWT               *apiserver.JWTAuthenticator
+	TokenReview       *ReviewOptions
+	RequestHeader     *HeaderOptions
+}
+
+// TokenOptions say how long and how many verified bearer tokens are remembered, and how many invalid ones are verified.
+// Zero values mean the defaults.
+type TokenOptions struct {
+	// Entries is how many valid tokens are remembered, and how many invalid ones.
+	Entries int
+	// TTL is how long a JWT is taken for valid, but never after it expires; ReviewTTL how long a token that a server
+	// was asked about.
+	TTL, ReviewTTL time.Duration
+	// FailureTTL is how long a token is taken for invalid.
+	FailureTTL time.Duration
+	// Failures is how many different invalid tokens are verified for a client address in a minute, Burst how many at once.
+	Failures, Burst int
+}
+
+// The defaults of TokenOptions.
+const (
+	DefaultEntries    = 8192
+	DefaultTTL        = time.Minute
+	DefaultReviewTTL  = 10 * time.Second
+	DefaultFailureTTL = 5 * time.Second
+	DefaultFailures   = 60
+	DefaultBurst      = 20
+)
+
+// Authenticators tell who sends a request. They are safe for concurrent use.
+type Authenticators struct {
+	methods   []method
+	tokens    *tokens // nil where no method is about tokens
+	anonymous *Principal
+	stop      context.CancelFunc
+	refused   func(method, cause string)
+}
+
+// method is one way to authenticate.
+type method struct {
+	name   string
+	token  verifier // of bearer tokens
+	other  presenter
+	review bool // the token is remembered for ReviewTTL
+}
+
+// presenter authenticates by what is not a bearer token. Neither a principal nor an error is no opinion.
+type presenter interface {
+	present(r *Request, at int) (*Principal, error)
+}
+
+// Request is what a request says of who sent it.
+type Request struct {
+	// Now is the time of the request.
+	Now time.Time
+	// Authorization is the value of that header; nil without one.
+	Authorization []byte
+	// Peer is the other end of the connection, Client the address of the client: both are the same without a proxy.
+	Peer, Client netip.Addr
+	// Connection is what the client's connection is remembered to have proved; nil without TLS.
+	Connection *Connection
+	// Headers has the lines X-Remote-*, of any peer.
+	Headers Headers
+}
+
+// Headers has the header lines of a request.
+type Headers interface {
+	// EachRemote calls yield with each line whose name begins with X-Remote-, in any case, and that is not hop by hop.
+	EachRemote(yield func(name, value []byte))
+}
+
+// New returns authenticators, which go on to look up keys until Close.
+func New(o Options) (*Authenticators, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &Authenticators{stop: cancel, refused: o.Refused}
+	if a.refused == nil {
+		a.refused = func(string, string) {}
+	}
+	if o.AllowAnonymous {
+		a.anonymous = NewPrincipal(Anonymous())
+	}
+	for i := range o.Methods {
+		m, err := newMethod(ctx, &o.Methods[i])
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("authenticator %d: %w", i, err)
+		}
+		a.methods = append(a.methods, m)
+	}
+	for i := range a.methods {
+		if a.methods[i].token != nil {
+			a.tokens = newTokens(o.Tokens, a.methods)
+			break
+		}
+	}
+	return a, nil
+}
+
+func newMethod(ctx context.Context, m *Method) (method, error) {
+	switch {
+	case m.ClientCertificate != nil:
+		c, err := newCertificates(m.ClientCertificate)
+		return method{name: "clientCertificate", other: c}, err
+	case m.JWT != nil:
+		j, err := newJWT(ctx, m.JWT)
+		return method{name: "jwt", token: j}, err
+	case m.TokenReview != nil:
+		return method{name: "tokenReview", token: newReviewer(m.TokenReview), review: true}, nil
+	case m.RequestHeader != nil:
+		h, err := newRemote(m.RequestHeader)
+		return method{name: "requestHeader", other: h}, err
+	}
+	return method{}, errors.New("must be of a kind")
+}
+
+// Close ends what goes on in the background.
+func (a *Authenticators) Close() { a.stop() }
+
+// Identify tells who sends a request. An error is a *Refusal, or that of an authenticator that cannot tell now (503) or
+// will not (429): a request with credentials that are not valid never passes as anonymous.
+func (a *Authenticators) Identify(r *Request) (*Principal, error) {
+	var found tokenResult
+	var refusal, failure error
+	token, bearer := bearerOf(r.Authorization)
+	looked := false
+	for i := range a.methods {
+		m := &a.methods[i]
+		if m.other != nil {
+			p, err := m.other.present(r, i)
+			if p != nil {
+				return p, nil
+			}
+			if err != nil {
+				a.refused(m.name, err.Error())
+				refusal = cmpError(refusal, &Refusal{m.name, "the client certificate is not valid"})
+			}
+			continue
+		}
+		if !bearer {
+			continue
+		}
+		if !looked {
+			looked = true
+			found, failure = a.tokens.find(a, token, r)
+		}
+		if found.principal != nil && int(found.by) == i {
+			return found.principal, nil
+		}
+	}
+	switch {
+	case failure != nil:
+		return nil, failure
+	case looked:
+		return nil, &Refusal{"bearer", "the bearer token is not valid"}
+	case refusal != nil:
+		return nil, refusal
+	case a.anonymous != nil:
+		return a.anonymous, nil
+	}
+	return nil, &Refusal{"none", "the request has no credentials, and anonymous requests are not allowed"}
+}
+
+func cmpError(first, other error) error {
+	if first != nil {
+		return first
+	}
+	return other
+}
+
+// Refusal is the error of a request whose credentials are not valid, or that has none where there have to be some (401).
+type Refusal struct {
+	by      string
+	message string
+}
+
+func (r *Refusal) Error() string { return r.message }
+
+// Status is the answer.
+func (r *Refusal) Status() *status.Error { return status.Unauthorized(r.message) }
+
+// Challenge is the value of WWW-Authenticate in the answer.
+func (r *Refusal) Challenge() string {
+	if r.by == "bearer" {
+		return `Bearer realm="admission-gateway", error="invalid_token"`
+	}
+	return `Bearer realm="admission-gateway"`
+}
+
+// secret makes a key that nobody knows.
+func secret() (key [32]byte) {
+	_, _ = rand.Read(key[:]) // never fails
+	return key
+}

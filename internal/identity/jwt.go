@@ -1,0 +1,78 @@
+package identity
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
+)
+
+// jwt verifies the JWTs of one issuer: Kubernetes' own authenticator, which looks up the issuer's keys and evaluates the
+// expressions of claims.
+type jwt struct {
+	library oidc.AuthenticatorTokenWithHealthCheck
+	issuer  *issuer
+}
+
+func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator) (*jwt, error) {
+	var roots *x509.CertPool // nil is the system's
+	if pem := o.Issuer.CertificateAuthority; pem != "" {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM([]byte(pem)) {
+			return nil, errors.New("jwt: the certificate authority of the issuer must have at least one certificate in PEM")
+		}
+	}
+	i := &issuer{base: utilnet.SetTransportDefaults(&http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	})}
+	library, err := oidc.New(ctx, oidc.Options{
+		JWTAuthenticator:     *o,
+		Client:               &http.Client{Transport: i, Timeout: issuerTimeout},
+		SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jwt: %w", err)
+	}
+	return &jwt{library, i}, nil
+}
+
+// verify implements verifier.
+func (j *jwt) verify(ctx context.Context, token string, _ func() error) (*User, time.Time, error) {
+	failures := j.issuer.failures.Load()
+	response, ok, err := j.library.AuthenticateToken(ctx, token)
+	switch {
+	case err != nil && (j.library.HealthCheck() != nil || j.issuer.failures.Load() != failures || ctx.Err() != nil):
+		return nil, time.Time{}, fmt.Errorf("%w: %w", errUnavailable, err)
+	case err != nil || !ok:
+		return nil, time.Time{}, err
+	case response.User.GetName() == "":
+		return nil, time.Time{}, errors.New("the token is that of a user without a name")
+	}
+	u := userOf(response.User)
+	return &u, expiryOf(token), nil
+}
+
+// expiryOf reads when a token expires that was verified; one that does not say expires at once.
+func expiryOf(token string) time.Time {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	var claims struct {
+		Expires float64 `json:"exp"`
+	}
+	data, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil || json.Unmarshal(data, &claims) != nil || !(claims.Expires >= 1) {
+		return time.Unix(1, 0)
+	}
+	return time.Unix(int64(min(claims.Expires, math.MaxUint32)), 0)
+}

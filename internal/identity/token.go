@@ -1,0 +1,215 @@
+package identity
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// verifier verifies bearer tokens.
+type verifier interface {
+	// verify returns the user of a token and when the token expires, the zero time if that is not known. No user is no
+	// opinion: the token is not one that the verifier knows. An error that is errUnavailable tells that it cannot say.
+	verify(ctx context.Context, token string, mayGoOn func() error) (*User, time.Time, error)
+}
+
+// errUnavailable tells that what a verifier depends on does not answer.
+var errUnavailable = errors.New("not available")
+
+// verifyTimeout bounds the verification of a token by all verifiers together.
+const verifyTimeout = 10 * time.Second
+
+// maxToken is the size of the largest token that is looked at, in bytes.
+const maxToken = 64 << 10
+
+// bearerOf returns the token of the value of Authorization; bearer is false where there is none. What follows the
+// scheme and is not one token is a token that no verifier knows.
+func bearerOf(authorization []byte) (token []byte, bearer bool) {
+	const scheme = "bearer"
+	v := bytes.TrimSpace(authorization)
+	if len(v) < len(scheme) || !bytes.EqualFold(v[:len(scheme)], []byte(scheme)) || len(v) > len(scheme) && v[len(scheme)] != ' ' {
+		return nil, false
+	}
+	token = v[len(scheme):]
+	if len(token) > 0 {
+		token = token[1:]
+	}
+	if len(token) > maxToken || bytes.ContainsAny(token, " \t") {
+		token = nil
+	}
+	return token, true
+}
+
+// tokens remembers which bearer tokens are whose. It keeps none of them: a token is known by its hash with a secret key.
+type tokens struct {
+	o        TokenOptions
+	methods  []method
+	key      [32]byte
+	hashers  sync.Pool // of *hasher
+	shards   [tokenShards]tokenShard
+	flight   singleflight.Group
+	failures *failures
+}
+
+const tokenShards = 32
+
+// tokenShard is a part of the memory, with a lock of its own. Valid and invalid tokens are apart: those that somebody
+// makes up never push out a valid one.
+type tokenShard struct {
+	mu             sync.Mutex
+	valid, invalid *simplelru.LRU[tokenID, tokenResult]
+}
+
+type tokenID [sha256.Size]byte
+
+// tokenResult is what became of a token: of whom it is, or that it is nobody's.
+type tokenResult struct {
+	principal *Principal
+	until     int64 // nanoseconds since 1970
+	by        int32 // the method that knew it
+}
+
+type hasher struct {
+	hash hash.Hash
+	id   tokenID
+}
+
+func newTokens(o TokenOptions, methods []method) *tokens {
+	o.Entries = cmp.Or(o.Entries, DefaultEntries)
+	o.TTL, o.ReviewTTL = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.ReviewTTL, DefaultReviewTTL)
+	o.FailureTTL = cmp.Or(o.FailureTTL, DefaultFailureTTL)
+	t := &tokens{o: o, methods: methods, key: secret(), failures: newFailures(cmp.Or(o.Failures, DefaultFailures), cmp.Or(o.Burst, DefaultBurst))}
+	t.hashers.New = func() any { return &hasher{hash: sha256.New()} }
+	for i := range t.shards {
+		s, n := &t.shards[i], max(1, (o.Entries+tokenShards-1)/tokenShards)
+		// They fail only for a size that is not positive.
+		s.valid, _ = simplelru.NewLRU[tokenID, tokenResult](n, nil)
+		s.invalid, _ = simplelru.NewLRU[tokenID, tokenResult](n, nil)
+	}
+	return t
+}
+
+// find tells whose a token is, by memory or by asking the verifiers. An error is that they cannot tell, or will not now.
+func (t *tokens) find(a *Authenticators, token []byte, r *Request) (tokenResult, error) {
+	if len(token) == 0 {
+		return tokenResult{}, nil
+	}
+	h := t.hashers.Get().(*hasher)
+	h.hash.Reset()
+	_, _ = h.hash.Write(t.key[:])
+	_, _ = h.hash.Write(token)
+	h.hash.Sum(h.id[:0])
+	result, known := t.recall(&h.id, r.Now.UnixNano())
+	if known {
+		t.hashers.Put(h)
+		return result, nil
+	}
+	id := h.id
+	t.hashers.Put(h)
+	return t.ask(a, id, string(token), r)
+}
+
+// recall looks a token up.
+func (t *tokens) recall(id *tokenID, now int64) (tokenResult, bool) {
+	s := &t.shards[id[0]%tokenShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if result, found := s.valid.Get(*id); found {
+		if now < result.until {
+			return result, true
+		}
+		s.valid.Remove(*id)
+	}
+	if result, found := s.invalid.Get(*id); found {
+		if now < result.until {
+			return result, true
+		}
+		s.invalid.Remove(*id)
+	}
+	return tokenResult{}, false
+}
+
+func (t *tokens) remember(id *tokenID, result tokenResult) {
+	s := &t.shards[id[0]%tokenShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if result.principal != nil {
+		s.valid.Add(*id, result)
+	} else {
+		s.invalid.Add(*id, result)
+	}
+}
+
+// ask has the verifiers tell, once for all requests that bring the token at the same time.
+func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (tokenResult, error) {
+	client := r.Client
+	if err := t.failures.allow(client, r.Now); err != nil {
+		return tokenResult{}, err
+	}
+	v, err, _ := t.flight.Do(string(id[:]), func() (any, error) {
+		if result, known := t.recall(&id, time.Now().UnixNano()); known {
+			return result, nil
+		}
+		result, err := t.verify(a, token, func() error { return t.failures.allow(client, time.Now()) })
+		if err == nil {
+			t.remember(&id, result)
+		}
+		if err == nil && result.principal == nil {
+			t.failures.add(client, time.Now())
+		}
+		return result, err
+	})
+	if err != nil {
+		return tokenResult{}, err
+	}
+	return v.(tokenResult), nil
+}
+
+// verify asks one verifier after the other. Where one cannot tell and no other knows the token, nobody can.
+func (t *tokens) verify(a *Authenticators, token string, mayGoOn func() error) (tokenResult, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
+	defer cancel()
+	var failure error
+	for i := range t.methods {
+		m := &t.methods[i]
+		if m.token == nil {
+			continue
+		}
+		user, expires, err := m.token.verify(ctx, token, mayGoOn)
+		var own *status.Error
+		switch {
+		case err == nil && user != nil:
+			now := time.Now()
+			ttl := t.o.TTL
+			if m.review {
+				ttl = t.o.ReviewTTL
+			}
+			until := now.Add(ttl)
+			if !expires.IsZero() && expires.Before(until) {
+				until = expires
+			}
+			return tokenResult{principal: NewPrincipal(known(*user)), by: int32(i), until: until.UnixNano()}, nil
+		case errors.As(err, &own):
+			return tokenResult{}, own
+		case errors.Is(err, errUnavailable):
+			a.refused(m.name, err.Error())
+			failure = status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1)
+		case err != nil:
+			a.refused(m.name, err.Error())
+		}
+	}
+	if failure != nil {
+		return tokenResult{}, failure
+	}
+	return tokenResult{until: time.Now().Add(t.o.FailureTTL).UnixNano()}, nil
+}
