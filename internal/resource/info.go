@@ -85,13 +85,17 @@ type Info struct {
 	Path, Query string
 
 	Options Options
+
+	// Connect is set for subresources that lead to somewhere else, such as a pod's exec: whatever the verb, no stored object
+	// is read or written, and the request is admitted as CONNECT.
+	Connect bool
 }
 
 // IsWrite tells whether the verb changes stored objects.
 func (i *Info) IsWrite() bool {
 	switch i.Verb {
 	case VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbDeleteCollection:
-		return i.IsResource
+		return i.IsResource && !i.Connect
 	}
 	return false
 }
@@ -100,7 +104,7 @@ func (i *Info) IsWrite() bool {
 func (i *Info) HasBody() bool {
 	switch i.Verb {
 	case VerbCreate, VerbUpdate, VerbPatch:
-		return i.IsResource
+		return i.IsResource && !i.Connect
 	}
 	return false
 }

@@ -19,15 +19,15 @@ func (i *Info) scanQuery() *status.Error {
 	for rest := i.Query; rest != ""; {
 		var pair string
 		pair, rest, _ = strings.Cut(rest, "&")
-		if err := checkQuery(pair, i.IsResource); err != nil {
+		if err := checkQuery(pair, i.IsResource && !i.proxied()); err != nil {
 			return err
 		}
 		key, value, _ := strings.Cut(pair, "=")
 		if key != "" && (key[0] == '_' || key[0] == '%') && isMethodOverride(key) {
 			return status.BadRequest("the query parameter '_method' may not be used: the request's own method counts")
 		}
-		if !i.IsResource {
-			continue
+		if !i.IsResource || i.proxied() {
+			continue // the parameters are another server's
 		}
 		p := parameterOf(key)
 		if p == unknownParameter {
@@ -138,6 +138,12 @@ func parameterOf(key string) parameter {
 // option takes over the value of a parameter that the gateway acts on. Where
 // the verb gives the parameter no meaning, Kubernetes ignores it, and so do we.
 func (i *Info) option(p parameter, value string) *status.Error {
+	if i.Connect {
+		if p == dryRunParameter {
+			return status.BadRequest("dryRun is not supported") // in the words of kube-apiserver
+		}
+		return nil
+	}
 	switch p {
 	case fieldValidationParameter:
 		if !i.HasBody() {

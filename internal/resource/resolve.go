@@ -264,6 +264,10 @@ func (m method) lower() string {
 // setVerb finds the verb of a method on an item or a collection (RES-4).
 // Subresources other than status and scale may be created or connected to.
 func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
+	if m != methodOther && m != methodOptions && i.connects() {
+		i.Connect = true
+		return i.setConnect(m)
+	}
 	gr := i.GroupResource()
 	sub := i.Subresource != ""
 	described := res != nil && (!sub || i.Subresource == "status" || i.Subresource == "scale")

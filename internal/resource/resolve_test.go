@@ -49,6 +49,7 @@ func TestResolve(t *testing.T) {
 	core := func(verb, resource, sub, ns, name string) Info {
 		return Info{Verb: verb, IsResource: true, APIPrefix: "api", Version: "v1", APIVersion: "v1", Resource: resource, Subresource: sub, Namespace: ns, Name: name}
 	}
+	connect := func(i Info) Info { i.Connect = true; return i }
 	shop := func(verb, resource, sub, ns, name string) Info {
 		return Info{Verb: verb, IsResource: true, Group: "shop.example.com", Version: "v2", APIVersion: "shop.example.com/v2",
 			Resource: resource, Subresource: sub, Namespace: ns, Name: name}
@@ -89,8 +90,8 @@ func TestResolve(t *testing.T) {
 		{"GET", "/api/v1/namespaces/team-a/pods/p1/log?container=app&container=app", core("get", "pods", "log", "team-a", "p1"), none},
 		{"POST", "/api/v1/namespaces/team-a/pods/p1/eviction", core("create", "pods", "eviction", "team-a", "p1"), none},
 		{"DELETE", "/api/v1/nodes/n1/lease", core("delete", "nodes", "lease", "", "n1"), none},
-		{"GET", "/api/v1/namespaces/team-a/services/https:web:/proxy/", core("get", "services", "proxy", "team-a", "https:web:"), none},
-		{"POST", "/api/v1/namespaces/team-a/services/web/proxy/a/b/c/d/e/f/g/h/i/j/k/l/m/n", core("create", "services", "proxy", "team-a", "web"), none},
+		{"GET", "/api/v1/namespaces/team-a/services/https:web:/proxy/", connect(core("get", "services", "proxy", "team-a", "https:web:")), none},
+		{"POST", "/api/v1/namespaces/team-a/services/web/proxy/a/b/c/d/e/f/g/h/i/j/k/l/m/n", connect(core("create", "services", "proxy", "team-a", "web")), none},
 		{"GET", "/apis/apps/v1/deployments", Info{Verb: "list", IsResource: true, APIPrefix: "apis", Group: "apps", Version: "v1", APIVersion: "apps/v1", Resource: "deployments"}, none},
 
 		// Path templates.

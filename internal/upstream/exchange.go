@@ -32,6 +32,10 @@ type Request struct {
 	// Verbatim, if set, takes the answer instead of the response that is given
 	// to Do, where it is no error and small and of known size. Its Status tells.
 	Verbatim *Answer
+	// Upgrade is the protocol that the head asks to go on in; nil for none. A backend that agrees does not answer: Tunnel
+	// is set.
+	Upgrade []byte
+	Tunnel  *Tunnel
 }
 
 const (
@@ -110,6 +114,10 @@ func (c *Client) exchange(req *Request, resp *fasthttp.Response) *Error {
 			failure.again = never
 		}
 		return failure
+	case req.Tunnel != nil:
+		c.pool.ReleaseReader(br)
+		req.Tunnel.close = func() { c.pool.CloseConn(cc) }
+		return nil
 	case stream != nil:
 		stream.release = func(reusable bool) {
 			c.pool.ReleaseReader(br)
@@ -162,6 +170,12 @@ func (c *Client) receive(cn *conn, br *bufio.Reader, req *Request, resp *fasthtt
 		return nil, err
 	}
 	a := &cn.answer
+	if a.Status == 101 {
+		return nil, c.switched(cn, br, req, n)
+	}
+	if req.Upgrade != nil {
+		a.Close = true // what the backend may read on the connection as the new protocol is not known
+	}
 	cn.frame = frameOf(a, req.HeadOnly)
 	if cn.frame.kind == frameClose {
 		a.Close = true
@@ -239,10 +253,7 @@ func (c *Client) readHead(cn *conn, br *bufio.Reader) (int, *Error) {
 			}
 			return 0, err
 		}
-		switch status := cn.answer.Status; {
-		case status == 101:
-			return 0, c.failed(Malformed, true, &wire.Error{Code: 502, Message: "the answer switches to another protocol"})
-		case status < 200:
+		if status := cn.answer.Status; status < 200 && status != 101 {
 			_, _ = br.Discard(n)
 			continue
 		}

@@ -10,6 +10,8 @@ type Answer struct {
 	Chunked       bool
 	// Close is set where the connection ends with this answer.
 	Close bool
+	// Upgrade is the protocol that a 101 (Switching Protocols) goes on in; nil where it does not say so in one way only.
+	Upgrade []byte
 
 	headers []Header
 	lines   []span // of each header line in the head, CR LF included
@@ -37,7 +39,7 @@ func (a *Answer) Parse(b []byte) *Error {
 		return err
 	}
 	var seen FieldSet
-	var keepAlive, named bool
+	var keepAlive, named, upgrade bool
 	for {
 		start := len(b) - len(rest)
 		line, rest = cutLine(rest)
@@ -60,6 +62,7 @@ func (a *Answer) Parse(b []byte) *Error {
 		if single.Has(l.Field) && seen.Has(l.Field) {
 			return badAnswer("the answer has the header '%s' more than once", l.Name)
 		}
+		again := seen.Has(l.Field)
 		seen |= 1 << l.Field
 		l.Dropped = hopByHop.Has(l.Field)
 		switch l.Field {
@@ -78,6 +81,10 @@ func (a *Answer) Parse(b []byte) *Error {
 			a.Chunked = true
 		case FieldConnection:
 			named = true
+		case FieldUpgrade:
+			if a.Upgrade = l.Value; again {
+				a.Upgrade = nil
+			}
 		case FieldETag:
 			copy(l.Name, "ETag")
 		case FieldRetryAfter:
@@ -101,6 +108,7 @@ func (a *Answer) Parse(b []byte) *Error {
 				case is(option, "content-length"):
 					// The length of the body is end to end.
 				default:
+					upgrade = upgrade || is(option, "upgrade")
 					drop(a.headers, option)
 				}
 			})
@@ -111,6 +119,9 @@ func (a *Answer) Parse(b []byte) *Error {
 	}
 	if minor == 0 && !keepAlive {
 		a.Close = true
+	}
+	if a.Status != 101 || !upgrade || minor == 0 {
+		a.Upgrade = nil
 	}
 	return nil
 }

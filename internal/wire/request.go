@@ -51,6 +51,9 @@ type Head struct {
 	// Expect is set where the client waits for 100 (Continue) before it sends
 	// the body.
 	Expect bool
+	// Upgrade is the protocol that the client asks to go on in, where it asks as RFC 9110, 7.8 wants it; else nil. An
+	// upgrade that nobody makes needs no more care: the connection ends with the answer.
+	Upgrade []byte
 
 	headers []Header
 	seen    FieldSet // of the lines that are not dropped
@@ -254,6 +257,7 @@ func (h *Head) known(l *Header, o *Options) *Error {
 		// protocol on this connection.
 		h.Close = true
 		l.Dropped = true
+		h.Upgrade = l.Value
 	case FieldHTTP2Settings:
 		h.Close = true
 		l.Dropped = true
@@ -307,7 +311,7 @@ func (h *Head) finish(authority []byte) *Error {
 
 // connection applies the Connection lines: what they name ends here.
 func (h *Head) connection() *Error {
-	keepAlive := false
+	keepAlive, upgrade := false, false
 	if h.seen.Has(FieldConnection) {
 		for i := range h.headers {
 			if h.headers[i].Field != FieldConnection {
@@ -320,6 +324,7 @@ func (h *Head) connection() *Error {
 				case is(option, "keep-alive"):
 					keepAlive = true
 				default:
+					upgrade = upgrade || is(option, "upgrade")
 					drop(h.headers, option)
 				}
 			})
@@ -331,7 +336,23 @@ func (h *Head) connection() *Error {
 	if h.Minor == 0 && !keepAlive {
 		h.Close = true
 	}
+	if !upgrade || h.Minor == 0 || h.seen.Has(FieldHTTP2Settings) || h.lines(FieldUpgrade) != 1 {
+		h.Upgrade = nil
+	}
 	return nil
+}
+
+// lines counts the lines of a field.
+func (h *Head) lines(f Field) (n int) {
+	if !h.seen.Has(f) {
+		return 0
+	}
+	for i := range h.headers {
+		if h.headers[i].Field == f {
+			n++
+		}
+	}
+	return n
 }
 
 // drop marks the lines of that name. Host stays: the gateway's own Host is
