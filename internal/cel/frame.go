@@ -56,6 +56,9 @@ type Frame struct {
 	err        ref.Val
 	recent     [4]list // arrays that were read by index
 	scratch    []int64
+	roots      [slots]knownRoot
+	found      [foundPaths]foundPath // see native_paths.go
+	epoch      uint32
 
 	exec *interpreter.ExecutionFrame
 }
@@ -97,6 +100,7 @@ func (f *Frame) Release() {
 	f.depth = 0
 	f.retained = 0
 	f.sizesBase = 0
+	f.roots = [slots]knownRoot{}
 	f.reset(marks{})
 	clear(f.locals[:cap(f.locals)])
 	if cap(f.stack) > firstChunk*4 {
@@ -223,8 +227,11 @@ func (f *Frame) begin(p *Program, v *Vars) {
 	if n := p.native; n == nil {
 		f.use()
 		f.sizes = append(f.sizes[:f.sizesBase], make([]int64, p.sizes)...)
-	} else if n.locals > 0 {
-		f.locals = slices.Grow(f.locals[:f.localsBase], n.locals)[:f.localsBase+n.locals]
+	} else {
+		f.know(n.roots, v)
+		if n.locals > 0 {
+			f.locals = slices.Grow(f.locals[:f.localsBase], n.locals)[:f.localsBase+n.locals]
+		}
 	}
 	f.allow(ExpressionLimit)
 }

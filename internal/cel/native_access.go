@@ -23,6 +23,9 @@ func (c *chain) then(l link, name string, known bool) *chain {
 	if known && c.direct() {
 		next.path = append(append([]document.Name{}, c.path...), document.NewName(name))
 		next.typ = l.child
+		if next.keyed = c.base == nil && c.local < 0; next.keyed {
+			next.whole, next.most = newPathKey(c.slot, next.path), c.whole
+		}
 	}
 	return &next
 }

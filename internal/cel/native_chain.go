@@ -22,6 +22,10 @@ type chain struct {
 	root *Type // how the variable's node is seen; nil as plain JSON
 	path []document.Name
 	typ  *Type // how the value's node is seen where path is all of the chain
+
+	// The keys of path and of path without its last name; for variables that are not local.
+	keyed       bool
+	whole, most pathKey
 }
 
 // A link is a member or an item of the value before it.
@@ -78,7 +82,7 @@ func (c *chain) node(f *Frame) (document.Node, bool) {
 	if len(c.path) == 0 {
 		return n, true
 	}
-	n, far := n.Walk(c.path)
+	n, far := f.walk(c, n)
 	return n, far == len(c.path) && (c.root == nil || n.Kind() != document.Null)
 }
 
@@ -89,7 +93,7 @@ func (c *chain) find(f *Frame) (val, reach) {
 	if !ok {
 		return c.follow(f, 0, c.variable(f), present)
 	}
-	n, far := n.Walk(c.path)
+	n, far := f.walk(c, n)
 	t := c.root
 	if far > 0 {
 		t = c.links[far-1].child

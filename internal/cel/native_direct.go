@@ -26,13 +26,26 @@ func (k code) plain(kind typeKind) *chain {
 func (c *chain) text(f *Frame) (string, bool) {
 	n, ok := c.node(f)
 	if !ok {
-		return "", false
+		return c.word(f)
 	}
 	s, ok := n.Text()
 	if ok {
 		f.charge(int64(len(s)) / bytesPerUnit)
 	}
 	return s, ok
+}
+
+// word is the string that a local variable is, such as the name of a member.
+func (c *chain) word(f *Frame) (string, bool) {
+	if c.local < 0 || len(c.links) > 0 {
+		return "", false
+	}
+	v := &f.locals[f.localsBase+c.local]
+	if v.kind != valString {
+		return "", false
+	}
+	f.charge(c.units)
+	return v.str, true
 }
 
 // onText is a test of a string that is read along a path.
@@ -56,7 +69,11 @@ func isText(a code, want string, equal bool, otherwise test) test {
 		return otherwise
 	}
 	return func(f *Frame) verdict {
-		if n, ok := c.node(f); ok && n.Kind() == document.String {
+		if n, ok := c.node(f); !ok {
+			if s, ok := c.word(f); ok {
+				return truthOf((s == want) == equal)
+			}
+		} else if n.Kind() == document.String {
 			f.charge(int64(len(want)) / bytesPerUnit)
 			return truthOf(n.Is(want) == equal)
 		}
@@ -71,7 +88,11 @@ func isAmong(a code, words []string, otherwise test) test {
 		return otherwise
 	}
 	return func(f *Frame) verdict {
-		if n, ok := c.node(f); ok && n.Kind() == document.String {
+		if n, ok := c.node(f); !ok {
+			if s, ok := c.word(f); ok {
+				return truthOf(slices.Contains(words, s))
+			}
+		} else if n.Kind() == document.String {
 			return truthOf(slices.ContainsFunc(words, n.Is))
 		}
 		return otherwise(f)
@@ -120,7 +141,8 @@ func (c *chain) int(f *Frame) (int64, bool) {
 func (c *chain) size(f *Frame) (int64, bool) {
 	n, ok := c.node(f)
 	if !ok {
-		return 0, false
+		s, ok := c.word(f)
+		return int64(utf8.RuneCountInString(s)), ok
 	}
 	switch n.Kind() {
 	case document.String:
@@ -148,16 +170,16 @@ func isSo(c *chain, otherwise test) test {
 
 // isThere tests for the last member of a path.
 func isThere(c *chain) test {
-	if !c.direct() || c.optional || c.root != nil {
+	if !c.direct() || c.optional {
 		return c.truth
 	}
 	last := len(c.path) - 1
 	return func(f *Frame) verdict {
 		n, ok := c.start(f)
 		if ok {
-			n, far := n.Walk(c.path)
+			n, far := f.walk(c, n)
 			switch kind := n.Kind(); {
-			case far > last && kind != document.Number:
+			case far > last && c.typ.holds(kind):
 				f.charge(c.units)
 				return isTrue
 			case far == last && kind == document.Object:
@@ -167,4 +189,22 @@ func isThere(c *chain) test {
 		}
 		return c.truth(f)
 	}
+}
+
+// holds tells whether all values of the kind are values of the type.
+func (t *Type) holds(kind document.Kind) bool {
+	if t == nil {
+		return kind != document.Number
+	}
+	switch t.kind {
+	case kindObject:
+		return kind == document.Object
+	case kindList, kindUnorderedList:
+		return kind == document.Array
+	case kindString:
+		return kind == document.String
+	case kindBool:
+		return kind == document.Bool
+	}
+	return false
 }

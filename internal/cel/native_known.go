@@ -194,7 +194,7 @@ func findingAll(call *invocation, re *regexp.Regexp, subject func(*Frame) (strin
 // counting is size() where its value is a number.
 func counting(a code) func(*Frame) (int64, bool) {
 	arg := a.settled()
-	if c := a.plain(kindInvalid); c != nil && len(c.path) > 0 {
+	if c := a.plain(kindInvalid); c != nil {
 		return c.size
 	}
 	return func(f *Frame) (int64, bool) {

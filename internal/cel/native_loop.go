@@ -89,6 +89,12 @@ func (c *nativeCompiler) begin(x celast.ComprehensionExpr, body func(*macro)) *m
 	l := &macro{over: over.eval, pairs: x.HasIterVar2()}
 	if !l.pairs {
 		l.array = over.plain(kindList)
+		if l.array == nil {
+			l.array = over.plain(kindUnorderedList)
+		}
+		if c := over.plain(kindObject); l.array == nil && c != nil && c.typ.members == nil && c.typ.additional != nil {
+			l.array = c
+		}
 	}
 	var items *Type
 	if over.chain != nil && over.chain.typ != nil && !over.chain.optional {
@@ -169,11 +175,37 @@ func (c *nativeCompiler) quantifier(x celast.ComprehensionExpr, predicate celast
 	}
 	return conditionCode(func(f *Frame) verdict {
 		n, ok := l.array.node(f)
-		if !ok || n.Kind() != document.Array {
-			return general(f)
+		switch {
+		case ok && n.Kind() == document.Array && (l.array.typ == nil || l.array.typ.kind != kindObject):
+			return l.quantify(f, n, decisive, otherwise)
+		case ok && n.Kind() == document.Object && (l.array.typ == nil || l.array.typ.kind == kindObject):
+			return l.quantifyKeys(f, n, decisive, otherwise)
 		}
-		return l.quantify(f, n, decisive, otherwise)
+		return general(f)
 	})
+}
+
+// quantifyKeys is the loop of all and exists over the names of an object's members, where all of them are seen as they are.
+func (l *macro) quantifyKeys(f *Frame, n document.Node, decisive, otherwise verdict) verdict {
+	f.locals[f.localsBase+l.first] = stringVal("")
+	var err ref.Val
+	for n = n.First(); n.Valid(); n = n.Next() {
+		name := n.Key()
+		f.charge(quantifierUnits + int64(len(name))/bytesPerUnit)
+		f.locals[f.localsBase+l.first].str = name
+		switch l.filter(f) {
+		case decisive:
+			return decisive
+		case isErr:
+			if err == nil {
+				err = f.err
+			}
+		}
+	}
+	if err != nil {
+		return f.fail(err)
+	}
+	return otherwise
 }
 
 // quantify is the loop of all and exists over an array of a document.
@@ -182,10 +214,11 @@ func (l *macro) quantify(f *Frame, n document.Node, decisive, otherwise verdict)
 	if t := l.array.typ; t != nil {
 		items = t.items
 	}
+	f.locals[f.localsBase+l.first] = nodeVal(n, items)
 	var err ref.Val
 	for n = n.First(); n.Valid(); n = n.Next() {
 		f.charge(quantifierUnits)
-		f.locals[f.localsBase+l.first] = nodeVal(n, items)
+		f.locals[f.localsBase+l.first].node = n
 		switch l.filter(f) {
 		case decisive:
 			return decisive

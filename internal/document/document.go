@@ -88,6 +88,8 @@ type Document struct {
 	edited bool
 	idle   uint8 // how many texts in a row needed little of the tape
 
+	revision uint64 // how often the document was edited, in all of its lives
+
 	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
 }
 
@@ -146,6 +148,7 @@ func (d *Document) Release() {
 func (d *Document) reset() {
 	d.body, d.noter = nil, nil
 	d.edited = false
+	d.revision++
 	d.rootOff, d.rootEnd = 0, 0
 	large := keepLarge
 	if len(d.tape) >= cap(d.tape)/4 {
@@ -171,6 +174,10 @@ func (d *Document) Root() Node { return Node{d: d} }
 
 // Edited tells whether any edit was made since the document was parsed.
 func (d *Document) Edited() bool { return d.edited }
+
+// Revision differs whenever the document has been edited or reused in between: while it is the same, a path leads to the
+// same value.
+func (d *Document) Revision() uint64 { return d.revision }
 
 // Clone copies the document as it is now, edits included and white space around
 // it left out, into a Document of its own, which shares nothing with d.

@@ -92,6 +92,7 @@ func (d *Document) replace(i uint32) {
 		d.rootOff, d.rootEnd = d.rootExtent()
 		d.tape[0].meta = flagInserted | flagSide
 		d.edited = true
+		d.revision++
 		return
 	}
 	e := &d.tape[i]
@@ -193,6 +194,7 @@ func (d *Document) touch(container uint32) {
 // dirty notes that the text of the container is no longer as it was.
 func (d *Document) dirty(container uint32) {
 	d.edited = true
+	d.revision++
 	for {
 		e := &d.tape[container]
 		if e.meta&flagDirty != 0 {

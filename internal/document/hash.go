@@ -80,7 +80,10 @@ func Hash(s string) uint32 { return hashString(s) }
 // HashWords is a hash of two words of which the same holds.
 func HashWords(a, b uint64) uint64 { return mix(a^secret[0], b^secret[1]) }
 
-// sameShort compares size bytes, of which there are at most 16, at two places
+// maxShort is how many bytes are compared as two words.
+const maxShort = 16
+
+// sameShort compares size bytes, of which there are at most maxShort, at two places
 // where eight bytes can be read: with two comparisons instead of a call.
 func sameShort(a, b unsafe.Pointer, size int) bool {
 	if size <= 8 {
@@ -92,12 +95,24 @@ func sameShort(a, b unsafe.Pointer, size int) bool {
 // A Name is a key that is looked up often, with its hash. It is valid in this
 // process only.
 type Name struct {
-	text string
-	hash uint32
+	text        string
+	hash        uint32
+	first, last uint64 // the first and the last eight bytes of a text of at most 16
 }
 
 // NewName makes the Name of a key.
-func NewName(key string) Name { return Name{text: key, hash: hashString(key)} }
+func NewName(key string) Name {
+	n := Name{text: key, hash: hashString(key)}
+	if size := len(key); size <= maxShort {
+		var text [maxShort]byte
+		copy(text[:], key)
+		n.first = binary.LittleEndian.Uint64(text[:])
+		if size > 8 {
+			n.last = binary.LittleEndian.Uint64(text[size-8:])
+		}
+	}
+	return n
+}
 
 // String is the key.
 func (n Name) String() string { return n.text }

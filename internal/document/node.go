@@ -40,6 +40,9 @@ func (n Node) Document() *Document { return n.d }
 // as an index of side tables.
 func (n Node) Index() uint32 { return n.i }
 
+// Node is the value with the index, which one of the document's nodes told.
+func (d *Document) Node(index uint32) Node { return Node{d, index} }
+
 // Kind is the type of the value.
 func (n Node) Kind() Kind {
 	if n.d == nil {

@@ -1,5 +1,7 @@
 package document
 
+import "unsafe"
+
 // Walk follows the path from member to member as far as there are such members.
 // It returns the value that it came to and how many names of the path led there.
 func (n Node) Walk(path []Name) (Node, int) {
@@ -32,7 +34,7 @@ func (d *Document) step(at uint32, name *Name) uint32 {
 	}
 	for at++; ; {
 		o := &d.tape[at]
-		if o.hash == name.hash && o.meta&flagRemoved == 0 && d.keyIs(o, name.text) {
+		if o.hash == name.hash && o.meta&flagRemoved == 0 && d.isNamed(o, name) {
 			return at
 		}
 		if int32(o.next) <= 0 {
@@ -40,6 +42,32 @@ func (d *Document) step(at uint32, name *Name) uint32 {
 		}
 		at = o.next
 	}
+}
+
+// isNamed is keyIs for a Name. A short key is compared as words.
+func (d *Document) isNamed(o *entry, name *Name) bool {
+	src := d.source(o)
+	size := int(o.keyEnd - o.key)
+	if size > maxShort || o.meta&flagKeyEscaped != 0 || int(o.key)+maxShort > len(src) {
+		return d.keyIs(o, name.text)
+	}
+	if size != len(name.text) {
+		return false
+	}
+	p := unsafe.Pointer(&src[o.key])
+	if size <= 8 {
+		return (load64(p, 0)^name.first)<<(64-8*size) == 0 // a shift by 64 leaves no bits
+	}
+	return load64(p, 0) == name.first && load64(p, size-8) == name.last
+}
+
+// Step is the member with the name, which walking a path of one name comes to.
+func (n Node) Step(name *Name) (Node, bool) {
+	if n.d == nil {
+		return n, false
+	}
+	next := n.d.step(n.i, name)
+	return Node{n.d, next}, next != 0
 }
 
 // Text is the value of a string without escapes, which is found as it stands;
