@@ -47,6 +47,8 @@ type Configuration struct {
 
 	// Listen is the address, host and port, on which clients are served.
 	Listen string `json:"listen"`
+	// TLS is how clients are served by TLS; nil is plain HTTP.
+	TLS *ListenerTLS `json:"tls"`
 	// Admin is the listener for health and metrics.
 	Admin Admin `json:"admin"`
 	// Upstreams are the backends, at least one.
@@ -68,6 +70,8 @@ type Configuration struct {
 	UnderscoreHeaders UnderscoreHeaders `json:"underscoreHeaders"`
 	// TrustedProxies are the peers, as addresses or CIDR blocks, whose word on who the client is counts.
 	TrustedProxies []Prefix `json:"trustedProxies"`
+	// Identity says whose credentials count; nil is nobody's.
+	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
 	UnregisteredResources UnregisteredResources `json:"unregisteredResources"`
 }
@@ -82,6 +86,8 @@ type TypeMeta struct {
 type Admin struct {
 	// Listen is its address, host and port.
 	Listen string `json:"listen"`
+	// TLS is how it speaks TLS; nil is plain HTTP.
+	TLS *ListenerTLS `json:"tls"`
 }
 
 // Upstream is a backend.
@@ -95,6 +101,8 @@ type Upstream struct {
 	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
 	// refer to, and what users may do. Empty means none. That of a file is relative to its directory.
 	TokenFile string `json:"tokenFile"`
+	// Credentials says how it is told who asks.
+	Credentials Credentials `json:"credentials"`
 	// ConnectTimeoutSeconds bounds the making of a connection.
 	ConnectTimeoutSeconds Seconds `json:"connectTimeoutSeconds"`
 	// ResponseTimeoutSeconds bounds the time from the start of a request to the end of the answer's head.
@@ -202,6 +210,7 @@ func Default() *Configuration {
 func defaultUpstream() Upstream {
 	return Upstream{
 		Dialect:                Kubernetes,
+		Credentials:            PassCredentials,
 		ConnectTimeoutSeconds:  5,
 		ResponseTimeoutSeconds: 60,
 		BodyTimeoutSeconds:     60,

@@ -71,17 +71,25 @@ func read(file string) (*Configuration, Errors) {
 	}
 	v := &validator{object: o}
 	v.configuration(c)
-	for i, p := range c.Policies {
-		if !filepath.IsAbs(p) {
-			c.Policies[i] = filepath.Join(filepath.Dir(file), p)
-		}
+	for i := range c.Policies {
+		beside(file, &c.Policies[i])
 	}
+	beside(file, c.TLS.files()...)
+	beside(file, c.Identity.files()...)
+	beside(file, c.Admin.TLS.files()...)
 	for i := range c.Upstreams {
-		if token := c.Upstreams[i].TokenFile; token != "" && !filepath.IsAbs(token) {
-			c.Upstreams[i].TokenFile = filepath.Join(filepath.Dir(file), token)
-		}
+		beside(file, &c.Upstreams[i].TokenFile)
 	}
 	return c, v.errs
+}
+
+// beside makes the names of files that a configuration file has relative to its directory.
+func beside(file string, names ...*string) {
+	for _, name := range names {
+		if *name != "" && !filepath.IsAbs(*name) {
+			*name = filepath.Join(filepath.Dir(file), *name)
+		}
+	}
 }
 
 // decode lays the file's values over the defaults, which the items of lists have too.
@@ -94,6 +102,10 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	for i := range c.Upstreams {
 		c.Upstreams[i] = defaultUpstream()
 		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("upstreams[%d]", i), &c.Upstreams[i])...)
+	}
+	if c.Identity != nil {
+		c.Identity = defaultIdentity()
+		errs = append(errs, d.DecodeAt(o, "identity", c.Identity)...)
 	}
 	for i := range c.Routes {
 		c.Routes[i] = Route{PathPrefix: "/"}
@@ -116,7 +128,7 @@ func (c *Configuration) complete(file string) Errors {
 		}
 		c.Routes = []Route{{PathPrefix: "/", Upstream: c.Upstreams[0].Name}}
 	}
-	if c.Listen == c.Admin.Listen {
+	if c.Listen == c.Admin.Listen && !strings.HasSuffix(c.Listen, ":0") { // port 0 is another one each time
 		return Errors{fmt.Errorf("the address '%s' must not be both the public and the admin listener's", c.Listen)}
 	}
 	return nil

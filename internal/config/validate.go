@@ -34,7 +34,9 @@ func (v *validator) check(path, problem string) {
 
 func (v *validator) configuration(c *Configuration) {
 	v.check("listen", addressProblem(c.Listen))
+	v.listenerTLS("tls", c.TLS)
 	v.check("admin.listen", addressProblem(c.Admin.Listen))
+	v.listenerTLS("admin.tls", c.Admin.TLS)
 	for i := range c.Upstreams {
 		v.upstream(fmt.Sprintf("upstreams[%d]", i), &c.Upstreams[i])
 		for j := range i {
@@ -45,6 +47,7 @@ func (v *validator) configuration(c *Configuration) {
 		}
 	}
 	v.routes(c)
+	v.identity(c)
 	for i, p := range c.Policies {
 		if p == "" {
 			v.check(fmt.Sprintf("policies[%d]", i), "must name a file or directory")
@@ -90,6 +93,7 @@ func (v *validator) upstream(path string, u *Upstream) {
 	if !slices.Contains(dialects, u.Dialect) {
 		v.check(path+".dialect", notOneOf(string(u.Dialect), dialects))
 	}
+	v.credentials(path, u)
 	v.within(path+".connectTimeoutSeconds", u.ConnectTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".responseTimeoutSeconds", u.ResponseTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".bodyTimeoutSeconds", u.BodyTimeoutSeconds, 1, maxSeconds)

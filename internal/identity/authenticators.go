@@ -26,7 +26,8 @@ type Options struct {
 
 // Method is a way to authenticate: one of its members is set.
 type Method struct {
-	ClientCertificate *CertificateOptions
+	// ClientCertificate is by certificates that the listener's authorities have signed.
+	ClientCertificate bool
 	JWT               *apiserver.JWTAuthenticator
 	TokenReview       *ReviewOptions
 	RequestHeader     *HeaderOptions
@@ -75,7 +76,7 @@ type method struct {
 
 // presenter authenticates by what is not a bearer token. Neither a principal nor an error is no opinion.
 type presenter interface {
-	present(r *Request, at int) (*Principal, error)
+	present(r *Request) (*Principal, error)
 }
 
 // Request is what a request says of who sent it.
@@ -127,17 +128,15 @@ func New(o Options) (*Authenticators, error) {
 
 func newMethod(ctx context.Context, m *Method) (method, error) {
 	switch {
-	case m.ClientCertificate != nil:
-		c, err := newCertificates(m.ClientCertificate)
-		return method{name: "clientCertificate", other: c}, err
+	case m.ClientCertificate:
+		return method{name: "clientCertificate", other: certificates{}}, nil
 	case m.JWT != nil:
 		j, err := newJWT(ctx, m.JWT)
 		return method{name: "jwt", token: j}, err
 	case m.TokenReview != nil:
 		return method{name: "tokenReview", token: newReviewer(m.TokenReview), review: true}, nil
 	case m.RequestHeader != nil:
-		h, err := newRemote(m.RequestHeader)
-		return method{name: "requestHeader", other: h}, err
+		return method{name: "requestHeader", other: &remote{*m.RequestHeader}}, nil
 	}
 	return method{}, errors.New("must be of a kind")
 }
@@ -155,7 +154,7 @@ func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 	for i := range a.methods {
 		m := &a.methods[i]
 		if m.other != nil {
-			p, err := m.other.present(r, i)
+			p, err := m.other.present(r)
 			if p != nil {
 				return p, nil
 			}

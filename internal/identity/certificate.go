@@ -1,92 +1,58 @@
 package identity
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net/http"
+	"slices"
 	"time"
 
-	"k8s.io/apiserver/pkg/authentication/authenticator"
 	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// CertificateOptions say which client certificates count.
-type CertificateOptions struct {
-	// AuthorityFile has the certificates of the authorities in PEM. It is read again when it changes.
-	AuthorityFile string
-}
-
-// Connection is what a connection is remembered to have proved. The zero value but for the certificates is that of a
-// new one. Only the goroutine that serves the connection may use it.
+// Connection is what the client of a connection has shown by TLS, and what was made of it. Only the goroutine that serves
+// the connection may use it.
 type Connection struct {
-	// Certificates are those that the client presented, its own first.
-	Certificates []*x509.Certificate
+	// Shown are the certificates that the client has shown, its own first.
+	Shown []*x509.Certificate
+	// Chain returns the chain from the client's own certificate, which comes first, to one of the listener's authorities;
+	// nil where the client has shown none. It returns the same chain until something changes.
+	Chain func() ([]*x509.Certificate, error)
 
-	proofs []proof
-}
-
-// proof is what one method found in the certificates of a connection.
-type proof struct {
-	made      bool
+	first     *x509.Certificate // of the chain that the principal was made of
 	principal *Principal
 	err       error
-	until     time.Time
+
+	proxyUntil time.Time // when the verdict on the proxy must be thought over
+	proxyErr   error
 }
 
-// proofTTL is how long the certificates of a connection are not looked at again: authorities may go, and certificates expire.
-const proofTTL = 10 * time.Second
+// certificates authenticates by client certificates as Kubernetes does: the common name is the user, organizations are the
+// groups.
+type certificates struct{}
 
-// proof returns what the method at that place finds in the certificates.
-func (c *Connection) proof(at int, now time.Time, prove func([]*x509.Certificate) (*Principal, error)) *proof {
-	for len(c.proofs) <= at {
-		c.proofs = append(c.proofs, proof{})
-	}
-	p := &c.proofs[at]
-	if !p.made || !now.Before(p.until) {
-		*p = proof{made: true, until: now.Add(proofTTL)}
-		if end := c.Certificates[0].NotAfter; end.After(now) && end.Before(p.until) {
-			p.until = end
-		}
-		p.principal, p.err = prove(c.Certificates)
-	}
-	return p
-}
-
-// certificates authenticates by client certificates: the common name is the user, organizations are the groups. It is
-// Kubernetes' own reading, asked once in a while for each connection.
-type certificates struct {
-	authenticator *x509request.Authenticator
-}
-
-func newCertificates(o *CertificateOptions) (*certificates, error) {
-	a, err := newAuthorities(o.AuthorityFile)
-	if err != nil {
-		return nil, err
-	}
-	return &certificates{x509request.NewDynamic(a.options, x509request.CommonNameUserConversion)}, nil
-}
-
-func (c *certificates) present(r *Request, at int) (*Principal, error) {
-	if r.Connection == nil || len(r.Connection.Certificates) == 0 {
+func (certificates) present(r *Request) (*Principal, error) {
+	c := r.Connection
+	if c == nil {
 		return nil, nil
 	}
-	p := r.Connection.proof(at, r.Now, c.prove)
-	return p.principal, p.err
+	chain, err := c.Chain()
+	if err != nil || len(chain) == 0 {
+		return nil, err
+	}
+	if c.first != chain[0] {
+		c.first = chain[0]
+		c.principal, c.err = ofChain(chain)
+	}
+	return c.principal, c.err
 }
 
-func (c *certificates) prove(chain []*x509.Certificate) (*Principal, error) {
-	response, ok, err := c.authenticator.AuthenticateRequest(requestWith(chain))
+func ofChain(chain []*x509.Certificate) (*Principal, error) {
+	response, ok, err := x509request.CommonNameUserConversion.User(chain)
 	if err != nil || !ok {
 		return nil, err
 	}
 	return NewPrincipal(known(userOf(response.User))), nil
-}
-
-// requestWith is a request as Kubernetes' authenticators by certificate take it.
-func requestWith(chain []*x509.Certificate) *http.Request {
-	return &http.Request{TLS: &tls.ConnectionState{PeerCertificates: chain}}
 }
 
 // userOf is a user of Kubernetes' library.
@@ -94,23 +60,30 @@ func userOf(info user.Info) User {
 	return User{Name: info.GetName(), UID: info.GetUID(), Groups: info.GetGroups(), Extra: info.GetExtra()}
 }
 
-// holder verifies that a connection is that of a certain holder of a certificate.
-type holder struct{ authenticator authenticator.Request }
+// proxyTTL is how long a proxy is believed on a connection without its certificate being looked at again: authorities may
+// go, and certificates expire.
+const proxyTTL = 10 * time.Second
 
-// newHolder returns one for certificates of the authorities in a file, with one of the common names if there are any.
-func newHolder(file string, names []string) (*holder, error) {
-	a, err := newAuthorities(file)
-	if err != nil {
-		return nil, err
-	}
-	yes := authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) { return nil, true, nil })
-	return &holder{x509request.NewDynamicCAVerifier(a.options, yes, x509request.StaticStringSlice(names))}, nil
-}
+var errOtherName = errors.New("the certificate has none of the names of proxies")
 
-func (h *holder) prove(chain []*x509.Certificate) (*Principal, error) {
-	_, ok, err := h.authenticator.AuthenticateRequest(requestWith(chain))
-	if err == nil && !ok {
-		err = errors.New("no certificate")
+// isProxy tells whether the client has shown a certificate of a proxy that may tell who the user is.
+func (m *remote) isProxy(c *Connection, now time.Time) bool {
+	if c == nil || len(c.Shown) == 0 || m.o.Verify == nil && len(m.o.Names) == 0 {
+		return false
 	}
-	return nil, err
+	if m.o.Verify == nil {
+		chain, err := c.Chain()
+		return err == nil && len(chain) > 0 && slices.Contains(m.o.Names, chain[0].Subject.CommonName)
+	}
+	if !now.Before(c.proxyUntil) {
+		c.proxyUntil = now.Add(proxyTTL)
+		if end := c.Shown[0].NotAfter; end.After(now) && end.Before(c.proxyUntil) {
+			c.proxyUntil = end
+		}
+		_, c.proxyErr = m.o.Verify(c.Shown, now)
+		if c.proxyErr == nil && len(m.o.Names) > 0 && !slices.Contains(m.o.Names, c.Shown[0].Subject.CommonName) {
+			c.proxyErr = errOtherName
+		}
+	}
+	return c.proxyErr == nil
 }

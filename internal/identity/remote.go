@@ -2,40 +2,30 @@ package identity
 
 import (
 	"bytes"
-	"net/netip"
+	"crypto/x509"
 	"net/url"
 	"strings"
+	"time"
 )
 
-// HeaderOptions say which proxies may tell who the user is.
+// HeaderOptions say which proxies may tell who the user is: those that show a certificate, and those at some addresses.
 type HeaderOptions struct {
-	// AuthorityFile has the authorities of the proxies' client certificates in PEM, Names the common names that one
-	// of them must have; no names are any. Empty means that no certificate makes a proxy.
-	AuthorityFile string
-	Names         []string
+	// Verify verifies the certificates that a proxy has shown by authorities that are there for proxies; nil where those
+	// of the listener count.
+	Verify func(shown []*x509.Certificate, now time.Time) ([]*x509.Certificate, error)
+	// Names are the common names of proxies' certificates. Empty means any name that Verify is for, and without Verify
+	// that no certificate makes a proxy.
+	Names []string
 	// Networks are the addresses of proxies that need no certificate.
-	Networks []netip.Prefix
+	Networks TrustedProxies
 }
 
-// remote authenticates by the headers X-Remote-* of a proxy that is known by its certificate or its address.
-type remote struct {
-	holder   *holder // nil where no certificate makes a proxy
-	networks TrustedProxies
-}
-
-func newRemote(o *HeaderOptions) (*remote, error) {
-	r := &remote{networks: TrustedProxies{networks: o.Networks}}
-	if o.AuthorityFile == "" {
-		return r, nil
-	}
-	var err error
-	r.holder, err = newHolder(o.AuthorityFile, o.Names)
-	return r, err
-}
+// remote authenticates by the headers X-Remote-* of a proxy.
+type remote struct{ o HeaderOptions }
 
 // present reads the headers as Kubernetes does. From others than such a proxy they say nothing.
-func (m *remote) present(r *Request, at int) (*Principal, error) {
-	if r.Headers == nil || !m.trusts(r, at) {
+func (m *remote) present(r *Request) (*Principal, error) {
+	if r.Headers == nil || !m.o.Networks.Trusts(r.Peer) && !m.isProxy(r.Connection, r.Now) {
 		return nil, nil
 	}
 	var u User
@@ -60,17 +50,6 @@ func (m *remote) present(r *Request, at int) (*Principal, error) {
 		return nil, nil
 	}
 	return NewPrincipal(known(u)), nil
-}
-
-// trusts tells whether the peer is a proxy that may tell who the user is.
-func (m *remote) trusts(r *Request, at int) bool {
-	if m.networks.Trusts(r.Peer) {
-		return true
-	}
-	if m.holder == nil || r.Connection == nil || len(r.Connection.Certificates) == 0 {
-		return false
-	}
-	return r.Connection.proof(at, r.Now, m.holder.prove).err == nil
 }
 
 func hasPrefixFold(b []byte, prefix string) bool {
