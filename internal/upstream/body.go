@@ -18,7 +18,6 @@ type Body struct {
 	prefix  []byte // was read before, comes first
 	timeout time.Duration
 	length  int64
-	release func(reusable bool)
 
 	interrupted atomic.Bool
 	mu          sync.Mutex // guards cn against Interrupt after the release
@@ -128,7 +127,7 @@ func (b *Body) end(err error) error {
 		b.released = true
 		b.err = err
 		reusable := err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
-		b.release(reusable)
+		b.client.release(b.cn, b.br, reusable, noVerdict)
 		b.cn, b.br = nil, nil
 	}
 	return b.err

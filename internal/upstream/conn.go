@@ -13,11 +13,11 @@ import (
 // conn is a connection to the backend with what one exchange on it needs.
 type conn struct {
 	net.Conn
-	raw     syscall.RawConn
-	peek    func(fd uintptr)
-	stirred bool      // what peek found: bytes, an end or an error
-	used    bool      // carried an exchange before
-	freed   time.Time // when the last exchange on it was over
+	endpoint *endpoint // that it is a connection to
+	raw      syscall.RawConn
+	peek     func(fd uintptr)
+	stirred  bool      // what peek found: bytes, an end or an error
+	freed    time.Time // when the last exchange on it was over
 
 	readBy, writeBy time.Time // the deadlines that are set
 
@@ -27,37 +27,27 @@ type conn struct {
 	vector net.Buffers
 }
 
-// dial makes a connection for the pool; the endpoints take turns.
-func (c *Client) dial(_ string, timeout time.Duration) (net.Conn, error) {
+// dial makes a connection to an endpoint.
+func (c *Client) dial(e *endpoint, timeout time.Duration) (*conn, error) {
 	dialer := c.dialer
-	if timeout > 0 && timeout < dialer.Timeout {
-		dialer.Timeout = timeout
+	dialer.Timeout = timeout
+	nc, err := dialer.Dial("tcp", e.addr)
+	if err != nil {
+		return nil, &dialError{err}
 	}
-	var first error
-	for range c.addrs {
-		addr := c.addrs[int(c.turn.Add(1)-1)%len(c.addrs)]
-		nc, err := dialer.Dial("tcp", addr)
-		if err != nil {
-			first = cmpErr(first, err)
-			continue
+	cn := &conn{Conn: nc, endpoint: e}
+	if sc, ok := nc.(syscall.Conn); ok {
+		if cn.raw, err = sc.SyscallConn(); err == nil {
+			cn.peek = cn.peekAt
 		}
-		cn := &conn{Conn: nc}
-		if sc, ok := nc.(syscall.Conn); ok {
-			if cn.raw, err = sc.SyscallConn(); err == nil {
-				cn.peek = cn.peekAt
-			}
-		}
-		if c.secure {
-			if err := cn.handshake(c.config.TLS, addr, dialer.Timeout); err != nil {
-				_ = nc.Close()
-				first = cmpErr(first, err)
-				continue
-			}
-		}
-		c.dialled.Add(1)
-		return cn, nil
 	}
-	return nil, &dialError{first}
+	if c.secure {
+		if err := cn.handshake(c.config.TLS, e.origin.authority, timeout); err != nil {
+			_ = nc.Close()
+			return nil, &dialError{err}
+		}
+	}
+	return cn, nil
 }
 
 // handshake puts TLS over the connection. fasthttp takes no part in it: the
@@ -171,11 +161,4 @@ func armed(set, now time.Time, d time.Duration, by time.Time) (until time.Time, 
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()
-}
-
-func cmpErr(first, err error) error {
-	if first != nil {
-		return first
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/wire"
@@ -26,17 +27,19 @@ const (
 	Malformed
 	// TooLarge: the answer had to be read whole and is larger than allowed.
 	TooLarge
+	// CircuitOpen: the backend failed repeatedly, so that it was not asked.
+	CircuitOpen
 )
 
 // String returns the name of the kind, as used in metrics.
 func (k Kind) String() string {
-	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge"}[k]
+	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge", "CircuitOpen"}[k]
 }
 
 // Code is the HTTP status that a client is answered with.
 func (k Kind) Code() int {
 	switch k {
-	case Unreachable, Busy:
+	case Unreachable, Busy, CircuitOpen:
 		return 503
 	case TooSlow:
 		return 504
@@ -48,7 +51,7 @@ func (k Kind) Code() int {
 // addresses of backends in it, is for logs.
 type Error struct {
 	Kind Kind
-	// RetryAfter, in seconds, is set for Unreachable, Busy and TooSlow.
+	// RetryAfter, in seconds, is set for Unreachable, Busy, TooSlow and CircuitOpen.
 	RetryAfter int
 	// Sent tells that the request, or a part of it, may have reached the backend.
 	Sent  bool
@@ -92,7 +95,7 @@ func (e *Error) As(target any) bool {
 	return ok
 }
 
-// dialError marks errors of making a connection, which the pool passes on.
+// dialError marks errors of making a connection.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
@@ -120,6 +123,14 @@ func (c *Client) failed(kind Kind, sent bool, cause error) *Error {
 	if code := kind.Code(); code == 503 || code == 504 {
 		e.RetryAfter = c.config.RetryAfter
 	}
+	return e
+}
+
+// refused is the failure of a request that the open circuit does not let pass.
+func (c *Client) refused(open *openError) *Error {
+	e := c.failed(CircuitOpen, false, open)
+	e.RetryAfter = max(1, int((open.wait+time.Second-1)/time.Second))
+	e.message = fmt.Sprintf("the backend failed to answer %d times in a row: it is asked again after %d seconds", open.failures, e.RetryAfter)
 	return e
 }
 

@@ -49,21 +49,39 @@ const (
 	maxErrorBody = SmallBody
 )
 
+// attempt is what is known of a request while it is sent, perhaps several times.
+type attempt struct {
+	start    time.Time // of the request
+	now      time.Time // of this attempt
+	deadline time.Time // of all attempts; zero where there is none yet
+	tried    tried
+	endpoint *endpoint // of this attempt, nil before there is one
+	admitted bool      // the circuit let it pass, and the retry budget knows of it
+	fresh    bool      // this attempt's connection was made for it
+	resent   bool      // it was sent a second time, although it may have arrived
+	probe    int       // it is to show whether the circuit can be closed: its number
+}
+
 // Do sends the request and reads the answer into resp: the head without its
 // hop-by-hop lines, and the body, which is in resp.Body() where it was small,
 // already there, that of an error, or asked for whole; else resp.BodyStream()
 // is a *Body that must be closed. The error is an *Error.
 func (c *Client) Do(req *Request, resp *fasthttp.Response) error {
-	for first := true; ; first = false {
+	now := time.Now()
+	try := attempt{start: now, now: now, deadline: req.Deadline}
+	for {
 		if req.Verbatim != nil {
 			req.Verbatim.Status = 0
 		}
-		err := c.exchange(req, resp)
+		err := c.exchange(req, resp, &try)
+		if err != nil && c.repeats(err, req, &try) {
+			continue
+		}
+		if try.probe != 0 {
+			c.pool.endProbe(try.probe)
+		}
 		if err == nil {
 			return nil
-		}
-		if err.again == notSent || err.again == noAnswer && req.Idempotent && first {
-			continue
 		}
 		if c.config.OnError != nil {
 			c.config.OnError(err)
@@ -72,95 +90,175 @@ func (c *Client) Do(req *Request, resp *fasthttp.Response) error {
 	}
 }
 
-// exchange makes one attempt.
-func (c *Client) exchange(req *Request, resp *fasthttp.Response) *Error {
+// repeats tells whether the request is sent again after a failure, and prepares for that.
+func (c *Client) repeats(err *Error, req *Request, try *attempt) bool {
 	now := time.Now()
-	var wait time.Duration
-	if !req.Deadline.IsZero() {
-		if wait = req.Deadline.Sub(now); wait <= 0 {
-			return c.failed(TooSlow, false, nil)
-		}
+	if try.deadline.IsZero() || try.deadline.Sub(try.start) > c.config.AnswerTimeout {
+		try.deadline = try.start.Add(c.config.AnswerTimeout)
 	}
-	cc, err := c.pool.AcquireConn(wait, false)
+	if !now.Before(try.deadline) {
+		return false
+	}
+	switch {
+	case err.again == notSent && !try.fresh:
+		// The connection had ended while it was unused: that says nothing of the endpoint.
+	case err.again == notSent:
+		if !try.tried.add(try.endpoint) || now.Sub(try.start) >= c.config.ConnectTimeout || !c.pool.hasOther(&try.tried) {
+			return false
+		}
+		c.retried.Add(1)
+	case err.again == noAnswer && req.Idempotent && !try.resent:
+		try.tried.add(try.endpoint)
+		if try.fresh && !c.pool.hasOther(&try.tried) || !c.pool.mayResend(now) {
+			// Where there is no other endpoint, a fresh connection that ends is the backend's way to answer.
+			return false
+		}
+		try.resent = true
+		c.retried.Add(1)
+	default:
+		return false
+	}
+	try.now, try.endpoint = now, nil
+	return true
+}
+
+// exchange makes one attempt.
+func (c *Client) exchange(req *Request, resp *fasthttp.Response, try *attempt) *Error {
+	cn, err := c.acquire(req, try)
 	if err != nil {
-		return c.notAcquired(err, req)
+		return err
 	}
-	cn := cc.Conn().(*conn)
-	for cn.used && (!req.Idempotent || now.Sub(cn.freed) > briefly) && cn.stale() {
-		c.pool.CloseConn(cc)
-		if cc, err = c.pool.AcquireConn(wait, false); err != nil {
-			return c.notAcquired(err, req)
-		}
-		cn = cc.Conn().(*conn)
-	}
-	pooled := cn.used
-	cn.used = true
-	if sent, err := c.send(cn, req, now); err != nil {
-		c.pool.CloseConn(cc)
+	if sent, err := c.send(cn, req, try); err != nil {
 		e := c.ioFailed(sent, err)
-		if pooled && !sent && e.Kind == Broken {
+		switch {
+		case e.Kind != Broken:
+		case !sent:
 			e.again = notSent
+		default:
+			e.again = noAnswer
 		}
+		c.pool.put(cn, false, c.blames(e, req, try), time.Now())
 		return e
 	}
-	br := c.pool.AcquireReader(cn)
+	br := c.reader(cn)
 	stream, failure := c.receive(cn, br, req, resp)
 	switch {
 	case failure != nil:
-		c.pool.ReleaseReader(br)
-		c.pool.CloseConn(cc)
-		if !pooled && failure.again == noAnswer {
-			// A fresh connection that ends is the backend's way to answer.
-			failure.again = never
-		}
+		c.readers.Put(br)
+		c.pool.put(cn, false, c.blames(failure, req, try), time.Now())
 		return failure
 	case req.Tunnel != nil:
-		c.pool.ReleaseReader(br)
-		req.Tunnel.close = func() { c.pool.CloseConn(cc) }
+		c.pool.answered(cn, verdictOf(cn.answer.Status))
+		c.readers.Put(br)
+		req.Tunnel.close = func() { c.pool.put(cn, false, noVerdict, time.Now()) }
 		return nil
 	case stream != nil:
-		stream.release = func(reusable bool) {
-			c.pool.ReleaseReader(br)
-			if reusable {
-				cn.freed = time.Now()
-				c.pool.ReleaseConn(cc)
-			} else {
-				c.pool.CloseConn(cc)
-			}
-		}
+		c.pool.answered(cn, verdictOf(cn.answer.Status))
 		resp.SetBodyStream(stream, int(stream.length))
 		resp.Header.ResetConnectionClose()
 		return nil
 	}
-	c.pool.ReleaseReader(br)
-	if cn.answer.Close {
-		c.pool.CloseConn(cc)
-	} else {
-		cn.freed = time.Now()
-		c.pool.ReleaseConn(cc)
-	}
+	c.release(cn, br, !cn.answer.Close, verdictOf(cn.answer.Status))
 	return nil
 }
 
-func (c *Client) notAcquired(err error, req *Request) *Error {
+// acquire gets a connection that the request can be sent on.
+func (c *Client) acquire(req *Request, try *attempt) (*conn, *Error) {
+	for {
+		if !try.deadline.IsZero() && !try.now.Before(try.deadline) {
+			return nil, c.failed(TooSlow, false, nil)
+		}
+		g, err := c.pool.get(try)
+		if err != nil {
+			return nil, c.notAcquired(err)
+		}
+		try.endpoint, try.fresh = g.endpoint, g.conn == nil
+		if g.conn == nil {
+			return c.connect(g.endpoint, req, try)
+		}
+		cn := g.conn
+		if req.Idempotent && try.now.Sub(cn.freed) <= briefly || !cn.stale() {
+			return cn, nil
+		}
+		c.pool.put(cn, false, noVerdict, try.now)
+	}
+}
+
+// connect makes a connection that the pool has given leave for.
+func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*conn, *Error) {
+	timeout := c.config.ConnectTimeout
+	if !try.deadline.IsZero() {
+		// The wait for the leave may have taken all the time there was.
+		timeout = min(timeout, time.Until(try.deadline))
+	}
+	cn, err := c.dial(e, timeout)
+	if err == nil {
+		c.dialled.Add(1)
+		return cn, nil
+	}
+	failure := c.failed(Unreachable, false, err)
+	failure.again = notSent
+	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
+		failure = c.failed(TooSlow, false, err)
+	}
+	c.pool.unmade(e, c.blames(failure, req, try), time.Now())
+	return nil, failure
+}
+
+// notAcquired is the failure to get a connection or leave to make one.
+func (c *Client) notAcquired(err error) *Error {
 	var dial *dialError
+	var open *openError
 	switch {
-	case errors.As(err, &dial) && isTimeout(err) && !req.Deadline.IsZero() && !time.Now().Before(req.Deadline), errors.Is(err, fasthttp.ErrTimeout):
-		return c.failed(TooSlow, false, err)
+	case errors.As(err, &open):
+		return c.refused(open)
 	case errors.As(err, &dial):
 		return c.failed(Unreachable, false, err)
+	case err == errDeadline:
+		return c.failed(TooSlow, false, err)
 	}
 	return c.failed(Busy, false, err)
 }
 
-func (c *Client) send(cn *conn, req *Request, now time.Time) (sent bool, err error) {
-	if err := cn.armWrite(now, c.config.AnswerTimeout, req.Deadline); err != nil {
+// blames tells what a failed exchange shows of the endpoint.
+func (c *Client) blames(e *Error, req *Request, try *attempt) verdict {
+	switch {
+	case e.Kind == TooLarge, e.Kind == Busy:
+		return noVerdict
+	case e.Kind == TooSlow && !req.Deadline.IsZero() && !time.Now().Before(req.Deadline):
+		// The client was in a hurry.
+		return noVerdict
+	case e.again != never && !try.fresh:
+		// It ended an unused connection, which is its good right, right when it was used.
+		return noVerdict
+	}
+	return bad
+}
+
+// send sends the request on a connection. sent tells whether a byte of it may have left.
+func (c *Client) send(cn *conn, req *Request, try *attempt) (sent bool, err error) {
+	if err := cn.armWrite(try.now, c.config.AnswerTimeout, try.deadline); err != nil {
 		return false, err
 	}
-	if err := cn.armRead(now, c.config.AnswerTimeout, req.Deadline); err != nil {
+	if err := cn.armRead(try.now, c.config.AnswerTimeout, try.deadline); err != nil {
 		return false, err
 	}
 	return c.write(cn, req.Head, req.Body)
+}
+
+// reader returns a buffer over the connection; it goes back to c.readers.
+func (c *Client) reader(cn *conn) *bufio.Reader {
+	if br, ok := c.readers.Get().(*bufio.Reader); ok {
+		br.Reset(cn)
+		return br
+	}
+	return bufio.NewReaderSize(cn, c.config.HeadBytes)
+}
+
+// release ends the use of a connection: it is kept for the next exchange if it is reusable, else closed.
+func (c *Client) release(cn *conn, br *bufio.Reader, reusable bool, v verdict) {
+	c.readers.Put(br)
+	c.pool.put(cn, reusable, v, time.Now())
 }
 
 // receive reads the answer. A body that is to be streamed comes back as one.

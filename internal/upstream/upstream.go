@@ -2,21 +2,24 @@
 // strict reader of answers, and deadlines.
 //
 // A write is delivered at most once. It is sent again only where no byte of it
-// had left; a read may be sent once more where the connection ended before a
-// byte of the answer came.
+// had left; a read may be sent once more, within a budget, where the connection
+// ended before a byte of the answer came.
+//
+// A backend may have several servers. Each address is an endpoint with
+// connections of its own; an exchange goes to the less busy one of two that are
+// drawn at random. Endpoints that fail several times in a row, or their health
+// checks, are passed over for a while, unless all do.
 package upstream
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // What Config leaves zero.
@@ -27,8 +30,12 @@ const (
 	DefaultIdleTimeout    = 30 * time.Second
 	DefaultMaxWait        = time.Second
 	DefaultMaxConns       = 4096
+	DefaultMaxPending     = 4096
 	DefaultHeadBytes      = 16 << 10
 	DefaultRetryAfter     = 1
+
+	DefaultRetryPercent     = 20
+	DefaultRetriesPerSecond = 10
 )
 
 // SmallBody is the size up to which an answer of known length is read whole
@@ -38,9 +45,14 @@ const SmallBody = 64 << 10
 // Config describes one backend.
 type Config struct {
 	// Endpoints are base URLs (http://host:port), all of one scheme and
-	// without a path. New connections go to them in turn; one that cannot be
-	// reached is passed over.
+	// without a path.
 	Endpoints []string
+	// ResolvePeriod is how often the host names of Endpoints are looked up, each
+	// of whose addresses is an endpoint then. Zero means that a name is one
+	// endpoint, looked up for each connection, as localhost always is.
+	ResolvePeriod time.Duration
+	// Resolver looks names up; nil means the system's.
+	Resolver Resolver
 	// TLS is used with endpoints of the scheme https; nil means the defaults.
 	TLS *tls.Config
 	// ConnectTimeout bounds the making of a connection, TLS included.
@@ -57,10 +69,20 @@ type Config struct {
 	StreamTimeout time.Duration
 	// IdleTimeout is how long an unused connection is kept.
 	IdleTimeout time.Duration
-	// MaxConns is the largest number of connections, MaxWait how long a
-	// request waits for one when all are in use.
-	MaxConns int
-	MaxWait  time.Duration
+	// MaxConns is the largest number of connections, and so of exchanges at a
+	// time; MaxConnsPerEndpoint that to one endpoint, zero for no bound of its
+	// own. MaxWait is how long a request waits for a connection when all are in
+	// use, MaxPending how many may wait.
+	MaxConns            int
+	MaxConnsPerEndpoint int
+	MaxWait             time.Duration
+	MaxPending          int
+	// Ejection, HealthCheck, Retries and Breaker deal with endpoints that fail.
+	// Their zero values do nothing, but for nil Retries: the default.
+	Ejection    Ejection
+	HealthCheck *HealthCheck
+	Retries     *RetryBudget
+	Breaker     Breaker
 	// HeadBytes is the size of the largest head of an answer.
 	HeadBytes int
 	// RetryAfter, in seconds, is what a client is told when the backend cannot
@@ -69,21 +91,26 @@ type Config struct {
 	// OnError, if set, learns of each failed exchange with its cause, which
 	// clients are not told.
 	OnError func(*Error)
+	// OnChange, if set, learns of what changes about the endpoints. It may be
+	// called by several goroutines at once.
+	OnChange func(Change)
 }
 
 // Client is the client of one backend. It is safe for concurrent use.
 type Client struct {
 	config  Config
-	pool    fasthttp.HostClient
+	pool    *pool
 	dialer  net.Dialer
-	addrs   []string
-	turn    atomic.Uint32
 	secure  bool
 	dialled atomic.Uint64
-	scratch sync.Pool // of *[smallRequest]byte
+	retried atomic.Uint64
+	stop    context.CancelFunc // ends lookups and health checks
+	readers sync.Pool          // of *bufio.Reader
+	scratch sync.Pool          // of *[smallRequest]byte
 }
 
-// New returns a client for the backend. It makes no connection yet.
+// New returns a client for the backend. It makes no connection yet, but for
+// health checks.
 func New(config Config) (*Client, error) {
 	setDefault(&config.ConnectTimeout, DefaultConnectTimeout)
 	setDefault(&config.AnswerTimeout, DefaultAnswerTimeout)
@@ -91,57 +118,76 @@ func New(config Config) (*Client, error) {
 	setDefault(&config.IdleTimeout, DefaultIdleTimeout)
 	setDefault(&config.MaxWait, DefaultMaxWait)
 	setDefault(&config.MaxConns, DefaultMaxConns)
+	setDefault(&config.MaxPending, DefaultMaxPending)
 	setDefault(&config.HeadBytes, DefaultHeadBytes)
 	setDefault(&config.RetryAfter, DefaultRetryAfter)
+	if config.Retries == nil {
+		config.Retries = &RetryBudget{Percent: DefaultRetryPercent, PerSecond: DefaultRetriesPerSecond}
+	}
+	if config.Resolver == nil {
+		config.Resolver = net.DefaultResolver
+	}
 	c := &Client{config: config}
 	if len(config.Endpoints) == 0 {
 		return nil, fmt.Errorf("an upstream must have at least one endpoint")
 	}
+	origins := make([]*origin, len(config.Endpoints))
 	for i, raw := range config.Endpoints {
-		addr, secure, err := endpoint(raw)
+		o, secure, err := newOrigin(raw)
 		if err != nil {
 			return nil, err
 		}
 		if i > 0 && secure != c.secure {
 			return nil, fmt.Errorf("the endpoints of an upstream must all have the same scheme")
 		}
-		c.addrs, c.secure = append(c.addrs, addr), secure
+		o.position = i
+		origins[i], c.secure = o, secure
 	}
-	c.dialer = net.Dialer{Timeout: config.ConnectTimeout, KeepAlive: 15 * time.Second}
-	c.pool = fasthttp.HostClient{
-		Addr:                strings.Join(c.addrs[:1], ","),
-		DialTimeout:         c.dial,
-		MaxConns:            config.MaxConns,
-		MaxConnWaitTimeout:  config.MaxWait,
-		MaxIdleConnDuration: config.IdleTimeout,
-		ReadBufferSize:      config.HeadBytes,
-		// The connection used last is the one least likely to be stale.
-		ConnPoolStrategy: fasthttp.LIFO,
-	}
+	c.dialer = net.Dialer{KeepAlive: 15 * time.Second}
+	c.pool = newPool(&c.config)
+	c.start(origins)
 	return c, nil
 }
 
-// endpoint splits a base URL into the address to dial and its scheme.
-func endpoint(raw string) (addr string, secure bool, err error) {
+// start puts the endpoints in force that are known, and begins to look up the
+// others.
+func (c *Client) start(origins []*origin) {
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	for _, o := range origins {
+		if c.config.ResolvePeriod > 0 && !o.isFixed() {
+			go c.follow(ctx, o)
+			continue
+		}
+		for _, e := range c.pool.set(o, []string{o.authority}, time.Now()) {
+			c.watchHealth(ctx, e)
+		}
+	}
+}
+
+// newOrigin reads a base URL.
+func newOrigin(raw string) (o *origin, secure bool, err error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", false, fmt.Errorf("the endpoint '%s' must be a URL: %w", raw, err)
+		return nil, false, fmt.Errorf("the endpoint '%s' must be a URL: %w", raw, err)
 	}
-	port := ":80"
+	o = &origin{host: u.Hostname(), port: u.Port()}
+	standard := "80"
 	switch u.Scheme {
 	case "http":
 	case "https":
-		secure, port = true, ":443"
+		secure, standard = true, "443"
 	default:
-		return "", false, fmt.Errorf("the endpoint '%s' must have the scheme 'http' or 'https'", raw)
+		return nil, false, fmt.Errorf("the endpoint '%s' must have the scheme 'http' or 'https'", raw)
 	}
-	if u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return "", false, fmt.Errorf("the endpoint '%s' must be a scheme, a host and a port alone", raw)
+	if u.Host == "" || o.host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, false, fmt.Errorf("the endpoint '%s' must be a scheme, a host and a port alone", raw)
 	}
-	if u.Port() != "" {
-		return u.Host, secure, nil
+	if o.port == "" {
+		o.port = standard
 	}
-	return u.Host + port, secure, nil
+	o.authority = net.JoinHostPort(o.host, o.port)
+	return o, secure, nil
 }
 
 func setDefault[T int | time.Duration](v *T, otherwise T) {
@@ -152,11 +198,17 @@ func setDefault[T int | time.Duration](v *T, otherwise T) {
 
 // Conns returns the number of open connections and how many of them are idle.
 func (c *Client) Conns() (open, idle int) {
-	return c.pool.ConnsCount(), c.pool.IdleConnsCount()
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.pool.open, c.pool.idle
 }
 
-// Dialled returns how many connections were made so far.
+// Dialled returns how many connections were made so far for requests.
 func (c *Client) Dialled() uint64 { return c.dialled.Load() }
 
-// Close closes the idle connections. Exchanges in progress go on.
-func (c *Client) Close() { c.pool.CloseIdleConnections() }
+// Close closes the idle connections and ends lookups and health checks.
+// Exchanges in progress go on.
+func (c *Client) Close() {
+	c.stop()
+	c.pool.close()
+}

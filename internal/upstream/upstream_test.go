@@ -299,12 +299,10 @@ func TestStaleConnections(t *testing.T) {
 func waitStirred(t *testing.T, client *Client) {
 	t.Helper()
 	for range 1000 {
-		cc, err := client.pool.AcquireConn(0, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stale := cc.Conn().(*conn).stale()
-		client.pool.ReleaseConn(cc)
+		client.pool.mu.Lock()
+		idle := client.pool.all[0].idle
+		stale := idle[len(idle)-1].stale()
+		client.pool.mu.Unlock()
 		if stale {
 			return
 		}
@@ -492,7 +490,14 @@ func TestNew(t *testing.T) {
 		}
 	}
 	c, err := New(Config{Endpoints: []string{"http://a", "http://[::1]/", "http://b:1"}})
-	if err != nil || strings.Join(c.addrs, " ") != "a:80 [::1]:80 b:1" {
-		t.Errorf("%v, %v", c, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addrs []string
+	for _, e := range c.State().Endpoints {
+		addrs = append(addrs, e.Address)
+	}
+	if got := strings.Join(addrs, " "); got != "a:80 [::1]:80 b:1" {
+		t.Errorf("the endpoints are %s", got)
 	}
 }
