@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/defaults"
@@ -183,7 +184,9 @@ func TestRateLimits(t *testing.T) {
 			allowed := 0
 			for range 10 {
 				request := &ratelimit.Request{Info: &info, ClientAddress: netip.MustParseAddr("192.0.2.1"), Headers: tenant(test.tenant), Frame: func() *cel.Frame { return frame }}
-				if limiter.Decide(set.Limits(), request).Allowed() {
+				var charges ratelimit.Charges
+				set.Limits().Charge(&charges, request)
+				if limiter.Decide(&charges, time.Now()).Allowed() {
 					allowed++
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/wire"
@@ -26,6 +27,7 @@ type exchange struct {
 
 	report     admission.Report
 	referred   policies.Referred
+	charges    ratelimit.Charges // what rate limits make of the request
 	warnings   []string
 	oldAnswer  fasthttp.Response
 	dryAnswer  fasthttp.Response // what the backend would make of a patch
@@ -144,6 +146,7 @@ func (x *exchange) release() {
 	x.verbatim.Reset(maxKept)
 	x.report.Reset()
 	x.referred.Reset()
+	x.charges.Reset()
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]
 	x.head, x.target, x.edited = keep(x.head), keep(x.target), keep(x.edited)

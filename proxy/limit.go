@@ -15,12 +15,16 @@ func (x *exchange) limit() error {
 	if rules.Len(&x.info) == 0 {
 		return nil
 	}
-	r := ratelimit.Request{Info: &x.info, ClientAddress: x.client, Headers: (*headers)(&x.conn.head), Frame: x.limitFrame}
-	d := x.gateway.limiter.Decide(rules, &r)
+	r := ratelimit.Request{
+		Info: &x.info, ClientAddress: x.client, Username: x.user.Name, Groups: x.user.Groups,
+		Headers: (*headers)(&x.conn.head), Frame: x.limitFrame,
+	}
+	rules.Charge(&x.charges, &r)
+	d := x.gateway.limiter.Decide(&x.charges, x.started)
 	if d.Allowed() {
 		return nil
 	}
-	x.gateway.metrics.RateLimited(d.Rule.Name)
+	x.gateway.metrics.RateLimited(d.Charge.Rule.Name)
 	return status.TooManyRequests(d.Message(), d.RetryAfter)
 }
 
@@ -31,9 +35,17 @@ func (x *exchange) limitFrame() *cel.Frame {
 		Verb: x.info.Verb, Path: x.info.Path, Group: x.info.Group, Version: x.info.Version, Resource: x.info.Resource,
 		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: x.info.Name,
 		User:          cel.User{Name: x.user.Name, UID: x.user.UID, Groups: x.user.Groups, Extra: x.user.Extra},
-		ClientAddress: x.client.String(), Headers: (*headers)(&x.conn.head),
+		ClientAddress: x.client.String(), Headers: (*headers)(&x.conn.head), Query: x.info.Query, BodyBytes: x.announced(),
 	})
 	return f
+}
+
+// announced is how long the body is, or may become where the client does not say it beforehand.
+func (x *exchange) announced() int64 {
+	if x.conn.head.Chunked {
+		return x.gateway.bodyLimit
+	}
+	return max(x.conn.head.ContentLength, 0)
 }
 
 // frame is what CEL is evaluated in, taken on first use; evaluations end when the client's own deadline passes.

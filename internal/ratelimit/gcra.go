@@ -6,8 +6,11 @@ import (
 )
 
 // pace is a limit in the terms of GCRA, in nanoseconds. interval is how far one request moves the theoretical arrival
-// time of its bucket, tolerance how far that time may be ahead of now.
-type pace struct{ interval, tolerance int64 }
+// time of its bucket, tolerance how far that time may be ahead of now for a request of cost 1 to pass.
+type pace struct {
+	interval, tolerance int64
+	most                int64 // the largest cost that can pass
+}
 
 // paceOf spreads the requests over the period. The interval is rounded up, so that rounding never admits a request more.
 func paceOf(requests int, period time.Duration, burst int) pace {
@@ -17,20 +20,23 @@ func paceOf(requests int, period time.Duration, burst int) pace {
 	if over != 0 || tolerance > uint64(forever) {
 		tolerance = uint64(forever)
 	}
-	return pace{interval: interval, tolerance: int64(tolerance)}
+	p := pace{interval: interval, tolerance: int64(tolerance)}
+	p.most = 1 + p.tolerance/max(interval, 1)
+	return p
 }
 
-// forever, 146 years, is the longest tolerance: sums with it do not overflow.
-const forever = int64(1) << 62
+// forever, 73 years, is the longest tolerance: sums with it and with the time since the start do not overflow.
+const forever = int64(1) << 61
 
-// decide tells whether a request fits at the time now into a bucket whose theoretical arrival time is tat. It returns
-// that time as it is after the request, or how long the request has to wait.
-func (p pace) decide(tat, now int64) (after, wait int64) {
+// decide tells whether a request of the given cost, at most p.most, fits at the time now into a bucket whose theoretical
+// arrival time is tat. It returns that time as it is after the request, or how long the request has to wait.
+func (p pace) decide(tat, now, cost int64) (after, wait int64) {
 	tat = max(tat, now)
-	if wait = tat - p.tolerance - now; wait > 0 {
+	further := (cost - 1) * p.interval
+	if wait = tat + further - p.tolerance - now; wait > 0 {
 		return tat, wait
 	}
-	return tat + p.interval, 0
+	return tat + further + p.interval, 0
 }
 
 // wholeSeconds is a wait as Retry-After says it: rounded up and at least 1, so that who waits that long is admitted.

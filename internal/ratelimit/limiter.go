@@ -1,192 +1,121 @@
 package ratelimit
 
 import (
-	"fmt"
-	"slices"
+	"math/bits"
 	"time"
 )
 
-// DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes about 150 bytes.
-const DefaultBuckets = 1 << 18
+// DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes 32 bytes.
+const DefaultBuckets = 1 << 20
 
 // Limiter holds the buckets of all rules. It is safe for concurrent use, and its memory is bounded.
 type Limiter struct {
 	store  *store
 	hasher hasher
-	clock  func() int64
+	start  time.Time
 }
 
-// New returns a Limiter with room for so many buckets, rounded up to a multiple of 64; 0 means [DefaultBuckets].
+// New returns a Limiter with room for so many buckets; 0 means [DefaultBuckets]. The memory is taken when it is needed.
 func New(buckets int) *Limiter {
-	start := time.Now()
-	// The monotonic clock: a bucket must not fill or empty when the time of day is set.
-	return newLimiter(buckets, func() int64 { return int64(time.Since(start)) })
-}
-
-func newLimiter(buckets int, clock func() int64) *Limiter {
 	if buckets <= 0 {
 		buckets = DefaultBuckets
 	}
-	return &Limiter{store: newStore(buckets), hasher: newHasher(), clock: clock}
+	return &Limiter{store: newStore(buckets), hasher: newHasher(), start: time.Now()}
 }
+
+// now is a time as buckets have it, in nanoseconds. It is that of the monotonic clock, as times of time.Now are: a bucket
+// must not fill or empty when the time of day is set.
+func (l *Limiter) now(at time.Time) int64 { return int64(at.Sub(l.start)) }
 
 // Decision is what became of a request.
 type Decision struct {
-	// Rule is the strictest of the rules that refuse the request; nil if it may pass.
-	Rule *Rule
-	// RetryAfter is the number of whole seconds, at least 1, after which this request would have passed.
+	// Charge is the one of those that refuse the request that has to wait longest; nil if the request may pass.
+	Charge *Charge
+	// RetryAfter is the number of whole seconds, at least 1, after which this very request would have passed.
 	RetryAfter int
 }
 
 // Allowed tells whether the request may pass.
-func (d Decision) Allowed() bool { return d.Rule == nil }
+func (d Decision) Allowed() bool { return d.Charge == nil }
 
-// Message says to the client which limit it hit.
-func (d Decision) Message() string {
-	r := d.Rule
-	return fmt.Sprintf("the rate limit '%s' allows %s in %s %s: try again after %s", r.Name, count(r.Requests, "request"),
-		count(int(r.Period/time.Second), "second"), scope(r), count(d.RetryAfter, "second"))
-}
+// Decide holds the charges of a request that came at the given time against their buckets. The request passes if all fit,
+// and then all are taken; one that is refused takes nothing. A charge of a limit that only warns is taken with the others
+// if it fits itself.
+func (l *Limiter) Decide(c *Charges, at time.Time) Decision { return l.decide(c, l.now(at), true) }
 
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+// Peek is what Decide would say; it takes nothing.
+func (l *Limiter) Peek(c *Charges, at time.Time) Decision { return l.decide(c, l.now(at), false) }
 
-func scope(r *Rule) string {
-	switch r.Key {
-	case ClientAddress:
-		return "for each client address"
-	case Header:
-		return fmt.Sprintf("for each value of the header '%s'", r.HeaderName)
-	case Namespace:
-		return "for each namespace"
-	case Resource:
-		return "for each resource"
-	case Expression:
-		return "for each key"
-	}
-	return "in all"
-}
-
-// charge is what one rule makes of one request.
-type charge struct {
-	rule  *compiled
-	id    bucketID
-	place int
-	tat   *int64 // nil for a key that the store does not have
-	after int64
-}
-
-// maxCharges is how many rules one request can be held against without memory of its own.
-const maxCharges = 8
-
-// Decide holds a request against all rules that concern it and counts it if it may pass.
-func (l *Limiter) Decide(rules *Rules, r *Request) Decision {
-	var room [maxCharges]charge
-	charges := room[:0]
-	for _, list := range rules.candidates(r.Info) {
-		for _, c := range list {
-			if c.concerns(r) {
-				id := l.hasher.bucket(c.id, l.key(c, r))
-				charges = append(charges, charge{rule: c, id: id, place: l.store.place(id)})
-			}
+// decide holds the locks of all shards concerned, taken in one order, so that either every bucket is charged or none.
+func (l *Limiter) decide(c *Charges, now int64, take bool) (d Decision) {
+	var locked uint64
+	for i := range c.list {
+		if charge := &c.list[i]; charge.Paced() {
+			charge.at = l.store.place(charge.rule.id, l.hasher.bytes(charge.Key))
+			locked |= 1 << charge.at.shard
 		}
 	}
-	if len(charges) == 0 {
-		return Decision{}
+	if locked == 0 {
+		return d
 	}
-	return l.take(charges)
-}
-
-// take decides under the locks of all shards concerned, taken in one order, so that either every bucket is charged or none.
-func (l *Limiter) take(charges []charge) Decision {
-	var numbers [maxCharges]int
-	locked := numbers[:0]
-	for i := range charges {
-		if n := charges[i].place; !slices.Contains(locked, n) {
-			locked = append(locked, n)
-		}
-	}
-	slices.Sort(locked)
-	for _, n := range locked {
-		l.store.shards[n].mu.Lock()
-	}
-	now := l.clock()
-	var strictest *compiled
+	l.lock(locked)
 	var longest int64
-	for i := range charges {
-		c := &charges[i]
-		var tat, wait int64
-		c.tat, tat = l.store.find(c.place, c.id)
-		if c.after, wait = c.rule.pace.decide(tat, now); wait > longest {
-			strictest, longest = c.rule, wait
+	for i := range c.list {
+		charge := &c.list[i]
+		if !charge.Paced() {
+			continue
+		}
+		tat, where := l.store.shards[charge.at.shard].find(charge.at)
+		charge.where = where
+		charge.after, charge.Wait = charge.rule.pace.decide(tat, now, charge.Cost)
+		charge.Debt = max(tat, now) - now
+		if charge.Wait > longest && charge.Rule.Mode != Warn {
+			d.Charge, longest = charge, charge.Wait
 		}
 	}
-	if strictest == nil {
-		l.charge(charges, now)
+	if d.Charge == nil && take {
+		l.take(c, now)
 	}
-	for _, n := range locked {
-		l.store.shards[n].mu.Unlock()
+	l.unlock(locked)
+	if d.Charge != nil {
+		d.RetryAfter = wholeSeconds(longest)
 	}
-	if strictest == nil {
-		return Decision{}
-	}
-	return Decision{Rule: &strictest.Rule, RetryAfter: wholeSeconds(longest)}
+	return d
 }
 
-// charge counts an admitted request. Buckets that are there come first: a new one may push out another of this very
-// request, which must be charged by then.
-func (l *Limiter) charge(charges []charge, now int64) {
-	added := false
-	for i := range charges {
-		if c := &charges[i]; c.tat != nil {
-			*c.tat = c.after
-		} else {
-			added = true
+// take takes the charges. Buckets that are in the table come first: a new one may push out another of this very request,
+// which must be charged by then.
+func (l *Limiter) take(c *Charges, now int64) {
+	more := false
+	for i := range c.list {
+		switch charge := &c.list[i]; {
+		case !charge.Paced() || charge.Wait > 0:
+		case charge.where.tat != nil:
+			*charge.where.tat = charge.after
+			charge.Debt = charge.after - now
+		default:
+			more = true
 		}
 	}
-	if !added {
+	if !more {
 		return
 	}
-	for i := range charges {
-		if c := &charges[i]; c.tat == nil {
-			l.store.add(c.place, c.id, c.after, now)
+	for i := range c.list {
+		if charge := &c.list[i]; charge.Paced() && charge.Wait == 0 && charge.where.tat == nil {
+			l.store.keep(charge.at, charge.where, charge.after, now)
+			charge.Debt = charge.after - now
 		}
 	}
 }
 
-// key is the hash of what a rule counts a request by.
-func (l *Limiter) key(c *compiled, r *Request) uint64 {
-	switch c.Key {
-	case ClientAddress:
-		a := r.ClientAddress.Unmap()
-		switch {
-		case !a.IsValid():
-			return l.hasher.text("")
-		case a.Is6():
-			// Whoever has an IPv6 address has a /64 of them.
-			b := a.As16()
-			return l.hasher.bytes(b[:8])
-		}
-		b := a.As4()
-		return l.hasher.bytes(b[:])
-	case Header:
-		value, _ := r.Headers.Get(c.HeaderName)
-		return l.hasher.text(value)
-	case Namespace:
-		return l.hasher.text(r.Info.Namespace)
-	case Resource:
-		return l.hasher.text(r.Info.Resource) + 31*l.hasher.text(r.Info.Group)
-	case Expression:
-		f := r.Frame()
-		value, err := c.KeyProgram.EvalString(f, f.Vars())
-		if err != nil {
-			value = ""
-		}
-		return l.hasher.text(value)
+func (l *Limiter) lock(shards uint64) {
+	for ; shards != 0; shards &= shards - 1 {
+		l.store.shards[bits.TrailingZeros64(shards)].mu.Lock()
 	}
-	return 0
+}
+
+func (l *Limiter) unlock(shards uint64) {
+	for ; shards != 0; shards &= shards - 1 {
+		l.store.shards[bits.TrailingZeros64(shards)].mu.Unlock()
+	}
 }

@@ -19,6 +19,8 @@ type Key string
 const (
 	// Global counts all requests together.
 	Global Key = "Global"
+	// User counts by the name of the user; those who did not say who they are by ClientAddress.
+	User Key = "User"
 	// ClientAddress counts by the client's IP address, IPv6 by /64.
 	ClientAddress Key = "ClientAddress"
 	// Header counts by the value of a header; requests without it are counted together.
@@ -31,15 +33,27 @@ const (
 	Expression Key = "Expression"
 )
 
+// Mode is what becomes of requests beyond a limit.
+type Mode string
+
+// The modes.
+const (
+	// Enforce refuses them.
+	Enforce Mode = "Enforce"
+	// Warn lets them pass with a warning, and counts what would have been refused.
+	Warn Mode = "Warn"
+)
+
 // Rule is one limit. It must not change once it is in [Rules].
 type Rule struct {
-	// Name is the policy's; it is in the message.
+	// Name is the policy's; it is in messages and headers.
 	Name string
 	// Verbs, APIGroups, Resources and Namespaces choose requests; an empty list or "*" chooses all. A resource is
 	// "orders", or "orders/status" for a subresource.
 	Verbs, APIGroups, Resources, Namespaces []string
 	// Conditions must all be true. One that cannot be evaluated counts as true: a limit fails closed.
 	Conditions []*cel.Program
+	Exemptions Exemptions
 
 	Key Key
 	// HeaderName is the header of the key Header, KeyProgram the expression of the key Expression; where that cannot
@@ -47,20 +61,37 @@ type Rule struct {
 	HeaderName string
 	KeyProgram *cel.Program
 
-	// Requests may come in each Period, Burst of them at once.
+	// Mode is Enforce where it is empty.
+	Mode Mode
+	// Requests may come in each Period, Burst of them at once; 0 requests is no such limit.
 	Requests int
 	Period   time.Duration
 	Burst    int
+	// Cost, if there is one, says how many requests a request counts as.
+	Cost *cel.Program
+	// InFlight bounds the requests that are served at the same time.
+	InFlight InFlight
+	// Quiet leaves the limit out of the RateLimit headers.
+	Quiet bool
 }
 
-// Request is what rules can know of a request.
-type Request struct {
-	Info          *resource.Info
-	ClientAddress netip.Addr
-	Headers       cel.Headers
-	// Frame returns what CEL is evaluated in, with the request bound; it is called only if a rule needs it.
-	Frame func() *cel.Frame
+// Exemptions are requests that a rule is not about, any of them.
+type Exemptions struct {
+	Usernames, Groups, Namespaces []string
+	Addresses                     []netip.Prefix // of clients
 }
+
+// InFlight bounds the requests of a rule that are served at the same time; 0 is no bound.
+type InFlight struct {
+	// PerKey and Total are how many may be served: for each key, and for all keys together.
+	PerKey, Total int
+	// QueueLength is how many requests of each key may wait for their turn, each at most QueueTimeout.
+	QueueLength  int
+	QueueTimeout time.Duration
+}
+
+// bounds tells whether there is a bound.
+func (f *InFlight) bounds() bool { return f.PerKey > 0 || f.Total > 0 }
 
 // compiled is a rule with what is derived from it.
 type compiled struct {
@@ -68,8 +99,12 @@ type compiled struct {
 	pace pace
 	// id tells apart the buckets of different rules, and of a rule before and after its terms were changed.
 	id uint64
+	// flightID does so for the requests in flight, whose number outlives a change of the bound.
+	flightID uint64
 	// resourcesOnly: a rule that names groups, resources or namespaces is not about paths that are no resource.
 	resourcesOnly bool
+	// policy and quoted are the rule in the headers RateLimit-Policy and RateLimit.
+	policy, quoted string
 }
 
 func compile(r *Rule) *compiled {
@@ -80,8 +115,12 @@ func compile(r *Rule) *compiled {
 	if r.KeyProgram != nil {
 		expression = r.KeyProgram.Source()
 	}
-	_, _ = fmt.Fprintf(h, "%q %q %q %q %d %d %d", r.Name, r.Key, r.HeaderName, expression, r.Requests, r.Period, r.Burst)
+	_, _ = fmt.Fprintf(h, "%q %q %q %q", r.Name, r.Key, r.HeaderName, expression)
+	c.flightID = h.Sum64()
+	_, _ = fmt.Fprintf(h, " %d %d %d", r.Requests, r.Period, r.Burst)
 	c.id = h.Sum64()
+	c.quoted = quoted(r.Name)
+	c.policy = fmt.Sprintf("%s;q=%d;w=%d", c.quoted, r.Requests, r.Period/time.Second)
 	return c
 }
 
@@ -94,6 +133,9 @@ func (c *compiled) concerns(r *Request) bool {
 	if !chooses(c.Verbs, i.Verb) || !chooses(c.APIGroups, i.Group) || !c.choosesResource(i) || !chooses(c.Namespaces, i.Namespace) {
 		return false
 	}
+	if c.Exemptions.include(r) {
+		return false
+	}
 	for _, condition := range c.Conditions {
 		f := r.Frame()
 		if holds, err := condition.EvalBool(f, f.Vars()); err == nil && !holds {
@@ -101,6 +143,19 @@ func (c *compiled) concerns(r *Request) bool {
 		}
 	}
 	return true
+}
+
+// include tells whether a request is exempt.
+func (e *Exemptions) include(r *Request) bool {
+	for _, p := range e.Addresses {
+		if p.Contains(r.ClientAddress.Unmap()) {
+			return true
+		}
+	}
+	if r.Info.Namespace != "" && slices.Contains(e.Namespaces, r.Info.Namespace) || slices.Contains(e.Usernames, r.Username) {
+		return true
+	}
+	return len(e.Groups) > 0 && slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(e.Groups, g) })
 }
 
 func open(list []string) bool { return len(list) == 0 || slices.Contains(list, "*") }

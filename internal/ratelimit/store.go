@@ -2,90 +2,162 @@ package ratelimit
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 const (
-	// shards is the number of locks of a store.
+	// shards is the number of locks of a store; a set of them fits a uint64.
 	shards = 64
+	// ways is how many buckets share a set, the place in the table that a key has.
+	ways = 8
 	// maxOverflow is how many rules have an overflow bucket in a shard before those are dropped that count no more: of
 	// rules that were changed or removed.
 	maxOverflow = 256
 )
 
-// bucketID identifies a bucket: a rule, and a hash of the rule and the key seeded so that no client can choose its bucket.
-type bucketID struct{ rule, hash uint64 }
-
-func (h *hasher) bucket(rule, key uint64) bucketID {
-	// The constant spreads the keys of one rule over the shards apart from those of another.
-	return bucketID{rule, key ^ rule*0x9e3779b97f4a7c15}
-}
-
-// A store keeps the theoretical arrival times of buckets, those asked for last first, up to a number of them.
+// A store keeps the theoretical arrival times of buckets, up to a number of them. Each is looked for in three places:
+//
+//   - a flat table, where nearly all are found with one access to memory;
+//   - an LRU cache, of those whose set in the table is full of others that still count;
+//   - the overflow, one bucket of each rule and shard that stands for all those that were pushed out of the cache.
+//
+// A bucket whose time has come counts no more, and its room is free: nothing is swept.
 type store struct {
 	shards [shards]shard
+	sets   uint32 // of each shard, a power of two
+	spills int    // the size of each shard's cache
 }
 
 // shard is a part of the store, with a lock of its own.
 type shard struct {
-	mu      sync.Mutex
-	buckets *simplelru.LRU[bucketID, *int64]
+	mu sync.Mutex
+	// table is made with the first bucket.
+	table   []set
+	spilled *simplelru.LRU[bucket, int64]
 	// overflow has, by rule, the latest arrival time of buckets that were pushed out while they still counted. A key that
 	// has no bucket may be one of them, so all such keys share this one: to make the store forget a bucket, by any number
 	// of other keys, never refills it.
-	overflow map[uint64]int64
-	now      int64 // of the decision that holds the lock
+	overflow map[uint16]int64
+	_        [64]byte // so that no two locks share a cache line
 }
 
-// newStore returns a store for at least so many buckets.
+// set is a place in the table: two cache lines, which processors fetch together.
+type set struct {
+	tags [ways]uint64
+	tats [ways]int64
+}
+
+// bucket is where a bucket is: a shard, a set, and a tag of 48 bits of the key's hash and 16 bits of the rule's. The hash
+// is seeded, so that no client can choose its bucket.
+type bucket struct {
+	tag   uint64
+	set   uint32
+	shard uint32
+}
+
+func (b bucket) rule() uint16 { return uint16(b.tag) }
+
+// newStore returns a store in whose table so many buckets find room while not more than half of it is in use.
 func newStore(buckets int) *store {
-	s := &store{}
-	for i := range s.shards {
-		shard := &s.shards[i]
-		shard.overflow = map[uint64]int64{}
+	perShard := uint32(max(1, (2*buckets+shards*ways-1)/(shards*ways)))
+	return &store{sets: 1 << bits.Len32(perShard-1), spills: max(4, buckets/16/shards)}
+}
+
+// place tells where the bucket of a rule and the hash of a key is.
+func (s *store) place(rule, hash uint64) bucket {
+	// The constant spreads the keys of one rule apart from those of another.
+	hash ^= rule * 0x9e3779b97f4a7c15
+	return bucket{tag: hash&^0xffff | rule&0xffff, set: uint32(hash>>6) & (s.sets - 1), shard: uint32(hash % shards)}
+}
+
+// found is where a bucket was found. The zero value is nowhere.
+type found struct {
+	tat     *int64 // in the table
+	spilled bool
+}
+
+// find returns the arrival time of a bucket, and where it is; of one that is nowhere it is that of the overflow, or 0.
+func (s *shard) find(b bucket) (int64, found) {
+	if s.table == nil {
+		return 0, found{}
+	}
+	set := &s.table[b.set]
+	for i := range set.tags {
+		if set.tags[i] == b.tag {
+			return set.tats[i], found{tat: &set.tats[i]}
+		}
+	}
+	if s.spilled != nil {
+		if tat, ok := s.spilled.Get(b); ok {
+			return tat, found{spilled: true}
+		}
+	}
+	return s.overflow[b.rule()], found{}
+}
+
+// keep keeps the arrival time of a bucket that find did not find in the table.
+func (s *store) keep(b bucket, where found, tat, now int64) {
+	h := &s.shards[b.shard]
+	switch shared := h.overflow[b.rule()]; {
+	case where.spilled:
+		h.spilled.Remove(b)
+	case shared > now:
+		// It began with the arrival time of the overflow, and moves that on.
+		h.overflow[b.rule()] = max(shared, tat)
+	}
+	if h.table == nil {
+		h.table = make([]set, s.sets)
+	}
+	set := &h.table[b.set]
+	first := 0
+	for i := range set.tats {
+		if set.tats[i] < set.tats[first] {
+			first = i
+		}
+	}
+	// Of those that count the one that does so for the shortest time gives way.
+	switch tag, least := set.tags[first], set.tats[first]; {
+	case least <= now:
+		set.tags[first], set.tats[first] = b.tag, tat
+	case least < tat:
+		set.tags[first], set.tats[first] = b.tag, tat
+		s.spill(bucket{tag: tag, set: b.set, shard: b.shard}, least, now)
+	default:
+		s.spill(b, tat, now)
+	}
+}
+
+// spill keeps a bucket outside of the table.
+func (s *store) spill(b bucket, tat, now int64) {
+	h := &s.shards[b.shard]
+	if h.spilled == nil {
 		// It fails only for a size that is not positive.
-		shard.buckets, _ = simplelru.NewLRU(max(1, (buckets+shards-1)/shards), shard.push)
+		h.spilled, _ = simplelru.NewLRU[bucket, int64](s.spills, nil)
+		h.overflow = map[uint16]int64{}
 	}
-	return s
+	if h.spilled.Len() == s.spills {
+		oldest, last, _ := h.spilled.RemoveOldest()
+		h.push(oldest.rule(), last, now)
+	}
+	h.spilled.Add(b, tat)
 }
 
-// place is the number of the shard that a bucket is in.
-func (s *store) place(id bucketID) int { return int(id.hash % shards) }
-
-// find returns where the arrival time of a bucket is kept, and the time; without a bucket it is that of the overflow, or 0.
-func (s *store) find(place int, id bucketID) (*int64, int64) {
-	shard := &s.shards[place]
-	if tat, found := shard.buckets.Get(id); found {
-		return tat, *tat
-	}
-	return nil, shard.overflow[id.rule]
-}
-
-// add keeps a new bucket. One that began with the arrival time of the overflow moves that on, too.
-func (s *store) add(place int, id bucketID, tat, now int64) {
-	shard := &s.shards[place]
-	if shared := shard.overflow[id.rule]; shared > now {
-		shard.overflow[id.rule] = max(shared, tat)
-	}
-	shard.now = now
-	shard.buckets.Add(id, &tat)
-}
-
-// push keeps the arrival time of a bucket that loses its place, if it still counts.
-func (s *shard) push(id bucketID, tat *int64) {
-	if *tat <= s.now || *tat <= s.overflow[id.rule] {
+// push keeps the arrival time of a bucket that loses its place in the cache, if it still counts.
+func (s *shard) push(rule uint16, tat, now int64) {
+	if tat <= now || tat <= s.overflow[rule] {
 		return
 	}
 	if len(s.overflow) >= maxOverflow {
 		for r, t := range s.overflow {
-			if t <= s.now {
+			if t <= now {
 				delete(s.overflow, r)
 			}
 		}
 	}
-	s.overflow[id.rule] = *tat
+	s.overflow[rule] = tat
 }
 
 // hasher hashes keys with a seed that no client knows.
@@ -93,5 +165,4 @@ type hasher struct{ seed maphash.Seed }
 
 func newHasher() hasher { return hasher{maphash.MakeSeed()} }
 
-func (h *hasher) text(key string) uint64  { return maphash.String(h.seed, key) }
 func (h *hasher) bytes(key []byte) uint64 { return maphash.Bytes(h.seed, key) }

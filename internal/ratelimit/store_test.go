@@ -15,8 +15,7 @@ import (
 func TestSeveralLimitsAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 100 {
-		clock := &virtual{now: int64(time.Hour)}
-		together := newLimiter(1<<10, func() int64 { return clock.now })
+		together, clock := virtualLimiter(0)
 		var rules []*Rule
 		for i := range 1 + random.IntN(10) {
 			rules = append(rules, &Rule{Name: fmt.Sprintf("limit-%d", i), Key: []Key{ClientAddress, Namespace, Global}[i%3],
@@ -54,8 +53,9 @@ func TestSeveralLimitsAgainstModel(t *testing.T) {
 
 // However many keys a flood has, it gets no more than places × burst at once: beyond those all share the overflow.
 func TestFloodIsLimitedInAll(t *testing.T) {
-	const places, keys = shards * 8, 300_000
-	l, clock := virtualLimiter(places)
+	const buckets, keys = shards * ways, 300_000
+	l, clock := virtualLimiter(buckets)
+	places := shards * (ways*int(l.store.sets) + l.store.spills)
 	rules := NewRules([]*Rule{byAddress(1, time.Minute, 2)})
 	r := create("192.0.2.1")
 	flood := func() (admitted int) {
@@ -82,25 +82,46 @@ func TestFloodIsLimitedInAll(t *testing.T) {
 	}
 }
 
-// Who asks all the time keeps its bucket through a flood of other keys.
-func TestBusiestKeepsItsBucket(t *testing.T) {
-	l, _ := virtualLimiter(shards * 8)
+// Who has spent most keeps its bucket through a flood of other keys.
+func TestDeepestInDebtKeepsItsBucket(t *testing.T) {
+	l, _ := virtualLimiter(shards * ways)
 	rules := NewRules([]*Rule{byAddress(1, time.Hour, 3)})
 	busy := create("198.51.100.1")
 	for l.Decide(rules, busy).Allowed() {
 	}
-	address := busy.ClientAddress.As4()
-	id := l.hasher.bucket(rules.others[0].id, l.hasher.bytes(address[:]))
 	r := create("192.0.2.1")
 	for i := range 50_000 {
 		r.ClientAddress = netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		l.Decide(rules, r)
-		if l.Decide(rules, busy).Allowed() {
-			t.Fatalf("after %d other keys the busiest client was admitted", i)
+	}
+	address := busy.ClientAddress.As4()
+	b := l.store.place(rules.others[0].id, l.hasher.bytes(address[:]))
+	if _, where := l.store.shards[b.shard].find(b); where.tat == nil {
+		t.Error("the bucket of the busiest client is not in the table")
+	}
+}
+
+// What leaves the table is found in the cache, and comes back into the table when there is room.
+func TestSpilledIsExact(t *testing.T) {
+	s := newStore(1)
+	h := &s.shards[0]
+	const now = 1000
+	for i := range uint64(ways + 3) {
+		b := bucket{tag: (i + 1) << 16}
+		_, where := h.find(b)
+		s.keep(b, where, int64(now+10+i), now)
+	}
+	for i := range uint64(ways + 3) {
+		tat, where := h.find(bucket{tag: (i + 1) << 16})
+		if tat != int64(now+10+i) || where.spilled != (i < 3) {
+			t.Errorf("bucket %d: %d, spilled %t", i, tat, where.spilled)
 		}
 	}
-	if b, _ := l.store.find(l.store.place(id), id); b == nil {
-		t.Error("the bucket of the busiest client is gone")
+	back := bucket{tag: 1 << 16}
+	_, where := h.find(back)
+	s.keep(back, where, now+500, now+14) // when the first in the table counts no more
+	if tat, where := h.find(back); tat != now+500 || where.tat == nil || h.spilled.Contains(back) {
+		t.Errorf("it did not come back: %d, %+v", tat, where)
 	}
 }
 
@@ -108,28 +129,15 @@ func TestBusiestKeepsItsBucket(t *testing.T) {
 func TestOverflowIsBounded(t *testing.T) {
 	s := newStore(1)
 	for rule := range uint64(10_000) {
-		now := int64(rule) * 10
-		for key := range uint64(3) {
-			s.add(0, bucketID{rule + 1, 1 + key}, now+5+int64(key), now)
+		now := int64(rule) * 100
+		for key := range uint64(ways + s.spills + 3) {
+			b := bucket{tag: (key+1)<<16 | rule}
+			_, where := s.shards[0].find(b)
+			s.keep(b, where, now+50+int64(key), now)
 		}
 	}
-	if n := len(s.shards[0].overflow); n > maxOverflow {
+	if n := len(s.shards[0].overflow); n == 0 || n > maxOverflow {
 		t.Errorf("%d overflow buckets are kept, want at most %d", n, maxOverflow)
-	}
-}
-
-func TestStoreIsBounded(t *testing.T) {
-	s := newStore(shards * 4)
-	for key := range uint64(100_000) {
-		id := bucketID{1, key}
-		s.add(s.place(id), id, int64(key), 0)
-	}
-	total := 0
-	for i := range s.shards {
-		total += s.shards[i].buckets.Len()
-	}
-	if total != shards*4 {
-		t.Errorf("%d buckets are kept, want %d", total, shards*4)
 	}
 }
 
@@ -139,10 +147,13 @@ func TestPaceOfExtremes(t *testing.T) {
 	if p.interval != int64(86400*time.Second) || p.tolerance != forever {
 		t.Errorf("got %+v", p)
 	}
-	now := int64(100 * 365 * 24 * time.Hour)
+	now := int64(50 * 365 * 24 * time.Hour)
+	if after, wait := p.decide(0, now, p.most); wait != 0 || after <= now {
+		t.Errorf("the dearest: %d, wait %d", after, wait)
+	}
 	tat := int64(0)
 	for range 1000 {
-		after, wait := p.decide(tat, now)
+		after, wait := p.decide(tat, now, 1)
 		if wait != 0 || after <= now {
 			t.Fatalf("got %d, wait %d", after, wait)
 		}
@@ -204,14 +215,15 @@ func TestPathsThatAreNoResource(t *testing.T) {
 }
 
 func BenchmarkDecideThousandRulesThatDoNotMatch(b *testing.B) {
-	l := New(0)
 	var rules []*Rule
 	for i := range 1000 {
 		rules = append(rules, &Rule{Name: fmt.Sprint(i), Key: Global, Resources: []string{fmt.Sprintf("things-%d", i)}, Requests: 1, Period: time.Second, Burst: 1})
 	}
 	all, r := NewRules(rules), create("192.0.2.1")
+	var c Charges
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Decide(all, r)
+		c.Reset()
+		all.Charge(&c, r)
 	}
 }

@@ -1,0 +1,115 @@
+package ratelimit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Message says to the client which limit it hit.
+func (d Decision) Message() string {
+	return fmt.Sprintf("%s: try again after %s", d.Charge.terms(), count(d.RetryAfter, "second"))
+}
+
+// Warning says to the client which limit it would have hit, were it enforced.
+func (c *Charge) Warning() string {
+	return c.terms() + ": this request is beyond it, and passes only because it is not enforced yet"
+}
+
+// terms are the limit in words.
+func (c *Charge) terms() string {
+	r := c.Rule
+	terms := fmt.Sprintf("the rate limit '%s' allows %s in %s %s", r.Name, count(r.Requests, "request"), count(int(r.Period/time.Second), "second"), scope(r))
+	if c.Cost > 1 {
+		terms += fmt.Sprintf(", of which this request takes %d", c.Cost)
+	}
+	return terms
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func scope(r *Rule) string {
+	switch r.Key {
+	case User:
+		return "for each user"
+	case ClientAddress:
+		return "for each client address"
+	case Header:
+		return fmt.Sprintf("for each value of the header '%s'", r.HeaderName)
+	case Namespace:
+		return "for each namespace"
+	case Resource:
+		return "for each resource"
+	case Expression:
+		return "for each key"
+	}
+	return "in all"
+}
+
+// AppendPolicy appends the value of the header RateLimit-Policy, as the IETF's draft has it: of each limit over time its
+// name, how many requests it allows (q) and in how many seconds (w). It appends nothing where there are none to show.
+func (c *Charges) AppendPolicy(b []byte) []byte {
+	from := len(b)
+	for i := range c.list {
+		if charge := &c.list[i]; charge.shown() {
+			b = append(separated(b, from), charge.rule.policy...)
+		}
+	}
+	return b
+}
+
+// AppendState appends the value of the header RateLimit: of each limit how many requests of cost 1 are left (r), and in
+// how many seconds (t) all are there again. In a refusal, whose RetryAfter is given, no time is later than that.
+func (c *Charges) AppendState(b []byte, retryAfter int) []byte {
+	from := len(b)
+	for i := range c.list {
+		charge := &c.list[i]
+		if !charge.shown() {
+			continue
+		}
+		p := charge.rule.pace
+		left := max(p.tolerance+p.interval-charge.Debt, 0) / p.interval
+		whole := (charge.Debt + int64(time.Second) - 1) / int64(time.Second)
+		if retryAfter > 0 {
+			whole = min(whole, int64(retryAfter))
+		}
+		b = append(append(separated(b, from), charge.rule.quoted...), ";r="...)
+		b = append(strconv.AppendInt(b, left, 10), ";t="...)
+		b = strconv.AppendInt(b, whole, 10)
+	}
+	return b
+}
+
+func (c *Charge) shown() bool { return c.Paced() && !c.Rule.Quiet }
+
+func separated(b []byte, from int) []byte {
+	if len(b) > from {
+		b = append(b, ", "...)
+	}
+	return b
+}
+
+// quoted is a string of a structured field (RFC 9651), which has no other characters than those of ASCII that can be seen.
+func quoted(name string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range name {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r > '~':
+			b.WriteByte('?')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,184 @@
+package shared
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+const (
+	// leaseFor is how long tokens of a lease are kept until those that are left are given back.
+	leaseFor = time.Second
+	// rememberFor is how long a refusal is remembered at most: tokens may have been given back since.
+	rememberFor = time.Second
+	// holdFor is how long after a refusal a limit with a lease does not ask again at most: while all tokens are taken as they
+	// come, to wait for some of them is what makes one round trip do for many requests.
+	holdFor = 10 * time.Millisecond
+
+	knownShards = 16
+	// maxKnown is about how many buckets a gateway remembers; each takes about 250 bytes.
+	maxKnown = 1 << 16
+)
+
+// bucket is what a gateway knows of one in Redis: that it is full, or that it has tokens from there. Times are those of the
+// gateway's clock.
+type bucket struct {
+	// tat is when it is empty again, as far as was known at the time asked; hold is until when it is not asked again.
+	tat, asked, hold int64
+
+	lease    taken
+	until    int64 // when the lease ends
+	interval time.Duration
+	filling  bool // a request is asking for a lease
+	listed   bool // it is in the shard's list of leases
+}
+
+// buckets are those that a gateway knows something of, up to a number of them.
+type buckets struct {
+	shards [knownShards]bucketShard
+	// returned has tokens that are to be given back.
+	returned func(Key, taken, time.Duration)
+}
+
+type bucketShard struct {
+	mu  sync.Mutex
+	lru *simplelru.LRU[Key, *bucket]
+	// leases are the keys of buckets with leases in about the order in which they end.
+	leases []Key
+}
+
+func newBuckets(size int, returned func(Key, taken, time.Duration)) *buckets {
+	b := &buckets{returned: returned}
+	for i := range b.shards {
+		// It fails only for a size that is not positive.
+		b.shards[i].lru, _ = simplelru.NewLRU(max(1, size/knownShards), func(k Key, e *bucket) {
+			if e.lease.tokens > 0 {
+				returned(k, e.lease, e.interval)
+			}
+		})
+	}
+	return b
+}
+
+func (b *buckets) shard(k *Key) *bucketShard {
+	return &b.shards[binary.LittleEndian.Uint64(k[:8])%knownShards]
+}
+
+// consult decides on a demand without asking Redis, if that is possible.
+func (b *buckets) consult(d *Demand, now int64) {
+	s := b.shard(&d.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, found := s.lru.Get(d.Key)
+	if !found {
+		if d.Limit.Lease > 0 {
+			d.filling = true
+			s.lru.Add(d.Key, &bucket{filling: true, asked: now - int64(rememberFor), interval: d.Limit.Interval})
+		}
+		return
+	}
+	ahead := time.Duration(max(0, e.tat-now))
+	if e.lease.tokens >= d.Cost && now < e.until {
+		e.lease.tokens -= d.Cost
+		d.answer, d.taken = leased, taken{d.Cost, e.lease.seconds, e.lease.nanos}
+		d.Ahead = max(0, ahead-time.Duration(e.lease.tokens)*d.Limit.Interval)
+		return
+	}
+	wait := max(d.waitAhead(ahead), time.Duration(e.hold-now))
+	if wait > 0 && now-e.asked < int64(rememberFor) {
+		d.answer, d.Wait, d.Ahead = known, wait, ahead
+		return
+	}
+	if d.Limit.Lease > 0 && !e.filling {
+		d.filling, e.filling = true, true
+	}
+}
+
+// undo puts the tokens of a lease back that a request took and does not need: another limit refuses it.
+func (b *buckets) undo(d *Demand, now int64) {
+	s := b.shard(&d.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, found := s.lru.Peek(d.Key); found && now < e.until {
+		e.lease = e.lease.plus(d.taken, d.Limit.Lease)
+	}
+}
+
+// plus are both, as if all had been taken when the earlier were, so that not too much is given back of them.
+func (t taken) plus(o taken, most int64) taken {
+	if t.tokens > 0 && (t.seconds < o.seconds || t.seconds == o.seconds && t.nanos < o.nanos) {
+		o.seconds, o.nanos = t.seconds, t.nanos
+	}
+	return taken{min(t.tokens+o.tokens, most), o.seconds, o.nanos}
+}
+
+// learn keeps what Redis answered at the time asked: that there is no token, or tokens beyond those that are needed.
+func (b *buckets) learn(d *Demand, asked int64) {
+	s := b.shard(&d.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, found := s.lru.Peek(d.Key)
+	if !found {
+		if d.Wait == 0 && d.taken.tokens <= d.Cost {
+			return
+		}
+		e = &bucket{interval: d.Limit.Interval}
+		s.lru.Add(d.Key, e)
+	}
+	if d.filling {
+		e.filling = false
+	}
+	e.tat, e.asked = asked+int64(d.Ahead), asked
+	if d.Wait > 0 && d.Limit.Lease > 0 {
+		e.hold = asked + int64(min(holdFor, time.Duration(d.Limit.Lease)*d.Limit.Interval/2))
+	}
+	if surplus := d.taken.tokens - d.Cost; surplus > 0 {
+		e.lease = e.lease.plus(taken{surplus, d.taken.seconds, d.taken.nanos}, d.Limit.Lease)
+		e.until = asked + int64(leaseFor)
+		if !e.listed {
+			e.listed = true
+			s.leases = append(s.leases, d.Key)
+		}
+	}
+}
+
+// unfill is for a demand that got no answer.
+func (b *buckets) unfill(d *Demand) {
+	s := b.shard(&d.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, found := s.lru.Peek(d.Key); found {
+		e.filling = false
+	}
+}
+
+// sweep gives the leases back that have ended by now.
+func (b *buckets) sweep(now int64) {
+	for i := range b.shards {
+		b.shards[i].sweep(now, b.returned)
+	}
+}
+
+func (s *bucketShard) sweep(now int64, returned func(Key, taken, time.Duration)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.leases[:0]
+	for _, k := range s.leases {
+		e, found := s.lru.Peek(k)
+		switch {
+		case !found:
+		case now < e.until:
+			left = append(left, k)
+		default:
+			e.listed = false
+			if e.lease.tokens > 0 {
+				returned(k, e.lease, e.interval)
+			}
+			e.lease = taken{}
+		}
+	}
+	clear(s.leases[len(left):])
+	s.leases = left
+}

@@ -1,0 +1,135 @@
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// Store decides on shared limits. It is safe for concurrent use.
+type Store struct {
+	options Options
+	metrics Metrics
+	log     *slog.Logger
+	clock   func() int64
+
+	known  *buckets
+	single *node    // nil with a cluster
+	many   *cluster // nil without
+
+	unavailable atomic.Int32
+	ended       chan struct{}
+	end         sync.Once
+	swept       sync.WaitGroup
+}
+
+// Open returns a Store. It does not wait for Redis: until it answers, Take fails.
+func Open(o Options) (*Store, error) {
+	if len(o.Addresses) == 0 {
+		return nil, errors.New("shared limits: there is no address of Redis")
+	}
+	start := time.Now()
+	s := &Store{options: o, metrics: o.Metrics, log: o.Log, ended: make(chan struct{}), clock: func() int64 { return int64(time.Since(start)) }}
+	if s.metrics == nil {
+		s.metrics = noMetrics{}
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	redis.SetLogger(quiet{s.log})
+	s.known = newBuckets(maxKnown, s.giveBack)
+	switch o.Mode {
+	case Single, Sentinel:
+		s.single = s.newNode(o.client())
+	case Cluster:
+		s.many = s.newCluster()
+	default:
+		return nil, fmt.Errorf("shared limits: there is no mode '%s'", o.Mode)
+	}
+	s.swept.Go(s.sweep)
+	return s, nil
+}
+
+// quiet takes what go-redis logs on its own. What matters of it the Store says itself, once.
+type quiet struct{ log *slog.Logger }
+
+// Printf implements the interface of go-redis' loggers.
+func (q quiet) Printf(ctx context.Context, format string, v ...any) {
+	if q.log.Enabled(ctx, slog.LevelDebug) {
+		q.log.DebugContext(ctx, "redis: "+fmt.Sprintf(format, v...))
+	}
+}
+
+// Close gives leases back, as far as Redis answers, and ends all connections. No Take may run or follow.
+func (s *Store) Close() error {
+	var err error
+	s.end.Do(func() {
+		s.known.sweep(s.clock() + int64(leaseFor))
+		s.drain()
+		close(s.ended)
+		s.swept.Wait()
+		if s.many != nil {
+			err = s.many.client.Close()
+		} else {
+			err = s.single.client.Close()
+		}
+	})
+	return err
+}
+
+// drain waits until what was given back is sent, for as long as a connection may take for it.
+func (s *Store) drain() {
+	t := newTicket(1)
+	c := &t.calls[0]
+	c.script, c.keys, c.lines, c.ticket = giveBack, []string{(&Key{}).name(s.options.Prefix)}, []string{"0 0 0"}, t
+	s.post(c)
+	t.wait(stall)
+}
+
+// sweep gives leases back that nobody uses.
+func (s *Store) sweep() {
+	ticker := time.NewTicker(leaseFor / 4)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.known.sweep(s.clock())
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// giveBack sends tokens back to their bucket, if Redis takes calls now; if not, they come back by themselves in time.
+func (s *Store) giveBack(k Key, t taken, interval time.Duration) {
+	s.post(giveBackCall(k.name(s.options.Prefix), t, interval))
+}
+
+// post sends a call to the server that has its bucket.
+func (s *Store) post(c *call) {
+	n, err := s.node(c.keys[0])
+	if err == nil && n.breaker.State() == gobreaker.StateOpen {
+		err = gobreaker.ErrOpenState
+	}
+	if err == nil {
+		err = n.submit(c)
+	}
+	if err != nil {
+		c.finish(nil, err)
+	}
+}
+
+// node is the server that has a bucket.
+func (s *Store) node(name string) (*node, error) {
+	if s.many != nil {
+		return s.many.node(name)
+	}
+	return s.single, nil
+}

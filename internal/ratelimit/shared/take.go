@@ -1,0 +1,209 @@
+package shared
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// ErrUnavailable is what Redis is when it fails: then nothing was decided.
+var ErrUnavailable = errors.New("redis is unavailable")
+
+// Take asks for the tokens of all demands, and tells whether the request passes: then they are taken, and else none is. It
+// returns within the Timeout. Each demand says whether its bucket has the tokens, also when another one refuses. An error
+// is ErrUnavailable.
+func (s *Store) Take(demands []Demand) (bool, error) {
+	began := s.clock()
+	passes, outcome, err := s.take(demands, began)
+	s.metrics.SharedLimitDecided(outcome, time.Duration(s.clock()-began))
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return passes, nil
+}
+
+func (s *Store) take(demands []Demand, now int64) (passes bool, outcome string, err error) {
+	passes, outcome = true, OutcomeLeased
+	asking := 0
+	for i := range demands {
+		d := &demands[i]
+		s.known.consult(d, now)
+		switch {
+		case d.answer == asked:
+			asking++
+		case d.answer == known && !d.Advisory:
+			passes, outcome = false, OutcomeKnown
+		}
+	}
+	if passes && asking > 0 {
+		passes, outcome, err = s.ask(demands, asking, now)
+	} else if asking > 0 {
+		s.abort(demands, nil)
+	}
+	if !passes {
+		for i := range demands {
+			if d := &demands[i]; d.answer == leased {
+				s.known.undo(d, now)
+			}
+		}
+	}
+	return passes, outcome, err
+}
+
+// ask has Redis decide on the demands that nothing is known of.
+func (s *Store) ask(demands []Demand, asking int, now int64) (bool, string, error) {
+	t := s.prepare(demands, asking)
+	var room [maxInline]admission
+	waiting := append(room[:0], make([]admission, len(t.calls))...)
+	for i := range t.calls {
+		c := &t.calls[i]
+		n, err := s.node(c.keys[0])
+		if err == nil {
+			waiting[i].node = n
+			waiting[i].done, err = n.breaker.Allow()
+		}
+		if err == nil {
+			err = n.submit(c)
+		}
+		if err != nil {
+			c.finish(nil, err)
+		}
+	}
+	answered := t.wait(s.options.Timeout)
+	err := t.report(waiting)
+	if err == nil && answered {
+		passes := s.read(demands, t, now)
+		t.release()
+		if passes {
+			return true, OutcomeAdmitted, nil
+		}
+		return false, OutcomeRefused, nil
+	}
+	s.abort(demands, t)
+	switch {
+	case !answered:
+		return false, OutcomeTimeout, ErrTimeout
+	case errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests):
+		return false, OutcomeOpen, err
+	}
+	return false, OutcomeError, err
+}
+
+// maxInline is how many servers a request can ask without memory of its own.
+const maxInline = 8
+
+// prepare makes the calls for what is asked: one for all buckets, or one for each where they may be on different servers.
+func (s *Store) prepare(demands []Demand, asking int) *ticket {
+	calls, each := 1, asking
+	if s.many != nil {
+		calls, each = asking, 1
+	}
+	t := newTicket(calls)
+	next := 0
+	for i := range t.calls {
+		c := &t.calls[i]
+		c.script, c.ticket = take, t
+		c.keys, c.lines = make([]string, 0, each), make([]string, 0, each)
+		for ; len(c.keys) < each; next++ {
+			if d := &demands[next]; d.answer == asked {
+				c.keys = append(c.keys, d.Key.name(s.options.Prefix))
+				c.lines = append(c.lines, d.line())
+			}
+		}
+	}
+	return t
+}
+
+// report tells the breakers what became of the calls. It returns the first error.
+func (t *ticket) report(waiting []admission) error {
+	var first error
+	for i := range t.calls {
+		c := &t.calls[i]
+		err := ErrTimeout
+		if c.ready.Load() {
+			err = c.problem()
+		}
+		if a := waiting[i]; a.done != nil {
+			if err != nil {
+				a.node.cause.Store(&err)
+			}
+			a.done(err)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// admission is what a breaker let through.
+type admission struct {
+	node *node
+	done func(error)
+}
+
+// problem is why the answer to a call is none.
+func (c *call) problem() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case len(c.reply) != 3+2*len(c.keys):
+		return errors.New("the answer is not one of this script")
+	}
+	return nil
+}
+
+// read tells the demands what Redis decided, and whether the request passes.
+func (s *Store) read(demands []Demand, t *ticket, now int64) bool {
+	passes := true
+	for i := range t.calls {
+		passes = passes && t.calls[i].reply[0] == 1
+	}
+	next := 0
+	for i := range t.calls {
+		reply := t.calls[i].reply
+		for pair := reply[3:]; len(pair) > 0; next++ {
+			d := &demands[next]
+			if d.answer != asked {
+				continue
+			}
+			d.Ahead = time.Duration(pair[0])
+			d.taken = taken{pair[1], reply[1], reply[2]}
+			pair = pair[2:]
+			if d.taken.tokens == 0 {
+				d.Wait = d.waitAhead(d.Ahead)
+			} else if !passes {
+				s.giveBack(d.Key, d.taken, d.Limit.Interval)
+				d.Ahead -= time.Duration(d.taken.tokens) * d.Limit.Interval
+				d.taken = taken{}
+			}
+			s.known.learn(d, now)
+		}
+	}
+	return passes
+}
+
+// abort gives back what was taken by calls that succeeded, of a request that others failed.
+func (s *Store) abort(demands []Demand, t *ticket) {
+	for i := range demands {
+		if d := &demands[i]; d.filling {
+			s.known.unfill(d)
+		}
+	}
+	if t == nil || len(t.calls) == 1 {
+		return
+	}
+	next := 0
+	for i := range t.calls {
+		for demands[next].answer != asked {
+			next++
+		}
+		if c := &t.calls[i]; c.ready.Load() && c.problem() == nil && c.reply[4] > 0 {
+			d := &demands[next]
+			s.giveBack(d.Key, taken{c.reply[4], c.reply[1], c.reply[2]}, d.Limit.Interval)
+		}
+		next++
+	}
+}
