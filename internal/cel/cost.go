@@ -47,9 +47,9 @@ var costs = map[string]*cost{
 	"join":              compared,
 	"format":            formatted,
 
-	"matches":  pattern,
-	"find":     pattern,
-	"findAll":  {size: size, work: pattern.work, always: true, makes: true},
+	"matches":  matched,
+	"find":     matched,
+	"findAll":  {size: size, work: matched.work, always: true, makes: true},
 	"split":    {size: size, work: linear.work, makes: true},
 	"reverse":  {size: size, work: linear.work, makes: true},
 	"slice":    {size: size, work: linear.work, makes: true},
@@ -80,9 +80,9 @@ var (
 	// formatted prints the arguments, some with as many digits as the format says.
 	formatted = &cost{size: formatSize, deep: true, work: func(s []int64) int64 { return sum(s) / bytesPerUnit }, always: true}
 
-	// pattern is what matching costs in Kubernetes: the length of the string times a quarter of the pattern's length. Short
+	// matched is what matching costs in Kubernetes: the length of the string times a quarter of the pattern's length. Short
 	// patterns cost no more than what was counted for the string.
-	pattern = &cost{
+	matched = &cost{
 		size:   size,
 		work:   func(s []int64) int64 { return units(s[0]+1, patternSize(s), 4*bytesPerUnit) },
 		always: true,

@@ -2,7 +2,6 @@ package cel
 
 import (
 	"fmt"
-	"regexp"
 	"sync"
 
 	celgo "github.com/google/cel-go/cel"
@@ -13,6 +12,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
 // base is Kubernetes' base environment for expressions in configuration files: the libraries of all its versions. It is
@@ -197,8 +198,8 @@ func usesIn(ast *celast.AST) uses {
 var matchesConstant = &interpreter.RegexOptimization{
 	Function:   interpreter.MatchesRegexOptimization.Function,
 	RegexIndex: interpreter.MatchesRegexOptimization.RegexIndex,
-	Factory: func(call interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
-		re, err := regexp.Compile(pattern)
+	Factory: func(call interpreter.InterpretableCall, text string) (interpreter.InterpretableCall, error) {
+		re, err := pattern.New(text)
 		if err != nil {
 			return nil, err
 		}
@@ -209,21 +210,21 @@ var matchesConstant = &interpreter.RegexOptimization{
 type matchCall struct {
 	interpreter.InterpretableCall
 	subject interpreter.InterpretableV2
-	re      *regexp.Regexp
+	re      *pattern.Pattern
 }
 
 // Exec implements interpreter.InterpretableV2.
 func (c *matchCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := c.subject.Exec(frame)
 	if s, ok := v.(types.String); ok {
-		return types.Bool(c.re.MatchString(string(s)))
+		return types.Bool(c.re.Match(string(s)))
 	}
 	if types.IsUnknownOrError(v) {
 		return v
 	}
 	if o, ok := v.(*types.Optional); ok {
 		if s, ok := o.Value().(string); ok { // as in cel-go
-			return types.Bool(c.re.MatchString(s))
+			return types.Bool(c.re.Match(s))
 		}
 	}
 	return types.LabelErrNode(c.ID(), types.NoSuchOverloadErr())

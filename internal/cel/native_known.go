@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
 // Functions that native code computes itself for the arguments that they are usually called with. The second result is
@@ -96,10 +97,11 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 	if lit == nil || lit.kind != valString {
 		return code{}, false
 	}
-	re, err := regexp.Compile(lit.str)
+	compiled, err := pattern.New(lit.str)
 	if err != nil {
 		return code{}, false // cel-go has refused the expression
 	}
+	re := compiled.Regexp()
 	eval, units := call.args[0].settled(), call.counted.forPattern(lit.str)
 	subject := func(f *Frame) (string, val) {
 		f.charge(1)
@@ -120,7 +122,7 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 	}
 	switch call.function {
 	case "matches":
-		return conditionCode(matching(call.args[0], re, units, subject)), true
+		return conditionCode(matching(call.args[0], compiled, units, subject)), true
 	case "find":
 		return code{eval: func(f *Frame) val {
 			s, err := subject(f)
@@ -139,13 +141,13 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 func patternUnits(units int64, s string) int64 { return units * int64(len(s)+1) / (4 * bytesPerUnit) }
 
 // matching is matches with a literal pattern.
-func matching(a code, re *regexp.Regexp, units int64, subject func(*Frame) (string, val)) test {
+func matching(a code, re *pattern.Pattern, units int64, subject func(*Frame) (string, val)) test {
 	match := func(f *Frame) verdict {
 		s, err := subject(f)
 		if err.kind == valErr {
 			return f.fail(err.ref())
 		}
-		return truthOf(re.MatchString(s))
+		return truthOf(re.Match(s))
 	}
 	c := a.plain(kindString)
 	if c == nil {
@@ -157,7 +159,7 @@ func matching(a code, re *regexp.Regexp, units int64, subject func(*Frame) (stri
 			return match(f)
 		}
 		f.charge(patternUnits(units, s))
-		return truthOf(re.MatchString(s))
+		return truthOf(re.Match(s))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
 // maxProperties is what notes can count.
@@ -24,14 +25,14 @@ const maxProperties = document.MaxNote - 3 // kind, apiVersion and metadata are 
 // compiler turns one structural schema into shapes.
 type compiler struct {
 	stripFormat func(*spec.Schema) error
-	patterns    map[string]*pattern // by their text: schemas repeat them
-	mayRepeat   bool                // of the Options
+	patterns    map[string]*pattern.Pattern // by their text: schemas repeat them
+	mayRepeat   bool                        // of the Options
 }
 
 func newCompiler() *compiler {
 	return &compiler{
 		stripFormat: apiservervalidation.StripUnsupportedFormatsPostProcessorForVersion(environment.DefaultCompatibilityVersion()),
-		patterns:    map[string]*pattern{},
+		patterns:    map[string]*pattern.Pattern{},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
 // values compiles the keywords that look at the value itself.
@@ -46,11 +47,11 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 	return err
 }
 
-func (c *compiler) pattern(text string) (*pattern, error) {
+func (c *compiler) pattern(text string) (*pattern.Pattern, error) {
 	if p := c.patterns[text]; p != nil {
 		return p, nil
 	}
-	p, err := newPattern(text)
+	p, err := pattern.New(text)
 	if err == nil {
 		c.patterns[text] = p
 	}

@@ -5,12 +5,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
 // textRules are the keywords of strings.
 type textRules struct {
 	minLength, maxLength int64 // in code points; -1 is none
-	pattern              *pattern
+	pattern              *pattern.Pattern
 	format               *format
 }
 
@@ -24,7 +25,7 @@ func (t *textRules) takes(s string) bool {
 			return false
 		}
 	}
-	return (t.pattern == nil || t.pattern.matches(s)) && (t.format == nil || t.format.matches(s))
+	return (t.pattern == nil || t.pattern.Match(s)) && (t.format == nil || t.format.matches(s))
 }
 
 // sizeRules are the keywords that count the members of lists and objects.

@@ -154,8 +154,8 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 			w.add(v, minLengthFailure(w.path(v), v, t.minLength))
 		}
 	}
-	if t.pattern != nil && !w.done() && !t.pattern.matches(s) && !w.fails() {
-		w.add(v, patternFailure(w.path(v), v, t.pattern.text))
+	if t.pattern != nil && !w.done() && !t.pattern.Match(s) && !w.fails() {
+		w.add(v, patternFailure(w.path(v), v, t.pattern.String()))
 	}
 	if t.format != nil {
 		matched = 1

@@ -22,19 +22,20 @@ var order = [][]string{
 	{"internal/cel"},
 	{"internal/resource"},
 	{"internal/document"},
-	{"internal/status"},
+	{"internal/status", "internal/pattern"},
 }
 
 // aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
 // programs at the top may import anything.
 var aside = map[string]struct{ imports, importedBy []string }{
-	"internal/config":    {[]string{"internal/status", "internal/resource", "internal/manifest"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
-	"internal/telemetry": {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
-	"internal/upstream":  {[]string{"internal/status", "internal/resource", "internal/wire"}, []string{"cmd", "bench", "proxy"}},
-	"internal/wire":      {[]string{"internal/status"}, []string{"proxy", "internal/upstream"}},
-	"internal/manifest":  {[]string{"internal/status"}, []string{"policies", "internal/config", "proxy"}},
-	"internal/backend":   {nil, []string{"cmd", "bench", "internal/cases"}},
-	"internal/cases":     {nil, nil},
+	"internal/credentials": {nil, []string{"cmd", "proxy"}},
+	"internal/config":      {[]string{"internal/status", "internal/resource", "internal/manifest"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
+	"internal/telemetry":   {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
+	"internal/upstream":    {[]string{"internal/status", "internal/resource", "internal/wire"}, []string{"cmd", "bench", "proxy"}},
+	"internal/wire":        {[]string{"internal/status"}, []string{"proxy", "internal/upstream"}},
+	"internal/manifest":    {[]string{"internal/status"}, []string{"policies", "internal/config", "proxy"}},
+	"internal/backend":     {nil, []string{"cmd", "bench", "internal/cases"}},
+	"internal/cases":       {nil, nil},
 }
 
 // engines are the libraries that only some rooms may import.

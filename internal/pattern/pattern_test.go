@@ -1,4 +1,4 @@
-package schema
+package pattern
 
 import (
 	"regexp"
@@ -17,12 +17,12 @@ func TestPatternTable(t *testing.T) {
 	inputs := []string{"", "a", "abc", "a-b", "-a", "a.b.c", "12.5", "12.", "aaaaaa", "word", "a word b", "x\n", "\nx", "ABC", "ü", "aü", "\u212a",
 		"/path/%2F", "*.example.com", "1h30m", "1h30", "b", "\x00", "ab", "abbc", "a\nc"}
 	for _, text := range patternSeeds {
-		p, err := newPattern(text)
+		p, err := New(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range inputs {
-			if got, want := p.matches(s), p.regexp.MatchString(s); got != want {
+			if got, want := p.Match(s), p.regexp.MatchString(s); got != want {
 				t.Errorf("%q on %q: got %v, want %v", text, s, got, want)
 			}
 		}
@@ -31,24 +31,24 @@ func TestPatternTable(t *testing.T) {
 	for c := '!'; c <= '~'; c++ {
 		runs = append(runs, regexp.QuoteMeta(string(c))+"+")
 	}
-	classes, err := newPattern("^(" + strings.Join(runs, "|") + ")$")
-	if err != nil || classes.dfa == nil {
+	classes, err := New("^(" + strings.Join(runs, "|") + ")$")
+	if err != nil || classes.table == nil {
 		t.Fatal(classes, err)
 	}
 	for c := '!'; c <= '~'; c++ {
 		for _, s := range []string{string(c), string([]rune{c, c, c}), string([]rune{c, c, 'a'}), string([]rune{c, c, c ^ 64}), string([]rune{c, c, 1}), string([]rune{c, '\u00e9'})} {
-			if got, want := classes.matches(s), classes.regexp.MatchString(s); got != want {
+			if got, want := classes.Match(s), classes.regexp.MatchString(s); got != want {
 				t.Errorf("a run of any character on %q: got %v, want %v", s, got, want)
 			}
 		}
 	}
 	for _, text := range []string{`^[a-z]+$`, `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, `^a{0,63}$`} {
-		if p, _ := newPattern(text); p.dfa == nil {
+		if p, _ := New(text); p.table == nil {
 			t.Errorf("%q: must have a table", text)
 		}
 	}
 	for _, text := range []string{`\bword\b`, `(?m)^x$`, `^a{0,1000}$`} {
-		if p, _ := newPattern(text); p.dfa != nil {
+		if p, _ := New(text); p.table != nil {
 			t.Errorf("%q: must not have a table", text)
 		}
 	}
@@ -67,11 +67,11 @@ func FuzzPattern(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := newPattern(text)
+		p, err := New(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := p.matches(s), re.MatchString(s); got != want {
+		if got, want := p.Match(s), re.MatchString(s); got != want {
 			t.Errorf("%q on %q: got %v, want %v", text, s, got, want)
 		}
 	})

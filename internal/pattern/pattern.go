@@ -1,4 +1,6 @@
-package schema
+// Package pattern matches regular expressions as package regexp does, most of them with one look into a table for each
+// byte.
+package pattern
 
 import (
 	"encoding/binary"
@@ -7,26 +9,34 @@ import (
 	"slices"
 )
 
-// pattern is a regular expression as Go reads it (RE2). Most patterns of schemas are small, and most strings that are
-// held against them are ASCII: those are decided by a table with one look-up per byte, everything else by package
-// regexp. Both answer the same.
-type pattern struct {
+// A Pattern is a regular expression as Go reads it (RE2). Most patterns of schemas and policies are small, and most strings
+// that are held against them are ASCII: those are decided by a table with one look-up per byte, everything else by package
+// regexp. Both answer the same. A Pattern is immutable.
+type Pattern struct {
 	text   string
 	regexp *regexp.Regexp
-	dfa    *automaton // nil when the expression is not for a small table
+	table  *automaton // nil when the expression is not for a small table
 }
 
-func newPattern(text string) (*pattern, error) {
+// New compiles an expression. The error is that of package regexp.
+func New(text string) (*Pattern, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{text: text, regexp: re, dfa: newAutomaton(text)}, nil
+	return &Pattern{text: text, regexp: re, table: newAutomaton(text)}, nil
 }
 
-func (p *pattern) matches(s string) bool {
-	if p.dfa != nil {
-		if matched, decided := p.dfa.match(s); decided {
+// String is the expression.
+func (p *Pattern) String() string { return p.text }
+
+// Regexp is the expression for those who want to know where it matches.
+func (p *Pattern) Regexp() *regexp.Regexp { return p.regexp }
+
+// Match tells whether the string contains a match.
+func (p *Pattern) Match(s string) bool {
+	if p.table != nil {
+		if matched, decided := p.table.match(s); decided {
 			return matched
 		}
 	}
