@@ -11,8 +11,8 @@ import (
 const (
 	// shards is the number of locks of a store; a set of them fits a uint64.
 	shards = 64
-	// ways is how many buckets share a set, the place in the table that a key has.
-	ways = 8
+	// ways is how many buckets share a line of the table.
+	ways = 4
 	// maxOverflow is how many rules have an overflow bucket in a shard before those are dropped that count no more: of
 	// rules that were changed or removed.
 	maxOverflow = 256
@@ -20,22 +20,22 @@ const (
 
 // A store keeps the theoretical arrival times of buckets, up to a number of them. Each is looked for in three places:
 //
-//   - a flat table, where nearly all are found with one access to memory;
-//   - an LRU cache, of those whose set in the table is full of others that still count;
+//   - a flat table, where nearly all are found with one access to memory: in their own line, or in its twin;
+//   - an LRU cache, of those whose lines in the table are full of others that still count;
 //   - the overflow, one bucket of each rule and shard that stands for all those that were pushed out of the cache.
 //
 // A bucket whose time has come counts no more, and its room is free: nothing is swept.
 type store struct {
 	shards [shards]shard
-	sets   uint32 // of each shard, a power of two
-	spills int    // the size of each shard's cache
+	pairs  uint32 // of lines in the table of each shard, a power of two
+	spills int    // the size of the cache of each shard
 }
 
 // shard is a part of the store, with a lock of its own.
 type shard struct {
 	mu sync.Mutex
 	// table is made with the first bucket.
-	table   []set
+	table   []line
 	spilled *simplelru.LRU[bucket, int64]
 	// overflow has, by rule, the latest arrival time of buckets that were pushed out while they still counted. A key that
 	// has no bucket may be one of them, so all such keys share this one: to make the store forget a bucket, by any number
@@ -44,33 +44,35 @@ type shard struct {
 	_        [64]byte // so that no two locks share a cache line
 }
 
-// set is a place in the table: two cache lines, which processors fetch together.
-type set struct {
+// line is a part of the table: one cache line.
+type line struct {
 	tags [ways]uint64
 	tats [ways]int64
 }
 
-// bucket is where a bucket is: a shard, a set, and a tag of 48 bits of the key's hash and 16 bits of the rule's. The hash
-// is seeded, so that no client can choose its bucket.
+// bucket is where a bucket is: a shard, a pair of lines, and a tag of 48 bits of the key's hash and 16 bits of the rule's,
+// whose first bit tells which of the lines is its own. The hash is seeded, so that no client can choose its bucket.
 type bucket struct {
 	tag   uint64
-	set   uint32
+	pair  uint32
 	shard uint32
 }
+
+func (b bucket) line() uint32 { return b.pair<<1 | uint32(b.tag>>63) }
 
 func (b bucket) rule() uint16 { return uint16(b.tag) }
 
 // newStore returns a store in whose table so many buckets find room while not more than half of it is in use.
 func newStore(buckets int) *store {
-	perShard := uint32(max(1, (2*buckets+shards*ways-1)/(shards*ways)))
-	return &store{sets: 1 << bits.Len32(perShard-1), spills: max(4, buckets/16/shards)}
+	pairs := max(1, (buckets+shards*ways-1)/(shards*ways))
+	return &store{pairs: 1 << bits.Len32(uint32(pairs-1)), spills: max(4, buckets/16/shards)}
 }
 
 // place tells where the bucket of a rule and the hash of a key is.
 func (s *store) place(rule, hash uint64) bucket {
 	// The constant spreads the keys of one rule apart from those of another.
 	hash ^= rule * 0x9e3779b97f4a7c15
-	return bucket{tag: hash&^0xffff | rule&0xffff, set: uint32(hash>>6) & (s.sets - 1), shard: uint32(hash % shards)}
+	return bucket{tag: hash&^0xffff | rule&0xffff, pair: uint32(hash>>6) & (s.pairs - 1), shard: uint32(hash % shards)}
 }
 
 // found is where a bucket was found. The zero value is nowhere.
@@ -84,10 +86,12 @@ func (s *shard) find(b bucket) (int64, found) {
 	if s.table == nil {
 		return 0, found{}
 	}
-	set := &s.table[b.set]
-	for i := range set.tags {
-		if set.tags[i] == b.tag {
-			return set.tats[i], found{tat: &set.tats[i]}
+	own := b.line()
+	for _, l := range [2]*line{&s.table[own], &s.table[own^1]} {
+		for i := range l.tags {
+			if l.tags[i] == b.tag {
+				return l.tats[i], found{tat: &l.tats[i]}
+			}
 		}
 	}
 	if s.spilled != nil {
@@ -109,25 +113,36 @@ func (s *store) keep(b bucket, where found, tat, now int64) {
 		h.overflow[b.rule()] = max(shared, tat)
 	}
 	if h.table == nil {
-		h.table = make([]set, s.sets)
+		h.table = make([]line, 2*s.pairs)
 	}
-	set := &h.table[b.set]
-	first := 0
-	for i := range set.tats {
-		if set.tats[i] < set.tats[first] {
-			first = i
+	own := b.line()
+	l, i := &h.table[own], h.table[own].least()
+	if twin := &h.table[own^1]; l.tats[i] > now {
+		if j := twin.least(); twin.tats[j] < l.tats[i] {
+			l, i = twin, j
 		}
 	}
 	// Of those that count the one that does so for the shortest time gives way.
-	switch tag, least := set.tags[first], set.tats[first]; {
+	switch tag, least := l.tags[i], l.tats[i]; {
 	case least <= now:
-		set.tags[first], set.tats[first] = b.tag, tat
+		l.tags[i], l.tats[i] = b.tag, tat
 	case least < tat:
-		set.tags[first], set.tats[first] = b.tag, tat
-		s.spill(bucket{tag: tag, set: b.set, shard: b.shard}, least, now)
+		l.tags[i], l.tats[i] = b.tag, tat
+		s.spill(bucket{tag: tag, pair: b.pair, shard: b.shard}, least, now)
 	default:
 		s.spill(b, tat, now)
 	}
+}
+
+// least is the index of the bucket that counts for the shortest time.
+func (l *line) least() int {
+	least := 0
+	for i := range l.tats {
+		if l.tats[i] < l.tats[least] {
+			least = i
+		}
+	}
+	return least
 }
 
 // spill keeps a bucket outside of the table.

@@ -55,7 +55,7 @@ func TestSeveralLimitsAgainstModel(t *testing.T) {
 func TestFloodIsLimitedInAll(t *testing.T) {
 	const buckets, keys = shards * ways, 300_000
 	l, clock := virtualLimiter(buckets)
-	places := shards * (ways*int(l.store.sets) + l.store.spills)
+	places := shards * (2*ways*int(l.store.pairs) + l.store.spills)
 	rules := NewRules([]*Rule{byAddress(1, time.Minute, 2)})
 	r := create("192.0.2.1")
 	flood := func() (admitted int) {
@@ -106,12 +106,12 @@ func TestSpilledIsExact(t *testing.T) {
 	s := newStore(1)
 	h := &s.shards[0]
 	const now = 1000
-	for i := range uint64(ways + 3) {
+	for i := range uint64(2*ways + 3) {
 		b := bucket{tag: (i + 1) << 16}
 		_, where := h.find(b)
 		s.keep(b, where, int64(now+10+i), now)
 	}
-	for i := range uint64(ways + 3) {
+	for i := range uint64(2*ways + 3) {
 		tat, where := h.find(bucket{tag: (i + 1) << 16})
 		if tat != int64(now+10+i) || where.spilled != (i < 3) {
 			t.Errorf("bucket %d: %d, spilled %t", i, tat, where.spilled)
@@ -130,7 +130,7 @@ func TestOverflowIsBounded(t *testing.T) {
 	s := newStore(1)
 	for rule := range uint64(10_000) {
 		now := int64(rule) * 100
-		for key := range uint64(ways + s.spills + 3) {
+		for key := range uint64(2*ways + s.spills + 3) {
 			b := bucket{tag: (key+1)<<16 | rule}
 			_, where := s.shards[0].find(b)
 			s.keep(b, where, now+50+int64(key), now)

@@ -77,8 +77,6 @@ func (s *Server) Run() {
 	s.process = exec.Command("redis-server", s.args...)
 	var output bytes.Buffer
 	s.process.Stdout, s.process.Stderr = &output, &output
-	// The server ends with the test even where that ends without cleaning up.
-	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}

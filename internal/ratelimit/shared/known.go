@@ -31,8 +31,16 @@ type bucket struct {
 	lease    taken
 	until    int64 // when the lease ends
 	interval time.Duration
-	filling  bool // a request is asking for a lease
-	listed   bool // it is in the shard's list of leases
+	filling  chan struct{} // closed when the request that asks for a lease has its answer; nil if none asks
+	listed   bool          // it is in the shard's list of leases
+}
+
+// filled wakes who waits for a lease.
+func (e *bucket) filled() {
+	if e.filling != nil {
+		close(e.filling)
+		e.filling = nil
+	}
 }
 
 // buckets are those that a gateway knows something of, up to a number of them.
@@ -54,6 +62,7 @@ func newBuckets(size int, returned func(Key, taken, time.Duration)) *buckets {
 	for i := range b.shards {
 		// It fails only for a size that is not positive.
 		b.shards[i].lru, _ = simplelru.NewLRU(max(1, size/knownShards), func(k Key, e *bucket) {
+			e.filled()
 			if e.lease.tokens > 0 {
 				returned(k, e.lease, e.interval)
 			}
@@ -66,8 +75,9 @@ func (b *buckets) shard(k *Key) *bucketShard {
 	return &b.shards[binary.LittleEndian.Uint64(k[:8])%knownShards]
 }
 
-// consult decides on a demand without asking Redis, if that is possible.
-func (b *buckets) consult(d *Demand, now int64) {
+// consult decides on a demand without asking Redis, if that is possible. Where another request is asking for a lease it
+// returns what to wait for until to consult again.
+func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 	s := b.shard(&d.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,25 +85,27 @@ func (b *buckets) consult(d *Demand, now int64) {
 	if !found {
 		if d.Limit.Lease > 0 {
 			d.filling = true
-			s.lru.Add(d.Key, &bucket{filling: true, asked: now - int64(rememberFor), interval: d.Limit.Interval})
+			s.lru.Add(d.Key, &bucket{filling: make(chan struct{}), asked: now - int64(rememberFor), interval: d.Limit.Interval})
 		}
-		return
+		return nil
 	}
 	ahead := time.Duration(max(0, e.tat-now))
 	if e.lease.tokens >= d.Cost && now < e.until {
 		e.lease.tokens -= d.Cost
 		d.answer, d.taken = leased, taken{d.Cost, e.lease.seconds, e.lease.nanos}
 		d.Ahead = max(0, ahead-time.Duration(e.lease.tokens)*d.Limit.Interval)
-		return
+		return nil
 	}
 	wait := max(d.waitAhead(ahead), time.Duration(e.hold-now))
 	if wait > 0 && now-e.asked < int64(rememberFor) {
 		d.answer, d.Wait, d.Ahead = known, wait, ahead
-		return
+		return nil
 	}
-	if d.Limit.Lease > 0 && !e.filling {
-		d.filling, e.filling = true, true
+	if d.Limit.Lease > 0 && e.filling == nil {
+		d.filling, e.filling = true, make(chan struct{})
+		return nil
 	}
+	return e.filling
 }
 
 // undo puts the tokens of a lease back that a request took and does not need: another limit refuses it.
@@ -127,9 +139,6 @@ func (b *buckets) learn(d *Demand, asked int64) {
 		e = &bucket{interval: d.Limit.Interval}
 		s.lru.Add(d.Key, e)
 	}
-	if d.filling {
-		e.filling = false
-	}
 	e.tat, e.asked = asked+int64(d.Ahead), asked
 	if d.Wait > 0 && d.Limit.Lease > 0 {
 		e.hold = asked + int64(min(holdFor, time.Duration(d.Limit.Lease)*d.Limit.Interval/2))
@@ -142,6 +151,10 @@ func (b *buckets) learn(d *Demand, asked int64) {
 			s.leases = append(s.leases, d.Key)
 		}
 	}
+	if d.filling {
+		d.filling = false
+		e.filled()
+	}
 }
 
 // unfill is for a demand that got no answer.
@@ -150,7 +163,7 @@ func (b *buckets) unfill(d *Demand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, found := s.lru.Peek(d.Key); found {
-		e.filling = false
+		e.filled()
 	}
 }
 

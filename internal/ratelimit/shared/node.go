@@ -214,9 +214,12 @@ func (n *node) exchange(batch []*call, whole bool) (unknown []*call) {
 		commands[i] = redis.NewIntSliceCmd(ctx, c.args(whole)...)
 		_ = pipe.Process(ctx, commands[i]) // it only queues
 	}
-	_, _ = pipe.Exec(ctx) // each command has its error
+	_, failed := pipe.Exec(ctx)
 	for i, c := range batch {
 		reply, err := commands[i].Result()
+		if err == nil && reply == nil {
+			err = failed // without a connection commands have no error of their own
+		}
 		switch {
 		case err == nil:
 			c.finish(reply, nil)

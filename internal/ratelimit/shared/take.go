@@ -26,10 +26,16 @@ func (s *Store) Take(demands []Demand) (bool, error) {
 
 func (s *Store) take(demands []Demand, now int64) (passes bool, outcome string, err error) {
 	passes, outcome = true, OutcomeLeased
-	asking := 0
+	asking, filling := 0, false
 	for i := range demands {
 		d := &demands[i]
-		s.known.consult(d, now)
+		if filling { // others wait for this request, so it waits for none
+			_ = s.known.consult(d, now)
+		} else if !s.consult(d, now) {
+			s.undo(demands[:i], now)
+			return false, OutcomeTimeout, ErrTimeout
+		}
+		filling = filling || d.filling
 		switch {
 		case d.answer == asked:
 			asking++
@@ -39,17 +45,45 @@ func (s *Store) take(demands []Demand, now int64) (passes bool, outcome string, 
 	}
 	if passes && asking > 0 {
 		passes, outcome, err = s.ask(demands, asking, now)
-	} else if asking > 0 {
-		s.abort(demands, nil)
 	}
 	if !passes {
-		for i := range demands {
-			if d := &demands[i]; d.answer == leased {
-				s.known.undo(d, now)
-			}
-		}
+		s.undo(demands, now)
 	}
 	return passes, outcome, err
+}
+
+// consult decides on a demand without asking Redis, if that is possible: false if that took too long. While one request
+// asks for a lease others wait for it, since one batch is enough for many.
+func (s *Store) consult(d *Demand, began int64) bool {
+	for now := began; ; now = s.clock() {
+		filled := s.known.consult(d, now)
+		if filled == nil {
+			return true
+		}
+		left := s.options.Timeout - time.Duration(now-began)
+		if left <= 0 {
+			return false
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-filled:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// undo takes back what the gateway did on its own for a request that does not pass.
+func (s *Store) undo(demands []Demand, now int64) {
+	for i := range demands {
+		d := &demands[i]
+		if d.answer == leased {
+			s.known.undo(d, now)
+		}
+		if d.filling {
+			s.known.unfill(d)
+		}
+	}
 }
 
 // ask has Redis decide on the demands that nothing is known of.
@@ -71,7 +105,7 @@ func (s *Store) ask(demands []Demand, asking int, now int64) (bool, string, erro
 			c.finish(nil, err)
 		}
 	}
-	answered := t.wait(s.options.Timeout)
+	answered := t.wait(s.options.Timeout - time.Duration(s.clock()-now))
 	err := t.report(waiting)
 	if err == nil && answered {
 		passes := s.read(demands, t, now)
@@ -187,12 +221,7 @@ func (s *Store) read(demands []Demand, t *ticket, now int64) bool {
 
 // abort gives back what was taken by calls that succeeded, of a request that others failed.
 func (s *Store) abort(demands []Demand, t *ticket) {
-	for i := range demands {
-		if d := &demands[i]; d.filling {
-			s.known.unfill(d)
-		}
-	}
-	if t == nil || len(t.calls) == 1 {
+	if len(t.calls) == 1 {
 		return
 	}
 	next := 0
