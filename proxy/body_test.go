@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -17,9 +18,13 @@ import (
 // dial connects to the gateway. The deadline is a guard against hanging.
 func dial(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
+	addr, secure := strings.CutPrefix(addr, secureScheme)
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if secure {
+		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true})
 	}
 	t.Cleanup(func() { _ = nc.Close() })
 	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {

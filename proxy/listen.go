@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 	"strconv"
@@ -54,7 +53,7 @@ func (s *server) turnAway(nc net.Conn) {
 	body := status.AppendJSON(nil, &status.ServiceUnavailable("the gateway has as many connections as it may", 1).ErrStatus)
 	answer := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
 		strconv.Itoa(len(body)) + "\r\n\r\n" + string(body)
-	if _, ok := nc.(*tls.Conn); !ok {
+	if s.o.TLS == nil { // to whom speaks TLS nothing can be said before a handshake
 		_ = nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		_, _ = nc.Write([]byte(answer))
 	}
@@ -71,9 +70,6 @@ func (s *server) newConn(nc net.Conn) *conn {
 		if p.Contains(c.peer) {
 			c.trusted, c.options = true, &s.trusted
 		}
-	}
-	if _, ok := nc.(*tls.Conn); ok {
-		c.proto = "https"
 	}
 	c.pooled = s.buffer()
 	c.buf = c.pooled[:]

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
@@ -30,9 +31,11 @@ type Options struct {
 	// Limiter holds the buckets of rate limits, which outlive policy sets.
 	Limiter *ratelimit.Limiter
 	// States holds what policies read of backends, which outlives policy sets. The gateway starts it.
-	States  *state.Manager
-	Metrics *telemetry.Telemetry
-	Log     *slog.Logger
+	States *state.Manager
+	// Credentials keeps certificates, keys and tokens up to date with their files; nil reads them once.
+	Credentials *credentials.Watcher
+	Metrics     *telemetry.Telemetry
+	Log         *slog.Logger
 }
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
@@ -83,7 +86,18 @@ func New(o Options) (*Gateway, error) {
 	if g.proxies, err = identity.ParseTrustedProxies(names); err != nil {
 		return nil, err
 	}
+	files := o.Credentials
+	if files == nil {
+		files = credentials.NewWatcher(credentials.Options{Log: o.Log})
+	}
+	var secure *credentials.Value[*credentials.Server]
+	if c.TLS != nil {
+		if secure, err = credentials.WatchServer(files, "the public listener", TLSFiles(c.TLS)); err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+	}
 	g.server = newServer(serverOptions{
+		TLS: secure, HandshakeFailed: g.metrics.HandshakeFailed,
 		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		HeadBytes: int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/wire"
 )
@@ -30,6 +31,9 @@ type serverOptions struct {
 	Underscores                     wire.Underscores
 	// TrustedProxies are the peers that may tell who the client is.
 	TrustedProxies []netip.Prefix
+	// TLS is what is used to speak TLS; nil is plain HTTP. HandshakeFailed is told of clients with which it failed.
+	TLS             *credentials.Value[*credentials.Server]
+	HandshakeFailed func()
 	// MaxConns is the largest number of connections; more are answered 503.
 	MaxConns int
 	Log      *slog.Logger
@@ -77,6 +81,9 @@ func newServer(o serverOptions, handle func(ctx *fasthttp.RequestCtx, c *conn)) 
 	orDefault(&o.MaxConns, defaultMaxConns)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.HandshakeFailed == nil {
+		o.HandshakeFailed = func() {}
 	}
 	s := &server{o: o, handle: handle, conns: map[*conn]struct{}{}}
 	s.untrusted = wire.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
@@ -126,7 +133,7 @@ func (s *server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.each(func(c *conn) {
 		if c.state.CompareAndSwap(connIdle, connCut) {
-			_ = c.Conn.Close()
+			c.cut()
 		}
 		if b := c.stream.Load(); b != nil && c.endless.Load() {
 			b.Interrupt()
@@ -135,7 +142,7 @@ func (s *server) Shutdown(ctx context.Context) error {
 	err := s.fast.ShutdownWithContext(ctx)
 	if err != nil {
 		s.each(func(c *conn) {
-			_ = c.Conn.Close()
+			c.cut()
 			if b := c.stream.Load(); b != nil {
 				b.Interrupt()
 			}

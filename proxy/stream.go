@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -182,8 +183,19 @@ func putChunkSize(b []byte, n int) int {
 // end is not the body's.
 func (c *conn) abandon(reset bool) {
 	c.ending = true
-	if tc, ok := c.Conn.(*net.TCPConn); ok && reset {
+	if !reset {
+		return
+	}
+	nc := c.Conn
+	secure, ok := nc.(*tls.Conn)
+	if ok {
+		nc = secure.NetConn()
+	}
+	if tc, ok := nc.(*net.TCPConn); ok {
 		_ = tc.SetLinger(0)
+	}
+	if ok {
+		_ = nc.Close() // else the end of TLS would be sent, which says that the body is complete
 	}
 }
 
@@ -191,6 +203,9 @@ func (c *conn) abandon(reset bool) {
 // connection, until stop is called. A client that sends the next request
 // already is no longer watched.
 func (c *conn) onClientClose(gone func()) (stop func()) {
+	if _, ok := c.Conn.(*tls.Conn); ok {
+		return c.onSecureClientClose(gone)
+	}
 	tc, ok := c.Conn.(*net.TCPConn)
 	if !ok {
 		return func() {}

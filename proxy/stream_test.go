@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -218,9 +219,15 @@ func TestClientLeaves(t *testing.T) {
 	r := newRelay(t, upstream.Config{Endpoints: []string{url}})
 	r.ended = make(chan error, 1)
 	_, addr := startServer(t, serverOptions{}, r.handle)
-	for name, leave := range map[string]func(*net.TCPConn){
-		"close": func(nc *net.TCPConn) { _ = nc.Close() },
-		"reset": func(nc *net.TCPConn) { _ = nc.SetLinger(0); _ = nc.Close() },
+	for name, leave := range map[string]func(net.Conn){
+		"close": func(nc net.Conn) { _ = nc.Close() },
+		"reset": func(nc net.Conn) {
+			if secure, ok := nc.(*tls.Conn); ok {
+				nc = secure.NetConn()
+			}
+			_ = nc.(*net.TCPConn).SetLinger(0)
+			_ = nc.Close()
+		},
 	} {
 		nc, br := dial(t, addr)
 		send(t, nc, getHead+"\r\n")
@@ -231,7 +238,7 @@ func TestClientLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, resp.Body, "hello")
-		leave(nc.(*net.TCPConn))
+		leave(nc)
 		if _, err := backendReader.ReadByte(); err == nil {
 			t.Errorf("%s: the backend still gets something", name)
 		} else if ne, ok := err.(net.Error); ok && ne.Timeout() {

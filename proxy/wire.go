@@ -31,6 +31,9 @@ type conn struct {
 	peerIP  string
 	trusted bool
 	proto   string // http or https
+	shaken  bool   // there was a handshake, if there has to be one
+	// certificate is what the client has shown of itself by TLS.
+	certificate clientCertificate
 
 	pooled  *[readBuffer]byte // the memory of buf, but while an outsize head needs more
 	buf     []byte
@@ -100,6 +103,12 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) next() bool {
 	c.head.Reset()
 	c.answered, c.refusal, c.body = false, nil, bodyUnread
+	if !c.shaken && c.server.o.TLS != nil {
+		c.shaken = true
+		if !c.handshake() || c.refusal != nil {
+			return c.refusal != nil
+		}
+	}
 	if !c.await() {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/wire"
@@ -83,12 +84,19 @@ func (r *relay) serve(ctx *fasthttp.RequestCtx, c *conn) error {
 	return nil
 }
 
-// startServer serves on a free port until the test ends.
+// startServer serves on a free port until the test ends; by TLS where it is a test of that.
 func startServer(t testing.TB, o serverOptions, handle func(*fasthttp.RequestCtx, *conn)) (*server, string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	if overTLS(t) && o.TLS == nil {
+		o.TLS = newTLS(t, credentials.ServerFiles{}).server
+	}
+	if o.TLS != nil {
+		addr = secureScheme + addr
 	}
 	s := newServer(o, handle)
 	served := make(chan error, 1)
@@ -101,7 +109,7 @@ func startServer(t testing.TB, o serverOptions, handle func(*fasthttp.RequestCtx
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return s, ln.Addr().String()
+	return s, addr
 }
 
 func TestHostileInput(t *testing.T) {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/proxy"
 )
 
 // listenOn listens on a TCP address, or says in a sentence why not and which flag chooses another.
@@ -29,6 +33,24 @@ func listenOn(address, flag string) (net.Listener, error) {
 		return nil, usageError("%s: must be a host and a port such as '127.0.0.1:8080', not '%s'", flag, address)
 	}
 	return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+}
+
+// secured puts TLS over the admin listener where the configuration asks for it.
+func (n *node) secured(l net.Listener) (net.Listener, error) {
+	t := n.config.Admin.TLS
+	if t == nil {
+		return l, nil
+	}
+	server, err := credentials.WatchServer(n.files, "the admin listener", proxy.TLSFiles(t))
+	if err != nil {
+		return nil, errors.Join(usageError("admin.tls: %w", err), l.Close())
+	}
+	return tls.NewListener(l, &tls.Config{
+		MinVersion: tls.VersionTLS12, // that of the files, which are read for each connection, may be greater
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return server.Get().Config, nil
+		},
+	}), nil
 }
 
 // stopSignals are those by which a process is asked to end, for as long as ignore is not called.

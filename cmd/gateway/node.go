@@ -14,6 +14,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -30,6 +31,7 @@ type node struct {
 	admin   *admin.Server
 
 	states    *state.Manager
+	files     *credentials.Watcher             // with certificates, keys and tokens
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
 	loaded    atomic.Pointer[time.Time]        // when the set in force came into force
 	refused   atomic.Pointer[admin.Failure]    // nil while the files are those in force
@@ -49,17 +51,22 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	if n.states, err = state.NewManager(state.Options{Log: log}); err != nil {
 		return nil, err
 	}
+	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log})
 	n.admin = admin.New(admin.Options{
 		Ready: []admin.Check{
 			{Name: "policies", Probe: n.policiesReady},
 			{Name: "state", Probe: n.states.Settled},
 			{Name: "listener", Probe: n.listenerReady},
 		},
-		Metrics:  n.metrics.Handler(),
-		Policies: n.describePolicies,
-		Logger:   log,
+		Metrics:   n.metrics.Handler(),
+		Policies:  n.describePolicies,
+		Upstreams: n.describeUpstreams,
+		Logger:    log,
 	})
 	if n.private, err = listenOn(c.Admin.Listen, "--admin"); err != nil {
+		return nil, err
+	}
+	if n.private, err = n.secured(n.private); err != nil {
 		return nil, err
 	}
 	go func() { n.failed <- n.admin.Serve(n.private) }()
@@ -76,17 +83,19 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	}
 	n.manager.Store(manager)
 	n.gateway, err = proxy.New(proxy.Options{
-		Config:   c,
-		Policies: manager.Current,
-		Limiter:  ratelimit.New(0),
-		States:   n.states,
-		Metrics:  n.metrics,
-		Log:      log,
+		Config:      c,
+		Policies:    manager.Current,
+		Limiter:     ratelimit.New(0),
+		States:      n.states,
+		Credentials: n.files,
+		Metrics:     n.metrics,
+		Log:         log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
 	}
 	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
+	n.metrics.ObserveUpstreams(n.measureUpstreams)
 	n.public, err = listenOn(c.Listen, "--listen")
 	return n, err
 }
@@ -104,6 +113,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
 	go n.manager.Load().Run(watching)
+	go n.files.Run(watching)
 	go func() { n.failed <- n.gateway.Serve(n.public) }()
 	n.listening.Store(true)
 	n.log.Info("serving", "listen", n.public.Addr(), "admin", n.private.Addr(), "version", version())
@@ -116,8 +126,9 @@ func (n *node) run(signals <-chan os.Signal) error {
 			return fmt.Errorf("a listener failed: %w", err)
 		case s := <-signals:
 			if s == syscall.SIGHUP {
-				n.log.Info("reading the policy files again", "cause", "SIGHUP")
+				n.log.Info("reading the policy files and those with credentials again", "cause", "SIGHUP")
 				n.manager.Load().Reload()
+				n.files.Reload()
 				continue
 			}
 			return n.drain(s, signals)

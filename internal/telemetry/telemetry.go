@@ -29,10 +29,12 @@ type Options struct {
 
 // Telemetry records what happens in the gateway. Its methods are safe for concurrent use.
 type Telemetry struct {
-	requests requests
-	gauges   gauges
-	policy   policyState
-	events   events
+	requests  requests
+	gauges    gauges
+	policy    policyState
+	events    events
+	upstreams upstreams
+	security  security
 
 	registry *prom.Registry
 	provider *sdkmetric.MeterProvider
@@ -70,6 +72,8 @@ func New(o Options) (*Telemetry, error) {
 		func() error { return t.gauges.register(meter) },
 		func() error { return t.policy.register(meter) },
 		func() error { return t.events.register(meter) },
+		func() error { return t.upstreams.register(meter) },
+		func() error { return t.security.register(meter) },
 	} {
 		if err := register(); err != nil {
 			return nil, fmt.Errorf("cannot make an instrument: %w", err)

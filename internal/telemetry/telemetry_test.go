@@ -53,10 +53,13 @@ func equalLines(t *testing.T, got, want []string) {
 
 func TestMetricsBeforeAnyRequest(t *testing.T) {
 	equalLines(t, scrape(t, newTelemetry(t)), []string{
+		`gateway_credentials_reload_failure_total 0`,
+		`gateway_credentials_reload_success_total 0`,
 		`gateway_policy_reload_failure_total 0`,
 		`gateway_policy_reload_success_total 0`,
 		`gateway_request_bodies_in_flight_bytes 0`,
 		`gateway_requests_in_flight 0`,
+		`gateway_tls_handshake_failures_total 0`,
 	})
 }
 
@@ -149,6 +152,8 @@ func TestPolicyMetrics(t *testing.T) {
 	tel.PoliciesLoaded(2, "bbbb", time.UnixMilli(1_700_000_060_250))
 	// The old set's hash is gone: two hashes at once would read as a drift between replicas.
 	equalLines(t, scrape(t, tel), []string{
+		`gateway_credentials_reload_failure_total 0`,
+		`gateway_credentials_reload_success_total 0`,
 		`gateway_policy_generation 2`,
 		`gateway_policy_info{hash="bbbb"} 1`,
 		`gateway_policy_reload_failure_total 1`,
@@ -156,6 +161,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_policy_reload_success_total 2`,
 		`gateway_request_bodies_in_flight_bytes 0`,
 		`gateway_requests_in_flight 0`,
+		`gateway_tls_handshake_failures_total 0`,
 	})
 	tel.PoliciesLoaded(3, "cccc", time.UnixMilli(1_700_000_090_000))
 	if lines := strings.Join(scrape(t, tel), "\n"); strings.Contains(lines, "bbbb") || !strings.Contains(lines, `gateway_policy_info{hash="cccc"} 1`) {
@@ -174,13 +180,20 @@ func TestGaugesAndEvents(t *testing.T) {
 	tel.AdmissionDenied("replica-limit")
 	tel.UpstreamError("orders", "Refused")
 	tel.UpstreamError("orders", "Timeout")
+	tel.HandshakeFailed()
+	tel.HandshakeFailed()
+	tel.CredentialsRead(true)
+	tel.CredentialsRead(false)
 	equalLines(t, scrape(t, tel), []string{
 		`gateway_admission_denials_total{policy="replica-limit"} 1`,
+		`gateway_credentials_reload_failure_total 1`,
+		`gateway_credentials_reload_success_total 1`,
 		`gateway_policy_reload_failure_total 0`,
 		`gateway_policy_reload_success_total 0`,
 		`gateway_rate_limited_requests_total{policy="per-client"} 2`,
 		`gateway_request_bodies_in_flight_bytes 4000`,
 		`gateway_requests_in_flight 1`,
+		`gateway_tls_handshake_failures_total 2`,
 		`gateway_upstream_errors_total{reason="Refused",upstream="orders"} 1`,
 		`gateway_upstream_errors_total{reason="Timeout",upstream="orders"} 1`,
 	})

@@ -1,0 +1,99 @@
+package credentials
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Server is what a TLS listener shows and asks for.
+type Server struct {
+	// Config is for handshakes.
+	Config *tls.Config
+	// ClientCAs are the authorities that sign the certificates of clients; nil where none are asked for.
+	ClientCAs *x509.CertPool
+}
+
+// ServerFiles say where it is.
+type ServerFiles struct {
+	// Cert and Key are a PEM file with a certificate and the intermediate ones after it, and one with its key.
+	Cert, Key string
+	// ClientCA is a PEM file with the authorities that sign the certificates of clients; empty asks for none.
+	ClientCA string
+	// ClientAuth is how clients are asked for a certificate.
+	ClientAuth tls.ClientAuthType
+	// MinVersion is the least version of TLS.
+	MinVersion uint16
+}
+
+// WatchServer reads the files of a listener and keeps what they make up to date.
+func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error) {
+	return Watch(w, name, []string{f.Cert, f.Key, f.ClientCA}, func(contents [][]byte) (*Server, error) {
+		pair, err := tls.X509KeyPair(contents[0], contents[1])
+		if err != nil {
+			return nil, fmt.Errorf("the certificate in '%s' and the key in '%s' cannot be used: %w", f.Cert, f.Key, err)
+		}
+		s := &Server{Config: &tls.Config{
+			Certificates: []tls.Certificate{pair},
+			MinVersion:   f.MinVersion,
+			NextProtos:   []string{"http/1.1"},
+			ClientAuth:   f.ClientAuth,
+		}}
+		if f.ClientCA != "" {
+			if s.ClientCAs, err = ParsePool(contents[2]); err != nil {
+				return nil, fmt.Errorf("the authorities in '%s' cannot be used: %w", f.ClientCA, err)
+			}
+			s.Config.ClientCAs = s.ClientCAs
+		}
+		return s, nil
+	})
+}
+
+// ParsePool makes a pool of the certificates in PEM. Other than x509.CertPool.AppendCertsFromPEM it leaves none out that
+// cannot be read: an authority that is missing is found when the file is, not when a client of its is refused.
+func ParsePool(text []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	n := 0
+	for len(text) > 0 {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", n+1, err)
+		}
+		pool.AddCert(c)
+		n++
+	}
+	if n == 0 {
+		return nil, errors.New("must hold at least one certificate in PEM")
+	}
+	return pool, nil
+}
+
+// Verify returns the chain from the certificate that a client has shown, which comes first, to one of the authorities. The
+// client has proved by the handshake that it has the key.
+func (s *Server) Verify(shown []*x509.Certificate, at time.Time) ([]*x509.Certificate, error) {
+	if len(shown) == 0 {
+		return nil, nil
+	}
+	o := x509.VerifyOptions{Roots: s.ClientCAs, CurrentTime: at, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if o.Roots == nil {
+		o.Roots = x509.NewCertPool() // not those of the system
+	}
+	for _, c := range shown[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	chains, err := shown[0].Verify(o)
+	if err != nil {
+		return nil, err
+	}
+	return chains[0], nil
+}

@@ -1,0 +1,44 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// security counts what happens to connections and credentials as such.
+type security struct {
+	handshakes, newCredentials, badCredentials metric.Int64Counter
+}
+
+// HandshakeFailed counts a client with which no TLS connection could be made.
+func (t *Telemetry) HandshakeFailed() { t.security.handshakes.Add(context.Background(), 1) }
+
+// CredentialsRead counts a reading of files with certificates, keys or tokens that have changed. Where it is not ok those
+// before stay in use.
+func (t *Telemetry) CredentialsRead(ok bool) {
+	counter := t.security.newCredentials
+	if !ok {
+		counter = t.security.badCredentials
+	}
+	counter.Add(context.Background(), 1)
+}
+
+func (s *security) register(m metric.Meter) error {
+	for _, one := range []struct {
+		into              *metric.Int64Counter
+		name, description string
+	}{
+		{&s.handshakes, "gateway_tls_handshake_failures", "TLS handshakes with clients that failed."},
+		{&s.newCredentials, "gateway_credentials_reload_success", "Files with certificates, keys or tokens that changed and are in use."},
+		{&s.badCredentials, "gateway_credentials_reload_failure", "Files with certificates, keys or tokens that changed and cannot be used; those before stayed."},
+	} {
+		counter, err := m.Int64Counter(one.name, metric.WithDescription(one.description))
+		if err != nil {
+			return err
+		}
+		counter.Add(context.Background(), 0) // an alert on its growth must see the first of them
+		*one.into = counter
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package telemetry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/telemetry"
+)
+
+func TestUpstreams(t *testing.T) {
+	tel := newTelemetry(t)
+	tel.ObserveUpstreams(func() []telemetry.Upstream {
+		return []telemetry.Upstream{{
+			Name: "orders", Endpoints: map[string]int{"Ready": 2, "Ejected": 1, "Unhealthy": 0},
+			Circuits: map[string]int{"Closed": 1, "Open": 0, "HalfOpen": 0},
+			Active:   3, Idle: 2, Pending: 1, Retries: 4, Ejections: 5,
+		}}
+	})
+	var got []string
+	for _, line := range scrape(t, tel) {
+		if strings.HasPrefix(line, "gateway_upstream") {
+			got = append(got, line)
+		}
+	}
+	equalLines(t, got, []string{
+		`gateway_upstream_circuit{state="Closed",upstream="orders"} 1`,
+		`gateway_upstream_circuit{state="HalfOpen",upstream="orders"} 0`,
+		`gateway_upstream_circuit{state="Open",upstream="orders"} 0`,
+		`gateway_upstream_connections{state="Active",upstream="orders"} 3`,
+		`gateway_upstream_connections{state="Idle",upstream="orders"} 2`,
+		`gateway_upstream_ejections_total{upstream="orders"} 5`,
+		`gateway_upstream_endpoints{status="Ejected",upstream="orders"} 1`,
+		`gateway_upstream_endpoints{status="Ready",upstream="orders"} 2`,
+		`gateway_upstream_endpoints{status="Unhealthy",upstream="orders"} 0`,
+		`gateway_upstream_pending_requests{upstream="orders"} 1`,
+		`gateway_upstream_retries_total{upstream="orders"} 4`,
+	})
+}
