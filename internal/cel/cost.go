@@ -211,13 +211,13 @@ func (c *cost) measure(f *Frame, v val) int64 {
 	switch v.kind {
 	case valString:
 		if c != formatted && c != ranged {
-			return int64(len(v.str))
+			return int64(len(v.str()))
 		}
 	case valNode:
 		if c.deep {
 			return 0 // containers of documents count for themselves
 		}
-		return int64(v.node.Len())
+		return int64(v.node().Len())
 	case valList:
 		if !c.deep {
 			return int64(len(v.list().vals))

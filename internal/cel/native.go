@@ -151,7 +151,7 @@ func (c *nativeCompiler) literal(v ref.Val) code {
 	case types.Null:
 		return literal(nullVal)
 	}
-	return literal(val{kind: valRef, aux: v})
+	return literal(refVal(v))
 }
 
 // settled is the part's value with scalars read.

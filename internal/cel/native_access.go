@@ -129,7 +129,7 @@ func (c *nativeCompiler) indexed(call celast.CallExpr) code {
 	case index.lit == nil:
 		return operand.then(link{index: index.eval, optional: optional}, "", false).code()
 	case index.lit.kind == valString:
-		return operand.member(index.lit.str, optional).code()
+		return operand.member(index.lit.str(), optional).code()
 	}
 	return operand.then(link{key: *index.lit, optional: optional}, "", false).code()
 }
@@ -180,7 +180,7 @@ func (c *nativeCompiler) alternative(args []celast.Expr, unwrap bool) code {
 			if unwrap {
 				return v
 			}
-			return val{kind: valRef, aux: types.OptionalOf(f.ref(v))}
+			return refVal(types.OptionalOf(f.ref(v)))
 		case failed:
 			return v
 		}
@@ -212,7 +212,7 @@ func unwrapped(call *invocation) code {
 		case some:
 			return v
 		case none:
-			v = val{kind: valRef, aux: types.OptionalNone}
+			v = refVal(types.OptionalNone)
 		}
 		return call.one(f, v)
 	}}

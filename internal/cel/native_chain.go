@@ -61,9 +61,9 @@ func (c *chain) start(f *Frame) (document.Node, bool) {
 			return document.Node{}, false
 		}
 		if c.root == nil {
-			return v.node, v.aux == nil
+			return v.node(), v.q == nil
 		}
-		return v.node, v.typ() == c.root
+		return v.node(), v.typ() == c.root
 	}
 	s := &f.vars.slots[c.slot]
 	return s.node, s.typ == c.root && s.node.Valid() && (c.slot != OldSelf || !f.program.optionalOld)
@@ -223,9 +223,9 @@ func (c *chain) wrapped(f *Frame, v val, how reach) val {
 func raw(f *Frame, v val, how reach) val {
 	switch how {
 	case some:
-		return val{kind: valRef, aux: types.OptionalOf(f.ref(v))}
+		return refVal(types.OptionalOf(f.ref(v)))
 	case none:
-		return val{kind: valRef, aux: types.OptionalNone}
+		return refVal(types.OptionalNone)
 	}
 	return v
 }

@@ -45,7 +45,7 @@ func (c *chain) word(f *Frame) (string, bool) {
 		return "", false
 	}
 	f.charge(c.units)
-	return v.str, true
+	return v.str(), true
 }
 
 // onText is a test of a string that is read along a path.

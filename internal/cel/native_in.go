@@ -32,16 +32,16 @@ func (c *nativeCompiler) membership(args []celast.Expr, call *invocation) code {
 		switch {
 		case w.isMembers() && v.kind == valString:
 			f.charge(1)
-			found, how := f.member(w.node, w.typ(), v, true)
+			found, how := f.member(w.node(), w.typ(), v, true)
 			if how == present {
 				found, how = f.sound(found)
 			}
-			if how == failed && w.aux != nil {
+			if how == failed && w.q != nil {
 				return f.fail(found.ref())
 			}
 			return truthOf(how != none)
-		case w.isArray() && w.aux == nil && v.kind == valString:
-			return truthOf(f.hasText(w.node, v.str))
+		case w.isArray() && w.q == nil && v.kind == valString:
+			return truthOf(f.hasText(w.node(), v.str()))
 		}
 		return f.truth(call.two(f, v, w))
 	})
@@ -70,7 +70,7 @@ func newScalarSet(vals []val) (*scalarSet, bool) {
 	for _, v := range vals {
 		switch v.kind {
 		case valString:
-			s.strings = append(s.strings, v.str)
+			s.strings = append(s.strings, v.str())
 		case valBool:
 			s.others[v.literal()] = true
 		case valInt, valUint, valDouble:
@@ -109,13 +109,13 @@ func (s *scalarSet) contains(a code) test {
 func (s *scalarSet) has(f *Frame, v val) verdict {
 	switch v.kind {
 	case valString:
-		return truthOf(slices.Contains(s.strings, v.str))
+		return truthOf(slices.Contains(s.strings, v.str()))
 	case valErr:
 		return f.fail(v.ref())
 	case valBool, valInt, valUint, valDouble:
 		return truthOf(len(s.others) > 0 && s.others[f.ref(v)])
 	case valRef:
-		if _, ok := v.aux.(types.Bytes); ok {
+		if _, ok := v.ref().(types.Bytes); ok {
 			panic("runtime error: hash of unhashable type types.Bytes") // as in cel-go
 		}
 	}

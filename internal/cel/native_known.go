@@ -97,19 +97,19 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 	if lit == nil || lit.kind != valString {
 		return code{}, false
 	}
-	compiled, err := pattern.New(lit.str)
+	compiled, err := pattern.New(lit.str())
 	if err != nil {
 		return code{}, false // cel-go has refused the expression
 	}
 	re := compiled.Regexp()
-	eval, units := call.args[0].settled(), call.counted.forPattern(lit.str)
+	eval, units := call.args[0].settled(), call.counted.forPattern(lit.str())
 	subject := func(f *Frame) (string, val) {
 		f.charge(1)
 		v := eval(f)
 		switch v.kind {
 		case valString:
-			f.charge(patternUnits(units, v.str))
-			return v.str, val{}
+			f.charge(patternUnits(units, v.str()))
+			return v.str(), val{}
 		case valErr:
 			return "", v
 		}
@@ -204,7 +204,7 @@ func counting(a code) func(*Frame) (int64, bool) {
 		if v.kind != valString {
 			return 0, false
 		}
-		return int64(utf8.RuneCountInString(v.str)), true
+		return int64(utf8.RuneCountInString(v.str())), true
 	}
 }
 
@@ -217,12 +217,12 @@ func textTest(call *invocation, is func(s, t string) bool) test {
 		if v.kind == valString && w.kind == valString {
 			f.charge(1)
 			call.counted.two(f, v, w)
-			return truthOf(is(v.str, w.str))
+			return truthOf(is(v.str(), w.str()))
 		}
 		return f.truth(call.two(f, v, w))
 	}
 	if lit := call.args[1].lit; lit != nil && lit.kind == valString && call.counted == nil {
-		word := lit.str
+		word := lit.str()
 		return onText(call.args[0], func(s string) bool { return is(s, word) }, compare)
 	}
 	return compare
@@ -231,10 +231,10 @@ func textTest(call *invocation, is func(s, t string) bool) test {
 func knownSize(_ *Frame, v val) (val, bool) {
 	switch v.kind {
 	case valString:
-		return intVal(int64(utf8.RuneCountInString(v.str))), true
+		return intVal(int64(utf8.RuneCountInString(v.str()))), true
 	case valNode:
-		if kind := v.node.Kind(); kind == document.Object || kind == document.Array {
-			return intVal(int64(v.node.Len())), true
+		if kind := v.node().Kind(); kind == document.Object || kind == document.Array {
+			return intVal(int64(v.node().Len())), true
 		}
 	case valList:
 		return intVal(int64(len(v.list().vals))), true
@@ -264,8 +264,8 @@ func knownAdd(f *Frame, v, w val) (val, bool) {
 	case valDouble:
 		return doubleVal(v.double() + w.double()), true
 	case valString:
-		f.hold(len(v.str) + len(w.str))
-		return stringVal(v.str + w.str), true
+		f.hold(len(v.str()) + len(w.str()))
+		return stringVal(v.str() + w.str()), true
 	}
 	return val{}, false
 }

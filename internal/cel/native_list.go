@@ -125,7 +125,7 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 		}
 	}
 	if fixed {
-		return literal(val{kind: valRef, aux: types.NewRefValMap(types.DefaultTypeAdapter, made)})
+		return literal(refVal(types.NewRefValMap(types.DefaultTypeAdapter, made)))
 	}
 	return code{eval: func(f *Frame) val {
 		f.charge(mapUnits)
@@ -153,7 +153,7 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 			}
 			entries[key] = f.ref(v)
 		}
-		return val{kind: valRef, aux: types.NewRefValMap(types.DefaultTypeAdapter, entries)}
+		return refVal(types.NewRefValMap(types.DefaultTypeAdapter, entries))
 	}}
 }
 

@@ -114,9 +114,9 @@ func equals(a, b code, equal bool, counted *countedCall) test {
 	switch {
 	case counted != nil:
 	case b.lit != nil && b.lit.kind == valString:
-		return isText(a, b.lit.str, equal, compare)
+		return isText(a, b.lit.str(), equal, compare)
 	case a.lit != nil && a.lit.kind == valString:
-		return isText(b, a.lit.str, equal, compare)
+		return isText(b, a.lit.str(), equal, compare)
 	}
 	if c, d := a.plain(kindString), b.plain(kindString); c != nil && d != nil {
 		return isSameText(c, d, equal, compare)
@@ -128,7 +128,7 @@ func equals(a, b code, equal bool, counted *countedCall) test {
 func sameScalar(v, w val) bool {
 	switch v.kind {
 	case valString:
-		return v.str == w.str
+		return v.str() == w.str()
 	case valDouble:
 		return v.double() == w.double()
 	}
@@ -181,7 +181,7 @@ func ordering(function string, a, b code, counted *countedCall, slow func(*Frame
 			case valUint:
 				return pick[1+order(v.num, w.num)]
 			case valString:
-				return pick[1+strings.Compare(v.str, w.str)]
+				return pick[1+strings.Compare(v.str(), w.str())]
 			case valDouble:
 				if d, e := v.double(), w.double(); !math.IsNaN(d) && !math.IsNaN(e) {
 					return pick[1+order(d, e)]

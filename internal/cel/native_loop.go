@@ -192,7 +192,7 @@ func (l *macro) quantifyKeys(f *Frame, n document.Node, decisive, otherwise verd
 	for n = n.First(); n.Valid(); n = n.Next() {
 		name := n.Key()
 		f.charge(quantifierUnits + int64(len(name))/bytesPerUnit)
-		f.locals[f.localsBase+l.first].str = name
+		f.locals[f.localsBase+l.first] = stringVal(name)
 		switch l.filter(f) {
 		case decisive:
 			return decisive
@@ -218,7 +218,7 @@ func (l *macro) quantify(f *Frame, n document.Node, decisive, otherwise verdict)
 	var err ref.Val
 	for n = n.First(); n.Valid(); n = n.Next() {
 		f.charge(quantifierUnits)
-		f.locals[f.localsBase+l.first].node = n
+		f.locals[f.localsBase+l.first].index = n.Index()
 		switch l.filter(f) {
 		case decisive:
 			return decisive
@@ -360,7 +360,7 @@ func (c *nativeCompiler) transformMap(x celast.ComprehensionExpr, filter, insert
 			}
 		}
 		if m, ok := made.(traits.MutableMapper); ok {
-			return val{kind: valRef, aux: m.ToImmutableMap()}
+			return refVal(m.ToImmutableMap())
 		}
 		return f.of(made)
 	}}

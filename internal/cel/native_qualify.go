@@ -18,8 +18,8 @@ func (f *Frame) sound(v val) (val, reach) {
 			if err := f.settled(v); err.kind == valErr {
 				return err, failed
 			}
-		case v.node.Kind() == document.Number && v.node.IsInteger():
-			if _, ok := v.node.Int64(); !ok {
+		case v.node().Kind() == document.Number && v.node().IsInteger():
+			if _, ok := v.node().Int64(); !ok {
 				return f.settled(v), failed
 			}
 		}
@@ -41,7 +41,7 @@ func (f *Frame) qualify(v, key val, soft bool) (val, reach) {
 	case valNode:
 		switch {
 		case v.isMembers():
-			return f.member(v.node, v.typ(), key, soft)
+			return f.member(v.node(), v.typ(), key, soft)
 		case v.isArray():
 			return f.item(v, key, soft)
 		}
@@ -94,7 +94,7 @@ func (f *Frame) member(n document.Node, t *Type, key val, soft bool) (val, reach
 		}
 		return f.missing("no such key", key, soft)
 	}
-	name, m := key.str, (*Type)(nil)
+	name, m := key.str(), (*Type)(nil)
 	ok := true
 	if t != nil && t.members != nil {
 		name, ok = t.unescape(name)
@@ -122,7 +122,7 @@ func (f *Frame) index(key val) ref.Val {
 }
 
 func (f *Frame) item(v, key val, soft bool) (val, reach) {
-	n, t := v.node, v.typ()
+	n, t := v.node(), v.typ()
 	i := int(key.num)
 	if key.kind != valInt {
 		var err error
@@ -201,9 +201,9 @@ func (f *Frame) variable(s Slot) val {
 		optional := s == OldSelf && f.program.optionalOld
 		switch {
 		case sl.node.Valid() && optional:
-			return val{kind: valRef, aux: types.OptionalOf(f.ref(nodeVal(sl.node, sl.typ)))}
+			return refVal(types.OptionalOf(f.ref(nodeVal(sl.node, sl.typ))))
 		case optional:
-			return val{kind: valRef, aux: types.OptionalNone}
+			return refVal(types.OptionalNone)
 		case !sl.node.Valid():
 			return errVal(types.WrapErr(fmt.Errorf("no such attribute(s): %s", slotNames[s])))
 		}

@@ -40,13 +40,13 @@ func (c *cursor) over(f *Frame, l *macro, v val) val {
 	c.pairs, c.first, c.other = l.pairs, f.localsBase+l.first, f.localsBase+l.other
 	switch {
 	case v.isArray():
-		c.node = v.node.First()
+		c.node = v.node().First()
 		if t := v.typ(); t != nil {
 			c.typ = t.items
 		}
 		return val{}
 	case v.isMembers():
-		c.node, c.typ, c.member = v.node.First(), v.typ(), true
+		c.node, c.typ, c.member = v.node().First(), v.typ(), true
 		return val{}
 	case v.kind == valList:
 		c.vals = v.list().vals

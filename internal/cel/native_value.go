@@ -2,6 +2,7 @@ package cel
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -12,11 +13,15 @@ import (
 // A val is a value as native plans compute with it. It is made to travel in registers: a string, a number or a place in a
 // document costs no memory. What native plans do not know themselves is cel-go's own value.
 type val struct {
-	kind valKind
-	num  uint64        // of valBool, valInt, valUint and, as bits, valDouble
-	str  string        // of valString
-	node document.Node // of valNode
-	aux  any           // the node's *Type, unless it is plain JSON; a list's *built; a ref.Val of valRef and valErr
+	head
+	num  uint64         // of valBool, valInt, valUint and, as bits, valDouble; the length of a valString
+	p, q unsafe.Pointer // see str, node, typ, list and ref; q is nil for plain JSON
+}
+
+// head has a name of its own because the compiler keeps no struct of more than four fields in registers.
+type head struct {
+	kind  valKind
+	index uint32 // of valNode
 }
 
 type valKind uint8
@@ -36,9 +41,9 @@ const (
 )
 
 var (
-	trueVal  = val{kind: valBool, num: 1}
-	falseVal = val{kind: valBool}
-	nullVal  = val{kind: valNull}
+	trueVal  = val{head: head{kind: valBool}, num: 1}
+	falseVal = val{head: head{kind: valBool}}
+	nullVal  = val{head: head{kind: valNull}}
 )
 
 func boolVal(b bool) val {
@@ -48,24 +53,30 @@ func boolVal(b bool) val {
 	return falseVal
 }
 
-func intVal(i int64) val { return val{kind: valInt, num: uint64(i)} }
+func intVal(i int64) val { return val{head: head{kind: valInt}, num: uint64(i)} }
 
-func uintVal(u uint64) val { return val{kind: valUint, num: u} }
+func uintVal(u uint64) val { return val{head: head{kind: valUint}, num: u} }
 
-func doubleVal(d float64) val { return val{kind: valDouble, num: math.Float64bits(d)} }
+func doubleVal(d float64) val { return val{head: head{kind: valDouble}, num: math.Float64bits(d)} }
 
-func stringVal(s string) val { return val{kind: valString, str: s} }
+func stringVal(s string) val {
+	return val{head: head{kind: valString}, num: uint64(len(s)), p: unsafe.Pointer(unsafe.StringData(s))}
+}
 
-func listVal(l *built) val { return val{kind: valList, aux: l} }
+func listVal(l *built) val { return val{head: head{kind: valList}, p: unsafe.Pointer(l)} }
 
-func errVal(err ref.Val) val { return val{kind: valErr, aux: err} }
+func errVal(err ref.Val) val { return boxed(valErr, err) }
+
+func refVal(v ref.Val) val { return boxed(valRef, v) }
+
+// boxed keeps a value of cel-go's as the two words that an interface value is.
+func boxed(kind valKind, v ref.Val) val {
+	s := (*shape)(unsafe.Pointer(&v))
+	return val{head: head{kind: kind}, p: s.tab, q: s.data}
+}
 
 func nodeVal(n document.Node, t *Type) val {
-	v := val{kind: valNode, node: n}
-	if t != nil {
-		v.aux = t
-	}
-	return v
+	return val{head: head{valNode, n.Index()}, p: unsafe.Pointer(n.Document()), q: unsafe.Pointer(t)}
 }
 
 func (v val) bool() bool { return v.num != 0 }
@@ -74,14 +85,23 @@ func (v val) int() int64 { return int64(v.num) }
 
 func (v val) double() float64 { return math.Float64frombits(v.num) }
 
-func (v val) list() *built { return v.aux.(*built) }
+func (v val) str() string { return unsafe.String((*byte)(v.p), int(v.num)) }
 
-func (v val) ref() ref.Val { return v.aux.(ref.Val) }
+func (v val) node() document.Node { return (*document.Document)(v.p).Node(v.index) }
+
+func (v val) list() *built { return (*built)(v.p) }
+
+func (v val) ref() (r ref.Val) {
+	*(*shape)(unsafe.Pointer(&r)) = shape{v.p, v.q}
+	return r
+}
 
 // typ is how a node is seen, nil as plain JSON.
 func (v val) typ() *Type {
-	t, _ := v.aux.(*Type)
-	return t
+	if v.kind != valNode {
+		return nil
+	}
+	return (*Type)(v.q)
 }
 
 // optional is the value as an optional one, if it is that.
@@ -89,22 +109,22 @@ func (v val) optional() (*types.Optional, bool) {
 	if v.kind != valRef {
 		return nil, false
 	}
-	o, ok := v.aux.(*types.Optional)
+	o, ok := v.ref().(*types.Optional)
 	return o, ok
 }
 
 // isArray tells whether the value is an array of a document that is seen as a list.
-func (v val) isArray() bool { return v.kind == valNode && isList(v.node, v.typ()) }
+func (v val) isArray() bool { return v.kind == valNode && isList(v.node(), v.typ()) }
 
 // isMembers tells whether the value is an object of a document that is seen as a map.
-func (v val) isMembers() bool { return v.kind == valNode && isObject(v.node, v.typ()) }
+func (v val) isMembers() bool { return v.kind == valNode && isObject(v.node(), v.typ()) }
 
 // settle reads the scalar that a node is; containers remain nodes. What the node's type does not allow becomes an error.
 func (f *Frame) settled(v val) val {
 	if v.kind != valNode {
 		return v
 	}
-	n, t := v.node, v.typ()
+	n, t := v.node(), v.typ()
 	if t != nil {
 		return f.settledTyped(n, t, v)
 	}
@@ -179,10 +199,10 @@ func (f *Frame) ref(v val) ref.Val {
 		return f.newDouble(v.double())
 	case valString:
 		f.use()
-		return f.newString(v.str)
+		return f.newString(v.str())
 	case valNode:
 		f.use()
-		return f.value(v.node, v.typ())
+		return f.value(v.node(), v.typ())
 	case valList:
 		return v.list().ref(f)
 	case valRef, valErr:
@@ -213,7 +233,7 @@ func (f *Frame) of(v ref.Val) val {
 	case *types.Err, *types.Unknown:
 		return errVal(v)
 	}
-	return val{kind: valRef, aux: v}
+	return refVal(v)
 }
 
 // literal is the value as cel-go has it, in memory of its own.
@@ -228,7 +248,7 @@ func (v val) literal() ref.Val {
 	case valDouble:
 		return types.Double(v.double())
 	case valString:
-		return types.String(v.str)
+		return types.String(v.str())
 	case valList:
 		return v.list().made
 	case valRef, valErr:

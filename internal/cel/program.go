@@ -85,7 +85,7 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 	if n := p.native; n != nil {
 		switch v := f.settled(n.eval(f)); v.kind {
 		case valString:
-			return v.str, true, nil
+			return v.str(), true, nil
 		case valNull:
 			return "", false, nil
 		default:
