@@ -16,6 +16,8 @@ type conn struct {
 	endpoint *endpoint // that it is a connection to
 	raw      syscall.RawConn
 	peek     func(fd uintptr)
+	turn     func(fd uintptr) bool
+	outward  turn
 	stirred  bool      // what peek found: bytes, an end or an error
 	freed    time.Time // when the last exchange on it was over
 
@@ -38,7 +40,7 @@ func (c *Client) dial(e *endpoint, timeout time.Duration) (*conn, error) {
 	cn := &conn{Conn: nc, endpoint: e}
 	if sc, ok := nc.(syscall.Conn); ok {
 		if cn.raw, err = sc.SyscallConn(); err == nil {
-			cn.peek = cn.peekAt
+			cn.peek, cn.turn = cn.peekAt, cn.outward.at
 		}
 	}
 	if c.secure {
@@ -99,14 +101,14 @@ func (c *Client) write(cn *conn, head, body []byte) (sent bool, err error) {
 	tcp, plain := cn.Conn.(*net.TCPConn)
 	switch {
 	case len(body) == 0:
-		n, err = count(cn.Conn.Write(head))
+		n, err = cn.writeAndWait(head, plain)
 	case len(head)+len(body) <= smallRequest:
 		scratch, ok := c.scratch.Get().(*[smallRequest]byte)
 		if !ok {
 			scratch = new([smallRequest]byte)
 		}
 		m := copy(scratch[copy(scratch[:], head):], body)
-		n, err = count(cn.Conn.Write(scratch[:len(head)+m]))
+		n, err = cn.writeAndWait(scratch[:len(head)+m], plain)
 		c.scratch.Put(scratch)
 	case plain:
 		cn.parts[0], cn.parts[1] = head, body
@@ -123,6 +125,37 @@ func (c *Client) write(cn *conn, head, body []byte) (sent bool, err error) {
 }
 
 func count(n int, err error) (int64, error) { return int64(n), err }
+
+// turn is one write to a socket that something is to be read from next.
+type turn struct {
+	rest []byte // to be written
+	err  error
+	over bool // the next call is after the socket became readable
+}
+
+// writeAndWait writes p and waits until there is something to read, an end or an error included. An ordinary read tries
+// before it waits, in vain as the answer takes a moment: that is a system call for each request.
+func (cn *conn) writeAndWait(p []byte, plain bool) (int64, error) {
+	if cn.raw == nil || !plain {
+		return count(cn.Conn.Write(p))
+	}
+	t := &cn.outward
+	*t = turn{rest: p}
+	waited := cn.raw.Read(cn.turn)
+	written, rest, err := len(p)-len(t.rest), t.rest, t.err
+	*t = turn{}
+	switch {
+	case err != nil:
+		return int64(written), err
+	case len(rest) > 0:
+		n, err := cn.Conn.Write(rest)
+		return int64(written + n), err
+	case written == 0:
+		return 0, waited // the connection is closed
+	}
+	// What is wrong with the wait will be wrong with the read that follows.
+	return int64(written), nil
+}
 
 // armRead sets the deadline of reads to about d from now, or to exactly by
 // where that is set and earlier. Setting a deadline costs as much as a good

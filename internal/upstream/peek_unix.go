@@ -2,7 +2,10 @@
 
 package upstream
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // peekAt looks at the socket without taking anything from it. Nothing to read
 // is the only good news.
@@ -16,4 +19,22 @@ func (cn *conn) peekAt(fd uintptr) {
 		cn.stirred = err != syscall.EAGAIN
 		return
 	}
+}
+
+// at writes on its first call, and asks to be called again when the socket is readable. That must have been so after the
+// write, because waiting began before it: what was readable earlier does not count.
+func (t *turn) at(fd uintptr) bool {
+	if t.over {
+		return true
+	}
+	n, err := syscall.Write(int(fd), t.rest)
+	switch {
+	case err == syscall.EAGAIN || err == syscall.EINTR:
+		return true
+	case err != nil:
+		t.err = os.NewSyscallError("write", err)
+		return true
+	}
+	t.rest, t.over = t.rest[n:], true
+	return len(t.rest) > 0
 }
