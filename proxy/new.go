@@ -76,7 +76,7 @@ func New(o Options) (*Gateway, error) {
 		anonymous:      identity.Anonymous(),
 	}
 	var err error
-	if g.routes, err = newRoutes(c, g.upstreamFailed); err != nil {
+	if g.routes, err = newRoutes(c, g.upstreamFailed, g.upstreamChanged); err != nil {
 		return nil, err
 	}
 	prefixes, names := make([]netip.Prefix, 0, len(c.TrustedProxies)), make([]string, 0, len(c.TrustedProxies))

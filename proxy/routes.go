@@ -38,26 +38,26 @@ type route struct {
 	backend      *backend
 }
 
-func newRoutes(c *config.Configuration, failed func(name string, err *upstream.Error)) (*routes, error) {
+// newRoutes makes the backends of the configuration and the table that leads to them.
+func newRoutes(c *config.Configuration, failed func(name string, err *upstream.Error), changed func(name string, c upstream.Change)) (_ *routes, err error) {
 	r := &routes{}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
 	byName := make(map[string]*backend, len(c.Upstreams))
 	for _, u := range c.Upstreams {
-		client, err := upstream.New(upstream.Config{
-			Endpoints:      u.Endpoints,
-			ConnectTimeout: u.ConnectTimeoutSeconds.Duration(),
-			AnswerTimeout:  u.ResponseTimeoutSeconds.Duration(),
-			BodyTimeout:    u.BodyTimeoutSeconds.Duration(),
-			StreamTimeout:  u.StreamTimeoutSeconds.Duration(),
-			IdleTimeout:    u.IdleTimeoutSeconds.Duration(),
-			MaxWait:        u.QueueTimeoutSeconds.Duration(),
-			MaxConns:       int(u.MaxConnections),
-			OnError:        func(err *upstream.Error) { failed(u.Name, err) },
-		})
+		settings := clientConfig(&u)
+		settings.OnError = func(err *upstream.Error) { failed(u.Name, err) }
+		settings.OnChange = func(change upstream.Change) { changed(u.Name, change) }
+		client, err := upstream.New(settings)
 		if err != nil {
 			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 		}
 		if u.TokenFile != "" {
 			if _, err := readToken(u.TokenFile); err != nil {
+				client.Close()
 				return nil, fmt.Errorf("upstream '%s': the token cannot be read: %w", u.Name, err)
 			}
 		}

@@ -56,7 +56,7 @@ func TestToken(t *testing.T) {
 	if _, err := b.Send(context.Background(), state.Request{Method: "GET", Target: "/", Limit: 1}); err != errNoToken {
 		t.Errorf("without a token: %v", err)
 	}
-	if _, err := newRoutes(c, nil); err == nil || !strings.Contains(err.Error(), "token") {
+	if _, err := newRoutes(c, nil, nil); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("a gateway starts without the token: %v", err)
 	}
 }

@@ -58,9 +58,10 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 			{Name: "state", Probe: n.states.Settled},
 			{Name: "listener", Probe: n.listenerReady},
 		},
-		Metrics:  n.metrics.Handler(),
-		Policies: n.describePolicies,
-		Logger:   log,
+		Metrics:   n.metrics.Handler(),
+		Policies:  n.describePolicies,
+		Upstreams: n.describeUpstreams,
+		Logger:    log,
 	})
 	if n.private, err = listenOn(c.Admin.Listen, "--admin"); err != nil {
 		return nil, err
@@ -94,6 +95,7 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
 	}
 	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
+	n.metrics.ObserveUpstreams(n.measureUpstreams)
 	n.public, err = listenOn(c.Listen, "--listen")
 	return n, err
 }

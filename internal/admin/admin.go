@@ -1,10 +1,9 @@
-// Package admin is the listener for operators: health, metrics and the active policies. It is never the public one: what it
+// Package admin is the listener for operators: health, metrics, the active policies and the backends. It is never the public one: what it
 // tells is not for clients.
 package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +25,8 @@ type Options struct {
 	Metrics http.Handler
 	// Policies describes the active policy set; nil means that there is no /policies.
 	Policies func() Policies
+	// Upstreams describes the backends; nil means that there is no /upstreams.
+	Upstreams func() Upstreams
 	// Logger gets the errors of connections; nil means none.
 	Logger *slog.Logger
 }
@@ -90,10 +91,13 @@ func New(o Options) *Server {
 		page("/metrics", o.Metrics)
 	}
 	if o.Policies != nil {
-		page("/policies", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writePolicies(w, o.Policies()) }))
+		page("/policies", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, o.Policies()) }))
+	}
+	if o.Upstreams != nil {
+		page("/upstreams", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, o.Upstreams()) }))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, status.NoSuchPath("the admin listener has no %s: it serves /livez, /readyz, /metrics and /policies", r.URL.Path))
+		writeError(w, status.NoSuchPath("the admin listener has no %s: it serves /livez, /readyz, /metrics, /policies and /upstreams", r.URL.Path))
 	})
 	s.handler = mux
 	s.http = &http.Server{
@@ -137,16 +141,6 @@ func onlyGet(h http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		h.ServeHTTP(w, r)
 	})
-}
-
-func writePolicies(w http.ResponseWriter, p Policies) {
-	body, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		writeError(w, status.Internal("cannot write the policies: %v", err))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }
 
 func writeError(w http.ResponseWriter, err *status.Error) {

@@ -71,6 +71,17 @@ func TestPages(t *testing.T) {
 				LastFailure: &admin.Failure{Time: time.Unix(1_700_000_060, 0).UTC(), Findings: []string{"demo/limits.yaml:3: spec.requests: must be an integer"}},
 			}
 		},
+		Upstreams: func() admin.Upstreams {
+			until := time.Unix(1_700_000_000, 0).UTC()
+			return admin.Upstreams{Upstreams: []admin.Upstream{{
+				Name: "orders", Circuit: "Closed", Connections: 3, IdleConnections: 1, Retries: 4, Ejections: 1,
+				Endpoints: []admin.Endpoint{
+					{Address: "10.0.0.1:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3, RequestsInFlight: 2},
+					{Address: "10.0.0.2:9000", Host: "orders.example.com:9000", Status: "Ejected", EjectedUntil: &until, ConsecutiveFailures: 5},
+					{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy", HealthCheck: "the answer has the status 500"},
+				},
+			}}}
+		},
 	})
 	for _, c := range []struct {
 		method, target string
@@ -102,7 +113,49 @@ func TestPages(t *testing.T) {
 }
 `}},
 		{"POST", "/policies", answer{405, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"/policies does not support POST: the admin listener is for reading","reason":"MethodNotAllowed","code":405}` + "\n"}},
-		{"GET", "/debug/pprof/", answer{404, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the admin listener has no /debug/pprof/: it serves /livez, /readyz, /metrics and /policies","reason":"NotFound","code":404}` + "\n"}},
+		{"GET", "/debug/pprof/", answer{404, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the admin listener has no /debug/pprof/: it serves /livez, /readyz, /metrics, /policies and /upstreams","reason":"NotFound","code":404}` + "\n"}},
+		{"GET", "/upstreams", answer{200, jsonT, `{
+  "upstreams": [
+    {
+      "name": "orders",
+      "circuit": "Closed",
+      "connections": 3,
+      "idleConnections": 1,
+      "pendingRequests": 0,
+      "retries": 4,
+      "ejections": 1,
+      "endpoints": [
+        {
+          "address": "10.0.0.1:9000",
+          "host": "orders.example.com:9000",
+          "status": "Ready",
+          "consecutiveFailures": 0,
+          "connections": 3,
+          "requestsInFlight": 2
+        },
+        {
+          "address": "10.0.0.2:9000",
+          "host": "orders.example.com:9000",
+          "status": "Ejected",
+          "ejectedUntil": "2023-11-14T22:13:20Z",
+          "consecutiveFailures": 5,
+          "connections": 0,
+          "requestsInFlight": 0
+        },
+        {
+          "address": "10.0.0.3:9000",
+          "host": "orders.example.com:9000",
+          "status": "Unhealthy",
+          "healthCheck": "the answer has the status 500",
+          "consecutiveFailures": 0,
+          "connections": 0,
+          "requestsInFlight": 0
+        }
+      ]
+    }
+  ]
+}
+`}},
 	} {
 		if got := get(s, c.method, c.target); got != c.want {
 			t.Errorf("%s %s answered\n%+v, want\n%+v", c.method, c.target, got, c.want)

@@ -117,6 +117,8 @@ type Upstream struct {
 	QueueTimeoutSeconds Seconds `json:"queueTimeoutSeconds"`
 	// MaxConnections is the largest number of connections to the backend.
 	MaxConnections int32 `json:"maxConnections"`
+	// Balance is about backends with several servers, and with servers that fail.
+	Balance `json:",inline"`
 }
 
 // Route sends requests to an upstream.
@@ -217,5 +219,6 @@ func defaultUpstream() Upstream {
 		IdleTimeoutSeconds:     30,
 		QueueTimeoutSeconds:    1,
 		MaxConnections:         4096,
+		Balance:                defaultBalance(),
 	}
 }

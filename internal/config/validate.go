@@ -101,6 +101,7 @@ func (v *validator) upstream(path string, u *Upstream) {
 	v.within(path+".idleTimeoutSeconds", u.IdleTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".queueTimeoutSeconds", u.QueueTimeoutSeconds, 1, maxSeconds)
 	between(v, path+".maxConnections", u.MaxConnections, 1, 1<<20)
+	v.balance(path, &u.Balance)
 }
 
 func (v *validator) routes(c *Configuration) {

@@ -3,14 +3,12 @@ package telemetry
 import (
 	"strings"
 	"testing"
-
-	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
 func TestUpstreams(t *testing.T) {
 	tel := newTelemetry(t)
-	tel.ObserveUpstreams(func() []telemetry.Upstream {
-		return []telemetry.Upstream{{
+	tel.ObserveUpstreams(func() []Upstream {
+		return []Upstream{{
 			Name: "orders", Endpoints: map[string]int{"Ready": 2, "Ejected": 1, "Unhealthy": 0},
 			Circuits: map[string]int{"Closed": 1, "Open": 0, "HalfOpen": 0},
 			Active:   3, Idle: 2, Pending: 1, Retries: 4, Ejections: 5,

@@ -65,6 +65,7 @@ func (p *pool) eject(e *endpoint, now time.Time) {
 		e.ejections -= min(e.ejections, int(now.Sub(e.until)/p.config.Ejection.Base))
 	}
 	e.ejections++
+	p.ejections++
 	e.ejected = true
 	e.until = now.Add(min(p.config.Ejection.Base*time.Duration(e.ejections), p.config.Ejection.Most))
 	p.tell(Change{Event: Ejected, Endpoint: e.addr, Until: e.until})

@@ -25,6 +25,7 @@ type pool struct {
 	random     uint64
 	lookup     lookup
 	closed     bool
+	ejections  uint64 // so far
 
 	sweeper  *time.Timer
 	sweeping bool

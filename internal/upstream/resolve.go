@@ -43,11 +43,12 @@ type origin struct {
 	position   int    // among the base URLs
 	authority  string // host and port
 	host, port string
+	fixed      bool // one endpoint for ever
 }
 
-// isFixed tells whether the origin is one endpoint for ever: an address, or
-// this machine, which is one server whatever addresses it has.
-func (o *origin) isFixed() bool {
+// isOne tells whether the origin is one server in any case: an address, or
+// this machine, whatever addresses it has.
+func (o *origin) isOne() bool {
 	if _, err := netip.ParseAddr(o.host); err == nil {
 		return true
 	}
@@ -150,7 +151,9 @@ func (p *pool) set(o *origin, addresses []string, now time.Time) []*endpoint {
 		p.remove(e)
 	}
 	slices.SortStableFunc(p.all, func(a, b *endpoint) int { return cmp.Compare(a.origin.position, b.origin.position) })
-	p.tell(Change{Event: AddressesChanged, Endpoint: o.authority, Cause: fmt.Sprintf("%d added, %d removed, %d in all", len(added), len(known), len(addresses))})
+	if !o.fixed {
+		p.tell(Change{Event: AddressesChanged, Endpoint: o.authority, Cause: fmt.Sprintf("%d added, %d removed, %d in all", len(added), len(known), len(addresses))})
+	}
 	p.rebuild(now)
 	p.serve()
 	return added

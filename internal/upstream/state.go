@@ -56,6 +56,8 @@ type State struct {
 	Pending int
 	// Retried counts the requests that were tried once more, at another endpoint or after they may have arrived.
 	Retried uint64
+	// Ejections counts how often an endpoint was passed over because it failed.
+	Ejections uint64
 }
 
 // EndpointStatus says whether an endpoint is asked.
@@ -98,7 +100,7 @@ func (c *Client) State() State {
 	}
 	s := State{
 		Endpoints: make([]EndpointState, 0, len(p.all)), Circuit: p.circuit.state,
-		Open: p.open, Idle: p.idle, Pending: p.queue.length, Retried: c.retried.Load(),
+		Open: p.open, Idle: p.idle, Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.ejections,
 	}
 	for _, e := range p.all {
 		one := EndpointState{

@@ -155,7 +155,7 @@ func (c *Client) start(origins []*origin) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	for _, o := range origins {
-		if c.config.ResolvePeriod > 0 && !o.isFixed() {
+		if o.fixed = c.config.ResolvePeriod <= 0 || o.isOne(); !o.fixed {
 			go c.follow(ctx, o)
 			continue
 		}
