@@ -12,9 +12,27 @@ func (d Decision) Message() string {
 	return fmt.Sprintf("%s: try again after %s", d.Charge.terms(), count(d.RetryAfter, "second"))
 }
 
+// CrowdedMessage says to the client which bound on requests in flight it hit.
+func (c *Charge) CrowdedMessage(retryAfter int) string {
+	return fmt.Sprintf("%s: try again after %s", c.crowd(), count(retryAfter, "second"))
+}
+
 // Warning says to the client which limit it would have hit, were it enforced.
 func (c *Charge) Warning() string {
-	return c.terms() + ": this request is beyond it, and passes only because it is not enforced yet"
+	terms := c.terms
+	if c.Wait == 0 {
+		terms = c.crowd
+	}
+	return terms() + ": this request is beyond it, and passes only because it is not enforced yet"
+}
+
+// crowd is the bound on requests in flight in words.
+func (c *Charge) crowd() string {
+	n, of := c.Rule.InFlight.PerKey, scope(c.Rule)
+	if c.CrowdedInAll {
+		n, of = c.Rule.InFlight.Total, "in all"
+	}
+	return fmt.Sprintf("the rate limit '%s' allows %s at a time %s", c.Rule.Name, count(n, "request"), of)
 }
 
 // terms are the limit in words.

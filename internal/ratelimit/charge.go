@@ -26,8 +26,9 @@ const anonymous = "system:anonymous"
 // Charges are what the rules that concern one request make of it: what it would take from which buckets. A store
 // decides about all of them at once. The zero value is empty; a Charges is used by one goroutine, and again.
 type Charges struct {
-	list []Charge
-	keys []byte
+	list   []Charge
+	keys   []byte
+	flying bool // one of the rules bounds requests in flight
 }
 
 // Charge is what one rule makes of one request.
@@ -41,11 +42,17 @@ type Charge struct {
 	// What the store that decided found, in nanoseconds. Wait is how long the request has to wait until it fits, 0 if it
 	// fits now. Debt is how far the theoretical arrival time of the bucket is ahead of now, after the decision.
 	Wait, Debt int64
+	// Crowded tells whether as many requests were served already as the rule allows, of the same key or, where CrowdedInAll
+	// is set, of all keys.
+	Crowded, CrowdedInAll bool
 
 	rule  *compiled
 	at    bucket
 	where found
 	after int64 // the arrival time if it is taken
+
+	flight *flight // under which it is served, or waits; nil where neither
+	lane   *lane
 }
 
 // Interval and Tolerance are the rule's terms of GCRA: how far a request of cost 1 moves the theoretical arrival time of
@@ -66,12 +73,12 @@ func (c *Charge) Paced() bool { return c.Rule.Requests > 0 }
 func (c *Charge) Refuses() bool { return c.Wait > 0 && c.Rule.Mode != Warn }
 
 // Exceeds tells whether the charge does not fit into a limit that only warns.
-func (c *Charge) Exceeds() bool { return c.Wait > 0 && c.Rule.Mode == Warn }
+func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowded) && c.Rule.Mode == Warn }
 
 // Reset forgets the charges and keeps their memory.
 func (c *Charges) Reset() {
 	clear(c.list)
-	c.list, c.keys = c.list[:0], c.keys[:0]
+	c.list, c.keys, c.flying = c.list[:0], c.keys[:0], false
 	if cap(c.keys) > maxKeptKeys {
 		c.keys = nil
 	}
@@ -96,6 +103,7 @@ func (r *Rules) Charge(c *Charges, q *Request) {
 
 func (c *Charges) add(rule *compiled, q *Request) {
 	from := len(c.keys)
+	c.flying = c.flying || rule.InFlight.bounds()
 	c.keys = rule.appendKey(c.keys, q)
 	c.list = append(c.list, Charge{Rule: &rule.Rule, Key: c.keys[from:len(c.keys):len(c.keys)], Cost: rule.cost(q), rule: rule})
 }

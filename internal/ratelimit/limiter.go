@@ -8,11 +8,13 @@ import (
 // DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes 32 bytes.
 const DefaultBuckets = 1 << 20
 
-// Limiter holds the buckets of all rules. It is safe for concurrent use, and its memory is bounded.
+// Limiter holds the buckets of all rules, and what is served under them. It outlives policy sets, is safe for concurrent
+// use, and its memory is bounded.
 type Limiter struct {
-	store  *store
-	hasher hasher
-	start  time.Time
+	store   *store
+	flights flights
+	hasher  hasher
+	start   time.Time
 }
 
 // New returns a Limiter with room for so many buckets; 0 means [DefaultBuckets]. The memory is taken when it is needed.
