@@ -93,6 +93,9 @@ type progress struct {
 
 	oldScale, newScale *scaleObject // where the scale subresource is written
 
+	protocol []byte           // that the request asks to go on in, where that is allowed
+	tunnel   *upstream.Tunnel // to the backend, where it agreed
+
 	filling   *filling // completes an answer that is streamed
 	forwarded wire.Forward
 	extra     [3]wire.Header
@@ -112,9 +115,15 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 		return
 	}
 	switch {
+	case x.tunnel != nil:
+		x.shed()
+		x.gateway.metrics.UpgradeStarted()
+		defer x.gateway.metrics.UpgradeEnded()
+		c.sendTunnel(x.tunnel, x.protocol, x.warnings)
 	case x.verbatim.Status != 0:
 		c.sendVerbatim(&x.verbatim)
 	case ctx.Response.IsBodyStream():
+		x.shed()
 		// How a stream ends shows on the connection; the answer's code is sent already.
 		if _, err := c.sendStream(ctx, x.endless(), x.filling); err != nil && !c.answered {
 			x.refuse(err)
@@ -163,6 +172,21 @@ func keep(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
+}
+
+// shed gives back the memory that an answer which may last for hours does not need.
+func (x *exchange) shed() {
+	if !x.conn.detached {
+		return
+	}
+	x.releaseDocuments()
+	if x.attributes.Frame != nil && x.filling == nil {
+		x.attributes.Frame.Release()
+		x.attributes = admission.Attributes{}
+	}
+	x.verbatim = upstream.Answer{}
+	x.call = upstream.Request{}
+	x.head, x.target, x.edited, x.pinned, x.version = nil, nil, nil, nil, nil
 }
 
 func (x *exchange) releaseDocuments() {

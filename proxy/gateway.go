@@ -22,6 +22,8 @@ func (x *exchange) serve() error {
 	switch {
 	case x.info.Verb == resource.VerbOptions:
 		return x.answerOptions()
+	case x.connects():
+		return x.run(connectSteps) // into a pod, to a port or another server
 	case x.isRead():
 		return x.read()
 	}

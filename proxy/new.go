@@ -100,7 +100,8 @@ func New(o Options) (*Gateway, error) {
 		TLS: secure, HandshakeFailed: g.metrics.HandshakeFailed,
 		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
-		HeadBytes: int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
+		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
+		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections), Log: o.Log,
 		Panicked: func(ctx *fasthttp.RequestCtx, _ *conn, err *status.Error) { writeStatus(&ctx.Response, err) },
 	}, g.handle)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -18,6 +19,16 @@ func (x *exchange) checkWire() error {
 
 // resolve finds the backend, the resource and the verb.
 func (x *exchange) resolve() error {
+	if err := x.resolveTarget(); err != nil || !x.lasts() {
+		return err
+	}
+	// A request that is served for hours does not hold the connection's buffer for its own few bytes.
+	x.conn.detach()
+	return x.resolveTarget()
+}
+
+func (x *exchange) resolveTarget() error {
+	x.warnings = x.warnings[:0]
 	info, res, err := x.set.Registry().Resolve(str(x.conn.head.Method), x.conn.head.Target)
 	x.info, x.res = info, res
 	if err != nil {
@@ -31,7 +42,13 @@ func (x *exchange) resolve() error {
 	if x.upstream == nil {
 		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", x.conn.head.Host, info.Path)
 	}
+	x.resolveConnect()
 	return nil
+}
+
+// lasts tells whether the answer may be a stream that nothing ends: a watch, a log that is followed, another protocol.
+func (x *exchange) lasts() bool {
+	return x.info.Options.Watch || x.protocol != nil || x.info.Subresource == "log" || !x.info.IsResource && strings.Contains(x.info.Query, "watch=")
 }
 
 // identify tells who asks, and from where: the peer, or who a trusted proxy says it speaks for.

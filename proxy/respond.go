@@ -21,9 +21,7 @@ const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 // answer completes the backend's answer: an error becomes a Status (ERR-1), and warnings are added (ERR-6).
 func (x *exchange) answer() error {
 	if x.verbatim.Status != 0 {
-		for _, h := range status.WarningHeaders(x.warnings) {
-			x.verbatim.AddLine(fasthttp.HeaderWarning + ": " + h + "\r\n")
-		}
+		x.warnVerbatim()
 		return nil
 	}
 	r := &x.ctx.Response
@@ -120,6 +118,13 @@ func (x *exchange) warn(r *fasthttp.Response) {
 		r.Header.Add(fasthttp.HeaderWarning, h)
 	}
 	x.warnings = x.warnings[:0]
+}
+
+// warnVerbatim adds them to an answer of the backend that is passed on as it came.
+func (x *exchange) warnVerbatim() {
+	for _, h := range status.WarningHeaders(x.warnings) {
+		x.verbatim.AddLine(fasthttp.HeaderWarning + ": " + h + "\r\n")
+	}
 }
 
 // endless tells whether the answer consists of events, so that a shutdown may end it after any of them: a watch, of paths too that

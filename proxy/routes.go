@@ -22,6 +22,8 @@ type backend struct {
 	token token
 	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
 	plain bool
+	// upgrades are where clients may go on in another protocol.
+	upgrades *upgrades
 	// patience is how long its answer may take, up to the end of the head.
 	patience time.Duration
 }
@@ -61,7 +63,7 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 				return nil, fmt.Errorf("upstream '%s': the token cannot be read: %w", u.Name, err)
 			}
 		}
-		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), token: token{path: u.TokenFile}, plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
+		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), token: token{path: u.TokenFile}, upgrades: newUpgrades(u.AllowedUpgrades()), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
 		byName[u.Name] = b
 		r.backends = append(r.backends, b)
 	}

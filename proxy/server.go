@@ -26,6 +26,8 @@ type serverOptions struct {
 	// BodyTimeout that of a body, IdleTimeout the time between two requests,
 	// WriteTimeout the time in which a client must take a part of the answer.
 	HeadTimeout, BodyTimeout, IdleTimeout, WriteTimeout time.Duration
+	// UpgradeIdleTimeout is how long an upgraded connection may be silent; zero is for ever.
+	UpgradeIdleTimeout time.Duration
 	// HeadBytes, TargetBytes and Headers limit the heads of requests.
 	HeadBytes, TargetBytes, Headers int
 	Underscores                     wire.Underscores

@@ -54,6 +54,8 @@ type conn struct {
 	body   bodyState
 	spill  spill
 	linger bool // the client may be sending still when the connection closes
+	// detached is set where the head of the request was copied, so that nothing refers to buf.
+	detached bool
 
 	readBy, writeBy time.Time // the deadlines that are set
 
@@ -102,7 +104,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // closed the connection, was idle for too long, or the server shuts down.
 func (c *conn) next() bool {
 	c.head.Reset()
-	c.answered, c.refusal, c.body = false, nil, bodyUnread
+	c.answered, c.refusal, c.body, c.detached = false, nil, bodyUnread, false
 	if !c.shaken && c.server.o.TLS != nil {
 		c.shaken = true
 		if !c.handshake() || c.refusal != nil {
@@ -147,6 +149,10 @@ func (c *conn) next() bool {
 
 // await makes sure that the buffer has the first bytes of the next head.
 func (c *conn) await() bool {
+	if c.buf == nil {
+		c.pooled = c.server.buffer()
+		c.buf = c.pooled[:]
+	}
 	if len(c.buf) > readBuffer && c.w-c.r <= readBuffer {
 		// An outsize head made the buffer grow.
 		copy(c.pooled[:], c.buf[c.r:c.w])
@@ -180,6 +186,22 @@ func (c *conn) judge(end int) bool {
 	c.headOnly = string(c.head.Method) == "HEAD"
 	c.ending = c.head.Close
 	return true
+}
+
+// detach copies the head of the request, whose reader has to read all of it again.
+func (c *conn) detach() {
+	_ = c.head.Parse(bytes.Clone(c.buf[:c.headEnd]), c.options) // that it is good is known
+	c.detached = true
+}
+
+// lend gives the connection's buffer to others until the next head is awaited, unless something is in it or refers to it.
+func (c *conn) lend() {
+	if !c.detached || c.r < c.w || c.pooled == nil {
+		return
+	}
+	c.server.buffers.Put(c.pooled)
+	c.pooled, c.buf = nil, nil
+	c.r, c.w, c.headEnd = 0, 0, 0
 }
 
 // refuse keeps the refusal for the handler. Nothing more is read from the
@@ -292,9 +314,13 @@ func (c *conn) setReadDeadline(t time.Time) {
 func (c *conn) armWrite(d time.Duration) {
 	least := time.Now().Add(d)
 	if c.writeBy.Before(least) || c.writeBy.After(least.Add(d/8)) {
-		c.writeBy = least.Add(d / 8)
-		_ = c.Conn.SetWriteDeadline(c.writeBy)
+		c.setWriteDeadline(least.Add(d / 8))
 	}
+}
+
+func (c *conn) setWriteDeadline(t time.Time) {
+	c.writeBy = t
+	_ = c.Conn.SetWriteDeadline(t)
 }
 
 func isTimeout(err error) bool {

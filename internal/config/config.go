@@ -103,6 +103,10 @@ type Upstream struct {
 	TokenFile string `json:"tokenFile"`
 	// Credentials says how it is told who asks.
 	Credentials Credentials `json:"credentials"`
+	// Upgrades are the subresources ('pods/exec', 'machines.example.com/console') and the prefixes of paths that are no
+	// resources ('/live') on which clients may go on in another protocol: WebSocket or SPDY; nil is the default
+	// of AllowedUpgrades.
+	Upgrades []string `json:"upgrades"`
 	// ConnectTimeoutSeconds bounds the making of a connection.
 	ConnectTimeoutSeconds Seconds `json:"connectTimeoutSeconds"`
 	// ResponseTimeoutSeconds bounds the time from the start of a request to the end of the answer's head.
@@ -158,6 +162,8 @@ type Timeouts struct {
 	IdleTimeoutSeconds Seconds `json:"idleTimeoutSeconds"`
 	// WriteTimeoutSeconds is the time in which a client must take each part of an answer.
 	WriteTimeoutSeconds Seconds `json:"writeTimeoutSeconds"`
+	// UpgradeIdleTimeoutSeconds is how long an upgraded connection may be silent in both directions; 0 means for ever.
+	UpgradeIdleTimeoutSeconds Seconds `json:"upgradeIdleTimeoutSeconds"`
 }
 
 // UnregisteredResources is how resources are treated that no policy file describes. Policies that match them apply
@@ -202,6 +208,8 @@ func Default() *Configuration {
 			BodyDeadlineSeconds:   60,
 			IdleTimeoutSeconds:    120,
 			WriteTimeoutSeconds:   30,
+			// As long as a kubelet's.
+			UpgradeIdleTimeoutSeconds: 4 * 60 * 60,
 		},
 		DrainSeconds:            10,
 		ShutdownDeadlineSeconds: 30,

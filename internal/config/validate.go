@@ -59,6 +59,7 @@ func (v *validator) configuration(c *Configuration) {
 	v.within("timeouts.bodyDeadlineSeconds", t.BodyDeadlineSeconds, 1, maxSeconds)
 	v.within("timeouts.idleTimeoutSeconds", t.IdleTimeoutSeconds, 1, maxSeconds)
 	v.within("timeouts.writeTimeoutSeconds", t.WriteTimeoutSeconds, 1, maxSeconds)
+	v.within("timeouts.upgradeIdleTimeoutSeconds", t.UpgradeIdleTimeoutSeconds, 0, maxSeconds)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)
 	if !slices.Contains(underscores, c.UnderscoreHeaders) {
@@ -94,6 +95,7 @@ func (v *validator) upstream(path string, u *Upstream) {
 		v.check(path+".dialect", notOneOf(string(u.Dialect), dialects))
 	}
 	v.credentials(path, u)
+	v.upgrades(path, u.Upgrades)
 	v.within(path+".connectTimeoutSeconds", u.ConnectTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".responseTimeoutSeconds", u.ResponseTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".bodyTimeoutSeconds", u.BodyTimeoutSeconds, 1, maxSeconds)

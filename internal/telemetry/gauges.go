@@ -10,6 +10,7 @@ import (
 // gauges are the quantities of this moment.
 type gauges struct {
 	inFlight  atomic.Int64
+	upgraded  atomic.Int64
 	bodyBytes atomic.Pointer[func() int64]
 }
 
@@ -18,6 +19,12 @@ func (t *Telemetry) RequestStarted() { t.gauges.inFlight.Add(1) }
 
 // RequestEnded is the end of what RequestStarted began.
 func (t *Telemetry) RequestEnded() { t.gauges.inFlight.Add(-1) }
+
+// UpgradeStarted and UpgradeEnded keep the number of connections that go on in another protocol; call them in pairs.
+func (t *Telemetry) UpgradeStarted() { t.gauges.upgraded.Add(1) }
+
+// UpgradeEnded is the end of what UpgradeStarted began.
+func (t *Telemetry) UpgradeEnded() { t.gauges.upgraded.Add(-1) }
 
 // ObserveBodyBytes sets the function that tells how many bytes of memory request bodies hold. Each scrape calls it.
 func (t *Telemetry) ObserveBodyBytes(inUse func() int64) { t.gauges.bodyBytes.Store(&inUse) }
@@ -28,6 +35,7 @@ func (g *gauges) register(m metric.Meter) error {
 		value                   func() int64
 	}{
 		{"gateway_requests_in_flight", "", "Requests being served now.", g.inFlight.Load},
+		{"gateway_upgraded_connections", "", "Connections that go on in another protocol (exec, port-forward, …) now.", g.upgraded.Load},
 		{"gateway_request_bodies_in_flight", "By", "Memory that request bodies hold now.", func() int64 {
 			if inUse := g.bodyBytes.Load(); inUse != nil {
 				return (*inUse)()

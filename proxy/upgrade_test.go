@@ -1,0 +1,480 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// execPath is where an upgrade is allowed by default.
+const execPath = "/api/v1/namespaces/team-a/pods/web/exec?command=sh"
+
+// askUpgrade is a client's request for an upgrade.
+func askUpgrade(method, path, protocol string, more ...string) string {
+	head := method + " " + path + " HTTP/1.1\r\nHost: gateway\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n"
+	for _, line := range more {
+		head += line + "\r\n"
+	}
+	return head + "\r\n"
+}
+
+// agree is a backend's agreement.
+func agree(protocol string) string {
+	return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+}
+
+// upgradeGateway is a gateway before a Kubernetes backend that serves each connection with serve.
+func upgradeGateway(t testing.TB, change func(*config.Configuration), policy string, serve func(net.Conn)) (g *Gateway, address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+				serve(c)
+			}()
+		}
+	}()
+	c, err := config.Load("", config.Flags{Upstream: "http://" + ln.Addr().String(), Dialect: "Kubernetes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(c)
+	}
+	dir := t.TempDir()
+	if policy != "" {
+		if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := loadPolicies(t, dir)
+	g = newTestGateway(t, c, func() *policies.Set { return set })
+	return g, startGateway(t, g)
+}
+
+func dialTCP(t testing.TB, address string) (*net.TCPConn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c.(*net.TCPConn), bufio.NewReader(c)
+}
+
+// readHead reads up to the empty line.
+func readHead(r *bufio.Reader) (string, error) {
+	var head strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		head.WriteString(line)
+		if err != nil || line == "\r\n" {
+			return head.String(), err
+		}
+	}
+}
+
+// TestUpgrade holds both heads and the bytes on both ways to what was sent, with bytes that come with the heads and ends
+// that finish one after the other.
+func TestUpgrade(t *testing.T) {
+	for _, protocol := range []string{"websocket", "WebSocket", "SPDY/3.1"} {
+		t.Run(strings.ReplaceAll(protocol, "/", "-"), func(t *testing.T) {
+			seen := make(chan string, 2)
+			g, address := upgradeGateway(t, nil, "", func(c net.Conn) {
+				r := bufio.NewReader(c)
+				head, _ := readHead(r)
+				seen <- head
+				_, _ = io.WriteString(c, agree(protocol)+"early from the backend;")
+				all, _ := io.ReadAll(r) // up to the client's end
+				seen <- string(all)
+				_, _ = fmt.Fprintf(c, "%d bytes", len(all))
+			})
+			c, r := dialTCP(t, address)
+			body := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB right behind the head
+			go func() {
+				_, _ = io.WriteString(c, askUpgrade("GET", execPath, protocol, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: v5.channel.k8s.io",
+					"X-Stream-Protocol-Version: v4.channel.k8s.io", "Authorization: Bearer t", "Keep-Alive: 5", "TE: trailers", "Proxy-Connection: x")+body)
+				_ = c.CloseWrite()
+			}()
+			head, err := readHead(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"; head != want {
+				t.Errorf("the client got\n%q\nwant\n%q", head, want)
+			}
+			rest, err := io.ReadAll(r)
+			if want := fmt.Sprintf("early from the backend;%d bytes", len(body)); err != nil || string(rest) != want {
+				t.Errorf("the client got %q, %v; want %q", rest, err, want)
+			}
+			want := "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n" +
+				"X-Stream-Protocol-Version: v4.channel.k8s.io\r\nAuthorization: Bearer t\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n" +
+				"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: gateway\r\nVia: 1.1 admission-gateway\r\n\r\n"
+			if head := <-seen; head != want {
+				t.Errorf("the backend got\n%q\nwant\n%q", head, want)
+			}
+			if got := <-seen; got != body {
+				t.Errorf("the backend got %d bytes, want %d", len(got), len(body))
+			}
+			waitFor(t, "the backend's connection to be given up", func() bool {
+				open, _ := g.routes.backends[0].client.Conns()
+				return open == 0
+			})
+		})
+	}
+}
+
+// TestUpgradeAllowed tells where upgrades are made: what else has an Upgrade line is answered as if it had none, and nothing
+// that was sent behind it is served.
+func TestUpgradeAllowed(t *testing.T) {
+	type upgrades []string
+	for _, test := range []struct {
+		name     string
+		allowed  upgrades // nil: the default
+		request  string
+		upgraded bool
+	}{
+		{"exec", nil, askUpgrade("GET", execPath, "websocket"), true},
+		{"exec by POST", nil, askUpgrade("POST", execPath, "SPDY/3.1", "Content-Length: 0"), true},
+		{"attach", nil, askUpgrade("POST", "/api/v1/namespaces/team-a/pods/web/attach", "SPDY/3.1"), true},
+		{"port-forward", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/portforward?ports=80", "websocket"), true},
+		{"a list of options", nil, "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n", true},
+		{"a custom subresource", upgrades{"machines.example.com/console"}, askUpgrade("GET", "/apis/example.com/v1/namespaces/team-a/machines/m1/console", "websocket"), true},
+		{"a path", upgrades{"/live"}, askUpgrade("GET", "/live/events", "websocket"), true},
+		{"a node's proxy, opted in", upgrades{"nodes/proxy"}, askUpgrade("GET", "/api/v1/nodes/n1/proxy/x", "websocket"), true},
+
+		{"a list", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods", "websocket"), false},
+		{"a watch", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods?watch=true", "websocket"), false},
+		{"a log", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/log", "websocket"), false},
+		{"a pod's proxy", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/pods/web/proxy/", "websocket"), false},
+		{"a service's proxy", nil, askUpgrade("GET", "/api/v1/namespaces/team-a/services/web/proxy/", "websocket"), false},
+		{"a node's proxy", nil, askUpgrade("GET", "/api/v1/nodes/n1/proxy/exec/team-a/web/app", "websocket"), false},
+		{"exec of another group", nil, askUpgrade("GET", "/apis/example.com/v1/namespaces/team-a/pods/web/exec", "websocket"), false},
+		{"exec, opted out", upgrades{}, askUpgrade("GET", execPath, "websocket"), false},
+		{"a path that is not listed", upgrades{"/live"}, askUpgrade("GET", "/lively", "websocket"), false},
+		{"a method that reads nothing on a path", upgrades{"/live"}, askUpgrade("DELETE", "/live", "websocket"), false},
+		{"a custom subresource by PUT", upgrades{"machines.example.com/console"},
+			askUpgrade("DELETE", "/apis/example.com/v1/namespaces/team-a/machines/m1/console", "websocket"), false},
+		{"h2c", nil, askUpgrade("GET", execPath, "h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), false},
+		{"HTTP2-Settings beside websocket", nil, askUpgrade("GET", execPath, "websocket", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"), false},
+		{"another protocol", nil, askUpgrade("GET", execPath, "TLS/1.0"), false},
+		{"another SPDY", nil, askUpgrade("GET", execPath, "SPDY/3"), false},
+		{"two protocols", nil, askUpgrade("GET", execPath, "websocket, SPDY/3.1"), false},
+		{"two lines", nil, askUpgrade("GET", execPath, "websocket", "Upgrade: SPDY/3.1"), false},
+		{"not in Connection", nil, "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\n\r\n", false},
+		{"HTTP/1.0", nil, "GET " + execPath + " HTTP/1.0\r\nHost: gateway\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var asked atomic.Int32
+			_, address := upgradeGateway(t, func(c *config.Configuration) {
+				if test.allowed != nil {
+					c.Upstreams[0].Upgrades = test.allowed
+				}
+			}, "", func(c net.Conn) {
+				r := bufio.NewReader(c)
+				for {
+					head, err := readHead(r)
+					if err != nil {
+						return
+					}
+					asked.Add(1)
+					upgrade := strings.Contains(head, "\r\nUpgrade: ") && strings.Contains(head, "\r\nConnection: Upgrade\r\n")
+					if strings.Contains(head, "HTTP2-Settings") || upgrade != test.upgraded {
+						t.Errorf("the backend got %q", head)
+					}
+					if upgrade {
+						_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+headerOf(head, "Upgrade")+"\r\n\r\n")
+						_, _ = io.Copy(c, r)
+						return
+					}
+					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+				}
+			})
+			c, r := dialTCP(t, address)
+			const behind = "GET /api/v1/secrets HTTP/1.1\r\nHost: gateway\r\n\r\n"
+			if _, err := io.WriteString(c, test.request+behind); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.CloseWrite()
+			head, err := readHead(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLine, wantRest := "HTTP/1.1 200 OK\r\n", "{}"
+			if test.upgraded {
+				wantLine, wantRest = "HTTP/1.1 101 Switching Protocols\r\n", behind
+			}
+			if !strings.HasPrefix(head, wantLine) || string(rest) != wantRest || !test.upgraded && !strings.Contains(head, "\r\nConnection: close\r\n") {
+				t.Errorf("the client got\n%s%s", head, rest)
+			}
+			if n := asked.Load(); n != 1 {
+				t.Errorf("the backend got %d requests, want 1", n)
+			}
+		})
+	}
+}
+
+func headerOf(head, name string) string {
+	_, rest, _ := strings.Cut(head, "\r\n"+name+": ")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}
+
+// denyExec is a policy that lets nobody into pods.
+const denyExec = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-exec}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*/*"]}]}
+  validations: [{expression: "request.operation != 'CONNECT'", message: may not be entered, reason: Forbidden}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-exec}
+spec: {policyName: no-exec, validationActions: [Deny]}
+`
+
+// TestUpgradeRefused holds what becomes of upgrades that are not made: one answer, the end of the connection, and nothing
+// served of what was sent behind the request.
+func TestUpgradeRefused(t *testing.T) {
+	for _, test := range []struct {
+		name, policy, request, backend string
+		reached                        int // how many requests the backend gets
+		want                           string
+	}{
+		{"a policy denies", denyExec, askUpgrade("GET", execPath, "websocket"), agree("websocket"), 0,
+			`403 pods "web" is forbidden: ValidatingAdmissionPolicy 'no-exec' with binding 'no-exec' denied request: may not be entered`},
+		{"a body", "", askUpgrade("POST", execPath, "SPDY/3.1", "Content-Length: 5") + "hello", agree("SPDY/3.1"), 0, "400 a request that asks for an upgrade may not have a body"},
+		{"chunks", "", askUpgrade("POST", execPath, "SPDY/3.1", "Transfer-Encoding: chunked") + "0\r\n\r\n", agree("SPDY/3.1"), 0, "400 a request that asks for an upgrade may not have a body"},
+		{"a body with GET", "", askUpgrade("GET", execPath, "websocket", "Content-Length: 5") + "hello", agree("websocket"), 0, "400 a GET request may not have a body"},
+		{"the server refuses", "", askUpgrade("GET", execPath, "websocket"),
+			"HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n" +
+				`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"not allowed","code":403}`[:100], 1, ""},
+		{"the server answers", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 1, "200 ok"},
+		{"the server answers without an end", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 200 OK\r\n\r\nok", 1, "200 ok"},
+		{"another protocol", "", askUpgrade("GET", execPath, "websocket"), agree("SPDY/3.1"), 1,
+			"502 the answer switches to another protocol than the request asked for"},
+		{"two protocols", "", askUpgrade("GET", execPath, "websocket"), agree("websocket\r\nUpgrade: websocket"), 1,
+			"502 the answer switches to another protocol without saying to which one"},
+		{"no protocol", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", 1,
+			"502 the answer switches to another protocol without saying to which one"},
+		{"no Connection", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", 1,
+			"502 the answer switches to another protocol without saying to which one"},
+		{"a body in the agreement", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n", 1,
+			"502 the answer switches to another protocol and announces a body"},
+		{"nobody asked", "", "GET /api/v1/pods HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n", agree("websocket"), 1,
+			"502 the answer switches to another protocol, which the request did not ask for"},
+		{"the backend closes at once", "", askUpgrade("POST", execPath, "SPDY/3.1"), "", 1, "502 the backend closed the connection before its answer was complete"},
+		{"an answer that breaks off", "", askUpgrade("POST", execPath, "SPDY/3.1"), "HTTP/1.1 101 Switching", 1, "502 the backend closed the connection before its answer was complete"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var reached atomic.Int32
+			g, address := upgradeGateway(t, nil, test.policy, func(c net.Conn) {
+				r := bufio.NewReader(c)
+				if _, err := readHead(r); err != nil {
+					return
+				}
+				reached.Add(1)
+				_, _ = io.WriteString(c, test.backend)
+			})
+			c, r := dialTCP(t, address)
+			if _, err := io.WriteString(c, test.request+"GET /api/v1/secrets HTTP/1.1\r\nHost: gateway\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(r, &http.Request{Method: http.MethodGet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprintf("%d %s", answer.StatusCode, body)
+			if _, rest, found := bytes.Cut(body, []byte(`"message":"`)); found {
+				message, _, _ := strings.Cut(strings.ReplaceAll(string(rest), `\"`, "'"), `"`)
+				got = fmt.Sprintf("%d %s", answer.StatusCode, message)
+			}
+			if want := strings.ReplaceAll(test.want, `"`, "'"); want != "" && got != want {
+				t.Errorf("the client got %s\nwant %s", got, want)
+			}
+			if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil && !isReset(err) {
+				t.Errorf("behind the answer came %q, %v", rest, err)
+			}
+			if n := int(reached.Load()); n != test.reached {
+				t.Errorf("the backend got %d requests, want %d", n, test.reached)
+			}
+			waitFor(t, "the backend's connection to be given up", func() bool {
+				open, idle := g.routes.backends[0].client.Conns()
+				return open == idle
+			})
+		})
+	}
+}
+
+// waitFor waits until something that follows from what happened has come about.
+func waitFor(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// TestUpgradeEnds ends upgraded connections in every way, and looks for what is left: connections, goroutines, the gauge.
+func TestUpgradeEnds(t *testing.T) {
+	accepted := make(chan net.Conn, 1)
+	g, address := upgradeGateway(t, func(c *config.Configuration) { c.Upstreams[0].MaxConnections = 4 }, "", func(c net.Conn) {
+		r := bufio.NewReader(c)
+		if _, err := readHead(r); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, agree("websocket"))
+		done := make(chan struct{})
+		accepted <- &ending{c.(*net.TCPConn), done}
+		<-done
+	})
+	settled := func() bool {
+		open, _ := g.routes.backends[0].client.Conns()
+		return open == 0 && g.server.open() == 0
+	}
+	for name, end := range map[string]func(client, backend *net.TCPConn){
+		"the client closes":           func(client, _ *net.TCPConn) { _ = client.Close() },
+		"the client resets":           func(client, _ *net.TCPConn) { _ = client.SetLinger(0); _ = client.Close() },
+		"the backend closes":          func(_, backend *net.TCPConn) { _ = backend.Close() },
+		"the backend resets":          func(_, backend *net.TCPConn) { _ = backend.SetLinger(0); _ = backend.Close() },
+		"both finish":                 func(client, backend *net.TCPConn) { _ = client.CloseWrite(); _ = backend.CloseWrite() },
+		"the client goes amid bytes":  func(client, backend *net.TCPConn) { _, _ = backend.Write(make([]byte, 64<<10)); _ = client.Close() },
+		"the backend goes amid bytes": func(client, backend *net.TCPConn) { _, _ = client.Write(make([]byte, 64<<10)); _ = backend.Close() },
+		"the client finishes, then leaves": func(client, backend *net.TCPConn) {
+			_ = client.CloseWrite()
+			_, _ = backend.Read(make([]byte, 1))
+			_ = client.Close()
+			for {
+				if _, err := backend.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, r := dialTCP(t, address)
+			if _, err := io.WriteString(c, askUpgrade("GET", execPath, "websocket")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := readHead(r); err != nil {
+				t.Fatal(err)
+			}
+			backend := (<-accepted).(*ending)
+			end(c, backend.TCPConn)
+			if strings.HasSuffix(name, "finishes, then leaves") || strings.HasPrefix(name, "the backend") || name == "both finish" {
+				_, _ = io.Copy(io.Discard, r)
+			} else {
+				_, _ = io.Copy(io.Discard, backend)
+			}
+			close(backend.done)
+			_ = c.Close()
+			waitFor(t, "both ends to be closed", settled)
+		})
+	}
+	waitFor(t, "the goroutines to end", func() bool {
+		stacks := make([]byte, 1<<20)
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proxy.(*passage)"))
+	})
+}
+
+// ending is a backend's end that the test has.
+type ending struct {
+	*net.TCPConn
+	done chan struct{}
+}
+
+// TestUpgradeShutdown lets upgraded connections go on for as long as a shutdown waits, and cuts them then.
+func TestUpgradeShutdown(t *testing.T) {
+	ended := make(chan struct{})
+	g, address := upgradeGateway(t, nil, "", func(c net.Conn) {
+		r := bufio.NewReader(c)
+		_, _ = readHead(r)
+		_, _ = io.WriteString(c, agree("SPDY/3.1"))
+		_, _ = io.Copy(c, r)
+		close(ended)
+	})
+	c, r := dialTCP(t, address)
+	if _, err := io.WriteString(c, askUpgrade("POST", execPath, "SPDY/3.1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readHead(r); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	down := make(chan error, 1)
+	go func() { down <- g.server.Shutdown(ctx) }()
+	waitFor(t, "the shutdown to begin", g.server.stopping.Load)
+	for range 3 {
+		_, _ = io.WriteString(c, "still here;")
+		expect(t, r, "still here;")
+	}
+	cancel()
+	if err := <-down; !errors.Is(err, context.Canceled) {
+		t.Errorf("shutdown: %v", err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil && !isReset(err) {
+		t.Error(err)
+	}
+	<-ended
+}
+
+// TestUpgradeIdle closes upgraded connections that are silent for too long, but none that are silent one way alone.
+func TestUpgradeIdle(t *testing.T) {
+	g, address := upgradeGateway(t, nil, "", func(c net.Conn) {
+		r := bufio.NewReader(c)
+		_, _ = readHead(r)
+		_, _ = io.WriteString(c, agree("websocket"))
+		for range 10 { // silent from the client for longer than is allowed for both
+			time.Sleep(30 * time.Millisecond)
+			_, _ = io.WriteString(c, ".")
+		}
+		_, _ = io.Copy(io.Discard, r)
+	})
+	g.server.o.UpgradeIdleTimeout = 200 * time.Millisecond
+	c, r := dialTCP(t, address)
+	if _, err := io.WriteString(c, askUpgrade("GET", execPath, "websocket")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readHead(r); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := io.ReadAll(r); string(all) != ".........." {
+		t.Errorf("got %q, %v", all, err)
+	}
+}
