@@ -35,6 +35,7 @@ type exchange struct {
 	answerHead wire.Answer       // of verbatim, where its head has to be read
 	head       []byte
 	target     []byte
+	told       []byte // the header lines that tell the backend who asks
 	pinned     []byte // the ETag that the write depends on
 	version    []byte // of the stored object, as its resourceVersion
 	edited     []byte
@@ -55,6 +56,10 @@ type progress struct {
 	res      *resource.Resource // nil where no policy file describes it
 	user     identity.User
 	client   netip.Addr
+	asking   identity.Request // what the request says of who asks
+	// withheld are the fields of the client that tell who asks, where the gateway tells it itself, in the lines of told.
+	withheld  wire.FieldSet
+	challenge string // what a client that is not known has to show
 
 	body []byte             // as the client sent it
 	doc  *document.Document // of the body, edits laid over it
@@ -158,7 +163,7 @@ func (x *exchange) release() {
 	x.charges.Reset()
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]
-	x.head, x.target, x.edited = keep(x.head), keep(x.target), keep(x.edited)
+	x.head, x.target, x.edited, x.told = keep(x.head), keep(x.target), keep(x.edited), keep(x.told)
 	x.pinned, x.version = keep(x.pinned), keep(x.version)
 	x.progress = progress{}
 	exchanges.Put(x)

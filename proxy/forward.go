@@ -163,9 +163,9 @@ const (
 	pinField      // the version in the field of the stored object
 )
 
-// forwarding is what every request to the backend says of where it came from.
+// forwarding is what every request to the backend says of where it came from, and of who asks.
 func (x *exchange) forwarding() *wire.Forward {
-	x.forwarded = wire.Forward{Peer: x.conn.peerIP, Proto: x.conn.proto, Via: via, Length: -1}
+	x.forwarded = wire.Forward{Peer: x.conn.peerIP, Proto: x.conn.proto, Via: via, Length: -1, Withheld: x.withheld, Lines: x.told}
 	return &x.forwarded
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +48,17 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			c.UnregisteredResources.ProtectStatus = true
 		case "check-names":
 			c.UnregisteredResources.CheckNames = true
+		case "identity": // by the headers of proxies on this machine; others are refused, or anonymous
+			c.Identity = headerIdentity(config.Anonymous(value))
+		case "credentials":
+			c.Upstreams[0].Credentials = config.Credentials(value)
+		case "token":
+			c.Upstreams[0].TokenFile = filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(c.Upstreams[0].TokenFile, []byte(value), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case "trust":
+			c.TrustedProxies = []config.Prefix{{Prefix: netip.MustParsePrefix(value)}}
 		default:
 			t.Fatalf("unknown setting %q", word)
 		}

@@ -55,7 +55,9 @@ type Gateway struct {
 	stripes        *stripes
 	unregistered   config.UnregisteredResources
 	proxies        identity.TrustedProxies
+	identity       *identity.Authenticators // nil where nobody's credentials count
 	anonymous      identity.User
+	refusals       occasions // of credentials that were refused
 	ignored        occasions // of policies that failed and may
 }
 
@@ -96,6 +98,9 @@ func New(o Options) (*Gateway, error) {
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
+	if g.identity, err = g.newIdentity(c, files); err != nil {
+		return nil, err
+	}
 	g.server = newServer(serverOptions{
 		TLS: secure, HandshakeFailed: g.metrics.HandshakeFailed,
 		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
@@ -134,6 +139,9 @@ func (g *Gateway) Drain() { g.server.Drain() }
 // Shutdown stops accepting, waits for the requests in progress up to the end of ctx, and closes the backends' connections.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.server.Shutdown(ctx)
+	if g.identity != nil {
+		g.identity.Close()
+	}
 	g.routes.close()
 	return err
 }

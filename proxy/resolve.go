@@ -42,29 +42,6 @@ func (x *exchange) resolveTarget() error {
 	if x.upstream == nil {
 		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", x.conn.head.Host, info.Path)
 	}
-	x.resolveConnect()
-	return nil
-}
-
-// lasts tells whether the answer may be a stream that nothing ends: a watch, a log that is followed, another protocol.
-func (x *exchange) lasts() bool {
-	return x.info.Options.Watch || x.protocol != nil || x.info.Subresource == "log" || !x.info.IsResource && strings.Contains(x.info.Query, "watch=")
-}
-
-// identify tells who asks, and from where: the peer, or who a trusted proxy says it speaks for.
-func (x *exchange) identify() error {
-	x.user = x.gateway.anonymous
-	x.client = x.conn.peer
-	if !x.conn.trusted {
-		return nil
-	}
-	var forwarded []string
-	for _, l := range x.conn.head.Headers() {
-		if l.Field == wire.FieldXForwardedFor && !l.Dropped {
-			forwarded = append(forwarded, str(l.Value))
-		}
-	}
-	x.client = x.gateway.proxies.Client(x.conn.peer, forwarded...)
 	return nil
 }
 

@@ -73,6 +73,9 @@ func (x *exchange) refuse(err error) {
 	r := &x.ctx.Response
 	x.warn(r)
 	writeStatus(r, statusOf(err))
+	if x.challenge != "" {
+		r.Header.Set(fasthttp.HeaderWWWAuthenticate, x.challenge)
+	}
 }
 
 // writeStatus makes a Status the answer.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/wire"
@@ -34,6 +35,7 @@ type conn struct {
 	shaken  bool   // there was a handshake, if there has to be one
 	// certificate is what the client has shown of itself by TLS.
 	certificate clientCertificate
+	identity    identity.Connection // and what that says of who asks
 
 	pooled  *[readBuffer]byte // the memory of buf, but while an outsize head needs more
 	buf     []byte

@@ -89,14 +89,15 @@ type Request struct {
 	Peer, Client netip.Addr
 	// Connection is what the client's connection is remembered to have proved; nil without TLS.
 	Connection *Connection
-	// Headers has the lines X-Remote-*, of any peer.
-	Headers Headers
+	// Remote has the lines X-Remote-*, of any peer.
+	Remote Headers
 }
 
-// Headers has the header lines of a request.
+// Headers are the header lines of a request that tell of a user.
 type Headers interface {
-	// EachRemote calls yield with each line whose name begins with X-Remote-, in any case, and that is not hop by hop.
-	EachRemote(yield func(name, value []byte))
+	// Each calls yield with each line that is not hop by hop; of its name with what follows the prefix X-Remote- or
+	// Impersonate-, in any case.
+	Each(yield func(name, value []byte))
 }
 
 // New returns authenticators, which go on to look up keys until Close.

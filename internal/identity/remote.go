@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"crypto/x509"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
 // HeaderOptions say which proxies may tell who the user is: those that show a certificate, and those at some addresses.
@@ -25,31 +28,52 @@ type remote struct{ o HeaderOptions }
 
 // present reads the headers as Kubernetes does. From others than such a proxy they say nothing.
 func (m *remote) present(r *Request) (*Principal, error) {
-	if r.Headers == nil || !m.o.Networks.Trusts(r.Peer) && !m.isProxy(r.Connection, r.Now) {
+	if r.Remote == nil || !m.o.Networks.Trusts(r.Peer) && !m.isProxy(r.Connection, r.Now) {
 		return nil, nil
 	}
-	var u User
-	r.Headers.EachRemote(func(name, value []byte) {
-		switch field := name[len("X-Remote-"):]; {
-		case len(value) == 0 && !hasPrefixFold(field, "extra-"):
-		case bytes.EqualFold(field, []byte("user")) && u.Name == "":
-			u.Name = string(value)
-		case bytes.EqualFold(field, []byte("uid")) && u.UID == "":
-			u.UID = string(value)
-		case bytes.EqualFold(field, []byte("group")):
-			u.Groups = append(u.Groups, string(value))
-		case hasPrefixFold(field, "extra-"):
-			key := unescapeKey(strings.ToLower(string(field[len("extra-"):])))
-			if u.Extra == nil {
-				u.Extra = map[string][]string{}
-			}
-			u.Extra[key] = append(u.Extra[key], string(value))
-		}
-	})
+	u := toldBy(r.Remote)
 	if u.Name == "" {
 		return nil, nil
 	}
 	return NewPrincipal(known(u)), nil
+}
+
+// Impersonated is the user whom a client asks to act as, by the headers Impersonate-User, -Uid, -Group and -Extra-*, as a
+// Kubernetes API server reads them: a service account has its groups. Its name is empty without them.
+func Impersonated(h Headers) User {
+	u := toldBy(h)
+	if namespace, _, err := serviceaccount.SplitUsername(u.Name); err == nil && len(u.Groups) == 0 {
+		u.Groups = serviceaccount.MakeGroupNames(namespace)
+	}
+	if u.Name == AnonymousName && !slices.Contains(u.Groups, UnauthenticatedGroup) {
+		u.Groups = append(u.Groups, UnauthenticatedGroup)
+	}
+	if u.Name == "" {
+		return User{}
+	}
+	return known(u)
+}
+
+// toldBy reads a user from header lines.
+func toldBy(h Headers) (u User) {
+	h.Each(func(name, value []byte) {
+		switch {
+		case hasPrefixFold(name, "extra-"):
+			key := unescapeKey(strings.ToLower(string(name[len("extra-"):])))
+			if u.Extra == nil {
+				u.Extra = map[string][]string{}
+			}
+			u.Extra[key] = append(u.Extra[key], string(value))
+		case len(value) == 0:
+		case bytes.EqualFold(name, []byte("user")) && u.Name == "":
+			u.Name = string(value)
+		case bytes.EqualFold(name, []byte("uid")) && u.UID == "":
+			u.UID = string(value)
+		case bytes.EqualFold(name, []byte("group")):
+			u.Groups = append(u.Groups, string(value))
+		}
+	})
+	return u
 }
 
 func hasPrefixFold(b []byte, prefix string) bool {

@@ -17,8 +17,13 @@ type Forward struct {
 	Via string
 	// Skip are fields of the client that are not passed on this time.
 	Skip FieldSet
+	// Withheld are fields of the client that are never passed on; they are
+	// about credentials.
+	Withheld FieldSet
 	// Extra lines are added after the client's.
 	Extra []Header
+	// Lines are more of them, each with its CR LF.
+	Lines []byte
 	// Length is the length of the body, -1 where the request has none.
 	Length int64
 }
@@ -38,7 +43,7 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	dst = append(dst, ' ')
 	dst = append(dst, target...)
 	dst = append(dst, " HTTP/1.1\r\n"...)
-	skip := f.Skip | Fields(FieldContentLength, FieldXForwardedFor)
+	skip := f.Skip | f.Withheld | Fields(FieldContentLength, FieldXForwardedFor)
 	switch {
 	case f.Host != "":
 		skip |= 1 << FieldHost
@@ -56,6 +61,7 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	for i := range f.Extra {
 		dst = appendLine(dst, f.Extra[i].Name, f.Extra[i].Value)
 	}
+	dst = append(dst, f.Lines...)
 	if f.Peer != "" {
 		dst = append(dst, "X-Forwarded-For: "...)
 		if h.seen.Has(FieldXForwardedFor) {

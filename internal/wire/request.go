@@ -136,8 +136,11 @@ func (h *Head) Parse(b []byte, o *Options) *Error {
 			if o.Underscores == RefuseUnderscores {
 				return badRequest("the request has the header '%s': a header name must not contain '_'", l.Name)
 			}
-			l.Dropped = true
+			l.Dropped, l.Field = true, FieldOther
 			continue
+		}
+		if underscore && l.Field == FieldOther {
+			l.Field = disguised(l.Name)
 		}
 		if l.Field == FieldOther {
 			continue
@@ -311,7 +314,7 @@ func (h *Head) finish(authority []byte) *Error {
 
 // connection applies the Connection lines: what they name ends here.
 func (h *Head) connection() *Error {
-	keepAlive, upgrade := false, false
+	keepAlive, upgrade, acts := false, false, false
 	if h.seen.Has(FieldConnection) {
 		for i := range h.headers {
 			if h.headers[i].Field != FieldConnection {
@@ -325,6 +328,7 @@ func (h *Head) connection() *Error {
 					keepAlive = true
 				default:
 					upgrade = upgrade || is(option, "upgrade")
+					acts = acts || FieldOf(option) == FieldImpersonate
 					drop(h.headers, option)
 				}
 			})
@@ -332,6 +336,10 @@ func (h *Head) connection() *Error {
 				return badRequest("the header 'Connection' must be a list of names")
 			}
 		}
+	}
+	if acts {
+		// A trusted proxy passes on the Connection of its client, whose request would be made under the proxy's own rights.
+		return badRequest("the header 'Connection' must not name headers 'Impersonate-…'")
 	}
 	if h.Minor == 0 && !keepAlive {
 		h.Close = true
@@ -355,12 +363,38 @@ func (h *Head) lines(f Field) (n int) {
 	return n
 }
 
+// aboutClient are the fields that tell who the client is, or what it asks for, and that only trusted peers may send, if
+// any.
+const aboutClient FieldSet = 1<<FieldForwarded | 1<<FieldImpersonate | 1<<FieldMethodOverride | 1<<FieldXForwarded |
+	1<<FieldXForwardedFor | 1<<FieldXForwardedHost | 1<<FieldXForwardedProto | 1<<FieldXRealIP | 1<<FieldXRemote
+
+// disguised is the field that a name with '_' becomes where a server reads that as '-', if it is one that tells who the
+// client is.
+func disguised(name []byte) Field {
+	var b [32]byte // the longest name that matters is shorter, or is told by how it begins
+	n := copy(b[:], name)
+	for i, c := range b[:n] {
+		if c == '_' {
+			b[i] = '-'
+		}
+	}
+	if f := FieldOf(b[:n]); aboutClient.Has(f) {
+		return f
+	}
+	return FieldOther
+}
+
 // drop marks the lines of that name. Host stays: the gateway's own Host is
-// made of it, whatever the client says about it.
+// made of it, whatever the client says about it. Lines that tell who asks are
+// not told by their field any more, since readers of those look at dropped
+// ones, too.
 func drop(headers []Header, name []byte) {
 	for i := range headers {
 		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost {
 			headers[i].Dropped = true
+			if headers[i].Field == FieldXRemote {
+				headers[i].Field = FieldOther
+			}
 		}
 	}
 }

@@ -93,8 +93,27 @@ func TestParse(t *testing.T) {
 			options: Options{Underscores: PassUnderscores, Trusted: true},
 			want:    Head{Method: []byte("GET"), Target: []byte("/"), Host: []byte("a"), Minor: 1},
 			lines: []line{
-				{"X_Remote_User", "c", FieldOther, false}, {"Host", "a", FieldHost, false}, {"X-Remote-User", "c", FieldXRemote, false},
+				{"X_Remote_User", "c", FieldXRemote, false}, {"Host", "a", FieldHost, false}, {"X-Remote-User", "c", FieldXRemote, false},
 				{"Impersonate-User", "d", FieldImpersonate, false}, {"X-Forwarded-For", "e", FieldXForwardedFor, false}, {"Forwarded", "f", FieldForwarded, false},
+			},
+		},
+		{
+			name: "underscores passed, but not for who the client is", head: head("GET / HTTP/1.1", "Host: a", "x_remote_User: c", "X-Remote_Group: d", "X_Real-IP: e", "X_Forwarded_Proto: f", "A_B: g", "Content_Length: 1"),
+			options: Options{Underscores: PassUnderscores},
+			want:    Head{Method: []byte("GET"), Target: []byte("/"), Host: []byte("a"), Minor: 1},
+			lines: []line{
+				{"Host", "a", FieldHost, false}, {"x_remote_User", "c", FieldXRemote, true}, {"X-Remote_Group", "d", FieldXRemote, true},
+				{"X_Real-IP", "e", FieldXRealIP, true}, {"X_Forwarded_Proto", "f", FieldXForwardedProto, true},
+				{"A_B", "g", FieldOther, false}, {"Content_Length", "1", FieldOther, false},
+			},
+		},
+		{
+			name: "who the client is, named by Connection", head: head("GET / HTTP/1.1", "Host: a", "X-Remote-User: c", "Connection: x-remote-user"),
+			options: Options{Trusted: true},
+			want:    Head{Method: []byte("GET"), Target: []byte("/"), Host: []byte("a"), Minor: 1},
+			lines: []line{
+				{"Host", "a", FieldHost, false}, {"X-Remote-User", "c", FieldOther, true},
+				{"Connection", "x-remote-user", FieldConnection, true},
 			},
 		},
 	} {
