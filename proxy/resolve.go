@@ -42,7 +42,13 @@ func (x *exchange) resolveTarget() error {
 	if x.upstream == nil {
 		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", x.conn.head.Host, info.Path)
 	}
+	x.resolveConnect()
 	return nil
+}
+
+// lasts tells whether the answer may be a stream that nothing ends: a watch, a log that is followed, another protocol.
+func (x *exchange) lasts() bool {
+	return x.info.Options.Watch || x.protocol != nil || x.info.Subresource == "log" || !x.info.IsResource && strings.Contains(x.info.Query, "watch=")
 }
 
 // isRead tells whether the request changes nothing, so that it may be repeated.

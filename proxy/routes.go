@@ -65,7 +65,7 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 				return nil, fmt.Errorf("upstream '%s': the token cannot be read: %w", u.Name, err)
 			}
 		}
-		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), token: token{path: u.TokenFile}, credentials: u.Credentials, plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
+		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), token: token{path: u.TokenFile}, credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
 		byName[u.Name] = b
 		r.backends = append(r.backends, b)
 	}
