@@ -13,13 +13,14 @@ import (
 // conn is a connection to the backend with what one exchange on it needs.
 type conn struct {
 	net.Conn
-	endpoint *endpoint // that it is a connection to
-	raw      syscall.RawConn
-	peek     func(fd uintptr)
-	turn     func(fd uintptr) bool
-	outward  turn
-	stirred  bool      // what peek found: bytes, an end or an error
-	freed    time.Time // when the last exchange on it was over
+	endpoint   *endpoint // that it is a connection to
+	generation uint64    // of which it is
+	raw        syscall.RawConn
+	peek       func(fd uintptr)
+	turn       func(fd uintptr) bool
+	outward    turn
+	stirred    bool      // what peek found: bytes, an end or an error
+	freed      time.Time // when the last exchange on it was over
 
 	readBy, writeBy time.Time // the deadlines that are set
 
@@ -33,18 +34,20 @@ type conn struct {
 func (c *Client) dial(e *endpoint, timeout time.Duration) (*conn, error) {
 	dialer := c.dialer
 	dialer.Timeout = timeout
+	by := time.Now().Add(timeout)
+	generation := c.pool.current()
 	nc, err := dialer.Dial("tcp", e.addr)
 	if err != nil {
 		return nil, &dialError{err}
 	}
-	cn := &conn{Conn: nc, endpoint: e}
+	cn := &conn{Conn: nc, endpoint: e, generation: generation}
 	if sc, ok := nc.(syscall.Conn); ok {
 		if cn.raw, err = sc.SyscallConn(); err == nil {
 			cn.peek, cn.turn = cn.peekAt, cn.outward.at
 		}
 	}
 	if c.secure {
-		if err := cn.handshake(c.config.TLS, e.origin.authority, timeout); err != nil {
+		if err := cn.handshake(c.config.TLS, e.origin.authority, by); err != nil {
 			_ = nc.Close()
 			return nil, &dialError{err}
 		}
@@ -54,9 +57,10 @@ func (c *Client) dial(e *endpoint, timeout time.Duration) (*conn, error) {
 
 // handshake puts TLS over the connection. fasthttp takes no part in it: the
 // bytes must be seen as they are after decryption.
-func (cn *conn) handshake(config *tls.Config, addr string, timeout time.Duration) error {
-	if config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
+func (cn *conn) handshake(settings func() *tls.Config, addr string, by time.Time) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if settings != nil {
+		config = settings()
 	}
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(addr)
@@ -66,7 +70,7 @@ func (cn *conn) handshake(config *tls.Config, addr string, timeout time.Duration
 		config = config.Clone()
 		config.ServerName = host
 	}
-	if err := cn.SetDeadline(time.Now().Add(timeout)); err != nil {
+	if err := cn.SetDeadline(by); err != nil {
 		return err
 	}
 	tc := tls.Client(cn.Conn, config)

@@ -25,6 +25,7 @@ type pool struct {
 	random     uint64
 	lookup     lookup
 	closed     bool
+	generation uint64 // of connections; those of earlier ones are not used again
 	ejections  uint64 // so far
 
 	sweeper  *time.Timer
@@ -186,7 +187,7 @@ func (p *pool) put(cn *conn, reusable bool, v verdict, now time.Time) {
 	e := cn.endpoint
 	e.busy--
 	p.judge(e, v, now)
-	if reusable && !e.removed && !p.closed {
+	if reusable && !e.removed && !p.closed && cn.generation == p.generation {
 		cn.freed = now
 		e.idle = append(e.idle, cn)
 		p.idle++
@@ -300,6 +301,24 @@ func (p *pool) dropIdle(e *endpoint) {
 	}
 	p.idle -= len(e.idle)
 	e.idle = nil
+}
+
+// current is the generation of connections that are made from now on.
+func (p *pool) current() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.generation
+}
+
+// renew closes the idle connections now and the others when they come back.
+func (p *pool) renew() {
+	p.mu.Lock()
+	p.generation++
+	for _, e := range p.all {
+		p.dropIdle(e)
+	}
+	p.serve()
+	p.unlock()
 }
 
 // close closes the idle connections now and the others when they come back.

@@ -53,8 +53,9 @@ type Config struct {
 	ResolvePeriod time.Duration
 	// Resolver looks names up; nil means the system's.
 	Resolver Resolver
-	// TLS is used with endpoints of the scheme https; nil means the defaults.
-	TLS *tls.Config
+	// TLS says how connections to endpoints of the scheme https are made, asked
+	// for each of them; nil means the defaults. Renew follows a change.
+	TLS func() *tls.Config
 	// ConnectTimeout bounds the making of a connection, TLS included.
 	ConnectTimeout time.Duration
 	// AnswerTimeout bounds the time from the start of a request to the end of
@@ -205,6 +206,10 @@ func (c *Client) Conns() (open, idle int) {
 
 // Dialled returns how many connections were made so far for requests.
 func (c *Client) Dialled() uint64 { return c.dialled.Load() }
+
+// Renew has all connections made anew: those that are idle are closed now, the
+// others when they come back.
+func (c *Client) Renew() { c.pool.renew() }
 
 // Close closes the idle connections and ends lookups and health checks.
 // Exchanges in progress go on.

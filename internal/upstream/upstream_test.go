@@ -449,7 +449,7 @@ func TestTLS(t *testing.T) {
 	}))
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	client, err := New(Config{Endpoints: []string{server.URL}, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	client, err := New(Config{Endpoints: []string{server.URL}, TLS: func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} }})
 	if err != nil {
 		t.Fatal(err)
 	}
