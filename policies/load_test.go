@@ -201,13 +201,13 @@ func TestFindings(t *testing.T) {
 			"b.yaml:5: spec: must not define the resource 'orders' in version 'v2' again, which a.yaml:5 does\n"},
 
 		{"a RateLimitPolicy without anything", map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata:\n  name: a\nspec: {}\n", "b.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata:\n  name: b\n"}, "" +
-			"a.yaml:5: spec.periodSeconds: Required value\na.yaml:5: spec.requests: Required value\nb.yaml:1: spec: Required value\n"},
+			"a.yaml:5: spec.requests: Required value: must be set unless `maxInFlight` or `maxInFlightTotal` is set\nb.yaml:1: spec: Required value\n"},
 		{"a RateLimitPolicy out of bounds", map[string]string{"a.yaml": strings.NewReplacer("requests: 3", "requests: 0", "60", "86401").Replace(limit) + "  burst: 0\n  scope: Shared\n  key: Address\n  match: {verbs: [read], resources: ['*/status']}\n"}, "" +
 			"a.yaml:6: spec.requests: Invalid value: 0: must be greater than or equal to 1\n" +
 			"a.yaml:7: spec.periodSeconds: Invalid value: 86401: must be less than or equal to 86400\n" +
 			"a.yaml:8: spec.burst: Invalid value: 0: must be greater than or equal to 1\n" +
 			"a.yaml:9: spec.scope: Unsupported value: \"Shared\": supported values: \"Local\"\n" +
-			"a.yaml:10: spec.key: Unsupported value: \"Address\": supported values: \"ClientAddress\", \"Header\", \"Global\", \"Namespace\", \"Resource\"\n" +
+			"a.yaml:10: spec.key: Unsupported value: \"Address\": supported values: \"User\", \"ClientAddress\", \"Header\", \"Global\", \"Namespace\", \"Resource\"\n" +
 			"a.yaml:11: spec.match.verbs[0]: Unsupported value: \"read\": supported values: \"*\", \"get\", \"list\", \"watch\", \"create\", \"update\", \"patch\", \"delete\", \"deletecollection\"\n"},
 		{"a RateLimitPolicy against its rules", map[string]string{"a.yaml": limit + "  key: Header\n  keyExpression: request.name\n", "b.yaml": strings.Replace(limit, "name: l", "name: m", 1) + "  headerName: X Tenant\n  match: {resources: ['*/status']}\n"}, "" +
 			"a.yaml:5: spec.headerName: Required value: must be set when `key` is 'Header'\n" +
@@ -218,7 +218,7 @@ func TestFindings(t *testing.T) {
 		{"a RateLimitPolicy with wrong expressions", map[string]string{"a.yaml": limit + "  keyExpression: 1 + 1\n  match:\n    matchConditions: [{name: c, expression: request.nme == 'x'}]\n"}, "" +
 			"a.yaml:8: spec.keyExpression: Invalid value: \"1 + 1\": must evaluate to string but got int\n" +
 			"a.yaml:10: spec.match.matchConditions[0].expression: Invalid value: \"request.nme == 'x'\": compilation failed: ERROR: <input>:1:8: undefined field 'nme' | request.nme == 'x' | .......^\n"},
-		{"an unknown field of ours", map[string]string{"a.yaml": limit + "  maxInFlight: 3\n"}, "a.yaml:8: spec.maxInFlight: unknown field\n"},
+		{"an unknown field of ours", map[string]string{"a.yaml": limit + "  inFlight: 3\n"}, "a.yaml:8: spec.inFlight: unknown field\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

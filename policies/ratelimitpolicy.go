@@ -1,7 +1,9 @@
 package policies
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // RateLimitPolicy bounds how often clients may ask. Its definition, crds/ratelimitpolicies.yaml, says what the fields
@@ -20,16 +23,32 @@ type RateLimitPolicy struct {
 	Spec              RateLimitPolicySpec `json:"spec"`
 }
 
-// RateLimitPolicySpec says which requests count, by what, and how many may come.
+// RateLimitPolicySpec says which requests count, by what, and how many may come and be served at the same time.
 type RateLimitPolicySpec struct {
-	Match         RateLimitMatch `json:"match"`
-	Key           ratelimit.Key  `json:"key"`
-	HeaderName    string         `json:"headerName"`
-	KeyExpression string         `json:"keyExpression"`
-	Requests      int32          `json:"requests"`
-	PeriodSeconds int32          `json:"periodSeconds"`
-	Burst         int32          `json:"burst"`
-	Scope         string         `json:"scope"`
+	Match               RateLimitMatch      `json:"match"`
+	Exemptions          RateLimitExemptions `json:"exemptions"`
+	Key                 ratelimit.Key       `json:"key"`
+	HeaderName          string              `json:"headerName"`
+	KeyExpression       string              `json:"keyExpression"`
+	Mode                ratelimit.Mode      `json:"mode"`
+	Requests            int32               `json:"requests"`
+	PeriodSeconds       int32               `json:"periodSeconds"`
+	Burst               int32               `json:"burst"`
+	Cost                string              `json:"cost"`
+	MaxInFlight         int32               `json:"maxInFlight"`
+	MaxInFlightTotal    int32               `json:"maxInFlightTotal"`
+	QueueLength         int32               `json:"queueLength"`
+	QueueTimeoutSeconds int32               `json:"queueTimeoutSeconds"`
+	Headers             string              `json:"headers"`
+	Scope               string              `json:"scope"`
+}
+
+// RateLimitExemptions are requests that do not count, any of them.
+type RateLimitExemptions struct {
+	Usernames       []string `json:"usernames"`
+	Groups          []string `json:"groups"`
+	Namespaces      []string `json:"namespaces"`
+	ClientAddresses []string `json:"clientAddresses"`
 }
 
 // RateLimitMatch says which requests count.
@@ -59,14 +78,24 @@ func (l *loader) rateLimitPolicy(o *manifest.Object) {
 		APIGroups:  s.Match.APIGroups,
 		Resources:  s.Match.Resources,
 		Namespaces: s.Match.Namespaces,
+		Exemptions: ratelimit.Exemptions{Usernames: s.Exemptions.Usernames, Groups: s.Exemptions.Groups, Namespaces: s.Exemptions.Namespaces},
 		Key:        s.Key,
 		HeaderName: s.HeaderName,
+		Mode:       s.Mode,
 		Requests:   int(s.Requests),
 		Period:     time.Duration(s.PeriodSeconds) * time.Second,
 		Burst:      int(s.Burst),
+		InFlight: ratelimit.InFlight{
+			PerKey: int(s.MaxInFlight), Total: int(s.MaxInFlightTotal),
+			QueueLength: int(s.QueueLength), QueueTimeout: time.Duration(max(s.QueueTimeoutSeconds, 1)) * time.Second,
+		},
+		Quiet: s.Headers == "Never",
 	}
 	if r.Burst == 0 {
 		r.Burst = r.Requests
+	}
+	for i, address := range s.Exemptions.ClientAddresses {
+		r.Exemptions.Addresses = append(r.Exemptions.Addresses, l.network(o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
 	}
 	var compiler cel.RequestCompiler
 	for i, condition := range s.Match.MatchConditions {
@@ -79,8 +108,68 @@ func (l *loader) rateLimitPolicy(o *manifest.Object) {
 	case s.Key == "":
 		r.Key = ratelimit.ClientAddress
 	}
-	l.planned(o, append(slices.Clone(r.Conditions), r.KeyProgram))
+	if s.Cost != "" {
+		r.Cost = l.program(o, "spec.cost", s.Cost, compiler.Cost)
+	}
+	l.planned(o, append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost))
+	l.adviseLimit(o, r)
 	l.limits = append(l.limits, r)
+}
+
+// network reads an address or a network, which the definition of the kind has checked.
+func (l *loader) network(o *manifest.Object, path, text string) netip.Prefix {
+	if a, err := netip.ParseAddr(text); err == nil {
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen())
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		l.at(o, Error, path, "Invalid value: %q: %v", text, err)
+	}
+	if p.Bits() == 0 {
+		l.at(o, Warning, path, "exempts every client: a policy that nobody is held to may be left out")
+	}
+	return p.Masked()
+}
+
+// adviseLimit warns of what a limit says that cannot be meant.
+func (l *loader) adviseLimit(o *manifest.Object, r *ratelimit.Rule) {
+	if r.InFlight.QueueLength > 0 && r.Mode == ratelimit.Warn {
+		l.at(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
+	}
+	if len(r.Verbs) == 1 && r.Verbs[0] == resource.VerbWatch && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
+		path := "spec.maxInFlight"
+		if r.InFlight.PerKey == 0 {
+			path = "spec.maxInFlightTotal"
+		}
+		l.at(o, Warning, path, "counts a watch only until its answer begins, so that it does not bound how many there are")
+	}
+	if r.Cost != nil {
+		l.adviseCost(o, r)
+	}
+}
+
+// adviseCost tries what a request of each verb costs that has nothing else to tell, as far as that says anything.
+func (l *loader) adviseCost(o *manifest.Object, r *ratelimit.Rule) {
+	verbs := r.Verbs
+	if len(verbs) == 0 || slices.Contains(verbs, "*") {
+		verbs = []string{resource.VerbGet, resource.VerbList, resource.VerbWatch, resource.VerbCreate, resource.VerbUpdate,
+			resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
+	}
+	f := cel.NewFrame(context.Background())
+	defer f.Release()
+	for _, verb := range verbs {
+		f.Vars().SetLimited(&cel.Request{Verb: verb})
+		switch cost, err := r.Cost.EvalInt(f, f.Vars()); {
+		case err != nil:
+		case cost > int64(r.Burst):
+			l.at(o, Warning, "spec.cost", "comes to %d for the verb '%s', which must be less than or equal to the burst, %d, to count in full: it counts as %d, and passes only when nothing else came", cost, verb, r.Burst, r.Burst)
+			return
+		case cost < 1:
+			l.at(o, Warning, "spec.cost", "comes to %d for the verb '%s', which counts as 1: requests that are to cost nothing may be left out by `spec.match` or `spec.exemptions`", cost, verb)
+			return
+		}
+	}
 }
 
 // program compiles an expression; nil, and an error is recorded, if it is wrong.
