@@ -170,6 +170,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		interpreter.CustomDecoratorV2(planAlternative),
 		interpreter.Optimize(),
 		interpreter.CompileRegexConstants(matchesConstant, library.FindRegexOptimization, library.FindAllRegexOptimization),
+		interpreter.CustomDecoratorV2(e.pathsIn(ast, m).decorate),
 		interpreter.CustomDecoratorV2(m.decorate),
 	)
 	if err != nil {
@@ -180,6 +181,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		source:  expression,
 		plan:    plan,
 		uses:    u,
+		roots:   u.slots(),
 		foreign: foreignIn(u, variables),
 		sizes:   m.sizes,
 		field:   fieldOf(ast, variables),

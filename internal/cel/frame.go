@@ -224,14 +224,12 @@ func (f *Frame) begin(p *Program, v *Vars) {
 	f.depth++
 	f.vars, f.program = v, p
 	f.used = false
+	f.know(p.roots, v)
 	if n := p.native; n == nil {
 		f.use()
 		f.sizes = append(f.sizes[:f.sizesBase], make([]int64, p.sizes)...)
-	} else {
-		f.know(n.roots, v)
-		if n.locals > 0 {
-			f.locals = slices.Grow(f.locals[:f.localsBase], n.locals)[:f.localsBase+n.locals]
-		}
+	} else if n.locals > 0 {
+		f.locals = slices.Grow(f.locals[:f.localsBase], n.locals)[:f.localsBase+n.locals]
 	}
 	f.allow(ExpressionLimit)
 }

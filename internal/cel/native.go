@@ -30,9 +30,8 @@ func truthOf(b bool) verdict {
 // A nativePlan runs an expression without cel-go's interpreter. It gives the same values and errors.
 type nativePlan struct {
 	eval   expr
-	test   test   // nil where the value is no condition
-	locals int    // how many local variables it has
-	roots  []Slot // the variables that it reads
+	test   test // nil where the value is no condition
+	locals int  // how many local variables it has
 }
 
 // code is a compiled part of an expression.
@@ -71,13 +70,7 @@ func (e *env) compileNative(ast *celast.AST, m *meter, variables *Variables) (pl
 	if c.refused != "" {
 		return nil, c.refused
 	}
-	plan = &nativePlan{eval: root.eval, test: root.test, locals: c.locals}
-	for s, used := Slot(0), usesIn(ast); s < slots; s++ {
-		if used&(1<<s) != 0 {
-			plan.roots = append(plan.roots, s)
-		}
-	}
-	return plan, ""
+	return &nativePlan{eval: root.eval, test: root.test, locals: c.locals}, ""
 }
 
 // refuse notes why the expression cannot run natively. Compiling goes on so that no caller needs to look.

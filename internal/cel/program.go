@@ -16,10 +16,11 @@ type Program struct {
 	plan        interpreter.InterpretableV2 // nil where native runs
 	reason      string                      // why there is no native plan
 	uses        uses
-	foreign     bool // it can come to values of other objects; see redact.go
-	optionalOld bool // oldSelf is an optional value
-	limited     bool // request is that of rate limits
-	sizes       int  // what counted calls need to remember; see meter.go
+	roots       []Slot // the variables among them that hold nodes
+	foreign     bool   // it can come to values of other objects; see redact.go
+	optionalOld bool   // oldSelf is an optional value
+	limited     bool   // request is that of rate limits
+	sizes       int    // what counted calls need to remember; see meter.go
 	field       []step
 	meaning     *meaning // what it demands; see derive.go
 }

@@ -58,6 +58,13 @@ func (s *slab[T]) mark() mark { return mark{s.next, s.grown} }
 
 // reset gives back what was handed out since the mark was set; nothing may use it any more.
 func (s *slab[T]) reset(m mark) {
+	if s.next == m.next && s.grown == m.grown {
+		return
+	}
+	s.back(m)
+}
+
+func (s *slab[T]) back(m mark) {
 	if m.grown != s.grown {
 		m.next = 0 // the chunk is younger than the mark
 	}

@@ -71,6 +71,17 @@ const (
 	usesState
 )
 
+// slots are the variables that hold nodes.
+func (u uses) slots() []Slot {
+	var found []Slot
+	for s := range slots {
+		if u&(1<<s) != 0 {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
 // names of the variables, as expressions have them.
 const (
 	nameSelf            = "self"
