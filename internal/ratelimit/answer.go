@@ -9,6 +9,9 @@ import (
 
 // Message says to the client which limit it hit.
 func (d Decision) Message() string {
+	if d.Unavailable {
+		return d.unavailable()
+	}
 	return fmt.Sprintf("%s: try again after %s", d.Charge.terms(), count(d.RetryAfter, "second"))
 }
 
@@ -104,7 +107,7 @@ func (c *Charges) AppendState(b []byte, retryAfter int) []byte {
 	return b
 }
 
-func (c *Charge) shown() bool { return c.Paced() && !c.Rule.Quiet }
+func (c *Charge) shown() bool { return c.Paced() && !c.Rule.Quiet && !c.unknown }
 
 func separated(b []byte, from int) []byte {
 	if len(b) > from {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -29,6 +30,9 @@ type Charges struct {
 	list   []Charge
 	keys   []byte
 	flying bool // one of the rules bounds requests in flight
+
+	sharing bool // one of the rules is shared
+	demands []shared.Demand
 }
 
 // Charge is what one rule makes of one request.
@@ -50,6 +54,8 @@ type Charge struct {
 	at    bucket
 	where found
 	after int64 // the arrival time if it is taken
+	// elsewhere: it is not decided here now. unknown: it is not decided at all.
+	elsewhere, unknown bool
 
 	flight *flight // under which it is served, or waits; nil where neither
 	lane   *lane
@@ -69,6 +75,9 @@ func (c *Charge) ID() uint64 { return c.rule.id }
 // Paced tells whether the rule counts requests over time; one that only bounds those in flight does not.
 func (c *Charge) Paced() bool { return c.Rule.Requests > 0 }
 
+// here tells whether the buckets of this process decide.
+func (c *Charge) here() bool { return c.Paced() && !c.elsewhere }
+
 // Refuses tells whether the charge does not fit, and whether that refuses the request.
 func (c *Charge) Refuses() bool { return c.Wait > 0 && c.Rule.Mode != Warn }
 
@@ -79,6 +88,7 @@ func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowded) && c.Rule.Mod
 func (c *Charges) Reset() {
 	clear(c.list)
 	c.list, c.keys, c.flying = c.list[:0], c.keys[:0], false
+	c.demands, c.sharing = c.demands[:0], false
 	if cap(c.keys) > maxKeptKeys {
 		c.keys = nil
 	}
@@ -89,6 +99,9 @@ const maxKeptKeys = 4 << 10
 
 // All are the charges. What is in them is valid until Reset.
 func (c *Charges) All() []Charge { return c.list }
+
+// Flying tells whether one of the rules bounds requests in flight.
+func (c *Charges) Flying() bool { return c.flying }
 
 // Charge adds what the rules make of a request.
 func (r *Rules) Charge(c *Charges, q *Request) {
@@ -104,8 +117,9 @@ func (r *Rules) Charge(c *Charges, q *Request) {
 func (c *Charges) add(rule *compiled, q *Request) {
 	from := len(c.keys)
 	c.flying = c.flying || rule.InFlight.bounds()
+	c.sharing = c.sharing || rule.Sharing != nil
 	c.keys = rule.appendKey(c.keys, q)
-	c.list = append(c.list, Charge{Rule: &rule.Rule, Key: c.keys[from:len(c.keys):len(c.keys)], Cost: rule.cost(q), rule: rule})
+	c.list = append(c.list, Charge{Rule: &rule.Rule, Key: c.keys[from:len(c.keys):len(c.keys)], Cost: rule.cost(q), rule: rule, elsewhere: rule.Sharing != nil})
 }
 
 // cost is how many requests a request counts as. What an author's expression cannot tell, or says is beyond what can ever

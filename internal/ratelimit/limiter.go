@@ -15,6 +15,7 @@ type Limiter struct {
 	flights flights
 	hasher  hasher
 	start   time.Time
+	shared  SharedStore
 }
 
 // New returns a Limiter with room for so many buckets; 0 means [DefaultBuckets]. The memory is taken when it is needed.
@@ -35,6 +36,8 @@ type Decision struct {
 	Charge *Charge
 	// RetryAfter is the number of whole seconds, at least 1, after which this very request would have passed.
 	RetryAfter int
+	// Unavailable means that Charge is of a shared limit that cannot be counted now.
+	Unavailable bool
 }
 
 // Allowed tells whether the request may pass.
@@ -43,7 +46,12 @@ func (d Decision) Allowed() bool { return d.Charge == nil }
 // Decide holds the charges of a request that came at the given time against their buckets. The request passes if all fit,
 // and then all are taken; one that is refused takes nothing. A charge of a limit that only warns is taken with the others
 // if it fits itself.
-func (l *Limiter) Decide(c *Charges, at time.Time) Decision { return l.decide(c, l.now(at), true) }
+func (l *Limiter) Decide(c *Charges, at time.Time) Decision {
+	if c.sharing {
+		return l.decideShared(c, l.now(at))
+	}
+	return l.decide(c, l.now(at), true)
+}
 
 // Peek is what Decide would say; it takes nothing.
 func (l *Limiter) Peek(c *Charges, at time.Time) Decision { return l.decide(c, l.now(at), false) }
@@ -52,7 +60,7 @@ func (l *Limiter) Peek(c *Charges, at time.Time) Decision { return l.decide(c, l
 func (l *Limiter) decide(c *Charges, now int64, take bool) (d Decision) {
 	var locked uint64
 	for i := range c.list {
-		if charge := &c.list[i]; charge.Paced() {
+		if charge := &c.list[i]; charge.here() {
 			charge.at = l.store.place(charge.rule.id, l.hasher.bytes(charge.Key))
 			locked |= 1 << charge.at.shard
 		}
@@ -64,7 +72,7 @@ func (l *Limiter) decide(c *Charges, now int64, take bool) (d Decision) {
 	var longest int64
 	for i := range c.list {
 		charge := &c.list[i]
-		if !charge.Paced() {
+		if !charge.here() {
 			continue
 		}
 		tat, where := l.store.shards[charge.at.shard].find(charge.at)
@@ -91,7 +99,7 @@ func (l *Limiter) take(c *Charges, now int64) {
 	more := false
 	for i := range c.list {
 		switch charge := &c.list[i]; {
-		case !charge.Paced() || charge.Wait > 0:
+		case !charge.here() || charge.Wait > 0:
 		case charge.where.tat != nil:
 			*charge.where.tat = charge.after
 			charge.Debt = charge.after - now
@@ -103,7 +111,7 @@ func (l *Limiter) take(c *Charges, now int64) {
 		return
 	}
 	for i := range c.list {
-		if charge := &c.list[i]; charge.Paced() && charge.Wait == 0 && charge.where.tat == nil {
+		if charge := &c.list[i]; charge.here() && charge.Wait == 0 && charge.where.tat == nil {
 			l.store.keep(charge.at, charge.where, charge.after, now)
 			charge.Debt = charge.after - now
 		}

@@ -71,6 +71,8 @@ type Rule struct {
 	Cost *cel.Program
 	// InFlight bounds the requests that are served at the same time.
 	InFlight InFlight
+	// Sharing says how the requests of all gateways are counted together; nil counts those of this process.
+	Sharing *Sharing
 	// Quiet leaves the limit out of the RateLimit headers.
 	Quiet bool
 }

@@ -50,7 +50,7 @@ func BenchmarkTake(b *testing.B) {
 			parallel(b, func(i int64) {
 				demands := make([]Demand, test.limits)
 				for k := range demands {
-					demands[k] = Demand{Key: KeyOf(strconv.Itoa(k), strconv.AppendInt(nil, i%1000, 10)), Limit: test.limit, Cost: 1}
+					demands[k] = Demand{Key: KeyOf(uint64(k), strconv.AppendInt(nil, i%1000, 10)), Limit: test.limit, Cost: 1}
 				}
 				if test.limit.Lease > 0 {
 					demands[0].Key = Key{1} // one hot key

@@ -22,12 +22,10 @@ type Limit struct {
 // Key names a bucket. It has nothing of what clients send but a digest.
 type Key [16]byte
 
-// KeyOf is the bucket of a value under a limit, which text identifies on all gateways alike.
-func KeyOf(limit string, value []byte) Key {
+// KeyOf is the bucket of a value under a limit, whose number is the same on all gateways.
+func KeyOf(limit uint64, value []byte) Key {
 	buffer := make([]byte, 0, 256)
-	buffer = binary.AppendUvarint(buffer, uint64(len(limit)))
-	buffer = append(append(buffer, limit...), value...)
-	sum := sha256.Sum256(buffer)
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(buffer, limit), value...))
 	return Key(sum[:16])
 }
 

@@ -182,9 +182,9 @@ func TestLeaseGivenBack(t *testing.T) {
 	b, _ := open(t, server.Address, nil)
 	a, _ := open(t, server.Address, nil)
 	mustTake(t, a, true, demand("expires", l))
-	mustTake(t, b, false, Demand{Key: KeyOf("expires", nil), Limit: perHour(10), Cost: 5})
+	mustTake(t, b, false, Demand{Key: KeyOf(1, []byte("expires")), Limit: perHour(10), Cost: 5})
 	for {
-		if passes, err := b.Take([]Demand{{Key: KeyOf("expires", nil), Limit: perHour(10), Cost: 8}}); err != nil {
+		if passes, err := b.Take([]Demand{{Key: KeyOf(1, []byte("expires")), Limit: perHour(10), Cost: 8}}); err != nil {
 			t.Fatal(err)
 		} else if passes {
 			break // 1 used, 8 of 10 free, less what has passed
@@ -198,7 +198,7 @@ func TestLeaseGivenBack(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustTake(t, b, true, Demand{Key: KeyOf("closed", nil), Limit: perHour(10), Cost: 8})
+	mustTake(t, b, true, Demand{Key: KeyOf(1, []byte("closed")), Limit: perHour(10), Cost: 8})
 }
 
 // TestLease: a batch is taken at once, and used without asking; a request that another limit refuses puts its token back.

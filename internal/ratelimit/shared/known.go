@@ -108,6 +108,21 @@ func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 	return e.filling
 }
 
+// Known fills in how long the demands have to wait, as far as that is known without asking Redis; it takes nothing.
+func (s *Store) Known(demands []Demand) {
+	now := s.clock()
+	for i := range demands {
+		d := &demands[i]
+		shard := s.known.shard(&d.Key)
+		shard.mu.Lock()
+		if e, found := shard.lru.Peek(d.Key); found && e.lease.tokens < d.Cost {
+			d.Ahead = time.Duration(max(0, e.tat-now))
+			d.Wait = d.waitAhead(d.Ahead)
+		}
+		shard.mu.Unlock()
+	}
+}
+
 // undo puts the tokens of a lease back that a request took and does not need: another limit refuses it.
 func (b *buckets) undo(d *Demand, now int64) {
 	s := b.shard(&d.Key)

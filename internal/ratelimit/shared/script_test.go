@@ -95,7 +95,7 @@ func TestScriptAgainstModel(t *testing.T) {
 					continue
 				}
 				burst := int64(l.Depth / l.Interval)
-				d := Demand{Key: KeyOf(fmt.Sprint(round), []byte{byte(i)}), Limit: l, Cost: 1 + random.Int64N(burst),
+				d := Demand{Key: KeyOf(uint64(round), []byte{byte(i)}), Limit: l, Cost: 1 + random.Int64N(burst),
 					Advisory: random.IntN(4) == 0, filling: random.IntN(2) == 0}
 				demands, keys, lines = append(demands, d), append(keys, d.Key.name("t:")), append(lines, d.line())
 			}
@@ -139,7 +139,7 @@ func TestScriptAgainstModel(t *testing.T) {
 func TestScriptKeys(t *testing.T) {
 	ctx := context.Background()
 	c := client(t, redistest.Start(t))
-	d := Demand{Key: KeyOf("limit", []byte("alice")), Limit: Limit{Interval: time.Second, Depth: 10 * time.Second}, Cost: 3}
+	d := Demand{Key: KeyOf(1, []byte("alice")), Limit: Limit{Interval: time.Second, Depth: 10 * time.Second}, Cost: 3}
 	name := d.Key.name("gateway:")
 	l := call{script: take, keys: []string{name}, lines: []string{d.line()}}
 	if err := c.Do(ctx, l.args(true)...).Err(); err != nil {
@@ -171,14 +171,16 @@ func TestScriptKeys(t *testing.T) {
 	}
 }
 
-// TestKeyOf: keys of different limits and values differ, however the texts meet.
+// TestKeyOf: keys of different limits and values differ.
 func TestKeyOf(t *testing.T) {
 	seen := map[Key]string{}
-	for _, pair := range [][2]string{{"a", "b"}, {"ab", ""}, {"", "ab"}, {"a", ""}, {"", "a"}, {"a\x00", "b"}, {"a", "\x00b"}} {
-		k := KeyOf(pair[0], []byte(pair[1]))
-		if other, found := seen[k]; found {
-			t.Errorf("%q has the key of %s", pair, other)
+	for limit := range uint64(3) {
+		for _, value := range []string{"", "\x00", "a", "\x00a", strings.Repeat("a", 1000)} {
+			k := KeyOf(limit, []byte(value))
+			if other, found := seen[k]; found {
+				t.Errorf("%d %q has the key of %s", limit, value, other)
+			}
+			seen[k] = fmt.Sprintf("%d %q", limit, value)
 		}
-		seen[k] = fmt.Sprintf("%q", pair)
 	}
 }

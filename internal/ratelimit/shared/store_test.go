@@ -69,7 +69,7 @@ func perHour(n int64) Limit {
 }
 
 func demand(key string, l Limit) Demand {
-	return Demand{Key: KeyOf(key, nil), Limit: l, Cost: 1}
+	return Demand{Key: KeyOf(1, []byte(key)), Limit: l, Cost: 1}
 }
 
 func mustTake(t *testing.T, s *Store, want bool, demands ...Demand) []Demand {

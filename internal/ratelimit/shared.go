@@ -1,0 +1,173 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
+)
+
+// Sharing says how a rule counts the requests of all gateways together.
+type Sharing struct {
+	// WhenUnavailable is what becomes of requests while that is not possible.
+	WhenUnavailable Fallback
+	// Lease is how many requests a gateway may take at a time, at most Burst; 0 asks for each.
+	Lease int
+}
+
+// Fallback is what becomes of requests whose shared limit cannot be counted.
+type Fallback string
+
+// The fallbacks.
+const (
+	// LocalLimit holds them to the limit in each gateway on its own.
+	LocalLimit Fallback = "LocalLimit"
+	// Allow lets them pass.
+	Allow Fallback = "Allow"
+	// Deny refuses them.
+	Deny Fallback = "Deny"
+)
+
+// MaxSharedDepth is the longest time in which all requests of a shared limit may come back: Burst × Period / Requests.
+const MaxSharedDepth = shared.MaxDepth
+
+// SharedStore decides on shared limits, as [shared.Store] does.
+type SharedStore interface {
+	// Take tells whether a request passes, and takes what it demands if so. An error means that nothing was decided.
+	Take([]shared.Demand) (bool, error)
+	// Known fills in how long the demands have to wait, as far as that is known without asking anybody.
+	Known([]shared.Demand)
+}
+
+// Share has shared limits counted by a store. Without one they are counted as when it is unavailable. It must be called
+// before the Limiter decides on anything.
+func (l *Limiter) Share(s SharedStore) { l.shared = s }
+
+// decideShared decides on charges some of which are of shared limits. What is counted here comes first, so that nobody
+// else is asked about requests that are refused in any case; it is given back if the store refuses. In between, other
+// requests may find the buckets here fuller than they are, but never emptier.
+func (l *Limiter) decideShared(c *Charges, now int64) Decision {
+	c.demand()
+	if d := l.decide(c, now, true); !d.Allowed() {
+		if l.shared != nil {
+			l.shared.Known(c.demands)
+			c.settle()
+		}
+		return c.strictest()
+	}
+	passes, err := false, error(shared.ErrUnavailable)
+	if l.shared != nil {
+		passes, err = l.shared.Take(c.demands)
+	}
+	switch {
+	case err != nil:
+		return l.fallBack(c, now)
+	case passes:
+		c.settle()
+		return Decision{}
+	}
+	c.settle()
+	l.giveBack(c, now)
+	return c.strictest()
+}
+
+// demand makes the demands of the shared limits, which are not decided here.
+func (c *Charges) demand() {
+	for i := range c.list {
+		charge := &c.list[i]
+		if !charge.elsewhere || !charge.Paced() {
+			continue
+		}
+		p := charge.rule.pace
+		c.demands = append(c.demands, shared.Demand{
+			Key: shared.KeyOf(charge.rule.id, charge.Key), Cost: charge.Cost, Advisory: charge.Rule.Mode == Warn,
+			Limit: shared.Limit{
+				Interval: time.Duration(p.interval), Depth: time.Duration(p.tolerance + p.interval),
+				Lease: min(int64(charge.Rule.Sharing.Lease), p.most),
+			},
+		})
+	}
+}
+
+// settle takes over what became of the demands.
+func (c *Charges) settle() {
+	next := 0
+	for i := range c.list {
+		if charge := &c.list[i]; charge.elsewhere && charge.Paced() {
+			charge.Wait, charge.Debt = int64(c.demands[next].Wait), int64(c.demands[next].Ahead)
+			next++
+		}
+	}
+}
+
+// strictest is the decision of the charge that has to wait longest.
+func (c *Charges) strictest() (d Decision) {
+	var longest int64
+	for i := range c.list {
+		if charge := &c.list[i]; charge.Wait > longest && charge.Rule.Mode != Warn {
+			d.Charge, longest = charge, charge.Wait
+		}
+	}
+	if d.Charge != nil {
+		d.RetryAfter = wholeSeconds(longest)
+	}
+	return d
+}
+
+// fallBack decides without the store, as the rules say.
+func (l *Limiter) fallBack(c *Charges, now int64) Decision {
+	fallBack := false
+	for i := range c.list {
+		charge := &c.list[i]
+		if !charge.elsewhere || !charge.Paced() {
+			charge.elsewhere = true // it is decided already
+			continue
+		}
+		switch sharing := charge.Rule.Sharing; {
+		case sharing.WhenUnavailable == LocalLimit:
+			charge.elsewhere, fallBack = false, true
+		case sharing.WhenUnavailable == Deny && charge.Rule.Mode != Warn:
+			l.giveBack(c, now)
+			return Decision{Charge: charge, RetryAfter: 1, Unavailable: true}
+		default:
+			charge.unknown = true
+		}
+	}
+	if !fallBack {
+		return Decision{}
+	}
+	d := l.decide(c, now, true)
+	if !d.Allowed() {
+		l.giveBack(c, now)
+	}
+	return d
+}
+
+// giveBack gives back what decide took at the time now from buckets here for a request that is refused elsewhere: less the
+// time that has passed since, so that never more is given back than is still in them.
+func (l *Limiter) giveBack(c *Charges, now int64) {
+	later := l.now(time.Now())
+	for i := range c.list {
+		charge := &c.list[i]
+		back := charge.Cost*charge.rule.pace.interval - max(later-now, 0)
+		if charge.Rule.Sharing != nil || !charge.Paced() || charge.Wait > 0 || back <= 0 {
+			continue
+		}
+		s := &l.store.shards[charge.at.shard]
+		s.mu.Lock()
+		switch tat, where := s.find(charge.at); {
+		case where.tat != nil:
+			*where.tat = tat - back
+		case where.spilled:
+			l.store.keep(charge.at, where, tat-back, later)
+		}
+		s.mu.Unlock()
+		charge.Debt = max(charge.Debt-back, 0)
+	}
+}
+
+// unavailable says to the client which limit cannot be counted.
+func (d Decision) unavailable() string {
+	return fmt.Sprintf("the rate limit '%s' cannot be counted, because the store that gateways share is unavailable: try again after %s",
+		d.Charge.Rule.Name, count(d.RetryAfter, "second"))
+}
