@@ -100,9 +100,8 @@ func (p *pool) choose(not *tried) *endpoint {
 	}
 }
 
-// chooseOther chooses for a request that failed at some endpoints. Others come
-// first, the ready ones before the rest; where no other has room it is the same
-// ones again.
+// chooseOther chooses for a request that failed at some endpoints: one that is
+// ready and was not tried, one that was not tried, or else the same ones again.
 func (p *pool) chooseOther(from []*endpoint, not *tried) *endpoint {
 	if e := p.least(from, not); e != nil {
 		return e
