@@ -9,7 +9,8 @@
 //     document's tape. Strings, numbers and places in a document travel in
 //     registers; functions of libraries are called with cel-go's values.
 //   - by cel-go's interpreter over lazy values (object.go, list.go): for what
-//     native plans do not cover, always the whole expression.
+//     native plans do not cover, always the whole expression, but that members
+//     of variables are followed natively (paths.go).
 //
 // In both ways nothing is decoded that no expression asks for.
 //
