@@ -17,7 +17,7 @@ import (
 	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/transport"
 
-	"github.com/admission-gateway/gateway/internal/identity/identitytest"
+	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 )
 
 // lines are header lines after their prefix.
@@ -253,16 +253,21 @@ func TestImpersonated(t *testing.T) {
 }
 
 // shown is what a client has shown on a connection whose listener has the authority.
-func shown(a *identitytest.Authority, certificates ...tls.Certificate) *Connection {
+func shown(t *testing.T, a *credentialstest.Authority, pairs ...credentialstest.Pair) *Connection {
+	t.Helper()
 	c := &Connection{}
-	for _, one := range certificates {
-		c.Shown = append(c.Shown, one.Leaf)
+	for _, one := range pairs {
+		leaf, err := x509.ParseCertificate(one.TLS(t).Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Shown = append(c.Shown, leaf)
 	}
 	c.Chain = func() ([]*x509.Certificate, error) {
 		if len(c.Shown) == 0 {
 			return nil, nil
 		}
-		chains, err := c.Shown[0].Verify(x509.VerifyOptions{Roots: a.Pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		chains, err := c.Shown[0].Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if err != nil {
 			return nil, err
 		}
@@ -273,27 +278,28 @@ func shown(a *identitytest.Authority, certificates ...tls.Certificate) *Connecti
 
 // Client certificates mean what they mean to kube-apiserver, UIDs in them too.
 func TestClientCertificate(t *testing.T) {
-	authority, other := identitytest.NewAuthority(t, "clients"), identitytest.NewAuthority(t, "others")
-	uid := func(values ...string) (names []pkix.AttributeTypeAndValue) {
-		for _, v := range values {
-			names = append(names, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: v})
+	authority, other := credentialstest.NewAuthority(t, "clients"), credentialstest.NewAuthority(t, "others")
+	uid := func(values ...string) func(*x509.Certificate) {
+		return func(c *x509.Certificate) {
+			for _, v := range values {
+				c.Subject.ExtraNames = append(c.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: v})
+			}
 		}
-		return names
 	}
-	kubernetes := x509request.New(x509.VerifyOptions{Roots: authority.Pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, x509request.CommonNameUserConversion)
+	kubernetes := x509request.New(x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, x509request.CommonNameUserConversion)
 	for _, tt := range []struct {
 		name string
 		c    *Connection
 		want string // the user's name, or "401", or "anonymous"
 	}{
-		{"none", shown(authority), "anonymous"},
-		{"name and groups", shown(authority, authority.Client(t, pkix.Name{CommonName: "kim", Organization: []string{"a", "b"}}, 24*time.Hour)), "kim"},
-		{"UID", shown(authority, authority.Client(t, pkix.Name{CommonName: "kim", ExtraNames: uid("42")}, 24*time.Hour)), "kim"},
-		{"two UIDs", shown(authority, authority.Client(t, pkix.Name{CommonName: "kim", ExtraNames: uid("42", "43")}, 24*time.Hour)), "401"},
-		{"no name", shown(authority, authority.Client(t, pkix.Name{Organization: []string{"a"}}, 24*time.Hour)), "anonymous"},
-		{"another authority", shown(authority, other.Client(t, pkix.Name{CommonName: "kim"}, 24*time.Hour)), "401"},
-		{"expired", shown(authority, authority.Client(t, pkix.Name{CommonName: "kim"}, 30*time.Minute)), "401"},
-		{"of a server", shown(authority, authority.Server(t)), "401"},
+		{"none", shown(t, authority), "anonymous"},
+		{"name and groups", shown(t, authority, authority.Client(t, "kim", []string{"a", "b"})), "kim"},
+		{"UID", shown(t, authority, authority.Client(t, "kim", nil, uid("42"))), "kim"},
+		{"two UIDs", shown(t, authority, authority.Client(t, "kim", nil, uid("42", "43"))), "401"},
+		{"no name", shown(t, authority, authority.Client(t, "", []string{"a"})), "anonymous"},
+		{"another authority", shown(t, authority, other.Client(t, "kim", nil)), "401"},
+		{"expired", shown(t, authority, authority.Client(t, "kim", nil, credentialstest.Expired)), "401"},
+		{"of a server", shown(t, authority, authority.Server(t, []string{"localhost"})), "401"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newTest(t, Options{Methods: []Method{{ClientCertificate: true}}, AllowAnonymous: true})
@@ -325,32 +331,30 @@ func TestClientCertificate(t *testing.T) {
 
 // A proxy is one by its certificate: of authorities for proxies, or by its name among those of clients.
 func TestProxyByCertificate(t *testing.T) {
-	clients, proxies := identitytest.NewAuthority(t, "clients"), identitytest.NewAuthority(t, "proxies")
+	clients, proxies := credentialstest.NewAuthority(t, "clients"), credentialstest.NewAuthority(t, "proxies")
 	verify := func(shown []*x509.Certificate, now time.Time) ([]*x509.Certificate, error) {
-		chains, err := shown[0].Verify(x509.VerifyOptions{Roots: proxies.Pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		chains, err := shown[0].Verify(x509.VerifyOptions{Roots: proxies.Pool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if err != nil {
 			return nil, err
 		}
 		return chains[0], nil
 	}
-	front := pkix.Name{CommonName: "front-proxy"}
-	day := 24 * time.Hour
 	for _, tt := range []struct {
 		name string
 		o    HeaderOptions
 		c    *Connection
 		want bool
 	}{
-		{"of the authority for proxies", HeaderOptions{Verify: verify}, shown(clients, proxies.Client(t, front, day)), true},
-		{"with one of the names", HeaderOptions{Verify: verify, Names: []string{"x", "front-proxy"}}, shown(clients, proxies.Client(t, front, day)), true},
-		{"with another name", HeaderOptions{Verify: verify, Names: []string{"x"}}, shown(clients, proxies.Client(t, front, day)), false},
-		{"of a client with that name", HeaderOptions{Verify: verify, Names: []string{"front-proxy"}}, shown(clients, clients.Client(t, front, day)), false},
-		{"expired", HeaderOptions{Verify: verify}, shown(clients, proxies.Client(t, front, time.Minute)), false},
-		{"by name among clients", HeaderOptions{Names: []string{"front-proxy"}}, shown(clients, clients.Client(t, front, day)), true},
-		{"another among clients", HeaderOptions{Names: []string{"front-proxy"}}, shown(clients, clients.Client(t, pkix.Name{CommonName: "kim"}, day)), false},
-		{"by name, of another authority", HeaderOptions{Names: []string{"front-proxy"}}, shown(clients, proxies.Client(t, front, day)), false},
-		{"no authority and no name", HeaderOptions{}, shown(clients, clients.Client(t, front, day)), false},
-		{"no certificate", HeaderOptions{Verify: verify}, shown(clients), false},
+		{"of the authority for proxies", HeaderOptions{Verify: verify}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), true},
+		{"with one of the names", HeaderOptions{Verify: verify, Names: []string{"x", "front-proxy"}}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), true},
+		{"with another name", HeaderOptions{Verify: verify, Names: []string{"x"}}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), false},
+		{"of a client with that name", HeaderOptions{Verify: verify, Names: []string{"front-proxy"}}, shown(t, clients, clients.Client(t, "front-proxy", nil)), false},
+		{"expired", HeaderOptions{Verify: verify}, shown(t, clients, proxies.Client(t, "front-proxy", nil, credentialstest.Expired)), false},
+		{"by name among clients", HeaderOptions{Names: []string{"front-proxy"}}, shown(t, clients, clients.Client(t, "front-proxy", nil)), true},
+		{"another among clients", HeaderOptions{Names: []string{"front-proxy"}}, shown(t, clients, clients.Client(t, "kim", nil)), false},
+		{"by name, of another authority", HeaderOptions{Names: []string{"front-proxy"}}, shown(t, clients, proxies.Client(t, "front-proxy", nil)), false},
+		{"no authority and no name", HeaderOptions{}, shown(t, clients, clients.Client(t, "front-proxy", nil)), false},
+		{"no certificate", HeaderOptions{Verify: verify}, shown(t, clients), false},
 		{"no TLS", HeaderOptions{Verify: verify}, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -371,14 +375,14 @@ func TestProxyByCertificate(t *testing.T) {
 
 // A proxy's certificate is looked at again: authorities go, and certificates expire.
 func TestProxyIsLookedAtAgain(t *testing.T) {
-	proxies := identitytest.NewAuthority(t, "proxies")
+	proxies := credentialstest.NewAuthority(t, "proxies")
 	var verdict error
 	asked := 0
 	m := &remote{HeaderOptions{Verify: func(shown []*x509.Certificate, _ time.Time) ([]*x509.Certificate, error) {
 		asked++
 		return shown, verdict
 	}}}
-	c := shown(proxies, proxies.Client(t, pkix.Name{CommonName: "front-proxy"}, 24*time.Hour))
+	c := shown(t, proxies, proxies.Client(t, "front-proxy", nil))
 	now := time.Now()
 	for range 3 {
 		if !m.isProxy(c, now) {

@@ -1,4 +1,4 @@
-// Package identitytest has what tests of identity need: an issuer of JWTs as it is in the world, and certificates.
+// Package identitytest has what tests of identity need: an issuer of JWTs as it is in the world.
 package identitytest
 
 import (
