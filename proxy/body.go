@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/wire"
 )
@@ -25,6 +26,7 @@ const (
 type bodyBudget struct {
 	limit int64
 	used  atomic.Int64
+	drops ratelimit.Drops // requests that found it used up
 	// pools hold powers of two from 32 KiB to 4 MiB; larger memory is left to
 	// the garbage collector.
 	pools [largestSpill - smallestSpill + 1]sync.Pool
@@ -276,7 +278,7 @@ func (s *spill) room(most int) ([]byte, error) {
 		class := max(bits.Len(uint(min(most, max(2*n, 64<<10))-1)), smallestSpill)
 		memory := s.budget.take(class)
 		if memory == nil {
-			return nil, status.ServiceUnavailable("the gateway holds as many request bodies as it may", 1)
+			return nil, status.ServiceUnavailable("the gateway holds as many request bodies as it may", s.budget.drops.Add(time.Now()))
 		}
 		copy(memory, s.body)
 		if s.memory != nil {

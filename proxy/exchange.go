@@ -39,6 +39,7 @@ type exchange struct {
 	pinned     []byte // the ETag that the write depends on
 	version    []byte // of the stored object, as its resourceVersion
 	edited     []byte
+	limitLines []byte // of the answer's head, which tell what is left of rate limits
 }
 
 // progress is what the steps learn of a request. What points into the client's bytes is valid until the handler
@@ -86,6 +87,7 @@ type progress struct {
 	settled    bool          // there is nothing to store
 	scaling    bool          // a write to the scale subresource, which became one to the object
 	lasting    int           // how many of the warnings are not of this attempt
+	retryAfter int           // seconds, where a rate limit refuses
 
 	matching  *listPass             // which objects of a collection are deleted
 	listing   *listPass             // what of a collection is asked for
@@ -119,6 +121,8 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 		x.refuse(err)
 		return
 	}
+	x.tellLimits()
+	x.landIfLasting()
 	switch {
 	case x.tunnel != nil:
 		x.shed()
@@ -138,6 +142,7 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 
 // finish counts the request and gives its memory back, also after a panic, which the server answers.
 func (x *exchange) finish() {
+	x.land()
 	x.measure()
 	x.release()
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
@@ -9,7 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/wire"
 )
 
-// limit holds the request against the rate limits that concern it, reads included (ERR-3).
+// limit holds the request against the rate limits that concern it, reads included (ERR-3): first whether one more may be
+// served at all, then whether the client has come too often. A request that is refused takes nothing from any limit.
 func (x *exchange) limit() error {
 	rules := x.set.Limits()
 	if rules.Len(&x.info) == 0 {
@@ -20,12 +22,62 @@ func (x *exchange) limit() error {
 		Headers: (*headers)(&x.conn.head), Frame: x.limitFrame,
 	}
 	rules.Charge(&x.charges, &r)
-	d := x.gateway.limiter.Decide(&x.charges, x.started)
-	if d.Allowed() {
-		return nil
+	limiter, at := x.gateway.limiter, x.started
+	if full := limiter.Enter(&x.charges); full != nil {
+		if d := limiter.Peek(&x.charges, at); !d.Allowed() {
+			return x.tooMany(d) // who has come too often need not wait to be told
+		}
+		if err := x.queue(full); err != nil {
+			return err
+		}
+		at = time.Now()
+	}
+	if d := limiter.Decide(&x.charges, at); !d.Allowed() {
+		limiter.Leave(&x.charges)
+		return x.tooMany(d)
+	}
+	for i := range x.charges.All() {
+		if c := &x.charges.All()[i]; c.Exceeds() {
+			x.gateway.metrics.RateLimitWarned(c.Rule.Name)
+			x.warnings = append(x.warnings, c.Warning())
+			x.lasting = len(x.warnings)
+		}
+	}
+	return nil
+}
+
+// tooMany is the answer to a client that has come too often.
+func (x *exchange) tooMany(d ratelimit.Decision) error {
+	x.retryAfter = d.RetryAfter
+	if d.Unavailable {
+		return status.ServiceUnavailable(d.Message(), d.RetryAfter)
 	}
 	x.gateway.metrics.RateLimited(d.Charge.Rule.Name)
 	return status.TooManyRequests(d.Message(), d.RetryAfter)
+}
+
+// tellLimits shows in the answer how much of the limits over time is left, in the headers of the IETF's draft
+// (draft-ietf-httpapi-ratelimit-headers).
+func (x *exchange) tellLimits() {
+	const policyName, stateName = "RateLimit-Policy: ", "RateLimit: "
+	line := append(x.limitLines[:0], policyName...)
+	line = x.charges.AppendPolicy(line)
+	if len(line) == len(policyName) {
+		return
+	}
+	policy := len(line)
+	line = append(append(line, "\r\n"...), stateName...)
+	state := len(line)
+	line = x.charges.AppendState(line, x.retryAfter)
+	x.limitLines = append(line, "\r\n"...)
+	if x.verbatim.Status != 0 {
+		x.verbatim.AddLine(str(x.limitLines))
+		return
+	}
+	h := &x.ctx.Response.Header
+	h.DisableNormalizing() // of 'RateLimit' to 'Ratelimit'
+	h.AddBytesV("RateLimit-Policy", line[len(policyName):policy])
+	h.AddBytesV("RateLimit", line[state:])
 }
 
 // limitFrame binds the request for the expressions of rate limits.

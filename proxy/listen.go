@@ -50,8 +50,9 @@ func isShortage(err error) bool {
 // turnAway answers a connection over the limit, as far as that can be done
 // without waiting for the client.
 func (s *server) turnAway(nc net.Conn) {
-	body := status.AppendJSON(nil, &status.ServiceUnavailable("the gateway has as many connections as it may", 1).ErrStatus)
-	answer := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
+	retryAfter := s.turnedAway.Add(time.Now())
+	body := status.AppendJSON(nil, &status.ServiceUnavailable("the gateway has as many connections as it may", retryAfter).ErrStatus)
+	answer := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: " + strconv.Itoa(retryAfter) + "\r\nConnection: close\r\nContent-Length: " +
 		strconv.Itoa(len(body)) + "\r\n\r\n" + string(body)
 	if s.o.TLS == nil { // to whom speaks TLS nothing can be said before a handshake
 		_ = nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))

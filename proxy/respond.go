@@ -76,6 +76,7 @@ func (x *exchange) refuse(err error) {
 	if x.challenge != "" {
 		r.Header.Set(fasthttp.HeaderWWWAuthenticate, x.challenge)
 	}
+	x.tellLimits()
 }
 
 // writeStatus makes a Status the answer.

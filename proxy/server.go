@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/wire"
 )
@@ -64,6 +65,7 @@ type server struct {
 	blank              fasthttp.ResponseHeader // what fasthttp makes of the settings; set by the first request
 	setBlank           sync.Once
 
+	turnedAway         ratelimit.Drops // connections over the limit
 	draining, stopping atomic.Bool
 	mu                 sync.Mutex // guards conns
 	conns              map[*conn]struct{}

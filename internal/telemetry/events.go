@@ -14,6 +14,7 @@ const maxNames = 1000
 // events are the counters of what does not happen to every request.
 type events struct {
 	limited  named
+	warned   named
 	denied   named
 	ignored  named
 	audited  named
@@ -22,6 +23,9 @@ type events struct {
 
 // RateLimited counts a request that the named RateLimitPolicy refused.
 func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, "") }
+
+// RateLimitWarned counts a request that the named RateLimitPolicy would have refused, were it enforced.
+func (t *Telemetry) RateLimitWarned(policy string) { t.events.warned.add(policy, "") }
 
 // AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
 func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy, "") }
@@ -43,6 +47,7 @@ func (e *events) register(m metric.Meter) error {
 		labels            [2]attribute.Key
 	}{
 		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [2]attribute.Key{"policy"}},
+		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.", [2]attribute.Key{"policy"}},
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
 		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
