@@ -1,0 +1,149 @@
+// Package protobuf reads the bodies in which clients of Kubernetes send objects of its own kinds by default:
+// application/vnd.kubernetes.protobuf. What it reads it makes JSON of, the way Kubernetes itself would: by the kinds'
+// generated code. That code passes over whatever it does not know; a body is held to its kind before, so that nothing
+// in it goes unread.
+package protobuf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// MediaType is the type of the bodies that a [Reader] reads.
+const MediaType = runtime.ContentTypeProtobuf
+
+// magic is what every such body begins with.
+var magic = [4]byte{'k', '8', 's', 0}
+
+// Limits bound what a body may make the gateway do.
+type Limits struct {
+	// Bytes are those of the JSON, at most.
+	Bytes int
+	// Depth is how deeply messages may be nested.
+	Depth int
+	// Accepted is what the answer to a body of a kind that is not known says that the resource is written in.
+	Accepted string
+}
+
+// A Reader reads bodies. The zero value is ready; it learns what the kinds are when it is given the first body. It is safe
+// for concurrent use.
+type Reader struct {
+	once   sync.Once
+	scheme *runtime.Scheme
+	failed error
+
+	mu     sync.Mutex
+	shapes map[reflect.Type]*shape
+}
+
+// A Message is a body that can be read.
+type Message struct {
+	// Memory is about how many bytes it takes to make JSON of the body, with the JSON.
+	Memory int64
+
+	kind   schema.GroupVersionKind
+	object object
+	raw    []byte
+	limits Limits
+}
+
+// object is a kind that can be read from protobuf.
+type object interface {
+	runtime.Object
+	Reset()
+	Unmarshal([]byte) error
+}
+
+// Read holds a body to its kind. Every error is a *status.Error: 415 for a kind that is not known, 413 for a body whose
+// object would be too large, and 400 for one that cannot be read, or in which there is something that the kind does not
+// have.
+func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
+	if r.once.Do(func() { r.scheme, r.failed = newScheme() }); r.failed != nil {
+		return nil, r.failed
+	}
+	if !bytes.HasPrefix(body, magic[:]) {
+		return nil, status.BadRequest("the body must be Kubernetes' protobuf, which begins with the bytes 'k8s' and 0")
+	}
+	if _, err := r.hold(reflect.TypeFor[runtime.Unknown](), body[len(magic):], limits); err != nil {
+		return nil, err
+	}
+	envelope := &runtime.Unknown{}
+	if err := envelope.Unmarshal(body[len(magic):]); err != nil {
+		return nil, unreadable(err)
+	}
+	version, err := schema.ParseGroupVersion(envelope.APIVersion)
+	switch {
+	case err != nil || version.Version == "" || envelope.Kind == "":
+		return nil, status.BadRequest("the protobuf body must say in its envelope which `apiVersion` and `kind` it is of")
+	case envelope.ContentEncoding != "" || envelope.ContentType != "" && envelope.ContentType != MediaType:
+		return nil, status.BadRequest("the object in the protobuf body must be protobuf without any other encoding")
+	}
+	m := &Message{kind: version.WithKind(envelope.Kind), raw: envelope.Raw, limits: limits}
+	if m.object = r.object(m.kind); m.object == nil {
+		return nil, status.UnsupportedMediaType(limits.Accepted)
+	}
+	m.Memory, err = r.hold(reflect.TypeOf(m.object).Elem(), m.raw, limits)
+	return m, err
+}
+
+// object is an empty object of a kind; nil where the kind is not known, or has no protobuf.
+func (r *Reader) object(kind schema.GroupVersionKind) object {
+	if kind.Kind == "DeleteOptions" {
+		return &metav1.DeleteOptions{} // which clients send in the version of what they delete
+	}
+	made, err := r.scheme.New(kind)
+	if err != nil {
+		return nil
+	}
+	o, _ := made.(object)
+	return o
+}
+
+// hold holds a message to its type and returns about how much memory it takes to read it.
+func (r *Reader) hold(t reflect.Type, data []byte, limits Limits) (int64, error) {
+	w := walker{depth: limits.Depth, room: roomFor(len(data))}
+	err := w.message(r.shapeOf(t), data, 1)
+	var m *misfit
+	if errors.As(err, &m) {
+		err = unreadable(m)
+	}
+	return w.used(), err
+}
+
+// JSON is the object as JSON, with its kind and apiVersion. Errors are as those of [Reader.Read].
+func (m *Message) JSON() (text []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = unreadable(fmt.Errorf("%v", p))
+		}
+	}()
+	m.object.Reset()
+	if err := m.object.Unmarshal(m.raw); err != nil {
+		return nil, unreadable(err)
+	}
+	m.object.GetObjectKind().SetGroupVersionKind(m.kind)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m.object); err != nil {
+		return nil, unreadable(err)
+	}
+	if b.Len()-1 > m.limits.Bytes {
+		return nil, status.RequestEntityTooLarge("the object in the protobuf body must be at most %d bytes as JSON", m.limits.Bytes)
+	}
+	return b.Bytes()[:b.Len()-1], nil
+}
+
+func unreadable(err error) error {
+	return status.BadRequest("the body must be protobuf that can be read in one way only: %s", err.Error())
+}
