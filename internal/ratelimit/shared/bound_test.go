@@ -14,7 +14,13 @@ import (
 type admitted struct{ from, to int64 }
 
 // load has many clients of several gateways ask for one limit until so many requests passed, and returns those.
-func load(t *testing.T, stores []*Store, l Limit, clients, requests int, now func(d *Demand, from, to int64) admitted) []admitted {
+func load(t *testing.T, stores []*Store, l Limit, clients, requests int, when func(d []Demand, from, to int64) admitted) []admitted {
+	t.Helper()
+	return loadWith(t, stores, clients, requests, func() []Demand { return []Demand{demand("load", l)} }, when)
+}
+
+// loadWith does so with other demands.
+func loadWith(t *testing.T, stores []*Store, clients, requests int, demands func() []Demand, when func(d []Demand, from, to int64) admitted) []admitted {
 	t.Helper()
 	var mu sync.Mutex
 	var all []admitted
@@ -25,8 +31,8 @@ func load(t *testing.T, stores []*Store, l Limit, clients, requests int, now fun
 			wg.Go(func() {
 				for {
 					from := int64(time.Since(start))
-					demands := []Demand{demand("load", l)}
-					passes, err := s.Take(demands)
+					d := demands()
+					passes, err := s.Take(d)
 					to := int64(time.Since(start))
 					if err != nil {
 						t.Error(err)
@@ -34,7 +40,7 @@ func load(t *testing.T, stores []*Store, l Limit, clients, requests int, now fun
 					}
 					mu.Lock()
 					if passes {
-						all = append(all, now(&demands[0], from, to))
+						all = append(all, when(d, from, to))
 					}
 					enough := len(all) >= requests
 					mu.Unlock()
@@ -81,8 +87,8 @@ func TestBound(t *testing.T) {
 				stores = append(stores, s)
 			}
 			l := Limit{Interval: time.Millisecond, Depth: 50 * time.Millisecond}
-			all := load(t, stores, l, 4, 1000, func(d *Demand, _, _ int64) admitted {
-				at := d.taken.seconds*1e9 + d.taken.nanos
+			all := load(t, stores, l, 4, 1000, func(d []Demand, _, _ int64) admitted {
+				at := d[0].taken.seconds*1e9 + d[0].taken.nanos
 				return admitted{at, at}
 			})
 			over, span := most(all, l)
@@ -108,7 +114,7 @@ func TestBoundWithLeases(t *testing.T) {
 				stores, recorders = append(stores, s), append(recorders, r)
 			}
 			l := Limit{Interval: time.Millisecond, Depth: 100 * time.Millisecond, Lease: 20}
-			all := load(t, stores, l, 4, 1500, func(_ *Demand, from, to int64) admitted { return admitted{from, to} })
+			all := load(t, stores, l, 4, 1500, func(_ []Demand, from, to int64) admitted { return admitted{from, to} })
 			// One more, because the clocks of gateways and Redis may run apart by so much.
 			if over, span := most(all, l); over > gateways*l.Lease+1 {
 				t.Errorf("%d more passed than without leases: %s", over, span)

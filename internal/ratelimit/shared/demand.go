@@ -91,11 +91,11 @@ func (d *Demand) waitAhead(ahead time.Duration) time.Duration {
 	return max(0, ahead+time.Duration(d.Cost)*d.Limit.Interval-d.Limit.Depth)
 }
 
-// giveBackCall returns tokens to their bucket. Nobody waits for it.
-func giveBackCall(name string, t taken, interval time.Duration) *call {
+// giveBack makes c return tokens to their bucket.
+func (c *call) giveBack(name string, t taken, interval time.Duration) {
 	b := make([]byte, 0, 64)
 	b = append(strconv.AppendInt(b, t.seconds, 10), ' ')
 	b = append(strconv.AppendInt(b, t.nanos, 10), ' ')
 	b = strconv.AppendInt(b, t.tokens*int64(interval), 10)
-	return &call{script: giveBack, keys: []string{name}, lines: []string{string(b)}}
+	c.script, c.keys, c.lines = giveBack, []string{name}, []string{string(b)}
 }

@@ -46,8 +46,6 @@ func (e *bucket) filled() {
 // buckets are those that a gateway knows something of, up to a number of them.
 type buckets struct {
 	shards [knownShards]bucketShard
-	// returned has tokens that are to be given back.
-	returned func(Key, taken, time.Duration)
 }
 
 type bucketShard struct {
@@ -57,8 +55,9 @@ type bucketShard struct {
 	leases []Key
 }
 
+// newBuckets returns room for so many; returned is given the leases of those that lose their place.
 func newBuckets(size int, returned func(Key, taken, time.Duration)) *buckets {
-	b := &buckets{returned: returned}
+	b := &buckets{}
 	for i := range b.shards {
 		// It fails only for a size that is not positive.
 		b.shards[i].lru, _ = simplelru.NewLRU(max(1, size/knownShards), func(k Key, e *bucket) {
@@ -183,9 +182,9 @@ func (b *buckets) unfill(d *Demand) {
 }
 
 // sweep gives the leases back that have ended by now.
-func (b *buckets) sweep(now int64) {
+func (b *buckets) sweep(now int64, returned func(Key, taken, time.Duration)) {
 	for i := range b.shards {
-		b.shards[i].sweep(now, b.returned)
+		b.shards[i].sweep(now, returned)
 	}
 }
 

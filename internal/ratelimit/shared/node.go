@@ -20,8 +20,9 @@ const (
 	idleFor = 10 * time.Second
 	// openFor is how long a server that failed is left alone until one request tries it.
 	openFor = 200 * time.Millisecond
-	// A server has failed that failed so often in a row, or in half of so many calls of the last second.
+	// A server has failed that failed so often in a row, or in half of so many calls, of those in recentFor.
 	failuresInRow, enoughCalls = 5, 20
+	recentFor                  = 10 * time.Second
 )
 
 var errQueueFull = errors.New("too many decisions wait for Redis")
@@ -37,18 +38,18 @@ type node struct {
 	redirect func(c *call) ([]int64, error)
 
 	max, workers, idle atomic.Int32
-	ended              chan struct{}
+	closed             <-chan struct{}
 }
 
 func (s *Store) newNode(client *redis.Client) *node {
-	n := &node{client: client, queue: make(chan *call, queueLength), ended: s.ended}
+	n := &node{client: client, queue: make(chan *call, queueLength), closed: s.closed}
 	n.max.Store(int32(s.options.Connections))
 	address := client.Options().Addr
 	if s.options.Mode == Sentinel {
 		address = s.options.MasterName
 	}
 	n.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name: address, Interval: time.Second, BucketPeriod: 100 * time.Millisecond, Timeout: openFor,
+		Name: address, Interval: recentFor, BucketPeriod: recentFor / 10, Timeout: openFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			done := c.TotalSuccesses + c.TotalFailures
 			return c.ConsecutiveFailures >= failuresInRow || done >= enoughCalls && 2*c.TotalFailures >= done
@@ -163,7 +164,7 @@ func (n *node) work() {
 					n.hire()
 				}
 				return
-			case <-n.ended:
+			case <-n.closed:
 				return
 			}
 		}

@@ -121,7 +121,8 @@ func TestScriptAgainstModel(t *testing.T) {
 			if i := random.IntN(len(demands)); tokens[i] > 0 && random.IntN(3) == 0 {
 				d, k := demands[i], string(demands[i].Key[:])
 				n := 1 + random.Int64N(tokens[i])
-				l := giveBackCall(keys[i], taken{n, want[1], want[2]}, d.Limit.Interval)
+				var l call
+				l.giveBack(keys[i], taken{n, want[1], want[2]}, d.Limit.Interval)
 				worth := int64(0)
 				if step >= 0 {
 					worth = max(0, min(n*int64(d.Limit.Interval)-step*1000, m[k]-now*1000))

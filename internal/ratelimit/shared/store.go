@@ -25,7 +25,8 @@ type Store struct {
 	many   *cluster // nil without
 
 	unavailable atomic.Int32
-	ended       chan struct{}
+	ended       chan struct{} // no request follows
+	closed      chan struct{} // nor does anything else
 	end         sync.Once
 	swept       sync.WaitGroup
 }
@@ -36,7 +37,10 @@ func Open(o Options) (*Store, error) {
 		return nil, errors.New("shared limits: there is no address of Redis")
 	}
 	start := time.Now()
-	s := &Store{options: o, metrics: o.Metrics, log: o.Log, ended: make(chan struct{}), clock: func() int64 { return int64(time.Since(start)) }}
+	s := &Store{
+		options: o, metrics: o.Metrics, log: o.Log, ended: make(chan struct{}), closed: make(chan struct{}),
+		clock: func() int64 { return int64(time.Since(start)) },
+	}
 	if s.metrics == nil {
 		s.metrics = noMetrics{}
 	}
@@ -71,10 +75,10 @@ func (q quiet) Printf(ctx context.Context, format string, v ...any) {
 func (s *Store) Close() error {
 	var err error
 	s.end.Do(func() {
-		s.known.sweep(s.clock() + int64(leaseFor))
-		s.drain()
 		close(s.ended)
 		s.swept.Wait()
+		s.giveAllBack()
+		close(s.closed)
 		if s.many != nil {
 			err = s.many.client.Close()
 		} else {
@@ -84,12 +88,23 @@ func (s *Store) Close() error {
 	return err
 }
 
-// drain waits until what was given back is sent, for as long as a connection may take for it.
-func (s *Store) drain() {
-	t := newTicket(1)
-	c := &t.calls[0]
-	c.script, c.keys, c.lines, c.ticket = giveBack, []string{(&Key{}).name(s.options.Prefix)}, []string{"0 0 0"}, t
-	s.post(c)
+// giveAllBack waits until the leases are given back, for as long as a connection may take for it.
+func (s *Store) giveAllBack() {
+	var left []*call
+	s.known.sweep(s.clock()+int64(leaseFor), func(k Key, t taken, interval time.Duration) {
+		c := &call{}
+		c.giveBack(k.name(s.options.Prefix), t, interval)
+		left = append(left, c)
+	})
+	if len(left) == 0 {
+		return
+	}
+	t := newTicket(len(left))
+	for i, c := range left {
+		waited := &t.calls[i]
+		waited.script, waited.keys, waited.lines, waited.ticket = c.script, c.keys, c.lines, t
+		s.post(waited)
+	}
 	t.wait(stall)
 }
 
@@ -100,7 +115,7 @@ func (s *Store) sweep() {
 	for {
 		select {
 		case <-ticker.C:
-			s.known.sweep(s.clock())
+			s.known.sweep(s.clock(), s.giveBack)
 		case <-s.ended:
 			return
 		}
@@ -109,7 +124,9 @@ func (s *Store) sweep() {
 
 // giveBack sends tokens back to their bucket, if Redis takes calls now; if not, they come back by themselves in time.
 func (s *Store) giveBack(k Key, t taken, interval time.Duration) {
-	s.post(giveBackCall(k.name(s.options.Prefix), t, interval))
+	c := &call{}
+	c.giveBack(k.name(s.options.Prefix), t, interval)
+	s.post(c)
 }
 
 // post sends a call to the server that has its bucket.
