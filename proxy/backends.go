@@ -38,13 +38,14 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 	}
 	answer := new(fasthttp.Response) // not from the pool: its body is handed on
 	deadline, _ := ctx.Deadline()
-	err = b.client.Do(&upstream.Request{
+	err = b.own.Do(&upstream.Request{
 		Head: head, Body: r.Body, Idempotent: r.Method == fasthttp.MethodGet,
 		Whole: max(r.Limit, 1), Deadline: deadline,
 	}, answer)
 	if err != nil {
 		return state.Answer{}, err
 	}
+	b.noteRefusal(answer.StatusCode())
 	return state.Answer{Code: answer.StatusCode(), Body: answer.Body()}, nil
 }
 
@@ -55,9 +56,10 @@ func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, 
 		return 0, nil, err
 	}
 	answer := new(fasthttp.Response)
-	if err := b.client.Do(&upstream.Request{Head: head, Idempotent: true}, answer); err != nil {
+	if err := b.own.Do(&upstream.Request{Head: head, Idempotent: true}, answer); err != nil {
 		return 0, nil, err
 	}
+	b.noteRefusal(answer.StatusCode())
 	stream, ok := answer.BodyStream().(*upstream.Body)
 	if !ok {
 		return answer.StatusCode(), io.NopCloser(bytes.NewReader(answer.Body())), nil
@@ -79,15 +81,12 @@ func (s *ownStream) Close() error {
 
 // ownHead is the head of a request that the gateway makes on its own account.
 func (b *backend) ownHead(method, target string, length int) ([]byte, error) {
-	bearer, err := b.token.get()
-	if err != nil {
-		return nil, err
-	}
 	head := make([]byte, 0, 256+len(target))
 	head = append(append(append(append(head, method...), ' '), target...), " HTTP/1.1\r\nHost: "...)
 	head = append(append(head, b.host...), "\r\nUser-Agent: "+via+"\r\nAccept: application/json\r\n"...)
-	if bearer != "" {
-		head = append(append(append(head, "Authorization: Bearer "...), bearer...), "\r\n"...)
+	head, err := b.authorize(head)
+	if err != nil {
+		return nil, err
 	}
 	if method != fasthttp.MethodGet {
 		head = append(head, "Content-Type: application/json\r\nContent-Length: "...)

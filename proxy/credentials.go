@@ -19,13 +19,8 @@ func (x *exchange) tell(p *identity.Principal) (err error) {
 	case config.FrontProxyCredentials:
 		x.told, err = p.AppendRemote(x.told[:0])
 	case config.ImpersonateCredentials:
-		var token string
-		if token, err = x.upstream.token.get(); err != nil {
+		if x.told, err = x.upstream.authorize(x.told[:0]); err != nil {
 			return status.ServiceUnavailable("the gateway has no account now by which to ask the backend", 1)
-		}
-		x.told = x.told[:0]
-		if token != "" {
-			x.told = append(append(append(x.told, "Authorization: Bearer "...), token...), "\r\n"...)
 		}
 		x.told, err = p.AppendImpersonate(x.told)
 	default:

@@ -78,7 +78,11 @@ func New(o Options) (*Gateway, error) {
 		anonymous:      identity.Anonymous(),
 	}
 	var err error
-	if g.routes, err = newRoutes(c, g.upstreamFailed, g.upstreamChanged); err != nil {
+	files := o.Credentials
+	if files == nil {
+		files = credentials.NewWatcher(credentials.Options{Log: o.Log})
+	}
+	if g.routes, err = g.newRoutes(c, files); err != nil {
 		return nil, err
 	}
 	prefixes, names := make([]netip.Prefix, 0, len(c.TrustedProxies)), make([]string, 0, len(c.TrustedProxies))
@@ -87,10 +91,6 @@ func New(o Options) (*Gateway, error) {
 	}
 	if g.proxies, err = identity.ParseTrustedProxies(names); err != nil {
 		return nil, err
-	}
-	files := o.Credentials
-	if files == nil {
-		files = credentials.NewWatcher(credentials.Options{Log: o.Log})
 	}
 	var secure *credentials.Value[*credentials.Server]
 	if c.TLS != nil {

@@ -9,17 +9,21 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // backend is an upstream as requests see it.
 type backend struct {
-	name   string
-	client *upstream.Client
+	name string
+	// client carries the requests of clients, own those that the gateway makes on its own account. They are two where the
+	// account has a certificate: the backend takes whatever comes by a connection that shows it for the gateway's own.
+	client, own *upstream.Client
+	// account is who the gateway is to the backend.
+	account       *credentials.Account
+	accountFailed func(error) // is told why it cannot be had
 	// host is what requests of the gateway's own are for.
 	host string
-	// token is sent with them.
-	token token
 	// credentials says how it is told who asks.
 	credentials config.Credentials
 	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
@@ -43,7 +47,7 @@ type route struct {
 }
 
 // newRoutes makes the backends of the configuration and the table that leads to them.
-func newRoutes(c *config.Configuration, failed func(name string, err *upstream.Error), changed func(name string, c upstream.Change)) (_ *routes, err error) {
+func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher) (_ *routes, err error) {
 	r := &routes{}
 	defer func() {
 		if err != nil {
@@ -52,20 +56,10 @@ func newRoutes(c *config.Configuration, failed func(name string, err *upstream.E
 	}()
 	byName := make(map[string]*backend, len(c.Upstreams))
 	for _, u := range c.Upstreams {
-		settings := clientConfig(&u)
-		settings.OnError = func(err *upstream.Error) { failed(u.Name, err) }
-		settings.OnChange = func(change upstream.Change) { changed(u.Name, change) }
-		client, err := upstream.New(settings)
-		if err != nil {
+		b := &backend{name: u.Name, host: hostOf(u.Endpoints[0]), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
+		if err := g.connect(b, &u, files); err != nil {
 			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 		}
-		if u.TokenFile != "" {
-			if _, err := readToken(u.TokenFile); err != nil {
-				client.Close()
-				return nil, fmt.Errorf("upstream '%s': the token cannot be read: %w", u.Name, err)
-			}
-		}
-		b := &backend{name: u.Name, client: client, host: hostOf(u.Endpoints[0]), token: token{path: u.TokenFile}, credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
 		byName[u.Name] = b
 		r.backends = append(r.backends, b)
 	}
@@ -119,6 +113,6 @@ func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.Equ
 
 func (r *routes) close() {
 	for _, b := range r.backends {
-		b.client.Close()
+		b.close()
 	}
 }

@@ -5,6 +5,8 @@ package config
 import (
 	"net/netip"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // APIVersion and Kind are what a configuration file must say.
@@ -101,6 +103,14 @@ type Upstream struct {
 	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
 	// refer to, and what users may do. Empty means none. That of a file is relative to its directory.
 	TokenFile string `json:"tokenFile"`
+	// TLS is how it is known, and what is shown to it, where its endpoints have the scheme https; nil means the
+	// authorities of the system.
+	TLS *UpstreamTLS `json:"tls"`
+	// Kubeconfig is a file that says of Endpoints, TLS and TokenFile what there is to say, in the context of the name
+	// KubeconfigContext, or else its current one. That of a file is relative to its directory.
+	Kubeconfig        string       `json:"kubeconfig"`
+	KubeconfigContext string       `json:"kubeconfigContext"`
+	account           *rest.Config // of the kubeconfig
 	// Credentials says how it is told who asks.
 	Credentials Credentials `json:"credentials"`
 	// Upgrades are the subresources ('pods/exec', 'machines.example.com/console') and the prefixes of paths that are no

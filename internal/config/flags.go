@@ -11,6 +11,11 @@ type Flags struct {
 	Listen, Admin string
 	// Upstream is the URL of the one backend for everything; the file's upstreams and routes do not count then.
 	Upstream string
+	// Kubeconfig is a file that names the one backend for everything, and the gateway's account there, in the context of
+	// the name Context or else its current one.
+	Kubeconfig, Context string
+	// Pod is where the gateway runs: the API server of its cluster is the backend where nothing else says which is.
+	Pod Pod
 	// Dialect is the dialect of the one upstream, in any case of letters.
 	Dialect string
 	// Policies replace the file's; they are relative to the working directory.
@@ -36,12 +41,7 @@ func (f *Flags) apply(c *Configuration) []error {
 		fail("--admin", addressProblem(f.Admin))
 		c.Admin.Listen = f.Admin
 	}
-	if f.Upstream != "" {
-		fail("--upstream", endpointProblem(f.Upstream))
-		u := defaultUpstream()
-		u.Name, u.Endpoints = DefaultUpstream, []string{f.Upstream}
-		c.Upstreams, c.Routes = []Upstream{u}, nil
-	}
+	fail(f.server(c))
 	if f.Dialect != "" {
 		if d, ok := parseDialect(f.Dialect); !ok {
 			fail("--dialect", notOneOf(f.Dialect, dialects))
@@ -60,6 +60,40 @@ func (f *Flags) apply(c *Configuration) []error {
 		}
 	}
 	return errs
+}
+
+// server chooses the one backend for everything, where the flags do; else, where the file names none, that of the pod.
+// It returns what is wrong, and with which flag.
+func (f *Flags) server(c *Configuration) (flag, problem string) {
+	u := defaultUpstream()
+	u.Name = DefaultUpstream
+	switch {
+	case f.Context != "" && f.Kubeconfig == "":
+		return "--context", "must not be given without --kubeconfig"
+	case f.Upstream != "" && f.Kubeconfig != "":
+		return "--kubeconfig", "must not be given beside --upstream: it names a backend too"
+	case f.Upstream != "":
+		u.Endpoints = []string{f.Upstream}
+		flag, problem = "--upstream", endpointProblem(f.Upstream)
+	case f.Kubeconfig != "":
+		u.Kubeconfig, u.KubeconfigContext = f.Kubeconfig, f.Context
+		if err := u.readKubeconfig(); err != nil {
+			flag, problem = "--kubeconfig", fmt.Sprintf("the file '%s' %s", f.Kubeconfig, err)
+		}
+	case len(c.Upstreams) == 0:
+		own, err := f.Pod.upstream()
+		if err != nil {
+			return "--upstream", fmt.Sprintf("Required value: name the backend; it is not the API server of this cluster, as the pod has no account for it: %s", err)
+		}
+		if own == nil {
+			return "", ""
+		}
+		u = *own
+	default:
+		return "", ""
+	}
+	c.Upstreams, c.Routes = []Upstream{u}, nil
+	return flag, problem
 }
 
 // parseDialect reads a dialect as people type it.

@@ -78,7 +78,16 @@ func read(file string) (*Configuration, Errors) {
 	beside(file, c.Identity.files()...)
 	beside(file, c.Admin.TLS.files()...)
 	for i := range c.Upstreams {
-		beside(file, &c.Upstreams[i].TokenFile)
+		u := &c.Upstreams[i]
+		beside(file, &u.TokenFile, &u.Kubeconfig)
+		beside(file, u.TLS.files()...)
+		if u.Kubeconfig != "" && len(v.errs) == 0 {
+			if err := u.readKubeconfig(); err != nil {
+				v.check(fmt.Sprintf("upstreams[%d].kubeconfig", i), err.Error())
+			} else if u.Credentials == ImpersonateCredentials && u.account.Impersonate.UserName != "" {
+				v.check(fmt.Sprintf("upstreams[%d].credentials", i), "must not be 'Impersonate' where the user of the kubeconfig itself asks to act `as` another")
+			}
+		}
 	}
 	return c, v.errs
 }

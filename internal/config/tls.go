@@ -47,6 +47,70 @@ type ListenerTLS struct {
 	MinVersion TLSVersion `json:"minVersion"`
 }
 
+// UpstreamTLS is how the gateway knows the servers of a backend, and what it shows them of itself. Its files are read again
+// when they change; those of a configuration file are relative to its directory.
+type UpstreamTLS struct {
+	// CAFile is a PEM file with the authorities that sign the certificates of the servers; empty means those of the system.
+	CAFile string `json:"caFile"`
+	// CertFile and KeyFile are PEM files with the certificate that the gateway shows on its own account, and its key. Requests
+	// of clients go by connections that do not show it, unless Credentials say that the gateway tells the backend who asks.
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+	// ServerName is the name that the certificates must be for; empty means the host of the endpoint.
+	ServerName string `json:"serverName"`
+	// InsecureSkipTLSVerify takes whoever answers for the backend.
+	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify"`
+}
+
+// files are the names of files in t.
+func (t *UpstreamTLS) files() []*string {
+	if t == nil {
+		return nil
+	}
+	return []*string{&t.CAFile, &t.CertFile, &t.KeyFile}
+}
+
+// account checks how the gateway knows a backend and is known there.
+func (v *validator) account(path string, u *Upstream) {
+	if u.Kubeconfig != "" {
+		for _, one := range []struct {
+			field string
+			set   bool
+		}{{"endpoints", len(u.Endpoints) > 0}, {"tls", u.TLS != nil}, {"tokenFile", u.TokenFile != ""}} {
+			if one.set {
+				v.check(path+"."+one.field, fmt.Sprintf("must not be set where `%s.kubeconfig` is, which says it", path))
+			}
+		}
+		return
+	}
+	if u.KubeconfigContext != "" {
+		v.check(path+".kubeconfigContext", fmt.Sprintf("must not be set without `%s.kubeconfig`", path))
+	}
+	t := u.TLS
+	if t == nil {
+		return
+	}
+	path += ".tls"
+	if len(u.Endpoints) > 0 && scheme(u.Endpoints[0]) == "http" {
+		v.check(path, "must not be set where the endpoints have the scheme 'http'")
+	}
+	v.clientTLS(path, t)
+}
+
+// clientTLS checks how connections to a server are made by TLS.
+func (v *validator) clientTLS(path string, t *UpstreamTLS) {
+	switch {
+	case t.CertFile != "" && t.KeyFile == "":
+		v.check(path+".keyFile", fmt.Sprintf("Required value: must name the key of `%s.certFile`", path))
+	case t.KeyFile != "" && t.CertFile == "":
+		v.check(path+".certFile", fmt.Sprintf("Required value: must name the certificate of `%s.keyFile`", path))
+	}
+	if t.InsecureSkipTLSVerify && t.CAFile != "" {
+		v.check(path+".caFile", fmt.Sprintf("must not be set where `%s.insecureSkipTLSVerify` is true", path))
+	}
+	v.check(path+".serverName", hostProblem(t.ServerName))
+}
+
 // setDefaults fills in what the file leaves out.
 func (t *ListenerTLS) setDefaults() {
 	if t.MinVersion == "" {

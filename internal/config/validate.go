@@ -76,7 +76,7 @@ func (v *validator) upstream(path string, u *Upstream) {
 	} else if problems := validation.IsDNS1123Label(u.Name); len(problems) > 0 {
 		v.check(path+".name", fmt.Sprintf("must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends, not '%s'", u.Name))
 	}
-	if len(u.Endpoints) == 0 {
+	if len(u.Endpoints) == 0 && u.Kubeconfig == "" {
 		v.check(path+".endpoints", "Required value: must have at least one URL")
 	}
 	for i, e := range u.Endpoints {
@@ -94,6 +94,7 @@ func (v *validator) upstream(path string, u *Upstream) {
 	if !slices.Contains(dialects, u.Dialect) {
 		v.check(path+".dialect", notOneOf(string(u.Dialect), dialects))
 	}
+	v.account(path, u)
 	v.credentials(path, u)
 	v.upgrades(path, u.Upgrades)
 	v.within(path+".connectTimeoutSeconds", u.ConnectTimeoutSeconds, 1, maxSeconds)

@@ -143,11 +143,13 @@ func (a *Account) AppendAuthorization(head []byte) ([]byte, error) {
 	return head, nil
 }
 
-// Refused has what a plugin gave asked for anew: the server refused it (401).
-func (a *Account) Refused() {
-	if a.programme != nil {
-		_, _ = askFor(a.programme, http.StatusUnauthorized) // who needs it next is told
+// Refused has what a plugin gave asked for anew, and tells whether there is one: the server has refused it (401).
+func (a *Account) Refused() bool {
+	if a.programme == nil {
+		return false
 	}
+	_, _ = askFor(a.programme, http.StatusUnauthorized) // who needs it next learns of an error
+	return true
 }
 
 // written answers each request with the code that its URL names, and keeps the headers that were laid around it.
