@@ -97,6 +97,8 @@ func (x *exchange) checkVersion() error {
 		return x.checkUID(metadataOf(x.doc))
 	case x.emulates(resource.ResourceVersions) && x.res.Envelope == resource.Bare:
 		return x.checkBareVersion()
+	case x.asksForVersion(textIn(metadataOf(x.doc), "resourceVersion")):
+		return x.versionless("metadata", "resourceVersion")
 	case !x.emulatesMetadata(resource.ResourceVersions | resource.SystemMetadata):
 		return nil
 	}
@@ -141,9 +143,7 @@ func (x *exchange) holdTo(named string, path ...string) error {
 	switch {
 	case named == "" || named == "0":
 		if !x.res.UnconditionalUpdate && !x.creates && !x.namesETag() {
-			at := field.NewPath(path[0], path[1:]...)
-			kind := schema.GroupKind{Group: x.info.Group, Kind: x.info.Resource}
-			return status.Invalid(kind, x.info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
+			return x.versionless(path...)
 		}
 		if x.old != nil && x.res.Envelope == resource.Kubernetes && len(x.version) > 0 {
 			setVersion(x.doc, x.doc.Root(), x.version)
@@ -156,6 +156,13 @@ func (x *exchange) holdTo(named string, path ...string) error {
 		x.named = true
 	}
 	return nil
+}
+
+// versionless refuses an update that does not say of which version it is one.
+func (x *exchange) versionless(path ...string) error {
+	kind := schema.GroupKind{Group: x.info.Group, Kind: x.info.Resource}
+	at := field.NewPath(path[0], path[1:]...)
+	return status.Invalid(kind, x.info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
 }
 
 // pinToNamed pins a write to the version that the client names, without a look at what is stored.

@@ -270,14 +270,12 @@ func (x *exchange) noOld() error {
 	if x.info.Verb != resource.VerbUpdate || x.info.Subresource != "" {
 		return status.NotFound(x.info.GroupResource(), x.info.Name)
 	}
-	if !x.upstream.plain {
-		if x.namesObject() {
-			x.pinCreation()
-		}
-		return nil
-	}
-	if x.res != nil && !x.res.CreateOnUpdate {
+	if !x.namesObject() {
 		return status.NotFound(x.info.GroupResource(), x.info.Name)
+	}
+	if !x.upstream.plain {
+		x.pinCreation()
+		return nil
 	}
 	if version, found := x.conn.head.Lookup("If-Match"); found && len(version) > 0 {
 		return x.conflict()
@@ -350,6 +348,8 @@ func (x *exchange) pinResourceVersion() error {
 	switch {
 	case err != nil:
 		return err
+	case x.asksForVersion(sent):
+		return nil // checkVersion refuses it
 	case sent == "":
 		x.doc.Set(at, "resourceVersion", stored.Raw())
 		x.versioned = true

@@ -64,7 +64,7 @@ func (x *exchange) write() error {
 		case err == errRaced && (attempt == maxAttempts || x.clientPinned()):
 			return x.conflict()
 		case err != errTaken && err != errRaced:
-			return err
+			return x.orEarlier(err)
 		}
 		x.resetAttempt()
 	}

@@ -45,7 +45,8 @@ func TestAgreement(t *testing.T) {
 			for _, r := range results {
 				known[r.Case.ID] = true
 			}
-			hold(t, set, results, deliberate)
+			hold(t, set, results, deliberate, "How far the gateway over a plain backend agrees with the recorded answers of "+set+".jsonl. The numbers may only rise;\n"+
+				"go test ./internal/cases -run TestAgreement -update records it. Open cases say what they wait for.")
 		})
 	}
 	for _, d := range deliberate {
@@ -55,8 +56,9 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// hold judges results by the set's ledger, and records the agreement with -update unless it has fallen.
-func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate) {
+// hold judges results by the set's ledger, and records the agreement with -update unless it has fallen; the comment stands
+// at the ledger's head.
+func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate, comment string) {
 	t.Helper()
 	file := filepath.Join("testdata", set+".txt")
 	ledger, err := cases.ReadLedger(file)
@@ -71,8 +73,7 @@ func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.
 		}
 	}
 	if *update {
-		if err := now.Write(file, "How far the gateway over a plain backend agrees with the recorded answers of "+set+".jsonl. The numbers may only rise;\n"+
-			"go test ./internal/cases -run TestAgreement -update records it. Open cases say what they wait for."); err != nil {
+		if err := now.Write(file, comment); err != nil {
 			t.Fatal(err)
 		}
 		_, problems = now.Judge(results, deliberate)

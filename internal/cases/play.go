@@ -192,7 +192,7 @@ func answerOf(response *http.Response, raw []byte) *Answer {
 		Details                       struct{ Causes []Cause }
 	}
 	// A body that does not have the shape of a Status is an object.
-	if json.Unmarshal(raw, &status) == nil && status.Kind == "Status" && status.Status == "Failure" {
+	if json.Unmarshal(raw, &status) == nil && status.Kind == "Status" {
 		a.Reason, a.Message, a.Causes = &status.Reason, status.Message, status.Details.Causes
 		return a
 	}
