@@ -102,6 +102,7 @@ type progress struct {
 
 	protocol []byte           // that the request asks to go on in, where that is allowed
 	tunnel   *upstream.Tunnel // to the backend, where it agreed
+	left     bool             // the answer goes on without the exchange
 
 	filling   *filling // completes an answer that is streamed
 	forwarded wire.Forward
@@ -116,34 +117,41 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx, c *conn) {
 	x := exchanges.Get().(*exchange)
 	x.gateway, x.ctx, x.conn, x.started, x.set = g, ctx, c, time.Now(), g.policies()
 	g.metrics.RequestStarted()
+	if l := x.respond(); l != nil {
+		l.send()
+	}
+}
+
+// respond serves the request, up to an answer that may go on for hours.
+func (x *exchange) respond() (l *lasting) {
 	defer x.finish()
+	ctx, c := x.ctx, x.conn
 	if err := x.serve(); err != nil {
 		x.refuse(err)
-		return
+		return nil
 	}
 	x.tellLimits()
 	x.landIfLasting()
 	switch {
-	case x.tunnel != nil:
-		x.shed()
-		x.gateway.metrics.UpgradeStarted()
-		defer x.gateway.metrics.UpgradeEnded()
-		c.sendTunnel(x.tunnel, x.protocol, x.warnings)
+	case x.outlasts():
+		return x.leave()
 	case x.verbatim.Status != 0:
 		c.sendVerbatim(&x.verbatim)
 	case ctx.Response.IsBodyStream():
-		x.shed()
 		// How a stream ends shows on the connection; the answer's code is sent already.
 		if _, err := c.sendStream(ctx, x.endless(), x.filling); err != nil && !c.answered {
 			x.refuse(err)
 		}
 	}
+	return nil
 }
 
 // finish counts the request and gives its memory back, also after a panic, which the server answers.
 func (x *exchange) finish() {
 	x.land()
-	x.measure()
+	if !x.left {
+		x.gateway.measure(x.answered(), x.started)
+	}
 	x.release()
 }
 
@@ -182,21 +190,6 @@ func keep(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
-}
-
-// shed gives back the memory that an answer which may last for hours does not need.
-func (x *exchange) shed() {
-	if !x.conn.detached {
-		return
-	}
-	x.releaseDocuments()
-	if x.attributes.Frame != nil && x.filling == nil {
-		x.attributes.Frame.Release()
-		x.attributes = admission.Attributes{}
-	}
-	x.verbatim = upstream.Answer{}
-	x.call = upstream.Request{}
-	x.head, x.target, x.edited, x.pinned, x.version = nil, nil, nil, nil, nil
 }
 
 func (x *exchange) releaseDocuments() {

@@ -72,8 +72,7 @@ func (s *server) newConn(nc net.Conn) *conn {
 			c.trusted, c.options = true, &s.trusted
 		}
 	}
-	c.pooled = s.buffer()
-	c.buf = c.pooled[:]
+	c.borrow()
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()

@@ -150,10 +150,15 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 func (g *Gateway) BodyBytesInFlight() int64 { return g.budget.inUse() }
 
 // measure counts a request that was answered.
-func (x *exchange) measure() {
-	x.gateway.metrics.RequestEnded()
-	x.gateway.metrics.RequestDone(telemetry.Request{
-		Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource, Registered: x.res != nil,
-		Code: x.code(), Took: time.Since(x.started),
-	})
+func (g *Gateway) measure(r telemetry.Request, started time.Time) {
+	g.metrics.RequestEnded()
+	r.Took = time.Since(started)
+	g.metrics.RequestDone(r)
+}
+
+// answered is what is counted of the request.
+func (x *exchange) answered() telemetry.Request {
+	return telemetry.Request{
+		Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource, Registered: x.res != nil, Code: x.code(),
+	}
 }

@@ -48,7 +48,7 @@ func (x *exchange) resolveTarget() error {
 
 // lasts tells whether the answer may be a stream that nothing ends: a watch, a log that is followed, another protocol.
 func (x *exchange) lasts() bool {
-	return x.info.Options.Watch || x.protocol != nil || x.info.Subresource == "log" || !x.info.IsResource && strings.Contains(x.info.Query, "watch=")
+	return x.info.Options.Watch || x.protocol != nil || x.info.Subresource == "log" && strings.Contains(x.info.Query, "follow=") || !x.info.IsResource && strings.Contains(x.info.Query, "watch=")
 }
 
 // isRead tells whether the request changes nothing, so that it may be repeated.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -45,6 +46,7 @@ func (c *conn) sendStream(ctx *fasthttp.RequestCtx, endless bool, e *filling) (i
 	}
 	if body.Length() < 0 {
 		// Only the end of the connection tells in time that nobody reads on.
+		c.lend()
 		stop := c.onClientClose(body.Interrupt)
 		defer stop()
 	}
@@ -200,8 +202,9 @@ func (c *conn) abandon(reset bool) {
 }
 
 // onClientClose calls gone, from another goroutine, when the client closes the
-// connection, until stop is called. A client that sends the next request
-// already is no longer watched.
+// connection, until stop is called. What the client sends meanwhile is kept for
+// when the stream is over, as far as there is room: then the client is no longer
+// watched, and a write tells in time.
 func (c *conn) onClientClose(gone func()) (stop func()) {
 	if _, ok := c.Conn.(*tls.Conn); ok {
 		return c.onSecureClientClose(gone)
@@ -218,13 +221,7 @@ func (c *conn) onClientClose(gone func()) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		closed := false
-		err := raw.Read(func(fd uintptr) bool {
-			var waits bool
-			closed, waits = peekClosed(fd)
-			return !waits
-		})
-		if closed || err != nil && !isTimeout(err) {
+		if c.watchClient(raw) {
 			gone()
 		}
 	}()
@@ -232,6 +229,31 @@ func (c *conn) onClientClose(gone func()) (stop func()) {
 		c.setReadDeadline(time.Unix(1, 0))
 		<-done
 		c.setReadDeadline(time.Time{})
+	}
+}
+
+// watchClient reads what the client sends into the connection's buffer, which
+// nobody else uses for the time. It returns true when the client has closed the
+// connection.
+func (c *conn) watchClient(raw syscall.RawConn) (gone bool) {
+	for {
+		closed := false
+		err := raw.Read(func(fd uintptr) bool {
+			var waits bool
+			closed, waits = peekClosed(fd)
+			return !waits
+		})
+		if closed || err != nil {
+			return closed || !isTimeout(err)
+		}
+		if c.borrow(); c.w == len(c.buf) {
+			return false
+		}
+		n, err := c.Conn.Read(c.buf[c.w:])
+		c.w += n
+		if err != nil {
+			return !isTimeout(err)
+		}
 	}
 }
 

@@ -142,6 +142,7 @@ func (c *conn) onSecureClientClose(gone func()) (stop func()) {
 		if n == 0 {
 			return
 		}
+		c.borrow()
 		if c.w == len(c.buf) {
 			// The request fills the buffer, and is in use for as long as it is served.
 			c.buf = append(make([]byte, 0, len(c.buf)+readBuffer), c.buf...)[:len(c.buf)+readBuffer]

@@ -151,10 +151,7 @@ func (c *conn) next() bool {
 
 // await makes sure that the buffer has the first bytes of the next head.
 func (c *conn) await() bool {
-	if c.buf == nil {
-		c.pooled = c.server.buffer()
-		c.buf = c.pooled[:]
-	}
+	c.borrow()
 	if len(c.buf) > readBuffer && c.w-c.r <= readBuffer {
 		// An outsize head made the buffer grow.
 		copy(c.pooled[:], c.buf[c.r:c.w])
@@ -204,6 +201,14 @@ func (c *conn) lend() {
 	c.server.buffers.Put(c.pooled)
 	c.pooled, c.buf = nil, nil
 	c.r, c.w, c.headEnd = 0, 0, 0
+}
+
+// borrow makes sure that the connection has a buffer.
+func (c *conn) borrow() {
+	if c.buf == nil {
+		c.pooled = c.server.buffer()
+		c.buf = c.pooled[:]
+	}
 }
 
 // refuse keeps the refusal for the handler. Nothing more is read from the

@@ -45,8 +45,8 @@ func (b *Body) Ready() bool {
 	return len(b.prefix) > 0 || b.err != nil || b.br.Buffered() > 0
 }
 
-// Wait waits until Ready. It takes no memory for the time, unlike a Read, which
-// holds the caller's. The error is that of a Read.
+// Wait waits until a Read would find something, if only the end. It takes no memory for the time, neither the caller's nor
+// that of the connection's buffer, which others use meanwhile. The error is that of a Read.
 func (b *Body) Wait() error {
 	if b.Ready() {
 		return nil
@@ -54,11 +54,9 @@ func (b *Body) Wait() error {
 	if err := b.arm(); err != nil {
 		return err
 	}
-	_, err := b.br.Peek(1)
-	if err == io.EOF && b.cn.frame.kind == frameClose {
-		b.cn.frame.ended = true
-		return b.end(io.EOF)
-	}
+	b.client.readers.Put(b.br)
+	err := b.cn.await()
+	b.br = b.client.reader(b.cn)
 	return b.fail(err)
 }
 

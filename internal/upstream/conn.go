@@ -22,6 +22,10 @@ type conn struct {
 	stirred    bool      // what peek found: bytes, an end or an error
 	freed      time.Time // when the last exchange on it was over
 
+	arrived func(fd uintptr) bool // of a stream: there is something to read
+	ahead   [1]byte               // read ahead of the next Read
+	isAhead bool                  // there is such a byte
+
 	readBy, writeBy time.Time // the deadlines that are set
 
 	answer wire.Answer

@@ -2,6 +2,9 @@
 
 package upstream
 
+// canPeek tells whether peekAt can look.
+const canPeek = false
+
 // peekAt knows no way to look; the connection is taken as it is.
 func (cn *conn) peekAt(uintptr) { cn.stirred = false }
 

@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// canPeek tells whether peekAt can look.
+const canPeek = true
+
 // peekAt looks at the socket without taking anything from it. Nothing to read
 // is the only good news.
 func (cn *conn) peekAt(fd uintptr) {
