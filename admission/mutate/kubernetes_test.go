@@ -43,7 +43,7 @@ type kubernetes struct {
 	judge     *schematest.Judge
 }
 
-func newKubernetes(t *testing.T, props *apiextensionsv1.JSONSchemaProps) *kubernetes {
+func newKubernetes(t testing.TB, props *apiextensionsv1.JSONSchemaProps) *kubernetes {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.lab.example.com"},
@@ -166,7 +166,7 @@ func (k *kubernetes) admit(object, old map[string]any, hooks []mutating.PolicyHo
 }
 
 // files is a set of policies as a YAML file has it, each bound once unless it has bindings.
-func files(t *testing.T, text string) (policies []*admissionv1.MutatingAdmissionPolicy) {
+func files(t testing.TB, text string) (policies []*admissionv1.MutatingAdmissionPolicy) {
 	t.Helper()
 	for i, part := range strings.Split(text, "\n---\n") {
 		p := &admissionv1.MutatingAdmissionPolicy{}
@@ -223,7 +223,7 @@ func TestValuesLikeKubernetes(t *testing.T) {
 	}
 }
 
-func newWidgets(t *testing.T) (*kubernetes, *apiextensionsv1.JSONSchemaProps) {
+func newWidgets(t testing.TB) (*kubernetes, *apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	props := &apiextensionsv1.JSONSchemaProps{}
 	if err := yaml.UnmarshalStrict([]byte(widgetSchema), props); err != nil {

@@ -124,7 +124,7 @@ var values = []string{
 }
 
 // compiled compiles policies, each with its binding.
-func compiled(t *testing.T, policies []*admissionv1.MutatingAdmissionPolicy) []admission.Mutator {
+func compiled(t testing.TB, policies []*admissionv1.MutatingAdmissionPolicy) []admission.Mutator {
 	t.Helper()
 	var mutators []admission.Mutator
 	for _, p := range policies {
@@ -160,7 +160,7 @@ func (w *widgetKind) MergeType(kschema.GroupVersionResource, kschema.GroupVersio
 func (w *widgetKind) PatchLimits() document.Limits { return document.Limits{} }
 
 // request is one about a widget.
-func request(t *testing.T, props *apiextensionsv1.JSONSchemaProps, object, old string) *admission.Attributes {
+func request(t testing.TB, props *apiextensionsv1.JSONSchemaProps, object, old string) *admission.Attributes {
 	t.Helper()
 	s, _, errs := schema.Compile(props, schema.Options{Resource: true, Namespaced: true})
 	if len(errs) > 0 {

@@ -90,12 +90,12 @@ func (f *Frame) appendOperation(dst []byte, p *mutation.JSONPatchVal) (json []by
 // may hold less than one that is the value of an operation of a JSON patch.
 func (f *Frame) appendMade(dst []byte, m *made, merged bool) (json []byte, problem string) {
 	dst = append(dst, '{')
-	for i, name := range m.names() {
+	for i, name := range m.names {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(f.appendText(dst, name), ':')
-		if dst, problem = f.appendField(dst, m.fields[name], merged); problem != "" {
+		if dst, problem = f.appendField(dst, m.vals[i], merged); problem != "" {
 			return dst, "." + name + problem
 		}
 	}

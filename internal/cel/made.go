@@ -51,44 +51,58 @@ func (t *madeType) Field(name string) (*types.FieldType, bool) {
 		Type: types.DynType,
 		IsSet: func(target any) bool {
 			m, ok := target.(*made)
-			return ok && m.fields[name] != nil
+			return ok && m.field(name) != nil
 		},
 		GetFrom: func(target any) (any, error) {
 			m, ok := target.(*made)
 			if !ok {
 				return nil, fmt.Errorf("cannot get field %q", name)
 			}
-			return m.fields[name], nil
+			if v := m.field(name); v != nil {
+				return v, nil
+			}
+			return nil, nil
 		},
 	}, true
 }
 
 // Val implements common.ResolvedType.
-func (t *madeType) Val(fields map[string]ref.Val) ref.Val { return &made{t.of, fields} }
+func (t *madeType) Val(fields map[string]ref.Val) ref.Val {
+	m := &made{typ: t.of, names: slices.Sorted(maps.Keys(fields))}
+	for _, name := range m.names {
+		m.vals = append(m.vals, fields[name])
+	}
+	return m
+}
 
 // made is an object that an expression makes.
 type made struct {
-	typ    *types.Type
-	fields map[string]ref.Val
+	typ   *types.Type
+	names []string // sorted
+	vals  []ref.Val
 }
 
 var _ traits.Zeroer = (*made)(nil)
 
-// names are those of the fields, sorted.
-func (m *made) names() []string { return slices.Sorted(maps.Keys(m.fields)) }
+// field is the value of a field, nil if it is not set.
+func (m *made) field(name string) ref.Val {
+	if i, ok := slices.BinarySearch(m.names, name); ok {
+		return m.vals[i]
+	}
+	return nil
+}
 
 // IsZeroValue implements traits.Zeroer.
-func (m *made) IsZeroValue() bool { return len(m.fields) == 0 }
+func (m *made) IsZeroValue() bool { return len(m.names) == 0 }
 
 // Equal implements ref.Val.
 func (m *made) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*made)
-	if !ok || m.typ.TypeName() != o.typ.TypeName() || len(m.fields) != len(o.fields) {
+	if !ok || m.typ.TypeName() != o.typ.TypeName() || !slices.Equal(m.names, o.names) {
 		return types.False
 	}
-	for name, v := range m.fields {
-		w, ok := o.fields[name]
-		if !ok || types.Equal(v, w) != types.True {
+	for i, v := range m.vals {
+		if types.Equal(v, o.vals[i]) != types.True {
 			return types.False
 		}
 	}
@@ -136,8 +150,8 @@ func (c *nameCheck) value(v ref.Val, path []string) {
 		if want := strings.Join(path, "."); want != v.typ.TypeName() {
 			c.found = append(c.found, fmt.Errorf("unexpected type name %q, expected %q, which matches field name path from root Object type", v.typ.TypeName(), want))
 		}
-		for _, name := range v.names() {
-			c.value(v.fields[name], append(path, name))
+		for i, name := range v.names {
+			c.value(v.vals[i], append(path, name))
 		}
 	case *object, *list, *documents, *record, types.String:
 	default:

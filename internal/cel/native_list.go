@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"slices"
+
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -177,6 +179,11 @@ func (c *nativeCompiler) structure(e celast.Expr) code {
 		field := x.AsStructField()
 		names[i], vals[i], optional[i] = field.Name(), c.compile(field.Value()).settled(), field.IsOptional()
 	}
+	if resolved, ok := (madeTypes{}).Resolve(name); ok {
+		if t, ok := resolved.(*madeType); ok {
+			return makingObject(t.of, names, vals, optional)
+		}
+	}
 	return code{eval: func(f *Frame) val {
 		f.charge(structUnits)
 		f.hold(len(names) * entryBytes)
@@ -201,4 +208,55 @@ func (c *nativeCompiler) structure(e celast.Expr) code {
 		}
 		return f.of(provider.NewValue(name, members))
 	}}
+}
+
+// makingObject makes an object of a patch. Its fields are sorted when the expression is compiled, and evaluated in the
+// order in which they are written.
+func makingObject(t *types.Type, names []string, vals []expr, optional []bool) code {
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	places := make([]int, len(names))
+	for i, name := range names {
+		places[i], _ = slices.BinarySearch(sorted, name)
+	}
+	return code{eval: func(f *Frame) val {
+		f.charge(structUnits)
+		f.hold(len(names) * entryBytes)
+		m := &made{typ: t, names: sorted, vals: make([]ref.Val, len(sorted))}
+		absent := false
+		for i, eval := range vals {
+			v := eval(f)
+			if optional[i] {
+				switch inner, how := f.unwrap(v); how {
+				case present:
+					v = errVal(types.NewErr("cannot initialize optional entry '%v' from non-optional value %v", names[i], f.ref(v)))
+				case none:
+					m.vals[places[i]] = nil
+					absent = true
+					continue
+				default:
+					v = inner
+				}
+			}
+			if v.kind == valErr {
+				return v
+			}
+			m.vals[places[i]] = f.ref(v)
+		}
+		if absent {
+			m.dropAbsent()
+		}
+		return refVal(m)
+	}}
+}
+
+// dropAbsent leaves out the fields without a value.
+func (m *made) dropAbsent() {
+	var names []string
+	var vals []ref.Val
+	for i, v := range m.vals {
+		if v != nil {
+			names, vals = append(names, m.names[i]), append(vals, v)
+		}
+	}
+	m.names, m.vals = names, vals
 }

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -62,6 +63,12 @@ func TestPathsAfterEdits(t *testing.T) {
 	check("after its object was replaced", "c")
 	d.Replace(root, []byte(`{"spec":{"list":[{"name":"d"}],"name":"d"}}`))
 	check("after the root was replaced", "d")
+	err := d.Atomically(func() error {
+		d.Replace(root, []byte(`{"spec":{"more":0,"list":[{"name":"e"}],"name":"e"}}`))
+		check("after an edit", "e")
+		return errors.New("taken back")
+	})
+	check("after it was taken back: "+err.Error(), "d")
 	d.Release()
 	for range 3 {
 		next, root := read("e")

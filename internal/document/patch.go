@@ -1,9 +1,9 @@
 package document
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Limits of JSON patches.
@@ -92,13 +92,19 @@ func (d *Document) applyJSONPatch(patch Node, limits Limits, lenient bool) error
 // returns an error. Nodes that were read from the document while it did must not
 // be used then.
 func (d *Document) Atomically(edit func() error) error {
-	saved := d.checkpoint()
+	saved := checkpoints.Get().(*checkpoint)
+	saved.take(d)
 	err := edit()
 	if err != nil {
 		d.rollback(saved)
 	}
+	if cap(saved.tape) <= keepEntries && cap(saved.index) <= keepIndex {
+		checkpoints.Put(saved)
+	}
 	return err
 }
+
+var checkpoints = sync.Pool{New: func() any { return new(checkpoint) }}
 
 // A checkpoint is what edits change of a document.
 type checkpoint struct {
@@ -109,11 +115,12 @@ type checkpoint struct {
 	rootOff, rootEnd uint32
 }
 
-func (d *Document) checkpoint() checkpoint {
-	return checkpoint{slices.Clone(d.tape), slices.Clone(d.index), len(d.side), d.edited, d.rootOff, d.rootEnd}
+func (c *checkpoint) take(d *Document) {
+	*c = checkpoint{append(c.tape[:0], d.tape...), append(c.index[:0], d.index...), len(d.side), d.edited, d.rootOff, d.rootEnd}
 }
 
-func (d *Document) rollback(c checkpoint) {
+func (d *Document) rollback(c *checkpoint) {
+	d.revision++
 	d.tape = append(d.tape[:0], c.tape...)
 	d.index = append(d.index[:0], c.index...)
 	d.side = d.side[:c.side]
