@@ -169,6 +169,7 @@ func headerOptions(r *config.RequestHeader, files *credentials.Watcher) (*identi
 // refusedCredentials counts and logs why credentials were refused; clients are not told. What the cause says of the
 // credentials is the client's word.
 func (g *Gateway) refusedCredentials(method, cause string) {
+	g.metrics.CredentialsRefused(method)
 	if times, tell := g.refusals.due(method, time.Now()); tell {
 		const most = 300
 		if len(cause) > most {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -39,6 +40,7 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 			if err != nil {
 				return err
 			}
+			klog.SetSlogLogger(log) // which Kubernetes' libraries write to
 			signals, ignore := serveSignals()
 			defer ignore()
 			n, err := newNode(c, log)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiservervalidation "k8s.io/apiserver/pkg/apis/apiserver/validation"
@@ -246,16 +245,8 @@ func (v *validator) jwt(path string, j *JWT) {
 	}
 	_, problems := apiservervalidation.CompileAndValidateJWTAuthenticator(authenticationcel.NewDefaultCompiler(), *internal, nil)
 	for _, p := range problems {
-		v.check(path+"."+strings.TrimPrefix(p.Field, "."), problemOf(p))
+		v.check(path+"."+strings.TrimPrefix(p.Field, "."), p.ErrorBody())
 	}
-}
-
-// problemOf is what a field error says after the field.
-func problemOf(e *field.Error) string {
-	if e.Type == field.ErrorTypeRequired && e.Detail != "" && !strings.Contains(e.Detail, " ") {
-		return "Required value"
-	}
-	return e.ErrorBody()
 }
 
 // credentials checks how a backend is told who asks.

@@ -19,6 +19,7 @@ type events struct {
 	ignored  named
 	audited  named
 	upstream named
+	refused  named
 }
 
 // RateLimited counts a request that the named RateLimitPolicy refused.
@@ -40,6 +41,10 @@ func (t *Telemetry) AdmissionAudited(policy string) { t.events.audited.add(polic
 // fixed set, such as Refused, Timeout or InvalidAnswer.
 func (t *Telemetry) UpstreamError(upstream, reason string) { t.events.upstream.add(upstream, reason) }
 
+// CredentialsRefused counts credentials that the named kind of authenticator took for invalid, or could not judge. Tokens
+// that are remembered do not count again.
+func (t *Telemetry) CredentialsRefused(authenticator string) { t.events.refused.add(authenticator, "") }
+
 func (e *events) register(m metric.Meter) error {
 	for _, one := range []struct {
 		into              *named
@@ -51,6 +56,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
 		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
+		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
 		counter, err := m.Int64Counter(one.name, metric.WithDescription(one.description))
