@@ -43,6 +43,13 @@ func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, er
 	return found, nil
 }
 
+// lookups is how often it was asked.
+func (n *names) lookups() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked
+}
+
 // addresses are the endpoints in force.
 func addresses(c *Client) string {
 	var all []string
@@ -74,29 +81,37 @@ func TestNamesAreFollowed(t *testing.T) {
 		if got := addresses(client); got != before {
 			t.Fatalf("the endpoints are %s", got)
 		}
-		client.pool.all[1].failures = 3
+		client.pool.mu.Lock()
 		stays := client.pool.all[1]
-		told = nil
+		stays.failures = 3
+		client.pool.mu.Unlock()
+		news := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			all := told
+			told = nil
+			slices.Sort(all)
+			return all
+		}
+		news()
 
 		// What fails, or has no addresses, leaves all as it is, and is told once.
 		resolver.say("a.example.com", "!the name server is away")
 		resolver.say("b.example.com", "")
-		asked := resolver.asked
+		asked := resolver.lookups()
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if got := addresses(client); got != before {
 			t.Errorf("the endpoints are %s", got)
 		}
-		slices.Sort(told)
-		if got := strings.Join(told, "; "); got != "LookupFailed a.example.com:9000: the name server is away; LookupFailed b.example.com:80: the name has no addresses" {
+		if got := strings.Join(news(), "; "); got != "LookupFailed a.example.com:9000: the name server is away; LookupFailed b.example.com:80: the name has no addresses" {
 			t.Errorf("told: %s", got)
 		}
 		// Failed lookups are made again sooner, but not without a pause.
-		if n := resolver.asked - asked; n < 24 || n > 40 {
+		if n := resolver.lookups() - asked; n < 24 || n > 40 {
 			t.Errorf("%d lookups in five minutes", n)
 		}
 
-		told = nil
 		resolver.say("a.example.com", "10.0.0.2 10.0.0.3")
 		resolver.say("b.example.com", "10.1.0.1 fd00::1")
 		time.Sleep(31 * time.Second)
@@ -104,18 +119,20 @@ func TestNamesAreFollowed(t *testing.T) {
 		if got := addresses(client); got != "10.0.0.2:9000 10.0.0.3:9000 192.0.2.1:80 10.1.0.1:80 [fd00::1]:80 localhost:1" {
 			t.Errorf("the endpoints are %s", got)
 		}
+		client.pool.mu.Lock()
 		if client.pool.all[0] != stays || stays.failures != 3 {
 			t.Error("an endpoint that stays was made anew")
 		}
-		if got := strings.Join(told, "; "); got != "AddressesChanged a.example.com:9000: 1 added, 1 removed, 2 in all" {
+		client.pool.mu.Unlock()
+		if got := strings.Join(news(), "; "); got != "AddressesChanged a.example.com:9000: 1 added, 1 removed, 2 in all" {
 			t.Errorf("told: %s", got)
 		}
 		client.Close()
 		synctest.Wait()
-		asked = resolver.asked
+		asked = resolver.lookups()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if resolver.asked != asked {
+		if resolver.lookups() != asked {
 			t.Error("a client that is closed looks up names")
 		}
 	})
