@@ -81,6 +81,7 @@ type loader struct {
 	policies    map[string]*loadedPolicy
 	bindings    []loadedBinding
 	limits      []*ratelimit.Rule
+	sharing     []Finding
 	conventions []*conventions.Policy
 	sources     []loadedSource
 	paramUses   []paramUse
@@ -229,7 +230,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
-	set := &Set{limits: ratelimit.NewRules(l.limits), objects: l.objects, conventions: conventions.New(l.conventions)}
+	set := &Set{limits: ratelimit.NewRules(l.limits), sharing: l.sharing, objects: l.objects, conventions: conventions.New(l.conventions)}
 	set.chain = admission.NewChain(append(l.defaulters(), l.mutators()...), l.validators())
 	l.register(set)
 	l.refer(set)

@@ -202,11 +202,11 @@ func TestFindings(t *testing.T) {
 
 		{"a RateLimitPolicy without anything", map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata:\n  name: a\nspec: {}\n", "b.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata:\n  name: b\n"}, "" +
 			"a.yaml:5: spec.requests: Required value: must be set unless `maxInFlight` or `maxInFlightTotal` is set\nb.yaml:1: spec: Required value\n"},
-		{"a RateLimitPolicy out of bounds", map[string]string{"a.yaml": strings.NewReplacer("requests: 3", "requests: 0", "60", "86401").Replace(limit) + "  burst: 0\n  scope: Shared\n  key: Address\n  match: {verbs: [read], resources: ['*/status']}\n"}, "" +
+		{"a RateLimitPolicy out of bounds", map[string]string{"a.yaml": strings.NewReplacer("requests: 3", "requests: 0", "60", "86401").Replace(limit) + "  burst: 0\n  scope: World\n  key: Address\n  match: {verbs: [read], resources: ['*/status']}\n"}, "" +
 			"a.yaml:6: spec.requests: Invalid value: 0: must be greater than or equal to 1\n" +
 			"a.yaml:7: spec.periodSeconds: Invalid value: 86401: must be less than or equal to 86400\n" +
 			"a.yaml:8: spec.burst: Invalid value: 0: must be greater than or equal to 1\n" +
-			"a.yaml:9: spec.scope: Unsupported value: \"Shared\": supported values: \"Local\"\n" +
+			"a.yaml:9: spec.scope: Unsupported value: \"World\": supported values: \"Local\", \"Shared\"\n" +
 			"a.yaml:10: spec.key: Unsupported value: \"Address\": supported values: \"User\", \"ClientAddress\", \"Header\", \"Global\", \"Namespace\", \"Resource\"\n" +
 			"a.yaml:11: spec.match.verbs[0]: Unsupported value: \"read\": supported values: \"*\", \"get\", \"list\", \"watch\", \"create\", \"update\", \"patch\", \"delete\", \"deletecollection\"\n"},
 		{"a RateLimitPolicy against its rules", map[string]string{"a.yaml": limit + "  key: Header\n  keyExpression: request.name\n", "b.yaml": strings.Replace(limit, "name: l", "name: m", 1) + "  headerName: X Tenant\n  match: {resources: ['*/status']}\n"}, "" +

@@ -18,6 +18,9 @@ type Options struct {
 	Confirmed func(set *Set, at time.Time)
 	// Rejected, if set, is told of each change of the files that was refused; the set in force stays.
 	Rejected func(found []Finding)
+	// SharedLimits tells whether the gateway has a store for limits that gateways share. Without one files that ask for
+	// such limits are refused.
+	SharedLimits bool
 	// Log gets every finding and every change; nil discards it.
 	Log *slog.Logger
 	// Poll is how often the files are looked at even if nothing tells of a change; 0 means every minute.
@@ -60,7 +63,7 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	m := &Manager{paths: paths, options: options}
 	s := readSource(paths)
 	m.tried, m.dirs = s.fingerprint(), s.dirs
-	set, found := compile(s)
+	set, found := m.compile(s)
 	if set == nil {
 		return nil, found
 	}
@@ -86,7 +89,7 @@ func (m *Manager) refresh(force bool) []Finding {
 		return nil
 	}
 	m.tried = fingerprint
-	set, found := compile(s)
+	set, found := m.compile(s)
 	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
 		// A mount that was lost, or a folder between two versions: nobody asks for no policies by that.
 		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),

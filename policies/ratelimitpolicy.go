@@ -41,6 +41,9 @@ type RateLimitPolicySpec struct {
 	QueueTimeoutSeconds int32               `json:"queueTimeoutSeconds"`
 	Headers             string              `json:"headers"`
 	Scope               string              `json:"scope"`
+
+	WhenStoreUnavailable ratelimit.Fallback `json:"whenStoreUnavailable"`
+	LeaseSize            int32              `json:"leaseSize"`
 }
 
 // RateLimitExemptions are requests that do not count, any of them.
@@ -112,6 +115,7 @@ func (l *loader) rateLimitPolicy(o *manifest.Object) {
 		r.Cost = l.program(o, "spec.cost", s.Cost, compiler.Cost)
 	}
 	l.planned(o, append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost))
+	l.share(o, s, r)
 	l.adviseLimit(o, r)
 	l.limits = append(l.limits, r)
 }

@@ -27,6 +27,7 @@ type Set struct {
 	objects  map[objectID]*Object
 	kinds    kinds
 	states   []*state.Source
+	sharing  []Finding // of limits that gateways share, where they cannot
 }
 
 type compiledResource struct {

@@ -76,6 +76,8 @@ type Configuration struct {
 	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
 	UnregisteredResources UnregisteredResources `json:"unregisteredResources"`
+	// Redis is where limits are kept that gateways share; nil is nowhere, and no policy may ask for it.
+	Redis *Redis `json:"redis"`
 }
 
 // TypeMeta is what every file has.

@@ -77,6 +77,7 @@ func read(file string) (*Configuration, Errors) {
 	beside(file, c.TLS.files()...)
 	beside(file, c.Identity.files()...)
 	beside(file, c.Admin.TLS.files()...)
+	beside(file, c.Redis.files()...)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		beside(file, &u.TokenFile, &u.Kubeconfig)
@@ -107,6 +108,10 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	errs := d.Decode(o, c)
 	if len(errs) > 0 {
 		return errs
+	}
+	if c.Redis != nil {
+		*c.Redis = defaultRedis()
+		errs = append(errs, d.DecodeAt(o, "redis", c.Redis)...)
 	}
 	for i := range c.Upstreams {
 		c.Upstreams[i] = defaultUpstream()

@@ -60,6 +60,7 @@ func (v *validator) configuration(c *Configuration) {
 	v.within("timeouts.idleTimeoutSeconds", t.IdleTimeoutSeconds, 1, maxSeconds)
 	v.within("timeouts.writeTimeoutSeconds", t.WriteTimeoutSeconds, 1, maxSeconds)
 	v.within("timeouts.upgradeIdleTimeoutSeconds", t.UpgradeIdleTimeoutSeconds, 0, maxSeconds)
+	v.redis("redis", c.Redis)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)
 	if !slices.Contains(underscores, c.UnderscoreHeaders) {
