@@ -177,6 +177,7 @@ func (x *exchange) release() {
 	clear(x.warnings)
 	x.warnings = x.warnings[:0]
 	x.head, x.target, x.edited, x.told = keep(x.head), keep(x.target), keep(x.edited), keep(x.told)
+	x.limitLines = keep(x.limitLines)
 	x.pinned, x.version = keep(x.pinned), keep(x.version)
 	x.progress = progress{}
 	exchanges.Put(x)

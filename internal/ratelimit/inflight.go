@@ -9,9 +9,10 @@ import (
 // flights bounds how many requests are served at the same time. Its memory is bounded by those that are served and those
 // that wait: a key that has neither takes none.
 type flights struct {
-	mu    sync.Mutex
-	rules map[uint64]*flight
-	free  []*lane // of keys that have none any more
+	mu      sync.Mutex
+	rules   map[uint64]*flight
+	free    []*lane // of keys that have none any more
+	waiting int
 }
 
 // flight is what is served and waits under one rule.
@@ -207,6 +208,7 @@ func (l *Limiter) Wait(c *Charges, full *Charge, until time.Time, gone <-chan st
 			return full
 		}
 		l.flights.mu.Lock()
+		l.flights.waiting--
 		full = l.enter(c)
 		l.flights.mu.Unlock()
 	}
@@ -225,6 +227,7 @@ func (l *Limiter) line(c *Charge) (turn chan struct{}, place *list.Element) {
 		return nil, nil
 	}
 	c.flight, c.lane = r, lane
+	f.waiting++
 	turn = make(chan struct{})
 	place = lane.waiting.PushBack(turn)
 	r.queue(lane)
@@ -237,6 +240,7 @@ func (l *Limiter) giveUp(c *Charge, turn chan struct{}, place *list.Element) {
 	f := &l.flights
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.waiting--
 	select {
 	case <-turn:
 		f.leave(c)
@@ -251,6 +255,13 @@ func (l *Limiter) giveUp(c *Charge, turn chan struct{}, place *list.Element) {
 		lane.turn = nil
 	}
 	f.forget(r, lane)
+}
+
+// Waiting is how many requests wait now.
+func (l *Limiter) Waiting() int {
+	l.flights.mu.Lock()
+	defer l.flights.mu.Unlock()
+	return l.flights.waiting
 }
 
 // Dropped counts a request that found no place under the rule of a charge, and returns after how many seconds it may come

@@ -46,7 +46,7 @@ func (l *Limiter) isEmpty() bool {
 			return false
 		}
 	}
-	return true
+	return l.Waiting() == 0
 }
 
 func TestInFlightIsBounded(t *testing.T) {
