@@ -6,6 +6,7 @@
 //	go run ./bench                       everything, about four minutes
 //	go run ./bench -rounds 3 -targets nginx,fasthttp,gateway
 //	go run ./bench -json raw.json        keeps the raw figures
+//	go run ./bench -watches 2000         idle watches instead, about half a minute
 package main
 
 import (
@@ -33,6 +34,7 @@ type options struct {
 	serverCPUs          string
 	loadCPUs            string
 	hold                bool
+	watches             int
 
 	peer, listen, backend string // run one of the peers instead
 }
@@ -48,6 +50,7 @@ func main() {
 	flag.StringVar(&o.gateway, "gateway", "", "the gateway's binary (default: build it)")
 	flag.StringVar(&o.serverCPUs, "server-cpus", "", "CPUs of the server under test, as taskset reads them (default: the first)")
 	flag.StringVar(&o.loadCPUs, "load-cpus", "", "CPUs of the load generator and the backend (default: the others)")
+	flag.IntVar(&o.watches, "watches", 0, "measure so many idle watches instead: their memory, and the time that events take")
 	flag.BoolVar(&o.hold, "hold", false, "exit with code 1 if a goal is missed")
 	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, fasthttp, net-http) and do nothing else")
 	flag.StringVar(&o.listen, "listen", "", "with -peer: the address to listen on")
@@ -62,7 +65,11 @@ func main() {
 	default:
 		// A peer has nothing to clean up: only the measuring program stops others first.
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		err = run(ctx, o)
+		if o.watches > 0 {
+			err = runWatches(ctx, o)
+		} else {
+			err = run(ctx, o)
+		}
 		stop()
 	}
 	if err != nil {
