@@ -229,6 +229,10 @@ func TestKeys(t *testing.T) {
 		{"the same resource of another group", Rule{Key: Resource}, func(r *Request) { r.Info.Group = "example.org" }, true},
 		{"another header value", Rule{Key: Header, HeaderName: "x-tenant"}, func(r *Request) { r.Headers = headers{"x-tenant": "b"} }, true},
 		{"another header", Rule{Key: Header, HeaderName: "x-tenant"}, func(r *Request) { r.Headers = headers{"x-other": "b"} }, false},
+		{"another user", Rule{Key: User}, func(r *Request) { r.Username = "joe" }, true},
+		{"the same user elsewhere", Rule{Key: User}, func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, false},
+		{"nobody in particular", Rule{Key: User}, func(r *Request) { r.Username = anonymous }, true},
+		{"a user who is called like the key of nobody", Rule{Key: User}, func(r *Request) { r.Username = "anonymous \xc0\x00\x02\x01" }, true},
 		{"anything, counted in all", Rule{Key: Global}, func(r *Request) { r.ClientAddress = netip.MustParseAddr("192.0.2.2") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -328,6 +332,118 @@ func TestConditionsAndKeyExpressions(t *testing.T) {
 	}
 	if want := []bool{true, false, true, true, true, false, true, false}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Those who do not say who they are do not use up what others of them may.
+func TestAnonymousUsersAreCountedByAddress(t *testing.T) {
+	l, _ := virtualLimiter(0)
+	rules := NewRules([]*Rule{{Name: "per-user", Key: User, Requests: 1, Period: time.Minute, Burst: 1}})
+	for _, c := range []struct {
+		address string
+		want    bool
+	}{{"192.0.2.1", true}, {"192.0.2.1", false}, {"192.0.2.2", true}, {"2001:db8::1", true}, {"2001:db8::2", false}} {
+		r := create(c.address)
+		r.Username = anonymous
+		if got := l.Decide(rules, r).Allowed(); got != c.want {
+			t.Errorf("%s: %t, want %t", c.address, got, c.want)
+		}
+	}
+}
+
+func TestExemptions(t *testing.T) {
+	rule := byAddress(1, time.Hour, 1)
+	rule.Exemptions = Exemptions{
+		Usernames: []string{"root"}, Groups: []string{"system:masters"}, Namespaces: []string{"kube-system"},
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+	}
+	rules := NewRules([]*Rule{rule})
+	for _, c := range []struct {
+		name   string
+		change func(*Request)
+		exempt bool
+	}{
+		{"nothing of it", func(*Request) {}, false},
+		{"the user", func(r *Request) { r.Username = "root" }, true},
+		{"a group", func(r *Request) { r.Groups = []string{"dev", "system:masters"} }, true},
+		{"another group", func(r *Request) { r.Groups = []string{"dev"} }, false},
+		{"the namespace", func(r *Request) { r.Info.Namespace = "kube-system" }, true},
+		{"no namespace", func(r *Request) { r.Info.Namespace = "" }, false},
+		{"an address", func(r *Request) { r.ClientAddress = netip.MustParseAddr("10.1.2.3") }, true},
+		{"an address mapped to IPv6", func(r *Request) { r.ClientAddress = netip.MustParseAddr("::ffff:10.1.2.3") }, true},
+		{"an IPv6 address", func(r *Request) { r.ClientAddress = netip.MustParseAddr("fd00::1") }, true},
+		{"no address", func(r *Request) { r.ClientAddress = netip.Addr{} }, false},
+	} {
+		l, _ := virtualLimiter(0)
+		r := create("192.0.2.1")
+		c.change(r)
+		l.Decide(rules, r)
+		if got := l.Decide(rules, r).Allowed(); got != c.exempt {
+			t.Errorf("%s: exempt %t, want %t", c.name, got, c.exempt)
+		}
+	}
+}
+
+// A request counts at least as one and at most as the burst, and as the burst where nobody can tell.
+func TestCosts(t *testing.T) {
+	for _, c := range []struct {
+		expression string
+		want       int64
+	}{
+		{"1", 1}, {"3", 3}, {"10", 10}, {"11", 10}, {"9223372036854775807", 10}, {"0", 1}, {"-5", 1},
+		{"int(request.query['limit']) / 100", 5},
+		{"int(request.query['none'])", 10},
+		{"1 / int(request.headers['x-zero'])", 10},
+		{"request.bodyBytes / 1024", 2},
+		{"request.userInfo.groups.exists(g, g == 'batch') ? 4 : 1", 4},
+	} {
+		cost, err := cel.RequestCompiler{}.Cost(c.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules := NewRules([]*Rule{{Name: "cost", Key: Global, Requests: 10, Period: time.Minute, Burst: 10, Cost: cost}})
+		f := cel.NewFrame(t.Context())
+		f.Vars().SetLimited(&cel.Request{Query: "limit=500", BodyBytes: 2048, Headers: headers{"x-zero": "0"}, User: cel.User{Groups: []string{"batch"}}})
+		r := create("192.0.2.1")
+		r.Frame = func() *cel.Frame { return f }
+		var charges Charges
+		rules.Charge(&charges, r)
+		if got := charges.All()[0].Cost; got != c.want {
+			t.Errorf("%s: counts as %d, want %d", c.expression, got, c.want)
+		}
+		f.Release()
+	}
+}
+
+// The headers of the IETF's draft: what there is, and what is left of it.
+func TestHeaders(t *testing.T) {
+	quiet := &Rule{Name: "quiet", Key: Global, Requests: 10, Period: time.Second, Burst: 10, Quiet: true}
+	served := &Rule{Name: "served", Key: Global, InFlight: InFlight{Total: 1}}
+	rules := NewRules([]*Rule{byAddress(100, time.Minute, 10), quiet, served, {Name: "a\"b\\c\u00e9", Key: Global, Requests: 1, Period: time.Hour, Burst: 3}})
+	l, clock := virtualLimiter(0)
+	var c Charges
+	rules.Charge(&c, create("192.0.2.1"))
+	if got, want := string(c.AppendPolicy(nil)), `"per-client";q=100;w=60, "a\"b\\c?";q=1;w=3600`; got != want {
+		t.Errorf("policy %s, want %s", got, want)
+	}
+	for i, want := range []string{
+		`"per-client";r=9;t=1, "a\"b\\c?";r=2;t=3600`,
+		`"per-client";r=8;t=2, "a\"b\\c?";r=1;t=7200`,
+		`"per-client";r=7;t=2, "a\"b\\c?";r=0;t=10800`,
+		`"per-client";r=9;t=1, "a\"b\\c?";r=0;t=3599`, // refused: no time is later than Retry-After
+	} {
+		if i == 3 {
+			clock.wait(1200 * time.Millisecond)
+		}
+		c.Reset()
+		rules.Charge(&c, create("192.0.2.1"))
+		d := l.decide(&c, clock.now, true)
+		if got := string(c.AppendState([]byte("x"), d.RetryAfter)); got != "x"+want || d.Allowed() != (i < 3) {
+			t.Errorf("request %d, allowed %t: %s, want %s", i, d.Allowed(), got, want)
+		}
+	}
+	if got := (&Charges{}).AppendPolicy(nil); len(got) > 0 {
+		t.Errorf("no limits, and %s", got)
 	}
 }
 

@@ -125,6 +125,26 @@ func TestSpilledIsExact(t *testing.T) {
 	}
 }
 
+// All keys that have no bucket while the overflow counts share it: each moves it on.
+func TestOverflowIsShared(t *testing.T) {
+	s := newStore(1)
+	h := &s.shards[0]
+	const now, ahead = 1000, 1_000_000
+	for key := range uint64(2*ways + s.spills + 1) {
+		b := bucket{tag: (key + 1) << 16}
+		_, where := h.find(b)
+		s.keep(b, where, now+ahead, now)
+	}
+	for i := range int64(5) {
+		b := bucket{tag: uint64(1000+i) << 16}
+		tat, where := h.find(b)
+		if want := int64(now + ahead + i); tat != want {
+			t.Fatalf("new key %d begins at %d, want %d", i, tat, want)
+		}
+		s.keep(b, where, tat+1, now)
+	}
+}
+
 // Overflow buckets of rules that are gone do not pile up.
 func TestOverflowIsBounded(t *testing.T) {
 	s := newStore(1)
