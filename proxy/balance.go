@@ -50,9 +50,29 @@ type Upstream struct {
 func (g *Gateway) Upstreams() []Upstream {
 	all := make([]Upstream, len(g.routes.backends))
 	for i, b := range g.routes.backends {
-		all[i] = Upstream{b.name, b.client.State()}
+		all[i] = Upstream{b.name, b.state()}
 	}
 	return all
+}
+
+// state is what the backend is like. Connections that are the gateway's alone count too.
+func (b *backend) state() upstream.State {
+	s := b.client.State()
+	if b.own == b.client {
+		return s
+	}
+	own := b.own.State()
+	s.Open, s.Idle, s.Pending = s.Open+own.Open, s.Idle+own.Idle, s.Pending+own.Pending
+	s.Retried, s.Ejections = s.Retried+own.Retried, s.Ejections+own.Ejections
+	for i := range s.Endpoints {
+		one := &s.Endpoints[i]
+		for _, e := range own.Endpoints {
+			if e.Address == one.Address && e.Authority == one.Authority {
+				one.Connections, one.InFlight = one.Connections+e.Connections, one.InFlight+e.InFlight
+			}
+		}
+	}
+	return s
 }
 
 // upstreamChanged logs what changes about a backend.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,14 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			}
 		case "trust":
 			c.TrustedProxies = []config.Prefix{{Prefix: netip.MustParsePrefix(value)}}
+		case "down": // nobody listens where the backend was
+			c.Upstreams[0].Endpoints = []string{"http://127.0.0.1:1"}
+		case "circuit": // opens after so many failures
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Upstreams[0].CircuitBreaker = &config.CircuitBreaker{ConsecutiveFailures: int32(n), OpenSeconds: 60, MaxOpenSeconds: 60}
 		default:
 			t.Fatalf("unknown setting %q", word)
 		}

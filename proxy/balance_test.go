@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// Each setting reaches the client of the backend.
+func TestClientConfig(t *testing.T) {
+	u := config.Upstream{
+		Endpoints: []string{"http://a"}, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
+		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
+		Balance: config.Balance{
+			ResolvePeriodSeconds: 8, MaxConnectionsPerEndpoint: 9, MaxPendingRequests: 10,
+			Ejection:       config.Ejection{ConsecutiveFailures: 11, BaseSeconds: 12, MaxSeconds: 13, MaxEjectedPercent: 14},
+			HealthCheck:    &config.HealthCheck{Path: "/readyz", PeriodSeconds: 15, TimeoutSeconds: 16, UnhealthyThreshold: 17, HealthyThreshold: 18, ExpectedStatus: 19},
+			Retries:        config.Retries{BudgetPercent: 20, MinPerSecond: 21},
+			CircuitBreaker: &config.CircuitBreaker{ConsecutiveFailures: 22, OpenSeconds: 23, MaxOpenSeconds: 24},
+		},
+	}
+	want := upstream.Config{
+		Endpoints: []string{"http://a"}, ConnectTimeout: time.Second, AnswerTimeout: 2 * time.Second, BodyTimeout: 3 * time.Second, StreamTimeout: 4 * time.Second,
+		IdleTimeout: 5 * time.Second, MaxWait: 6 * time.Second, MaxConns: 7,
+		ResolvePeriod: 8 * time.Second, MaxConnsPerEndpoint: 9, MaxPending: 10,
+		Ejection:    upstream.Ejection{Failures: 11, Base: 12 * time.Second, Most: 13 * time.Second, Percent: 14},
+		HealthCheck: &upstream.HealthCheck{Path: "/readyz", Period: 15 * time.Second, Timeout: 16 * time.Second, Unhealthy: 17, Healthy: 18, Status: 19},
+		Retries:     &upstream.RetryBudget{Percent: 20, PerSecond: 21},
+		Breaker:     upstream.Breaker{Failures: 22, Open: 23 * time.Second, Most: 24 * time.Second},
+	}
+	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// A backend of three servers: one is not there, one answers 503 for a while.
+// Clients notice little of it, the log and the state tell, and each write
+// arrives once.
+func TestBackendWithSeveralServers(t *testing.T) {
+	var mu sync.Mutex
+	came := make(map[string]int)
+	var failing atomic.Bool
+	failing.Store(true)
+	serve := func(sometimes bool) *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			mu.Lock()
+			came[r.Method+" "+r.URL.Path]++
+			mu.Unlock()
+			if sometimes && failing.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{}")
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	well, ill := serve(false), serve(true)
+	c, err := config.Load("", config.Flags{Upstream: "http://" + gone.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &c.Upstreams[0]
+	u.Endpoints = append(u.Endpoints, ill.URL, well.URL)
+	u.Ejection = config.Ejection{ConsecutiveFailures: 3, BaseSeconds: 3600, MaxSeconds: 3600, MaxEjectedPercent: 67}
+	metrics, err := telemetry.New(telemetry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log syncBuffer
+	set := loadPolicies(t, t.TempDir())
+	g, err := New(Options{
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: newStates(t, set), Metrics: metrics,
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := startGateway(t, g)
+	codes := make(map[string]int)
+	for i := range 60 {
+		method := []string{"GET", "PUT"}[i%2]
+		answer := exchangeRaw(t, address, []byte(method+" /v2/orders/"+itoa(i)+" HTTP/1.1\r\nHost: gateway\r\n"+
+			map[string]string{"GET": "", "PUT": "Content-Type: application/json\r\nContent-Length: 2\r\n"}[method]+"\r\n"+map[string]string{"PUT": "{}"}[method]))
+		codes[string(answer[len("HTTP/1.1 "):len("HTTP/1.1 200")])]++
+	}
+	if codes["503"] != 3 || codes["200"] != 57 {
+		t.Errorf("the answers were %v", codes)
+	}
+	for request, n := range came {
+		if n != 1 {
+			t.Errorf("%s came %d times", request, n)
+		}
+	}
+	s := g.Upstreams()[0]
+	var statuses []string
+	for _, e := range s.Endpoints {
+		statuses = append(statuses, e.Status.String())
+	}
+	if s.Name != "default" || strings.Join(statuses, " ") != "Ejected Ejected Ready" || s.Ejections != 2 || s.Retried != 3 {
+		t.Errorf("the state is %+v", s)
+	}
+	logged := log.String()
+	for _, e := range s.Endpoints[:2] {
+		line := "level=WARN msg=\"a server of the backend fails and is passed over\" upstream=default endpoint=" + e.Address + " until="
+		if strings.Count(logged, line) != 1 {
+			t.Errorf("the log has no line\n%s\nbut\n%s", line, logged)
+		}
+	}
+}
+
+// Every event has words for the log.
+func TestChangesAreLogged(t *testing.T) {
+	var log syncBuffer
+	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil))}
+	for e := upstream.Ejected; e <= upstream.CircuitClosed; e++ {
+		g.upstreamChanged("orders", upstream.Change{Event: e, Endpoint: "10.0.0.1:80", Cause: "because"})
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	seen := make(map[string]bool)
+	for _, line := range lines {
+		_, message, _ := strings.Cut(line, "msg=")
+		if strings.HasPrefix(message, `""`) || seen[message] || !strings.HasSuffix(message, "upstream=orders endpoint=10.0.0.1:80 cause=because") {
+			t.Errorf("logged: %s", line)
+		}
+		seen[message] = true
+	}
+	if len(lines) != int(upstream.CircuitClosed)+1 {
+		t.Errorf("logged:\n%s", log.String())
+	}
+}
