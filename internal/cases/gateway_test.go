@@ -113,11 +113,11 @@ func play(t *testing.T, gateway, suites string, group []*cases.Case) []*cases.Re
 	go func() { _ = behind.Serve(listener) }() // ends with Close
 	t.Cleanup(func() { _ = behind.Close() })
 
-	args := []string{"--upstream", "http://" + listener.Addr().String(), "--dialect", "Plain"}
+	args := []string{"--config", writeIdentity(t), "--upstream", "http://" + listener.Addr().String(), "--dialect", "Plain"}
 	for _, file := range group[0].PolicyFiles {
 		args = append(args, "--policies", filepath.Join(suites, file))
 	}
-	player := cases.Player{Address: serve(t, gateway, args...)}
+	player := cases.Player{Address: serve(t, gateway, args...), Identify: asFrontProxy, As: &recordedUser}
 	var results []*cases.Result
 	for _, c := range group {
 		current.Store(backend.New(backend.Options{}))
@@ -128,6 +128,30 @@ func play(t *testing.T, gateway, suites string, group []*cases.Case) []*cases.Re
 		results = append(results, result)
 	}
 	return results
+}
+
+// recordedUser sent the requests that name nobody.
+var recordedUser = cases.User{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+
+// writeIdentity writes a configuration by which the gateway believes asFrontProxy.
+func writeIdentity(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	const content = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" +
+		"identity: {authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// asFrontProxy tells the gateway who asks.
+func asFrontProxy(u cases.User) []cases.Header {
+	all := []cases.Header{{Name: "X-Remote-User", Value: u.Name}}
+	for _, g := range u.Groups {
+		all = append(all, cases.Header{Name: "X-Remote-Group", Value: g})
+	}
+	return all
 }
 
 // serve runs "gateway serve" until the test ends and returns its address once it is ready.

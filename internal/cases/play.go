@@ -3,6 +3,7 @@ package cases
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type Player struct {
 	Timeout time.Duration // for one request; 0 is 10 s
 	// Identify returns the headers that make the server see the user; nil sends requests as nobody.
 	Identify func(User) []Header
+	// As is who sends the requests that name no user; nil is nobody.
+	As *User
 }
 
 // A Header is one header line.
@@ -149,8 +152,8 @@ func (s *session) render(r *Request) (head, body []byte, err error) {
 	for _, name := range sortedKeys(r.Headers) {
 		fmt.Fprintf(&b, "%s: %s\r\n", name, r.Headers[name])
 	}
-	if r.User != nil && s.player.Identify != nil {
-		for _, h := range s.player.Identify(*r.User) {
+	if user := cmp.Or(r.User, s.player.As); user != nil && s.player.Identify != nil {
+		for _, h := range s.player.Identify(*user) {
 			fmt.Fprintf(&b, "%s: %s\r\n", h.Name, h.Value)
 		}
 	}
