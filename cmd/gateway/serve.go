@@ -12,7 +12,7 @@ import (
 
 func newServe() *cobra.Command {
 	var file string
-	var flags config.Flags
+	flags := config.Flags{Pod: config.ThisPod()}
 	defaults := config.Default()
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -20,15 +20,17 @@ func newServe() *cobra.Command {
 		Long: `Serve clients on one address, and forward what the policies admit to a backend.
 
 Settings come from a configuration file (kind GatewayConfiguration, admission-gateway.io/v1alpha1), from flags, or from
-both; a flag overrides the file. One backend is enough to start: --upstream names it.
+both; a flag overrides the file. One backend is enough to start: --upstream names it, or --kubeconfig. In a pod the API
+server of its cluster is the backend where neither they nor the file name one.
 
-Policy files are read again when they change, and on SIGHUP. Files with errors never replace policies in force.
-SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds, those in progress
-finish, then the process exits with 0. A second SIGTERM skips the waiting.
+Policy files, certificates and tokens are read again when they change, and on SIGHUP. Files with errors never replace
+what is in force. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds, those
+in progress finish, then the process exits with 0. A second SIGTERM skips the waiting.
 
 The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 		Example: `  gateway serve --upstream http://127.0.0.1:9000 --dialect Plain --policies policies/
   gateway serve --config /etc/gateway/gateway.yaml --admin 0.0.0.0:8081
+  gateway serve --kubeconfig ~/.kube/config --policies policies/
   curl http://127.0.0.1:8081/readyz?verbose`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,6 +57,8 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 	f.StringVar(&file, "config", "", "configuration `FILE`, YAML or JSON")
 	f.StringVar(&flags.Listen, "listen", "", "serve clients on `ADDR`, a host and a port (default "+defaults.Listen+")")
 	f.StringVar(&flags.Upstream, "upstream", "", "forward to the backend at `URL`, such as http://127.0.0.1:9000")
+	f.StringVar(&flags.Kubeconfig, "kubeconfig", "", "forward to the API server that `FILE` names, by what it says of certificates; the gateway's own account is its user's")
+	f.StringVar(&flags.Context, "context", "", "take the context `NAME` of the kubeconfig instead of the current one")
 	f.StringVar(&flags.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes for a kube-apiserver or what behaves like one, Plain for an ordinary JSON API (default Kubernetes)")
 	f.StringArrayVar(&flags.Policies, "policies", nil, "read policies from `PATH`, a file or a directory; may be repeated")
 	f.StringVar(&flags.Admin, "admin", "", "serve health, metrics and the active policies on `ADDR` (default "+defaults.Admin.Listen+")")
