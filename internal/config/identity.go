@@ -251,10 +251,16 @@ func (v *validator) jwt(path string, j *JWT) {
 
 // credentials checks how a backend is told who asks.
 func (v *validator) credentials(path string, u *Upstream) {
+	shows := u.Kubeconfig != "" || u.TLS != nil && u.TLS.CertFile != ""
+	secure := len(u.Endpoints) > 0 && scheme(u.Endpoints[0]) == "https"
 	switch {
 	case !slices.Contains(credentials, u.Credentials):
 		v.check(path+".credentials", notOneOf(string(u.Credentials), credentials))
 	case u.Credentials == ImpersonateCredentials && u.Dialect == Plain:
 		v.check(path+".credentials", "must not be 'Impersonate' for the dialect 'Plain': only Kubernetes API servers know how to act as another user")
+	case u.Credentials == ImpersonateCredentials && !shows && u.TokenFile == "":
+		v.check(path+".credentials", "must not be 'Impersonate' without `tokenFile`, `tls.certFile` or `kubeconfig`, by which the gateway has an account of its own")
+	case u.Credentials == FrontProxyCredentials && u.Dialect == Kubernetes && secure && !shows:
+		v.check(path+".credentials", "must not be 'FrontProxy' without `tls.certFile` or `kubeconfig`: API servers believe a front proxy by its certificate")
 	}
 }
