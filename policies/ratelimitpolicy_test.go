@@ -62,3 +62,11 @@ func TestRateLimitPolicyFindings(t *testing.T) {
 		})
 	}
 }
+
+// The ready-made limits are without findings.
+func TestLibraryOfRateLimits(t *testing.T) {
+	set, found := Load([]string{"library/ratelimits"})
+	if set == nil || len(found) > 0 {
+		t.Error(found)
+	}
+}
