@@ -82,6 +82,7 @@ type loader struct {
 	bindings    []loadedBinding
 	limits      []*ratelimit.Rule
 	sharing     []Finding
+	upstreams   []upstreamUse
 	conventions []*conventions.Policy
 	sources     []loadedSource
 	paramUses   []paramUse
@@ -230,7 +231,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
-	set := &Set{limits: ratelimit.NewRules(l.limits), sharing: l.sharing, objects: l.objects, conventions: conventions.New(l.conventions)}
+	set := &Set{limits: ratelimit.NewRules(l.limits), sharing: l.sharing, upstreams: l.upstreams, objects: l.objects, conventions: conventions.New(l.conventions)}
 	set.chain = admission.NewChain(append(l.defaulters(), l.mutators()...), l.validators())
 	l.register(set)
 	l.refer(set)
@@ -255,6 +256,7 @@ func (l *loader) register(set *Set) {
 		set.compiled[r.ID] = r.compiledResource
 		set.compiled[r.ID].mergeType = mergeTypes(r)
 	}
+	set.indexMergeTypes()
 }
 
 // distinct reports resources that two files define, and kinds that two resources of a group have.

@@ -21,6 +21,8 @@ type Options struct {
 	// SharedLimits tells whether the gateway has a store for limits that gateways share. Without one files that ask for
 	// such limits are refused.
 	SharedLimits bool
+	// Upstreams are the names of the gateway's backends. Files that name others are refused, unless it is nil.
+	Upstreams []string
 	// Log gets every finding and every change; nil discards it.
 	Log *slog.Logger
 	// Poll is how often the files are looked at even if nothing tells of a change; 0 means every minute.
@@ -63,7 +65,7 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	m := &Manager{paths: paths, options: options}
 	s := readSource(paths)
 	m.tried, m.dirs = s.fingerprint(), s.dirs
-	set, found := m.compile(s)
+	set, found := compileFor(s, Gateway{Upstreams: m.options.Upstreams, SharedLimits: m.options.SharedLimits})
 	if set == nil {
 		return nil, found
 	}
@@ -89,7 +91,7 @@ func (m *Manager) refresh(force bool) []Finding {
 		return nil
 	}
 	m.tried = fingerprint
-	set, found := m.compile(s)
+	set, found := compileFor(s, Gateway{Upstreams: m.options.Upstreams, SharedLimits: m.options.SharedLimits})
 	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
 		// A mount that was lost, or a folder between two versions: nobody asks for no policies by that.
 		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),

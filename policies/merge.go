@@ -27,14 +27,31 @@ func ownType(r *resource.Resource) *merge.Type {
 	return kubernetes.TypeOf(r.GroupVersionKind())
 }
 
+// mergeKey is what objects are that a schema merges. Those of resources whose objects do not tell their kind have none.
+type mergeKey struct {
+	resource schema.GroupVersionResource
+	kind     schema.GroupVersionKind
+}
+
+// indexMergeTypes finds the merge types by what objects are. Of several resources the first counts, as in the registry.
+func (s *Set) indexMergeTypes() {
+	s.merged = make(map[mergeKey]func() *merge.Type)
+	for _, r := range s.registry.Resources() {
+		key := mergeKey{resource: r.GroupVersionResource()}
+		if r.Envelope == resource.Kubernetes {
+			key.kind = r.GroupVersionKind()
+		}
+		if _, known := s.merged[key]; !known && s.compiled[r.ID].mergeType != nil {
+			s.merged[key] = s.compiled[r.ID].mergeType
+		}
+	}
+}
+
 // MergeType is the type by which objects of the kind are merged: from the schema of the resource that the files describe,
 // else that of Kubernetes' own kind, else deduced from the values. It is never nil.
 func (s *Set) MergeType(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type {
-	for _, r := range s.registry.Resources() {
-		if r.GroupVersionResource() != as || r.Envelope == resource.Kubernetes && r.GroupVersionKind() != kind {
-			continue
-		}
-		if t := s.compiled[r.ID].mergeType; t != nil {
+	for _, key := range []mergeKey{{as, kind}, {resource: as}} {
+		if t := s.merged[key]; t != nil {
 			return t()
 		}
 	}

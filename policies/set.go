@@ -28,6 +28,9 @@ type Set struct {
 	kinds    kinds
 	states   []*state.Source
 	sharing  []Finding // of limits that gateways share, where they cannot
+
+	upstreams []upstreamUse
+	merged    map[mergeKey]func() *merge.Type
 }
 
 type compiledResource struct {

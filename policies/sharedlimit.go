@@ -25,12 +25,3 @@ func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.
 		Message: "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`",
 	})
 }
-
-// compile compiles files for this gateway, which may have nowhere to count what gateways share.
-func (m *Manager) compile(s *source) (*Set, []Finding) {
-	set, found := compile(s)
-	if set == nil || m.options.SharedLimits || len(set.sharing) == 0 {
-		return set, found
-	}
-	return nil, sortFindings(append(found, set.sharing...))
-}

@@ -74,6 +74,7 @@ func (l *loader) stateSource(o *manifest.Object) {
 	if _, err := fields.ParseSelector(s.Spec.FieldSelector); err != nil {
 		l.at(o, Error, "spec.fieldSelector", "must be a field selector: %v", err)
 	}
+	l.useUpstream(o, "spec.upstream", s.Spec.Upstream)
 	l.sources = append(l.sources, loadedSource{o, &s.Spec})
 }
 
