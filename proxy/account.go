@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
@@ -27,6 +28,7 @@ func (g *Gateway) connect(b *backend, u *config.Upstream, files *credentials.Wat
 	settings := clientConfig(u)
 	settings.OnError = func(err *upstream.Error) { g.upstreamFailed(u.Name, err) }
 	settings.OnChange = func(change upstream.Change) { g.upstreamChanged(u.Name, change) }
+	settings.Overloaded = new(ratelimit.Drops).Add
 	settings.TLS = b.account.OwnTLS
 	tells := u.Credentials == config.FrontProxyCredentials || u.Credentials == config.ImpersonateCredentials
 	apart := b.account.HasCertificate() && !tells

@@ -123,6 +123,9 @@ func (c *Client) failed(kind Kind, sent bool, cause error) *Error {
 	if code := kind.Code(); code == 503 || code == 504 {
 		e.RetryAfter = c.config.RetryAfter
 	}
+	if kind == Busy && c.config.Overloaded != nil {
+		e.RetryAfter = c.config.Overloaded(time.Now())
+	}
 	return e
 }
 

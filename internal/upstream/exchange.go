@@ -103,7 +103,7 @@ func (c *Client) repeats(err *Error, req *Request, try *attempt) bool {
 	case err.again == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
 	case err.again == notSent:
-		if !try.tried.add(try.endpoint) || now.Sub(try.start) >= c.config.ConnectTimeout || !c.pool.hasOther(&try.tried) {
+		if !try.tried.add(try.endpoint) || !c.pool.hasOther(&try.tried) {
 			return false
 		}
 		c.retried.Add(1)

@@ -2,11 +2,13 @@ package upstream
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -304,6 +306,38 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 	if failures != maxTries {
 		t.Errorf("%d endpoints were tried", failures)
+	}
+}
+
+// A server that takes connections and does nothing with them is passed over after the time for connecting.
+func TestHangingHandshakeGoesElsewhere(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	bodies := make(chan string, 2)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		bodies <- string(b)
+	}))
+	defer server.Close()
+	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	client, err := New(Config{
+		Endpoints: []string{"https://" + silent.Addr().String(), server.URL}, ConnectTimeout: 100 * time.Millisecond,
+		TLS: func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	client.pool.all[1].busy += 100
+	var resp fasthttp.Response
+	if err := client.Do(request("PUT", "/", "{}"), &resp); err != nil {
+		t.Error(err)
+	}
+	if got := <-bodies; got != "{}" || len(bodies) > 0 {
+		t.Errorf("the other server saw %q and %d more", got, len(bodies))
 	}
 }
 

@@ -89,6 +89,9 @@ type Config struct {
 	// RetryAfter, in seconds, is what a client is told when the backend cannot
 	// be reached or is too slow.
 	RetryAfter int
+	// Overloaded, if set, is told of each request that found all connections in
+	// use, and returns what its client is told instead of RetryAfter.
+	Overloaded func(at time.Time) (retryAfter int)
 	// OnError, if set, learns of each failed exchange with its cause, which
 	// clients are not told.
 	OnError func(*Error)

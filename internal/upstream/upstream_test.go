@@ -396,13 +396,14 @@ func TestTooSlow(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	s := newScripted(t, "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", okReply)
-	client := newTestClient(t, s, Config{MaxConns: 1, MaxWait: 10 * time.Millisecond})
+	told := 0
+	client := newTestClient(t, s, Config{MaxConns: 1, MaxWait: 10 * time.Millisecond, Overloaded: func(time.Time) int { told++; return 8 }})
 	var first, second fasthttp.Response
 	if err := client.Do(request("GET", "/1", ""), &first); err != nil {
 		t.Fatal(err)
 	}
 	err := client.Do(request("GET", "/2", ""), &second)
-	if st := status.From(err).ErrStatus; kindOf(err) != "Busy" || st.Code != 503 || st.Details.RetryAfterSeconds != 1 {
+	if st := status.From(err).ErrStatus; kindOf(err) != "Busy" || st.Code != 503 || st.Details.RetryAfterSeconds != 8 || told != 1 {
 		t.Errorf("got %v", err)
 	}
 	if err := first.CloseBodyStream(); err != nil {
