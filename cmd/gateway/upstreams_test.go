@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/admin"
+)
+
+// Operators see the servers of the backends on /upstreams and in the metrics.
+func TestUpstreamsAreShown(t *testing.T) {
+	_, backend := startBackend(t)
+	p := startServe(t, backend)
+	if r := fetch("http://" + p.listen + "/v2/things"); r.code != 200 {
+		t.Fatalf("got %+v", r)
+	}
+	var page admin.Upstreams
+	if err := json.Unmarshal([]byte(p.get("/upstreams").body), &page); err != nil {
+		t.Fatal(err)
+	}
+	want := admin.Upstreams{Upstreams: []admin.Upstream{{
+		Name: "default", Circuit: "Closed", Connections: 1, IdleConnections: 1,
+		Endpoints: []admin.Endpoint{{Address: backend, Host: backend, Status: "Ready", Connections: 1}},
+	}}}
+	if !reflect.DeepEqual(page, want) {
+		t.Errorf("/upstreams is\n%+v\nwant\n%+v", page, want)
+	}
+	metrics := p.get("/metrics").body
+	for _, line := range []string{
+		`gateway_upstream_endpoints{status="Ready",upstream="default"} 1`,
+		`gateway_upstream_endpoints{status="Ejected",upstream="default"} 0`,
+		`gateway_upstream_circuit{state="Closed",upstream="default"} 1`,
+		`gateway_upstream_connections{state="Idle",upstream="default"} 1`,
+		`gateway_upstream_retries_total{upstream="default"} 0`,
+	} {
+		if !strings.Contains(metrics, "\n"+line+"\n") {
+			t.Errorf("the metrics have no line\n%s\nbut\n%s", line, metrics)
+		}
+	}
+}
