@@ -1,4 +1,5 @@
-# Everything needs Go and make alone; `make bench` also installs what it measures against (Debian, as root).
+# Everything needs Go and make alone; `make test` also installs Redis, and `make bench` what it
+# measures against (Debian, as root).
 GO       ?= go
 FUZZTIME ?= 20s
 
@@ -9,7 +10,7 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/bac
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build demo test e2e lint bench bench-go fuzz clean
+.PHONY: help build demo test redis e2e lint bench bench-go fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -21,11 +22,14 @@ demo: build ## run the gateway with an API behind it, and print commands to try
 	@bin/gateway demo
 
 # vet is part of lint, so the tests do not run it a second time.
-test: ## run all tests
+test: redis ## run all tests
 	$(GO) test -vet=off -timeout 20m ./...
 	$(GO) test -vet=off -timeout 20m -race $(RACE)
 	cd tools && $(GO) test -vet=off ./...
 	cd e2e && $(GO) test -vet=off -timeout 20m ./...
+
+redis: ## install redis-server where tests need it (Debian, as root)
+	@tools/redis.sh
 
 e2e: ## hold the gateway against a real Kubernetes API server and its clients
 	cd e2e && $(GO) test -vet=off -timeout 20m ./...

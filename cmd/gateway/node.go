@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -31,6 +32,7 @@ type node struct {
 	admin   *admin.Server
 
 	states    *state.Manager
+	sharing   io.Closer                        // of the limits that gateways share
 	files     *credentials.Watcher             // with certificates, keys and tokens
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
 	loaded    atomic.Pointer[time.Time]        // when the set in force came into force
@@ -77,15 +79,20 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	}()
 	manager, found := policies.NewManager(c.Policies, policies.Options{
 		Loaded: n.policiesLoaded, Confirmed: n.policiesConfirmed, Rejected: n.policiesRejected, Log: log,
+		SharedLimits: c.Redis != nil,
 	})
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
 	}
 	n.manager.Store(manager)
+	limiter := ratelimit.New(0)
+	if n.sharing, err = n.share(limiter); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
 	n.gateway, err = proxy.New(proxy.Options{
 		Config:      c,
 		Policies:    manager.Current,
-		Limiter:     ratelimit.New(0),
+		Limiter:     limiter,
 		States:      n.states,
 		Credentials: n.files,
 		Metrics:     n.metrics,
@@ -173,7 +180,7 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	}
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = errors.Join(err, n.admin.Shutdown(last), n.metrics.Shutdown(last))
+	err = errors.Join(err, n.sharing.Close(), n.admin.Shutdown(last), n.metrics.Shutdown(last))
 	if err == nil {
 		n.log.Info("all requests are finished")
 	}

@@ -36,6 +36,8 @@ type Telemetry struct {
 	upstreams upstreams
 	security  security
 
+	sharedLimits sharedLimits
+
 	registry *prom.Registry
 	provider *sdkmetric.MeterProvider
 }
@@ -74,6 +76,7 @@ func New(o Options) (*Telemetry, error) {
 		func() error { return t.events.register(meter) },
 		func() error { return t.upstreams.register(meter) },
 		func() error { return t.security.register(meter) },
+		func() error { return t.sharedLimits.register(meter) },
 	} {
 		if err := register(); err != nil {
 			return nil, fmt.Errorf("cannot make an instrument: %w", err)

@@ -193,6 +193,7 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_rate_limited_requests_total{policy="per-client"} 2`,
 		`gateway_request_bodies_in_flight_bytes 4000`,
 		`gateway_requests_in_flight 1`,
+		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_tls_handshake_failures_total 2`,
 		`gateway_upstream_errors_total{reason="Refused",upstream="orders"} 1`,
 		`gateway_upstream_errors_total{reason="Timeout",upstream="orders"} 1`,

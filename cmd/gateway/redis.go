@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
+)
+
+// share has the limiter count what gateways share in Redis, where the configuration names one. It does not wait for Redis:
+// the gateway is ready without it.
+func (n *node) share(limiter *ratelimit.Limiter) (io.Closer, error) {
+	c := n.config.Redis
+	if c == nil {
+		return io.NopCloser(nil), nil
+	}
+	o := shared.Options{
+		Mode: shared.Mode(c.Mode), Addresses: c.Addresses, MasterName: c.MasterName, Database: int(c.Database),
+		Prefix: c.KeyPrefix, Timeout: c.Timeout(), ConnectTimeout: c.ConnectTimeout(), Connections: int(c.Connections),
+		Metrics: n.metrics, Log: n.log,
+	}
+	if err := n.identifyToRedis(c, &o); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	s, err := shared.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	limiter.Share(s)
+	return s, nil
+}
+
+// identifyToRedis sets who the gateway is to Redis, from files that may change.
+func (n *node) identifyToRedis(c *config.Redis, o *shared.Options) error {
+	type user struct{ name, password string }
+	if c.PasswordFile != "" {
+		files := []string{c.UsernameFile, c.PasswordFile}
+		v, err := credentials.Watch(n.files, "redis", files, func(contents [][]byte) (user, error) {
+			u := user{c.Username, secretIn(contents[1])}
+			if c.UsernameFile != "" {
+				u.name = secretIn(contents[0])
+			}
+			if u.password == "" {
+				return u, fmt.Errorf("the password in '%s' must not be empty", c.PasswordFile)
+			}
+			return u, nil
+		})
+		if err != nil {
+			return err
+		}
+		o.Credentials = func() (string, string) {
+			u := v.Get()
+			return u.name, u.password
+		}
+	}
+	if c.SentinelPasswordFile != "" {
+		text, err := os.ReadFile(c.SentinelPasswordFile)
+		if err != nil {
+			return err
+		}
+		o.SentinelUser, o.SentinelPassword = c.SentinelUsername, secretIn(text)
+	}
+	if t := c.TLS; t != nil {
+		account, err := credentials.WatchAccount(n.files, "redis", &rest.Config{TLSClientConfig: rest.TLSClientConfig{
+			CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
+		}})
+		if err != nil {
+			return err
+		}
+		o.TLS = func() *tls.Config {
+			made := account.OwnTLS()
+			if made == nil {
+				return &tls.Config{MinVersion: tls.VersionTLS12}
+			}
+			made = made.Clone()
+			made.NextProtos = nil // Redis is no HTTP
+			return made
+		}
+	}
+	return nil
+}
+
+// secretIn is what a file with a secret holds, without the end of its line.
+func secretIn(text []byte) string {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return string(bytes.TrimSuffix(line, []byte("\r")))
+}
