@@ -21,7 +21,10 @@ type Answer struct {
 
 // AddLine adds a line, its CR LF included, to the end of the head.
 func (a *Answer) AddLine(line string) {
-	a.Bytes = slices.Insert(a.Bytes, a.head-len("\r\n"), []byte(line)...)
+	at, end := a.head-len("\r\n"), len(a.Bytes)
+	a.Bytes = append(a.Bytes, line...) // makes room; slices.Insert would need the line as bytes
+	copy(a.Bytes[at+len(line):], a.Bytes[at:end])
+	copy(a.Bytes[at:], line)
 	a.head += len(line)
 }
 
