@@ -35,6 +35,7 @@ type APIResourceSpec struct {
 	Concurrency         string                                          `json:"concurrency"`
 	UnconditionalUpdate string                                          `json:"unconditionalUpdate"`
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
+	YAMLBodies          string                                          `json:"yamlBodies"`
 	FieldValidation     string                                          `json:"fieldValidation"`
 	Backend             APIResourceBackend                              `json:"backend"`
 }
@@ -114,6 +115,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 
 		UnconditionalUpdate: s.UnconditionalUpdate == "Allowed",
 		CreateOnUpdate:      s.CreateOnUpdate == "Allowed",
+		YAML:                s.YAMLBodies == "Allowed",
 	}
 	completeNames(r)
 	if s.Concurrency == resource.BestEffort.String() {

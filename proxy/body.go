@@ -65,6 +65,30 @@ func (b *bodyBudget) give(memory []byte, class int) {
 	}
 }
 
+// reserve takes memory that is not kept; false where the budget does not allow it.
+func (b *bodyBudget) reserve(n int64) bool {
+	if b.used.Add(n) <= b.limit {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+// free gives back what was reserved.
+func (b *bodyBudget) free(n int64) { b.used.Add(-n) }
+
+// replaceBody keeps another body in the place of the one that was read, up to the same moment.
+func (c *conn) replaceBody(body []byte, budget *bodyBudget) ([]byte, error) {
+	c.spill.release()
+	c.spill.budget = budget
+	err := c.spill.append(body, len(body))
+	return c.spill.body, err
+}
+
+func errNoBudget() error {
+	return status.ServiceUnavailable("the gateway holds as many request bodies as it may", 1)
+}
+
 // readBody reads the body of the current request whole. The bytes are valid
 // until the handler returns. Memory is taken as bytes arrive, never for what a
 // client merely announces. The error is a *status.Error; after one the

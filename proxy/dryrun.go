@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/wire"
@@ -16,23 +15,6 @@ import (
 // What results from a patch before a Kubernetes API server only that server can tell: it knows who owns which field, how
 // its own kinds are merged and what its webhooks add. So the server is asked first, by a dry run of the client's own
 // patch; what it answers is judged, and the patch that follows is pinned to the version that the answer was made of.
-
-// readYAML makes JSON of a configuration to apply that is YAML. It is sent on as the JSON that it was read as, so that the
-// server cannot read it in another way.
-func (x *exchange) readYAML() error {
-	if x.patchType != applyPatch || len(x.body) == 0 || x.body[0] == '{' {
-		return nil
-	}
-	objects, errs := manifest.Read("the body", x.body)
-	switch {
-	case len(errs) > 0:
-		return status.BadRequest("the body must be YAML that can be read in one way only: %s", errs[0].Error())
-	case len(objects) != 1:
-		return status.BadRequest("the body must be one object, not %d", len(objects))
-	}
-	x.body = objects[0].JSON
-	return nil
-}
 
 // readPatch is the one reading of a patch for a Kubernetes backend.
 func (x *exchange) readPatch() error {

@@ -72,6 +72,8 @@ type progress struct {
 
 	attributes admission.Attributes
 	patchType  patchType
+	language   language      // of the body
+	transcoded bool          // the body is JSON that was made of what the client sent
 	sent       []byte        // what was sent to the backend
 	locked     chan struct{} // held while another writer may not come between
 	pin        pin           // what the write depends on

@@ -124,7 +124,10 @@ func (x *exchange) forwardHead() error {
 		f.Skip |= preconditions
 		f.Extra = append(f.Extra, wire.Header{Name: nameIfNone, Value: valueAny})
 	}
-	if x.rebuilt && !removes && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType)) {
+	if x.transcoded && !removes {
+		f.Skip |= wire.Fields(wire.FieldContentType)
+	}
+	if !removes && (x.transcoded || x.rebuilt && (f.Method != nil || !x.conn.head.Has(wire.FieldContentType))) {
 		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: valueJSON})
 	}
 	if x.fillsAnswer() || x.writesWhole() || x.scaling {

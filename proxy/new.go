@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -52,6 +53,7 @@ type Gateway struct {
 	storedLimits   document.Limits // of what backends give: what was sent, and what was added to it
 	bodyLimit      int64
 	budget         *bodyBudget
+	protobuf       protobuf.Reader
 	stripes        *stripes
 	unregistered   config.UnregisteredResources
 	proxies        identity.TrustedProxies

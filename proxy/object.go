@@ -38,7 +38,7 @@ func (x *exchange) parse() error {
 		}
 		return nil
 	}
-	if err := x.readYAML(); err != nil {
+	if err := x.transcode(); err != nil {
 		return err
 	}
 	d, err := document.Parse(x.body, x.gateway.documentLimits)

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/wire"
 )
 
 // checkWire refuses what the connection could not read in one way only.
@@ -71,50 +69,4 @@ func (x *exchange) readBody() error {
 	body, err := x.conn.readBody(x.gateway.bodyLimit, x.gateway.budget)
 	x.body = body
 	return err
-}
-
-const (
-	mediaTypes      = "application/json"
-	patchMediaTypes = "application/json-patch+json, application/merge-patch+json"
-	// kubernetesPatchMediaTypes are those that a Kubernetes backend may know as well.
-	kubernetesPatchMediaTypes = patchMediaTypes + ", application/strategic-merge-patch+json, application/apply-patch+yaml"
-)
-
-// checkMediaType lets only types pass that the gateway reads itself, in one encoding.
-func (x *exchange) checkMediaType() error {
-	h := &x.conn.head
-	if encoding := h.Value(wire.FieldContentEncoding); len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
-		return status.UnsupportedEncoding(string(encoding))
-	}
-	contentType := h.Value(wire.FieldContentType)
-	if x.info.Verb == resource.VerbPatch || x.info.Verb == "patch" {
-		switch x.patchType = patchTypeOf(contentType); {
-		case x.patchType == noPatch && !x.upstream.plain:
-			return status.UnsupportedMediaType(kubernetesPatchMediaTypes)
-		case x.patchType == noPatch, x.patchType == applyPatch && x.upstream.plain:
-			return status.UnsupportedMediaType(patchMediaTypes)
-		}
-		return nil
-	}
-	if !isJSON(contentType) {
-		return status.UnsupportedMediaType(mediaTypes)
-	}
-	return nil
-}
-
-// isJSON tells whether a Content-Type is that of JSON in UTF-8.
-func isJSON(contentType []byte) bool { return isType(contentType, jsonType) }
-
-// isType compares a media type; the only parameter that may follow is the charset that JSON has anyway.
-func isType(contentType []byte, want string) bool {
-	media, rest, more := bytes.Cut(contentType, []byte(";"))
-	if !bytes.EqualFold(bytes.TrimSpace(media), []byte(want)) {
-		return false
-	}
-	if !more {
-		return true
-	}
-	key, value, _ := bytes.Cut(bytes.TrimSpace(rest), []byte("="))
-	value = bytes.Trim(value, `"`)
-	return bytes.EqualFold(key, []byte("charset")) && bytes.EqualFold(value, []byte("utf-8"))
 }

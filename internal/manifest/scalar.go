@@ -64,11 +64,14 @@ func (t *translator) nonSpecificTag(n *yaml.Node) bool {
 	if n.Line < 1 || n.Line > len(t.lines) {
 		return false
 	}
-	rest := t.lines[n.Line-1]
-	for i := 1; i < n.Column && len(rest) > 0; i++ { // columns count characters
-		_, size := utf8.DecodeRune(rest)
-		rest = rest[size:]
+	if n.Line != t.line || n.Column < t.column {
+		t.line, t.column, t.rest = n.Line, 1, t.lines[n.Line-1]
 	}
+	for ; t.column < n.Column && len(t.rest) > 0; t.column++ { // columns count characters
+		_, size := utf8.DecodeRune(t.rest)
+		t.rest = t.rest[size:]
+	}
+	rest := t.rest
 	if len(rest) > 0 && rest[0] == '&' {
 		text := strings.TrimLeft(string(rest[1:]), "&")
 		rest = []byte(strings.TrimLeft(strings.TrimPrefix(text, n.Anchor), " \t"))

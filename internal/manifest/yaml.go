@@ -86,6 +86,12 @@ type translator struct {
 	*reader
 	lines [][]byte // of the whole file
 	core  bool     // words mean what they mean in YAML 1.2
+	plain bool     // anchors and aliases are refused
+
+	// rest is what of a line stands from a column on: nodes are asked about in their order.
+	line, column int
+	rest         []byte
+
 	// anchors has an entry for each anchored node met so far.
 	anchors map[*yaml.Node]anchor
 }
@@ -115,6 +121,10 @@ func (t *translator) value(n *yaml.Node, path string, depth int) (v *value) {
 	}
 	if n.Kind == yaml.AliasNode {
 		return t.alias(n, path)
+	}
+	if n.Anchor != "" && t.plain {
+		t.fail(n.Line, path, "must not use anchors, such as '&%s'", n.Anchor)
+		return nil
 	}
 	if n.Anchor != "" {
 		t.anchors[n] = anchor{open: true}
@@ -277,6 +287,10 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 	}
 	if n.Kind != yaml.ScalarNode {
 		t.fail(line, path, "must have strings as keys, not lists or mappings")
+		return "", false
+	}
+	if n.Anchor != "" && t.plain {
+		t.fail(line, path, "must not use anchors, such as '&%s'", n.Anchor)
 		return "", false
 	}
 	v := &value{}

@@ -64,11 +64,19 @@ type object interface {
 	Unmarshal([]byte) error
 }
 
+func (r *Reader) learn() { r.once.Do(func() { r.scheme, r.failed = newScheme() }) }
+
+// Knows tells whether there are kinds of the version that can be read.
+func (r *Reader) Knows(version schema.GroupVersion) bool {
+	r.learn()
+	return r.failed == nil && r.scheme.IsVersionRegistered(version)
+}
+
 // Read holds a body to its kind. Every error is a *status.Error: 415 for a kind that is not known, 413 for a body whose
 // object would be too large, and 400 for one that cannot be read, or in which there is something that the kind does not
 // have.
 func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
-	if r.once.Do(func() { r.scheme, r.failed = newScheme() }); r.failed != nil {
+	if r.learn(); r.failed != nil {
 		return nil, r.failed
 	}
 	if !bytes.HasPrefix(body, magic[:]) {

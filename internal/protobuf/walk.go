@@ -25,7 +25,7 @@ type room struct {
 
 // roomFor is enough for every message that has as much in it as it is long, and less than 100 times the length.
 func roomFor(length int) room {
-	return room{mostObjects: 256<<10 + 24*int64(length), mostText: 64<<10 + 8*int64(length)}
+	return room{mostObjects: 256<<10 + 24*int64(length), mostText: 64<<10 + 5*int64(length)}
 }
 
 func (r *room) take(objects, text int64) error {

@@ -108,6 +108,9 @@ type Resource struct {
 	// UnconditionalUpdate lets a PUT replace whatever is stored without naming
 	// its version, CreateOnUpdate one create what does not exist.
 	UnconditionalUpdate, CreateOnUpdate bool
+	// YAML lets clients of a plain backend send YAML, of which the gateway makes
+	// JSON.
+	YAML bool
 	// FieldValidation is what holds for a write that does not say it in its
 	// query; FieldValidationUnset means Warn, as in Kubernetes.
 	FieldValidation FieldValidation

@@ -1,0 +1,89 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	yaml "sigs.k8s.io/yaml/goyaml.v3"
+)
+
+// bodyName is how errors about the body of a request name it.
+const bodyName = "the body"
+
+// ErrLarge is the error of a body that would take too much memory for its size.
+var ErrLarge = errors.New("must be shorter, or JSON: YAML of so many items takes too much memory")
+
+// ReadBody makes JSON of the body of a request, which is one document of YAML and any object. It is read as strictly as
+// [Read] reads files, and without anchors, so that little of it cannot mean much. Errors are an [*Error], or [ErrLarge].
+func ReadBody(data []byte) ([]byte, error) {
+	r := &reader{file: bodyName}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if line, ok := invalidUTF8(data); !ok {
+		return nil, &Error{File: bodyName, Line: line, Msg: "must be valid UTF-8"}
+	}
+	if items(data) > fewItems+len(data)/bytesPerItem {
+		return nil, ErrLarge
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	lines := splitLines(data)
+	document, err := nextDocument(decoder)
+	if err == nil {
+		var next *yaml.Node
+		switch next, err = nextDocument(decoder); {
+		case errors.Is(err, io.EOF):
+			err = nil
+		case err == nil:
+			return nil, &Error{File: bodyName, Line: next.Line, Msg: "must be one document"}
+		}
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, &Error{File: bodyName, Msg: "must not be empty"}
+	case err != nil:
+		line, msg := syntaxError(err, lines)
+		return nil, &Error{File: bodyName, Line: line, Msg: "must be valid YAML: " + msg}
+	}
+	t := &translator{reader: r, lines: lines, anchors: map[*yaml.Node]anchor{}, plain: true}
+	v := t.document(document)
+	for _, e := range r.errs {
+		if !e.Warning {
+			return nil, e
+		}
+	}
+	if v == nil || v.kind != object {
+		return nil, &Error{File: bodyName, Line: document.Line, Msg: "must be an object"}
+	}
+	return v.appendJSON(make([]byte, 0, v.size)), nil
+}
+
+const (
+	fewItems     = 1024
+	bytesPerItem = 6
+)
+
+// items is at least how many keys and values there can be in a document, as far as they take memory: each of them stands
+// beside one of these characters.
+func items(data []byte) (n int) {
+	before := byte('\n')
+	for i, c := range data {
+		switch c {
+		case ',':
+			n += 2
+		case '[', '{':
+			n++
+		case ':':
+			if i+1 == len(data) || isSpace(data[i+1]) || before == '"' || before == '\'' {
+				n += 2
+			}
+		case '-', '?':
+			if isSpace(before) {
+				n++
+			}
+		}
+		before = c
+	}
+	return n
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
