@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -119,10 +118,15 @@ func New(o Options) (*Authenticators, error) {
 		a.methods = append(a.methods, m)
 	}
 	for i := range a.methods {
-		if a.methods[i].token != nil {
-			a.tokens = newTokens(o.Tokens, a.methods)
-			break
+		if a.methods[i].token == nil {
+			continue
 		}
+		var err error
+		if a.tokens, err = newTokens(o.Tokens, a.methods); err != nil {
+			cancel()
+			return nil, err
+		}
+		break
 	}
 	return a, nil
 }
@@ -213,10 +217,4 @@ func (r *Refusal) Challenge() string {
 		return `Bearer realm="admission-gateway", error="invalid_token"`
 	}
 	return `Bearer realm="admission-gateway"`
-}
-
-// secret makes a key that nobody knows.
-func secret() (key [32]byte) {
-	_, _ = rand.Read(key[:]) // never fails
-	return key
 }
