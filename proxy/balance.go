@@ -23,8 +23,10 @@ func clientConfig(u *config.Upstream) upstream.Config {
 		MaxConnsPerEndpoint: int(u.MaxConnectionsPerEndpoint),
 		MaxPending:          int(u.MaxPendingRequests),
 		Ejection: upstream.Ejection{
-			Failures: int(u.Ejection.ConsecutiveFailures), Base: u.Ejection.BaseSeconds.Duration(),
-			Most: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
+			Failures: int(u.Ejection.ConsecutiveFailures),
+			// An API server that answers 503 may speak of one that is behind it, and which a client chooses by the path.
+			Answers: u.Dialect == config.Plain,
+			Base:    u.Ejection.BaseSeconds.Duration(), Most: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
 		},
 		Retries: &upstream.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
 	}

@@ -23,7 +23,7 @@ import (
 // Each setting reaches the client of the backend.
 func TestClientConfig(t *testing.T) {
 	u := config.Upstream{
-		Endpoints: []string{"http://a"}, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
+		Endpoints: []string{"http://a"}, Dialect: config.Plain, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
 		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
 		Balance: config.Balance{
 			ResolvePeriodSeconds: 8, MaxConnectionsPerEndpoint: 9, MaxPendingRequests: 10,
@@ -37,11 +37,15 @@ func TestClientConfig(t *testing.T) {
 		Endpoints: []string{"http://a"}, ConnectTimeout: time.Second, AnswerTimeout: 2 * time.Second, BodyTimeout: 3 * time.Second, StreamTimeout: 4 * time.Second,
 		IdleTimeout: 5 * time.Second, MaxWait: 6 * time.Second, MaxConns: 7,
 		ResolvePeriod: 8 * time.Second, MaxConnsPerEndpoint: 9, MaxPending: 10,
-		Ejection:    upstream.Ejection{Failures: 11, Base: 12 * time.Second, Most: 13 * time.Second, Percent: 14},
+		Ejection:    upstream.Ejection{Failures: 11, Answers: true, Base: 12 * time.Second, Most: 13 * time.Second, Percent: 14},
 		HealthCheck: &upstream.HealthCheck{Path: "/readyz", Period: 15 * time.Second, Timeout: 16 * time.Second, Unhealthy: 17, Healthy: 18, Status: 19},
 		Retries:     &upstream.RetryBudget{Percent: 20, PerSecond: 21},
 		Breaker:     upstream.Breaker{Failures: 22, Open: 23 * time.Second, Most: 24 * time.Second},
 	}
+	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	u.Dialect, want.Ejection.Answers = config.Kubernetes, false
 	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
@@ -83,6 +87,7 @@ func TestBackendWithSeveralServers(t *testing.T) {
 	}
 	u := &c.Upstreams[0]
 	u.Endpoints = append(u.Endpoints, ill.URL, well.URL)
+	u.Dialect = config.Plain
 	u.Ejection = config.Ejection{ConsecutiveFailures: 3, BaseSeconds: 3600, MaxSeconds: 3600, MaxEjectedPercent: 67}
 	metrics, err := telemetry.New(telemetry.Options{})
 	if err != nil {

@@ -27,7 +27,7 @@ type Balance struct {
 // Ejection is when a server that fails is passed over. One that has no other beside it never is.
 type Ejection struct {
 	// ConsecutiveFailures are how often it must fail in a row: it cannot be reached, is silent, breaks off, gives no valid
-	// HTTP, or answers 502, 503 or 504. 0 means that no server is ever passed over.
+	// HTTP, or, of a plain backend, answers 502, 503 or 504. 0 means that no server is ever passed over.
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
 	// BaseSeconds is how long the first ejection lasts. Each further one lasts longer by as much, up to MaxSeconds.
 	BaseSeconds Seconds `json:"baseSeconds"`

@@ -148,17 +148,17 @@ func (c *Client) exchange(req *Request, resp *fasthttp.Response, try *attempt) *
 		c.pool.put(cn, false, c.blames(failure, req, try), time.Now())
 		return failure
 	case req.Tunnel != nil:
-		c.pool.answered(cn, verdictOf(cn.answer.Status))
+		c.pool.answered(cn, verdictOf(cn.answer.Status, req))
 		c.readers.Put(br)
 		req.Tunnel.close = func() { c.pool.put(cn, false, noVerdict, time.Now()) }
 		return nil
 	case stream != nil:
-		c.pool.answered(cn, verdictOf(cn.answer.Status))
+		c.pool.answered(cn, verdictOf(cn.answer.Status, req))
 		resp.SetBodyStream(stream, int(stream.length))
 		resp.Header.ResetConnectionClose()
 		return nil
 	}
-	c.release(cn, br, !cn.answer.Close, verdictOf(cn.answer.Status))
+	c.release(cn, br, !cn.answer.Close, verdictOf(cn.answer.Status, req))
 	return nil
 }
 

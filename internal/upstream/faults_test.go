@@ -385,7 +385,7 @@ func TestFaultyAnswersEject(t *testing.T) {
 	e := func(code int) string { return fmt.Sprintf("HTTP/1.1 %d E\r\nContent-Length: 2\r\n\r\nno", code) }
 	first := newScripted(t, stream, e(500), e(503), e(502), okReply, e(504), e(503), e(502))
 	second := newScripted(t, okReply, okReply, okReply)
-	client := pair(t, first, second, Config{Ejection: Ejection{Failures: 3, Base: time.Hour, Most: time.Hour, Percent: 50}})
+	client := pair(t, first, second, Config{Ejection: Ejection{Failures: 3, Answers: true, Base: time.Hour, Most: time.Hour, Percent: 50}})
 	var watch fasthttp.Response
 	if err := client.Do(request("GET", "/watch", ""), &watch); err != nil {
 		t.Fatal(err)
@@ -409,6 +409,31 @@ func TestFaultyAnswersEject(t *testing.T) {
 	first.mu.Unlock()
 	if b, err := io.ReadAll(watch.BodyStream()); err != nil || string(b) != "ab" {
 		t.Errorf("the stream of the ejected endpoint: %q, %v", b, err)
+	}
+}
+
+// Answers eject nobody where they may be about something else than the server,
+// nor where the client set the time.
+func TestAnswersThatDoNotEject(t *testing.T) {
+	for _, c := range []struct {
+		code     int
+		answers  bool
+		deadline time.Time
+	}{{503, false, time.Time{}}, {504, true, time.Now().Add(time.Hour)}} {
+		answer := fmt.Sprintf("HTTP/1.1 %d E\r\nContent-Length: 0\r\n\r\n", c.code)
+		first, second := newScripted(t, answer, answer, answer), newScripted(t)
+		client := pair(t, first, second, Config{Ejection: Ejection{Failures: 1, Answers: c.answers}})
+		for range 3 {
+			req := request("GET", "/", "")
+			req.Deadline = c.deadline
+			var resp fasthttp.Response
+			if err := client.Do(req, &resp); err != nil || resp.StatusCode() != c.code {
+				t.Errorf("got %d, %v", resp.StatusCode(), err)
+			}
+		}
+		if s := client.State(); s.Ejections != 0 || s.Endpoints[0].Failures != 0 {
+			t.Errorf("%d: the state is %+v", c.code, s)
+		}
 	}
 }
 

@@ -106,6 +106,9 @@ func (c *Client) checkHealth(e *endpoint) error {
 func (p *pool) checked(e *endpoint, err error, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
+	if e.removed {
+		return
+	}
 	h, k := p.config.HealthCheck, &e.checked
 	first := !k.known
 	k.known = true
@@ -122,8 +125,6 @@ func (p *pool) checked(e *endpoint, err error, now time.Time) {
 			p.tell(Change{Event: Unhealthy, Endpoint: e.addr, Cause: k.cause})
 		}
 	}
-	if !e.removed {
-		p.rebuild(now)
-		p.serve()
-	}
+	p.rebuild(now)
+	p.serve()
 }

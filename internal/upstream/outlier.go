@@ -8,6 +8,10 @@ type Ejection struct {
 	// Failures in a row, over all requests, eject an endpoint; zero means that
 	// none is ever ejected.
 	Failures int
+	// Answers tells that an answer of 502, 503 or 504 is a failure of the
+	// endpoint. Before servers that say so of something else, which clients may
+	// choose, it is not.
+	Answers bool
 	// Base is how long the first ejection lasts. Each further one lasts longer
 	// by as much, up to Most; each Base that passes without one makes the next
 	// shorter again.
@@ -31,9 +35,12 @@ const (
 	bad
 )
 
-// verdictOf returns what an answer with the status shows.
-func verdictOf(status int) verdict {
-	if status >= 502 && status <= 504 {
+// verdictOf returns what the answer to a request shows by its status.
+func verdictOf(status int, req *Request) verdict {
+	switch {
+	case status == 504 && !req.Deadline.IsZero():
+		return noVerdict // the client may not have given it the time
+	case status >= 502 && status <= 504:
 		return faulty
 	}
 	return good
@@ -41,10 +48,10 @@ func verdictOf(status int) verdict {
 
 // judge counts what an exchange showed of an endpoint, and of the upstream.
 func (p *pool) judge(e *endpoint, v verdict, now time.Time) {
-	switch v {
-	case good:
+	switch {
+	case v == good, v == faulty && !p.config.Ejection.Answers:
 		e.failures = 0
-	case faulty, bad:
+	case v == faulty, v == bad:
 		e.failures++
 		if e.failures >= p.config.Ejection.Failures && p.config.Ejection.Failures > 0 {
 			p.eject(e, now)

@@ -43,7 +43,7 @@ func TestEjectionAgainstModel(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		config := Ejection{
-			Failures: 1 + r.IntN(4), Base: time.Duration(1+r.IntN(10)) * time.Second, Percent: []int{1, 34, 50, 67, 100}[r.IntN(5)],
+			Failures: 1 + r.IntN(4), Answers: seed%2 == 0, Base: time.Duration(1+r.IntN(10)) * time.Second, Percent: []int{1, 34, 50, 67, 100}[r.IntN(5)],
 		}
 		config.Most = config.Base * time.Duration(1+r.IntN(6))
 		var addrs []string
@@ -73,10 +73,10 @@ func TestEjectionAgainstModel(t *testing.T) {
 			i, v := r.IntN(len(model)), []verdict{good, faulty, bad, bad, noVerdict}[r.IntN(5)]
 			p.judge(p.all[i], v, now)
 			m := &model[i]
-			switch v {
-			case good:
+			switch {
+			case v == good, v == faulty && !config.Answers:
 				m.streak = 0
-			case faulty, bad:
+			case v != noVerdict:
 				m.streak++
 				out := 0
 				for j := range model {

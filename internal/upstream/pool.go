@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -105,7 +106,7 @@ func (p *pool) get(try *attempt) (grant, error) {
 // cannotWait tells why a request may not wait, nil where it may.
 func (p *pool) cannotWait() error {
 	switch {
-	case len(p.all) == 0 && p.lookup.failed != nil:
+	case len(p.all) == 0 && p.lookup.failed != nil && p.lookup.unknown == 0:
 		return &dialError{p.lookup.failed}
 	case p.queue.length >= p.config.MaxPending:
 		return errQueueFull
@@ -169,7 +170,7 @@ func (p *pool) evict() {
 		}
 	}
 	p.doom(most.idle[0])
-	most.idle = append(most.idle[:0], most.idle[1:]...)
+	most.idle = slices.Delete(most.idle, 0, 1)
 	p.idle--
 }
 

@@ -340,11 +340,15 @@ func TestNoEndpoints(t *testing.T) {
 		if _, err := grab(p, &attempt{now: time.Now()}); !errors.As(err, &dial) || dial.error != errUnresolved {
 			t.Errorf("got %v", err)
 		}
+		// Of two names the second one may still be known.
 		failed := errors.New("no such host")
+		p.lookup.unknown = 2
 		go func() {
+			p.lookupFailed(&origin{}, errors.New("the first"), true)
 			time.Sleep(time.Millisecond)
 			p.lookupFailed(&origin{}, failed, true)
 		}()
+		synctest.Wait()
 		for range 2 {
 			if _, err := grab(p, &attempt{now: time.Now()}); !errors.As(err, &dial) || dial.error != failed {
 				t.Errorf("got %v", err)

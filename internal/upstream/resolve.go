@@ -35,7 +35,16 @@ var (
 
 // lookup is what the pool knows of the resolving of names.
 type lookup struct {
-	failed error // the last failure of any name
+	failed  error // the last failure of any name
+	unknown int   // names whose first lookup is not over
+}
+
+// over notes that a lookup of the origin's name is over.
+func (l *lookup) over(o *origin) {
+	if !o.asked && !o.fixed {
+		l.unknown--
+	}
+	o.asked = true
 }
 
 // origin is one base URL.
@@ -44,6 +53,7 @@ type origin struct {
 	authority  string // host and port
 	host, port string
 	fixed      bool // one endpoint for ever
+	asked      bool // its first lookup is over
 }
 
 // isOne tells whether the origin is one server in any case: an address, or
@@ -142,6 +152,7 @@ func (p *pool) set(o *origin, addresses []string, now time.Time) []*endpoint {
 		delete(known, addr)
 		kept = append(kept, e)
 	}
+	p.lookup.over(o)
 	p.lookup.failed = nil
 	if len(added) == 0 && len(known) == 0 {
 		return nil
@@ -173,11 +184,12 @@ func (p *pool) remove(e *endpoint) {
 // server that is down says nothing about the backend.
 func (p *pool) lookupFailed(o *origin, err error, isNews bool) {
 	p.mu.Lock()
+	p.lookup.over(o)
 	p.lookup.failed = err
 	if isNews {
 		p.tell(Change{Event: LookupFailed, Endpoint: o.authority, Cause: err.Error()})
 	}
-	if len(p.all) == 0 {
+	if len(p.all) == 0 && p.lookup.unknown == 0 {
 		p.fail(&dialError{err})
 	}
 	p.unlock()

@@ -36,6 +36,14 @@ const (
 
 	DefaultRetryPercent     = 20
 	DefaultRetriesPerSecond = 10
+
+	DefaultEjection          = 10 * time.Second
+	DefaultMaxEjection       = 5 * time.Minute
+	DefaultMaxEjectedPercent = 50
+	DefaultOpen              = 5 * time.Second
+	DefaultMaxOpen           = time.Minute
+	DefaultCheckPeriod       = 10 * time.Second
+	DefaultCheckTimeout      = 2 * time.Second
 )
 
 // SmallBody is the size up to which an answer of known length is read whole
@@ -125,6 +133,17 @@ func New(config Config) (*Client, error) {
 	setDefault(&config.MaxPending, DefaultMaxPending)
 	setDefault(&config.HeadBytes, DefaultHeadBytes)
 	setDefault(&config.RetryAfter, DefaultRetryAfter)
+	setDefault(&config.Ejection.Base, DefaultEjection)
+	setDefault(&config.Ejection.Most, max(DefaultMaxEjection, config.Ejection.Base))
+	setDefault(&config.Ejection.Percent, DefaultMaxEjectedPercent)
+	setDefault(&config.Breaker.Open, DefaultOpen)
+	setDefault(&config.Breaker.Most, max(DefaultMaxOpen, config.Breaker.Open))
+	if h := config.HealthCheck; h != nil {
+		own := *h
+		config.HealthCheck = &own
+		setDefault(&own.Period, DefaultCheckPeriod)
+		setDefault(&own.Timeout, DefaultCheckTimeout)
+	}
 	if config.Retries == nil {
 		config.Retries = &RetryBudget{Percent: DefaultRetryPercent, PerSecond: DefaultRetriesPerSecond}
 	}
@@ -160,6 +179,11 @@ func (c *Client) start(origins []*origin) {
 	c.stop = stop
 	for _, o := range origins {
 		if o.fixed = c.config.ResolvePeriod <= 0 || o.isOne(); !o.fixed {
+			c.pool.lookup.unknown++
+		}
+	}
+	for _, o := range origins {
+		if !o.fixed {
 			go c.follow(ctx, o)
 			continue
 		}
