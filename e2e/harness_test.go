@@ -80,8 +80,14 @@ type node struct {
 	log *bytes.Buffer
 }
 
-// startGateway runs the gateway with the policy files until the test ends.
+// startGateway runs the gateway with the policy files before the API server until the test ends.
 func startGateway(t testing.TB, policies ...string) *node {
+	t.Helper()
+	return startGatewayBefore(t, server.HTTP, policies...)
+}
+
+// startGatewayBefore runs it before a server of the test's own.
+func startGatewayBefore(t testing.TB, backend string, policies ...string) *node {
 	t.Helper()
 	n := &node{log: &bytes.Buffer{}}
 	listen, admin := freeAddress(t), freeAddress(t)
@@ -89,7 +95,7 @@ func startGateway(t testing.TB, policies ...string) *node {
 	if err := os.WriteFile(config, []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"serve", "--config", config, "--listen", listen, "--admin", admin, "--upstream", server.HTTP, "--dialect", "Kubernetes"}
+	args := []string{"serve", "--config", config, "--listen", listen, "--admin", admin, "--upstream", backend, "--dialect", "Kubernetes"}
 	for _, p := range policies {
 		args = append(args, "--policies", p)
 	}
