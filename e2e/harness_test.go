@@ -89,13 +89,19 @@ func startGateway(t testing.TB, policies ...string) *node {
 // startGatewayBefore runs it before a server of the test's own.
 func startGatewayBefore(t testing.TB, backend string, policies ...string) *node {
 	t.Helper()
+	return startGatewayWith(t, "", []string{"--upstream", backend, "--dialect", "Kubernetes"}, policies...)
+}
+
+// startGatewayWith runs it with further lines of the configuration and further arguments.
+func startGatewayWith(t testing.TB, lines string, args []string, policies ...string) *node {
+	t.Helper()
 	n := &node{log: &bytes.Buffer{}}
 	listen, admin := freeAddress(t), freeAddress(t)
 	config := filepath.Join(t.TempDir(), "gateway.yaml")
-	if err := os.WriteFile(config, []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n"+lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"serve", "--config", config, "--listen", listen, "--admin", admin, "--upstream", backend, "--dialect", "Kubernetes"}
+	args = append([]string{"serve", "--config", config, "--listen", listen, "--admin", admin}, args...)
 	for _, p := range policies {
 		args = append(args, "--policies", p)
 	}
@@ -123,6 +129,9 @@ func startGatewayBefore(t testing.TB, backend string, policies ...string) *node 
 		}
 	})
 	n.url = "http://" + listen
+	if strings.Contains(lines, "tls:") {
+		n.url = "https://" + listen
+	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-exited:

@@ -35,6 +35,7 @@ type Server struct {
 	stop    context.CancelFunc
 	stopped chan error
 	etcd    *etcd
+	asked   *asked
 }
 
 // Start starts a server that keeps its data and certificates in dir, and waits until it is ready.
@@ -53,7 +54,8 @@ func Start(dir string) (*Server, error) {
 
 func start(dir string, store *etcd) (*Server, error) {
 	certs := filepath.Join(dir, "certs")
-	config, err := configure(store.url, certs)
+	notes := &asked{seen: map[string]bool{}}
+	config, err := configure(store.url, certs, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +75,7 @@ func start(dir string, store *etcd) (*Server, error) {
 		stop:    stop,
 		stopped: make(chan error, 1),
 		etcd:    store,
+		asked:   notes,
 	}
 	plain := &http.Server{Handler: server.GenericAPIServer.Handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = plain.Serve(listener) }()
@@ -86,7 +89,7 @@ func start(dir string, store *etcd) (*Server, error) {
 }
 
 // configure is what options.CustomResourceDefinitionsServerOptions.Config does, less its need of a core API to talk to.
-func configure(etcd, certs string) (*apiserver.Config, error) {
+func configure(etcd, certs string, notes *asked) (*apiserver.Config, error) {
 	o := options.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
 	ro := o.RecommendedOptions
 	ro.Etcd.StorageConfig.Transport.ServerList = []string{etcd}
@@ -126,7 +129,7 @@ func configure(etcd, certs string) (*apiserver.Config, error) {
 	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
-	generic.BuildHandlerChainFunc = withRootDiscovery
+	generic.BuildHandlerChainFunc = notes.chain
 	return &apiserver.Config{
 		GenericConfig: generic,
 		ExtraConfig: apiserver.ExtraConfig{
