@@ -89,7 +89,8 @@ type Tokens struct {
 	ReviewCacheSeconds Seconds `json:"reviewCacheSeconds"`
 	// FailureCacheSeconds is how long a token that is not valid is not looked at again.
 	FailureCacheSeconds Seconds `json:"failureCacheSeconds"`
-	// FailuresPerMinute is how many different invalid tokens are looked at for a client address, FailureBurst how many at once.
+	// FailuresPerMinute is how many different invalid tokens an API server is asked about for a client address, FailureBurst
+	// how many at once.
 	FailuresPerMinute int32 `json:"failuresPerMinute"`
 	FailureBurst      int32 `json:"failureBurst"`
 }
@@ -224,6 +225,8 @@ func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, tls 
 		v.check(path, "must name the proxies by `caFile`, `clientNames` or `addresses`")
 	case r.CAFile != "" && (tls == nil || tls.ClientCertificates == IgnoreCertificates):
 		v.check(path+".caFile", "must not be set where `tls` does not ask clients for certificates")
+	case r.CAFile != "" && tls.ClientCertificates == RequireCertificates:
+		v.check(path+".caFile", "must not be set where `tls.clientCertificates` is 'Require': then certificates of other authorities than those of `tls.clientCAFile` end the handshake")
 	case r.CAFile == "" && len(r.ClientNames) > 0 && !asks:
 		v.check(path+".clientNames", "must not be set without `caFile` here or `tls.clientCAFile`, which name the authorities")
 	}

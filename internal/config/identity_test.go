@@ -90,6 +90,8 @@ func TestIdentityProblems(t *testing.T) {
 				"gateway.yaml:8: identity.authenticators[1].requestHeader.caFile: must not be set where `tls` does not ask clients for certificates\n" +
 				"gateway.yaml:9: identity.authenticators[2].requestHeader.clientNames: must not be set without `caFile` here or `tls.clientCAFile`, which name the authorities\n" +
 				"gateway.yaml:10: identity.authenticators[3].requestHeader: must name the proxies by `caFile`, `clientNames` or `addresses`"},
+		{"other authorities where clients must have certificates", some + "tls: {certFile: a, keyFile: b, clientCAFile: c, clientCertificates: Require}\nidentity:\n  authenticators:\n  - {requestHeader: {caFile: a}}\n",
+			"gateway.yaml:8: identity.authenticators[0].requestHeader.caFile: must not be set where `tls.clientCertificates` is 'Require': then certificates of other authorities than those of `tls.clientCAFile` end the handshake"},
 		{"reviews", some + "identity:\n  authenticators:\n  - {tokenReview: {}}\n  - {tokenReview: {upstream: b}}\n  - {tokenReview: {upstream: p, audiences: ['']}}\n",
 			"gateway.yaml:7: identity.authenticators[0].tokenReview.upstream: Required value: must be the name of one of the `upstreams`\n" +
 				"gateway.yaml:8: identity.authenticators[1].tokenReview.upstream: must be the name of one of the `upstreams`, not 'b'\n" +

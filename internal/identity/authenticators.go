@@ -42,7 +42,8 @@ type TokenOptions struct {
 	TTL, ReviewTTL time.Duration
 	// FailureTTL is how long a token is taken for invalid.
 	FailureTTL time.Duration
-	// Failures is how many different invalid tokens are verified for a client address in a minute, Burst how many at once.
+	// Failures is about how many different invalid tokens a server is asked for a client address in a minute, Burst how
+	// many at once.
 	Failures, Burst int
 }
 
@@ -153,7 +154,8 @@ func (a *Authenticators) Close() { a.stop() }
 // will not (429): a request with credentials that are not valid never passes as anonymous.
 func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 	var found tokenResult
-	var refusal, failure error
+	var failure error
+	var refusal refusalCause
 	token, bearer := bearerOf(r.Authorization)
 	looked := false
 	for i := range a.methods {
@@ -164,8 +166,7 @@ func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 				return p, nil
 			}
 			if err != nil {
-				a.refused(m.name, err.Error())
-				refusal = cmpError(refusal, &Refusal{m.name, "the client certificate is not valid"})
+				refusal = refusalCause{m.name, err}
 			}
 			continue
 		}
@@ -185,8 +186,9 @@ func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 		return nil, failure
 	case looked:
 		return nil, &Refusal{"bearer", "the bearer token is not valid"}
-	case refusal != nil:
-		return nil, refusal
+	case refusal.err != nil:
+		a.refused(refusal.method, refusal.err.Error())
+		return nil, &Refusal{refusal.method, "the client certificate is not valid"}
 	case a.anonymous != nil:
 		return a.anonymous, nil
 	}

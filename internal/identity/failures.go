@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// failures limits how many invalid tokens are verified for a client address, so that made-up ones take neither this
-// process' time nor that of a server that is asked about tokens. What is remembered already costs nothing and does not count.
+// failures limits how many invalid tokens a server is asked about for a client address, so that who makes them up cannot
+// make the gateway flood it. What is remembered already costs nothing and does not count.
 type failures struct {
 	interval, tolerance int64 // in nanoseconds: what a failure takes, and how much may be taken at once
 	start               time.Time

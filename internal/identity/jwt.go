@@ -48,7 +48,7 @@ func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator) (*jwt, error) {
 }
 
 // verify implements verifier.
-func (j *jwt) verify(ctx context.Context, token string, _ func() error) (*User, time.Time, error) {
+func (j *jwt) verify(ctx context.Context, token string, _ *bearer) (*User, time.Time, error) {
 	failures := j.issuer.failures.Load()
 	response, ok, err := j.library.AuthenticateToken(ctx, token)
 	switch {

@@ -215,15 +215,16 @@ func TestJWTExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := only(t, a.tokens)
-	if result, known := a.tokens.recall(&id, time.Now().Add(DefaultTTL+time.Second).UnixNano()); known {
+	if result, found := a.tokens.recall(&id, time.Now().Add(DefaultTTL+time.Second).UnixNano()); found != stale {
 		t.Errorf("remembered after a minute: %v", result)
 	}
 	soon := time.Now().Add(2 * time.Second)
+	a = newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}}})
 	if _, err := a.Identify(bearing(issuer.Token(map[string]any{"sub": "kim", "uid": "1", "exp": soon.Unix()}))); err != nil {
 		t.Fatal(err)
 	}
 	id = only(t, a.tokens)
-	if result, known := a.tokens.recall(&id, soon.UnixNano()); known {
+	if result, found := a.tokens.recall(&id, soon.UnixNano()); found != stale {
 		t.Errorf("remembered after it expired: %v", result)
 	}
 	for exp, want := range map[string]int64{`{"exp":17e8}`: 1700000000, `{"exp":1700000000.9}`: 1700000000, `{"exp":1e300}`: 1<<32 - 1, `{"exp":"1"}`: 1, `{}`: 1, `[`: 1} {

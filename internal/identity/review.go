@@ -34,17 +34,22 @@ type reviewer struct {
 
 func newReviewer(o *ReviewOptions) *reviewer { return &reviewer{*o, make(chan struct{}, maxReviews)} }
 
-// verify implements verifier. While the questions of others are waited for, the client's earlier tokens may turn out not
-// to be valid, which mayGoOn tells.
-func (r *reviewer) verify(ctx context.Context, token string, mayGoOn func() error) (*User, time.Time, error) {
-	select {
-	case r.busy <- struct{}{}:
-	case <-ctx.Done():
-		return nil, time.Time{}, status.ServiceUnavailable("the gateway has too many bearer tokens to ask about", 1)
-	}
-	defer func() { <-r.busy }()
-	if err := mayGoOn(); err != nil {
+// verify implements verifier. Tokens that were valid before wait for nobody.
+func (r *reviewer) verify(ctx context.Context, token string, by *bearer) (*User, time.Time, error) {
+	if err := by.mayAsk(); err != nil {
 		return nil, time.Time{}, err
+	}
+	if !by.known {
+		select {
+		case r.busy <- struct{}{}:
+		case <-ctx.Done():
+			return nil, time.Time{}, status.ServiceUnavailable("the gateway has too many bearer tokens to ask about", 1)
+		}
+		defer func() { <-r.busy }()
+		// Meanwhile other tokens of the address may have turned out not to be valid.
+		if err := by.mayAsk(); err != nil {
+			return nil, time.Time{}, err
+		}
 	}
 	user, err := r.ask(ctx, token)
 	return user, time.Time{}, err

@@ -8,6 +8,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -21,7 +22,27 @@ import (
 type verifier interface {
 	// verify returns the user of a token and when the token expires, the zero time if that is not known. No user is no
 	// opinion: the token is not one that the verifier knows. An error that is errUnavailable tells that it cannot say.
-	verify(ctx context.Context, token string, mayGoOn func() error) (*User, time.Time, error)
+	verify(ctx context.Context, token string, by *bearer) (*User, time.Time, error)
+}
+
+// bearer is who brings a token to be verified.
+type bearer struct {
+	client netip.Addr
+	// known tokens were valid before: nobody has made them up.
+	known bool
+
+	failures *failures
+	asked    bool // a server was asked about the token
+}
+
+// mayAsk returns an error if no server may be asked about the token: the client's address has sent too many that were not
+// valid.
+func (b *bearer) mayAsk() error {
+	b.asked = true
+	if b.known {
+		return nil
+	}
+	return b.failures.allow(b.client, time.Now())
 }
 
 // errUnavailable tells that what a verifier depends on does not answer.
@@ -120,34 +141,43 @@ func (t *tokens) find(a *Authenticators, token []byte, r *Request) (tokenResult,
 	}
 	h := t.hashers.Get().(*hasher)
 	t.mac.Seal(h.id[:0], h.nonce[:], nil, token)
-	result, known := t.recall(&h.id, r.Now.UnixNano())
-	if known {
+	result, found := t.recall(&h.id, r.Now.UnixNano())
+	if found == fresh {
 		t.hashers.Put(h)
 		return result, nil
 	}
 	id := h.id
 	t.hashers.Put(h)
-	return t.ask(a, id, string(token), r)
+	return t.ask(a, id, string(token), r.Client)
 }
 
+// memory is what is remembered of a token.
+type memory uint8
+
+const (
+	nothing memory = iota
+	stale          // it was valid
+	fresh          // the result counts
+)
+
 // recall looks a token up.
-func (t *tokens) recall(id *tokenID, now int64) (tokenResult, bool) {
+func (t *tokens) recall(id *tokenID, now int64) (tokenResult, memory) {
 	s := &t.shards[id[0]%tokenShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if result, found := s.valid.Get(*id); found {
 		if now < result.until {
-			return result, true
+			return result, fresh
 		}
-		s.valid.Remove(*id)
+		return tokenResult{}, stale
 	}
 	if result, found := s.invalid.Get(*id); found {
 		if now < result.until {
-			return result, true
+			return result, fresh
 		}
 		s.invalid.Remove(*id)
 	}
-	return tokenResult{}, false
+	return tokenResult{}, nothing
 }
 
 func (t *tokens) remember(id *tokenID, result tokenResult) {
@@ -156,26 +186,25 @@ func (t *tokens) remember(id *tokenID, result tokenResult) {
 	defer s.mu.Unlock()
 	if result.principal != nil {
 		s.valid.Add(*id, result)
-	} else {
-		s.invalid.Add(*id, result)
+		return
 	}
+	s.valid.Remove(*id)
+	s.invalid.Add(*id, result)
 }
 
 // ask has the verifiers tell, once for all requests that bring the token at the same time.
-func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (tokenResult, error) {
-	client := r.Client
-	if err := t.failures.allow(client, r.Now); err != nil {
-		return tokenResult{}, err
-	}
+func (t *tokens) ask(a *Authenticators, id tokenID, token string, client netip.Addr) (tokenResult, error) {
 	v, err, _ := t.flight.Do(string(id[:]), func() (any, error) {
-		if result, known := t.recall(&id, time.Now().UnixNano()); known {
+		result, found := t.recall(&id, time.Now().UnixNano())
+		if found == fresh {
 			return result, nil
 		}
-		result, err := t.verify(a, token, func() error { return t.failures.allow(client, time.Now()) })
+		by := &bearer{client: client, known: found == stale, failures: t.failures}
+		result, err := t.verify(a, token, by)
 		if err == nil {
 			t.remember(&id, result)
 		}
-		if err == nil && result.principal == nil {
+		if err == nil && result.principal == nil && by.asked {
 			t.failures.add(client, time.Now())
 		}
 		return result, err
@@ -187,40 +216,57 @@ func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (t
 }
 
 // verify asks one verifier after the other. Where one cannot tell and no other knows the token, nobody can.
-func (t *tokens) verify(a *Authenticators, token string, mayGoOn func() error) (tokenResult, error) {
+func (t *tokens) verify(a *Authenticators, token string, by *bearer) (tokenResult, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
 	defer cancel()
 	var failure error
+	var causes []refusalCause
 	for i := range t.methods {
 		m := &t.methods[i]
 		if m.token == nil {
 			continue
 		}
-		user, expires, err := m.token.verify(ctx, token, mayGoOn)
-		var own *status.Error
-		switch {
-		case err == nil && user != nil:
-			now := time.Now()
-			ttl := t.o.TTL
-			if m.review {
-				ttl = t.o.ReviewTTL
-			}
-			until := now.Add(ttl)
-			if !expires.IsZero() && expires.Before(until) {
-				until = expires
-			}
-			return tokenResult{principal: NewPrincipal(known(*user)), by: int32(i), until: until.UnixNano()}, nil
-		case errors.As(err, &own):
-			return tokenResult{}, own
-		case errors.Is(err, errUnavailable):
-			a.refused(m.name, err.Error())
-			failure = status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1)
-		case err != nil:
-			a.refused(m.name, err.Error())
+		user, expires, err := m.token.verify(ctx, token, by)
+		if user != nil && err == nil {
+			return t.resultOf(i, *user, expires), nil
 		}
+		if err == nil {
+			continue
+		}
+		var own *status.Error
+		if errors.As(err, &own) {
+			failure = own
+			continue
+		}
+		if errors.Is(err, errUnavailable) {
+			failure = cmpError(failure, status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
+		}
+		causes = append(causes, refusalCause{m.name, err})
+	}
+	for _, c := range causes {
+		a.refused(c.method, c.err.Error())
 	}
 	if failure != nil {
 		return tokenResult{}, failure
 	}
 	return tokenResult{until: time.Now().Add(t.o.FailureTTL).UnixNano()}, nil
+}
+
+// refusalCause is why a method refused credentials.
+type refusalCause struct {
+	method string
+	err    error
+}
+
+// resultOf is that of a token whose user the method at that place knows.
+func (t *tokens) resultOf(at int, u User, expires time.Time) tokenResult {
+	ttl := t.o.TTL
+	if t.methods[at].review {
+		ttl = t.o.ReviewTTL
+	}
+	until := time.Now().Add(ttl)
+	if !expires.IsZero() && expires.Before(until) {
+		until = expires
+	}
+	return tokenResult{principal: NewPrincipal(known(u)), by: int32(at), until: until.UnixNano()}
 }

@@ -232,7 +232,8 @@ func TestInvalidTokensDoNotAmplify(t *testing.T) {
 	s := &server{answer: func(r *authenticationv1.TokenReview) (int, string, error) {
 		return reviewed(fmt.Sprintf(`{"authenticated":%t,"user":{"username":"kim"}}`, r.Spec.Token == "secret"))
 	}}
-	a := newTest(t, Options{Methods: []Method{{TokenReview: &ReviewOptions{Post: s.post}}}, Tokens: TokenOptions{Failures: 6, Burst: 5}})
+	issuer := identitytest.NewIssuer(t)
+	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}, {TokenReview: &ReviewOptions{Post: s.post}}}, Tokens: TokenOptions{Failures: 6, Burst: 5}})
 	if _, err := a.Identify(bearing("secret")); err != nil {
 		t.Fatal(err)
 	}
@@ -255,6 +256,20 @@ func TestInvalidTokensDoNotAmplify(t *testing.T) {
 	}
 	if _, err := a.Identify(bearing("secret")); err != nil {
 		t.Errorf("a token that is remembered: %v", err)
+	}
+	// One that was valid is no made-up one when it has to be asked about again, and one of an issuer needs no server.
+	later := bearing("secret")
+	later.Now = later.Now.Add(time.Hour)
+	id := only(t, a.tokens)
+	shard := &a.tokens.shards[id[0]%tokenShards]
+	result, _ := shard.valid.Get(id)
+	result.until = 1
+	shard.valid.Add(id, result)
+	if _, err := a.Identify(later); err != nil {
+		t.Errorf("a token that was valid: %v", err)
+	}
+	if p, err := a.Identify(bearing(issuer.Token(map[string]any{"sub": "lee", "uid": "1"}))); err != nil || p.Name != "oidc:lee" {
+		t.Errorf("a JWT: %v", err)
 	}
 	r := bearing("secret-that-is-new")
 	r.Client = netip.MustParseAddr("192.0.2.2")
