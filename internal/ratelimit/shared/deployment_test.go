@@ -276,6 +276,21 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// TestClusterACL: in a cluster the user needs to ask for the map of slots, too.
+func TestClusterACL(t *testing.T) {
+	servers := startCluster(t, 2)
+	for _, server := range servers {
+		if err := client(t, server).ACLSetUser(context.Background(), "limits", "on", ">secret", "~gateway:*",
+			"+evalsha", "+eval", "+time", "+mget", "+set", "+cluster|slots", "+asking").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, _ := openCluster(t, servers, func(o *Options) { o.Credentials = func() (string, string) { return "limits", "secret" } })
+	for i := range 20 {
+		mustTake(t, s, true, demand(fmt.Sprint(i), perHour(1)))
+	}
+}
+
 // TestClusterBound: requests that several limits on different servers decide on are never more than each of them allows.
 func TestClusterBound(t *testing.T) {
 	servers := startCluster(t, 3)
