@@ -19,8 +19,19 @@ const kustomize = "../../deploy/kustomize"
 
 // The configurations that the folders bring start a gateway, and drain within the Pod's grace period.
 func TestDeployedConfigurations(t *testing.T) {
-	for folder, grace := range map[string]int64{"ingress": deployment(t, "ingress/deployment.yaml"), "sidecar": 30} {
-		c, err := config.Load(filepath.Join(kustomize, folder, "gateway.yaml"), config.Flags{})
+	account := t.TempDir() // of the Pod
+	for _, name := range []string{"token", "ca.crt"} {
+		if err := os.WriteFile(filepath.Join(account, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ingress := deployment(t, "ingress/deployment.yaml")
+	for folder, grace := range map[string]int64{"ingress": ingress, "apiserver": ingress, "sidecar": 30} {
+		flags := config.Flags{}
+		if folder == "apiserver" {
+			flags.Pod = config.Pod{Host: "10.96.0.1", Port: "443", Directory: account}
+		}
+		c, err := config.Load(filepath.Join(kustomize, folder, "gateway.yaml"), flags)
 		if err != nil {
 			t.Errorf("%s: %v", folder, err)
 			continue
@@ -51,6 +62,7 @@ func TestDeployedObjects(t *testing.T) {
 	decode(t, "ingress/service.yaml", &corev1.Service{})
 	decode(t, "ingress/poddisruptionbudget.yaml", &policyv1.PodDisruptionBudget{})
 	decode(t, "sidecar/patch.yaml", &appsv1.Deployment{})
+	decode(t, "apiserver/deployment.yaml", &appsv1.Deployment{})
 }
 
 func decode(t *testing.T, name string, into any) {
