@@ -155,3 +155,31 @@ func TestChangesAreLogged(t *testing.T) {
 		t.Errorf("logged:\n%s", log.String())
 	}
 }
+
+// What the configuration lets pass as an endpoint the client can use.
+func FuzzEndpoint(f *testing.F) {
+	for _, seed := range []string{
+		"http://127.0.0.1:9000", "https://orders.example.com", "http://[::1]:80/", "http://[fe80::1%25eth0]:1", "http://a:", "HTTP://A.", "http://localhost",
+		"http://a:0", "http://u@a", "http://a/b", "http://a?", "http://a#b", "http://[::1", "http://a%2fb", "//a", "http://", "ftp://a", "http://a b",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, endpoint string) {
+		c, err := config.Load("", config.Flags{Upstream: endpoint})
+		if err != nil || endpoint == "" {
+			return
+		}
+		settings := clientConfig(&c.Upstreams[0])
+		settings.ResolvePeriod = 0
+		client, err := upstream.New(settings)
+		if err != nil {
+			t.Fatalf("%q: %v", endpoint, err)
+		}
+		defer client.Close()
+		address := client.State().Endpoints[0].Address
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || host == "" || port == "" || strings.ContainsAny(address, "/?#@ ") {
+			t.Errorf("%q: the address is %q, %v", endpoint, address, err)
+		}
+	})
+}

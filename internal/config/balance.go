@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -138,6 +140,18 @@ func (v *validator) atLeast(path string, value Seconds, name string, least Secon
 	if value < least && value >= 1 && least <= maxSeconds {
 		v.check(path, fmt.Sprintf("must be greater than or equal to `%s`, which is %d", name, least))
 	}
+}
+
+// isHost tells whether a server can have the name: an address, or labels of letters, digits, '-' and '_', which names
+// inside of clusters may have too.
+func isHost(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	host = strings.TrimSuffix(host, ".")
+	return len(host) <= 253 && !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
+		return label == "" || len(label) > 63 || strings.ContainsFunc(label, func(c rune) bool { return c == '~' || notPlain(c) })
+	})
 }
 
 // checkPathProblem says what is wrong with the path of a health check.

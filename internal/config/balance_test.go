@@ -95,3 +95,15 @@ func TestBalanceProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestHosts(t *testing.T) {
+	for host, want := range map[string]bool{
+		"a": true, "A.example.com.": true, "my_service": true, "127.0.0.1": true, "::1": true, "fe80::1%eth0": true, "1a-b.c": true, strings.Repeat("a", 63): true,
+		"": false, ".": false, "a..b": false, "]": false, "a b": false, "a:b": false, "a~": false, "ä": false, strings.Repeat("a", 64): false,
+		strings.Repeat("a.", 127) + "a": false,
+	} {
+		if got := isHost(host); got != want {
+			t.Errorf("%q: got %v", host, got)
+		}
+	}
+}

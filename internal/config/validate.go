@@ -184,6 +184,9 @@ func endpointProblem(endpoint string) string {
 	if u.User != nil {
 		return "must not hold a user name or password"
 	}
+	if !isHost(u.Hostname()) {
+		return fmt.Sprintf("must have a host name or an IP address for its host, not '%s'", u.Hostname())
+	}
 	if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return fmt.Sprintf("must end after the host and port: paths are forwarded as clients send them, not '%s'", endpoint)
 	}
