@@ -20,6 +20,8 @@ func (x *exchange) queue(full *ratelimit.Charge) error {
 	if d := x.deadline(); !d.IsZero() && d.Before(until) {
 		until = d
 	}
+	x.gateway.metrics.WaitStarted()
+	defer x.gateway.metrics.WaitEnded()
 	gone := make(chan struct{})
 	stop := x.conn.onClientClose(func() { close(gone) })
 	full = x.gateway.limiter.Wait(&x.charges, full, until, gone)

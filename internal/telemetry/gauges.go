@@ -10,6 +10,7 @@ import (
 // gauges are the quantities of this moment.
 type gauges struct {
 	inFlight  atomic.Int64
+	waiting   atomic.Int64
 	upgraded  atomic.Int64
 	bodyBytes atomic.Pointer[func() int64]
 }
@@ -19,6 +20,12 @@ func (t *Telemetry) RequestStarted() { t.gauges.inFlight.Add(1) }
 
 // RequestEnded is the end of what RequestStarted began.
 func (t *Telemetry) RequestEnded() { t.gauges.inFlight.Add(-1) }
+
+// WaitStarted and WaitEnded keep the number of requests that wait until fewer others are served; call them in pairs.
+func (t *Telemetry) WaitStarted() { t.gauges.waiting.Add(1) }
+
+// WaitEnded is the end of what WaitStarted began.
+func (t *Telemetry) WaitEnded() { t.gauges.waiting.Add(-1) }
 
 // UpgradeStarted and UpgradeEnded keep the number of connections that go on in another protocol; call them in pairs.
 func (t *Telemetry) UpgradeStarted() { t.gauges.upgraded.Add(1) }
@@ -35,6 +42,7 @@ func (g *gauges) register(m metric.Meter) error {
 		value                   func() int64
 	}{
 		{"gateway_requests_in_flight", "", "Requests being served now.", g.inFlight.Load},
+		{"gateway_requests_waiting", "", "Requests that wait until rate limits let one more be served.", g.waiting.Load},
 		{"gateway_upgraded_connections", "", "Connections that go on in another protocol (exec, port-forward, …) now.", g.upgraded.Load},
 		{"gateway_request_bodies_in_flight", "By", "Memory that request bodies hold now.", func() int64 {
 			if inUse := g.bodyBytes.Load(); inUse != nil {

@@ -59,7 +59,10 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 		`gateway_policy_reload_success_total 0`,
 		`gateway_request_bodies_in_flight_bytes 0`,
 		`gateway_requests_in_flight 0`,
+		`gateway_requests_waiting 0`,
+		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_tls_handshake_failures_total 0`,
+		`gateway_upgraded_connections 0`,
 	})
 }
 
@@ -161,7 +164,10 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_policy_reload_success_total 2`,
 		`gateway_request_bodies_in_flight_bytes 0`,
 		`gateway_requests_in_flight 0`,
+		`gateway_requests_waiting 0`,
+		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_tls_handshake_failures_total 0`,
+		`gateway_upgraded_connections 0`,
 	})
 	tel.PoliciesLoaded(3, "cccc", time.UnixMilli(1_700_000_090_000))
 	if lines := strings.Join(scrape(t, tel), "\n"); strings.Contains(lines, "bbbb") || !strings.Contains(lines, `gateway_policy_info{hash="cccc"} 1`) {
@@ -175,6 +181,10 @@ func TestGaugesAndEvents(t *testing.T) {
 	tel.RequestStarted()
 	tel.RequestEnded()
 	tel.ObserveBodyBytes(func() int64 { return 4000 })
+	tel.RateLimitWarned("not-yet")
+	tel.WaitStarted()
+	tel.WaitStarted()
+	tel.WaitEnded()
 	tel.RateLimited("per-client")
 	tel.RateLimited("per-client")
 	tel.AdmissionDenied("replica-limit")
@@ -190,11 +200,14 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_credentials_reload_success_total 1`,
 		`gateway_policy_reload_failure_total 0`,
 		`gateway_policy_reload_success_total 0`,
+		`gateway_rate_limit_warnings_total{policy="not-yet"} 1`,
 		`gateway_rate_limited_requests_total{policy="per-client"} 2`,
 		`gateway_request_bodies_in_flight_bytes 4000`,
 		`gateway_requests_in_flight 1`,
+		`gateway_requests_waiting 1`,
 		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_tls_handshake_failures_total 2`,
+		`gateway_upgraded_connections 0`,
 		`gateway_upstream_errors_total{reason="Refused",upstream="orders"} 1`,
 		`gateway_upstream_errors_total{reason="Timeout",upstream="orders"} 1`,
 	})
