@@ -27,6 +27,9 @@ func (n *node) describeUpstreams() admin.Upstreams {
 			}
 			one.Endpoints = append(one.Endpoints, shown)
 		}
+		for _, name := range u.Unresolved {
+			one.UnresolvedNames = append(one.UnresolvedNames, admin.UnresolvedName{Host: name.Authority, Message: name.Cause})
+		}
 		page.Upstreams = append(page.Upstreams, one)
 	}
 	return page

@@ -80,6 +80,7 @@ func TestPages(t *testing.T) {
 					{Address: "10.0.0.2:9000", Host: "orders.example.com:9000", Status: "Ejected", EjectedUntil: &until, ConsecutiveFailures: 5},
 					{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy", HealthCheck: "the answer has the status 500"},
 				},
+				UnresolvedNames: []admin.UnresolvedName{{Host: "more.example.com:80", Message: "no such host"}},
 			}}}
 		},
 	})
@@ -150,6 +151,12 @@ func TestPages(t *testing.T) {
           "consecutiveFailures": 0,
           "connections": 0,
           "requestsInFlight": 0
+        }
+      ],
+      "unresolvedNames": [
+        {
+          "host": "more.example.com:80",
+          "message": "no such host"
         }
       ]
     }

@@ -26,6 +26,15 @@ type Upstream struct {
 	Retries   uint64     `json:"retries"`
 	Ejections uint64     `json:"ejections"`
 	Endpoints []Endpoint `json:"endpoints"`
+	// UnresolvedNames are those of the configuration that cannot be resolved; their last addresses stay in use.
+	UnresolvedNames []UnresolvedName `json:"unresolvedNames,omitempty"`
+}
+
+// UnresolvedName is a name that cannot be resolved at the moment.
+type UnresolvedName struct {
+	// Host is the host and port of its URL.
+	Host    string `json:"host"`
+	Message string `json:"message"`
 }
 
 // Endpoint is a server of a backend.

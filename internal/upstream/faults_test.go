@@ -224,6 +224,67 @@ func pair(t *testing.T, first, second net.Listener, c Config) *Client {
 	return client
 }
 
+// Servers that end each connection get no more reads than the budget adds.
+func TestOutageIsNotAmplified(t *testing.T) {
+	one, two := newScripted(t), newScripted(t)
+	client, err := New(Config{
+		Endpoints: []string{"http://" + one.Addr().String(), "http://" + two.Addr().String()},
+		Retries:   &RetryBudget{Percent: 20}, Ejection: Ejection{Failures: 5, Percent: 100},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const requests = 500
+	var resp fasthttp.Response
+	for range requests {
+		if err := client.Do(request("GET", "/", ""), &resp); kindOf(err) != "Broken" {
+			t.Fatalf("got %v", err)
+		}
+	}
+	first, _ := one.seen()
+	second, _ := two.seen()
+	if n := len(first) + len(second); n != requests*120/100 || client.State().Retried != requests*20/100 {
+		t.Errorf("%d requests came %d times; %d retries are counted", requests, n, client.State().Retried)
+	}
+}
+
+// Streams are requests in flight for as long as they last: they are spread evenly.
+func TestStreamsAreSpread(t *testing.T) {
+	serve := func() *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	one, two := serve(), serve()
+	client, err := New(Config{Endpoints: []string{one.URL, two.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var streams []*Body
+	for range 20 {
+		var resp fasthttp.Response
+		if err := client.Do(request("GET", "/?watch=1", ""), &resp); err != nil {
+			t.Fatal(err)
+		}
+		streams = append(streams, resp.BodyStream().(*Body))
+	}
+	for _, e := range client.State().Endpoints {
+		if e.InFlight != 10 {
+			t.Errorf("%s has %d streams", e.Address, e.InFlight)
+		}
+	}
+	for _, s := range streams {
+		_ = s.Close()
+	}
+	client.pool.check(t, nil)
+}
+
 // What is sent again, and where.
 func TestRetries(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

@@ -232,6 +232,31 @@ func TestChoiceOfTwo(t *testing.T) {
 	}
 }
 
+// A turn at the pool costs no memory.
+func TestPoolAllocatesNothing(t *testing.T) {
+	for _, endpoints := range [][]string{{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"}} {
+		p := newTestPool(t, Config{Ejection: Ejection{Failures: 5}, Breaker: Breaker{Failures: 5}}, endpoints...)
+		var held []*conn
+		for range 50 {
+			held = append(held, p.hold(t))
+		}
+		now := time.Now()
+		for _, cn := range held {
+			p.put(cn, true, good, now)
+		}
+		if n := testing.AllocsPerRun(1000, func() {
+			try := attempt{now: now}
+			g, err := p.get(&try)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.put(g.conn, true, good, now)
+		}); n != 0 {
+			t.Errorf("with %d endpoints: %v allocations", len(endpoints), n)
+		}
+	}
+}
+
 // Where no more connections may be made an idle one makes room for one to the
 // endpoint that was chosen.
 func TestIdleConnectionMakesRoom(t *testing.T) {

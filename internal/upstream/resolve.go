@@ -35,16 +35,16 @@ var (
 
 // lookup is what the pool knows of the resolving of names.
 type lookup struct {
-	failed  error // the last failure of any name
+	failed  error // the outcome of the last lookup of any name
 	unknown int   // names whose first lookup is not over
 }
 
-// over notes that a lookup of the origin's name is over.
-func (l *lookup) over(o *origin) {
+// over notes how a lookup of the origin's name went.
+func (l *lookup) over(o *origin, err error) {
 	if !o.asked && !o.fixed {
 		l.unknown--
 	}
-	o.asked = true
+	o.asked, o.failed, l.failed = true, err, err
 }
 
 // origin is one base URL.
@@ -54,6 +54,7 @@ type origin struct {
 	host, port string
 	fixed      bool // one endpoint for ever
 	asked      bool // its first lookup is over
+	failed     error
 }
 
 // isOne tells whether the origin is one server in any case: an address, or
@@ -152,8 +153,7 @@ func (p *pool) set(o *origin, addresses []string, now time.Time) []*endpoint {
 		delete(known, addr)
 		kept = append(kept, e)
 	}
-	p.lookup.over(o)
-	p.lookup.failed = nil
+	p.lookup.over(o, nil)
 	if len(added) == 0 && len(known) == 0 {
 		return nil
 	}
@@ -184,8 +184,7 @@ func (p *pool) remove(e *endpoint) {
 // server that is down says nothing about the backend.
 func (p *pool) lookupFailed(o *origin, err error, isNews bool) {
 	p.mu.Lock()
-	p.lookup.over(o)
-	p.lookup.failed = err
+	p.lookup.over(o, err)
 	if isNews {
 		p.tell(Change{Event: LookupFailed, Endpoint: o.authority, Cause: err.Error()})
 	}

@@ -107,6 +107,9 @@ func TestNamesAreFollowed(t *testing.T) {
 		if got := strings.Join(news(), "; "); got != "LookupFailed a.example.com:9000: the name server is away; LookupFailed b.example.com:80: the name has no addresses" {
 			t.Errorf("told: %s", got)
 		}
+		if got := fmt.Sprint(client.State().Unresolved); got != "[{a.example.com:9000 the name server is away} {b.example.com:80 the name has no addresses}]" {
+			t.Errorf("unresolved are %s", got)
+		}
 		// Failed lookups are made again sooner, but not without a pause.
 		if n := resolver.lookups() - asked; n < 24 || n > 40 {
 			t.Errorf("%d lookups in five minutes", n)
@@ -118,6 +121,9 @@ func TestNamesAreFollowed(t *testing.T) {
 		synctest.Wait()
 		if got := addresses(client); got != "10.0.0.2:9000 10.0.0.3:9000 192.0.2.1:80 10.1.0.1:80 [fd00::1]:80 localhost:1" {
 			t.Errorf("the endpoints are %s", got)
+		}
+		if got := client.State().Unresolved; got != nil {
+			t.Errorf("unresolved are %v", got)
 		}
 		client.pool.mu.Lock()
 		if client.pool.all[0] != stays || stays.failures != 3 {

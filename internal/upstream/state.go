@@ -49,7 +49,9 @@ type Change struct {
 // State is what an upstream is like at a moment.
 type State struct {
 	Endpoints []EndpointState
-	Circuit   CircuitState
+	// Unresolved are the names whose last lookup failed.
+	Unresolved []Unresolved
+	Circuit    CircuitState
 	// Open and Idle count connections, those to endpoints that are no longer in force included.
 	Open, Idle int
 	// Pending requests wait for a connection.
@@ -58,6 +60,13 @@ type State struct {
 	Retried uint64
 	// Ejections counts how often an endpoint was passed over because it failed.
 	Ejections uint64
+}
+
+// Unresolved is a name that cannot be resolved at the moment.
+type Unresolved struct {
+	// Authority is the host and port of the base URL with the name.
+	Authority string
+	Cause     string
 }
 
 // EndpointStatus says whether an endpoint is asked.
@@ -101,6 +110,11 @@ func (c *Client) State() State {
 	s := State{
 		Endpoints: make([]EndpointState, 0, len(p.all)), Circuit: p.circuit.state,
 		Open: p.open, Idle: p.idle, Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.ejections,
+	}
+	for _, o := range c.origins {
+		if o.failed != nil {
+			s.Unresolved = append(s.Unresolved, Unresolved{o.authority, o.failed.Error()})
+		}
 	}
 	for _, e := range p.all {
 		one := EndpointState{

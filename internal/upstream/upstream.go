@@ -112,6 +112,7 @@ type Config struct {
 type Client struct {
 	config  Config
 	pool    *pool
+	origins []*origin
 	dialer  net.Dialer
 	secure  bool
 	dialled atomic.Uint64
@@ -168,21 +169,22 @@ func New(config Config) (*Client, error) {
 	}
 	c.dialer = net.Dialer{KeepAlive: 15 * time.Second}
 	c.pool = newPool(&c.config)
-	c.start(origins)
+	c.origins = origins
+	c.start()
 	return c, nil
 }
 
 // start puts the endpoints in force that are known, and begins to look up the
 // others.
-func (c *Client) start(origins []*origin) {
+func (c *Client) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	for _, o := range origins {
+	for _, o := range c.origins {
 		if o.fixed = c.config.ResolvePeriod <= 0 || o.isOne(); !o.fixed {
 			c.pool.lookup.unknown++
 		}
 	}
-	for _, o := range origins {
+	for _, o := range c.origins {
 		if !o.fixed {
 			go c.follow(ctx, o)
 			continue
