@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -90,6 +91,9 @@ func (x *exchange) forwardConnect() error {
 	}
 	f.Extra = x.extra[:0]
 	if x.protocol != nil {
+		if x.withheld.Has(wire.FieldAuthorization) {
+			withholdTokens(h)
+		}
 		f.Extra = append(f.Extra, wire.Header{Name: nameConnection, Value: nameUpgrade}, wire.Header{Name: nameUpgrade, Value: x.protocol})
 	}
 	x.head = h.AppendForward(x.head[:0], f)
@@ -100,6 +104,28 @@ func (x *exchange) forwardConnect() error {
 	}
 	return x.upstream.client.Do(&x.call, &x.ctx.Response)
 }
+
+// withholdTokens takes the client's token out of the protocols that it asks for: browsers, which cannot set a header of their
+// own on a WebSocket, send it there to kube-apiserver.
+func withholdTokens(h *wire.Head) {
+	lines := h.Headers()
+	for i := range lines {
+		l := &lines[i]
+		if !equalFold(l.Name, "Sec-WebSocket-Protocol") || !bytes.Contains(l.Value, tokenProtocol) {
+			continue
+		}
+		var kept [][]byte
+		for one := range bytes.SplitSeq(l.Value, []byte(",")) {
+			if one = bytes.TrimSpace(one); !bytes.HasPrefix(one, tokenProtocol) {
+				kept = append(kept, one)
+			}
+		}
+		l.Value, l.Dropped = bytes.Join(kept, []byte(", ")), len(kept) == 0
+	}
+}
+
+// tokenProtocol is what a protocol begins with that is a token.
+var tokenProtocol = []byte("base64url.bearer.authorization.k8s.io.")
 
 var (
 	nameConnection = []byte(fasthttp.HeaderConnection)

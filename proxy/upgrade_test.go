@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/policies"
 )
 
@@ -476,5 +479,97 @@ func TestUpgradeIdle(t *testing.T) {
 	}
 	if all, err := io.ReadAll(r); string(all) != ".........." {
 		t.Errorf("got %q, %v", all, err)
+	}
+}
+
+// TestUpgradeOverTLS carries bytes between two ends that both speak TLS: in bulk and a few at a time, an end that finishes
+// after the other, and one that leaves.
+func TestUpgradeOverTLS(t *testing.T) {
+	files := newTLS(t, credentials.ServerFiles{})
+	pair, err := tls.LoadX509KeyPair(files.files.Cert, files.files.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := credentialstest.WriteFile(t, files.dir, "servers.crt", files.authority.PEM)
+	ended := make(chan int, 1)
+	g, address := upgradeGateway(t, func(c *config.Configuration) {
+		c.TLS = &config.ListenerTLS{CertFile: files.files.Cert, KeyFile: files.files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
+		c.Upstreams[0].Endpoints[0] = strings.Replace(c.Upstreams[0].Endpoints[0], "http:", "https:", 1)
+		c.Upstreams[0].TLS = &config.UpstreamTLS{CAFile: ca}
+	}, "", func(c net.Conn) {
+		secure := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+		r := bufio.NewReader(secure)
+		if _, err := readHead(r); err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(secure, agree("websocket")+"early;")
+		n, _ := io.Copy(secure, r)
+		_, _ = io.WriteString(secure, "done")
+		_ = secure.CloseWrite()
+		ended <- int(n)
+	})
+	connect := func() (*tls.Conn, *bufio.Reader) {
+		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.authority.Pool()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		send(t, c, askUpgrade("GET", execPath, "websocket")+"first;")
+		r := bufio.NewReader(c)
+		if head, err := readHead(r); err != nil || !strings.HasPrefix(head, "HTTP/1.1 101 ") {
+			t.Fatalf("the client got %q, %v", head, err)
+		}
+		expect(t, r, "early;first;")
+		return c, r
+	}
+	c, r := connect()
+	for _, size := range []int{1, smallSource - 1, smallSource, smallSource + 1, 64 << 10, 3 << 20} {
+		sent := bytes.Repeat([]byte{'x'}, size)
+		go func() { _, _ = c.Write(sent) }()
+		expect(t, r, string(sent))
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(r); err != nil || string(rest) != "done" {
+		t.Errorf("the client got %q at last, %v", rest, err)
+	}
+	<-ended
+	c, _ = connect()
+	_ = c.Close()
+	if n := <-ended; n != len("first;") {
+		t.Errorf("the backend got %d bytes", n)
+	}
+	waitFor(t, "both ends to be closed", func() bool {
+		open, _ := g.routes.backends[0].client.Conns()
+		return open == 0 && g.server.open() == 0
+	})
+}
+
+// TestUpgradeWithholdsTokens keeps the token of a browser's WebSocket from a backend that the gateway tells who asks (ERR-2).
+func TestUpgradeWithholdsTokens(t *testing.T) {
+	for credentials, want := range map[config.Credentials]string{
+		config.PassCredentials:        "base64url.bearer.authorization.k8s.io.dA, v5.channel.k8s.io",
+		config.ImpersonateCredentials: "v5.channel.k8s.io",
+	} {
+		seen := make(chan string, 1)
+		_, address := upgradeGateway(t, func(c *config.Configuration) {
+			c.Identity = &config.Identity{Anonymous: config.AllowAnonymous}
+			c.Upstreams[0].Credentials = credentials
+		}, "", func(c net.Conn) {
+			head, _ := readHead(bufio.NewReader(c))
+			seen <- headerOf(head, "Sec-WebSocket-Protocol")
+			_, _ = io.WriteString(c, agree("websocket"))
+		})
+		c, r := dialTCP(t, address)
+		send(t, c, askUpgrade("GET", execPath, "websocket", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.dA, v5.channel.k8s.io"))
+		if _, err := readHead(r); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-seen; got != want {
+			t.Errorf("%s: the backend got %q, want %q", credentials, got, want)
+		}
 	}
 }
