@@ -4,7 +4,7 @@ GO       ?= go
 FUZZTIME ?= 20s
 
 # Packages whose code runs on many goroutines at once: tested a second time under the race detector.
-RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/backend/... ./internal/ratelimit/... \
+RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/backend/... ./internal/credentials/... ./internal/ratelimit/... \
         ./internal/state/... ./internal/telemetry/... ./internal/upstream/...
 
 # The linters' versions are those of tools/go.mod.

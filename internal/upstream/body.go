@@ -124,7 +124,7 @@ func (b *Body) end(err error) error {
 	if !b.released {
 		b.released = true
 		b.err = err
-		reusable := err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
+		reusable := err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load() && !b.cn.holds()
 		b.client.release(b.cn, b.br, reusable, noVerdict)
 		b.cn, b.br = nil, nil
 	}

@@ -321,7 +321,7 @@ func (c *Client) receive(cn *conn, br *bufio.Reader, req *Request, resp *fasthtt
 // noSurplus makes sure that nothing follows the answer. Who sent more than was
 // announced and who reads it as the next answer cannot be told apart.
 func (c *Client) noSurplus(cn *conn, br *bufio.Reader) *Error {
-	if br.Buffered() > 0 && cn.frame.kind != frameClose {
+	if cn.frame.kind != frameClose && (br.Buffered() > 0 || cn.holds()) {
 		return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "bytes follow the end of the answer"})
 	}
 	return nil
