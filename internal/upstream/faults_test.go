@@ -142,7 +142,7 @@ func TestNothingIsDeliveredTwice(t *testing.T) {
 		}
 		const percent, perSecond, clients, requests = 10, 5, 8, 150
 		client, err := New(Config{
-			Endpoints: endpoints, AnswerTimeout: 20 * time.Millisecond, BodyTimeout: 20 * time.Millisecond, MaxConns: 5, MaxWait: time.Minute,
+			Endpoints: endpoints, AnswerTimeout: 150 * time.Millisecond, BodyTimeout: 150 * time.Millisecond, MaxConns: 5, MaxWait: time.Minute,
 			Ejection: Ejection{Failures: 3, Base: 20 * time.Millisecond, Most: 100 * time.Millisecond, Percent: 50},
 			Retries:  &RetryBudget{Percent: percent, PerSecond: perSecond},
 		})
@@ -385,7 +385,7 @@ func TestHangingHandshakeGoesElsewhere(t *testing.T) {
 	defer server.Close()
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	client, err := New(Config{
-		Endpoints: []string{"https://" + silent.Addr().String(), server.URL}, ConnectTimeout: 100 * time.Millisecond,
+		Endpoints: []string{"https://" + silent.Addr().String(), server.URL}, ConnectTimeout: 500 * time.Millisecond,
 		TLS: func() *tls.Config { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12} },
 	})
 	if err != nil {
@@ -421,7 +421,7 @@ func TestRetriesEndWithTheDeadline(t *testing.T) {
 		go func() {
 			nc, err := ln.Accept()
 			if err == nil {
-				time.Sleep(40 * time.Millisecond)
+				time.Sleep(300 * time.Millisecond)
 				_ = nc.Close()
 			}
 		}()
