@@ -116,25 +116,32 @@ func (c *Charges) strictest() (d Decision) {
 
 // fallBack decides without the store, as the rules say.
 func (l *Limiter) fallBack(c *Charges, now int64) Decision {
-	fallBack := false
+	var denies *Charge
+	held := false
 	for i := range c.list {
 		charge := &c.list[i]
-		if !charge.elsewhere || !charge.Paced() {
+		if !charge.elsewhere {
 			charge.elsewhere = true // it is decided already
 			continue
 		}
+		charge.unknown = true
 		switch sharing := charge.Rule.Sharing; {
 		case sharing.WhenUnavailable == LocalLimit:
-			charge.elsewhere, fallBack = false, true
-		case sharing.WhenUnavailable == Deny && charge.Rule.Mode != Warn:
-			l.giveBack(c, now)
-			return Decision{Charge: charge, RetryAfter: 1, Unavailable: true}
-		default:
-			charge.unknown = true
+			charge.elsewhere, held = false, true
+		case sharing.WhenUnavailable == Deny && charge.Rule.Mode != Warn && charge.Paced():
+			denies = charge
 		}
 	}
-	if !fallBack {
+	if denies != nil {
+		l.giveBack(c, now)
+		return Decision{Charge: denies, RetryAfter: 1, Unavailable: true}
+	}
+	if !held {
 		return Decision{}
+	}
+	for i := range c.list {
+		charge := &c.list[i]
+		charge.unknown = charge.unknown && charge.elsewhere
 	}
 	d := l.decide(c, now, true)
 	if !d.Allowed() {
@@ -143,23 +150,28 @@ func (l *Limiter) fallBack(c *Charges, now int64) Decision {
 	return d
 }
 
-// giveBack gives back what decide took at the time now from buckets here for a request that is refused elsewhere: less the
-// time that has passed since, so that never more is given back than is still in them.
+// giveBack gives back what decide took at the time now from buckets here for a request that is refused elsewhere: all of it
+// where nobody has taken anything since, else less the time that has passed, so that never more is given back than is still
+// in them.
 func (l *Limiter) giveBack(c *Charges, now int64) {
-	later := l.now(time.Now())
+	passed := max(l.now(time.Now())-now, 0)
 	for i := range c.list {
 		charge := &c.list[i]
-		back := charge.Cost*charge.rule.pace.interval - max(later-now, 0)
-		if charge.Rule.Sharing != nil || !charge.Paced() || charge.Wait > 0 || back <= 0 {
+		if charge.Rule.Sharing != nil || !charge.Paced() || charge.Wait > 0 {
 			continue
 		}
+		back := charge.Cost * charge.rule.pace.interval
 		s := &l.store.shards[charge.at.shard]
 		s.mu.Lock()
-		switch tat, where := s.find(charge.at); {
+		tat, where := s.find(charge.at)
+		if tat != charge.after {
+			back = max(back-passed, 0)
+		}
+		switch {
 		case where.tat != nil:
 			*where.tat = tat - back
 		case where.spilled:
-			l.store.keep(charge.at, where, tat-back, later)
+			l.store.keep(charge.at, where, tat-back, now+passed)
 		}
 		s.mu.Unlock()
 		charge.Debt = max(charge.Debt-back, 0)

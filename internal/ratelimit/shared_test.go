@@ -206,3 +206,31 @@ func TestGiveBackNeverRefills(t *testing.T) {
 		t.Errorf("%d passed, of %d that may", passed, most)
 	}
 }
+
+// TestSharedRetryAfter: who waits exactly as long as a refusal says is admitted (ERR-3), with leases and without.
+func TestSharedRetryAfter(t *testing.T) {
+	server := redistest.Start(t)
+	for _, lease := range []int{0, 3} {
+		t.Run(fmt.Sprint(lease), func(t *testing.T) {
+			t.Parallel()
+			gateways := []*Limiter{onRedis(t, server), onRedis(t, server)}
+			r := &Rule{Name: fmt.Sprint("lease", lease), Key: Global, Requests: 1, Period: time.Second, Burst: 4, Sharing: &Sharing{Lease: lease}}
+			rules := NewRules([]*Rule{r})
+			info := resource.Info{IsResource: true, Verb: "get", Resource: "orders"}
+			decide := func(l *Limiter) Decision {
+				var c Charges
+				rules.Charge(&c, &Request{Info: &info})
+				return l.Decide(&c, time.Now())
+			}
+			for i := 0; ; i++ {
+				if d := decide(gateways[i%2]); !d.Allowed() && i%2 == 1 {
+					time.Sleep(time.Duration(d.RetryAfter) * time.Second)
+					if again := decide(gateways[1]); !again.Allowed() {
+						t.Errorf("after %d seconds the wait is %d more", d.RetryAfter, again.RetryAfter)
+					}
+					return
+				}
+			}
+		})
+	}
+}

@@ -226,3 +226,45 @@ func TestLease(t *testing.T) {
 		t.Errorf("outcomes are %s, want %s", got, want)
 	}
 }
+
+// TestLeaseOnce: however many requests come at once for a key, one of them asks, and the others wait for what it gets.
+func TestLeaseOnce(t *testing.T) {
+	server := redistest.Start(t)
+	s, r := open(t, server.Address, nil)
+	l := perHour(100)
+	l.Lease = 100
+	together := func(n int) (passed, failed int) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				passes, err := s.Take([]Demand{demand("hot", l)})
+				mu.Lock()
+				defer mu.Unlock()
+				if passes {
+					passed++
+				}
+				if err != nil {
+					failed++
+				}
+			})
+		}
+		wg.Wait()
+		return passed, failed
+	}
+	if passed, _ := together(100); passed != 100 {
+		t.Errorf("%d of 100 passed", passed)
+	}
+	if n := strings.Count(fmt.Sprint(r.drain()), OutcomeAdmitted); n != 1 {
+		t.Errorf("Redis was asked %d times, want once", n)
+	}
+	// Where it gets nothing, nobody waits longer than for the deadline.
+	s.options.Timeout = 50 * time.Millisecond
+	server.Pause()
+	s.known.sweep(s.clock()+int64(leaseFor), s.giveBack)
+	l.Depth *= 2
+	if _, failed := together(20); failed != 20 {
+		t.Errorf("%d of 20 failed", failed)
+	}
+	server.Resume()
+}
