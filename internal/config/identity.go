@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -156,8 +157,9 @@ func (v *validator) identity(c *Configuration) {
 	}
 	asks := c.TLS != nil && c.TLS.ClientCAFile != ""
 	issuers := map[string]int{}
+	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler) // which takes its time
 	for i := range c.Identity.Authenticators {
-		v.authenticator(fmt.Sprintf("identity.authenticators[%d]", i), &c.Identity.Authenticators[i], c, asks)
+		v.authenticator(fmt.Sprintf("identity.authenticators[%d]", i), &c.Identity.Authenticators[i], c, asks, compiler)
 		if j := c.Identity.Authenticators[i].JWT; j != nil {
 			if first, twice := issuers[j.Issuer.URL]; twice {
 				v.check(fmt.Sprintf("identity.authenticators[%d].jwt.issuer.url", i), fmt.Sprintf("must be unique; `identity.authenticators[%d]` has '%s' too", first, j.Issuer.URL))
@@ -176,7 +178,7 @@ func (v *validator) identity(c *Configuration) {
 }
 
 // authenticator checks one of them; asks tells whether the listener verifies client certificates.
-func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool) {
+func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool, compiler func() authenticationcel.Compiler) {
 	set := 0
 	for _, one := range []bool{a.ClientCertificate != nil, a.JWT != nil, a.TokenReview != nil, a.RequestHeader != nil} {
 		if one {
@@ -191,7 +193,7 @@ func (v *validator) authenticator(path string, a *Authenticator, c *Configuratio
 	case a.ClientCertificate != nil && !asks:
 		v.check(path+".clientCertificate", "must not be set without `tls.clientCAFile`, which names the authorities")
 	case a.JWT != nil:
-		v.jwt(path+".jwt", a.JWT)
+		v.jwt(path+".jwt", a.JWT, compiler)
 	case a.TokenReview != nil:
 		v.tokenReview(path+".tokenReview", a.TokenReview, c)
 	case a.RequestHeader != nil:
@@ -236,7 +238,7 @@ func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, tls 
 }
 
 // jwt has Kubernetes' library check an issuer, and compile its expressions.
-func (v *validator) jwt(path string, j *JWT) {
+func (v *validator) jwt(path string, j *JWT, compiler func() authenticationcel.Compiler) {
 	if j.Issuer.EgressSelectorType != "" {
 		v.check(path+".issuer.egressSelectorType", "must not be set: the gateway has no egress selectors")
 		return
@@ -246,7 +248,7 @@ func (v *validator) jwt(path string, j *JWT) {
 		v.check(path, err.Error())
 		return
 	}
-	_, problems := apiservervalidation.CompileAndValidateJWTAuthenticator(authenticationcel.NewDefaultCompiler(), *internal, nil)
+	_, problems := apiservervalidation.CompileAndValidateJWTAuthenticator(compiler(), *internal, nil)
 	for _, p := range problems {
 		v.check(path+"."+strings.TrimPrefix(p.Field, "."), p.ErrorBody())
 	}

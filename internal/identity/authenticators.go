@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -110,8 +112,9 @@ func New(o Options) (*Authenticators, error) {
 	if o.AllowAnonymous {
 		a.anonymous = NewPrincipal(Anonymous())
 	}
+	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler) // which takes its time and memory, and all issuers share
 	for i := range o.Methods {
-		m, err := newMethod(ctx, &o.Methods[i])
+		m, err := newMethod(ctx, &o.Methods[i], compiler)
 		if err != nil {
 			cancel()
 			return nil, fmt.Errorf("authenticator %d: %w", i, err)
@@ -132,12 +135,12 @@ func New(o Options) (*Authenticators, error) {
 	return a, nil
 }
 
-func newMethod(ctx context.Context, m *Method) (method, error) {
+func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel.Compiler) (method, error) {
 	switch {
 	case m.ClientCertificate:
 		return method{name: "clientCertificate", other: certificates{}}, nil
 	case m.JWT != nil:
-		j, err := newJWT(ctx, m.JWT)
+		j, err := newJWT(ctx, m.JWT, compiler())
 		return method{name: "jwt", token: j}, err
 	case m.TokenReview != nil:
 		return method{name: "tokenReview", token: newReviewer(m.TokenReview), review: true}, nil

@@ -15,6 +15,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/apis/apiserver"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 )
 
@@ -25,7 +26,7 @@ type jwt struct {
 	issuer  *issuer
 }
 
-func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator) (*jwt, error) {
+func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authenticationcel.Compiler) (*jwt, error) {
 	var roots *x509.CertPool // nil is the system's
 	if pem := o.Issuer.CertificateAuthority; pem != "" {
 		roots = x509.NewCertPool()
@@ -39,6 +40,7 @@ func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator) (*jwt, error) {
 	library, err := oidc.New(ctx, oidc.Options{
 		JWTAuthenticator:     *o,
 		Client:               &http.Client{Transport: i, Timeout: issuerTimeout},
+		Compiler:             compiler,
 		SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
 	})
 	if err != nil {

@@ -234,12 +234,12 @@ func (t *tokens) verify(a *Authenticators, token string, by *bearer) (tokenResul
 			continue
 		}
 		var own *status.Error
-		if errors.As(err, &own) {
+		switch {
+		case errors.Is(err, errUnavailable):
+			failure = cmpError(failure, status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
+		case errors.As(err, &own):
 			failure = own
 			continue
-		}
-		if errors.Is(err, errUnavailable) {
-			failure = cmpError(failure, status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
 		}
 		causes = append(causes, refusalCause{m.name, err})
 	}

@@ -18,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 func TestBearer(t *testing.T) {
@@ -66,8 +67,8 @@ func (s *server) post(_ context.Context, body []byte) (int, []byte, error) {
 	return code, []byte(answer), err
 }
 
-func reviewed(status string) (int, string, error) {
-	return 201, `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":` + status + `}`, nil
+func reviewed(review string) (int, string, error) {
+	return 201, `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":` + review + `}`, nil
 }
 
 func TestTokenReview(t *testing.T) {
@@ -98,6 +99,7 @@ func TestTokenReview(t *testing.T) {
 		{name: "the gateway may not ask", code: 403, body: `{}`, want: unavailable, again: 2},
 		{name: "the server fails", code: 500, body: `{}`, want: unavailable, again: 2},
 		{name: "the server cannot be reached", err: errors.New("no route"), want: unavailable, again: 2},
+		{name: "the server is too slow", err: status.Timeout("the backend is too slow", 3), want: unavailable, again: 2},
 		{name: "an answer that is none", code: 200, body: "<html>", want: unavailable, again: 2},
 		{name: "an answer of another kind", code: 200, body: `{"kind":"Status","status":{"authenticated":true}}`, want: unavailable, again: 2},
 	} {
