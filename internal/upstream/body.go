@@ -124,7 +124,11 @@ func (b *Body) end(err error) error {
 	if !b.released {
 		b.released = true
 		b.err = err
-		reusable := err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load() && !b.cn.holds()
+		reusable := err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
+		if reusable {
+			surplus, end := b.cn.holds()
+			reusable = !surplus && !end
+		}
 		b.client.release(b.cn, b.br, reusable, noVerdict)
 		b.cn, b.br = nil, nil
 	}

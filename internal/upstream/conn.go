@@ -98,21 +98,20 @@ func (cn *conn) stale() bool {
 	return cn.stirred
 }
 
-// holds reports whether TLS has taken bytes off the socket, and nobody off TLS:
-// what follows an answer in the record in which it ends. Of a socket without TLS
-// stale sees them.
-func (cn *conn) holds() bool {
+// holds reports what TLS has taken off the socket, and nobody off TLS: bytes, or
+// the end of the connection. Of a socket without TLS stale sees it.
+func (cn *conn) holds() (bytes, end bool) {
 	secure, ok := cn.Conn.(*tls.Conn)
 	if !ok {
-		return false
+		return false, false
 	}
 	cn.readBy = time.Unix(1, 0) // so that nothing is waited for
 	if err := secure.SetReadDeadline(cn.readBy); err != nil {
-		return true
+		return false, true
 	}
 	var one [1]byte
 	n, err := secure.Read(one[:])
-	return n > 0 || !isTimeout(err)
+	return n > 0, n == 0 && !isTimeout(err)
 }
 
 // smallRequest is up to what size head and body are copied together: that

@@ -321,7 +321,12 @@ func (c *Client) receive(cn *conn, br *bufio.Reader, req *Request, resp *fasthtt
 // noSurplus makes sure that nothing follows the answer. Who sent more than was
 // announced and who reads it as the next answer cannot be told apart.
 func (c *Client) noSurplus(cn *conn, br *bufio.Reader) *Error {
-	if cn.frame.kind != frameClose && (br.Buffered() > 0 || cn.holds()) {
+	if cn.frame.kind == frameClose {
+		return nil
+	}
+	surplus, end := cn.holds()
+	cn.answer.Close = cn.answer.Close || end
+	if surplus || br.Buffered() > 0 {
 		return c.failed(Malformed, true, &wire.Error{Code: 502, Message: "bytes follow the end of the answer"})
 	}
 	return nil

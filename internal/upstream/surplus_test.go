@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -25,6 +26,9 @@ func (c *together) Write(p []byte) (int, error) {
 	c.held = append(c.held, p...)
 	return len(p), nil
 }
+
+// SetWriteDeadline does nothing: what is held is sent after TLS has set one.
+func (c *together) SetWriteDeadline(time.Time) error { return nil }
 
 func (c *together) Read(p []byte) (int, error) {
 	if len(c.held) > 0 {
@@ -47,7 +51,7 @@ func TestSurplusInTLS(t *testing.T) {
 	}
 	defer func() { _ = ln.Close() }()
 	const surplus = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
-	answers := map[string]string{"/good": okReply}
+	answers := map[string]string{"/good": okReply, "/bye": okReply} // after the latter the connection ends
 	for _, size := range []int{0, 10, 5_000, 20_000, SmallBody, SmallBody + 5_000} {
 		body := strings.Repeat("x", size)
 		answers["/length/"+strconv.Itoa(size)] = "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n" + body + surplus
@@ -78,6 +82,9 @@ func TestSurplusInTLS(t *testing.T) {
 					if _, err := io.WriteString(nc, answer); err != nil {
 						return
 					}
+					if r.URL.Path == "/bye" {
+						_ = nc.CloseWrite()
+					}
 				}
 			}()
 		}
@@ -89,14 +96,15 @@ func TestSurplusInTLS(t *testing.T) {
 	defer client.Close()
 	for target := range answers {
 		for _, query := range []string{"", "?apart"} {
-			if target == "/good" {
+			good := target == "/good" || target == "/bye"
+			if good {
 				query = ""
 			}
 			var resp fasthttp.Response
 			if err := client.Do(request("GET", target+query, ""), &resp); err == nil && resp.IsBodyStream() {
 				_, _ = io.Copy(io.Discard, resp.BodyStream())
 				_ = resp.CloseBodyStream()
-			} else if (err == nil) != (target == "/good") {
+			} else if (err == nil) != good {
 				t.Errorf("%s: %v", target+query, err)
 			}
 			resp.Reset()
