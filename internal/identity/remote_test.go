@@ -1,13 +1,17 @@
 package identity
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
+	"io"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -393,4 +397,42 @@ func TestProxyIsLookedAtAgain(t *testing.T) {
 	if asked != 1 || !m.isProxy(c, now.Add(proxyTTL-1)) || m.isProxy(c, now.Add(proxyTTL)) || m.isProxy(c, now.Add(proxyTTL)) || asked != 2 {
 		t.Errorf("looked at %d times", asked)
 	}
+}
+
+// FuzzHeadersToldAreRead holds that a user is either told to nobody or read by Kubernetes as it is, and never in more lines
+// than there are.
+func FuzzHeadersToldAreRead(f *testing.F) {
+	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("kim", "42", "admins", "example.com/Reason", "on call")
+	f.Add("kim\r\nX-Remote-Group: system:masters", " ", "a\tb", "a\r\nb", "c ")
+	f.Fuzz(func(t *testing.T, name, uid, group, key, value string) {
+		u := User{Name: name, UID: uid, Groups: []string{group}, Extra: map[string][]string{key: {value}}}
+		text, err := NewPrincipal(u).AppendRemote(nil)
+		if err != nil {
+			if len(text) > 0 {
+				t.Fatalf("told %q with an error", text)
+			}
+			return
+		}
+		r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader("GET / HTTP/1.1\r\nHost: a\r\n"), bytes.NewReader(text), strings.NewReader("\r\n"))))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		response, ok, err := kubernetes.AuthenticateRequest(r)
+		if err != nil || !ok {
+			if name != "" {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		if group == "" {
+			u.Groups = nil
+		}
+		if got := userOf(response.User); !same(&got, &u) {
+			t.Fatalf("%q is read as %+v, not %+v", text, got, u)
+		}
+	})
 }
