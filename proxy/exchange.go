@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
@@ -67,6 +68,8 @@ type progress struct {
 	old  *document.Document // the stored object, where something needed it
 	// patch is the client's, where only the backend can tell what results from it.
 	patch *document.Document
+	// result is what the server would store, where policies judge that.
+	result *document.Document
 	// collection is what is stored of a collection that is deleted object by object.
 	collection *document.Document
 
@@ -90,6 +93,7 @@ type progress struct {
 	scaling    bool          // a write to the scale subresource, which became one to the object
 	lasting    int           // how many of the warnings are not of this attempt
 	retryAfter int           // seconds, where a rate limit refuses
+	limited    cel.Request   // what the expressions of rate limits see, where there are any
 
 	matching  *listPass             // which objects of a collection are deleted
 	listing   *listPass             // what of a collection is asked for
@@ -207,6 +211,10 @@ func (x *exchange) releaseDocuments() {
 	if x.patch != nil {
 		x.patch.Release()
 		x.patch = nil
+	}
+	if x.result != nil {
+		x.result.Release()
+		x.result = nil
 	}
 	if x.collection != nil {
 		x.collection.Release()

@@ -22,17 +22,17 @@ func (x *exchange) limit() error {
 		Headers: (*headers)(&x.conn.head), Frame: x.limitFrame,
 	}
 	rules.Charge(&x.charges, &r)
-	limiter, at := x.gateway.limiter, x.started
+	limiter := x.gateway.limiter
 	if full := limiter.Enter(&x.charges); full != nil {
-		if d := limiter.Peek(&x.charges, at); !d.Allowed() {
+		if d := limiter.Peek(&x.charges, time.Now()); !d.Allowed() {
 			return x.tooMany(d) // who has come too often need not wait to be told
 		}
 		if err := x.queue(full); err != nil {
 			return err
 		}
-		at = time.Now()
 	}
-	if d := limiter.Decide(&x.charges, at); !d.Allowed() {
+	// The time is that of the decision: to tell who asks may have taken long.
+	if d := limiter.Decide(&x.charges, time.Now()); !d.Allowed() {
 		limiter.Leave(&x.charges)
 		return x.tooMany(d)
 	}
@@ -80,15 +80,23 @@ func (x *exchange) tellLimits() {
 	h.AddBytesV("RateLimit", line[state:])
 }
 
-// limitFrame binds the request for the expressions of rate limits.
+// limitFrame binds the request for the expressions of rate limits, once.
 func (x *exchange) limitFrame() *cel.Frame {
 	f := x.frame()
-	f.Vars().SetLimited(&cel.Request{
+	if x.limited.Headers != nil {
+		return f
+	}
+	address := x.conn.peerIP
+	if x.client != x.conn.peer {
+		address = x.client.String()
+	}
+	x.limited = cel.Request{
 		Verb: x.info.Verb, Path: x.info.Path, Group: x.info.Group, Version: x.info.Version, Resource: x.info.Resource,
 		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: x.info.Name,
 		User:          cel.User{Name: x.user.Name, UID: x.user.UID, Groups: x.user.Groups, Extra: x.user.Extra},
-		ClientAddress: x.client.String(), Headers: (*headers)(&x.conn.head), Query: x.info.Query, BodyBytes: x.announced(),
-	})
+		ClientAddress: address, Headers: (*headers)(&x.conn.head), Query: x.info.Query, BodyBytes: x.announced(),
+	}
+	f.Vars().SetLimited(&x.limited)
 	return f
 }
 

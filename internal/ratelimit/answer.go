@@ -26,7 +26,7 @@ func (c *Charge) Warning() string {
 	if c.Wait == 0 {
 		terms = c.crowd
 	}
-	return terms() + ": this request is beyond it, and passes only because it is not enforced yet"
+	return terms() + ": this request will be refused once it is enforced"
 }
 
 // crowd is the bound on requests in flight in words.

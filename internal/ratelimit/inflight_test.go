@@ -95,7 +95,7 @@ func TestInFlightWarns(t *testing.T) {
 	if first.All()[0].Exceeds() || !second.All()[0].Exceeds() {
 		t.Error("the second is beyond the limit, and only that")
 	}
-	want := "the rate limit 'crowd' allows 1 request at a time for each namespace: this request is beyond it, and passes only because it is not enforced yet"
+	want := "the rate limit 'crowd' allows 1 request at a time for each namespace: this request will be refused once it is enforced"
 	if got := second.All()[0].Warning(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
