@@ -57,6 +57,7 @@ spec:
 
 // Each mistake is one sentence on stderr and exit code 2; nothing is on stdout and no usage buries the sentence.
 func TestMistakesOnTheCommandLine(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // in a pod there is a backend by default
 	typo := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: 127.0.0.1:0\nupstrems: []\n")
 	twice := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: 127.0.0.1:0\nlisten: 127.0.0.1:1\n")
 	policy := write(t, "limit.yaml", strings.Replace(limitPolicy, "requests: 50", "requests: -1", 1))
