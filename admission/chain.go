@@ -34,6 +34,9 @@ func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)
 }
 
+// Judges tells whether any validating policy may concern the operation on the resource.
+func (c *Chain) Judges(i *resource.Info, o Operation) bool { return c.validating.concerns(i, o) }
+
 // Differs tells whether a policy may concern one operation on the resource and not the other.
 func (c *Chain) Differs(i *resource.Info, a, b Operation) bool {
 	return c.mutating.differs(i, a, b) || c.validating.differs(i, a, b)

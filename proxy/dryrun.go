@@ -35,15 +35,7 @@ func (x *exchange) readPatch() error {
 
 // askServer has the server tell what the patch results in. Where it refuses the patch its answer is the client's.
 func (x *exchange) askServer() error {
-	f := x.forwarding()
-	f.Target, f.Length = x.dryRunTarget(), int64(len(x.body))
-	f.Skip = wire.Fields(wire.FieldAccept, wire.FieldAcceptEncoding)
-	f.Extra = append(x.extra[:0], wire.Header{Name: nameAccept, Value: valueJSON}, wire.Header{Name: nameAcceptEncoding, Value: valueIdentity})
-	x.head = x.conn.head.AppendForward(x.head[:0], f)
-	x.call = upstream.Request{Head: x.head, Body: x.body, Idempotent: true, Whole: 2 * x.gateway.bodyLimit, Deadline: x.deadline()}
-	x.asked = true
-	x.dryAnswer.Reset()
-	if err := x.upstream.client.Do(&x.call, &x.dryAnswer); err != nil {
+	if err := x.dryRun(x.body, nil); err != nil {
 		return err
 	}
 	switch x.dryAnswer.StatusCode() {
@@ -64,6 +56,24 @@ func (x *exchange) askServer() error {
 		return status.BadGateway(unreadable)
 	}
 	return nil
+}
+
+// dryRun asks the server for what the request would come to with a body, which is of the client's type unless another one is
+// given.
+func (x *exchange) dryRun(body, contentType []byte) error {
+	f := x.forwarding()
+	f.Target, f.Length = x.dryRunTarget(), int64(len(body))
+	f.Skip = wire.Fields(wire.FieldAccept, wire.FieldAcceptEncoding)
+	f.Extra = append(x.extra[:0], wire.Header{Name: nameAccept, Value: valueJSON}, wire.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	if contentType != nil {
+		f.Skip |= wire.Fields(wire.FieldContentType)
+		f.Extra = append(f.Extra, wire.Header{Name: nameContentType, Value: contentType})
+	}
+	x.head = x.conn.head.AppendForward(x.head[:0], f)
+	x.call = upstream.Request{Head: x.head, Body: body, Idempotent: true, Whole: 2 * x.gateway.bodyLimit, Deadline: x.deadline()}
+	x.asked = true
+	x.dryAnswer.Reset()
+	return x.upstream.client.Do(&x.call, &x.dryAnswer)
 }
 
 // dryRunTarget is the client's own target, as a dry run.

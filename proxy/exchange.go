@@ -148,6 +148,8 @@ func (x *exchange) respond() (l *lasting) {
 		if _, err := c.sendStream(ctx, x.endless(), x.filling); err != nil && !c.answered {
 			x.refuse(err)
 		}
+	default:
+		c.sendAnswer(ctx) // for as long as that takes the request is served
 	}
 	return nil
 }

@@ -114,6 +114,7 @@ var createSteps = []step{
 	(*exchange).ownMetadata,    // 10 uid, creationTimestamp, generation, and a name where the object leaves it to us
 	(*exchange).checkSchema,    // 11
 	(*exchange).warnOfMetadata, // 11
+	(*exchange).askResult,      // 11 what the server would store, where policies judge that
 	(*exchange).validate,       // 12
 	(*exchange).checkCreate,    // 12 what exists is not created
 	(*exchange).forward,        // 13
@@ -137,6 +138,7 @@ var updateSteps = []step{
 	(*exchange).ownMetadata,    // 10
 	(*exchange).checkSchema,    // 11
 	(*exchange).warnOfMetadata, // 11
+	(*exchange).askResult,      // 11 what the server would store, where policies judge that
 	(*exchange).validate,       // 12
 	(*exchange).finishDeletion, // 13
 	(*exchange).forward,        // 13

@@ -43,6 +43,8 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 		switch name {
 		case "policies":
 			paths = append(paths, filepath.Join("testdata", "policies", value+".yaml"))
+		case "judge-results":
+			c.AdmitOn = config.AdmitOnDryRunResult
 		case "kubernetes":
 			c.Upstreams[0].Dialect = config.Kubernetes
 		case "protect-unregistered":

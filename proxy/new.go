@@ -19,7 +19,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/telemetry"
-	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/wire"
 	"github.com/admission-gateway/gateway/policies"
 )
@@ -54,6 +53,7 @@ type Gateway struct {
 	bodyLimit      int64
 	budget         *bodyBudget
 	protobuf       protobuf.Reader
+	admitOnResult  bool // validating policies judge what Kubernetes backends would store
 	stripes        *stripes
 	unregistered   config.UnregisteredResources
 	proxies        identity.TrustedProxies
@@ -61,6 +61,7 @@ type Gateway struct {
 	anonymous      identity.User
 	refusals       occasions // of credentials that were refused
 	ignored        occasions // of policies that failed and may
+	failures       occasions // of exchanges with backends
 }
 
 // systemNodes is room for the values that the gateway itself adds to an object.
@@ -77,6 +78,7 @@ func New(o Options) (*Gateway, error) {
 		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
 		stripes:        newStripes(),
 		unregistered:   c.UnregisteredResources,
+		admitOnResult:  c.AdmitOn == config.AdmitOnDryRunResult,
 		anonymous:      identity.Anonymous(),
 	}
 	var err error
@@ -124,12 +126,6 @@ func underscores(u config.UnderscoreHeaders) wire.Underscores {
 		return wire.PassUnderscores
 	}
 	return wire.RefuseUnderscores
-}
-
-// upstreamFailed counts and logs a failed exchange; clients are not told its cause.
-func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
-	g.metrics.UpstreamError(name, err.Kind.String())
-	g.log.Warn("the backend failed", "upstream", name, "kind", err.Kind.String(), "cause", fmt.Sprint(err.Cause))
 }
 
 // Serve serves the connections of ln until Shutdown; it returns nil then.

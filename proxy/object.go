@@ -166,7 +166,7 @@ func (x *exchange) describeAs(operation admission.Operation) {
 	}
 	x.attributes.Info, x.attributes.Resource = &x.info, x.res
 	x.attributes.Operation, x.attributes.User = operation, &x.user
-	x.attributes.Object, x.attributes.Old = x.doc, x.old
+	x.attributes.Object, x.attributes.Old = x.judgedObject(), x.old
 	if operation == admission.Delete {
 		x.attributes.Object = nil
 		if x.doc != nil {
@@ -246,7 +246,11 @@ func (x *exchange) validate() error {
 		return nil
 	}
 	x.set.Admission().Validate(context.Background(), &x.attributes, &x.report)
-	return x.verdict()
+	err := x.verdict()
+	if err != nil {
+		x.warnOfResult()
+	}
+	return err
 }
 
 // verdict is what the policies came to.

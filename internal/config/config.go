@@ -60,6 +60,8 @@ type Configuration struct {
 	Routes []Route `json:"routes"`
 	// Policies are files and directories with policies. Those of a file are relative to its directory.
 	Policies []string `json:"policies"`
+	// AdmitOn says which object the validating ones of them judge before Kubernetes backends.
+	AdmitOn AdmitOn `json:"admitOn"`
 	// Limits bound what a request may take.
 	Limits Limits `json:"limits"`
 	// Timeouts bound how long a client may take.
@@ -226,6 +228,7 @@ func Default() *Configuration {
 		DrainSeconds:            10,
 		ShutdownDeadlineSeconds: 30,
 		UnderscoreHeaders:       Refuse,
+		AdmitOn:                 AdmitOnRequest,
 	}
 }
 

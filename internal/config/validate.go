@@ -63,6 +63,9 @@ func (v *validator) configuration(c *Configuration) {
 	v.redis("redis", c.Redis)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)
+	if !slices.Contains(admitOns, c.AdmitOn) {
+		v.check("admitOn", notOneOf(string(c.AdmitOn), admitOns))
+	}
 	if !slices.Contains(underscores, c.UnderscoreHeaders) {
 		v.check("underscoreHeaders", notOneOf(string(c.UnderscoreHeaders), underscores))
 	}
