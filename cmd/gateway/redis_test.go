@@ -4,15 +4,26 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
 )
 
 const sharedConfiguration = `apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
 drainSeconds: 0
-redis: {addresses: ['%s'], username: gateway, passwordFile: '%s', timeoutMilliseconds: 500}
+redis: {addresses: ['%s'], username: gateway, passwordFile: '%s', timeoutMilliseconds: 1000}
+`
+
+const tlsConfiguration = `apiVersion: admission-gateway.io/v1alpha1
+kind: GatewayConfiguration
+drainSeconds: 0
+redis:
+  addresses: ['%s']
+  tls: {caFile: ca.crt, certFile: gateway.crt, keyFile: gateway.key}
+  timeoutMilliseconds: 1000
 `
 
 const sharedPolicies = `apiVersion: admission-gateway.io/v1alpha1
@@ -103,6 +114,31 @@ func TestSharedLimits(t *testing.T) {
 	}
 	if got, want := ask("/v2/orders", 4), "200 200 200 429"; got != want {
 		t.Errorf("with Redis again: got %s, want %s", got, want)
+	}
+}
+
+// By TLS both sides show certificates, from files beside the configuration; leases are given back when the gateway ends.
+func TestSharedLimitsByTLS(t *testing.T) {
+	dir, port := t.TempDir(), redistest.FreePort(t)
+	authority := credentialstest.NewAuthority(t, "redis")
+	cert, key := authority.Server(t, []string{"127.0.0.1"}).Write(t, dir, "redis")
+	authority.Client(t, "gateway", nil).Write(t, dir, "gateway")
+	ca := credentialstest.WriteFile(t, dir, "ca.crt", authority.PEM)
+	redis := redistest.StartAt(t, port, "--tls-port", fmt.Sprint(port), "--port", "0", "--tls-auth-clients", "yes",
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca)
+	file := credentialstest.WriteFile(t, dir, "gateway.yaml", fmt.Appendf(nil, tlsConfiguration, redis.Address))
+	policy := write(t, "policies.yaml", strings.ReplaceAll(sharedPolicies, "scope: Shared", "scope: Shared, leaseSize: 5"))
+	_, addr := startBackend(t)
+	// Of five that are taken one is used, four times. The time that leases were out is not given back.
+	for _, want := range []int{200, 200, 200, 200, 429} {
+		p := startServe(t, addr, "--config", file, "--policies", policy)
+		if got := fetch("http://" + p.listen + "/v2/orders").code; got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+		p.signal(t, syscall.SIGTERM)
+		if err := p.Wait(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -2,18 +2,10 @@ package shared
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
 )
 
@@ -59,19 +52,20 @@ func TestACL(t *testing.T) {
 
 // TestTLS: both sides show certificates, and a server that is not known is not asked.
 func TestTLS(t *testing.T) {
-	dir := t.TempDir()
-	pool, pair := certificates(t, dir)
-	port := redistest.FreePort(t)
+	dir, port := t.TempDir(), redistest.FreePort(t)
+	authority := credentialstest.NewAuthority(t, "redis")
+	pair := authority.Client(t, "gateway", nil).TLS(t)
+	cert, key := authority.Server(t, []string{"127.0.0.1"}).Write(t, dir, "server")
 	server := redistest.StartAt(t, port, "--tls-port", strconv.Itoa(port), "--port", "0", "--tls-auth-clients", "yes",
-		"--tls-cert-file", filepath.Join(dir, "cert.pem"), "--tls-key-file", filepath.Join(dir, "key.pem"), "--tls-ca-cert-file", filepath.Join(dir, "ca.pem"))
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", credentialstest.WriteFile(t, dir, "ca.crt", authority.PEM))
 	for name, test := range map[string]struct {
 		config *tls.Config
 		works  bool
 	}{
-		"both are known":           {&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, true},
+		"both are known":           {&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}}, true},
 		"the server is not known":  {&tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}}, false},
-		"the server is another":    {&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, ServerName: "redis"}, false},
-		"the gateway is not known": {&tls.Config{RootCAs: pool}, false},
+		"the server is another":    {&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}, ServerName: "redis"}, false},
+		"the gateway is not known": {&tls.Config{RootCAs: authority.Pool()}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := open(t, server.Address, func(o *Options) { o.TLS = func() *tls.Config { return test.config } })
@@ -80,43 +74,6 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
-}
-
-// certificates writes a certificate for 127.0.0.1, its key and its authority.
-func certificates(t *testing.T, dir string) (*x509.CertPool, tls.Certificate) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
-	for name, text := range map[string][]byte{"cert.pem": cert, "ca.pem": cert, "key.pem": secret} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(cert)
-	pair, err := tls.X509KeyPair(cert, secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pool, pair
 }
 
 // TestFailover: the server that the sentinels name is killed under load; its replica takes its place, with what it had
