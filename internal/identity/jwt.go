@@ -46,7 +46,40 @@ func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authent
 	if err != nil {
 		return nil, fmt.Errorf("jwt: %w", err)
 	}
-	return &jwt{library, i}, nil
+	j := &jwt{library, i}
+	go j.refreshKeys(ctx, o)
+	return j, nil
+}
+
+// keysAge is how old the keys of an issuer may be.
+const keysAge = 5 * time.Minute
+
+// refreshKeys has the keys read again from time to time: the library does so only for a token that names a key it does not
+// know, and a key that the issuer has withdrawn would count until then.
+func (j *jwt) refreshKeys(ctx context.Context, o *apiserver.JWTAuthenticator) {
+	tick := time.NewTicker(keysAge)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			j.refresh(ctx, o)
+		}
+	}
+}
+
+// refresh has the library look for a key that there is not. Keys that cannot be read, or that the issuer said to keep for
+// longer, leave those that were read before.
+func (j *jwt) refresh(ctx context.Context, o *apiserver.JWTAuthenticator) {
+	claims, err := json.Marshal(map[string]any{"iss": o.Issuer.URL, "aud": o.Issuer.Audiences, "exp": time.Now().Add(time.Hour).Unix()})
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, issuerTimeout)
+	defer cancel()
+	encode := base64.RawURLEncoding.EncodeToString
+	_, _, _ = j.library.AuthenticateToken(ctx, encode([]byte(`{"alg":"ES256","kid":"none"}`))+"."+encode(claims)+"."+encode(make([]byte, 64)))
 }
 
 // verify implements verifier.

@@ -167,6 +167,36 @@ func TestJWTKeysRotate(t *testing.T) {
 	}
 }
 
+// A key that the issuer has withdrawn does not count once the keys were read again, whether or not a token named another one.
+func TestJWTKeyIsWithdrawn(t *testing.T) {
+	issuer := identitytest.NewIssuer(t)
+	o := jwtOf(issuer)
+	a := newTest(t, Options{Methods: []Method{{JWT: o}}})
+	verifier := a.methods[0].token.(*jwt)
+	token := issuer.Token(map[string]any{"sub": "kim", "uid": "1"})
+	verify := func() error {
+		_, _, err := verifier.verify(context.Background(), token, nil)
+		return err
+	}
+	if err := verify(); err != nil {
+		t.Fatal(err)
+	}
+	issuer.Rotate(t, 1)
+	if err := verify(); err != nil {
+		t.Errorf("the keys were read again: %v", err)
+	}
+	issuer.Break(true)
+	verifier.refresh(context.Background(), o)
+	if err := verify(); err != nil {
+		t.Errorf("while the issuer is down: %v", err)
+	}
+	issuer.Break(false)
+	verifier.refresh(context.Background(), o)
+	if err := verify(); err == nil || errors.Is(err, errUnavailable) {
+		t.Errorf("a withdrawn key counts: %v", err)
+	}
+}
+
 // An issuer that cannot be asked is no reason to take a token for invalid, and none to let it pass (503).
 func TestJWTIssuerDown(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
