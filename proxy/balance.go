@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -75,6 +77,16 @@ func (b *backend) state() upstream.State {
 		}
 	}
 	return s
+}
+
+// upstreamFailed counts a failed exchange, and logs the first of its kind and how many come after it; clients are not told
+// its cause.
+func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
+	kind := err.Kind.String()
+	g.metrics.UpstreamError(name, kind)
+	if times, tell := g.failures.due(name+" "+kind, time.Now()); tell {
+		g.log.Warn("the backend failed", "upstream", name, "kind", kind, "cause", fmt.Sprint(err.Cause), "times", times)
+	}
 }
 
 // upstreamChanged logs what changes about a backend.

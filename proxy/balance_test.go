@@ -156,6 +156,38 @@ func TestChangesAreLogged(t *testing.T) {
 	}
 }
 
+// EVT-1: what fails again and again is counted, and told of once.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	var log syncBuffer
+	metrics, err := telemetry.New(telemetry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: metrics}
+	for range 100 {
+		g.upstreamFailed("orders", &upstream.Error{Kind: upstream.Unreachable, Cause: io.ErrUnexpectedEOF})
+		g.upstreamFailed("orders", &upstream.Error{Kind: upstream.CircuitOpen, Cause: io.ErrUnexpectedEOF})
+		g.upstreamFailed("more", &upstream.Error{Kind: upstream.Busy, Cause: io.ErrUnexpectedEOF})
+	}
+	var got []string
+	for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {
+		_, line, _ = strings.Cut(line, "level=")
+		got = append(got, line)
+	}
+	if want := []string{
+		`WARN msg="the backend failed" upstream=orders kind=Unreachable cause="unexpected EOF" times=1`,
+		`WARN msg="the backend failed" upstream=orders kind=CircuitOpen cause="unexpected EOF" times=1`,
+		`WARN msg="the backend failed" upstream=more kind=Busy cause="unexpected EOF" times=1`,
+	}; !reflect.DeepEqual(got, want) {
+		t.Errorf("logged:\n%s", strings.Join(got, "\n"))
+	}
+	page := httptest.NewRecorder()
+	metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	if line := `gateway_upstream_errors_total{reason="Unreachable",upstream="orders"} 100`; !strings.Contains(page.Body.String(), line) {
+		t.Errorf("the metrics lack %s", line)
+	}
+}
+
 // What the configuration lets pass as an endpoint the client can use.
 func FuzzEndpoint(f *testing.F) {
 	for _, seed := range []string{
