@@ -40,6 +40,10 @@ func TestDeployedConfigurations(t *testing.T) {
 			t.Errorf("%s: drains for %d seconds, but the Pod is killed after %d", folder, got, grace)
 		}
 	}
+	apiserver := filepath.Join(kustomize, "apiserver", "gateway.yaml")
+	if got := run("check", "--config", apiserver, filepath.Join(kustomize, "ingress", "policies.yaml")); got.code != 0 {
+		t.Errorf("%s is refused outside of a cluster: %+v", apiserver, got)
+	}
 	for _, f := range policies.Check([]string{filepath.Join(kustomize, "ingress", "policies.yaml")}) {
 		t.Error(f)
 	}

@@ -19,7 +19,7 @@ const KubernetesUpstream = "kubernetes"
 type Pod struct {
 	// Host and Port are where the API server is; empty outside of pods.
 	Host, Port string
-	// Directory has the files of the pod's service account.
+	// Directory has the files of the pod's service account. Empty is a pod that the configuration is only meant for.
 	Directory string
 }
 
@@ -42,7 +42,7 @@ func (p Pod) upstream() (*Upstream, error) {
 	u.TokenFile = filepath.Join(p.Directory, "token")
 	u.TLS = &UpstreamTLS{CAFile: filepath.Join(p.Directory, "ca.crt")}
 	for _, f := range []string{u.TokenFile, u.TLS.CAFile} {
-		if _, err := os.Stat(f); err != nil {
+		if _, err := os.Stat(f); err != nil && p.Directory != "" {
 			return nil, err
 		}
 	}
