@@ -13,7 +13,8 @@ import (
 
 // passage carries bytes both ways between a client and a backend, each way as fast as the receiver takes them: there is one
 // buffer for each way, and only while there are bytes. An end that finishes is told to the other one, which may go on; an
-// end that breaks ends both.
+// end that breaks ends both. Bytes are copied: to let the kernel splice them saves a twentieth of the CPU time of a bulk transfer,
+// takes two pipes for each connection, and hides for how long an end was silent.
 type passage struct {
 	client, backend net.Conn
 	closeBackend    func()
