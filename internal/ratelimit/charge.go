@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"net/netip"
-	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
@@ -61,25 +60,11 @@ type Charge struct {
 	lane   *lane
 }
 
-// Interval and Tolerance are the rule's terms of GCRA: how far a request of cost 1 moves the theoretical arrival time of
-// the bucket, and how far that may be ahead of now for such a request to pass.
-func (c *Charge) Interval() time.Duration { return time.Duration(c.rule.pace.interval) }
-
-// Tolerance is described with Interval.
-func (c *Charge) Tolerance() time.Duration { return time.Duration(c.rule.pace.tolerance) }
-
-// ID tells apart the buckets of different rules, and of a rule before and after its terms were changed. It is the same
-// in every process.
-func (c *Charge) ID() uint64 { return c.rule.id }
-
 // Paced tells whether the rule counts requests over time; one that only bounds those in flight does not.
 func (c *Charge) Paced() bool { return c.Rule.Requests > 0 }
 
 // here tells whether the buckets of this process decide.
 func (c *Charge) here() bool { return c.Paced() && !c.elsewhere }
-
-// Refuses tells whether the charge does not fit, and whether that refuses the request.
-func (c *Charge) Refuses() bool { return c.Wait > 0 && c.Rule.Mode != Warn }
 
 // Exceeds tells whether the charge does not fit into a limit that only warns.
 func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowded) && c.Rule.Mode == Warn }
