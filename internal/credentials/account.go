@@ -97,6 +97,7 @@ func watchTLS(w *Watcher, name string, t *transport.Config) (*Value[clientTLS], 
 		if made.nobody, err = transport.TLSConfigFor(nobody); err != nil {
 			return made, err
 		}
+		made.nobody.DynamicRecordSizingDisabled = true // as on listeners
 		if len(contents[0]) > 0 || files[0] != "" {
 			if made.nobody.RootCAs, err = ParsePool(contents[0]); err != nil {
 				return made, fmt.Errorf("the authorities in %s cannot be used: %w", places[0], err)
@@ -111,7 +112,7 @@ func watchTLS(w *Watcher, name string, t *transport.Config) (*Value[clientTLS], 
 		if made.own, err = transport.TLSConfigFor(own); err != nil {
 			return made, fmt.Errorf("the certificate in %s and the key in %s cannot be used: %w", places[1], places[2], err)
 		}
-		made.own.RootCAs = made.nobody.RootCAs
+		made.own.RootCAs, made.own.DynamicRecordSizingDisabled = made.nobody.RootCAs, true
 		return made, nil
 	})
 }
