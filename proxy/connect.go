@@ -86,8 +86,13 @@ func (x *exchange) admitConnect() error {
 func (x *exchange) forwardConnect() error {
 	h := &x.conn.head
 	f := x.forwarding()
-	if len(x.body) > 0 || x.info.Verb != resource.VerbGet && x.info.IsResource {
+	switch x.info.Verb {
+	case resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch:
 		f.Length = int64(len(x.body))
+	default:
+		if len(x.body) > 0 {
+			f.Length = int64(len(x.body))
+		}
 	}
 	f.Extra = x.extra[:0]
 	if x.protocol != nil {

@@ -44,9 +44,11 @@ func (r *passage) run(early []byte) {
 	}
 	var other sync.WaitGroup
 	other.Go(func() {
-		if _, err := r.backend.Write(early); err != nil {
-			r.cut()
-			return
+		if len(early) > 0 {
+			if _, err := r.backend.Write(early); err != nil {
+				r.cut()
+				return
+			}
 		}
 		r.carry(r.backend, r.client)
 	})

@@ -3,9 +3,12 @@ package resource
 import (
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -48,6 +51,7 @@ func compare(t *testing.T, method, target string, got Info) {
 		got.Subresource != want.Subresource || got.Namespace != want.Namespace || got.Name != name {
 		t.Fatalf("%s %q:\ngot  %+v\nwant %+v", method, target, got, want)
 	}
+	compareOptions(t, target, got, want)
 	// The segments in order are the path again.
 	var b strings.Builder
 	b.WriteString("/" + got.APIPrefix + "/" + got.APIVersion)
@@ -99,6 +103,36 @@ func TestResolveAgainstKubernetes(t *testing.T) {
 	}
 	if accepted < 800 {
 		t.Errorf("only %d requests were accepted", accepted)
+	}
+}
+
+// compareOptions holds the options of a request that connects to what kube-apiserver makes of path and query: the path as
+// its getRequestOptions joins it, the query as apimachinery reads it.
+func compareOptions(t *testing.T, target string, got Info, want *request.RequestInfo) {
+	t.Helper()
+	options, err := got.ConnectOptions()
+	if got.Connect != (options != nil || err != nil) {
+		t.Fatalf("%q: Connect is %v, the options are %v, %v", target, got.Connect, options, err)
+	}
+	if err != nil || options == nil {
+		return
+	}
+	if got.Subresource == "proxy" {
+		path := strings.Join(want.Parts[3:], "/")
+		if len(path) > 0 && !strings.HasPrefix(path, "/") {
+			path = "/" + path
+		}
+		if strings.HasSuffix(want.Path, "/") && !strings.HasSuffix(path, "/") {
+			path += "/"
+		}
+		if has := reflect.ValueOf(options).Elem().FieldByName("Path").String(); has != path {
+			t.Fatalf("%q: the path is %q, want %q", target, has, path)
+		}
+		return
+	}
+	query, _ := url.ParseQuery(got.Query)
+	if o, ok := options.(*corev1.PodExecOptions); ok && (!slices.Equal(o.Command, query["command"]) || o.Container != query.Get("container")) {
+		t.Fatalf("%q: the options are %+v", target, o)
 	}
 }
 

@@ -47,7 +47,6 @@ func (c *Client) switched(cn *conn, br *bufio.Reader, req *Request, n int) *Erro
 	head := append([]byte(nil), b[a.Compact(b):]...)
 	_, _ = br.Discard(n)
 	t := &Tunnel{Conn: cn.Conn, Head: head[:len(head)-len("\r\n")]}
-	copy(t.Head, "HTTP/1.1")
 	if n := br.Buffered(); n > 0 {
 		early, _ := br.Peek(n)
 		t.Early = append([]byte(nil), early...)
