@@ -1,11 +1,17 @@
 package proxy
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // held is a backend that answers what asks for /v2/held when it is let.
@@ -78,6 +84,13 @@ func TestRequestsWaitTheirTurn(t *testing.T) {
 	if got := h.take(); strings.Contains(got, "/v2/second") || strings.Contains(got, "/v2/third") {
 		t.Errorf("the backend got %q", got)
 	}
+	metrics := httptest.NewRecorder()
+	g.metrics.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, line := range []string{"gateway_rate_limited_requests_total{policy=\"crowd\"} 1\n", "gateway_requests_waiting 1\n"} {
+		if !strings.Contains(metrics.Body.String(), line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
 	close(h.let)
 	if got := first(); got.StatusCode != 200 {
 		t.Errorf("the first is answered %d", got.StatusCode)
@@ -85,6 +98,29 @@ func TestRequestsWaitTheirTurn(t *testing.T) {
 	if got := second(); got.StatusCode != 200 || got.Header.Get("RateLimit") != "" {
 		t.Errorf("the second is answered %d, %v", got.StatusCode, got.Header)
 	}
+}
+
+// While requests are turned away second after second they are told to stay away for longer.
+func TestTurnedAwayForLonger(t *testing.T) {
+	h, g, address := newHeld(t, "{key: Global, maxInFlight: 1}")
+	first := inquire(t, address, "/v2/held")
+	<-h.arrived
+	set := g.policies().Limits()
+	var c ratelimit.Charges
+	set.Charge(&c, &ratelimit.Request{Info: &resource.Info{Verb: "get"}})
+	at := time.Now().Add(-4 * time.Second) // so far many were, four seconds long
+	for range 4 {
+		at = at.Add(time.Second)
+		for range 100 {
+			g.limiter.Dropped(&c.All()[0], at)
+		}
+	}
+	got := inquire(t, address, "/v2/second")()
+	if wait, err := strconv.Atoi(got.Header.Get("Retry-After")); got.StatusCode != 429 || err != nil || wait < 3 { // 4, or one less after a pause
+		t.Errorf("answered %d, Retry-After %s", got.StatusCode, got.Header.Get("Retry-After"))
+	}
+	close(h.let)
+	first()
 }
 
 // A request that waited too long, by the policy or by its own timeout, is told to come again.
