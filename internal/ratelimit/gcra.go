@@ -25,8 +25,9 @@ func paceOf(requests int, period time.Duration, burst int) pace {
 	return p
 }
 
-// forever, 73 years, is the longest tolerance: sums with it and with the time since the start do not overflow.
-const forever = int64(1) << 61
+// forever, 36 years, is the longest tolerance: sums with it and with the time since the start do not overflow, and a wait
+// in seconds fits the 32 bits that a Status has for it.
+const forever = int64(1) << 60
 
 // decide tells whether a request of the given cost, at most p.most, fits at the time now into a bucket whose theoretical
 // arrival time is tat. It returns that time as it is after the request, or how long the request has to wait.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -170,6 +171,10 @@ func TestPaceOfExtremes(t *testing.T) {
 	now := int64(50 * 365 * 24 * time.Hour)
 	if after, wait := p.decide(0, now, p.most); wait != 0 || after <= now {
 		t.Errorf("the dearest: %d, wait %d", after, wait)
+	}
+	full, _ := p.decide(0, now, p.most)
+	if _, wait := p.decide(full, now, p.most); wait <= 0 || wholeSeconds(wait) > math.MaxInt32 {
+		t.Errorf("the dearest after the dearest waits %d ns", wait)
 	}
 	tat := int64(0)
 	for range 1000 {
