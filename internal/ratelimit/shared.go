@@ -28,9 +28,6 @@ const (
 	Deny Fallback = "Deny"
 )
 
-// MaxSharedDepth is the longest time in which all requests of a shared limit may come back: Burst × Period / Requests.
-const MaxSharedDepth = shared.MaxDepth
-
 // SharedStore decides on shared limits, as [shared.Store] does.
 type SharedStore interface {
 	// Take tells whether a request passes, and takes what it demands if so. An error means that nothing was decided.

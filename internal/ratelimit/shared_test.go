@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,6 +205,34 @@ func TestGiveBackNeverRefills(t *testing.T) {
 	wg.Wait()
 	if most := r.Burst + int(time.Since(start)/(10*time.Millisecond)); passed > most {
 		t.Errorf("%d passed, of %d that may", passed, most)
+	}
+}
+
+// TestSharedBound: four gateways with many clients never let more pass than one limit allows, beside limits of their own that
+// refuse some of the same requests and have theirs given back.
+func TestSharedBound(t *testing.T) {
+	server := redistest.Start(t)
+	together := &Rule{Name: "together", Key: Global, Requests: 500, Period: time.Second, Burst: 50, Sharing: &Sharing{}}
+	mine := &Rule{Name: "mine", Key: Global, Requests: 200, Period: time.Second, Burst: 40}
+	var wg sync.WaitGroup
+	var passed atomic.Int64
+	start := time.Now()
+	for range 4 {
+		l := onRedis(t, server)
+		for range 4 {
+			wg.Go(func() {
+				for passed.Load() < 600 {
+					if ask(l, together, mine) == "passes" {
+						passed.Add(1)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	// One more, because the clocks of this process and Redis may run apart by so much.
+	if n, most := passed.Load(), 50+int64(time.Since(start)/(2*time.Millisecond))+1; n > most {
+		t.Errorf("%d passed, of %d that may", n, most)
 	}
 }
 
