@@ -60,6 +60,9 @@ func (x *exchange) checkMediaType() error {
 	case accepted != mediaTypes && isType(contentType, yamlType):
 		x.language = inYAML
 	case accepted == kubernetesMediaTypes && bytes.EqualFold(bytes.TrimSpace(contentType), []byte(protobuf.MediaType)):
+		if x.info.HasBody() && !x.gateway.protobuf.Knows(schema.GroupVersion{Group: x.info.Group, Version: x.info.Version}) {
+			return status.UnsupportedMediaType(yamlMediaTypes)
+		}
 		x.language = inProtobuf
 	default:
 		return status.UnsupportedMediaType(accepted)
@@ -67,15 +70,14 @@ func (x *exchange) checkMediaType() error {
 	return nil
 }
 
-// acceptedTypes are the types that an object of the resource may be sent in.
+// acceptedTypes are the types that objects may be sent in, as an API server lists them: protobuf for custom resources too,
+// which have none.
 func (x *exchange) acceptedTypes() string {
 	switch {
 	case !x.info.IsResource, x.upstream.plain && (x.res == nil || !x.res.YAML):
 		return mediaTypes
 	case x.upstream.plain:
 		return yamlMediaTypes
-	case x.info.HasBody() && !x.gateway.protobuf.Knows(schema.GroupVersion{Group: x.info.Group, Version: x.info.Version}):
-		return yamlMediaTypes // of its kind nobody knows the protobuf
 	}
 	return kubernetesMediaTypes
 }
