@@ -76,6 +76,7 @@ func matrix() []cell {
 		{name: "error in a match condition", spec: `{matchConditions: [{name: c, expression: object.spec.missing == 1}], validations: [{expression: "false"}]}`, fail: denied, pass: created},
 		{name: "error in a variable", spec: `{variables: [{name: v, expression: object.spec.missing}], validations: [{expression: variables.v == 1}]}`, fail: denied, pass: created},
 		{name: "wrong type", spec: `validations: [{expression: object.metadata.name < 5}]`, fail: denied, pass: created},
+		{name: "panic", spec: `validations: [{expression: "dyn(bytes(object.metadata.name)) in ['a', 'b']"}]`, fail: denied, pass: created},
 		{name: "cost of one expression", spec: `validations: [` + over + `]`, object: long, fail: denied, pass: created},
 		{name: "shared cost", spec: `validations: [` + strings.TrimSuffix(strings.Repeat(near+", ", 300), ", ") + `]`, object: long, fail: denied, pass: created},
 		{name: "timeout", spec: `validations: [` + strings.TrimSuffix(strings.Repeat(near+", ", 300), ", ") + `]`, object: long, request: "POST /api/v1/namespaces/team-a/pods?timeout=1ms",

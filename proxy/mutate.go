@@ -24,6 +24,9 @@ func (x *exchange) mutate() error {
 		for _, d := range x.report.Denials() {
 			x.gateway.metrics.AdmissionDenied(d.Policy)
 		}
+		if late := x.undecided(); late != nil {
+			return late
+		}
 		return err
 	}
 	if x.attributes.Changes() == 0 {
