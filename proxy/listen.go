@@ -72,7 +72,9 @@ func (s *server) newConn(nc net.Conn) *conn {
 			c.trusted, c.options = true, &s.trusted
 		}
 	}
-	c.borrow()
+	if s.o.TLS == nil {
+		c.idleWithoutBuffer()
+	}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()

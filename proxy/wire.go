@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/identity"
@@ -37,7 +38,12 @@ type conn struct {
 	certificate clientCertificate
 	identity    identity.Connection // and what that says of who asks
 
-	pooled  *[readBuffer]byte // the memory of buf, but while an outsize head needs more
+	// raw is the socket of a connection without TLS, and idle how it is read from where nobody knows when something comes:
+	// without a buffer until then.
+	raw  syscall.RawConn
+	idle func(fd uintptr) bool
+
+	pooled  *[readBuffer]byte // the memory of buf, but while an outsize head needs more; nil while nothing needs it
 	buf     []byte
 	r, w    int // buf[r:w] was received and not used
 	headEnd int // of the current request in buf
@@ -168,9 +174,13 @@ func (c *conn) await() bool {
 		return false
 	}
 	c.armRead(c.server.o.IdleTimeout)
-	n, _ := c.Conn.Read(c.buf)
-	c.w = n
-	return c.state.CompareAndSwap(connIdle, connActive) && n > 0
+	if c.idle != nil {
+		c.giveBack()
+		_ = c.raw.Read(c.idle) // an error leaves nothing read
+	} else {
+		c.w, _ = c.Conn.Read(c.buf)
+	}
+	return c.state.CompareAndSwap(connIdle, connActive) && c.w > 0
 }
 
 // judge reads the head.
@@ -195,7 +205,14 @@ func (c *conn) detach() {
 
 // lend gives the connection's buffer to others until the next head is awaited, unless something is in it or refers to it.
 func (c *conn) lend() {
-	if !c.detached || c.r < c.w || c.pooled == nil {
+	if c.detached && c.r == c.w {
+		c.giveBack()
+	}
+}
+
+// giveBack gives the buffer, which has nothing in it, to others.
+func (c *conn) giveBack() {
+	if c.pooled == nil {
 		return
 	}
 	c.server.buffers.Put(c.pooled)
