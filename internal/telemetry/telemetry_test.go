@@ -188,6 +188,9 @@ func TestGaugesAndEvents(t *testing.T) {
 	tel.RateLimited("per-client")
 	tel.RateLimited("per-client")
 	tel.AdmissionDenied("replica-limit")
+	tel.UpgradeStarted()
+	tel.UpgradeStarted()
+	tel.UpgradeEnded()
 	tel.UpstreamError("orders", "Refused")
 	tel.UpstreamError("orders", "Timeout")
 	tel.HandshakeFailed()
@@ -207,7 +210,7 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_requests_waiting 1`,
 		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_tls_handshake_failures_total 2`,
-		`gateway_upgraded_connections 0`,
+		`gateway_upgraded_connections 1`,
 		`gateway_upstream_errors_total{reason="Refused",upstream="orders"} 1`,
 		`gateway_upstream_errors_total{reason="Timeout",upstream="orders"} 1`,
 	})
