@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ func TestSharedLimits(t *testing.T) {
 			got = append(got, line)
 		}
 	}
+	slices.Sort(got)
 	equalLines(t, got, []string{
 		`gateway_shared_limit_decision_duration_seconds_bucket{outcome="Admitted",le="0.001"} 1`,
 		`gateway_shared_limit_decision_duration_seconds_bucket{outcome="Timeout",le="0.001"} 0`,
