@@ -79,7 +79,7 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	}()
 	manager, found := policies.NewManager(c.Policies, policies.Options{
 		Loaded: n.policiesLoaded, Confirmed: n.policiesConfirmed, Rejected: n.policiesRejected, Log: log,
-		SharedLimits: c.Redis != nil,
+		SharedLimits: c.Redis != nil, Upstreams: asked(c).Upstreams,
 	})
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
