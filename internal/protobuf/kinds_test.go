@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand"
 	"reflect"
+	"sync"
 	"testing"
 
 	apiextensionsfuzzer "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/fuzzer"
@@ -170,4 +171,25 @@ func TestServerReadsTheSame(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Many read at once what nobody has read before.
+func TestReadersAtOnce(t *testing.T) {
+	var reader Reader
+	_, all := kinds(t)
+	var done sync.WaitGroup
+	for range 8 {
+		done.Go(func() {
+			for _, kind := range all {
+				m, err := reader.Read(envelope(kind.GroupVersion().String(), kind.Kind, nil), generous)
+				if err == nil {
+					_, err = m.JSON()
+				}
+				if err != nil {
+					t.Errorf("%v: %v", kind, err)
+				}
+			}
+		})
+	}
+	done.Wait()
 }
