@@ -90,6 +90,17 @@ func TestIndex(t *testing.T) {
 			if got := drain(&s); !slices.Equal(got, narrow) {
 				t.Fatalf("%+v %v: found %v, want %v", a.Info, labels, got, narrow)
 			}
+			other := *a
+			other.Operation = pick2(r, Create, Update, Delete, Connect)
+			var others []int
+			for i, p := range policies {
+				if slices.ContainsFunc(p.Rules(), func(rule Rule) bool { return concerns(&rule, &other) }) {
+					others = append(others, i)
+				}
+			}
+			if got := x.differs(a.Info, a.Operation, other.Operation); got != !slices.Equal(all, others) {
+				t.Fatalf("%+v: differs between %v and %v: %v", a.Info, all, others, got)
+			}
 			if got := x.concerns(a.Info, a.Operation); got != (len(all) > 0) {
 				t.Fatalf("%+v: concerns %v", a.Info, got)
 			}
