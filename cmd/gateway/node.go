@@ -123,7 +123,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.files.Run(watching)
 	go func() { n.failed <- n.gateway.Serve(n.public) }()
 	n.listening.Store(true)
-	go settle()
+	go forgetStart()
 	n.log.Info("serving", "listen", n.public.Addr(), "admin", n.private.Addr(), "version", version())
 	for {
 		select {

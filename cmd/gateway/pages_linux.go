@@ -3,15 +3,17 @@ package main
 import (
 	"bufio"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// forgetStart gives back the memory in which the system holds those parts of the program that only its start needed: the code
-// and constants of hundreds of packages that are made ready once. What is used again is mapped again, from the system's
-// own copy of the file. It is no error where that cannot be done.
+// forgetStart gives back what only the start needed: the heap on which policies were compiled, and the memory in which the
+// system holds the program's own file, the code and constants of hundreds of packages that are made ready once. What is
+// used again is mapped again, from the system's own copy of the file. It is no error where that cannot be done.
 func forgetStart() {
+	debug.FreeOSMemory()
 	program, err := os.Executable()
 	if err != nil {
 		return

@@ -49,7 +49,6 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 			if err != nil {
 				return err
 			}
-			forgetStart()
 			return n.run(signals)
 		},
 	}
