@@ -21,6 +21,7 @@ import (
 // version that was judged.
 var collectionSteps = []step{
 	(*exchange).parse,
+	(*exchange).readServersOptions,
 	(*exchange).readCollection, // the objects that are meant
 	(*exchange).judgeEach,      // 12
 	(*exchange).deleteEach,     // 13

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -41,6 +42,19 @@ func (x *exchange) readDeleteOptions() error {
 	x.info.Options.DryRun = x.info.Options.DryRun || len(o.DryRun) > 0
 	x.options = o
 	return nil
+}
+
+// readServersOptions reads the options of a deletion by a Kubernetes API server, where something on the way depends on them. That
+// server reads either the body or, without one, the query: policies have to see the same, and options that the gateway adds
+// must not hide those in the query.
+func (x *exchange) readServersOptions() error {
+	if x.upstream.plain || !x.info.IsResource || !x.set.Admission().Concerns(&x.info, admission.Delete) && !x.needsOld() {
+		return nil
+	}
+	if x.doc != nil {
+		x.info.Options.DryRun = false
+	}
+	return x.readDeleteOptions()
 }
 
 // decodeDeleteOptions reads the options in the body, whose kind alone counts: clients of old sent those of the resource's group.
@@ -91,6 +105,6 @@ func (x *exchange) queryDeleteOptions(o *metav1.DeleteOptions) error {
 		return err
 	}
 	x.doc, err = document.Parse(text, x.gateway.documentLimits)
-	x.rebuilt = true
+	x.rebuilt, x.transcoded = true, true // whatever type the client named for no body at all
 	return err
 }

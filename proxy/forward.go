@@ -369,7 +369,7 @@ func (x *exchange) writeDeleteOptions() error {
 		return nil
 	}
 	d, err := document.Parse(deleteOptions, x.gateway.documentLimits)
-	x.doc, x.rebuilt = d, true
+	x.doc, x.rebuilt, x.transcoded = d, true, true
 	return err
 }
 

@@ -206,6 +206,7 @@ var scaleSteps = []step{
 // deleteSteps are the way of a deletion, whose body is at most DeleteOptions.
 var deleteSteps = []step{
 	(*exchange).parse,
+	(*exchange).readServersOptions,
 	(*exchange).fetchOld,
 	(*exchange).validate,
 	(*exchange).forward,

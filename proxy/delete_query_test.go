@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestDeleteOptionsInQuery holds what policies see of a deletion, and what a Kubernetes API server is sent, to what that server
+// reads: the options in the body, else those in the query.
+func TestDeleteOptionsInQuery(t *testing.T) {
+	const policy = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: deletions}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [pods]}]}
+  validations:
+  - {expression: "%s", message: "no"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: deletions}
+spec: {policyName: deletions, validationActions: [Deny]}
+`
+	const pods, body = "/api/v1/namespaces/team-a/pods", `{"kind":"DeleteOptions","apiVersion":"v1"}`
+	for _, test := range []struct {
+		name, expression, target, body string
+		want                           int
+		sent                           string // the last request to the backend, with its body
+	}{
+		{"force", "!has(request.options.gracePeriodSeconds) || request.options.gracePeriodSeconds > 0", pods + "/web?gracePeriodSeconds=0", "", 422, ""},
+		{"force of a collection", "!has(request.options.gracePeriodSeconds) || request.options.gracePeriodSeconds > 0", pods + "?gracePeriodSeconds=0", "", 422, ""},
+		{"dry run beside options", "request.dryRun", pods + "/web?dryRun=All", body, 422, ""},
+		{"dry run in options", "request.dryRun", pods + "/web", `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`, 200, ""},
+		{"dry run that is pinned", "oldObject != null", pods + "/web?dryRun=All", "", 200, `application/json {"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]`},
+		{"propagation that is pinned", "oldObject != null", pods + "/web?propagationPolicy=Orphan", "", 200, `"propagationPolicy":"Orphan"`},
+		{"dry run of a collection", "oldObject != null", pods + "?dryRun=All", "", 200, `application/json {"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			seen := make(chan string, 8)
+			_, address := upgradeGateway(t, nil, fmt.Sprintf(policy, test.expression), func(c net.Conn) {
+				r := bufio.NewReader(c)
+				for {
+					q, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					sent, _ := io.ReadAll(q.Body)
+					seen <- q.Method + " " + q.RequestURI + " " + q.Header.Get("Content-Type") + " " + string(sent)
+					answer := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"team-a","resourceVersion":"7","uid":"u1"}}`
+					if q.Method == "GET" && !strings.Contains(q.RequestURI, "/web") {
+						answer = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[` + answer + `]}`
+					}
+					_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
+				}
+			})
+			q, err := http.NewRequest(http.MethodDelete, "http://"+address+test.target, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Header.Set("Content-Type", "application/yaml") // which JSON is
+			answer, err := http.DefaultClient.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			last := ""
+			for len(seen) > 0 {
+				last = <-seen
+			}
+			if answer.StatusCode != test.want {
+				t.Errorf("the client got %d %s\nwant %d; the backend got %s", answer.StatusCode, text, test.want, last)
+			}
+			if test.sent != "" && !strings.Contains(last, test.sent) {
+				t.Errorf("the backend got %s\nwant %s in it", last, test.sent)
+			}
+		})
+	}
+}
