@@ -116,7 +116,7 @@ func withholdTokens(h *wire.Head) {
 	lines := h.Headers()
 	for i := range lines {
 		l := &lines[i]
-		if !equalFold(l.Name, "Sec-WebSocket-Protocol") || !bytes.Contains(l.Value, tokenProtocol) {
+		if !equalFold(l.Name, webSocketProtocols) || !bytes.Contains(l.Value, tokenProtocol) {
 			continue
 		}
 		var kept [][]byte

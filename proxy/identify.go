@@ -34,9 +34,13 @@ func (x *exchange) identify() error {
 		x.user = x.gateway.anonymous
 		return nil
 	}
+	authorization, err := x.authorization()
+	if err != nil {
+		return err
+	}
 	x.asking = identity.Request{
 		Now: x.started, Peer: x.conn.peer, Client: x.client, Connection: x.conn.proofs(),
-		Authorization: x.conn.head.Value(wire.FieldAuthorization), Remote: (*remoteLines)(&x.conn.head),
+		Authorization: authorization, Remote: (*remoteLines)(&x.conn.head),
 	}
 	principal, err := x.gateway.identity.Identify(&x.asking)
 	if err != nil {
