@@ -6,6 +6,7 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
+	celfunctions "github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/quantity"
 )
 
 // base is Kubernetes' base environment for expressions in configuration files: the libraries of all its versions. It is
@@ -31,12 +33,30 @@ var functions = sync.OnceValues(func() (interpreter.Dispatcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := d.Add(bindings...); err != nil {
+		if err := d.Add(bounded(bindings)...); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
 })
+
+// bounded makes functions that read quantities refuse those that would take unbounded time, which clients may send.
+func bounded(bindings []*celfunctions.Overload) []*celfunctions.Overload {
+	for i, b := range bindings {
+		if b.Operator != "string_to_quantity" && b.Operator != "is_quantity_string" {
+			continue
+		}
+		read := *b
+		read.Unary = func(v ref.Val) ref.Val {
+			if s, ok := v.(types.String); ok && !quantity.Bounded(string(s)) {
+				return types.NewErr("what is read as a quantity must be %s", quantity.Bounds)
+			}
+			return b.Unary(v)
+		}
+		bindings[i] = &read
+	}
+	return bindings
+}
 
 // An env is an environment with variables, in which expressions are compiled.
 type env struct {

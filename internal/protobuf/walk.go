@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/admission-gateway/gateway/internal/quantity"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -106,8 +106,8 @@ func (w *walker) field(f *field, wire byte, data []byte, depth int) (int, error)
 		return n, w.message(f.message, value, depth+1)
 	case f.text && !utf8.Valid(value):
 		return 0, misfitf("must be UTF-8")
-	case f.quantity && !boundedQuantity(string(value)):
-		return 0, misfitf("must be a quantity of at most 256 characters with an exponent between -256 and 256")
+	case f.quantity && !quantity.Bounded(string(value)):
+		return 0, misfitf("must be " + quantity.Bounds)
 	}
 	return n, w.take(int64(len(value)), escaped(value))
 }
@@ -144,20 +144,6 @@ func escaped(text []byte) int64 {
 		}
 	}
 	return n
-}
-
-// boundedQuantity tells whether a quantity is one that can be computed in no time: the library writes out 10 to the power of
-// the exponent.
-func boundedQuantity(s string) bool {
-	if len(s) > 256 {
-		return false
-	}
-	at := strings.LastIndexAny(s, "eE")
-	if at < 0 || at == len(s)-1 {
-		return true
-	}
-	exponent, err := strconv.Atoi(s[at+1:])
-	return err != nil && !errors.Is(err, strconv.ErrRange) || err == nil && exponent >= -256 && exponent <= 256
 }
 
 // misfit is what in a message does not fit its kind.

@@ -22,7 +22,7 @@ var order = [][]string{
 	{"internal/cel"},
 	{"internal/resource"},
 	{"internal/document"},
-	{"internal/status", "internal/pattern"},
+	{"internal/status", "internal/pattern", "internal/quantity"},
 }
 
 // aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
@@ -34,7 +34,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/upstream":    {[]string{"internal/status", "internal/resource", "internal/wire"}, []string{"cmd", "bench", "proxy"}},
 	"internal/wire":        {[]string{"internal/status"}, []string{"proxy", "internal/upstream"}},
 	"internal/manifest":    {[]string{"internal/status"}, []string{"policies", "internal/config", "proxy"}},
-	"internal/protobuf":    {[]string{"internal/status"}, []string{"proxy"}},
+	"internal/protobuf":    {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/backend":     {nil, []string{"cmd", "bench", "internal/cases"}},
 	"internal/cases":       {nil, nil},
 }
