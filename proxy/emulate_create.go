@@ -88,7 +88,7 @@ func (x *exchange) createdPath() ([]byte, error) {
 	x.target = x.target[:0]
 	if x.info.APIPrefix != "" {
 		x.target = append(append(x.target, x.info.Path...), '/')
-		x.target = append(x.target, x.info.Name...)
+		x.target = append(x.target, url.PathEscape(x.info.Name)...) // what is stored may have any name
 		return x.target, nil
 	}
 	for _, template := range x.res.Paths {
