@@ -113,7 +113,7 @@ func TestDefaultingPolicies(t *testing.T) {
 			"p.yaml:10: spec.defaults[2].valueExpression: Forbidden: must not be set beside `value`\n" +
 			"p.yaml:11: spec.defaults[3].value: Required value: must be set, other than to null, unless there is a `valueExpression`\n" +
 			"p.yaml:12: spec.defaults[4].value: Required value: must be set, other than to null, unless there is a `valueExpression`\n" +
-			"p.yaml:13: spec.defaults[5].valueExpression: Invalid value: \"state.nothing\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'state' (in container '') | state.nothing | ^\n"},
+			"p.yaml:13: spec.defaults[5].valueExpression: Invalid value: \"state.nothing\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'state' (in container '') | state.nothing | ^; the policy files must have a StateSource for each member of `state`\n"},
 		"types of expressions": {defaulting("p", `
   - {field: spec.size, valueExpression: object.spec.sise}
 `), "p.yaml:8: spec.defaults[0].valueExpression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'sise' | object.spec.sise | ...........^\n"},

@@ -80,7 +80,11 @@ func newAdmissionEnv(variables, state *apiservercel.DeclType, params, authorizer
 			celgo.Variable(nameAuthorizer, library.AuthorizerType),
 			celgo.Variable(nameRequestResource, library.ResourceCheckType))
 	}
-	return newEnv(declTypes, options...)
+	e, err := newEnv(declTypes, options...)
+	if err == nil {
+		e.stateless = state == nil
+	}
+	return e, err
 }
 
 func (c *AdmissionCompiler) compile(expression string, authorizer bool, returns ...*celgo.Type) (*Program, error) {
@@ -106,7 +110,7 @@ func (c *AdmissionCompiler) Variable(name, expression string) error {
 	}()
 	ast, issues := e.Compile(expression)
 	if issues != nil {
-		return &CompileError{expression, "compilation failed: " + issues.String()}
+		return e.refuse(expression, issues)
 	}
 	declared = declType(ast.OutputType())
 	p, err := e.plan(expression, ast.NativeRep(), &c.list)

@@ -98,7 +98,7 @@ func (s *DefaultScope) Value(expression string, field *structuralschema.Structur
 func (s *DefaultScope) compile(expression string, check func(*celgo.Type) error) (*celast.AST, error) {
 	checked, issues := s.env.Compile(expression)
 	if issues != nil {
-		return nil, &CompileError{expression, "compilation failed: " + issues.String()}
+		return nil, s.env.refuse(expression, issues)
 	}
 	if err := check(checked.OutputType()); err != nil {
 		return nil, &CompileError{expression, err.Error()}

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	celgo "github.com/google/cel-go/cel"
@@ -64,6 +65,7 @@ type env struct {
 	interpreter interpreter.Interpreter
 	functions   interpreter.Dispatcher
 	seen        [slots]*Type // how variables are seen, where that is known; nil as plain JSON
+	stateless   bool         // the variable state would be declared if there were a state
 }
 
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
@@ -132,6 +134,16 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 	return e.Env.Compile(expression)
 }
 
+// refuse is the error about an expression with issues. Kubernetes has no variable state, so that its library has no advice
+// on how to come by one.
+func (e *env) refuse(expression string, issues *celgo.Issues) *CompileError {
+	detail := "compilation failed: " + issues.String()
+	if e.stateless && strings.Contains(detail, "undeclared reference to '"+nameState+"'") {
+		detail += "; the policy files must have a StateSource for each member of `state`"
+	}
+	return &CompileError{expression, detail}
+}
+
 // compile checks an expression and plans it. Its type must be one of those given; variables may be nil.
 func (e *env) compile(expression string, variables *Variables, returns ...*celgo.Type) (*Program, error) {
 	ast, err := e.check(expression, returns...)
@@ -145,7 +157,7 @@ func (e *env) compile(expression string, variables *Variables, returns ...*celgo
 func (e *env) check(expression string, returns ...*celgo.Type) (*celast.AST, error) {
 	ast, issues := e.Compile(expression)
 	if issues != nil {
-		return nil, &CompileError{expression, "compilation failed: " + issues.String()}
+		return nil, e.refuse(expression, issues)
 	}
 	if err := checkType(ast.OutputType(), returns); err != nil {
 		return nil, &CompileError{expression, err.Error()}

@@ -89,7 +89,7 @@ func (c *DefaultingCompiler) Value(expression string) (*Program, document.Kind, 
 	}
 	ast, issues := e.Compile(expression)
 	if issues != nil {
-		return nil, document.Invalid, &CompileError{expression, "compilation failed: " + issues.String()}
+		return nil, document.Invalid, e.refuse(expression, issues)
 	}
 	p, err := e.plan(expression, ast.NativeRep(), &c.list)
 	return p, jsonKind(ast.OutputType()), err
@@ -153,7 +153,9 @@ func (e *env) extend(options ...celgo.EnvOption) (*env, error) {
 			return nil, err
 		}
 	}
-	return assemble(extended, dispatcher), nil
+	made := assemble(extended, dispatcher)
+	made.stateless = e.stateless
+	return made, nil
 }
 
 // assemble gives an environment what plans expressions in it.

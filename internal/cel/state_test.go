@@ -118,7 +118,7 @@ func TestStateIsDeclared(t *testing.T) {
 		want       string
 	}{
 		{"state.b.size() > 0", []string{"a"}, "undefined field 'b'"},
-		{"state.a.size() > 0", nil, "undeclared reference to 'state'"},
+		{"state.a.size() > 0", nil, "^; the policy files must have a StateSource for each member of `state`"},
 		{"state['a'].size() > 0", []string{"a"}, "no matching overload"},
 	} {
 		if err := compile(c.expression, c.names...); err == nil || !strings.Contains(err.Error(), c.want) {
