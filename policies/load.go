@@ -144,32 +144,25 @@ func (l *loader) object(o *manifest.Object) {
 
 // takerOf returns what to do with objects of a kind. An object that the gateway knows, or that comes from a group of
 // policies, is compiled or refused, so that nothing in the files goes unenforced in silence.
-func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*manifest.Object), served bool) {
+func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*manifest.Object), isServed bool) {
 	refuse := func(format string, args ...any) (func(*manifest.Object), bool) {
 		return func(o *manifest.Object) { l.at(o, Error, "kind", format, args...) }, false
 	}
-	versions := []string{"v1"}
+	var names []string
+	for _, k := range l.kinds() {
+		switch {
+		case k.group != kind.Group:
+		case k.name != kind.Kind:
+			names = append(names, k.name)
+		case !slices.Contains(k.versions, version):
+			return func(o *manifest.Object) {
+				l.at(o, Error, "apiVersion", "must be '%s', not '%s'", k.group+"/"+strings.Join(k.versions, "' or '"+k.group+"/"), o.APIVersion)
+			}, false
+		default:
+			return k.take, true
+		}
+	}
 	switch kind {
-	case schema.GroupKind{Group: apiExtensionsGroup, Kind: "CustomResourceDefinition"}:
-		take = l.customResourceDefinition
-	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingAdmissionPolicy"}:
-		take, versions = l.validatingPolicy, []string{"v1", "v1beta1"}
-	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingAdmissionPolicyBinding"}:
-		take, versions = l.validatingBinding, []string{"v1", "v1beta1"}
-	case schema.GroupKind{Group: ownGroup, Kind: "APIResource"}:
-		take, versions = l.apiResource, []string{"v1alpha1"}
-	case schema.GroupKind{Group: ownGroup, Kind: "RateLimitPolicy"}:
-		take, versions = l.rateLimitPolicy, []string{"v1alpha1"}
-	case schema.GroupKind{Group: ownGroup, Kind: "ConventionPolicy"}:
-		take, versions = l.conventionPolicy, []string{"v1alpha1"}
-	case schema.GroupKind{Group: ownGroup, Kind: "StateSource"}:
-		take, versions = l.stateSource, []string{"v1alpha1"}
-	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicy"}:
-		take, versions = l.mutatingPolicy, []string{"v1", "v1beta1", "v1alpha1"}
-	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingAdmissionPolicyBinding"}:
-		take, versions = l.mutatingBinding, []string{"v1", "v1beta1", "v1alpha1"}
-	case schema.GroupKind{Group: ownGroup, Kind: "DefaultingPolicy"}:
-		take, versions = l.defaultingPolicy, []string{"v1alpha1"}
 	case schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"}:
 		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
 	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingWebhookConfiguration"},
@@ -177,19 +170,40 @@ func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*mani
 		return refuse("must not be '%s': the gateway calls no webhooks", kind.Kind)
 	case schema.GroupKind{Group: ownGroup, Kind: "GatewayConfiguration"}:
 		return refuse("must not be '%s' among the policies: the gateway's own configuration is given with --config", kind.Kind)
-	default:
-		switch kind.Group {
-		case ownGroup, admissionRegistrationGroup, apiExtensionsGroup:
-			return refuse("must be a kind of the group '%s' that the gateway serves, not '%s'", kind.Group, kind.Kind)
-		}
+	}
+	if len(names) == 0 {
 		return l.otherObject, false
 	}
-	if !slices.Contains(versions, version) {
-		return func(o *manifest.Object) {
-			l.at(o, Error, "apiVersion", "must be '%s', not '%s'", kind.Group+"/"+strings.Join(versions, "' or '"+kind.Group+"/"), o.APIVersion)
-		}, false
+	served := "'" + strings.Join(names, "', '") + "'"
+	if i := strings.LastIndex(served, ", "); i >= 0 {
+		served = served[:i] + " or " + served[i+len(", "):]
 	}
-	return take, true
+	return refuse("must be %s, not '%s'", served, kind.Kind)
+}
+
+// aKind is a kind of policy files that the gateway serves, and what it does with an object of it.
+type aKind struct {
+	group, name string
+	versions    []string
+	take        func(*manifest.Object)
+}
+
+// kinds are all kinds that the gateway serves, those of a group by their names.
+func (l *loader) kinds() []aKind {
+	v1, own := []string{"v1"}, []string{"v1alpha1"}
+	validating, mutating := []string{"v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1"}
+	return []aKind{
+		{apiExtensionsGroup, "CustomResourceDefinition", v1, l.customResourceDefinition},
+		{ownGroup, "APIResource", own, l.apiResource},
+		{ownGroup, "ConventionPolicy", own, l.conventionPolicy},
+		{ownGroup, "DefaultingPolicy", own, l.defaultingPolicy},
+		{ownGroup, "RateLimitPolicy", own, l.rateLimitPolicy},
+		{ownGroup, "StateSource", own, l.stateSource},
+		{admissionRegistrationGroup, "MutatingAdmissionPolicy", mutating, l.mutatingPolicy},
+		{admissionRegistrationGroup, "MutatingAdmissionPolicyBinding", mutating, l.mutatingBinding},
+		{admissionRegistrationGroup, "ValidatingAdmissionPolicy", validating, l.validatingPolicy},
+		{admissionRegistrationGroup, "ValidatingAdmissionPolicyBinding", validating, l.validatingBinding},
+	}
 }
 
 // named makes sure that a policy has a name. All of them are cluster-scoped; as on an API server a namespace, which

@@ -123,13 +123,14 @@ func TestFindings(t *testing.T) {
 			"a.yaml:17: spec: Required value\n"},
 		{"kinds that are none", map[string]string{"a.yaml": docs("admission-gateway.io/v1alpha1 RateLimit", "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
 			"admission-gateway.io/v1alpha1 GatewayConfiguration", "apiextensions.k8s.io/v1beta1 CustomResourceDefinition", "admission-gateway.io/v1 APIResource",
-			"admissionregistration.k8s.io/v1alpha1 ValidatingAdmissionPolicy")}, "" +
-			"a.yaml:2: kind: must be a kind of the group 'admission-gateway.io' that the gateway serves, not 'RateLimit'\n" +
+			"admissionregistration.k8s.io/v1alpha1 ValidatingAdmissionPolicy", "apiextensions.k8s.io/v1 ConversionReview")}, "" +
+			"a.yaml:2: kind: must be 'APIResource', 'ConventionPolicy', 'DefaultingPolicy', 'RateLimitPolicy' or 'StateSource', not 'RateLimit'\n" +
 			"a.yaml:6: kind: must not be 'ValidatingWebhookConfiguration': the gateway calls no webhooks\n" +
 			"a.yaml:10: kind: must not be 'GatewayConfiguration' among the policies: the gateway's own configuration is given with --config\n" +
 			"a.yaml:13: apiVersion: must be 'apiextensions.k8s.io/v1', not 'apiextensions.k8s.io/v1beta1'\n" +
 			"a.yaml:17: apiVersion: must be 'admission-gateway.io/v1alpha1', not 'admission-gateway.io/v1'\n" +
-			"a.yaml:21: apiVersion: must be 'admissionregistration.k8s.io/v1' or 'admissionregistration.k8s.io/v1beta1', not 'admissionregistration.k8s.io/v1alpha1'\n"},
+			"a.yaml:21: apiVersion: must be 'admissionregistration.k8s.io/v1' or 'admissionregistration.k8s.io/v1beta1', not 'admissionregistration.k8s.io/v1alpha1'\n" +
+			"a.yaml:26: kind: must be 'CustomResourceDefinition', not 'ConversionReview'\n"},
 		{"names", map[string]string{"a.yaml": strings.Replace(limit, "name: l", "labels: {}", 1), "b.yaml": strings.Replace(limit, "name: l", "name: l\n  namespace: x", 1), "c.yaml": "apiVersion: v1\nkind: ConfigMap\n"}, "" +
 			"a.yaml:3: metadata.name: Required value: must have a name\n" +
 			"b.yaml:5: metadata.namespace: warning: has no effect: a RateLimitPolicy belongs to no namespace\n" +
