@@ -116,6 +116,10 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := m.issueToken(); err != nil {
+		return err
+	}
+	defer m.issuer.Close()
 	report, err := m.measure(ctx, o, rows, requests)
 	if err != nil {
 		return err
@@ -185,7 +189,7 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 			}
 		}
 	}
-	g := Generator{dir: m.Dir, cpus: o.loadCPUs, connections: o.connections, duration: o.duration}
+	g := Generator{dir: m.Dir, cpus: o.loadCPUs, token: m.token, connections: o.connections, duration: o.duration}
 	for round := range o.rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
 		for _, l := range requests {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"text/template"
+
+	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 )
 
 //go:embed peers/nginx.conf peers/haproxy.cfg
@@ -19,6 +21,7 @@ const (
 	fasthttpTarget  = "fasthttp"
 	gatewayTarget   = "gateway"
 	emulationTarget = "gateway-emulation"
+	identityTarget  = "gateway-identity"
 )
 
 // A Target is a row of the table: a server that is measured.
@@ -31,6 +34,8 @@ type Target struct {
 	Command func(m *Machine, listen string) ([]string, error)
 	// Check makes sure that the server does what it is measured for.
 	Check func(address string) error
+	// KnowsUsers says that the server tells users by the tokens of the machine's issuer, and limits each.
+	KnowsUsers bool
 	// OfGateway says that the command needs the gateway's binary.
 	OfGateway bool
 	// BesideLoad puts the server on the CPUs of the load generator instead of on those of the servers under test.
@@ -82,6 +87,16 @@ func targets() []Target {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "emulation"))
 			},
 		},
+		{
+			Name: identityTarget, Title: "**gateway, identity by JWT and a limit for each user**", OfGateway: true, KnowsUsers: true, Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				config, err := m.identityConfig()
+				if err != nil {
+					return nil, err
+				}
+				return m.gateway(listen, "--config", config, "--policies", filepath.Join(m.Root, "bench", "limits"))
+			},
+		},
 	}
 }
 
@@ -102,6 +117,7 @@ func goals() []Goal {
 		{Load: "POST 1.3 KB", Target: "gateway-admission", Reference: nginxTarget, AtMost: 1.8},
 		// What is emulated takes two requests to the backend, and little more time than two requests that pass.
 		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
+		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
 		{Load: "PATCH", Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 	}
 }
@@ -116,6 +132,8 @@ type Machine struct {
 	Listen  string // of the target whose configuration is rendered
 
 	serverCPUs, loadCPUs string
+	issuer               *identitytest.Issuer // of tokens, where a target knows users
+	token                string               // of a user
 }
 
 func (m *Machine) peer(name, listen string) []string {
@@ -174,6 +192,9 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 	}
 	if _, err = p.waitReady(ctx, "http://"+address+collection+"/checkout"); err == nil {
 		err = t.Check(address)
+	}
+	if err == nil && t.KnowsUsers {
+		err = checkIdentity(address, m.token)
 	}
 	if err != nil {
 		p.stop()

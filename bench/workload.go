@@ -28,6 +28,7 @@ type Load struct {
 	Path        string
 	ContentType string   // application/json by default
 	Body        []byte   // nil for none
+	AsUser      bool     // with the token of a user
 	Only        []string // the targets that it is sent to; nil for all
 }
 
@@ -38,18 +39,22 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 func loads() []Load {
 	const one = collection + "/checkout"
 	return []Load{
-		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(emulationTarget)},
-		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(emulationTarget)},
+		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(emulationTarget, identityTarget)},
+		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(emulationTarget, identityTarget)},
+		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{gatewayTarget, emulationTarget}},
 		{Name: "PATCH", Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), Only: []string{emulationTarget}},
 	}
 }
 
-const putLoad = "PUT 1.3 KB"
+const (
+	putLoad  = "PUT 1.3 KB"
+	userLoad = "GET with a JWT"
+)
 
-// without are the names of all targets but one.
-func without(target string) []string {
-	return slices.DeleteFunc(targetNames(), func(name string) bool { return name == target })
+// without are the names of all targets but some.
+func without(targets ...string) []string {
+	return slices.DeleteFunc(targetNames(), func(name string) bool { return slices.Contains(targets, name) })
 }
 
 // changedWorkload is the object as a client replaces it: changed, and with the version that it replaces.

@@ -39,6 +39,7 @@ type Sample struct {
 type Generator struct {
 	dir         string // where the scripts are
 	cpus        string
+	token       string // of requests as a user
 	connections int
 	duration    time.Duration
 }
@@ -52,6 +53,9 @@ func (g *Generator) script(l Load) (string, error) {
 			return "", fmt.Errorf("%s: the body does not fit a Lua string", l.Name)
 		}
 		fmt.Fprintf(&b, "wrk.headers[\"Content-Type\"] = %q\nwrk.body = [==[%s]==]\n", cmp.Or(l.ContentType, "application/json"), l.Body)
+	}
+	if l.AsUser {
+		fmt.Fprintf(&b, "wrk.headers[\"Authorization\"] = %q\n", "Bearer "+g.token)
 	}
 	b.WriteString(wrkDone)
 	file := filepath.Join(g.dir, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(l.Name, "-")+".lua")

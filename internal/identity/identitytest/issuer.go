@@ -33,14 +33,25 @@ type Issuer struct {
 // NewIssuer starts an issuer with one key, which lasts until the test ends.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
-	i := &Issuer{}
-	i.server = httptest.NewTLSServer(http.HandlerFunc(i.serve))
-	t.Cleanup(i.server.Close)
-	i.URL = i.server.URL
-	i.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.server.Certificate().Raw}))
-	i.Rotate(t, 1)
+	i, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
 	return i
 }
+
+// Start starts an issuer with one key, which lasts until Close.
+func Start() (*Issuer, error) {
+	i := &Issuer{}
+	i.server = httptest.NewTLSServer(http.HandlerFunc(i.serve))
+	i.URL = i.server.URL
+	i.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.server.Certificate().Raw}))
+	return i, i.rotate(1)
+}
+
+// Close ends the issuer.
+func (i *Issuer) Close() { i.server.Close() }
 
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
@@ -77,9 +88,15 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 // Rotate makes a new key, which signs from now on, and publishes the last so many.
 func (i *Issuer) Rotate(t testing.TB, published int) {
 	t.Helper()
+	if err := i.rotate(published); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (i *Issuer) rotate(published int) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -88,6 +105,7 @@ func (i *Issuer) Rotate(t testing.TB, published int) {
 		i.keys = i.keys[1:]
 		i.first++
 	}
+	return nil
 }
 
 // Break has the issuer answer everything with an error, or no longer.
