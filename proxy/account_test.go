@@ -363,12 +363,12 @@ func TestBadAccounts(t *testing.T) {
 		token string
 		want  string
 	}{
-		{config.UpstreamTLS{CAFile: none}, "", "open DIR/none: no such file or directory"},
+		{config.UpstreamTLS{CAFile: none}, "", "the file 'DIR/none' may not be read: no such file or directory"},
 		{config.UpstreamTLS{CAFile: text}, "", "the authorities in 'DIR/text' cannot be used: must hold at least one certificate in PEM"},
-		{config.UpstreamTLS{CertFile: cert, KeyFile: none}, "", "open DIR/none: no such file or directory"},
+		{config.UpstreamTLS{CertFile: cert, KeyFile: none}, "", "the file 'DIR/none' may not be read: no such file or directory"},
 		{config.UpstreamTLS{CertFile: cert, KeyFile: other}, "", "the certificate in 'DIR/tls.crt' and the key in 'DIR/other.key' cannot be used: tls: private key does not match public key"},
 		{config.UpstreamTLS{CertFile: text, KeyFile: key}, "", "the certificate in 'DIR/text' and the key in 'DIR/tls.key' cannot be used: tls: failed to find any PEM data in certificate input"},
-		{config.UpstreamTLS{}, none, "open DIR/none: no such file or directory"},
+		{config.UpstreamTLS{}, none, "the file 'DIR/none' may not be read: no such file or directory"},
 		{config.UpstreamTLS{}, text, "the file 'DIR/text' must hold a token: at most 65536 printable ASCII characters"},
 	} {
 		conf, err := config.Load("", config.Flags{Upstream: "https://127.0.0.1:1"})

@@ -414,7 +414,7 @@ func TestGatewayOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 	c.TLS.CertFile = filepath.Join(s.dir, "none")
-	if _, err := New(Options{Config: c, Policies: policies.Empty, States: g.states, Metrics: g.metrics, Log: g.log}); err == nil || err.Error() != "tls: open "+c.TLS.CertFile+": no such file or directory" {
+	if _, err := New(Options{Config: c, Policies: policies.Empty, States: g.states, Metrics: g.metrics, Log: g.log}); err == nil || err.Error() != "tls: the file '"+c.TLS.CertFile+"' may not be read: no such file or directory" {
 		t.Errorf("got %v", err)
 	}
 }

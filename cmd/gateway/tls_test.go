@@ -104,7 +104,7 @@ func TestBadCredentials(t *testing.T) {
 	none := filepath.Join(dir, "none")
 	text := credentialstest.WriteFile(t, dir, "text", []byte("none"))
 	for _, c := range []struct{ lines, want string }{
-		{"tls: {certFile: none, keyFile: none}\n", "tls: open " + none + ": no such file or directory\n"},
+		{"tls: {certFile: none, keyFile: none}\n", "tls: the file '" + none + "' may not be read: no such file or directory\n"},
 		{"admin: {tls: {certFile: text, keyFile: text}}\n", "admin.tls: the certificate in '" + text + "' and the key in '" + text + "' cannot be used: tls: failed to find any PEM data in certificate input\n"},
 		{"upstreams: [{name: a, endpoints: [https://a], tls: {caFile: text}}]\n", "upstream 'a': the authorities in '" + text + "' cannot be used: must hold at least one certificate in PEM\n"},
 	} {

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -84,16 +85,25 @@ func readFiles(files []string) ([][]byte, error) {
 }
 
 func readFile(name string) ([]byte, error) {
+	unreadable := func(err error) error {
+		if path := (*os.PathError)(nil); errors.As(err, &path) {
+			err = path.Err
+		}
+		return fmt.Errorf("the file '%s' may not be read: %w", name, err)
+	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("the file '%s' must not be larger than %d bytes", name, maxFile)
+	if err != nil {
+		return nil, unreadable(err)
 	}
-	return b, err
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("the size of the file '%s' must be less than or equal to %d bytes", name, maxFile)
+	}
+	return b, nil
 }
 
 // sumOf is a hash of several contents: keys are not kept in memory longer than they must be.
