@@ -143,7 +143,7 @@ func (i *Identity) files() []*string {
 func (v *validator) identity(c *Configuration) {
 	if c.Identity == nil {
 		for i, u := range c.Upstreams {
-			if u.Credentials != PassCredentials && u.Credentials != "" {
+			if u.Credentials == FrontProxyCredentials || u.Credentials == ImpersonateCredentials {
 				v.check(fmt.Sprintf("upstreams[%d].credentials", i), fmt.Sprintf("must not be '%s' without `identity`, which says who asks", u.Credentials))
 			}
 		}

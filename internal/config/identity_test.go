@@ -103,8 +103,9 @@ func TestIdentityProblems(t *testing.T) {
 		{"credentials without an account", "upstreams: [{name: a, endpoints: [https://a], credentials: Impersonate}, {name: b, endpoints: [https://b], credentials: FrontProxy, tokenFile: t}]\nroutes: [{upstream: a}]\nidentity: {authenticators: [{requestHeader: {addresses: [10.0.0.1]}}]}\n",
 			"gateway.yaml:3: upstreams[0].credentials: must not be 'Impersonate' without `tokenFile`, `tls.certFile` or `kubeconfig`, by which the gateway has an account of its own\n" +
 				"gateway.yaml:3: upstreams[1].credentials: must not be 'FrontProxy' without `tls.certFile` or `kubeconfig`: API servers believe a front proxy by its certificate"},
-		{"credentials of nobody", "upstreams: [{name: a, endpoints: [http://a], credentials: FrontProxy}]\n",
-			"gateway.yaml:3: upstreams[0].credentials: must not be 'FrontProxy' without `identity`, which says who asks"},
+		{"credentials of nobody, and those that are none", "upstreams: [{name: a, endpoints: [http://a], credentials: FrontProxy}, {name: b, endpoints: [http://b], credentials: pass}]\nroutes: [{upstream: a}]\n",
+			"gateway.yaml:3: upstreams[1].credentials: must be 'Pass', 'FrontProxy' or 'Impersonate', not 'pass'\n" +
+				"gateway.yaml:3: upstreams[0].credentials: must not be 'FrontProxy' without `identity`, which says who asks"},
 		{"an issuer by HTTP, without audience and name", some + "identity:\n  authenticators:\n  - jwt:\n      issuer: {url: http://i}\n",
 			"gateway.yaml:8: identity.authenticators[0].jwt.issuer.url: Invalid value: \"http://i\": URL scheme must be https\n" +
 				"gateway.yaml:8: identity.authenticators[0].jwt.issuer.audiences: Required value: at least one issuer.audiences is required\n" +
