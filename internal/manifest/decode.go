@@ -241,12 +241,17 @@ func collectFields(t reflect.Type, known map[string]reflect.Type) {
 	}
 }
 
-// suggestion proposes the known field that the author may have meant. People get the first letter right.
+// suggestion proposes the known field that the author may have meant. People get the first letter right, and leave units
+// out, as in 'period' for 'periodSeconds'.
 func suggestion(key string, known map[string]reflect.Type) string {
-	const limit = 2
+	const limit, minAbbreviation = 2, 4
 	best, bestScore := "", 2*limit+2
 	for name := range known {
-		d := distance(strings.ToLower(key), strings.ToLower(name), limit)
+		short, long := strings.ToLower(key), strings.ToLower(name)
+		d := distance(short, long, limit)
+		if len(short) >= minAbbreviation && strings.HasPrefix(long, short) {
+			d = min(d, limit)
+		}
 		if d > limit || 2*d > len(key) {
 			continue
 		}

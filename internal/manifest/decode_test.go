@@ -58,12 +58,13 @@ func TestDecode(t *testing.T) {
 		{"letters that are booleans are text where text is asked for", "name: y\nmap: {b: {value: N}}\nenabled: y\n",
 			"a.yaml:3: name: must be in quotes: 'y' is read as text here, where kubectl reads 'true', as YAML 1.1 has it\n" +
 				"a.yaml:4: map.b.value: must be in quotes: 'N' is read as text here, where kubectl reads 'false', as YAML 1.1 has it"},
-		{"unknown fields, all of them", "nmae: x\nitems:\n- {value: a}\n- vale: b\nmap: {a.b: {zzz: 1}}\nName: y\nhidden: z\n",
+		{"unknown fields, all of them", "nmae: x\nitems:\n- {value: a}\n- vale: b\nmap: {a.b: {zzz: 1}}\nName: y\nhidden: z\npoint: {}\n",
 			"a.yaml:3: nmae: unknown field; did you mean `name`?\n" +
 				"a.yaml:6: items[1].vale: unknown field; did you mean `value`?\n" +
 				"a.yaml:7: map[a.b].zzz: unknown field\n" +
 				"a.yaml:8: Name: unknown field; did you mean `name`?\n" +
-				"a.yaml:9: hidden: unknown field"},
+				"a.yaml:9: hidden: unknown field\n" +
+				"a.yaml:10: point: unknown field; did you mean `pointers`?"},
 		{"wrong types, all of them", "name: 1\ncount: 2147483648\nbig: x\nunsigned: -1\nratio: yes\nenabled: 'true'\ndata: '?'\nitems: {}\nmap: []\ntime: soon\neither: [1]\n",
 			"a.yaml:3: name: must be a string, not the number 1\n" +
 				"a.yaml:4: count: must be an integer of 32 bits, not the number 2147483648\n" +
