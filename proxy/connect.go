@@ -96,9 +96,6 @@ func (x *exchange) forwardConnect() error {
 	}
 	f.Extra = x.extra[:0]
 	if x.protocol != nil {
-		if x.withheld.Has(wire.FieldAuthorization) {
-			withholdTokens(h)
-		}
 		f.Extra = append(f.Extra, wire.Header{Name: nameConnection, Value: nameUpgrade}, wire.Header{Name: nameUpgrade, Value: x.protocol})
 	}
 	x.head = h.AppendForward(x.head[:0], f)

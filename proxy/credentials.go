@@ -40,5 +40,8 @@ func (x *exchange) tell(p *identity.Principal) (err error) {
 		return errMayNotImpersonate
 	}
 	x.withheld = clientsCredentials
+	if x.conn.head.Upgrade != nil {
+		withholdTokens(&x.conn.head)
+	}
 	return nil
 }

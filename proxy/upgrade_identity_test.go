@@ -86,3 +86,25 @@ spec: {policyName: shells, validationActions: [Deny]}
 		})
 	}
 }
+
+// TestRefusedUpgradeWithholdsTokens keeps the token of a WebSocket that is not made from a backend that the gateway tells who
+// asks (ERR-2).
+func TestRefusedUpgradeWithholdsTokens(t *testing.T) {
+	seen := make(chan string, 1)
+	_, address := upgradeGateway(t, func(c *config.Configuration) {
+		c.Identity = &config.Identity{Anonymous: config.AllowAnonymous}
+		c.Upstreams[0].Credentials = config.ImpersonateCredentials
+	}, "", func(c net.Conn) {
+		head, _ := readHead(bufio.NewReader(c))
+		seen <- headerOf(head, webSocketProtocols)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	})
+	c, r := dialTCP(t, address)
+	send(t, c, askUpgrade("GET", "/api/v1/namespaces/team-a/pods", "websocket", webSocketProtocols+": base64url.bearer.authorization.k8s.io.dA, v5.channel.k8s.io"))
+	if _, err := readHead(r); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-seen, "v5.channel.k8s.io"; got != want {
+		t.Errorf("the backend got %q, want %q", got, want)
+	}
+}
