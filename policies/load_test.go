@@ -209,7 +209,7 @@ func TestFindings(t *testing.T) {
 			"a.yaml:8: spec.burst: Invalid value: 0: must be greater than or equal to 1\n" +
 			"a.yaml:9: spec.scope: Unsupported value: \"World\": supported values: \"Local\", \"Shared\"\n" +
 			"a.yaml:10: spec.key: Unsupported value: \"Address\": supported values: \"User\", \"ClientAddress\", \"Header\", \"Global\", \"Namespace\", \"Resource\"\n" +
-			"a.yaml:11: spec.match.verbs[0]: Unsupported value: \"read\": supported values: \"*\", \"get\", \"list\", \"watch\", \"create\", \"update\", \"patch\", \"delete\", \"deletecollection\"\n"},
+			"a.yaml:11: spec.match.verbs[0]: Unsupported value: \"read\": supported values: \"*\", \"get\", \"list\", \"watch\", \"create\", \"update\", \"patch\", \"delete\", \"deletecollection\", \"head\", \"post\", \"put\", \"options\"\n"},
 		{"a RateLimitPolicy against its rules", map[string]string{"a.yaml": limit + "  key: Header\n  keyExpression: request.name\n", "b.yaml": strings.Replace(limit, "name: l", "name: m", 1) + "  headerName: X Tenant\n  match: {resources: ['*/status']}\n"}, "" +
 			"a.yaml:5: spec.headerName: Required value: must be set when `key` is 'Header'\n" +
 			"a.yaml:9: spec.keyExpression: Forbidden: may not be set together with `key`\n" +
