@@ -74,7 +74,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"serve", "--frobnicate"}, "gateway serve: unknown flag: --frobnicate; 'gateway serve --help' lists the flags\n"},
 		{[]string{"serve", "--listen"}, "gateway serve: flag needs an argument: --listen\n"},
 		{[]string{"serve", "policies/"}, "gateway serve: unexpected argument 'policies/'; 'gateway serve --help' shows what can be given\n"},
-		{[]string{"serve"}, "gateway serve: --upstream: Required value: name the backend's URL, or a file with --config\n"},
+		{[]string{"serve"}, "gateway serve: --upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config\n"},
 		{serve("--listen", "8080"), "gateway serve: --listen: must be a host and a port such as '127.0.0.1:8080', not '8080'\n"},
 		{serve("--dialect", "Soap"), "gateway serve: --dialect: must be 'Kubernetes' or 'Plain', not 'Soap'\n"},
 		{serve("--upstream", "localhost"), "gateway serve: --upstream: must be a URL such as 'http://127.0.0.1:9000', not 'localhost'\n"},

@@ -121,7 +121,7 @@ func TestProblems(t *testing.T) {
 		flags         Flags
 		want          string
 	}{
-		{"nothing at all", "", Flags{}, "--upstream: Required value: name the backend's URL, or a file with --config"},
+		{"nothing at all", "", Flags{}, "--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config"},
 		{"an empty file", " ", Flags{}, "gateway.yaml: must have one object, not 0"},
 		{"two objects", head + "---\n" + head, Flags{}, "gateway.yaml: must have one object, not 2"},
 		{"another kind", "apiVersion: admission-gateway.io/v1alpha1\nkind: Gateway\n", Flags{}, "gateway.yaml:2: kind: must be 'GatewayConfiguration', not 'Gateway'"},

@@ -158,7 +158,7 @@ func TestInPod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := problem("", Flags{Pod: Pod{Directory: dir}}); got != "--upstream: Required value: name the backend's URL, or a file with --config" {
+	if got := problem("", Flags{Pod: Pod{Directory: dir}}); got != "--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config" {
 		t.Errorf("outside of pods: %s", got)
 	}
 	file := filepath.Join(dir, "gateway.yaml")

@@ -132,7 +132,7 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 func (c *Configuration) complete(file string) Errors {
 	if len(c.Upstreams) == 0 {
 		if file == "" {
-			return Errors{errors.New("--upstream: Required value: name the backend's URL, or a file with --config")}
+			return Errors{errors.New("--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config")}
 		}
 		return Errors{&manifest.Error{File: file, Path: "upstreams", Msg: "Required value: name at least one backend here or with --upstream"}}
 	}
