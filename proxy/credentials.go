@@ -28,7 +28,7 @@ func (x *exchange) tell(p *identity.Principal) (err error) {
 			// The backend knows whether they may; to policies the user is who it will be to the backend.
 			x.user = identity.Impersonated((*impersonationLines)(&x.conn.head))
 			if x.user.Name == "" {
-				return status.BadRequest("the request has a header 'Impersonate-…', but names no user in 'Impersonate-User'")
+				return status.BadRequest("the request has a header 'Impersonate-…', but no user in 'Impersonate-User', or an empty one among them")
 			}
 		}
 		return nil

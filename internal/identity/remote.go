@@ -39,16 +39,18 @@ func (m *remote) present(r *Request) (*Principal, error) {
 }
 
 // Impersonated is the user whom a client asks to act as, by the headers Impersonate-User, -Uid, -Group and -Extra-*, as a
-// Kubernetes API server reads them: a service account has its groups. Its name is empty without them.
+// Kubernetes API server reads them: a service account has its groups. Its name is empty without them, and where one of them
+// is empty, which that server does not pass over as it is done here.
 func Impersonated(h Headers) User {
-	u := toldBy(h)
+	u, empty := toldBy(h), false
+	h.Each(func(name, value []byte) { empty = empty || len(value) == 0 && !hasPrefixFold(name, "extra-") })
 	if namespace, _, err := serviceaccount.SplitUsername(u.Name); err == nil && len(u.Groups) == 0 {
 		u.Groups = serviceaccount.MakeGroupNames(namespace)
 	}
 	if u.Name == AnonymousName && !slices.Contains(u.Groups, UnauthenticatedGroup) {
 		u.Groups = append(u.Groups, UnauthenticatedGroup)
 	}
-	if u.Name == "" {
+	if u.Name == "" || empty {
 		return User{}
 	}
 	return known(u)

@@ -243,6 +243,8 @@ func TestImpersonated(t *testing.T) {
 		want User
 	}{
 		{lines{{"Group", "a"}}, User{}},
+		{lines{{"User", ""}, {"User", "kim"}}, User{}},                                   // an API server reads the first line alone
+		{lines{{"User", "system:serviceaccount:team-a:builder"}, {"Group", ""}}, User{}}, // to it that is a group
 		{lines{{"User", "kim"}}, User{Name: "kim", Groups: []string{AuthenticatedGroup}}},
 		{lines{{"User", "system:anonymous"}}, Anonymous()},
 		{lines{{"User", "system:serviceaccount:team-a:builder"}}, User{
