@@ -24,7 +24,7 @@ func newRoot() *cobra.Command {
 		Long: `The Admission Gateway stands in front of an API backend and gives it what kube-apiserver gives its own resources:
 defaults, validation with good messages, a protected status, errors as Status objects and fair rate limits. What it
 does is said in policy files, in formats that platform teams already have: CustomResourceDefinitions,
-ValidatingAdmissionPolicies and a few kinds of its own.
+OpenAPI documents, ValidatingAdmissionPolicies and MutatingAdmissionPolicies, and a few kinds of its own.
 
 The backend may be a Kubernetes API server or an ordinary JSON API.`,
 		Example: `  gateway demo                                  try it: everything in one process, with commands to paste
