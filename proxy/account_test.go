@@ -341,8 +341,11 @@ func TestAccountChanges(t *testing.T) {
 	credentialstest.WriteFile(t, dir, "ca.crt", append(next.PEM, ours.PEM...))
 	own("one authority more", "next/gateway-3, Bearer three")
 	behind.set(func() { behind.pair = next.Server(t, []string{"127.0.0.1"}).TLS(t) })
+	// Handshakes with the certificate before may be under way: their authority goes last.
+	credentialstest.WriteFile(t, dir, "token", []byte("four"))
+	own("another server", "next/gateway-3, Bearer four")
 	credentialstest.WriteFile(t, dir, "ca.crt", next.PEM)
-	own("another server", "next/gateway-3, Bearer three")
+	own("one authority less", "next/gateway-3, Bearer four")
 	close(stop)
 	running.Wait()
 	if t.Failed() {
