@@ -80,6 +80,7 @@ type loader struct {
 	resources   []loadedResource
 	policies    map[string]*loadedPolicy
 	bindings    []loadedBinding
+	unbound     bool // some binding cannot be read, so that nobody can tell which policy it names
 	limits      []*ratelimit.Rule
 	sharing     []Finding
 	upstreams   []upstreamUse

@@ -160,6 +160,8 @@ func TestFindings(t *testing.T) {
 		{"two definitions of one kind", map[string]string{"a.yaml": widgets, "b.yaml": strings.NewReplacer("widgets", "gadgets").Replace(widgets)}, "" +
 			"a.yaml:10: spec.versions[0]: must not have the kind 'Widget' of the resource 'gadgets.example.com' in version 'v1' in b.yaml:10\n"},
 
+		{"a binding that cannot be read may name any policy", map[string]string{"a.yaml": policyP, "b.yaml": strings.Replace(bindingB, "policyName", "policy", 1)},
+			"b.yaml:6: spec.policy: unknown field; did you mean `policyName`?\n"},
 		{"an unbound policy", map[string]string{"a.yaml": policyP}, "a.yaml:4: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'p', so that it never runs\n"},
 		{"a binding to nothing", map[string]string{"a.yaml": bindingB}, "a.yaml:6: spec.policyName: must be the name of a ValidatingAdmissionPolicy in the policy files, not 'p'\n"},
 		{"a binding to a policy that is wrong", map[string]string{"a.yaml": bindingB, "b.yaml": strings.Replace(policyP, "expression:", "expresion:", 1)}, "b.yaml:10: spec.validations[0].expresion: unknown field; did you mean `expression`?\n"},

@@ -38,6 +38,7 @@ func (l *loader) mutatingPolicy(o *manifest.Object) {
 func (l *loader) mutatingBinding(o *manifest.Object) {
 	b := &admissionv1.MutatingAdmissionPolicyBinding{}
 	if !l.read(manifest.Decoder{}.Decode(o, b)) {
+		l.unbound = true
 		return
 	}
 	compiled, errs := mutate.CompileBinding(b)
@@ -76,7 +77,7 @@ func (l *loader) mutators() []admission.Mutator {
 			warnings, err := typecheck.Check(mutatingExpressions(&p.spec.Spec, compiler.States), kinds)
 			l.reviewed(p.from, warnings, err)
 		}
-		if !p.bound {
+		if !p.bound && !l.unbound {
 			l.at(p.from, Warning, "metadata.name", "no MutatingAdmissionPolicyBinding names the policy '%s', so that it never runs", p.spec.Name)
 		} else if compiled != nil {
 			mutators = append(mutators, compiled)

@@ -23,6 +23,7 @@ func (l *loader) validatingPolicy(o *manifest.Object) {
 func (l *loader) validatingBinding(o *manifest.Object) {
 	b := &admissionv1.ValidatingAdmissionPolicyBinding{}
 	if !l.read(manifest.Decoder{}.Decode(o, b)) {
+		l.unbound = true
 		return
 	}
 	compiled, errs := vap.CompileBinding(b)
@@ -61,7 +62,7 @@ func (l *loader) validators() []admission.Validator {
 			warnings, err := compiler.Review(p.spec, kinds)
 			l.reviewed(p.from, warnings, err)
 		}
-		if !attempted[p.spec.Name] {
+		if !attempted[p.spec.Name] && !l.unbound {
 			l.at(p.from, Warning, "metadata.name", "no ValidatingAdmissionPolicyBinding names the policy '%s', so that it never runs", p.spec.Name)
 		} else if compiled != nil {
 			validators = append(validators, compiled)
