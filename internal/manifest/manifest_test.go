@@ -85,7 +85,8 @@ func TestRead(t *testing.T) {
 		{"UTF-16", "a.yaml", "\xff\xfea\x00", "a.yaml:1: must be valid UTF-8"},
 		{"a byte order mark", "a.yaml", "\xef\xbb\xbf" + head, headJSON + "}"},
 		{"YAML syntax", "a.yaml", head + "a: [1\nb: 2\n", "a.yaml:3: must be valid YAML: did not find expected ',' or ']'"},
-		{"a tab", "a.yaml", head + "a:\n\tb: 1\n", "a.yaml:4: must be valid YAML: found character that cannot start any token"},
+		{"a tab", "a.yaml", head + "a:\n\tb: 1\n", "a.yaml:4: must be valid YAML: lines must be indented by spaces, not by tabs"},
+		{"a character that begins nothing", "a.yaml", head + "a:\n b: @c\n", "a.yaml:4: must be valid YAML: found character that cannot start any token"},
 		{"objects before a syntax error are kept", "a.yaml", head + "---\n{\n", headJSON + "}\na.yaml:5: must be valid YAML: did not find expected node content"},
 
 		{"JSON keeps spellings", "a.json", headJSON + `, "a" : [1.0, 1e2, 123456789012345678901234567890, "\u0041\/", "` + "\u2028" + `"] }`, headJSON + `,"a":[1.0,1e2,123456789012345678901234567890,"\u0041\/","` + "\u2028" + `"]}`},

@@ -59,6 +59,9 @@ func syntaxError(err error, lines [][]byte) (line int, msg string) {
 			}
 		}
 	}
+	if msg == "found character that cannot start any token" && line <= len(lines) && bytes.HasPrefix(bytes.TrimLeft(lines[line-1], " "), []byte("\t")) {
+		msg = "lines must be indented by spaces, not by tabs"
+	}
 	if rest, ok := strings.CutPrefix(msg, "unknown anchor '"); ok {
 		name, _, _ := strings.Cut(rest, "'")
 		for i, text := range lines {
