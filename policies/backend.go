@@ -34,6 +34,9 @@ func (b *APIResourceBackend) settings() map[string]string {
 	}
 }
 
+// refused is what becomes of PATCH where nobody is to use it.
+const refused = "Refused"
+
 // setBackend lets settings, by the names of capabilities, override the preset of the resource's envelope.
 func setBackend(r *resource.Resource, settings map[string]string) {
 	r.Emulated = resource.Preset(r.Envelope)
@@ -44,6 +47,10 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 		case "Emulated":
 			r.Emulated |= resource.CapabilityNamed(name)
 		}
+	}
+	if settings["patch"] == refused {
+		r.RefusesPatch = true
+		r.Emulated &^= resource.PatchVerb
 	}
 	for _, v := range []resource.Versions{resource.ETagVersions, resource.FieldVersions, resource.NativeVersions, resource.NoVersions} {
 		if settings["versions"] == v.String() {
@@ -90,6 +97,9 @@ func (l *loader) annotated(o *manifest.Object, crd *apiextensionsv1.CustomResour
 			continue
 		case name == "versions":
 			allowed = []string{"ETag", "Field", "Native", "None"}
+			settings[name] = value
+		case name == "patch":
+			allowed = append(allowed, refused)
 			settings[name] = value
 		case resource.CapabilityNamed(name) == 0:
 			l.at(o, Error, path, "must be one of the settings %s", quoted(backendAnnotations()))

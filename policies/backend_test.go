@@ -98,7 +98,7 @@ func TestBackendFindings(t *testing.T) {
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryRun]: must be one of the settings 'concurrency', 'deletion', 'dry-run', 'existing-names', " +
 				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"wrong values", map[string]string{"a.yaml": annotated("patch: native", "versions: Etag", "concurrency: None")},
-			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/patch]: Unsupported value: \"native\": supported values: 'Emulated', 'Native'\n" +
+			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/patch]: Unsupported value: \"native\": supported values: 'Emulated', 'Native', 'Refused'\n" +
 				"a.yaml:7: metadata.annotations[backend.admission-gateway.io/versions]: Unsupported value: \"Etag\": supported values: 'ETag', 'Field', 'Native', 'None'\n" +
 				"a.yaml:8: metadata.annotations[backend.admission-gateway.io/concurrency]: Unsupported value: \"None\": supported values: 'Optimistic', 'BestEffort'\n"},
 		{"no version field", map[string]string{"a.yaml": annotated("versions: Field")},

@@ -32,6 +32,9 @@ func (x *exchange) resolveTarget() error {
 	if err != nil {
 		return err
 	}
+	if res != nil && res.RefusesPatch && info.Verb == resource.VerbPatch {
+		return status.MethodNotAllowed(info.GroupResource(), resource.VerbPatch)
+	}
 	if deprecated := x.set.Deprecation(res); deprecated != "" {
 		x.warnings = append(x.warnings, deprecated)
 		x.lasting = len(x.warnings)

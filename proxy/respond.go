@@ -15,8 +15,19 @@ import (
 
 const jsonType = "application/json"
 
-// allowedMethods is the answer to OPTIONS and the Allow header of a 405.
-const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+// allowedMethods is the answer to OPTIONS and the Allow header of a 405; unpatched is that of a resource that refuses PATCH.
+const (
+	allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+	unpatched      = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
+)
+
+// allowed are the methods that the resource takes.
+func (x *exchange) allowed() string {
+	if x.res != nil && x.res.RefusesPatch {
+		return unpatched
+	}
+	return allowedMethods
+}
 
 // answer completes the backend's answer: an error becomes a Status (ERR-1), and warnings are added (ERR-6).
 func (x *exchange) answer() error {
@@ -76,6 +87,9 @@ func (x *exchange) refuse(err error) {
 	if x.challenge != "" {
 		r.Header.Set(fasthttp.HeaderWWWAuthenticate, x.challenge)
 	}
+	if r.StatusCode() == fasthttp.StatusMethodNotAllowed {
+		r.Header.Set(fasthttp.HeaderAllow, x.allowed())
+	}
 	x.tellLimits()
 }
 
@@ -86,9 +100,6 @@ func writeStatus(r *fasthttp.Response, e *status.Error) {
 	r.SetStatusCode(int(s.Code))
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		r.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(int(s.Details.RetryAfterSeconds)))
-	}
-	if s.Code == fasthttp.StatusMethodNotAllowed {
-		r.Header.Set(fasthttp.HeaderAllow, allowedMethods)
 	}
 	r.SetBodyRaw(status.AppendJSON(nil, s))
 }
@@ -150,7 +161,7 @@ func (x *exchange) dropAnswer() {
 // answerOptions tells which methods there are (RES-4).
 func (x *exchange) answerOptions() error {
 	x.ctx.Response.SetStatusCode(fasthttp.StatusNoContent)
-	x.ctx.Response.Header.Set(fasthttp.HeaderAllow, allowedMethods)
+	x.ctx.Response.Header.Set(fasthttp.HeaderAllow, x.allowed())
 	return nil
 }
 

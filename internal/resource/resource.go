@@ -108,6 +108,8 @@ type Resource struct {
 	// UnconditionalUpdate lets a PUT replace whatever is stored without naming
 	// its version, CreateOnUpdate one create what does not exist.
 	UnconditionalUpdate, CreateOnUpdate bool
+	// RefusesPatch answers PATCH with 405.
+	RefusesPatch bool
 	// YAML lets clients of a plain backend send YAML, of which the gateway makes
 	// JSON.
 	YAML bool
