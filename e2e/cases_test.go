@@ -27,6 +27,12 @@ func TestRecordedCases(t *testing.T) {
 	if err := define(definitions); err != nil {
 		t.Fatal(err)
 	}
+	// To kubectl they are other resources of the same names as those of the other tests.
+	defer func() {
+		if out, err := exec.Command(client, "--server", server.HTTP, "delete", "--timeout=60s", "-f", definitions).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}()
 	args := []string{"test", "-C", "..", "-vet=off", "-count=1", "-v", "-run", "^TestAgreementBeforeKubernetes$", "./internal/cases"}
 	if *update {
 		args = append(args, "-update")

@@ -108,6 +108,7 @@ func TestOperator(t *testing.T) {
 	through := startGateway(t, "testdata/policies.yaml", "testdata/crds.yaml", "testdata/leases.yaml")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	ctrl.SetLogger(logr.Discard())
 	var first, second operator
 	firstTerm, resign := context.WithCancel(ctx)
 	defer resign()
