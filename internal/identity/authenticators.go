@@ -198,13 +198,6 @@ func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 	return nil, &Refusal{"none", "the request has no credentials, and anonymous requests are not allowed"}
 }
 
-func cmpError(first, other error) error {
-	if first != nil {
-		return first
-	}
-	return other
-}
-
 // Refusal is the error of a request whose credentials are not valid, or that has none where there have to be some (401).
 type Refusal struct {
 	by      string

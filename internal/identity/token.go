@@ -236,7 +236,7 @@ func (t *tokens) verify(a *Authenticators, token string, by *bearer) (tokenResul
 		var own *status.Error
 		switch {
 		case errors.Is(err, errUnavailable):
-			failure = cmpError(failure, status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
+			failure = cmp.Or[error](failure, status.ServiceUnavailable("the gateway cannot tell now whose the bearer token is", 1))
 		case errors.As(err, &own):
 			failure = own
 			continue
