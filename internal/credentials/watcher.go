@@ -5,15 +5,13 @@ package credentials
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/admission-gateway/gateway/internal/watch"
 )
 
 // Options configure a Watcher. The zero value is useful.
@@ -92,64 +90,17 @@ func (w *Watcher) Reload() {
 	}
 }
 
-// Run keeps all values up to date until ctx is done. Directories are watched, not files: those are replaced, and where a
-// Secret is mounted they are links that are swapped all at once.
+// Run keeps all values up to date until ctx is done.
 func (w *Watcher) Run(ctx context.Context) {
-	var events chan fsnotify.Event
-	var problems chan error
-	notify, err := fsnotify.NewWatcher()
-	if err != nil {
-		w.options.Log.Warn("the files with credentials cannot be watched, they are only polled", "error", err, "period", w.options.Poll)
-	} else {
-		defer func() { _ = notify.Close() }() // nothing is left to do with an error
-		events, problems = notify.Events, notify.Errors
+	files := watch.Files{
+		Of: "the files with credentials", Dirs: w.watched, Changed: w.Reload,
+		Poll: w.options.Poll, Quiet: w.options.Quiet, Patience: maxQuiet * w.options.Quiet, Log: w.options.Log,
 	}
-	poll := time.NewTicker(w.options.Poll)
-	defer poll.Stop()
-	w.watch(notify)
-	w.Reload() // what changed between the first reading and the watching
-	quiet := time.NewTimer(w.options.Poll)
-	quiet.Stop()
-	var first time.Time // of the changes that wait to be read
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case event := <-events:
-			if event.Op == fsnotify.Chmod {
-				continue
-			}
-			now := time.Now()
-			if first.IsZero() {
-				first = now
-			}
-			quiet.Reset(min(w.options.Quiet, max(0, first.Add(maxQuiet*w.options.Quiet).Sub(now))))
-			continue
-		case err := <-problems:
-			w.options.Log.Warn("watching the files with credentials failed, they are read now", "error", err)
-		case <-quiet.C:
-		case <-poll.C:
-		}
-		first = time.Time{}
-		w.watch(notify)
-		w.Reload()
-	}
+	files.Run(ctx)
 }
 
-// watch watches the directories of all files. One that was removed and made again is watched anew.
-func (w *Watcher) watch(notify *fsnotify.Watcher) {
-	if notify == nil {
-		return
-	}
+func (w *Watcher) watched() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	active := notify.WatchList()
-	for _, dir := range w.dirs {
-		if slices.Contains(active, dir) {
-			continue
-		}
-		if err := notify.Add(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-			w.options.Log.Warn("a directory with credentials cannot be watched, it is only polled", "directory", dir, "error", err)
-		}
-	}
+	return slices.Clone(w.dirs)
 }

@@ -28,7 +28,8 @@ var order = [][]string{
 // aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
 // programs at the top may import anything.
 var aside = map[string]struct{ imports, importedBy []string }{
-	"internal/credentials": {nil, []string{"cmd", "proxy"}},
+	"internal/credentials": {[]string{"internal/watch"}, []string{"cmd", "proxy"}},
+	"internal/watch":       {nil, []string{"policies", "internal/credentials"}},
 	"internal/config":      {[]string{"internal/status", "internal/resource", "internal/manifest"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
 	"internal/telemetry":   {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "proxy", "internal/admin"}},
 	"internal/upstream":    {[]string{"internal/status", "internal/resource", "internal/wire"}, []string{"cmd", "bench", "proxy"}},
