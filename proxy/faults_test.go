@@ -27,12 +27,28 @@ func hangs(c net.Conn)         { _, _ = io.Copy(io.Discard, c) }
 // newFaultyBackend counts the requests that arrive whole and then does what the fault says, and closes.
 func newFaultyBackend(t *testing.T, f fault) (address string, delivered *atomic.Int64) {
 	t.Helper()
+	delivered = &atomic.Int64{}
+	return serveConns(t, func(c net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		delivered.Add(1)
+		f(c)
+	}), delivered
+}
+
+// serveConns serves each connection on its own, and closes it then, until the test ends.
+func serveConns(t testing.TB, serve func(c net.Conn)) (address string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ln.Close() })
-	delivered = &atomic.Int64{}
 	go func() {
 		for {
 			c, err := ln.Accept()
@@ -41,19 +57,11 @@ func newFaultyBackend(t *testing.T, f fault) (address string, delivered *atomic.
 			}
 			go func() {
 				defer func() { _ = c.Close() }()
-				r, err := http.ReadRequest(bufio.NewReader(c))
-				if err != nil {
-					return
-				}
-				if _, err := io.Copy(io.Discard, r.Body); err != nil {
-					return
-				}
-				delivered.Add(1)
-				f(c)
+				serve(c)
 			}()
 		}
 	}()
-	return ln.Addr().String(), delivered
+	return ln.Addr().String()
 }
 
 // TestBackendFaults shows the answer to each fault of the backend, and that a write is delivered at most once (ERR-4).

@@ -374,31 +374,16 @@ func TestParamsWhileTheBackendFails(t *testing.T) {
 // serveByMethod is a backend that does one thing with reads and another with writes.
 func serveByMethod(t *testing.T, read, write fault) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				r, err := http.ReadRequest(bufio.NewReader(c))
-				if err != nil {
-					return
-				}
-				_, _ = io.Copy(io.Discard, r.Body)
-				if r.Method == http.MethodGet {
-					read(c)
-				} else {
-					write(c)
-				}
-			}()
+	return serveConns(t, func(c net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return
 		}
-	}()
-	return ln.Addr().String()
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodGet {
+			read(c)
+		} else {
+			write(c)
+		}
+	})
 }

@@ -36,25 +36,11 @@ func agree(protocol string) string {
 // upgradeGateway is a gateway before a Kubernetes backend that serves each connection with serve.
 func upgradeGateway(t testing.TB, change func(*config.Configuration), policy string, serve func(net.Conn)) (g *Gateway, address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-				serve(c)
-			}()
-		}
-	}()
-	c, err := config.Load("", config.Flags{Upstream: "http://" + ln.Addr().String(), Dialect: "Kubernetes"})
+	behind := serveConns(t, func(c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		serve(c)
+	})
+	c, err := config.Load("", config.Flags{Upstream: "http://" + behind, Dialect: "Kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}
