@@ -1,12 +1,11 @@
 // Package admission runs policies on the object of a write, after it was
 // completed and defaulted and before it is sent on.
 //
-// A [Chain] holds the compiled policies of one set: mutators, which change the
-// object, and validators, which collect what is wrong with it in a [Report]. It
-// finds those that a request concerns through an index, so that policies about
-// other resources cost nothing, and runs them in the order of their names. A
-// policy that fails or panics stops the request or is skipped, as its
-// [FailurePolicy] says; nothing fails open by accident.
+// A [Chain] holds the compiled policies of one set: mutators, which change the object, and
+// validators, which collect what is wrong with it in a [Report]. It finds the policies that a
+// request concerns through an index, so that policies about other resources cost nothing, and runs
+// them in the order of their names. A policy that fails or panics stops the request or is skipped,
+// as its [FailurePolicy] says; nothing fails open by accident.
 //
 // The kinds of policies are in the packages below this one.
 package admission
@@ -18,7 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Operation is what a write does to the object.
+// Operation says what a write does to the object.
 type Operation uint8
 
 // The operations.
@@ -28,7 +27,7 @@ const (
 	Delete
 	Connect
 
-	// AllOperations is what '*' stands for.
+	// AllOperations are the operations that '*' stands for.
 	AllOperations = Create | Update | Delete | Connect
 )
 
@@ -62,19 +61,22 @@ func OperationOf(verb string) (Operation, bool) {
 	return 0, false
 }
 
-// Attributes are what policies can know of a request. They belong to one
-// goroutine.
+// Attributes have all that policies can know of a request. They belong to one goroutine.
 type Attributes struct {
-	// Info is what method and path say.
+	// Info has what method and path say.
 	Info *resource.Info
 	// Resource is the resource's description; nil where no policy file has one.
 	Resource *resource.Resource
-	// Operation is what the request does.
+	// Operation says what the request does.
 	Operation Operation
+	// HTTP is the request as it came; nil: nothing is known.
+	HTTP cel.HTTP
 	// User sends the request.
 	User *identity.User
 	// Object is the object as it would be stored; nil for a delete.
 	Object *document.Document
+	// Item is where Object stands in the body, such as "[3]", if policies see its items one after the other.
+	Item string
 	// Old is the stored object; nil for a create, and where no policy that
 	// concerns the request needs it (see [Chain.NeedsOld]).
 	Old *document.Document
@@ -88,10 +90,13 @@ type Attributes struct {
 	Options document.Node
 	// Lookup answers what policies ask beyond the request; nil: nothing is known.
 	Lookup Lookup
-	// Frame is what CEL expressions are evaluated in.
+	// Frame is the frame in which CEL expressions are evaluated.
 	Frame *cel.Frame
-	// Schema is what is known of the resource; nil: nothing.
+	// Schema has what is known of the resource; nil: nothing.
 	Schema Schema
+	// Made keeps what an engine made of the attributes, so that all of its policies share it. The
+	// engine looks if it still holds.
+	Made any
 
 	runs    []Run // of the mutators, while they run
 	changes int   // by mutators

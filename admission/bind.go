@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // Bind binds the variables of admission policies in the Frame's Vars to the
@@ -17,12 +17,13 @@ import (
 // binds them.
 func (a *Attributes) Bind() *cel.Vars {
 	v := a.Frame.Vars()
-	v.Set(cel.Object, root(a.Object), nil)
-	v.Set(cel.OldObject, root(a.Old), nil)
-	v.Set(cel.NamespaceObject, document.Node{}, nil)
-	v.Set(cel.Params, document.Node{}, nil)
+	v.Set(value.Object, root(a.Object), nil)
+	v.Set(value.OldObject, root(a.Old), nil)
+	v.Set(value.NamespaceObject, document.Node{}, nil)
+	v.Set(value.Params, document.Node{}, nil)
 	a.describe(&a.request)
 	v.SetRequest(&a.request)
+	v.SetHTTP(a.HTTP)
 	if a.Lookup != nil {
 		v.SetStates(a.Lookup.States())
 		v.SetAuthorizer(a.Lookup.Authorizer())
@@ -38,13 +39,10 @@ func (a *Attributes) BindNamespace(ctx context.Context) error {
 		return nil
 	}
 	namespace, err := a.LookUpNamespace(ctx)
-	if errors.Is(err, ErrNoNamespace) {
-		return status.NotFound(schema.GroupResource{Resource: "namespaces"}, a.Info.Namespace)
-	}
 	if err != nil {
 		return err
 	}
-	a.Frame.Vars().Set(cel.NamespaceObject, namespace, nil)
+	a.Frame.Vars().Set(value.NamespaceObject, namespace, nil)
 	return nil
 }
 
@@ -58,9 +56,9 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Do
 	v := a.Frame.Vars()
 	kind := a.request.Kind
 	for _, one := range []struct {
-		slot cel.Slot
+		slot value.Slot
 		of   *document.Document
-	}{{cel.Object, a.Object}, {cel.OldObject, a.Old}} {
+	}{{value.Object, a.Object}, {value.OldObject, a.Old}} {
 		if one.of == nil {
 			continue
 		}
@@ -68,7 +66,7 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Do
 		if err != nil {
 			return nil, err
 		}
-		if one.slot == cel.Object {
+		if one.slot == value.Object {
 			object = converted
 		}
 		kind = k
@@ -86,16 +84,33 @@ func (a *Attributes) describe(r *cel.Request) {
 		Namespace: i.Namespace, Name: a.Name(),
 		Operation: a.Operation.String(), DryRun: a.DryRun, Options: a.Options,
 	}
-	r.Kind = a.kind()
+	r.Kind = a.Kind()
 	if a.User != nil {
 		r.User = cel.User{Name: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: a.User.Extra}
 	}
 }
 
-// kind is the kind of the object; what no policy file describes has to say it itself.
-func (a *Attributes) kind() string {
-	if a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status") {
-		return a.Resource.Kind
+// KindOf is the kind of a document of the request: the one of its resource, or what the document says
+// of itself if no policy file describes it.
+func (a *Attributes) KindOf(d *document.Document) schema.GroupVersionKind {
+	if !a.hasKnownKind() && d != nil {
+		apiVersion, kind := text(at(d.Root(), "apiVersion")), text(at(d.Root(), "kind"))
+		if apiVersion != "" && kind != "" {
+			return schema.FromAPIVersionAndKind(apiVersion, kind)
+		}
+	}
+	return schema.GroupVersionKind{Group: a.Info.Group, Version: a.Info.Version, Kind: a.Kind()}
+}
+
+// hasKnownKind reports whether the request's resource says what its objects are.
+func (a *Attributes) hasKnownKind() bool {
+	return a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status")
+}
+
+// Kind is the kind of the object; what no policy file describes has to say it itself.
+func (a *Attributes) Kind() string {
+	if a.hasKnownKind() {
+		return a.Resource.Names.Kind
 	}
 	for _, d := range []*document.Document{a.Object, a.Old} {
 		if d != nil {
@@ -105,7 +120,7 @@ func (a *Attributes) kind() string {
 		}
 	}
 	if a.Resource != nil {
-		return a.Resource.Kind
+		return a.Resource.Names.Kind
 	}
 	return ""
 }

@@ -29,21 +29,23 @@ func NewChain(mutators []Mutator, validators []Validator) *Chain {
 	return c
 }
 
-// Concerns tells whether any policy may concern the operation on the resource.
+// Concerns reports whether any policy may concern the operation on the resource.
 func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)
 }
 
-// Judges tells whether any validating policy may concern the operation on the resource.
-func (c *Chain) Judges(i *resource.Info, o Operation) bool { return c.validating.concerns(i, o) }
+// Validates reports whether any validating policy may concern the operation on the resource.
+func (c *Chain) Validates(i *resource.Info, o Operation) bool { return c.validating.concerns(i, o) }
 
-// Differs tells whether a policy may concern one operation on the resource and not the other.
+// Mutates reports whether a mutating policy may concern the operation.
+func (c *Chain) Mutates(i *resource.Info, o Operation) bool { return c.mutating.concerns(i, o) }
+
+// Differs reports whether a policy may concern one operation on the resource and not the other.
 func (c *Chain) Differs(i *resource.Info, a, b Operation) bool {
 	return c.mutating.differs(i, a, b) || c.validating.differs(i, a, b)
 }
 
-// NeedsOld tells whether a policy that may concern the request reads the stored
-// object.
+// NeedsOld reports whether a policy that may concern the request reads the stored object.
 func (c *Chain) NeedsOld(i *resource.Info, o Operation) bool {
 	return c.mutating.needsOld(i, o) || c.validating.needsOld(i, o)
 }
@@ -59,22 +61,24 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 			a.Bind() // validators change nothing
 			bound = true
 		}
+		before := r.measure(a)
 		if err := validate(ctx, v, a, r); err != nil {
 			var answer *status.Error
-			if errors.As(err, &answer) {
+			switch {
+			case errors.As(err, &answer):
 				r.Answer(answer)
-				continue
-			}
-			if v.FailurePolicy() == Ignore {
+			case v.FailurePolicy() == Ignore:
 				r.Ignored(v.Name(), err)
-				continue
+			default:
+				r.Deny(failed(v.Name(), err))
 			}
-			r.Deny(failed(v.Name(), err))
 		}
+		r.decided(v.Name(), before, a, Allowed)
 	}
 }
 
-// errPanic is what a policy that panicked failed with. What it panicked with may name values of other objects.
+// errPanic is the error of a policy that panicked. The value of the panic is left out, because it
+// may name values of other objects.
 var errPanic = errors.New("the policy failed with an internal error")
 
 func validate(ctx context.Context, v Validator, a *Attributes, r *Report) (err error) {
@@ -93,15 +97,16 @@ type panicked struct{ value any }
 
 func (p panicked) Error() string { return fmt.Sprint(p.value) }
 
-func failed(policy string, err error) Denial {
+func failed(policy string, err error) status.Denial {
 	message := err.Error()
 	if errors.Is(err, errPanic) {
 		message = errPanic.Error()
 	}
-	return Denial{
-		Policy:  policy,
-		Message: fmt.Sprintf("policy '%s' denied request: %s", policy, message),
-		Type:    metav1.CauseType(field.ErrorTypeInternal),
-		Failed:  true,
+	d := status.Denial{
+		Policy: policy,
+		Cause:  metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeInternal), Message: message},
+		Failed: true,
 	}
+	d.Begin(status.DeniedByPolicy(policy))
+	return d
 }

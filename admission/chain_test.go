@@ -70,7 +70,8 @@ func attributes(t testing.TB, object string) *Attributes {
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`
 
-// TestOrder: policies run in the order of their names, and only those that a rule of theirs finds.
+// TestOrder: policies run in the order of their names, and only policies that a rule of theirs
+// finds.
 func TestOrder(t *testing.T) {
 	var ran []string
 	policy := func(name string, rules ...Rule) *scripted {
@@ -213,22 +214,22 @@ func TestFailures(t *testing.T) {
 // TestAnswer: the sentence of one denial is Kubernetes', several are joined, and each is a cause (VAL-1).
 func TestAnswer(t *testing.T) {
 	a := attributes(t, deployment)
-	first := Denial{Policy: "a", Binding: "x", Message: "first", Reason: metav1.StatusReasonForbidden, Field: "spec.replicas"}
-	second := Denial{Policy: "b", Binding: "y", Message: "second"}
+	first := status.Denial{Policy: "a", Binding: "x", Reason: metav1.StatusReasonForbidden, Cause: metav1.StatusCause{Message: "first", Field: "spec.replicas"}}
+	second := status.Denial{Policy: "b", Binding: "y", Cause: metav1.StatusCause{Message: "second"}}
 	for _, c := range []struct {
 		name    string
-		denials []Denial
+		denials []status.Denial
 		code    int32
 		reason  metav1.StatusReason
 		message string
 		causes  []metav1.StatusCause
 	}{
-		{"one", []Denial{first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
-		{"without a reason", []Denial{second}, 422, "Invalid", `deployments.apps "web" is forbidden: second`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}}},
-		{"two", []Denial{second, first}, 422, "Invalid", `deployments.apps "web" is forbidden: second; first`,
+		{"one", []status.Denial{first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"without a reason", []status.Denial{second}, 422, "Invalid", `deployments.apps "web" is forbidden: second`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}}},
+		{"two", []status.Denial{second, first}, 422, "Invalid", `deployments.apps "web" is forbidden: second; first`,
 			[]metav1.StatusCause{{Type: "FieldValueInvalid", Message: "second"}, {Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
-		{"the same twice", []Denial{first, first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
-		{"too large", []Denial{{Message: "m", Reason: metav1.StatusReasonRequestEntityTooLarge}}, 413, "RequestEntityTooLarge", `deployments.apps "web" is forbidden: m`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "m"}}},
+		{"the same twice", []status.Denial{first, first}, 403, "Forbidden", `deployments.apps "web" is forbidden: first`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "first", Field: "spec.replicas"}}},
+		{"too large", []status.Denial{{Cause: metav1.StatusCause{Message: "m"}, Reason: metav1.StatusReasonRequestEntityTooLarge}}, 413, "RequestEntityTooLarge", `deployments.apps "web" is forbidden: m`, []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "m"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r Report
@@ -248,7 +249,7 @@ func TestAnswer(t *testing.T) {
 	t.Run("more than an answer holds", func(t *testing.T) {
 		var r Report
 		for i := range 150 {
-			r.Deny(Denial{Message: fmt.Sprint("m", i)})
+			r.Deny(status.Denial{Cause: metav1.StatusCause{Message: fmt.Sprint("m", i)}})
 		}
 		causes := r.Err(a).ErrStatus.Details.Causes
 		if len(causes) != status.MaxCauses+1 || causes[status.MaxCauses].Message != "and 50 more" {
@@ -293,7 +294,7 @@ func TestAudit(t *testing.T) {
 	}
 	r.Warn("w")
 	r.Warn("w")
-	r.Deny(Denial{})
+	r.Deny(status.Denial{})
 	r.Ignored("p", errors.New("x"))
 	if !reflect.DeepEqual(r.Warnings(), []string{"w"}) {
 		t.Errorf("warnings %v", r.Warnings())
@@ -306,7 +307,7 @@ func TestAudit(t *testing.T) {
 
 // TestName: where the name of an object is.
 func TestName(t *testing.T) {
-	bare := &resource.Resource{Kind: "Order", Envelope: resource.Bare, Fields: resource.Fields{Name: resource.FieldPath{"id"}}}
+	bare := &resource.Resource{Names: resource.Names{Kind: "Order"}, Envelope: resource.Bare, Fields: resource.Fields{Name: resource.FieldPath{"id"}}}
 	for _, c := range []struct {
 		info   resource.Info
 		res    *resource.Resource

@@ -11,9 +11,10 @@ import (
 // anyName is the group or resource that stands for all.
 const anyName = "*"
 
-// An index finds the policies that may concern a request by resource, group, version and operation. A request looks at
-// policies that name its resource, and at those that name none, and never at a policy of another one. Policies that ask
-// for a namespace's name or for a label are found by these.
+// An index finds the policies that may concern a request by resource, group, version and operation.
+// A request looks at policies that name its resource, and at policies that name none, and never at
+// a policy about another one. Policies that ask for a namespace's name or for a label are found by
+// these.
 type index struct {
 	resources map[string]*table
 	any       *table // of rules for any resource; nil: there are none
@@ -37,7 +38,8 @@ type version struct {
 // operations is how many operations there are.
 const operations = 4
 
-// list has positions of policies, in order and each once. The order of policies is that of their positions.
+// list has positions of policies, in order and each once. Policies are in the order of their
+// positions.
 type list struct {
 	plain    []int32            // of rules that ask for nothing more
 	named    map[string][]int32 // by the name of the namespace that they ask for
@@ -52,7 +54,7 @@ func newIndex[P Policy](policies []P) index {
 	for position, p := range policies {
 		needsOld := p.NeedsOld()
 		for _, r := range p.Rules() {
-			x.add(int32(position), &r, needsOld)
+			x.add(int32(position), &r, needsOld || r.NeedsOld)
 		}
 	}
 	return x
@@ -168,13 +170,13 @@ func (x *index) lists(i *resource.Info, o Operation, visit func(*list)) {
 	}
 }
 
-// concerns tells whether there is any policy for the operation on the resource.
+// concerns reports whether there is any policy for the operation on the resource.
 func (x *index) concerns(i *resource.Info, o Operation) (found bool) {
 	x.lists(i, o, func(*list) { found = true })
 	return found
 }
 
-// differs tells whether any of them is for one operation and not for the other.
+// differs reports whether any of them is for one operation and not for the other.
 func (x *index) differs(i *resource.Info, a, b Operation) bool {
 	of, other := x.search(i, a), x.search(i, b)
 	for {
@@ -188,7 +190,7 @@ func (x *index) differs(i *resource.Info, a, b Operation) bool {
 	}
 }
 
-// needsOld tells whether any of them reads the stored object.
+// needsOld reports whether any of them reads the stored object.
 func (x *index) needsOld(i *resource.Info, o Operation) (needs bool) {
 	x.lists(i, o, func(l *list) { needs = needs || l.needsOld })
 	return needs
@@ -301,7 +303,8 @@ func (s *search) next() int {
 	return int(first)
 }
 
-// byName sorts policies by name; those of one name, which are of different kinds, stay in their order.
+// byName sorts policies by name; policies of one name, which are of different kinds, stay in their
+// order.
 func byName[P Policy](policies []P) []P {
 	sorted := slices.Clone(policies)
 	slices.SortStableFunc(sorted, func(a, b P) int { return cmp.Compare(a.Name(), b.Name()) })

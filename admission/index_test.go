@@ -120,14 +120,14 @@ func drain(s *search) (all []int) {
 	return all
 }
 
-// concerns tells whether a rule names the resource and the operation.
+// concerns reports whether a rule names the resource and the operation.
 func concerns(r *Rule, a *Attributes) bool {
 	i := a.Info
 	return r.Operations&a.Operation != 0 && (r.Group == "*" || r.Group == i.Group) && (r.Resource == "*" || r.Resource == i.Resource) &&
 		(len(r.Versions) == 0 || slices.Contains(r.Versions, i.Version))
 }
 
-// asked tells whether the request is what the rule asks for besides.
+// asked reports whether the request is as the rule asks besides.
 func asked(r *Rule, a *Attributes) bool {
 	if len(r.Labels) == 0 {
 		return len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.Resource == "namespaces" || slices.Contains(r.Namespaces, a.Namespace())
@@ -172,7 +172,8 @@ func thousand(by string) *Chain {
 
 const labelledDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"app":"web","tier":"prod"}}}`
 
-// BenchmarkThousandOthers is what 1,000 policies that do not match cost a request, in all its steps.
+// BenchmarkThousandOthers measures how much 1,000 policies that do not match cost a request, in all
+// its steps.
 func BenchmarkThousandOthers(b *testing.B) {
 	for by := range others {
 		b.Run(by, func(b *testing.B) {

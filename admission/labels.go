@@ -12,7 +12,7 @@ func Labels(object document.Node) (document.Node, bool) {
 	return n, n.Kind() == document.Object
 }
 
-// Selects tells whether the selector selects the object by its labels.
+// Selects reports whether the selector selects the object by its labels.
 func Selects(s labels.Selector, object document.Node) bool {
 	n, _ := Labels(object)
 	return s.Matches(nodeLabels{n})

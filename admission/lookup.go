@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // A Lookup answers what policies ask beyond the request itself. What it answers
@@ -19,8 +20,8 @@ import (
 //
 // Its errors never hold values of the objects it reads.
 type Lookup interface {
-	// Namespaced tells whether objects of the kind belong to namespaces. The error
-	// tells that the kind is not known.
+	// Namespaced reports whether objects of the kind belong to namespaces. The error says that the
+	// kind is not known.
 	Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
 	// Object returns an object of the kind, an invalid node when there is none of
 	// that name. The namespace is empty for kinds that belong to none.
@@ -44,11 +45,29 @@ type Lookup interface {
 // namespaceKind is the kind of namespaces.
 var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
-// ErrNoNamespace tells that a request's namespace does not exist.
-var ErrNoNamespace = errors.New("not found")
+// NoNamespace is the error about a request whose namespace does not exist. It is
+// the answer to the request whatever the failure policy: as in Kubernetes nothing
+// is admitted into such a namespace.
+type NoNamespace struct{ answer *status.Error }
+
+func (e *NoNamespace) Error() string { return e.answer.Error() }
+
+// Unwrap returns the answer.
+func (e *NoNamespace) Unwrap() error { return e.answer }
+
+// unread is why a namespace cannot be read. It is a failure of the policy that
+// needs the namespace: [errors.As] finds no answer to the request in it, which
+// some errors of a backend have.
+type unread struct{ cause error }
+
+func (e unread) Error() string { return e.cause.Error() }
+
+// Is lets [errors.Is] find what the policy does about its cause.
+func (e unread) Is(target error) bool { return errors.Is(e.cause, target) }
 
 // LookUpNamespace returns the namespace of the request, or the one that the
-// request is about; invalid where there is none. It is looked up once.
+// request is about; invalid where there is none. It is looked up once. The error
+// about one that does not exist is a *NoNamespace.
 func (a *Attributes) LookUpNamespace(ctx context.Context) (document.Node, error) {
 	name := a.Namespace()
 	if a.NamespaceObject.Valid() || name == "" {
@@ -60,9 +79,9 @@ func (a *Attributes) LookUpNamespace(ctx context.Context) (document.Node, error)
 	namespace, err := a.Lookup.Object(ctx, namespaceKind, "", name)
 	switch {
 	case err != nil:
-		return document.Node{}, err
+		return document.Node{}, unread{err}
 	case !namespace.Valid():
-		return document.Node{}, fmt.Errorf("namespaces %q %w", name, ErrNoNamespace)
+		return document.Node{}, &NoNamespace{status.NotFound(schema.GroupResource{Resource: "namespaces"}, name)}
 	}
 	a.NamespaceObject = namespace
 	return namespace, nil

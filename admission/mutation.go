@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// Stage is when a mutator runs: those of a stage run in the order of their
-// names, when those of earlier stages have.
+// Stage is when a mutator runs. The mutators of a stage run in the order of their names, after all
+// mutators of previous stages.
 type Stage uint8
 
 // The stages.
@@ -50,13 +48,12 @@ type Run struct {
 	mutator int // its position in the chain
 }
 
-// same tells whether two runs are for the same policy, binding and parameter.
+// same reports whether two runs are for the same policy, binding and parameter.
 func (r *Run) same(o *Run) bool {
 	return r.mutator == o.mutator && r.Binding == o.Binding && r.Param == o.Param
 }
 
-// A Schema is what is known of the resource of a request while policies change
-// its object.
+// A Schema has what is known of the resource of a request while policies change its object.
 type Schema interface {
 	// SetDefaults fills in what the object leaves unset, as before admission. The
 	// error is the answer to the request.
@@ -112,9 +109,9 @@ func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 	return err
 }
 
-// pass runs the mutators once, in the second pass only those that are to run
-// again. It returns how many runs there were, and whether something changed the
-// object after the defaults were set.
+// pass runs the mutators once, in the second pass only the mutators that are to run again. It
+// returns how many runs there were, and whether something changed the object after the defaults
+// were set.
 func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err error) {
 	a := m.a
 	a.runs = a.runs[:0]
@@ -125,7 +122,9 @@ func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err e
 		a.Bind()
 		for ; p >= 0 && m.mutators[p].Stage() == stage; p = s.next() {
 			if !second || stage != StageEngines {
-				m.plan(p)
+				if err := m.plan(p); err != nil {
+					return 0, false, err
+				}
 			}
 		}
 		if second && stage == StagePolicies {
@@ -149,24 +148,31 @@ func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err e
 	return len(a.runs), a.changes > afterDefaults, nil
 }
 
-// plan adds the runs of a mutator. One that cannot tell them has failed.
-func (m *mutation) plan(position int) {
+// plan adds the runs of a mutator. One that cannot tell them has failed. The error is the answer to
+// the request.
+func (m *mutation) plan(position int) error {
 	begin := len(m.a.runs)
 	planned, err := plan(m.ctx, m.mutators[position], m.a, m.report)
+	var missing *NoNamespace
+	if errors.As(err, &missing) {
+		return missing
+	}
 	if err != nil {
 		m.failed(m.mutators[position], err)
-		return
+		return nil
 	}
 	m.a.runs = planned
 	for i := begin; i < len(planned); i++ {
 		planned[i].mutator = position
 	}
+	return nil
 }
 
 // run runs a mutator. The error is the answer to the request.
 func (m *mutation) run(r *Run) error {
 	mutator := m.mutators[r.mutator]
 	m.a.Bind()
+	before, changes := m.report.measure(m.a), m.a.changes
 	err := mutate(m.ctx, mutator, m.a, r, m.report)
 	var answer *status.Error
 	if errors.As(err, &answer) {
@@ -175,6 +181,11 @@ func (m *mutation) run(r *Run) error {
 	if err != nil {
 		m.failed(mutator, err)
 	}
+	verdict := Unchanged
+	if m.a.changes > changes {
+		verdict = Changed
+	}
+	m.report.decided(mutator.Name(), before, m.a, verdict)
 	return nil
 }
 
@@ -198,25 +209,7 @@ func mutate(ctx context.Context, m Mutator, a *Attributes, run *Run, r *Report) 
 	return m.Mutate(ctx, a, run, r)
 }
 
-// mutationErr is the answer to a request that mutators failed for, nil if none
-// did: as in Kubernetes 403, with the reason of the first failure and without the
-// sentence that other denials have.
-func (r *Report) mutationErr(a *Attributes) *status.Error {
-	if len(r.denials) == 0 {
-		return nil
-	}
-	err := r.Err(a)
-	messages := make([]string, 0, len(err.ErrStatus.Details.Causes))
-	for _, c := range err.ErrStatus.Details.Causes {
-		messages = append(messages, c.Message)
-	}
-	err.ErrStatus.Message = strings.Join(messages, "; ")
-	err.ErrStatus.Code = http.StatusForbidden
-	err.ErrStatus.Reason = cmp.Or(r.denials[0].Reason, metav1.StatusReasonForbidden)
-	return err
-}
-
-// byStage sorts mutators by stage, and those of a stage by name.
+// byStage sorts mutators by stage, and within a stage by name.
 func byStage(mutators []Mutator) []Mutator {
 	sorted := byName(mutators)
 	slices.SortStableFunc(sorted, func(a, b Mutator) int { return cmp.Compare(a.Stage(), b.Stage()) })

@@ -43,7 +43,7 @@ func TestMutationOrder(t *testing.T) {
 		{"a change after the defaults has them set again", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
 			return []*scripted{{name: "c", do: log("default", false)}, {name: "b", stage: StagePolicies, do: log("policy", true)}}
 		}, "default, policy, default"},
-		{"those that ask for it run again, in order", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
+		{"mutators that ask for it run again, in order", func(log func(string, bool) func(*Attributes, *Report) error) []*scripted {
 			return []*scripted{
 				{name: "a", stage: StagePolicies, again: true, do: log("a", false)}, {name: "b", stage: StagePolicies, do: log("b", true)},
 				{name: "c", stage: StagePolicies, again: true, do: log("c", true)}, {name: "d", stage: StageEngines, again: true, do: log("engine", false)},

@@ -14,11 +14,11 @@ const (
 	Ignore
 )
 
-// Policy is what the [Chain] knows of a compiled policy. It is immutable and
-// safe for concurrent use.
+// Policy has what the [Chain] knows of a compiled policy. It is immutable and safe for concurrent
+// use.
 type Policy interface {
-	// Name is the policy's name, unique among those of its kind; policies run in
-	// the order of their names.
+	// Name is the policy's name, unique among the policies of its kind; policies run in the order
+	// of their names.
 	Name() string
 	// Rules tell which requests the policy may concern. The policy itself looks
 	// closer: the chain calls it for any request that one of them matches.
@@ -26,7 +26,7 @@ type Policy interface {
 	// FailurePolicy is for what the policy itself does not handle: panics and
 	// errors that its methods return.
 	FailurePolicy() FailurePolicy
-	// NeedsOld tells whether the policy reads the stored object.
+	// NeedsOld reports whether the policy reads the stored object.
 	NeedsOld() bool
 }
 
@@ -67,10 +67,12 @@ type Rule struct {
 	// Namespaces are the names of the only namespaces that the policy is about,
 	// besides objects in no namespace; none: it may be about any.
 	Namespaces []string
-	// Labels are labels of which the object or the stored object must have one;
-	// none: the policy may be about any object. It is for validators: what a mutator
-	// is about changes with the object.
+	// The object or the stored object must have one of Labels; none: the policy may be about any
+	// object. It is for validators: what a mutator is about changes with the object.
 	Labels []Label
+	// NeedsOld is set if the policy reads the stored object for requests that the rule names, though it
+	// does not for all of its rules.
+	NeedsOld bool
 }
 
 // A Label is a label with its value.

@@ -1,40 +1,13 @@
 package admission
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
-
-// A Denial is one reason for refusing a request.
-type Denial struct {
-	// Policy is the name of the policy, Binding that of its binding, if it has
-	// bindings.
-	Policy, Binding string
-	// Message is the whole sentence that the client reads.
-	Message string
-	// Reason is the reason of the answer; empty means Invalid.
-	Reason metav1.StatusReason
-	// Type says what is wrong with the field, as the reason of the cause; empty
-	// means FieldValueInvalid.
-	Type metav1.CauseType
-	// Field is the path of the field that it is about; empty where it is not
-	// known.
-	Field string
-	// Details are further causes: what else is wrong, or which items are. The
-	// answer's message does not repeat them.
-	Details []metav1.StatusCause
-	// Failed tells that the policy could not come to a decision.
-	Failed bool
-}
 
 // An IgnoredFailure is a failure of a policy that its failure policy lets pass.
 type IgnoredFailure struct {
@@ -48,7 +21,10 @@ type Annotation struct{ Key, Value string }
 // A Report collects what policies find in one request. The zero value is empty
 // and ready; Reset makes a used one so again.
 type Report struct {
-	denials  []Denial
+	// Observer is told what each policy came to; nil if nobody is.
+	Observer Observer
+
+	denials  []status.Denial
 	warnings []string
 	ignored  []IgnoredFailure
 	audited  []AuditedFailure
@@ -56,8 +32,69 @@ type Report struct {
 	answer   *status.Error
 }
 
+// A Verdict says in a word what a policy came to about a request.
+type Verdict string
+
+// The verdicts.
+const (
+	Allowed Verdict = "Allow"
+	Denied  Verdict = "Deny"
+	// Passed is the verdict of a policy that failed, and is ignored then.
+	Passed Verdict = "Ignore"
+	// Noted is the verdict of a policy whose failures are only audited.
+	Noted Verdict = "Audit"
+	// Changed and Unchanged are the verdicts of mutators.
+	Changed   Verdict = "Mutate"
+	Unchanged Verdict = "Unchanged"
+)
+
+// An Observer is told what policies come to.
+type Observer interface {
+	// Decided is called after each policy that concerned the request, with the units of cost that its
+	// expressions took. The binding is the one of the first denial, if any.
+	Decided(policy, binding string, v Verdict, cost int64)
+}
+
+// sizes are how much a report has of each.
+type sizes struct {
+	denials, ignored, audited int
+	spent                     int64
+}
+
+// measure returns how much there is before a policy runs.
+func (r *Report) measure(a *Attributes) (s sizes) {
+	if r.Observer == nil {
+		return s
+	}
+	return sizes{len(r.denials), len(r.ignored), len(r.audited), spentOf(a)}
+}
+
+func spentOf(a *Attributes) int64 {
+	if a.Frame == nil {
+		return 0
+	}
+	return a.Frame.Spent()
+}
+
+// decided tells the observer of a policy by what it added to the report, and otherwise of the verdict.
+func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise Verdict) {
+	if r.Observer == nil {
+		return
+	}
+	verdict, binding := otherwise, ""
+	switch {
+	case len(r.denials) > before.denials:
+		verdict, binding = Denied, r.denials[before.denials].Binding
+	case len(r.ignored) > before.ignored:
+		verdict = Passed
+	case len(r.audited) > before.audited:
+		verdict, binding = Noted, r.audited[before.audited].Binding
+	}
+	r.Observer.Decided(policy, binding, verdict, spentOf(a)-before.spent)
+}
+
 // Deny adds a reason for refusing the request.
-func (r *Report) Deny(d Denial) { r.denials = append(r.denials, d) }
+func (r *Report) Deny(d status.Denial) { r.denials = append(r.denials, d) }
 
 // Answer settles the answer to the request, whatever policies say; the first one
 // counts.
@@ -81,13 +118,18 @@ func (r *Report) Ignored(policy string, err error) {
 
 // Denials are the reasons for refusing the request, in the order of the
 // policies' names.
-func (r *Report) Denials() []Denial { return r.denials }
+func (r *Report) Denials() []status.Denial { return r.denials }
 
 // Warnings are the texts for Warning headers.
 func (r *Report) Warnings() []string { return r.warnings }
 
 // IgnoredFailures are the failures of policies that were let pass.
 func (r *Report) IgnoredFailures() []IgnoredFailure { return r.ignored }
+
+// IsEmpty reports whether policies found nothing, or nothing but reasons to warn.
+func (r *Report) IsEmpty() bool {
+	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.audited)+len(r.notes) == 0
+}
 
 // Reset empties the report and keeps its memory.
 func (r *Report) Reset() {
@@ -96,26 +138,13 @@ func (r *Report) Reset() {
 	clear(r.ignored)
 	clear(r.audited)
 	clear(r.notes)
-	*r = Report{denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
-}
-
-// codeOf is the HTTP status for a reason, of those that policies may give.
-func codeOf(reason metav1.StatusReason) int32 {
-	switch reason {
-	case metav1.StatusReasonUnauthorized:
-		return http.StatusUnauthorized
-	case metav1.StatusReasonForbidden:
-		return http.StatusForbidden
-	case metav1.StatusReasonRequestEntityTooLarge:
-		return http.StatusRequestEntityTooLarge
-	}
-	return http.StatusUnprocessableEntity
+	*r = Report{Observer: r.Observer, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
 }
 
 // nameIn is how an answer names the object of a request, as in Kubernetes: by what its name is to be made of where it has
-// none yet.
+// none yet. An ordinary API gives names later, and knows none called Unknown.
 func nameIn(a *Attributes) string {
-	if name := a.Name(); name != "" {
+	if name := a.Name(); name != "" || a.Resource != nil && a.Resource.Envelope == resource.Bare {
 		return name
 	}
 	if a.Object != nil && (a.Resource == nil || a.Resource.Envelope == resource.Kubernetes) {
@@ -126,10 +155,7 @@ func nameIn(a *Attributes) string {
 	return "Unknown"
 }
 
-// Err is the answer to the request, nil when nothing denies it: Kubernetes'
-// sentence, `<resource.group> "<name>" is forbidden: <denial>`, with code and
-// reason of the first denial. Several denials are joined by semicolons, and each
-// is a cause.
+// Err is the answer to the request, nil when nothing denies it.
 func (r *Report) Err(a *Attributes) *status.Error {
 	if r.answer != nil {
 		return r.answer
@@ -137,40 +163,15 @@ func (r *Report) Err(a *Attributes) *status.Error {
 	if len(r.denials) == 0 {
 		return nil
 	}
-	var why strings.Builder
-	causes := make([]metav1.StatusCause, 0, min(len(r.denials), status.MaxCauses+1))
-	for _, d := range r.denials {
-		if slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Message == d.Message && c.Field == d.Field }) {
-			continue
-		}
-		if len(causes) == status.MaxCauses {
-			more := fmt.Sprintf("and %d more", len(r.denials)-status.MaxCauses)
-			why.WriteString("; " + more)
-			causes = append(causes, metav1.StatusCause{Message: more})
-			break
-		}
-		if len(causes) > 0 {
-			why.WriteString("; ")
-		}
-		why.WriteString(d.Message)
-		causes = append(causes, metav1.StatusCause{Type: cmp.Or(d.Type, metav1.CauseTypeFieldValueInvalid), Message: d.Message, Field: d.Field})
+	return status.Denied(a.Info.GroupResource(), nameIn(a), r.denials)
+}
+
+// mutationErr is the answer to a request that mutators failed for, nil if none did.
+func (r *Report) mutationErr(a *Attributes) *status.Error {
+	if len(r.denials) == 0 {
+		return nil
 	}
-	for _, d := range r.denials {
-		for _, x := range d.Details {
-			if len(causes) < status.MaxCauses && !slices.Contains(causes, x) {
-				causes = append(causes, x)
-			}
-		}
-	}
-	reason := r.denials[0].Reason
-	if reason == "" {
-		reason = metav1.StatusReasonInvalid
-	}
-	err := status.Forbidden(a.Info.GroupResource(), nameIn(a), why.String())
-	err.ErrStatus.Reason = reason
-	err.ErrStatus.Code = codeOf(reason)
-	err.ErrStatus.Details.Causes = causes
-	return err
+	return status.MutationDenied(a.Info.GroupResource(), nameIn(a), r.denials)
 }
 
 // An AuditedFailure is a failed validation that is only noted in the audit

@@ -6,9 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// A Selection finds among policies that no [Chain] runs those that may concern a
-// request, as a Chain does. It is immutable and safe for concurrent use. A nil
-// Selection has none.
+// A Selection finds the policies that may concern a request, as a Chain does, among policies that
+// no [Chain] runs. It is immutable and safe for concurrent use. A nil Selection has none.
 type Selection[P Policy] struct {
 	policies []P
 	index    index

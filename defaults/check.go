@@ -48,7 +48,7 @@ func (p *Path) lastItem(t *merge.Type, value []byte) []byte {
 	return p.steps[last].appendItem(nil, t.List, value)
 }
 
-// shape is that of the field, nil where nothing is known of it.
+// shape is the field's, nil if nothing is known of it.
 func (p *Path) shape(s *schema.Schema) *schema.Shape {
 	at := s.Root()
 	for i := range p.steps {

@@ -13,7 +13,7 @@ import (
 
 // Apply fills in the defaults of a schema, at any depth, in the items of lists
 // and the values of maps, as k8s.io/apiextensions-apiserver does. The members
-// that it adds to an object stand behind those that are there, sorted by name.
+// that it adds to an object stand behind the ones that are there, sorted by name.
 func Apply(d *document.Document, s *schema.Schema) { ApplyWithin(d, s, math.MaxInt) }
 
 // ApplyWithin is Apply up to a size: where the document becomes longer than most
@@ -27,7 +27,7 @@ func ApplyWithin(d *document.Document, s *schema.Schema, most int) bool {
 type filler struct {
 	*document.Document
 	most  int
-	noted bool // the marks of values are those of the schema's shapes
+	noted bool // the marks of values come from the schema's shapes
 }
 
 func newFiller(d *document.Document, s *schema.Schema, most int) filler {
@@ -60,7 +60,7 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 	}
 }
 
-// fillMembers completes the members that are there, and adds those that are not.
+// fillMembers completes the members that are there, and adds the missing ones.
 func (f filler) fillMembers(s *schema.Shape, v document.Node) {
 	var there uint64
 	for c := v.Children(); c.Valid() && !f.full(); c.Next() {

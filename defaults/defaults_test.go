@@ -117,7 +117,7 @@ func agrees(t *testing.T, seed uint64) {
 	if len(errs) > 0 {
 		return // Kubernetes refuses it
 	}
-	judge, err := schematest.NewJudge(props)
+	kube, err := schematest.NewKubernetes(props)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func agrees(t *testing.T, seed uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		judge.Default(want)
+		kube.Default(want)
 		got, err := schematest.Decode([]byte(applied(t, s, string(raw))))
 		if err != nil {
 			t.Fatal(err)

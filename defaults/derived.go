@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// ErrTooLong is what [Derive] ends with where an object becomes too long.
+// [Derive] returns ErrTooLong if an object becomes too long.
 var ErrTooLong = errors.New("the object becomes too long")
 
 // maxFailures is how many defaults that have no value are named.
@@ -34,8 +35,8 @@ func Derive(f *cel.Frame, d *document.Document, s *schema.Schema, most int) (fai
 		}
 	}
 	vars := f.Vars()
-	vars.Set(cel.Self, document.Node{}, nil)
-	vars.Set(cel.Object, document.Node{}, nil)
+	vars.Set(value.Self, document.Node{}, nil)
+	vars.Set(value.Object, document.Node{}, nil)
 	return c.failures, c.err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -304,7 +305,7 @@ properties:
 		numbers[i] = fmt.Sprint(i)
 	}
 	object = fmt.Sprintf(`{"text":"","m":[%s],"l":%s}`, strings.Join(numbers, ","), items(1000, "{}"))
-	if _, err := derived(t, s, object, math.MaxInt); !errors.As(err, &fault) || fault.Cause != cel.OverBudget {
+	if _, err := derived(t, s, object, math.MaxInt); !errors.As(err, &fault) || fault.Cause != value.OverBudget {
 		t.Errorf("got %v, want a budget that is spent", err)
 	}
 }

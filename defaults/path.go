@@ -234,12 +234,12 @@ func (r *pathReader) word(until string) (word string, quoted bool, err error) {
 	return "", true, r.fail(begin, "a closing quote")
 }
 
-// plainName tells whether a name needs no brackets and quotes.
+// plainName reports whether a name needs no brackets and quotes.
 func plainName(name string) bool {
 	return !strings.ContainsAny(name, "]'\"=,* \t\n") && utf8.ValidString(name)
 }
 
-// NamesItem tells whether the path leads to items of lists, whose values are
+// NamesItem reports whether the path leads to items of lists, whose values are
 // objects.
 func (p *Path) NamesItem() bool { return p.steps[len(p.steps)-1].kind == toItem }
 
@@ -312,13 +312,13 @@ func (s *step) unaddable(path string, l *merge.List) error {
 		}
 		names = append(names, k.name)
 	}
-	return fmt.Errorf("must not tell the items of `%s` apart by %s: %s", path, quoted(names), told(l))
+	return fmt.Errorf("must not tell the items of `%s` apart by %s: %s", path, quoted(names), keysOf(l))
 }
 
 var scalarNames = [...]string{merge.None: "value", merge.Numeric: "number", merge.Text: "string", merge.Boolean: "truth value", merge.Any: "value"}
 
-// told says how the items of a list are told apart.
-func told(l *merge.List) string {
+// keysOf says how the items of a list are told apart.
+func keysOf(l *merge.List) string {
 	if l.Relation != merge.Associative || len(l.Keys) == 0 {
 		return "its schema gives no keys by which they are (x-kubernetes-list-type: map)"
 	}

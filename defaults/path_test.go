@@ -107,7 +107,7 @@ func TestSetUnset(t *testing.T) {
 		{`{"spec":{"tls":[]}}`, "spec.tls.mode", `"x"`, `{"spec":{"tls":[]}}`, ``},
 		{`{"spec":{"ports":{}}}`, "spec.ports[port=1].name", `"x"`, `{"spec":{"ports":{}}}`, ``},
 
-		// Items by their keys, of which protocol has a default.
+		// Items by their keys; protocol has a default.
 		{`{"spec":{}}`, "spec.ports[port=80].name", `"http"`, `{"spec":{"ports":[{"port":80,"name":"http"}]}}`, `{"port":80}`},
 		{`{"spec":{"ports":[]}}`, "spec.ports[port=80,protocol=UDP].tls.mode", `"off"`, `{"spec":{"ports":[{"port":80,"protocol":"UDP","tls":{"mode":"off"}}]}}`, `{}`},
 		{`{"spec":{"ports":[{"port":80}]}}`, "spec.ports[port=80,protocol=TCP].name", `"x"`, `{"spec":{"ports":[{"port":80,"name":"x"}]}}`, `{"port":80}`},
@@ -248,7 +248,7 @@ func randomValue(r *rand.Rand, depth int) any {
 	return m
 }
 
-// kept tells whether all that was given is still there: only a null may have become a value, and a list may have grown.
+// kept reports whether all that was given is still there: only a null may have become a value, and a list may have grown.
 func kept(before, after any) bool {
 	switch before := before.(type) {
 	case map[string]any:

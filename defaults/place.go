@@ -96,8 +96,8 @@ func (f *placeFinder) item(v document.Node, t *merge.Type, i int, owner document
 	}
 }
 
-// missing notes the place if what is missing after the step i can be made: t is the type of what is there, next that of
-// the step.
+// missing notes the place if what is missing after the step i can be made: t is the type of what is
+// there, next the type of the step.
 func (f *placeFinder) missing(at document.Node, t, next *merge.Type, i int, owner document.Node) {
 	steps := f.path.steps
 	for n := i + 1; n < len(steps); n++ {
@@ -162,7 +162,7 @@ func (p *Path) appendRest(dst []byte, t *merge.Type, i int, value []byte) []byte
 	return append(p.appendRest(dst, memberType(t, s.name), i+1, value), '}')
 }
 
-// names tells whether an item has the keys. The keys of the list's type may have defaults.
+// names reports whether an item has the keys. The keys of the list's type may have defaults.
 func (s *step) names(item document.Node, l *merge.List) bool {
 	if item.Kind() != document.Object {
 		return false
@@ -187,8 +187,8 @@ func (k *key) is(v document.Node) bool {
 	return k.literal.Valid() && document.EqualNodes(v, k.literal)
 }
 
-// addable tells whether an item with the keys can be added to a list: they are just those that tell its items apart,
-// other than such as have defaults, and of their types.
+// addable reports whether an item with the keys can be added to a list: they are just the keys that
+// tell its items apart, other than keys with defaults, and of their types.
 func (s *step) addable(l *merge.List) bool {
 	if l == nil || l.Relation != merge.Associative || len(l.Keys) == 0 {
 		return false
@@ -230,7 +230,7 @@ func keyOf(l *merge.List, name string) *merge.Key {
 	return nil
 }
 
-// fits tells whether the key's value can be one of the member's type.
+// fits reports whether the key's value can be one of the member's type.
 func (k *key) fits(items *merge.Type, name string) bool {
 	switch scalarOf(items, name) {
 	case merge.Text, merge.Any:

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,10 +23,13 @@ type APIResource struct {
 
 // APIResourceSpec says what the resource is.
 type APIResourceSpec struct {
+	RouteScope `json:",inline"`
+
 	Group             string                                        `json:"group"`
 	Version           string                                        `json:"version"`
 	Names             apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
 	Paths             APIResourcePaths                              `json:"paths"`
+	OtherPaths        string                                        `json:"otherPaths"`
 	Envelope          string                                        `json:"envelope"`
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
@@ -33,11 +37,17 @@ type APIResourceSpec struct {
 	// Scale is the scale subresource; nil where there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
 	Concurrency         string                                          `json:"concurrency"`
+	DataMaps            []string                                        `json:"dataMaps"`
 	UnconditionalUpdate string                                          `json:"unconditionalUpdate"`
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
 	YAMLBodies          string                                          `json:"yamlBodies"`
 	FieldValidation     string                                          `json:"fieldValidation"`
+	EmptyBodies         string                                          `json:"emptyBodies"`
+	Items               string                                          `json:"items"`
+	Operations          []APIResourceOperation                          `json:"operations"`
 	Backend             APIResourceBackend                              `json:"backend"`
+	Errors              string                                          `json:"errors"`
+	ErrorFormat         string                                          `json:"errorFormat"`
 }
 
 // APIResourcePaths are path templates.
@@ -46,52 +56,78 @@ type APIResourcePaths struct {
 	Item       string `json:"item"`
 }
 
+// all returns the paths that there are.
+func (p *APIResourcePaths) all() (paths []string) {
+	for _, path := range []string{p.Collection, p.Item} {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // APIResourceFields says where Bare objects keep what Kubernetes' objects keep in metadata, status and items.
 type APIResourceFields struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Status  string `json:"status"`
-	Items   string `json:"items"`
+	// Status is nil if the file does not say whether objects have one.
+	Status *string `json:"status"`
+	Items  string  `json:"items"`
 }
 
-func (l *loader) apiResource(o *manifest.Object) {
-	a := &APIResource{}
-	if !l.own(o, a) {
-		return
+func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
+	l.useScope(o, a.Spec.scope(), inSpec)
+	for i := range a.Spec.Operations {
+		op := &a.Spec.Operations[i]
+		l.described(o, a.Spec.operation(op), op.Schema, field.NewPath("spec", "operations").Index(i), nil)
 	}
-	r := a.Spec.resource()
-	compiled, ok := l.schemaOf(o, a, r)
+	if len(a.Spec.Paths.all()) > 0 {
+		l.described(o, a.Spec.resource(), a.Spec.Schema, field.NewPath("spec"), a.Spec.Scale)
+	}
+	if a.Spec.leavesStatusOpen() {
+		l.At(o, Warning, "spec.schema.openAPIV3Schema.properties.status", "clients may write it: set `fields: {status: status}` if only the API itself may, "+
+			"or `fields: {status: ''}` if clients may")
+	}
+}
+
+// described adds a resource, or an operation, that is described at a path of an APIResource.
+func (l *loader) described(
+	o *manifest.Object, r *resource.Resource, v *apiextensionsv1.CustomResourceValidation, at *field.Path,
+	scale *apiextensionsv1.CustomResourceSubresourceScale,
+) {
+	options := schema.Options{
+		Path: at.Child("schema", "openAPIV3Schema"), Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: scale,
+	}
+	compiled, ok := l.schemaOf(o, v, options)
 	if !ok {
 		return
 	}
-	loaded := loadedResource{Resource: r, compiledResource: compiledResource{schema: compiled}, from: o, path: "spec"}
-	if a.Spec.Schema != nil {
-		loaded.props = a.Spec.Schema.OpenAPIV3Schema
+	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled}, at: origin{o, at.String()}}
+	if v != nil {
+		loaded.compiled.props = v.OpenAPIV3Schema
 	}
 	l.resources = append(l.resources, loaded)
 }
 
 // schemaOf compiles the schema of an APIResource; false is one that cannot be. Without a schema objects may be anything, but
 // for the metadata of Kubernetes' objects, which is the same for all.
-func (l *loader) schemaOf(o *manifest.Object, a *APIResource, r *resource.Resource) (*schema.Schema, bool) {
-	path := field.NewPath("spec", "schema", "openAPIV3Schema")
-	options := schema.Options{Path: path, Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: a.Spec.Scale}
+func (l *loader) schemaOf(o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, options schema.Options) (*schema.Schema, bool) {
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	switch {
-	case a.Spec.Schema != nil:
-		extensions, ok := l.extensions(o, path)
+	case v != nil:
+		extensions, ok := extensionsOf(&l.findings, o, options.Path)
 		if !ok {
 			return nil, false
 		}
-		props, options.Extensions = a.Spec.Schema.OpenAPIV3Schema, extensions[0]
+		props, options.Extensions = v.OpenAPIV3Schema, extensions[0]
 	case !options.Resource:
 		return nil, true
 	}
 	compiled, warnings, errs := schema.Compile(props, options)
-	l.fields(o, Warning, warnings)
-	l.fields(o, Error, errs)
+	l.Fields(o, Warning, warnings)
+	l.Fields(o, Error, errs)
 	if len(errs) == 0 {
-		l.planned(o, compiled.Programs())
+		l.plans.note(o, compiled.Programs())
 	}
 	return compiled, len(errs) == 0
 }
@@ -101,73 +137,106 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	r := &resource.Resource{
 		Group:      s.Group,
 		Version:    s.Version,
-		Kind:       s.Names.Kind,
-		ListKind:   s.Names.ListKind,
-		Plural:     s.Names.Plural,
-		Singular:   s.Names.Singular,
-		ShortNames: s.Names.ShortNames,
-		Categories: s.Names.Categories,
-		Namespaced: strings.Contains(s.Paths.Item, "{namespace}"),
-		Status:     s.StatusSubresource != "Disabled",
-		Scale:      s.Scale != nil,
-		Scaling:    scalingOf(s.Scale),
-		Paths:      []string{s.Paths.Collection, s.Paths.Item},
-
-		UnconditionalUpdate: s.UnconditionalUpdate == "Allowed",
-		CreateOnUpdate:      s.CreateOnUpdate == "Allowed",
-		YAML:                s.YAMLBodies == "Allowed",
+		Scope:      s.scope(),
+		Names:      resourceNames(s.Names),
+		Namespaced: strings.Contains(cmp.Or(s.Paths.Item, s.Paths.Collection), "{namespace}"),
+		Singleton:  s.Paths.Item != "" && !strings.Contains(s.Paths.Item, "{name}"),
+		Paths:      s.Paths.all(),
+		Subresources: resource.Subresources{
+			OtherPaths: resource.OtherPathsNamed(s.OtherPaths),
+			Status:     s.hasStatus(),
+			Scale:      scalingOf(s.Scale),
+		},
+		Writes: s.writes(),
 	}
-	completeNames(r)
 	if s.Concurrency == resource.BestEffort.String() {
-		r.Concurrency = resource.BestEffort
+		r.Backend.Concurrency = resource.BestEffort
 	}
-	for _, v := range []resource.FieldValidation{resource.FieldValidationIgnore, resource.FieldValidationWarn, resource.FieldValidationStrict} {
-		if s.FieldValidation == v.String() {
-			r.FieldValidation = v
-		}
-	}
-	fields := APIResourceFields{Status: "status"}
-	if s.Fields != nil {
-		fields = *s.Fields
-	}
-	if s.Envelope == resource.Kubernetes.String() {
-		r.Fields.Version = fieldPath(fields.Version)
-	} else {
+	if s.Envelope != resource.Kubernetes.String() {
 		r.Envelope = resource.Bare
-		r.Fields = s.bareFields(fields)
 	}
+	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
-	settings["status"] = s.StatusSubresource
+	settings["status"], settings["errors"], settings["errorFormat"] = s.StatusSubresource, s.Errors, s.ErrorFormat
 	setBackend(r, settings)
 	return r
 }
 
-// bareFields says where Bare objects keep what.
-func (s *APIResourceSpec) bareFields(fields APIResourceFields) resource.Fields {
-	bare := resource.Fields{
-		Name:    fieldPath(fields.Name),
-		Version: fieldPath(fields.Version),
-		Status:  fieldPath(fields.Status),
-		Items:   resource.FieldPath{},
+// hasStatus reports whether objects have a status that is a subresource. An ordinary API's own field of that name is none
+// unless the file says so.
+func (s *APIResourceSpec) hasStatus() bool {
+	if s.StatusSubresource == "" && s.Envelope != resource.Kubernetes.String() {
+		return s.Fields != nil && s.Fields.Status != nil && *s.Fields.Status != ""
 	}
-	if fields.Items != "" {
-		bare.Items = fieldPath(fields.Items)
-	}
-	return bare
+	return s.StatusSubresource != "Disabled"
 }
 
-// scalingOf reads the paths of a scale subresource.
-func scalingOf(s *apiextensionsv1.CustomResourceSubresourceScale) resource.Scaling {
+// leavesStatusOpen reports whether the schema has a field that looks like a status, and the file does not say whose it is.
+func (s *APIResourceSpec) leavesStatusOpen() bool {
+	if s.Envelope == resource.Kubernetes.String() || s.StatusSubresource != "" || s.Fields != nil && s.Fields.Status != nil || s.Schema == nil {
+		return false
+	}
+	_, found := s.Schema.OpenAPIV3Schema.Properties["status"]
+	return found
+}
+
+// writes says what clients may send.
+func (s *APIResourceSpec) writes() resource.Writes {
+	w := resource.Writes{
+		UnconditionalUpdate: s.UnconditionalUpdate == "Allowed",
+		CreateOnUpdate:      s.CreateOnUpdate == "Allowed",
+		EmptyBodies:         s.EmptyBodies == "Allowed",
+		Items:               resource.ItemsNamed(s.Items),
+	}
+	if s.YAMLBodies == "Allowed" {
+		w.MediaTypes = []string{yamlType}
+	}
+	for _, v := range []resource.FieldValidation{resource.FieldValidationIgnore, resource.FieldValidationWarn, resource.FieldValidationStrict} {
+		if s.FieldValidation == v.String() {
+			w.FieldValidation = v
+		}
+	}
+	return w
+}
+
+// fields says where objects of the envelope keep what. Kubernetes' own form has places for all but the version.
+func (s *APIResourceSpec) fields(e resource.Envelope) resource.Fields {
+	var said APIResourceFields
+	if s.Fields != nil {
+		said = *s.Fields
+	}
+	fields := resource.Fields{Version: fieldPath(said.Version)}
+	for _, path := range s.DataMaps {
+		fields.DataMaps = append(fields.DataMaps, fieldPath(path))
+	}
+	if e == resource.Kubernetes {
+		return fields
+	}
+	fields.Name, fields.Items = fieldPath(said.Name), resource.FieldPath{}
+	if said.Status != nil {
+		fields.Status = fieldPath(*said.Status)
+	}
+	if said.Items != "" {
+		fields.Items = fieldPath(said.Items)
+	}
+	return fields
+}
+
+// scalingOf reads the paths of a scale subresource; nil if there is none.
+func scalingOf(s *apiextensionsv1.CustomResourceSubresourceScale) *resource.Scaling {
 	if s == nil {
-		return resource.Scaling{}
+		return nil
 	}
 	path := func(text string) resource.FieldPath { return fieldPath(strings.TrimPrefix(text, ".")) }
-	scaling := resource.Scaling{Replicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
+	scaling := &resource.Scaling{Replicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
 	if s.LabelSelectorPath != nil {
 		scaling.Selector = path(*s.LabelSelectorPath)
 	}
 	return scaling
 }
+
+// yamlType is the media type that yamlBodies allows.
+const yamlType = "application/yaml"
 
 // fieldPath reads "a.b"; "" is no field.
 func fieldPath(text string) resource.FieldPath {
@@ -175,4 +244,39 @@ func fieldPath(text string) resource.FieldPath {
 		return nil
 	}
 	return strings.Split(text, ".")
+}
+
+// APIResourceOperation describes something that an API does besides reading and writing objects.
+type APIResourceOperation struct {
+	Name        string                                    `json:"name"`
+	Path        string                                    `json:"path"`
+	Method      string                                    `json:"method"`
+	Operation   string                                    `json:"operation"`
+	Schema      *apiextensionsv1.CustomResourceValidation `json:"schema"`
+	EmptyBodies string                                    `json:"emptyBodies"`
+	Items       string                                    `json:"items"`
+}
+
+// operation is the description by which requests for an operation are resolved. Its bodies are of no envelope.
+func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource {
+	r := &resource.Resource{
+		Group: s.Group, Version: s.Version, Scope: s.scope(), Names: resourceNames(s.Names),
+		Namespaced:   strings.Contains(o.Path, "{namespace}"),
+		Paths:        []string{o.Path},
+		Subresources: resource.Subresources{OtherPaths: resource.OtherPathsPass},
+		Envelope:     resource.Bare,
+		Operation:    &resource.Operation{Subresource: o.Name, Method: o.Method, Verb: resource.VerbCreate},
+		Writes:       s.writes(),
+	}
+	if o.Operation == "UPDATE" {
+		r.Operation.Verb = resource.VerbUpdate
+	}
+	r.Writes.EmptyBodies = o.EmptyBodies == "Allowed" || o.EmptyBodies == "" && o.Schema == nil
+	r.Writes.Items = resource.ItemsNamed(o.Items)
+	r.Fields.DataMaps = s.fields(resource.Bare).DataMaps
+	if s.Backend.DryRun != "Native" {
+		r.Backend.Emulated = resource.DryRun
+	}
+	setErrors(r, s.Errors, s.ErrorFormat)
+	return r
 }

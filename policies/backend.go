@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // APIResourceBackend says what a plain backend does itself; what is left empty is as the preset of the envelope has it.
@@ -34,49 +35,66 @@ func (b *APIResourceBackend) settings() map[string]string {
 	}
 }
 
-// refused is what becomes of PATCH where nobody is to use it.
-const refused = "Refused"
+const (
+	// passedErrors says that errors of a plain backend come to clients as they are.
+	passedErrors = "Pass"
+	// problemFormat says that refusals of the gateway are problem details.
+	problemFormat = "Problem"
+)
 
 // setBackend lets settings, by the names of capabilities, override the preset of the resource's envelope.
 func setBackend(r *resource.Resource, settings map[string]string) {
-	r.Emulated = resource.Preset(r.Envelope)
+	r.Backend.Emulated = resource.Preset(r.Envelope)
 	for name, value := range settings {
 		switch value {
 		case "Native", "Disabled":
-			r.Emulated &^= resource.CapabilityNamed(name)
+			r.Backend.Emulated &^= resource.CapabilityNamed(name)
 		case "Emulated":
-			r.Emulated |= resource.CapabilityNamed(name)
+			r.Backend.Emulated |= resource.CapabilityNamed(name)
 		}
 	}
-	if settings["patch"] == refused {
-		r.RefusesPatch = true
-		r.Emulated &^= resource.PatchVerb
+	r.Backend.Patch = resource.PatchEmulated
+	if r.Envelope == resource.Bare {
+		r.Backend.Patch = resource.PatchValidated
+	}
+	for _, mode := range []resource.PatchMode{resource.PatchNative, resource.PatchEmulated, resource.PatchRefused} {
+		if settings["patch"] == mode.String() {
+			r.Backend.Patch = mode
+		}
 	}
 	for _, v := range []resource.Versions{resource.ETagVersions, resource.FieldVersions, resource.NativeVersions, resource.NoVersions} {
 		if settings["versions"] == v.String() {
-			r.Versions = v
+			r.Backend.Versions = v
 		}
 	}
-	if !r.Status {
-		r.Emulated &^= resource.StatusSubresource
+	setErrors(r, settings["errors"], settings["errorFormat"])
+	if !r.Subresources.Status {
+		r.Backend.Emulated &^= resource.StatusSubresource
 	}
-	if !r.Scale {
-		r.Emulated &^= resource.ScaleSubresource
+	if r.Subresources.Scale == nil {
+		r.Backend.Emulated &^= resource.ScaleSubresource
 	}
-	if settings["deletion"] == "" && (r.Emulated&resource.SystemMetadata == 0 || r.Versions == resource.FieldVersions && r.Concurrency == resource.Optimistic) {
+	if settings["deletion"] == "" && (r.Backend.Emulated&resource.SystemMetadata == 0 || r.Backend.Versions == resource.FieldVersions && r.Backend.Concurrency == resource.Optimistic) {
 		// Whoever keeps deletionTimestamp keeps objects from being deleted; and a version in a field pins no deletion.
-		r.Emulated &^= resource.Deletion
+		r.Backend.Emulated &^= resource.Deletion
 	}
 	if r.Envelope == resource.Bare && r.Fields.Version == nil {
-		r.Emulated &^= resource.ResourceVersions // a client's If-Match reaches the backend as it is
+		r.Backend.Emulated &^= resource.ResourceVersions // a client's If-Match reaches the backend as it is
 	}
 }
 
-// backendPrefix is that of the annotations of a CustomResourceDefinition that say what a plain backend does itself.
+// setErrors says what clients get of errors. An ordinary API writes its own.
+func setErrors(r *resource.Resource, errors, format string) {
+	r.Errors.ArePassed = errors == passedErrors || errors == "" && r.Envelope == resource.Bare
+	r.Errors.Format = format
+}
+
+// backendPrefix begins the annotations of a CustomResourceDefinition that say what a plain backend
+// does itself.
 const backendPrefix = "backend.admission-gateway.io/"
 
-// annotated applies the annotations that say what a plain backend does itself, which a definition has no fields for.
-func (l *loader) annotated(o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition, r *resource.Resource) {
+// annotate applies the annotations that say what a plain backend does itself, which a definition has no fields for.
+func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition, r *resource.Resource) {
 	settings := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(crd.Annotations)) {
 		name, ours := strings.CutPrefix(key, backendPrefix)
@@ -90,36 +108,47 @@ func (l *loader) annotated(o *manifest.Object, crd *apiextensionsv1.CustomResour
 		case name == "concurrency":
 			allowed = []string{"Optimistic", "BestEffort"}
 			if value == resource.BestEffort.String() {
-				r.Concurrency = resource.BestEffort
+				r.Backend.Concurrency = resource.BestEffort
 			}
+		case name == "dataMaps":
+			for path := range strings.SplitSeq(value, ",") {
+				r.Fields.DataMaps = append(r.Fields.DataMaps, fieldPath(strings.TrimSpace(path)))
+			}
+			continue
 		case name == "versionField":
 			r.Fields.Version = fieldPath(value)
 			continue
+		case name == "errors":
+			allowed = []string{passedErrors, "Status"}
+			settings[name] = value
+		case name == "errorFormat":
+			allowed = []string{"Status", problemFormat}
+			settings[name] = value
 		case name == "versions":
 			allowed = []string{"ETag", "Field", "Native", "None"}
 			settings[name] = value
 		case name == "patch":
-			allowed = append(allowed, refused)
+			allowed = append(allowed, resource.PatchRefused.String())
 			settings[name] = value
 		case resource.CapabilityNamed(name) == 0:
-			l.at(o, Error, path, "must be one of the settings %s", quoted(backendAnnotations()))
+			f.At(o, Error, path, "must be one of the settings %s", quoted(backendAnnotations()))
 			continue
 		default:
 			settings[name] = value
 		}
 		if !slices.Contains(allowed, value) {
-			l.at(o, Error, path, "Unsupported value: %q: supported values: %s", value, quoted(allowed))
+			f.At(o, Error, path, "Unsupported value: %q: supported values: %s", value, quoted(allowed))
 		}
 	}
 	setBackend(r, settings)
-	if r.Versions == resource.FieldVersions && r.Fields.Version == nil {
-		l.at(o, Error, "metadata.annotations["+backendPrefix+"versions]", "must not be 'Field' unless `%sversion-field` names the field", backendPrefix)
+	if r.Backend.Versions == resource.FieldVersions && r.Fields.Version == nil {
+		f.At(o, Error, "metadata.annotations["+backendPrefix+"versions]", "must not be 'Field' unless `%sversion-field` names the field", backendPrefix)
 	}
 }
 
 // backendAnnotations are the keys behind the prefix.
 func backendAnnotations() []string {
-	names := []string{"concurrency", "version-field"}
+	names := []string{"concurrency", "data-maps", "error-format", "errors", "patch", "version-field"}
 	for _, name := range resource.CapabilityNames() {
 		names = append(names, kebabCase(name))
 	}
@@ -155,32 +184,84 @@ func kebabCase(s string) string {
 
 func quoted(words []string) string { return "'" + strings.Join(words, "', '") + "'" }
 
+// warnOfBestEffort says what remains where nothing but the gateway keeps writers apart.
+func warnOfBestEffort(f *findings, r *loadedResource) {
+	if r.Backend.Versions == resource.NativeVersions || r.Backend.Versions == resource.FieldVersions {
+		return
+	}
+	path := "spec.concurrency"
+	if r.at.from.Kind != "APIResource" {
+		path = "metadata.annotations[" + backendPrefix + "concurrency]"
+	}
+	f.At(r.at.from, Warning, path, "the writes to one object come one after the other in one gateway only: where several gateways run, or others write to the backend, "+
+		"an update may be lost unless the backend compares If-Match with a strong ETag")
+}
+
+// racedWrites finds resources whose writes depend on what several gateways read before, each behind a lock of its
+// own.
+func racedWrites(resources []loadedResource, chain *admission.Chain) []Finding {
+	var found []Finding
+	for _, r := range resources {
+		message, severity := raced(&r, chain)
+		if message == "" {
+			continue
+		}
+		path := r.at.path
+		if r.at.from.Kind == "APIResource" {
+			path = "spec.backend"
+		}
+		found = append(found, Finding{File: r.at.from.File, Line: r.at.from.Line(path), Field: path, Severity: severity,
+			Message: message + ": have the gateways share locks by `redis` in the configuration, whose `writeLocks` is 'Shared' by default"})
+	}
+	return found
+}
+
+// raced returns what two gateways that lock for themselves alone do to a resource: a patch that the backend
+// applies may break a rule over other fields, and a PUT in its place undoes what another one wrote. The latter is
+// an error if the file says that the backend compares no versions.
+func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity) {
+	info := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, Name: "x"}
+	b := &r.Backend
+	switch {
+	case b.Versions == resource.NativeVersions:
+	case b.Patch == resource.PatchEmulated && (b.Concurrency == resource.BestEffort || b.Versions == resource.NoVersions):
+		return "updates would be lost: two gateways store whole what each of them read and patched, and the backend compares no versions", Error
+	case b.Patch == resource.PatchEmulated && b.Versions == resource.ETagVersions:
+		return "updates may be lost if two gateways store whole what each of them read and patched, unless the backend compares If-Match with a strong ETag", Warning
+	case b.Patch == resource.PatchValidated && (r.compiled.schema != nil && r.compiled.schema.HasRules() || chain.Concerns(&info, admission.Update)):
+		return "rules over several fields may be broken by patches that reach the backend through two gateways at the same time, " +
+			"unless it compares If-Match with a strong ETag", Warning
+	}
+	return "", Warning
+}
+
 // pinnable refuses resources whose writes have to be pinned to a version that their backend does not tell.
 func (l *loader) pinnable(chain *admission.Chain) {
 	for _, r := range l.resources {
-		if r.Concurrency == resource.BestEffort {
+		if r.Backend.Concurrency == resource.BestEffort {
+			warnOfBestEffort(&l.findings, &r)
 			continue
 		}
 		path := "spec.backend.versions"
-		if r.from.Kind != "APIResource" {
+		if r.at.from.Kind != "APIResource" {
 			path = "metadata.annotations[" + backendPrefix + "versions]"
 		}
-		if r.Versions != resource.ETagVersions && r.Emulated&resource.ExistingNames != 0 {
-			l.at(r.from, Error, path, "must be 'ETag', or the concurrency 'BestEffort', where the gateway emulates `existingNames`")
+		if r.Backend.Versions != resource.ETagVersions && r.Backend.Emulated&resource.ExistingNames != 0 {
+			l.At(r.at.from, Error, path, "must be 'ETag', or the concurrency 'BestEffort', where the gateway emulates `existingNames`")
 		}
-		if r.Versions != resource.NoVersions {
+		if r.Backend.Versions != resource.NoVersions {
 			continue
 		}
-		needs := r.Emulated.NeedPrecondition()
-		if r.schema != nil && r.schema.NeedsOld() {
+		needs := r.Backend.NeedPrecondition()
+		if r.compiled.schema != nil && r.compiled.schema.NeedsOld() {
 			needs = append(needs, "rules of the schema about the stored object")
 		}
-		info := resource.Info{Verb: resource.VerbUpdate, IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Plural, Name: "x"}
+		info := resource.Info{Verb: resource.VerbUpdate, IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, Name: "x"}
 		if chain.NeedsOld(&info, admission.Update) {
 			needs = append(needs, "policies about the stored object")
 		}
 		if len(needs) > 0 {
-			l.at(r.from, Error, path, "must not be 'None' unless the concurrency is 'BestEffort': these need writes that are pinned to a version: %s",
+			l.At(r.at.from, Error, path, "must not be 'None' unless the concurrency is 'BestEffort': these need writes that are pinned to a version: %s",
 				strings.Join(needs, ", "))
 		}
 	}

@@ -2,14 +2,16 @@ package policies
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 const (
-	everything = resource.StatusSubresource | resource.ScaleSubresource | resource.ResourceVersions | resource.PatchVerb | resource.GeneratedNames |
+	everything = resource.StatusSubresource | resource.ScaleSubresource | resource.ResourceVersions | resource.GeneratedNames |
 		resource.SystemMetadata | resource.Selectors | resource.DryRun | resource.Deletion | resource.ListEnvelope
 	kubernetesOrders = orders + "  envelope: Kubernetes\n"
 )
@@ -40,11 +42,11 @@ func TestBackend(t *testing.T) {
 			everything &^ resource.ScaleSubresource, resource.NoVersions, resource.BestEffort, "", false},
 		{"a definition with versions in a field", annotated("versions: Field", "version-field: spec.rev"),
 			everything &^ (resource.ScaleSubresource | resource.Deletion), resource.FieldVersions, resource.Optimistic, "spec.rev", false},
-		{"an ordinary object", orders, resource.StatusSubresource | resource.PatchVerb | resource.DryRun, resource.ETagVersions, resource.Optimistic, "", true},
-		{"an ordinary object with a version", orders + "  fields: {version: rev}\n", resource.StatusSubresource | resource.PatchVerb | resource.DryRun | resource.ResourceVersions,
+		{"an ordinary object", orders, resource.DryRun, resource.ETagVersions, resource.Optimistic, "", true},
+		{"an ordinary object with a version", orders + "  fields: {version: rev, status: state}\n", resource.StatusSubresource | resource.DryRun | resource.ResourceVersions,
 			resource.ETagVersions, resource.Optimistic, "rev", true},
 		{"an ordinary object with a scale", orders + "  scale: {specReplicasPath: .pieces, statusReplicasPath: .done}\n  statusSubresource: Disabled\n",
-			resource.ScaleSubresource | resource.PatchVerb | resource.DryRun, resource.ETagVersions, resource.Optimistic, "", true},
+			resource.ScaleSubresource | resource.DryRun, resource.ETagVersions, resource.Optimistic, "", true},
 		{"Kubernetes' envelope", kubernetesOrders, everything &^ resource.ScaleSubresource, resource.ETagVersions, resource.Optimistic, "", true},
 		{"a strict API", kubernetesOrders + "  unconditionalUpdate: Refused\n  createOnUpdate: Refused\n", everything &^ resource.ScaleSubresource,
 			resource.ETagVersions, resource.Optimistic, "", false},
@@ -56,9 +58,9 @@ func TestBackend(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := mustLoad(t, map[string]string{"a.yaml": c.file}).Registry().Resources()[0]
-			if r.Emulated != c.emulated || r.Versions != c.versions || r.Concurrency != c.concurrency || strings.Join(r.Fields.Version, ".") != c.field ||
-				r.UnconditionalUpdate != c.unconditional || r.CreateOnUpdate != c.unconditional {
-				t.Errorf("got %011b %s %s %v %v %v, want %011b %s %s %s %v", r.Emulated, r.Versions, r.Concurrency, r.Fields.Version, r.UnconditionalUpdate, r.CreateOnUpdate,
+			if r.Backend.Emulated != c.emulated || r.Backend.Versions != c.versions || r.Backend.Concurrency != c.concurrency || strings.Join(r.Fields.Version, ".") != c.field ||
+				r.Writes.UnconditionalUpdate != c.unconditional || r.Writes.CreateOnUpdate != c.unconditional {
+				t.Errorf("got %011b %s %s %v %v %v, want %011b %s %s %s %v", r.Backend.Emulated, r.Backend.Versions, r.Backend.Concurrency, r.Fields.Version, r.Writes.UnconditionalUpdate, r.Writes.CreateOnUpdate,
 					c.emulated, c.versions, c.concurrency, c.field, c.unconditional)
 			}
 		})
@@ -92,10 +94,10 @@ func TestBackendFindings(t *testing.T) {
 		want  string
 	}{
 		{"an unknown setting", map[string]string{"a.yaml": annotated("dryrun: Native")},
-			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryrun]: must be one of the settings 'concurrency', 'deletion', 'dry-run', 'existing-names', " +
+			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryrun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'errors', 'existing-names', " +
 				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"a setting in camel case", map[string]string{"a.yaml": annotated("dryRun: Native")},
-			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryRun]: must be one of the settings 'concurrency', 'deletion', 'dry-run', 'existing-names', " +
+			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryRun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'errors', 'existing-names', " +
 				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"wrong values", map[string]string{"a.yaml": annotated("patch: native", "versions: Etag", "concurrency: None")},
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/patch]: Unsupported value: \"native\": supported values: 'Emulated', 'Native', 'Refused'\n" +
@@ -104,9 +106,9 @@ func TestBackendFindings(t *testing.T) {
 		{"no version field", map[string]string{"a.yaml": annotated("versions: Field")},
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/versions]: must not be 'Field' unless `backend.admission-gateway.io/version-field` names the field\n"},
 		{"a definition without versions", map[string]string{"a.yaml": annotated("versions: None")},
-			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/versions]: " + needs + "status, versions, patch, systemMetadata, deletion\n"},
-		{"an ordinary object without versions", map[string]string{"a.yaml": orders + "  backend: {versions: None}\n"},
-			"a.yaml:9: spec.backend.versions: " + needs + "status, patch\n"},
+			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/versions]: " + needs + "status, versions, systemMetadata, deletion, patch\n"},
+		{"an ordinary object without versions", map[string]string{"a.yaml": orders + "  fields: {status: status}\n  backend: {versions: None}\n"},
+			"a.yaml:10: spec.backend.versions: " + needs + "status\n"},
 		{"an ordinary object without versions that needs none", map[string]string{"a.yaml": orders + native("patch")}, ""},
 		{"a transition rule", map[string]string{"a.yaml": strings.Replace(annotated("versions: None", "status: Native", "patch: Native", "system-metadata: Native",
 			"deletion: Native"), transition, rule, 1)},
@@ -126,7 +128,7 @@ func TestBackendFindings(t *testing.T) {
 				"a.yaml:9: spec.scale.statusReplicasPath: Invalid value: \".a[0]\": must be member names, each behind a dot, such as '.spec.replicas'\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := writeFiles(t, c.files)
+			dir := testutil.WriteFiles(t, c.files)
 			if got := text(dir, Check([]string{dir})); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
@@ -145,6 +147,46 @@ func TestCapabilityNames(t *testing.T) {
 		all |= one
 	}
 	if all != everything|resource.ExistingNames {
-		t.Errorf("the names are those of %s", fmt.Sprintf("%b", all))
+		t.Errorf("the names stand for %s", fmt.Sprintf("%b", all))
+	}
+}
+
+// TestDataMaps: an APIResource and a definition name the fields whose keys are data.
+func TestDataMaps(t *testing.T) {
+	want := []resource.FieldPath{{"spec", "settings"}, {"spec", "more"}}
+	for name, file := range map[string]string{
+		"an APIResource": kubernetesOrders + "  dataMaps: [spec.settings, spec.more]\n",
+		"a definition": strings.Replace(widgets, "  name: widgets.example.com\n",
+			"  name: widgets.example.com\n  annotations: {backend.admission-gateway.io/data-maps: 'spec.settings, spec.more'}\n", 1),
+	} {
+		if got := mustLoad(t, map[string]string{"a.yaml": file}).Registry().Resources()[0].Fields.DataMaps; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// TestBestEffortIsWarnedOf: the gateway keeps writers apart as far as it is one, and says so.
+func TestBestEffortIsWarnedOf(t *testing.T) {
+	const message = "warning: the writes to one object come one after the other in one gateway only: where several gateways run, or others write to the backend, " +
+		"an update may be lost unless the backend compares If-Match with a strong ETag\n"
+	for _, c := range []struct{ name, file, want string }{
+		{"optimistic", kubernetesOrders, ""},
+		{"ETags", kubernetesOrders + "  concurrency: BestEffort\n", "a.yaml:10: spec.concurrency: " + message},
+		{"none", kubernetesOrders + "  concurrency: BestEffort\n  backend: {versions: None}\n", "a.yaml:10: spec.concurrency: " + message},
+		{"versions in a field, which the backend compares", kubernetesOrders + "  fields: {version: spec.rev}\n  backend: {versions: Field}\n  concurrency: BestEffort\n", ""},
+		{"versions of its own, which it compares", kubernetesOrders + "  backend: {versions: Native}\n  concurrency: BestEffort\n", ""},
+		{"a definition", strings.Replace(widgets, "  name: widgets.example.com\n",
+			"  name: widgets.example.com\n  annotations: {backend.admission-gateway.io/concurrency: BestEffort}\n", 1), "a.yaml:5: metadata.annotations[backend.admission-gateway.io/concurrency]: " + message},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})
+			got := ""
+			for _, f := range Check([]string{dir}) {
+				got += strings.TrimPrefix(f.String(), dir+"/") + "\n"
+			}
+			if got != c.want {
+				t.Errorf("got\n%swant\n%s", got, c.want)
+			}
+		})
 	}
 }

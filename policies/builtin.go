@@ -1,6 +1,10 @@
 package policies
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // A native is a kind that every Kubernetes API server serves.
 type native struct {
@@ -76,4 +80,25 @@ var natives = map[schema.GroupKind]native{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:          {"storageclasses", false},
 	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:      {"volumeattachments", false},
 	{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {"volumeattributesclasses", false},
+}
+
+// NativeResource returns the plural name of one of Kubernetes' own kinds, and whether its objects are in namespaces.
+func NativeResource(kind schema.GroupKind) (plural string, namespaced, found bool) {
+	n, found := natives[kind]
+	return n.plural, n.namespaced, found
+}
+
+// resourcesWithKind returns the resources that serve a kind: Kubernetes' own, or the ones that the files describe.
+func resourcesWithKind(resources []loadedResource) func(schema.GroupKind) (plurals []string, known bool) {
+	return func(k schema.GroupKind) (plurals []string, known bool) {
+		if n, ok := natives[k]; ok {
+			return []string{n.plural}, true
+		}
+		for _, r := range resources {
+			if r.Group == k.Group && r.Names.Kind == k.Kind && !slices.Contains(plurals, r.Names.Plural) {
+				plurals = append(plurals, r.Names.Plural)
+			}
+		}
+		return plurals, len(plurals) > 0
+	}
 }

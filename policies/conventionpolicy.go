@@ -35,11 +35,7 @@ type ConventionChecks struct {
 	ReservedNames   string `json:"reservedNames"`
 }
 
-func (l *loader) conventionPolicy(o *manifest.Object) {
-	p := &ConventionPolicy{}
-	if !l.own(o, p) {
-		return
-	}
+func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
 	spec := &conventions.Spec{
 		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
 	}
@@ -62,12 +58,12 @@ func (l *loader) conventionPolicy(o *manifest.Object) {
 		on = on || spec.Actions[check] != conventions.Off
 	}
 	compiled, errs := conventions.Compile(spec)
-	l.fields(o, Error, errs)
+	l.Fields(o, Error, errs)
 	switch {
 	case !on:
-		l.at(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
+		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
 	case compiled != nil:
-		l.planned(o, compiled.Programs())
+		l.plans.note(o, compiled.Programs())
 		l.conventions = append(l.conventions, compiled)
 	}
 }

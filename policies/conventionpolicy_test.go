@@ -7,20 +7,21 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestConventionPolicy: the example of README is in force for what it says.
+// TestConventionPolicy: the example of its page is in force for what it says.
 func TestConventionPolicy(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../docs/policies/conventionpolicy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, found := strings.Cut(string(readme), "```yaml\napiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n")
+	_, example, found := strings.Cut(string(page), "```yaml\napiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n")
 	example, _, _ = strings.Cut(example, "```")
 	if !found {
-		t.Fatal("README has no example")
+		t.Fatal("the page has no example")
 	}
-	set, findings := Load([]string{writeFiles(t, map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n" + example})})
+	set, findings := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n" + example})})
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -34,7 +35,7 @@ func TestConventionPolicy(t *testing.T) {
 			t.Errorf("%q, %v: %v", c.subresource, c.operation, got)
 		}
 	}
-	if Empty().Conventions() != nil {
+	if empty().Conventions() != nil {
 		t.Error("an empty set has conventions")
 	}
 }
@@ -54,7 +55,7 @@ func TestConventionPolicyFindings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			dir := writeFiles(t, map[string]string{"a.yaml": head + c.spec})
+			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": head + c.spec})
 			for _, f := range Check([]string{dir}) {
 				got = append(got, strings.TrimPrefix(f.String(), dir+"/"))
 			}

@@ -13,7 +13,7 @@ import (
 // it at all.
 func (s *Set) otherVersions(i *resource.Info) (others []schema.GroupVersionResource, described bool) {
 	for _, r := range s.registry.Resources() {
-		if r.Group != i.Group || r.Plural != i.Resource {
+		if r.Operation != nil || r.Group != i.Group || r.Names.Plural != i.Resource {
 			continue
 		}
 		described = true
@@ -30,8 +30,8 @@ func (s *Set) convert(d *document.Document, from, to schema.GroupVersionResource
 		return convertEvent(d, to.GroupVersion()), "Event", nil
 	}
 	for _, r := range s.registry.Resources() {
-		if r.GroupVersionResource() == to && s.compiled[r.ID].convertible {
-			return withVersion(d, to.GroupVersion()), r.Kind, nil
+		if r.Operation == nil && r.GroupVersionResource() == to && s.compiled[r.ID].convertible {
+			return withVersion(d, to.GroupVersion()), r.Names.Kind, nil
 		}
 	}
 	return nil, "", fmt.Errorf("'%s' cannot be converted from version '%s' to '%s'", from.GroupResource(), from.Version, to.Version)

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,24 +14,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// customResourceDefinition takes a CustomResourceDefinition. As on an API server a field that it does not know is
-// left out with a warning: definitions are published for many versions of Kubernetes.
-func (l *loader) customResourceDefinition(o *manifest.Object) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	decoder := schemaDecoder
-	decoder.WarnUnknown = true
-	if !l.read(decoder.Decode(o, crd)) {
-		return
-	}
+// customResourceDefinition takes a CustomResourceDefinition.
+func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Namespace = "" // as on an API server
 	paths := make([]*field.Path, len(crd.Spec.Versions))
 	for i := range paths {
 		paths[i] = field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
 	}
-	extensions, ok := l.extensions(o, paths...)
+	extensions, ok := extensionsOf(&l.findings, o, paths...)
 	versions, warnings, errs := schema.CompileCRD(crd, extensions...)
-	l.fields(o, Warning, warnings)
-	l.fields(o, Error, errs)
+	l.Fields(o, Warning, warnings)
+	l.Fields(o, Error, errs)
 	if !ok {
 		return
 	}
@@ -43,23 +37,17 @@ func (l *loader) customResourceDefinition(o *manifest.Object) {
 		path := fmt.Sprintf("spec.versions[%d]", i)
 		if !v.Status && hasStatus(&crd.Spec.Versions[i]) {
 			// STAT-1
-			l.at(o, Warning, path, "%s without the subresource `status` keeps the status that clients write, as in Kubernetes", v.Name)
+			l.At(o, Warning, path, "%s without the subresource `status` keeps the status that clients write, as in Kubernetes", v.Name)
 		}
-		r := resourceOf(crd, v)
-		if subresources := crd.Spec.Versions[i].Subresources; subresources != nil {
-			r.Scaling = scalingOf(subresources.Scale)
-		}
-		r.Selectable = selectableOf(crd.Spec.Versions[i].SelectableFields)
-		l.annotated(o, crd, r)
+		r := resourceOf(crd, &crd.Spec.Versions[i], v)
+		annotate(&l.findings, o, crd, r)
 		l.resources = append(l.resources, loadedResource{
-			Resource:         r,
-			compiledResource: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd)},
-			props:            propsOf(&crd.Spec.Versions[i]),
-			from:             o,
-			path:             path,
+			Resource: r,
+			compiled: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd), props: propsOf(&crd.Spec.Versions[i])},
+			at:       origin{o, path},
 		})
 	}
-	l.planned(o, programs)
+	l.plans.note(o, programs)
 }
 
 // selectableOf are the fields that selectors may name; their paths consist of names alone.
@@ -70,7 +58,7 @@ func selectableOf(fields []apiextensionsv1.SelectableField) (paths []resource.Fi
 	return paths
 }
 
-// convertible tells whether versions differ in apiVersion alone.
+// convertible reports whether versions differ in apiVersion alone.
 func convertible(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter || crd.Spec.Conversion.Strategy == ""
 }
@@ -83,7 +71,7 @@ func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv
 	return v.Schema.OpenAPIV3Schema
 }
 
-// hasStatus tells whether objects of the version can have a status at all.
+// hasStatus reports whether objects of the version can have a status at all.
 func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 	root := propsOf(v)
 	if root == nil {
@@ -93,31 +81,30 @@ func hasStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 	return declared || root.XPreserveUnknownFields != nil && *root.XPreserveUnknownFields
 }
 
-func resourceOf(crd *apiextensionsv1.CustomResourceDefinition, v schema.Version) *resource.Resource {
-	names := crd.Spec.Names
+// resourceOf returns the description of a version by which requests are resolved.
+func resourceOf(crd *apiextensionsv1.CustomResourceDefinition, declared *apiextensionsv1.CustomResourceDefinitionVersion, v schema.Version) *resource.Resource {
 	r := &resource.Resource{
 		Group:      crd.Spec.Group,
 		Version:    v.Name,
-		Kind:       names.Kind,
-		ListKind:   names.ListKind,
-		Plural:     names.Plural,
-		Singular:   names.Singular,
-		ShortNames: names.ShortNames,
-		Categories: names.Categories,
+		Names:      resourceNames(crd.Spec.Names),
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		Status:     v.Status,
-		Scale:      v.Scale,
 	}
-	completeNames(r)
+	r.Subresources.Status = v.Status
+	if declared.Subresources != nil {
+		r.Subresources.Scale = scalingOf(declared.Subresources.Scale)
+	}
+	r.Fields.Selectable = selectableOf(declared.SelectableFields)
 	return r
 }
 
-// completeNames sets the names that follow from the kind.
-func completeNames(r *resource.Resource) {
-	if r.ListKind == "" {
-		r.ListKind = r.Kind + "List"
-	}
-	if r.Singular == "" {
-		r.Singular = strings.ToLower(r.Kind)
+// resourceNames returns the names of a definition, and names that follow from the kind for those it leaves out.
+func resourceNames(n apiextensionsv1.CustomResourceDefinitionNames) resource.Names {
+	return resource.Names{
+		Kind:       n.Kind,
+		ListKind:   cmp.Or(n.ListKind, n.Kind+"List"),
+		Plural:     n.Plural,
+		Singular:   cmp.Or(n.Singular, strings.ToLower(n.Kind)),
+		ShortNames: n.ShortNames,
+		Categories: n.Categories,
 	}
 }

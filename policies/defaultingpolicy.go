@@ -24,28 +24,25 @@ type loadedDefaulting struct {
 	spec *mutate.DefaultingPolicy
 }
 
-func (l *loader) defaultingPolicy(o *manifest.Object) {
-	p := &mutate.DefaultingPolicy{}
-	if l.own(o, p) {
-		l.defaulting = append(l.defaulting, loadedDefaulting{o, p})
-	}
+func (l *loader) defaultingPolicy(o *manifest.Object, p *mutate.DefaultingPolicy) {
+	l.defaulting = append(l.defaulting, loadedDefaulting{o, p})
 }
 
 // defaulters compiles the policies that set what is unset. One that is disabled is checked all the same.
 func (l *loader) defaulters() []admission.Mutator {
 	slices.SortFunc(l.defaulting, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
-	compiler, kinds := mutate.Compiler{States: l.stateNames()}, l.knownKinds()
+	compiler, kinds := mutate.Compiler{States: namesOf(l.sources)}, newKnownKinds(l.resources)
 	var mutators []admission.Mutator
 	for _, p := range l.defaulting {
 		compiled, errs := compiler.CompileDefaulting(p.spec)
-		l.fields(p.from, Error, errs)
+		l.Fields(p.from, Error, errs)
 		if compiled == nil {
 			continue
 		}
-		l.planned(p.from, compiled.Programs())
-		warnings, err := typecheck.Check(defaultingExpressions(&p.spec.Spec, compiler.States), kinds)
+		l.plans.note(p.from, compiled.Programs())
+		warnings, err := compiler.ReviewDefaulting(p.spec, kinds)
 		l.reviewed(p.from, warnings, err)
-		l.suited(p, compiled, kinds)
+		suited(&l.findings, p, compiled, kinds)
 		if p.spec.Enabled() {
 			mutators = append(mutators, compiled)
 		}
@@ -54,7 +51,7 @@ func (l *loader) defaulters() []admission.Mutator {
 }
 
 // suited holds the fields and values of a policy to the resources that its rules name.
-func (l *loader) suited(p loadedDefaulting, compiled *mutate.Defaulting, kinds *knownKinds) {
+func suited(f *findings, p loadedDefaulting, compiled *mutate.Defaulting, kinds *knownKinds) {
 	severity := Error
 	if !p.spec.Enabled() {
 		severity = Warning
@@ -67,7 +64,7 @@ func (l *loader) suited(p loadedDefaulting, compiled *mutate.Defaulting, kinds *
 		for i, setting := range compiled.Settings() {
 			path := field.NewPath("spec", "defaults").Index(i)
 			if what, err := unsuited(&setting, typ, s); err != nil {
-				l.at(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err, gvr.GroupResource(), gvr.Version)
+				f.At(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err, gvr.GroupResource(), gvr.Version)
 			}
 		}
 	}
@@ -92,28 +89,13 @@ func unsuited(d *mutate.Setting, t *merge.Type, s *kschema.Schema) (what string,
 // mergeType is the type of a resource's objects, and the schema where the files have it; nil where nothing is known.
 func (k *knownKinds) mergeType(gvr schema.GroupVersionResource) (*merge.Type, *kschema.Schema) {
 	if r, ok := k.resources[gvr]; ok {
-		if r.schema == nil {
+		switch {
+		case r.compiled.schema == nil:
 			return nil, nil
+		case r.showsItems():
+			return r.compiled.schema.ItemMergeType(), nil
 		}
-		return r.schema.MergeType(), r.schema
+		return r.compiled.schema.MergeType(), r.compiled.schema
 	}
 	return kubernetes.TypeOfResource(gvr), nil
-}
-
-// defaultingExpressions are what is checked of a DefaultingPolicy.
-func defaultingExpressions(spec *mutate.DefaultingPolicySpec, states []string) *typecheck.Policy {
-	p := &typecheck.Policy{Match: spec.MatchConstraints, States: states, Defaulting: true}
-	root := field.NewPath("spec")
-	for i, c := range spec.MatchConditions {
-		p.Expressions = append(p.Expressions, typecheck.Expression{Field: root.Child("matchConditions").Index(i).Child("expression"), Text: c.Expression})
-	}
-	for i, d := range spec.Defaults {
-		path := root.Child("defaults").Index(i)
-		for _, e := range []typecheck.Expression{{Field: path.Child("valueExpression"), Text: d.ValueExpression}, {Field: path.Child("when"), Text: d.When}} {
-			if e.Text != "" {
-				p.Expressions = append(p.Expressions, e)
-			}
-		}
-	}
-	return p
 }

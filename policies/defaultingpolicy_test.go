@@ -3,6 +3,8 @@ package policies
 import (
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 const defaultedDefinition = `apiVersion: apiextensions.k8s.io/v1
@@ -159,7 +161,7 @@ spec:
 		"disabled": {strings.Replace(defaulting("p", "  - {field: spec.sise, value: 3}\n"), "spec:\n", "spec:\n  mode: Disabled\n", 1),
 			"p.yaml:8: spec.defaults[0].field: warning: must not name the field `spec.sise`, which there is not, in objects of 'widgets.example.com' in version 'v1'\n"},
 	} {
-		dir := writeFiles(t, map[string]string{"crd.yaml": defaultedDefinition, "p.yaml": c.policy})
+		dir := testutil.WriteFiles(t, map[string]string{"crd.yaml": defaultedDefinition, "p.yaml": c.policy})
 		if got := text(dir, Check([]string{dir})); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}

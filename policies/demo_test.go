@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // TestDemo runs the policies of `gateway demo` on objects.
@@ -48,14 +49,14 @@ func TestDemo(t *testing.T) {
 			var lines []string
 			result := set.Schema(r).Validate(frame, d.Root(), document.Node{})
 			for _, err := range result.Errors {
-				lines = append(lines, err.Field+": "+bodyOf(err))
+				lines = append(lines, err.Field+": "+finding.BodyOf(err))
 			}
 			if result.Valid() {
 				var report admission.Report
 				a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d, Frame: frame}
 				set.Admission().Validate(context.Background(), a, &report)
 				for _, denial := range report.Denials() {
-					lines = append(lines, denial.Message)
+					lines = append(lines, denial.Cause.Message)
 				}
 			}
 			got := strings.Join(lines, "\n")

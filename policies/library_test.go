@@ -15,7 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// undescribed is what is known of a resource that no file describes.
+// undescribed says what is known of a resource that no file describes.
 type undescribed struct{ set *Set }
 
 func (u undescribed) SetDefaults() error { return nil }

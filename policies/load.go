@@ -3,33 +3,29 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/admission/mutate"
+	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/admission/vap"
-	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
-)
-
-// The groups whose kinds are policies.
-const (
-	ownGroup                   = "admission-gateway.io"
-	admissionRegistrationGroup = "admissionregistration.k8s.io"
-	apiExtensionsGroup         = "apiextensions.k8s.io"
+	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/modules"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // Load reads and compiles the policies in files and directories. The findings are sorted by file and line; the Set is
 // nil if one of them is an error.
 func Load(paths []string) (*Set, []Finding) {
-	return compile(readSource(paths))
+	return Compile(source.Read(paths, &source.Progress{}))
 }
 
 // Check returns what Load finds.
@@ -38,10 +34,15 @@ func Check(paths []string) []Finding {
 	return found
 }
 
-func compile(s *source) (*Set, []Finding) {
+// Compile compiles files that were read already, as Load does.
+func Compile(s *source.Source) (*Set, []Finding) { return compileWith(s, nil) }
+
+// compileWith is Compile. What modules in Rego print is given to print; nil: they print nothing.
+func compileWith(s *source.Source, print func(file string, line int, text string)) (*Set, []Finding) {
 	l := newLoader()
+	l.rego.print = print
 	set := l.load(s)
-	found := sortFindings(l.list)
+	found := finding.Sort(l.Found)
 	if HasErrors(found) {
 		return nil, found
 	}
@@ -50,26 +51,33 @@ func compile(s *source) (*Set, []Finding) {
 
 func newLoader() *loader {
 	return &loader{
-		known:    map[objectID]*manifest.Object{},
-		policies: map[string]*loadedPolicy{},
-		objects:  map[objectID]*Object{},
+		known:   map[objectID]*manifest.Object{},
+		objects: map[objectID]*Object{},
+
+		gatekeeper: constraints.Files{Texts: map[string][]byte{}},
 	}
 }
 
 // load compiles what the files have. The result is usable only if no errors are found.
-func (l *loader) load(s *source) *Set {
-	l.list = slices.Clone(s.list)
-	files := make([]File, 0, len(s.files))
-	for _, f := range s.files {
-		objects, errs := manifest.Read(f.name, f.data)
-		files = append(files, inventoryOf(f.name, objects))
-		l.read(errs)
+func (l *loader) load(s *source.Source) *Set {
+	l.Found = slices.Clone(s.Found)
+	files := make([]File, 0, len(s.Files))
+	l.rego.modules = modules.New(s.Files, l.rego.print)
+	for _, f := range s.Files {
+		if f.Role != source.Objects {
+			files = append(files, File{Name: f.Name})
+			continue
+		}
+		l.gatekeeper.Texts[f.Name] = f.Data
+		objects, errs := manifest.Read(f.Name, f.Data)
+		files = append(files, inventoryOf(f.Name, objects))
+		l.Read(errs)
 		for _, o := range objects {
 			l.object(o)
 		}
 	}
 	set := l.finish()
-	set.hash, set.files = s.hash, files
+	set.hash, set.files = s.Hash, files
 	return set
 }
 
@@ -78,45 +86,25 @@ type loader struct {
 	findings
 	known       map[objectID]*manifest.Object
 	resources   []loadedResource
-	policies    map[string]*loadedPolicy
-	bindings    []loadedBinding
 	unbound     bool // some binding cannot be read, so that nobody can tell which policy it names
 	limits      []*ratelimit.Rule
 	sharing     []Finding
 	upstreams   []upstreamUse
+	scopes      []scopeUse
 	conventions []*conventions.Policy
 	sources     []loadedSource
 	paramUses   []paramUse
 	objects     map[objectID]*Object
 
-	planning bool // somebody asks for the plans of expressions
-	plans    []Plan
+	plans plans // of expressions
 
-	defaulting       []loadedDefaulting
-	mutating         []*loadedMutating
-	mutatingBindings []loadedMutatingBinding
-	passing          []resource.Passing
-}
-
-// loadedResource is a resource and the part of a file that it comes from.
-type loadedResource struct {
-	*resource.Resource
-	compiledResource
-	props *apiextensionsv1.JSONSchemaProps // its schema as it is written; nil where there is none
-	from  *manifest.Object
-	path  string
-}
-
-type loadedPolicy struct {
-	from *manifest.Object
-	spec *admissionv1.ValidatingAdmissionPolicy
-}
-
-type loadedBinding struct {
-	from    *manifest.Object
-	policy  string // the policy's name, also where the binding did not compile
-	params  *admissionv1.ParamRef
-	binding *vap.Binding
+	defaulting []loadedDefaulting
+	mutating   bound[*mutate.Policy, *mutate.Binding]
+	validating bound[*vap.Policy, *vap.Binding]
+	rego       regoFiles
+	passing    []resource.Passing
+	audit      loadedAudit
+	gatekeeper constraints.Files
 }
 
 // object takes one object of a file.
@@ -126,98 +114,26 @@ func (l *loader) object(o *manifest.Object) {
 		return
 	}
 	group, version := o.GroupVersion()
-	kind := schema.GroupKind{Group: group, Kind: o.Kind}
-	take, served := l.takerOf(kind, version)
-	if served && !l.named(o) {
-		return
-	}
+	take, isServed := takerOf(schema.GroupKind{Group: group, Kind: o.Kind}, version)
 	id := objectID{group, o.Kind, o.Namespace, o.Name}
-	if served {
+	if isServed {
+		l.clusterScoped(o)
 		id.namespace = ""
 	}
-	if first, twice := l.known[id]; twice {
-		l.at(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, qualified(o), first.File, first.Line("metadata.name"))
+	if first, twice := l.known[id]; twice && o.Name != "" {
+		l.At(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, qualified(o), first.File, first.Line("metadata.name"))
 		return
 	}
 	l.known[id] = o
-	take(o)
+	take(l, o)
 }
 
-// takerOf returns what to do with objects of a kind. An object that the gateway knows, or that comes from a group of
-// policies, is compiled or refused, so that nothing in the files goes unenforced in silence.
-func (l *loader) takerOf(kind schema.GroupKind, version string) (take func(*manifest.Object), isServed bool) {
-	refuse := func(format string, args ...any) (func(*manifest.Object), bool) {
-		return func(o *manifest.Object) { l.at(o, Error, "kind", format, args...) }, false
+// clusterScoped warns of a namespace, which templates are fond of: all policies are cluster-scoped, and as on an API server
+// it means nothing.
+func (l *loader) clusterScoped(o *manifest.Object) {
+	if group, _ := o.GroupVersion(); o.Namespace != "" && group != constraints.ConfigGroup { // Gatekeeper's own is in its namespace
+		l.At(o, Warning, "metadata.namespace", "has no effect: a %s belongs to no namespace", o.Kind)
 	}
-	var names []string
-	for _, k := range l.kinds() {
-		switch {
-		case k.group != kind.Group:
-		case k.name != kind.Kind:
-			names = append(names, k.name)
-		case !slices.Contains(k.versions, version):
-			return func(o *manifest.Object) {
-				l.at(o, Error, "apiVersion", "must be '%s', not '%s'", k.group+"/"+strings.Join(k.versions, "' or '"+k.group+"/"), o.APIVersion)
-			}, false
-		default:
-			return k.take, true
-		}
-	}
-	switch kind {
-	case schema.GroupKind{Group: ownGroup, Kind: "RegoPolicy"}:
-		return refuse("must not be '%s': this version of the gateway does not serve it yet", kind.Kind)
-	case schema.GroupKind{Group: admissionRegistrationGroup, Kind: "ValidatingWebhookConfiguration"},
-		schema.GroupKind{Group: admissionRegistrationGroup, Kind: "MutatingWebhookConfiguration"}:
-		return refuse("must not be '%s': the gateway calls no webhooks", kind.Kind)
-	case schema.GroupKind{Group: ownGroup, Kind: "GatewayConfiguration"}:
-		return refuse("must not be '%s' among the policies: the gateway's own configuration is given with --config", kind.Kind)
-	}
-	if len(names) == 0 {
-		return l.otherObject, false
-	}
-	served := "'" + strings.Join(names, "', '") + "'"
-	if i := strings.LastIndex(served, ", "); i >= 0 {
-		served = served[:i] + " or " + served[i+len(", "):]
-	}
-	return refuse("must be %s, not '%s'", served, kind.Kind)
-}
-
-// aKind is a kind of policy files that the gateway serves, and what it does with an object of it.
-type aKind struct {
-	group, name string
-	versions    []string
-	take        func(*manifest.Object)
-}
-
-// kinds are all kinds that the gateway serves, those of a group by their names.
-func (l *loader) kinds() []aKind {
-	v1, own := []string{"v1"}, []string{"v1alpha1"}
-	validating, mutating := []string{"v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1"}
-	return []aKind{
-		{apiExtensionsGroup, "CustomResourceDefinition", v1, l.customResourceDefinition},
-		{ownGroup, "APIResource", own, l.apiResource},
-		{ownGroup, "ConventionPolicy", own, l.conventionPolicy},
-		{ownGroup, "DefaultingPolicy", own, l.defaultingPolicy},
-		{ownGroup, "RateLimitPolicy", own, l.rateLimitPolicy},
-		{ownGroup, "StateSource", own, l.stateSource},
-		{admissionRegistrationGroup, "MutatingAdmissionPolicy", mutating, l.mutatingPolicy},
-		{admissionRegistrationGroup, "MutatingAdmissionPolicyBinding", mutating, l.mutatingBinding},
-		{admissionRegistrationGroup, "ValidatingAdmissionPolicy", validating, l.validatingPolicy},
-		{admissionRegistrationGroup, "ValidatingAdmissionPolicyBinding", validating, l.validatingBinding},
-	}
-}
-
-// named makes sure that a policy has a name. All of them are cluster-scoped; as on an API server a namespace, which
-// templates are fond of, means nothing.
-func (l *loader) named(o *manifest.Object) bool {
-	if o.Name == "" {
-		l.at(o, Error, "metadata.name", "Required value: must have a name")
-		return false
-	}
-	if o.Namespace != "" {
-		l.at(o, Warning, "metadata.namespace", "has no effect: a %s belongs to no namespace", o.Kind)
-	}
-	return true
 }
 
 func qualified(o *manifest.Object) string {
@@ -230,28 +146,66 @@ func qualified(o *manifest.Object) string {
 // otherObject keeps an object for others to refer to.
 func (l *loader) otherObject(o *manifest.Object) {
 	if o.Name == "" {
-		l.at(o, Error, "metadata.name", "Required value: must have a name, by which policies refer to the object")
-		return
-	}
-	d, err := document.Parse(o.JSON, document.Limits{Bytes: manifest.MaxBytes * 2, Depth: 1000})
-	if err != nil {
-		l.at(o, Error, "", "must be an object that can be read in one way only: %v", err)
+		l.At(o, Error, "metadata.name", "Required value: must have a name, by which policies refer to the object")
 		return
 	}
 	group, _ := o.GroupVersion()
 	l.objects[objectID{group, o.Kind, o.Namespace, o.Name}] = &Object{
-		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Document: d,
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Document: o.Document().Clone(),
 	}
 }
 
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
-	set := &Set{limits: ratelimit.NewRules(l.limits), sharing: l.sharing, upstreams: l.upstreams, objects: l.objects, conventions: conventions.New(l.conventions)}
-	set.chain = admission.NewChain(append(l.defaulters(), l.mutators()...), l.validators())
+	set := &Set{limits: ratelimit.NewRules(l.limits), sharing: l.sharing, upstreams: l.upstreams, objects: l.objects, conventions: conventions.New(l.conventions), audit: l.audit}
+	mutators := l.defaulters()
+	for _, p := range l.mutating.compile(l, "MutatingAdmissionPolicy") {
+		mutators = append(mutators, p)
+	}
+	var validators []admission.Validator
+	for _, p := range l.validating.compile(l, "ValidatingAdmissionPolicy") {
+		validators = append(validators, p)
+	}
+	for _, p := range l.rego.compile(l) {
+		if p.Changes() {
+			mutators = append(mutators, rego.Mutator{Policy: p})
+		}
+		if p.IsValidating() {
+			validators = append(validators, p)
+		}
+	}
+	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.plans.note)
+	mutators, validators = append(mutators, m...), append(validators, v...)
+	set.chain = admission.NewChain(mutators, validators)
 	l.register(set)
+	set.native = l.native(mutators, validators)
 	l.refer(set)
 	l.pinnable(set.chain)
+	set.served, set.scopes = servedIn(l.resources), l.scopes
+	set.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources)
+	outside(&l.findings, l.resources)
+	unsettable(&l.findings, l.resources)
+	l.Found = append(l.Found, l.gatekeeper.Found...)
+	set.raced = racedWrites(l.resources, set.Admission())
 	return set
+}
+
+// native returns the resources of Kubernetes' own groups that policies and limits name.
+func (l *loader) native(mutators []admission.Mutator, validators []admission.Validator) []schema.GroupResource {
+	n := newNativeNames()
+	for _, p := range mutators {
+		n.rules(p.Rules())
+	}
+	for _, p := range validators {
+		n.rules(p.Rules())
+	}
+	for _, p := range l.conventions {
+		n.rules(p.Rules())
+	}
+	for _, r := range l.limits {
+		n.limit(r)
+	}
+	return n.sorted()
 }
 
 // register makes the registry of the resources.
@@ -268,7 +222,7 @@ func (l *loader) register(set *Set) {
 	}
 	set.compiled = make([]compiledResource, len(l.resources))
 	for _, r := range l.resources {
-		set.compiled[r.ID] = r.compiledResource
+		set.compiled[r.ID] = r.compiled
 		set.compiled[r.ID].mergeType = mergeTypes(r)
 	}
 	set.indexMergeTypes()
@@ -277,19 +231,23 @@ func (l *loader) register(set *Set) {
 // distinct reports resources that two files define, and kinds that two resources of a group have.
 func (l *loader) distinct(resources []loadedResource) []loadedResource {
 	slices.SortStableFunc(resources, func(a, b loadedResource) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Plural, b.Plural), cmp.Compare(a.Version, b.Version))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Names.Plural, b.Names.Plural), cmp.Compare(a.Version, b.Version))
 	})
 	type versioned struct{ group, version, name string }
 	plurals, kinds := map[versioned]loadedResource{}, map[versioned]loadedResource{}
 	kept := make([]loadedResource, 0, len(resources))
 	for _, r := range resources {
-		plural, kind := versioned{r.Group, r.Version, r.Plural}, versioned{r.Group, r.Version, r.Kind}
+		if r.Operation != nil {
+			kept = append(kept, r)
+			continue
+		}
+		plural, kind := versioned{r.Group, r.Version, r.Names.Plural}, versioned{r.Group, r.Version, r.Names.Kind}
 		if first, twice := plurals[plural]; twice {
-			l.at(r.from, Error, r.path, "must not define %s again, which %s:%d does", describe(r), first.from.File, first.from.Line(first.path))
+			l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(r), first.at.from.File, first.at.from.Line(first.at.path))
 			continue
 		}
 		if first, twice := kinds[kind]; twice {
-			l.at(r.from, Error, r.path, "must not have the kind '%s' of %s in %s:%d", r.Kind, describe(first), first.from.File, first.from.Line(first.path))
+			l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
 			continue
 		}
 		plurals[plural], kinds[kind] = r, r
@@ -307,7 +265,7 @@ func (l *loader) blame(all []*resource.Resource) {
 	for i := range all {
 		if _, err := resource.NewRegistry(all[:i+1]); err != nil {
 			for _, one := range parts(err) {
-				l.at(l.resources[i].from, Error, l.resources[i].path, "%s", one.Error())
+				l.At(l.resources[i].at.from, Error, l.resources[i].at.path, "%s", one.Error())
 			}
 			return
 		}
@@ -316,6 +274,9 @@ func (l *loader) blame(all []*resource.Resource) {
 
 // parts are the errors that were joined.
 func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}

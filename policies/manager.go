@@ -2,11 +2,15 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/watch"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // Options of a Manager.
@@ -18,11 +22,12 @@ type Options struct {
 	Confirmed func(set *Set, at time.Time)
 	// Rejected, if set, is told of each change of the files that was refused; the set in force stays.
 	Rejected func(found []Finding)
-	// SharedLimits tells whether the gateway has a store for limits that gateways share. Without one files that ask for
-	// such limits are refused.
-	SharedLimits bool
-	// Upstreams are the names of the gateway's backends. Files that name others are refused, unless it is nil.
-	Upstreams []string
+	// Overdue, if set, is told of a reading that has taken longer than a minute and goes on. Loaded, Confirmed or Rejected is
+	// told how it ends.
+	Overdue func(Finding)
+	// Gateway says what the gateway's configuration has. Files that ask for something else are
+	// refused.
+	Gateway Gateway
 	// Log gets every finding and every change; nil discards it.
 	Log *slog.Logger
 	// Poll is how often the files are looked at even if nothing tells of a change; 0 means every minute.
@@ -45,6 +50,7 @@ type Manager struct {
 	paths   []string
 	options Options
 	current atomic.Pointer[Set]
+	read    func(*source.Progress) *source.Source // the files
 
 	mu    sync.Mutex // one reading at a time
 	tried string     // the fingerprint of the files read last
@@ -62,10 +68,18 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	if options.Quiet <= 0 {
 		options.Quiet = defaultQuiet
 	}
+	if options.Gateway.Print == nil && options.Log.Enabled(context.Background(), slog.LevelDebug) {
+		options.Gateway.Print = func(file string, line int, text string) {
+			options.Log.Debug(text, "file", file, "line", line)
+		}
+	}
 	m := &Manager{paths: paths, options: options}
-	s := readSource(paths)
-	m.tried, m.dirs = s.fingerprint(), s.dirs
-	set, found := compileFor(s, Gateway{Upstreams: m.options.Upstreams, SharedLimits: m.options.SharedLimits})
+	m.read = func(p *source.Progress) *source.Source { return source.Read(paths, p) }
+	p, done := m.expect()
+	s := m.read(p)
+	m.tried, m.dirs = s.Fingerprint(), s.Dirs
+	set, found := CompileFor(s, m.options.Gateway)
+	done()
 	if set == nil {
 		return nil, found
 	}
@@ -84,14 +98,16 @@ func (m *Manager) Reload() []Finding { return m.refresh(true) }
 func (m *Manager) refresh(force bool) []Finding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := readSource(m.paths)
-	m.dirs = s.dirs
-	fingerprint := s.fingerprint()
-	if fingerprint == m.tried && !force {
-		return nil
+	p, done := m.expect()
+	s := m.read(p)
+	m.dirs = s.Dirs
+	fingerprint := s.Fingerprint()
+	if fingerprint == m.tried && !force && !done() {
+		return nil // what was reported as overdue has an end that is reported too
 	}
 	m.tried = fingerprint
-	set, found := compileFor(s, Gateway{Upstreams: m.options.Upstreams, SharedLimits: m.options.SharedLimits})
+	set, found := CompileFor(s, m.options.Gateway)
+	done()
 	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
 		// A mount that was lost, or a folder between two versions: nobody asks for no policies by that.
 		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),
@@ -117,6 +133,23 @@ func (m *Manager) refresh(force bool) []Finding {
 	return found
 }
 
+// expect has a reading that begins now reported if it is overdue, until done is called.
+func (m *Manager) expect() (p *source.Progress, done func() bool) {
+	p = &source.Progress{}
+	return p, watch.Overdue(func() {
+		found := Finding{File: strings.Join(m.paths, ", "), Message: fmt.Sprintf(
+			"must be loaded within %s; the policies that were read are still being compiled, and are not in force", watch.Patience)}
+		if at, reading := p.File(); reading {
+			found = Finding{File: at, Message: fmt.Sprintf(
+				"must be readable within %s; until it is read, or gone, no change of the policy files comes into force", watch.Patience)}
+		}
+		m.options.Log.Error("the policy files take too long to load", "finding", found.String())
+		if m.options.Overdue != nil {
+			m.options.Overdue(found)
+		}
+	})
+}
+
 // swap brings a set into force.
 func (m *Manager) swap(set *Set) {
 	set.generation = 1
@@ -131,22 +164,26 @@ func (m *Manager) swap(set *Set) {
 }
 
 func (m *Manager) logFindings(found []Finding) {
-	for _, f := range found {
-		level := slog.LevelError
-		if f.Severity == Warning {
-			level = slog.LevelWarn
+	for _, f := range Summarized(found) {
+		level := slog.LevelWarn
+		if f.Severity == Error {
+			level = slog.LevelError
 		}
 		m.options.Log.Log(context.Background(), level, "policy file", "finding", f.String())
 	}
 }
 
-// fingerprint changes with whatever would change the outcome of compiling the source.
-func (s *source) fingerprint() string {
-	var b strings.Builder
-	b.WriteString(s.hash)
-	for _, f := range s.list {
-		b.WriteByte('\n')
-		b.WriteString(f.String())
+// Run keeps the set up to date until ctx is done.
+func (m *Manager) Run(ctx context.Context) {
+	files := watch.Files{
+		Of: "the policy files", Dirs: m.watched, Changed: func() { m.refresh(false) },
+		Poll: m.options.Poll, Quiet: m.options.Quiet, Patience: maxQuiet * m.options.Quiet, Log: m.options.Log,
 	}
-	return b.String()
+	files.Run(ctx)
+}
+
+func (m *Manager) watched() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dirs
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // events records what a Manager tells.
@@ -77,29 +78,12 @@ func widgetsOf(size int) string {
 	return strings.Replace(widgets, "default: 1", fmt.Sprintf("default: %d", size), 1)
 }
 
-func write(t *testing.T, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // replace puts a file in place of another in one step.
 func replace(t *testing.T, name, content string) {
 	t.Helper()
-	write(t, name+".new~", content)
+	testutil.WriteFile(t, name+".new~", content)
 	if err := os.Rename(name+".new~", name); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// wait waits until something is so; a test that waits in vain ends by the deadline.
-func wait(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
 	}
 }
 
@@ -118,7 +102,7 @@ func manage(t *testing.T, paths []string, options Options) *Manager {
 
 func TestReload(t *testing.T) {
 	var e events
-	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	file := filepath.Join(dir, "a.yaml")
 	m := manage(t, []string{dir}, e.options())
 	first := m.Current()
@@ -127,13 +111,13 @@ func TestReload(t *testing.T) {
 	}
 
 	replace(t, file, widgetsOf(2))
-	wait(t, "a file that an editor replaced", func() bool { return m.Current().Generation() == 2 })
-	write(t, file, widgetsOf(3))
-	wait(t, "a file that was written in place", func() bool { return defaultSize(t, m.Current()) == "3" })
+	testutil.Eventually(t, "a file that an editor replaced", func() bool { return m.Current().Generation() == 2 })
+	testutil.WriteFile(t, file, widgetsOf(3))
+	testutil.Eventually(t, "a file that was written in place", func() bool { return defaultSize(t, m.Current()) == "3" })
 
 	good := m.Current()
-	write(t, file, "kind: [")
-	wait(t, "a bad file that is refused", func() bool { _, rejected := e.counts(); return rejected > 0 })
+	testutil.WriteFile(t, file, "kind: [")
+	testutil.Eventually(t, "a bad file that is refused", func() bool { _, rejected := e.counts(); return rejected > 0 })
 	if m.Current() != good {
 		t.Error("a bad file replaced the set")
 	}
@@ -143,15 +127,15 @@ func TestReload(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "b.yaml"), widgetsOf(4))
-	wait(t, "a file under another name", func() bool { return defaultSize(t, m.Current()) == "4" })
+	testutil.WriteFile(t, filepath.Join(dir, "b.yaml"), widgetsOf(4))
+	testutil.Eventually(t, "a file under another name", func() bool { return defaultSize(t, m.Current()) == "4" })
 	if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
-	wait(t, "a new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "c"); return ok })
+	testutil.WriteFile(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+	testutil.Eventually(t, "a new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "c"); return ok })
 	replace(t, filepath.Join(dir, "sub", "c.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n")
-	wait(t, "a file in the new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "d"); return ok })
+	testutil.Eventually(t, "a file in the new directory", func() bool { _, ok := m.Current().Object("", "ConfigMap", "", "d"); return ok })
 	if defaultSize(t, first) != "1" || first.Generation() != 1 {
 		t.Error("a set that is in use changed")
 	}
@@ -163,7 +147,7 @@ func TestReload(t *testing.T) {
 // Files that come back to what is in force are no new generation.
 func TestReloadWithoutChange(t *testing.T) {
 	var e events
-	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	file := filepath.Join(dir, "a.yaml")
 	m, found := NewManager([]string{file}, e.options())
 	if m == nil {
@@ -173,12 +157,12 @@ func TestReloadWithoutChange(t *testing.T) {
 	if found := m.Reload(); len(found) != 0 || m.Current() != set {
 		t.Errorf("got %v", found)
 	}
-	write(t, file, "{")
+	testutil.WriteFile(t, file, "{")
 	if found := m.Reload(); !HasErrors(found) {
 		t.Errorf("got %v", found)
 	}
 	m.refresh(false)
-	write(t, file, widgetsOf(1))
+	testutil.WriteFile(t, file, widgetsOf(1))
 	if found := m.Reload(); len(found) != 0 || m.Current() != set {
 		t.Errorf("got %v", found)
 	}
@@ -190,7 +174,7 @@ func TestReloadWithoutChange(t *testing.T) {
 // Files that are gone leave the policies in force.
 func TestReloadOfNothing(t *testing.T) {
 	var e events
-	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	m, found := NewManager([]string{dir}, e.options())
 	if m == nil {
 		t.Fatal(found)
@@ -212,14 +196,14 @@ func TestPoll(t *testing.T) {
 	var e events
 	o := e.options()
 	o.Poll, o.Quiet = time.Millisecond, time.Hour // whatever the watch tells waits for ever
-	dir := writeFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	m := manage(t, []string{filepath.Join(dir, "a.yaml")}, o)
 	replace(t, filepath.Join(dir, "a.yaml"), widgetsOf(2))
-	wait(t, "the poll", func() bool { return m.Current().Generation() == 2 })
+	testutil.Eventually(t, "the poll", func() bool { return m.Current().Generation() == 2 })
 }
 
 func TestNoFirstSet(t *testing.T) {
-	m, found := NewManager([]string{writeFiles(t, map[string]string{"a.yaml": "kind: ["})}, Options{})
+	m, found := NewManager([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": "kind: ["})}, Options{})
 	if m != nil || !HasErrors(found) {
 		t.Errorf("got %v, %v", m, found)
 	}
@@ -235,8 +219,8 @@ func TestOneGenerationThroughout(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(mount, version), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(mount, version, "a.yaml"), widgetsOf(n))
-		write(t, filepath.Join(mount, version, "b.yaml"), fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nversion: %d\n", n))
+		testutil.WriteFile(t, filepath.Join(mount, version, "a.yaml"), widgetsOf(n))
+		testutil.WriteFile(t, filepath.Join(mount, version, "b.yaml"), fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nversion: %d\n", n))
 		link(t, version, filepath.Join(mount, "..tmp"))
 		if err := os.Rename(filepath.Join(mount, "..tmp"), filepath.Join(mount, "..data")); err != nil {
 			t.Fatal(err)
@@ -277,7 +261,7 @@ func TestOneGenerationThroughout(t *testing.T) {
 			m.Reload()
 		}
 	}
-	wait(t, "the last version", func() bool { return defaultSize(t, m.Current()) == fmt.Sprint(versions) })
+	testutil.Eventually(t, "the last version", func() bool { return defaultSize(t, m.Current()) == fmt.Sprint(versions) })
 	stop.Store(true)
 	readers.Wait()
 	if _, rejected := e.counts(); rejected != 0 {

@@ -10,13 +10,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// mergeTypes makes the type by which objects of a schema are merged when it is needed first: few resources ever do. That
-// of Kubernetes' own kinds is known, whatever the document says that describes them.
+// mergeTypes makes the type by which objects of a schema are merged when it is needed first: few
+// resources ever do. The types of Kubernetes' own kinds are known, whatever the document says that
+// describes them.
 func mergeTypes(r loadedResource) func() *merge.Type {
-	if r.schema == nil || ownType(r.Resource) != nil {
+	if r.compiled.schema == nil || ownType(r.Resource) != nil {
 		return nil
 	}
-	return sync.OnceValue(r.schema.MergeType)
+	if r.showsItems() {
+		return sync.OnceValue(r.compiled.schema.ItemMergeType)
+	}
+	return sync.OnceValue(r.compiled.schema.MergeType)
 }
 
 // ownType is the type of one of Kubernetes' own kinds; nil for others.
@@ -27,7 +31,8 @@ func ownType(r *resource.Resource) *merge.Type {
 	return kubernetes.TypeOf(r.GroupVersionKind())
 }
 
-// mergeKey is what objects are that a schema merges. Those of resources whose objects do not tell their kind have none.
+// mergeKey names the objects that a schema merges. The kind is empty if the objects do not tell
+// theirs.
 type mergeKey struct {
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
@@ -37,6 +42,9 @@ type mergeKey struct {
 func (s *Set) indexMergeTypes() {
 	s.merged = make(map[mergeKey]func() *merge.Type)
 	for _, r := range s.registry.Resources() {
+		if r.Operation != nil {
+			continue
+		}
 		key := mergeKey{resource: r.GroupVersionResource()}
 		if r.Envelope == resource.Kubernetes {
 			key.kind = r.GroupVersionKind()
@@ -47,8 +55,9 @@ func (s *Set) indexMergeTypes() {
 	}
 }
 
-// MergeType is the type by which objects of the kind are merged: from the schema of the resource that the files describe,
-// else that of Kubernetes' own kind, else deduced from the values. It is never nil.
+// MergeType is the type by which objects of the kind are merged: from the schema of the resource
+// that the files describe, else the type of Kubernetes' own kind, else deduced from the values. It
+// is never nil.
 func (s *Set) MergeType(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type {
 	for _, key := range []mergeKey{{as, kind}, {resource: as}} {
 		if t := s.merged[key]; t != nil {
@@ -61,9 +70,9 @@ func (s *Set) MergeType(as schema.GroupVersionResource, kind schema.GroupVersion
 	return merge.Deduced()
 }
 
-// StrategicType is the type by which strategic merge patches of a resource are applied: that of Kubernetes' own kind, else
-// from the schema. It is nil where the schema gives no list merge keys, and for custom resources, which have none in
-// Kubernetes.
+// StrategicType is the type by which strategic merge patches of a resource are applied: the type of
+// Kubernetes' own kind, else from the schema. It is nil if the schema gives no list merge keys, and
+// for custom resources, which have none in Kubernetes.
 func (s *Set) StrategicType(r *resource.Resource) *merge.Type {
 	c := &s.compiled[r.ID]
 	custom := len(r.Paths) == 0 && !c.varies

@@ -1,48 +1,87 @@
 package policies
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // openAPI takes an OpenAPI document: its paths become resources, and its schemas theirs.
 func (l *loader) openAPI(o *manifest.Object) {
-	d, err := openapi.Parse(o.JSON)
+	d, err := openapi.New(o.Document())
 	if err != nil {
-		l.at(o, Error, "openapi", "%s", err.Error())
+		l.At(o, Error, "openapi", "%s", err.Error())
 		return
 	}
-	defer d.Release()
 	resources, passing, found := d.Resources()
 	for _, f := range found {
 		severity := Warning
 		if f.Error {
 			severity = Error
 		}
-		l.at(o, severity, f.Path, "%s", f.Message)
+		l.At(o, severity, f.Path, "%s", f.Message)
+	}
+	overlooked, notes := openapi.Overlooked(d)
+	for _, f := range overlooked {
+		l.At(o, Warning, f.Path, "%s", f.Message)
+	}
+	for _, f := range notes {
+		l.At(o, Note, f.Path, "%s", f.Message)
 	}
 	for _, p := range passing {
 		if _, err := resource.NewRegistry(nil, p); err != nil {
-			l.at(o, Warning, "paths", "%s; its requests are refused where a resource's path matches them", err.Error())
+			l.At(o, Warning, "paths", "%s; its requests are refused where a resource's path matches them", err.Error())
 			continue
 		}
 		l.passing = append(l.passing, p)
 	}
-	c := schemaCompiler{loader: l, from: o, compiled: map[compiledKey]*schema.Schema{}}
+	c := schemaCompiler{findings: &l.findings, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	for _, r := range resources {
 		l.openAPIResource(o, r, &c)
 	}
-	l.planned(o, c.programs)
+	for _, a := range d.Actions() {
+		l.openAPIAction(o, a, &c)
+	}
+	l.plans.note(o, c.programs)
+}
+
+// openAPIAction takes an operation of a document that neither reads nor writes an object.
+func (l *loader) openAPIAction(o *manifest.Object, action *openapi.Action, c *schemaCompiler) {
+	a, at := &APIResource{}, openapi.Place(action.Setting)
+	op := &APIResourceOperation{
+		Name: action.Name(), Method: action.Method, Path: action.Paths[0],
+		Operation: cmp.Or(action.Member("operation"), "CREATE"), Items: cmp.Or(action.Member("items"), "Whole"),
+	}
+	switch {
+	case len(validation.IsDNS1123Label(op.Name)) > 0 && op.Name != "", op.Name == "status", op.Name == "scale":
+		l.At(o, Error, at, "must give a DNS label as the name, such as 'activate', and neither 'status' nor 'scale'")
+	case op.Operation != "CREATE" && op.Operation != "UPDATE":
+		l.At(o, Error, at, "must have 'CREATE' or 'UPDATE' as the `operation`")
+	case op.Items != "Whole" && op.Items != "Each":
+		l.At(o, Error, at, "must have 'Whole' or 'Each' as `items`")
+	case op.Method == "GET" || op.Method == "HEAD" || op.Method == "OPTIONS" || op.Method == "TRACE":
+		l.At(o, Error, at, "must not be set for %s, whose requests have no body", op.Method)
+	case l.derived(o, action.Of, a):
+		res := a.Spec.operation(op)
+		res.Paths, res.Routes, res.Writes.EmptyBodies = action.Paths, action.Routes, action.MayBeEmpty
+		said := action.Said
+		said.Verb = res.Operation.Verb
+		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said})}
+		l.resources = append(l.resources, loadedResource{Resource: res, compiled: compiled, at: origin{o, at}})
+	}
 }
 
 // openAPIResource takes a resource of a document: an APIResource in which the extension says what differs from what the
@@ -54,9 +93,22 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 	}
 	native := len(r.Paths) == 0
 	res := a.Spec.resource()
-	res.Paths, res.Namespaced, res.Subresources = r.Paths, r.Namespaced, r.Subresources
+	l.useScope(o, res.Scope, func(member string) string {
+		member, _, _ = strings.Cut(member, "[")
+		return saidAt(r, member)
+	})
+	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
+	res.Routes = r.Routes()
+	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
+	res.Writes.EmptyBodies = res.Writes.EmptyBodies || r.MayPostNothing()
+	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {
+		l.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of the object that results from it, and the document has no PUT here")
+	}
 	if native {
-		res.Scale, res.Emulated = r.Scale, res.Emulated&^resource.ScaleSubresource
+		res.Backend.Emulated &^= resource.ScaleSubresource
+		if res.Subresources.Scale = nil; r.Scale {
+			res.Subresources.Scale = &resource.Scaling{}
+		}
 	}
 	options := schema.Options{
 		Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, Scale: a.Spec.Scale, AnyName: native, MayRepeat: native,
@@ -65,30 +117,37 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 		schema: c.compile(r.Update, options),
 		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options),
 	}
-	l.resources = append(l.resources, loadedResource{Resource: res, compiledResource: compiled, from: o, path: r.Path()})
+	compiled.contract = c.contract(r.Operations())
+	if r.Create != nil {
+		compiled.ownedOnCreate = r.Create.Owned
+	}
+	if r.Update != nil {
+		compiled.ownedOnUpdate = r.Update.Owned
+	}
+	l.resources = append(l.resources, loadedResource{Resource: res, compiled: compiled, at: origin{o, r.Path()}})
 }
 
 // derived makes the APIResource of a resource. What is wrong with it is reported where the extension says it.
 func (l *loader) derived(o *manifest.Object, r *openapi.Resource, into *APIResource) bool {
 	spec, err := json.Marshal(derivedSpec(r))
 	if err != nil {
-		l.at(o, Error, r.Path(), "must be a resource: %v", err)
+		l.At(o, Error, r.Path(), "must be a resource: %v", err)
 		return false
 	}
 	d, err := document.Parse(spec, document.Limits{})
 	if err != nil {
-		l.at(o, Error, r.Path(), "must be a resource: %v", err)
+		l.At(o, Error, r.Path(), "must be a resource: %v", err)
 		return false
 	}
 	defer d.Release()
 	for _, s := range r.Settings {
 		if s.Kind() != document.Object {
-			l.at(o, Error, openapi.Place(s), "must be an object with members of an APIResource's `spec`")
+			l.At(o, Error, openapi.Place(s), "must be an object with members of an APIResource's `spec`")
 			return false
 		}
 		for _, name := range []string{"paths", "schema"} {
 			if m, found := s.Get(name); found {
-				l.at(o, Error, openapi.Place(m), "may not be set: the document itself says it")
+				l.At(o, Error, openapi.Place(m), "may not be set: the document itself says it")
 				return false
 			}
 		}
@@ -100,19 +159,19 @@ func (l *loader) derived(o *manifest.Object, r *openapi.Resource, into *APIResou
 	text := append([]byte(`{"apiVersion":"`+ownGroup+`/v1alpha1","kind":"APIResource","metadata":{"name":"derived"},"spec":`), d.AppendTo(nil)...)
 	objects, _ := manifest.Read(o.File, append(text, '}'))
 	if len(objects) != 1 {
-		l.at(o, Error, r.Path(), "must be a resource that can be described")
+		l.At(o, Error, r.Path(), "must be a resource that can be described")
 		return false
 	}
-	checked := &loader{}
-	ok := checked.own(objects[0], into)
-	for _, f := range checked.list {
-		l.at(o, f.Severity, saidAt(r, strings.TrimPrefix(f.Field, "spec.")), "%s", f.Message)
+	var checked findings
+	ok := readOwn(&checked, objects[0], into)
+	for _, f := range checked.Found {
+		l.At(o, f.Severity, saidAt(r, strings.TrimPrefix(f.Field, "spec.")), "%s", f.Message)
 	}
 	return ok
 }
 
-// derivedSpec is what follows from the document of an APIResource's spec. The paths stand for those of the resource, which
-// may have more variables.
+// derivedSpec returns the part of an APIResource's spec that follows from the document. Its paths
+// stand for the paths of the resource, which may have more variables.
 func derivedSpec(r *openapi.Resource) map[string]any {
 	collection := "/collection"
 	if r.Namespaced {
@@ -121,13 +180,13 @@ func derivedSpec(r *openapi.Resource) map[string]any {
 	spec := map[string]any{
 		"group": r.Group, "version": r.Version, "names": map[string]any{"plural": r.Plural, "kind": r.Kind},
 		"paths":    map[string]any{"collection": collection, "item": collection + "/{name}"},
-		"envelope": r.Envelope.String(), "statusSubresource": "Disabled",
+		"envelope": r.Envelope.String(),
 	}
 	switch {
 	case r.Envelope == resource.Bare:
 		spec["fields"] = map[string]any{"name": r.NameField, "items": r.ItemsField}
-	case r.Status || len(r.Paths) > 0:
-		spec["statusSubresource"] = "Emulated"
+	case !r.Status && len(r.Paths) == 0:
+		spec["statusSubresource"] = "Disabled"
 	}
 	return spec
 }
@@ -154,7 +213,7 @@ func saidAt(r *openapi.Resource, path string) string {
 
 // schemaCompiler compiles the schemas of one document, each once.
 type schemaCompiler struct {
-	*loader
+	*findings
 	from     *manifest.Object
 	compiled map[compiledKey]*schema.Schema
 	programs []*cel.Program // of all of them
@@ -180,23 +239,49 @@ func (c *schemaCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Sc
 		// A default that is not right by its own schema is not applied; the schema holds all the same.
 		for _, err := range errs {
 			if at, _, ofDefault := strings.Cut(err.Field, ".default"); ofDefault && wrong[at] {
-				c.at(c.from, Warning, s.Where(err.Field), "the default is not applied: %s", bodyOf(err))
+				c.At(c.from, Warning, s.Where(err.Field), "the default is not applied: %s", finding.BodyOf(err))
 			}
 		}
 		s = s.Without(wrong)
 		compiled, warnings, errs = compileOpenAPI(s, o)
 	}
 	for _, err := range warnings {
-		c.at(c.from, Warning, s.Where(err.Field), "%s", bodyOf(err))
+		c.At(c.from, Warning, s.Where(err.Field), "%s", finding.BodyOf(err))
 	}
 	for _, err := range errs {
-		c.at(c.from, Error, s.Where(err.Field), "%s", bodyOf(err))
+		c.At(c.from, Error, s.Where(err.Field), "%s", finding.BodyOf(err))
 	}
 	c.compiled[key] = compiled
 	if compiled != nil {
 		c.programs = append(c.programs, compiled.Programs()...)
 	}
 	return compiled
+}
+
+// contract compiles what is said of requests beside the JSON in their bodies; nil if nothing is.
+func (c *schemaCompiler) contract(operations []openapi.Operation) *contract.Contract {
+	if len(operations) == 0 {
+		return nil
+	}
+	made := &contract.Contract{}
+	for _, o := range operations {
+		made.Set(o.Verb, &contract.Operation{
+			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o.Bodies), Security: o.Security,
+		})
+	}
+	return made
+}
+
+// bodies compiles the schemas of forms.
+func (c *schemaCompiler) bodies(said []openapi.Body) (made []contract.Body) {
+	for _, b := range said {
+		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, schema.Options{})}
+		if b.Schema != nil {
+			one.Owned = b.Schema.Owned
+		}
+		made = append(made, one)
+	}
+	return made
 }
 
 func compileOpenAPI(s *openapi.Schema, o schema.Options) (*schema.Schema, field.ErrorList, field.ErrorList) {

@@ -30,7 +30,7 @@ type place struct {
 // placeOf is the place of a resource that the files describe.
 func placeOf(r *resource.Resource) place {
 	if len(r.Paths) == 0 {
-		return kubernetesPlace(r.GroupVersion(), r.Plural, r.Namespaced)
+		return kubernetesPlace(r.GroupVersion(), r.Names.Plural, r.Namespaced)
 	}
 	p := place{namespaced: r.Namespaced, bare: r.Envelope == resource.Bare, items: r.Fields.Items}
 	for _, template := range r.Paths {
@@ -49,6 +49,16 @@ func placeOf(r *resource.Resource) place {
 	return p
 }
 
+// isPlace reports whether namespace and name say where each object of the resource is.
+func isPlace(r *resource.Resource) bool {
+	for _, template := range r.Paths {
+		if strings.Contains(expand(template, "", ""), "{") {
+			return false
+		}
+	}
+	return r.Operation == nil && !r.Singleton
+}
+
 // kubernetesPlace is the place of a resource at the paths of Kubernetes' API.
 func kubernetesPlace(version schema.GroupVersion, plural string, namespaced bool) place {
 	root := state.GroupVersionPath(version) + "/"
@@ -65,15 +75,15 @@ func expand(template, namespace, name string) string {
 	return strings.NewReplacer("{namespace}", url.PathEscape(namespace), "{name}", url.PathEscape(name)).Replace(template)
 }
 
-// kinds are the places of what the files describe, and the objects that they hold, by kind.
-type kinds struct {
+// kindPlaces are the places of what the files describe, and the objects that they hold, by kind.
+type kindPlaces struct {
 	described map[schema.GroupVersionKind]*resource.Resource
 	scopes    map[schema.GroupKind]bool // whether the kind is namespaced, where the files tell
 	objects   map[schema.GroupKind][]*Object
 }
 
-func newKinds(registry *resource.Registry, objects map[objectID]*Object) kinds {
-	k := kinds{
+func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPlaces {
+	k := kindPlaces{
 		described: map[schema.GroupVersionKind]*resource.Resource{},
 		scopes:    map[schema.GroupKind]bool{},
 		objects:   map[schema.GroupKind][]*Object{},
@@ -93,6 +103,9 @@ func newKinds(registry *resource.Registry, objects map[objectID]*Object) kinds {
 		k.scopes[kind] = n.namespaced
 	}
 	for _, r := range registry.Resources() {
+		if r.Operation != nil {
+			continue
+		}
 		k.described[r.GroupVersionKind()] = r
 		k.scopes[r.GroupKind()] = r.Namespaced
 	}
@@ -101,9 +114,9 @@ func newKinds(registry *resource.Registry, objects map[objectID]*Object) kinds {
 
 // place is where objects of the kind are, as far as the files and Kubernetes itself tell. Only a Kubernetes API server
 // has what is native.
-func (k *kinds) place(kind schema.GroupVersionKind) (at place, isNative, found bool) {
+func (k *kindPlaces) place(kind schema.GroupVersionKind) (at place, isNative, found bool) {
 	if r := k.described[kind]; r != nil {
-		return placeOf(r), false, true
+		return placeOf(r), false, isPlace(r)
 	}
 	n, found := natives[kind.GroupKind()]
 	return kubernetesPlace(kind.GroupVersion(), n.plural, n.namespaced), true, found
@@ -116,16 +129,16 @@ func (l *loader) completeObjects(set *Set) {
 		from := l.known[id]
 		version, err := schema.ParseGroupVersion(o.APIVersion)
 		if err != nil {
-			l.at(from, Error, "apiVersion", "must be a group and version: %v", err)
+			l.At(from, Error, "apiVersion", "must be a group and version: %v", err)
 			continue
 		}
 		at, _, found := set.kinds.place(version.WithKind(o.Kind))
 		switch {
 		case !found || at.bare:
 		case at.namespaced && o.Namespace == "":
-			l.at(from, Warning, "metadata.namespace", "Required value: a %s belongs to a namespace, in which policies look for it", o.Kind)
+			l.At(from, Warning, "metadata.namespace", "Required value: a %s belongs to a namespace, in which policies look for it", o.Kind)
 		case !at.namespaced && o.Namespace != "":
-			l.at(from, Warning, "metadata.namespace", "must not be set: a %s belongs to no namespace", o.Kind)
+			l.At(from, Warning, "metadata.namespace", "must not be set: a %s belongs to no namespace", o.Kind)
 		}
 		if s := set.Schema(set.kinds.described[version.WithKind(o.Kind)]); s != nil {
 			l.completeObject(o, from, s)
@@ -136,16 +149,16 @@ func (l *loader) completeObjects(set *Set) {
 func (l *loader) completeObject(o *Object, from *manifest.Object, s *kschema.Schema) {
 	var unknown kschema.Unknown
 	if err := s.Prune(o.Document, &unknown); err != nil {
-		l.at(from, Warning, "", "must be valid: %v", err)
+		l.At(from, Warning, "", "must be valid: %v", err)
 		return
 	}
 	for _, message := range unknown.Messages() {
-		l.at(from, Warning, "", "%s", message)
+		l.At(from, Warning, "", "%s", message)
 	}
 	defaults.Apply(o.Document, s)
 	frame := cel.NewFrame(context.Background())
 	defer frame.Release()
-	l.fields(from, Warning, s.Validate(frame, o.Document.Root(), document.Node{}).Errors)
+	l.Fields(from, Warning, s.Validate(frame, o.Document.Root(), document.Node{}).Errors)
 	o.Document.Compact()
 }
 
@@ -168,16 +181,16 @@ func (l *loader) checkParams(set *Set) {
 		covered := slices.ContainsFunc(set.states, func(s *state.Source) bool { return s.Kind == kind })
 		switch {
 		case !placed && !scoped && !covered:
-			l.at(b.from, Warning, "spec.paramRef", "nothing in the policy files provides the kind '%s' of '%s', which the parameters are of: "+
+			l.At(b.from, Warning, "spec.paramRef", "nothing in the policy files provides the kind '%s' of '%s', which the parameters are of: "+
 				"only a Kubernetes API server as the backend can", kind.Kind, kind.GroupVersion())
 		case b.ref.Name != "" && !covered && !set.kinds.has(kind.GroupKind(), b.ref):
-			l.at(b.from, Warning, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
+			l.At(b.from, Warning, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
 		}
 	}
 }
 
-// has tells whether the files hold an object that the reference may name.
-func (k *kinds) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool {
+// has reports whether the files have an object that the reference may name.
+func (k *kindPlaces) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool {
 	return slices.ContainsFunc(k.objects[kind], func(o *Object) bool {
 		return o.Name == ref.Name && (ref.Namespace == "" || o.Namespace == ref.Namespace)
 	})

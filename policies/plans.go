@@ -9,11 +9,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // A Plan tells how an expression in a policy file runs.
 type Plan struct {
-	// File, Line and Field are those of a [Finding].
+	// File, Line and Field say where, as in a [Finding].
 	File  string
 	Line  int
 	Field string
@@ -21,6 +23,10 @@ type Plan struct {
 	Native bool
 	// Reason says why it does not.
 	Reason string
+	// Program is the compiled expression.
+	Program *cel.Program
+	// Kind and Name are of the object that the expression is in.
+	Kind, Name string
 }
 
 // String formats p as one line, `file:line: field.path: native` or
@@ -33,47 +39,59 @@ func (p Plan) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Field, how)
 }
 
-// Plans tells how the expressions in policy files run, sorted by file and line.
-// Those of objects that do not compile are left out.
+// Plans tells how the expressions in policy files run, sorted by file and line. Objects that do not
+// compile are left out.
 func Plans(paths []string) []Plan {
+	_, plans, _ := CompileWithPlans(source.Read(paths, &source.Progress{}))
+	return plans
+}
+
+// CompileWithPlans compiles files as Compile does, and tells how their expressions run. It leaves out the warnings about the
+// types and the wording of expressions, which take longer than everything else.
+func CompileWithPlans(s *source.Source) (*Set, []Plan, []Finding) {
 	l := newLoader()
-	l.planning = true
-	l.load(readSource(paths))
-	slices.SortStableFunc(l.plans, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
-	return l.plans
+	l.plans.on = true
+	set := l.load(s)
+	found := finding.Sort(l.Found)
+	if HasErrors(found) {
+		set = nil
+	}
+	slices.SortStableFunc(l.plans.list, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	return set, l.plans.list, found
 }
 
 // expressionKeys are the members of all kinds that hold expressions.
 var expressionKeys = document.NewNames([]string{"rule", "expression", "messageExpression", "valueExpression", "keyExpression", "when"})
 
-// planned notes how the expressions of an object run, if somebody asks.
-func (l *loader) planned(o *manifest.Object, programs []*cel.Program) {
-	if !l.planning || len(programs) == 0 {
+// plans collects how expressions run, if somebody asks.
+type plans struct {
+	on   bool
+	list []Plan
+}
+
+// note notes how the expressions of an object run.
+func (p *plans) note(o *manifest.Object, programs []*cel.Program) {
+	if !p.on || len(programs) == 0 {
 		return
 	}
-	d, err := document.Parse(o.JSON, document.Limits{Bytes: manifest.MaxBytes * 2, Depth: 1000})
-	if err != nil {
-		return // which has been found
-	}
-	defer d.Release()
 	bySource := make(map[string]*cel.Program, len(programs))
 	for _, p := range programs {
 		if p != nil {
 			bySource[strings.TrimSpace(p.Source())] = p
 		}
 	}
-	l.plansIn(o, d.Root(), bySource)
+	p.in(o, o.Document().Root(), bySource)
 }
 
-func (l *loader) plansIn(o *manifest.Object, n document.Node, bySource map[string]*cel.Program) {
+func (p *plans) in(o *manifest.Object, n document.Node, bySource map[string]*cel.Program) {
 	if n.Kind() == document.String && expressionKeys.Member(n) >= 0 {
-		if p := bySource[strings.TrimSpace(n.Str())]; p != nil {
+		if program := bySource[strings.TrimSpace(n.Str())]; program != nil {
 			path := n.Path()
-			native, reason := p.Plan()
-			l.plans = append(l.plans, Plan{File: o.File, Line: o.Line(path), Field: path, Native: native, Reason: reason})
+			native, reason := program.Plan()
+			p.list = append(p.list, Plan{File: o.File, Line: o.Line(path), Field: path, Native: native, Reason: reason, Program: program, Kind: o.Kind, Name: o.Name})
 		}
 	}
 	for m := n.First(); m.Valid(); m = m.Next() {
-		l.plansIn(o, m, bySource)
+		p.in(o, m, bySource)
 	}
 }

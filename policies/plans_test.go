@@ -1,22 +1,16 @@
 package policies
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestPlans: every expression of the files is named with its place and how it runs.
 func TestPlans(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("a.yaml", `apiVersion: admissionregistration.k8s.io/v1
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
 spec:
@@ -43,8 +37,7 @@ spec:
   keyExpression: request.userInfo.username
   requests: 1
   periodSeconds: 1
-`)
-	write("b.yaml", `apiVersion: apiextensions.k8s.io/v1
+`, "b.yaml": `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.example.com}
 spec:
@@ -66,7 +59,7 @@ spec:
             x-kubernetes-validations:
             - rule: self.size < 5
               messageExpression: "'too large: ' + string(self.size)"
-`)
+`})
 	var got []string
 	for _, p := range Plans([]string{dir}) {
 		got = append(got, strings.TrimPrefix(p.String(), dir+"/"))

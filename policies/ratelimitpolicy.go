@@ -25,6 +25,8 @@ type RateLimitPolicy struct {
 
 // RateLimitPolicySpec says which requests count, by what, and how many may come and be served at the same time.
 type RateLimitPolicySpec struct {
+	RouteScope `json:",inline"`
+
 	Match               RateLimitMatch      `json:"match"`
 	Exemptions          RateLimitExemptions `json:"exemptions"`
 	Key                 ratelimit.Key       `json:"key"`
@@ -69,14 +71,11 @@ type MatchCondition struct {
 	Expression string `json:"expression"`
 }
 
-func (l *loader) rateLimitPolicy(o *manifest.Object) {
-	p := &RateLimitPolicy{}
-	if !l.own(o, p) {
-		return
-	}
+func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 	s := &p.Spec
 	r := &ratelimit.Rule{
 		Name:       p.Name,
+		Scope:      s.scope(),
 		Verbs:      s.Match.Verbs,
 		APIGroups:  s.Match.APIGroups,
 		Resources:  s.Match.Resources,
@@ -98,89 +97,111 @@ func (l *loader) rateLimitPolicy(o *manifest.Object) {
 		r.Burst = r.Requests
 	}
 	for i, address := range s.Exemptions.ClientAddresses {
-		r.Exemptions.Addresses = append(r.Exemptions.Addresses, l.network(o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
+		r.Exemptions.Addresses = append(r.Exemptions.Addresses, network(&l.findings, o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
 	}
 	var compiler cel.RequestCompiler
 	for i, condition := range s.Match.MatchConditions {
-		r.Conditions = append(r.Conditions, l.program(o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
+		r.Conditions = append(r.Conditions, program(&l.findings, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
 	}
 	switch {
 	case s.KeyExpression != "":
 		r.Key = ratelimit.Expression
-		r.KeyProgram = l.program(o, "spec.keyExpression", s.KeyExpression, compiler.Key)
+		r.KeyProgram = program(&l.findings, o, "spec.keyExpression", s.KeyExpression, compiler.Key)
 	case s.Key == "":
 		r.Key = ratelimit.ClientAddress
 	}
 	if s.Cost != "" {
-		r.Cost = l.program(o, "spec.cost", s.Cost, compiler.Cost)
+		r.Cost = program(&l.findings, o, "spec.cost", s.Cost, compiler.Cost)
 	}
-	l.planned(o, append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost))
+	l.useScope(o, r.Scope, inSpec)
+	l.plans.note(o, append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost))
 	l.share(o, s, r)
-	l.adviseLimit(o, r)
+	adviseLimit(&l.findings, o, r)
 	l.limits = append(l.limits, r)
 }
 
 // network reads an address or a network, which the definition of the kind has checked.
-func (l *loader) network(o *manifest.Object, path, text string) netip.Prefix {
+func network(f *findings, o *manifest.Object, path, text string) netip.Prefix {
 	if a, err := netip.ParseAddr(text); err == nil {
 		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen())
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		l.at(o, Error, path, "Invalid value: %q: %v", text, err)
+		f.At(o, Error, path, "Invalid value: %q: %v", text, err)
 	}
 	if p.Bits() == 0 {
-		l.at(o, Warning, path, "exempts every client: a policy that nobody is held to may be left out")
+		f.At(o, Warning, path, "exempts every client: a policy that nobody is held to may be left out")
 	}
 	return p.Masked()
 }
 
 // adviseLimit warns of what a limit says that cannot be meant.
-func (l *loader) adviseLimit(o *manifest.Object, r *ratelimit.Rule) {
+func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	if r.InFlight.QueueLength > 0 && r.Mode == ratelimit.Warn {
-		l.at(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
+		f.At(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
 	}
 	if len(r.Verbs) == 1 && r.Verbs[0] == resource.VerbWatch && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
 		path := "spec.maxInFlight"
 		if r.InFlight.PerKey == 0 {
 			path = "spec.maxInFlightTotal"
 		}
-		l.at(o, Warning, path, "counts a watch only until its answer begins, so that it does not bound how many there are")
+		f.At(o, Warning, path, "counts a watch only until its answer begins, so that it does not bound how many there are")
 	}
 	if r.Cost != nil {
-		l.adviseCost(o, r)
+		adviseCost(f, o, r)
 	}
 }
 
 // adviseCost tries what a request of each verb costs that has nothing else to tell, as far as that says anything.
-func (l *loader) adviseCost(o *manifest.Object, r *ratelimit.Rule) {
+func adviseCost(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	verbs := r.Verbs
 	if len(verbs) == 0 || slices.Contains(verbs, "*") {
 		verbs = []string{resource.VerbGet, resource.VerbList, resource.VerbWatch, resource.VerbCreate, resource.VerbUpdate,
 			resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
 	}
-	f := cel.NewFrame(context.Background())
-	defer f.Release()
+	frame := cel.NewFrame(context.Background())
+	defer frame.Release()
 	for _, verb := range verbs {
-		f.Vars().SetLimited(&cel.Request{Verb: verb})
-		switch cost, err := r.Cost.EvalInt(f, f.Vars()); {
+		frame.Vars().SetLimited(&cel.Request{Verb: verb})
+		switch cost, err := r.Cost.EvalInt(frame, frame.Vars()); {
 		case err != nil:
 		case cost > int64(r.Burst):
-			l.at(o, Warning, "spec.cost", "comes to %d for the verb '%s', which must be less than or equal to the burst, %d, to count in full: it counts as %d, and passes only when nothing else came", cost, verb, r.Burst, r.Burst)
+			f.At(o, Warning, "spec.cost", "comes to %d for the verb '%s', which must be less than or equal to the burst, %d, to count in full: it counts as %d, and passes only when nothing else came", cost, verb, r.Burst, r.Burst)
 			return
 		case cost < 1:
-			l.at(o, Warning, "spec.cost", "comes to %d for the verb '%s', which counts as 1: requests that are to cost nothing may be left out by `spec.match` or `spec.exemptions`", cost, verb)
+			f.At(o, Warning, "spec.cost", "comes to %d for the verb '%s', which counts as 1: requests that are to cost nothing may be left out by `spec.match` or `spec.exemptions`", cost, verb)
 			return
 		}
 	}
 }
 
 // program compiles an expression; nil, and an error is recorded, if it is wrong.
-func (l *loader) program(o *manifest.Object, path, expression string, compile func(string) (*cel.Program, error)) *cel.Program {
+func program(f *findings, o *manifest.Object, path, expression string, compile func(string) (*cel.Program, error)) *cel.Program {
 	p, err := compile(expression)
 	if err != nil {
-		l.at(o, Error, path, "Invalid value: %q: %v", expression, err)
+		f.At(o, Error, path, "Invalid value: %q: %v", expression, err)
 	}
 	return p
+}
+
+// scopeShared is the scope of limits that all gateways count together.
+const scopeShared = "Shared"
+
+// share makes a limit one that all gateways count together, if the policy says so.
+func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.Rule) {
+	if s.Scope != scopeShared {
+		return
+	}
+	r.Sharing = &ratelimit.Sharing{WhenUnavailable: s.WhenStoreUnavailable, Lease: int(s.LeaseSize)}
+	if r.Sharing.WhenUnavailable == "" {
+		r.Sharing.WhenUnavailable = ratelimit.LocalLimit
+	}
+	if r.Mode == ratelimit.Warn && r.Sharing.WhenUnavailable == ratelimit.Deny {
+		l.At(o, Warning, "spec.whenStoreUnavailable", "has no effect while `spec.mode` is 'Warn': nobody is refused")
+	}
+	l.sharing = append(l.sharing, Finding{
+		File: o.File, Line: o.Line("spec.scope"), Field: "spec.scope",
+		Message: "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`",
+	})
 }

@@ -3,6 +3,8 @@ package policies
 import (
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // What a RateLimitPolicy may not say, and what it cannot mean, with the place (VAL-3).
@@ -54,7 +56,7 @@ func TestRateLimitPolicyFindings(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := writeFiles(t, map[string]string{"a.yaml": head + test.spec})
+			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": head + test.spec})
 			_, found := Load([]string{dir})
 			if got := strings.ReplaceAll(text(dir, found), dir, "DIR"); got != test.want {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
@@ -28,12 +27,13 @@ type Referred struct {
 	backend    state.Backend
 	info       *resource.Info
 	deadline   time.Time
+	gate       state.Gate
 	authorizer state.Authorizer
 	answers    []answer
 	converted  []*document.Document
 }
 
-// An answer is what was asked and what came of it.
+// An answer has a question and what came of it.
 type answer struct {
 	question question
 	objects  []document.Node
@@ -52,10 +52,22 @@ const (
 	askState
 )
 
-// Begin prepares for a request. The backend is that to which the request goes; the deadline may be zero.
-func (r *Referred) Begin(set *Set, states *state.Manager, backend state.Backend, info *resource.Info, deadline time.Time) {
-	r.set, r.states, r.backend, r.info, r.deadline = set, states, backend, info, deadline
-	r.authorizer.Backend, r.authorizer.Deadline = backend, deadline
+// Begin prepares for a request. The backend is that to which the request goes; the gate says whether anything may be read
+// for it, nil that everything may; the deadline may be zero.
+func (r *Referred) Begin(set *Set, states *state.Manager, backend state.Backend, info *resource.Info, gate state.Gate, deadline time.Time) {
+	r.set, r.states, r.backend, r.info, r.gate, r.deadline = set, states, backend, info, gate, deadline
+	r.authorizer.Backend, r.authorizer.Gate, r.authorizer.Deadline = backend, gate, deadline
+	if states != nil {
+		r.authorizer.Reviews = states.Reviews()
+	}
+}
+
+// mayRead returns an error where nothing but the files may be read for the request.
+func (r *Referred) mayRead() error {
+	if r.gate == nil {
+		return nil
+	}
+	return r.gate.MayRead()
 }
 
 // Reset forgets the request.
@@ -97,7 +109,7 @@ func (r *Referred) Namespaced(ctx context.Context, kind schema.GroupVersionKind)
 	switch {
 	case err != nil:
 		return false, err
-	case !found && r.isKubernetes():
+	case !found && r.hasKinds():
 		return false, fmt.Errorf("neither the policy files nor the backend know it")
 	case !found:
 		return false, fmt.Errorf("no policy file describes it or holds an object of it")
@@ -105,16 +117,20 @@ func (r *Referred) Namespaced(ctx context.Context, kind schema.GroupVersionKind)
 	return at.namespaced, nil
 }
 
-func (r *Referred) isKubernetes() bool { return r.backend != nil && r.backend.Kubernetes() }
+// hasKinds reports whether the backend serves kinds that no policy file describes, and says which.
+func (r *Referred) hasKinds() bool { return r.backend != nil && r.backend.API().HasKinds() }
 
 // place is where the request's backend has the objects of a kind; false where it can have none.
 func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (place, bool, error) {
 	at, isNative, found := r.set.kinds.place(kind)
 	switch {
-	case r.backend == nil || isNative && found && !r.isKubernetes():
+	case r.backend == nil || isNative && found && !r.hasKinds():
 		return place{}, false, nil
-	case found || !r.isKubernetes():
+	case found || !r.hasKinds():
 		return at, found, nil
+	}
+	if err := r.mayRead(); err != nil {
+		return place{}, false, err
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
@@ -150,6 +166,9 @@ func (r *Referred) Object(ctx context.Context, kind schema.GroupVersionKind, nam
 func (r *Referred) find(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error) {
 	if o, found := r.set.Object(kind.Group, kind.Kind, namespace, name); found {
 		return r.asVersion(o, kind)
+	}
+	if err := r.mayRead(); err != nil {
+		return document.Node{}, err
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
@@ -242,6 +261,9 @@ type named struct {
 
 // list reads the objects of a kind that no policy file holds; more than the selector selects may come.
 func (r *Referred) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]document.Node, error) {
+	if err := r.mayRead(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	if s := r.source(kind, namespace); s != nil {
@@ -254,10 +276,7 @@ func (r *Referred) list(ctx context.Context, kind schema.GroupVersionKind, names
 		}
 		return nil, err
 	}
-	query := ""
-	if r.isKubernetes() && !selector.Empty() {
-		query = "labelSelector=" + url.QueryEscape(selector.String())
-	}
+	query := r.backend.API().SelectorQuery(selector)
 	all, err := r.states.List(ctx, r.backend, expand(at.collection, namespace, ""), query, at.items, kind)
 	if err != nil {
 		return nil, r.unread(kind, "", err)
@@ -274,8 +293,11 @@ func nameOf(n document.Node) string {
 // Equivalents implements admission.Lookup.
 func (r *Referred) Equivalents(ctx context.Context) ([]schema.GroupVersionResource, error) {
 	others, described := r.set.otherVersions(r.info)
-	if described || !r.isKubernetes() {
+	if described || !r.hasKinds() {
 		return others, nil
+	}
+	if err := r.mayRead(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
@@ -318,6 +340,9 @@ func (r *Referred) State(name string) ([]document.Node, error) {
 	return r.once(question{name: name, how: askState}, func() ([]document.Node, error) {
 		for _, s := range r.set.states {
 			if s.Name == name {
+				if err := r.mayRead(); err != nil {
+					return nil, err
+				}
 				ctx, cancel := r.within(context.Background())
 				defer cancel()
 				return r.states.Objects(ctx, s, r.info.Namespace)

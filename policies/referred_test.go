@@ -16,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // cluster is a backend that answers by the target.
@@ -25,8 +26,14 @@ type cluster struct {
 	asked   []string
 }
 
-func (c *cluster) Kubernetes() bool                     { return !c.plain }
 func (c *cluster) Backend(string, string) state.Backend { return c }
+
+func (c *cluster) API() state.API {
+	if c.plain {
+		return state.OrdinaryAPI
+	}
+	return state.APIServer
+}
 
 func (c *cluster) Send(_ context.Context, r state.Request) (state.Answer, error) {
 	c.asked = append(c.asked, r.Target)
@@ -40,14 +47,15 @@ func (c *cluster) Open(context.Context, string) (int, io.ReadCloser, error) {
 	return 403, io.NopCloser(strings.NewReader("")), nil
 }
 
-// refer is what a request to a path of the backend can refer to, with the policy files.
+// refer returns the objects that a request to a path of the backend can refer to, with the policy
+// files.
 func refer(t *testing.T, b *cluster, method, path string, files ...string) *Referred {
 	t.Helper()
 	all := map[string]string{}
 	for i, f := range files {
 		all[fmt.Sprintf("%d.yaml", i)] = f
 	}
-	dir := writeFiles(t, all)
+	dir := testutil.WriteFiles(t, all)
 	set, found := Load([]string{dir})
 	if set == nil {
 		t.Fatal(text(dir, found))
@@ -59,15 +67,13 @@ func refer(t *testing.T, b *cluster, method, path string, files ...string) *Refe
 	t.Cleanup(m.Close)
 	m.Apply(set.States())
 	m.Start(b)
-	for m.Settled() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Becomes(t, nil, m.Synced)
 	info, _, err := set.Registry().Resolve(method, []byte(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &Referred{}
-	r.Begin(set, m, b, &info, time.Time{})
+	r.Begin(set, m, b, &info, nil, time.Time{})
 	t.Cleanup(r.Reset)
 	return r
 }
@@ -299,7 +305,7 @@ func TestReferredIsForOneRequest(t *testing.T) {
 		t.Errorf("an unknown state: %v", err)
 	}
 	r.Reset()
-	r.Begin(Empty(), nil, nil, &resource.Info{}, time.Time{})
+	r.Begin(empty(), nil, nil, &resource.Info{}, nil, time.Time{})
 	if len(r.answers) != 0 {
 		t.Error("answers outlive the request")
 	}

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/lint"
 	"github.com/admission-gateway/gateway/internal/manifest"
-	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 const reviewedDefinition = `apiVersion: apiextensions.k8s.io/v1
@@ -88,19 +90,19 @@ spec: {policyName: m}
 
 // TestReview: VAL-4: what the author of a policy that works should know of it: messages, types and costs.
 func TestReview(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": reviewedPolicies})
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": reviewedPolicies})
 	set, found := Load([]string{dir})
-	const want = `a.yaml:26: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[0].message: warning: Invalid value: a requirement must be worded with 'must', not 'should'; an inequality must be in words, not '<'; better: must be less than 1000
-a.yaml:28: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[1].messageExpression: warning: Invalid value: what is not possible must be worded with 'must not' for a format and 'may not' for behaviour, not 'cannot'; better: may not be
-b.yaml:8: spec.matchConditions[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'sise' | object.spec.sise < 3 | ...........^
+	const want = `b.yaml:8: spec.matchConditions[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'sise' | object.spec.sise < 3 | ...........^
 b.yaml:10: spec.variables[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'heading' | object.spec.heading | ...........^
 b.yaml:12: spec.validations[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:18: found no matching overload for '_<_' applied to '(int, string)' | object.spec.size < '5' | .................^
-b.yaml:13: spec.validations[0].message: warning: an inequality must be worded with 'greater than' or 'less than', 'or equal to' included, not 'be more than'; better: size must be greater than 5
-b.yaml:15: spec.validations[1].message: warning: literals must be in single quotes; better: must have a header if type is 'Header'
 b.yaml:16: spec.validations[2].expression: warning: example.com/v1, Kind=Widget: estimated cost exceeds budget by factor of more than 100x (try simplifying the expression, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)
-b.yaml:17: spec.validations[2].messageExpression: warning: a requirement must be worded with 'must', not 'shouldn't'; better: list must not have
 b.yaml:21: spec.auditAnnotations[0].valueExpression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:23: undefined field 'lables' | string(object.metadata.lables['a']) | ......................^
 b.yaml:39: spec.mutations[1].jsonPatch.expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:61: undefined field 'sise' | [JSONPatch{op: 'add', path: '/spec/size', value: object.spec.sise}] | ............................................................^
+a.yaml:26: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[0].message: warning: Invalid value: a requirement must be worded with 'must', not 'should'; an inequality must be in words, not '<'; better: must be less than 1000
+a.yaml:28: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[1].messageExpression: warning: Invalid value: what is not possible must be worded with 'must not' for a format and 'may not' for behaviour, not 'cannot'; better: may not be
+b.yaml:13: spec.validations[0].message: warning: an inequality must be worded with 'greater than' or 'less than', 'or equal to' included, not 'be more than'; better: size must be greater than 5
+b.yaml:15: spec.validations[1].message: warning: literals must be in single quotes; better: must have a header if type is 'Header'
+b.yaml:17: spec.validations[2].messageExpression: warning: a requirement must be worded with 'must', not 'shouldn't'; better: list must not have
 `
 	if got := text(dir, found); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -132,7 +134,7 @@ func TestOwnWording(t *testing.T) {
 func TestRealMessages(t *testing.T) {
 	seen, reworded := map[string]bool{}, 0
 	err := filepath.WalkDir(suitesDir(t), func(name string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !isManifest(name) {
+		if err != nil || entry.IsDir() || !source.IsManifest(name) {
 			return err
 		}
 		objects, _ := manifest.ReadFile(name)
@@ -143,12 +145,12 @@ func TestRealMessages(t *testing.T) {
 					continue
 				}
 				seen[message] = true
-				better, problems := status.Reword(message, nil, nil)
+				better, problems := lint.Reword(message, nil, nil)
 				if len(problems) > 0 {
 					reworded++
 					t.Logf("%s\n\t%s", message, better)
 				}
-				if again, problems := status.Reword(better, nil, nil); again != better || len(problems) > 0 {
+				if again, problems := lint.Reword(better, nil, nil); again != better || len(problems) > 0 {
 					t.Errorf("%s: %s: %q", message, better, problems)
 				}
 			}
@@ -204,7 +206,7 @@ metadata: {name: x, namespace: team-a}
 			" apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'nothing' | object.spec.nothing == 1 | ...........^" +
 			" apps/v1, Kind=StatefulSet: ERROR: <input>:1:12: undefined field 'nothing' | object.spec.nothing == 1 | ...........^"},
 	} {
-		dir := writeFiles(t, map[string]string{"a.yaml": policy(c.rules, "  - {expression: \""+c.expression+"\"}")})
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policy(c.rules, "  - {expression: \""+c.expression+"\"}")})
 		_, found := Load([]string{dir})
 		want := ""
 		if c.want != "" {

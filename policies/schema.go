@@ -2,7 +2,7 @@ package policies
 
 import (
 	"bytes"
-	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// schemaDecoder decodes objects with schemas in them. The gateway's own keywords are read by [loader.extensions].
+// schemaDecoder decodes objects with schemas in them. The gateway's own keywords are read by [extensionsOf].
 var schemaDecoder = manifest.Decoder{
 	Inside: schemaTypes,
 	Elsewhere: func(t reflect.Type, key string) bool {
@@ -34,32 +34,61 @@ func schemaTypes(t reflect.Type, isObject bool) (reflect.Type, bool) {
 	return nil, false
 }
 
-// extensions reads the gateway's own keywords of the schemas at the paths; ok is false if something is wrong with them,
+// extensionsOf reads the gateway's own keywords of the schemas at the paths; ok is false if something is wrong with them,
 // which is noted. Of a schema without such keywords, and where there is no schema, nothing is said.
-func (l *loader) extensions(o *manifest.Object, paths ...*field.Path) (all []*schema.Extensions, ok bool) {
+func extensionsOf(f *findings, o *manifest.Object, paths ...*field.Path) (all []*schema.Extensions, ok bool) {
 	all = make([]*schema.Extensions, len(paths))
 	if !bytes.Contains(o.JSON, []byte(schema.ExtensionPrefix)) {
 		return all, true
 	}
 	ok = true
 	for i, path := range paths {
-		var raw json.RawMessage
-		if !l.read(manifest.Decoder{}.DecodeAt(o, path.String(), &raw)) {
-			return all, false
-		}
-		if raw == nil {
+		n, found := o.At(path.String())
+		if !found {
 			continue
 		}
-		d, err := document.Parse(raw, document.Limits{Bytes: len(raw), Depth: 1000, Nodes: len(raw)})
-		if err != nil {
-			l.at(o, Error, path.String(), "must be a value that can be read in one way only: %v", err)
-			return all, false
-		}
 		var errs field.ErrorList
-		all[i], errs = schema.ReadExtensions(d.Root(), path)
-		d.Release()
-		l.fields(o, Error, errs)
+		all[i], errs = schema.ReadExtensions(n, path)
+		f.Fields(o, Error, errs)
 		ok = ok && len(errs) == 0
 	}
 	return all, ok
+}
+
+// unsettable warns of members that a schema requires, and that nobody can send, because no property has the name.
+func unsettable(f *findings, resources []loadedResource) {
+	for _, r := range resources {
+		path := r.at.path + ".schema.openAPIV3Schema"
+		if r.at.from.Kind == "APIResource" {
+			path = "spec.schema.openAPIV3Schema"
+		}
+		if n, found := r.at.from.At(path); found {
+			unsettableIn(f, r.at.from, n, true)
+		}
+	}
+}
+
+func unsettableIn(f *findings, o *manifest.Object, at document.Node, root bool) {
+	known := map[string]bool{"apiVersion": root, "kind": root, "metadata": root}
+	properties, _ := at.Get("properties")
+	for n := properties.First(); n.Valid(); n = n.Next() {
+		known[n.Key()] = true
+		unsettableIn(f, o, n, false)
+	}
+	isOpen := false
+	for _, keyword := range [...]string{"x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "additionalProperties"} {
+		n, found := at.Get(keyword)
+		isOpen = isOpen || found && (n.Bool() || n.Kind() == document.Object)
+	}
+	required, _ := at.Get("required")
+	for n := required.First(); n.Valid() && !isOpen; n = n.Next() {
+		if name := n.Str(); !known[name] {
+			f.At(o, Warning, n.Path(), "can never be met: no property has the name '%s'%s", name, manifest.Suggest(name, maps.Keys(known)))
+		}
+	}
+	for _, keyword := range [...]string{"items", "additionalProperties"} {
+		if n, found := at.Get(keyword); found {
+			unsettableIn(f, o, n, false)
+		}
+	}
 }

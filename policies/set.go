@@ -2,9 +2,13 @@
 package policies
 
 import (
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -19,30 +23,24 @@ type Set struct {
 	hash        string
 	files       []File
 	registry    *resource.Registry
+	native      []apischema.GroupResource // that policies name
 	chain       *admission.Chain
 	limits      *ratelimit.Rules
 	conventions *conventions.Policies
 	// compiled has the schema and the deprecation of each resource at its ID.
 	compiled []compiledResource
 	objects  map[objectID]*Object
-	kinds    kinds
+	kinds    kindPlaces
 	states   []*state.Source
 	sharing  []Finding // of limits that gateways share, where they cannot
 
 	upstreams []upstreamUse
+	scopes    []scopeUse
+	served    []servedResource // that have paths of their own
+	unmatched []Finding        // of names in match blocks that no ordinary API has
+	raced     []Finding        // of writes that several gateways without common locks may send at once
 	merged    map[mergeKey]func() *merge.Type
-}
-
-type compiledResource struct {
-	schema  *schema.Schema
-	warning string
-	// convertible: objects differ from those of its other versions in apiVersion alone.
-	convertible bool
-	// mergeType is how objects are merged; nil where nothing is known of them.
-	mergeType func() *merge.Type
-	// create and read are the schemas of objects that are created and read, where these have others.
-	varies       bool
-	create, read *schema.Schema
+	audit     loadedAudit
 }
 
 // Object is an object of the policy files that is no policy itself: others may refer to it.
@@ -91,7 +89,26 @@ func (s *Set) SchemaFor(r *resource.Resource, verb string) *schema.Schema {
 	return c.schema
 }
 
-// Deprecation is what clients of a deprecated version are warned of; "" for other resources, and for nil.
+// Operation returns what a document says of a request beside its body; nil if it says nothing, and for a nil resource.
+func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operation {
+	if r == nil || i.Subresource != "" && r.Operation == nil {
+		return nil
+	}
+	return s.compiled[r.ID].contract.Of(i)
+}
+
+// Owned says what the API itself sets in objects that are created or changed; nil if nothing is known.
+func (s *Set) Owned(r *resource.Resource, creates bool) *contract.Owned {
+	switch {
+	case r == nil:
+		return nil
+	case creates:
+		return s.compiled[r.ID].ownedOnCreate
+	}
+	return s.compiled[r.ID].ownedOnUpdate
+}
+
+// Deprecation returns the warning for clients of a deprecated version; "" for other resources, and for nil.
 func (s *Set) Deprecation(r *resource.Resource) string {
 	if r == nil {
 		return ""
@@ -114,8 +131,26 @@ func (s *Set) Object(group, kind, namespace, name string) (*Object, bool) {
 	return o, ok
 }
 
-// Empty is a set without any policy, in force from the start.
-func Empty() *Set {
-	s, _ := Load(nil)
-	return s
+// File is a policy file of a Set.
+type File struct {
+	// Name is the file's name as the paths led to it.
+	Name string
+	// Objects are its objects, in its order.
+	Objects []FileObject
+}
+
+// FileObject names an object in a policy file.
+type FileObject struct {
+	APIVersion, Kind, Namespace, Name string
+}
+
+// Files are the files that the set was made of, by name. The answer must not be changed.
+func (s *Set) Files() []File { return s.files }
+
+func inventoryOf(name string, objects []*manifest.Object) File {
+	f := File{Name: name, Objects: make([]FileObject, len(objects))}
+	for i, o := range objects {
+		f.Objects[i] = FileObject{o.APIVersion, o.Kind, o.Namespace, o.Name}
+	}
+	return f
 }

@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/defaults"
@@ -15,13 +18,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 func mustLoad(t *testing.T, files map[string]string) *Set {
 	t.Helper()
-	set, found := Load([]string{writeFiles(t, files)})
+	set, found := Load([]string{testutil.WriteFiles(t, files)})
 	for _, f := range found {
-		t.Error(f)
+		if !strings.Contains(f.Message, "in one gateway only") { // which who chooses BestEffort is told
+			t.Error(f)
+		}
 	}
 	if set == nil {
 		t.Fatal("no set")
@@ -57,8 +64,10 @@ func TestResourceOfDefinition(t *testing.T) {
 	if info.Verb != "update" || info.Namespace != "team-a" || info.Name != "w1" || r == nil {
 		t.Fatalf("got %+v, %+v", info, r)
 	}
-	want := resource.Resource{Group: "example.com", Version: "v1", Kind: "Widget", ListKind: "WidgetList", Plural: "widgets", Singular: "widget", Namespaced: true, Status: true}
-	if r.GroupVersionResource() != want.GroupVersionResource() || r.Kind != want.Kind || r.ListKind != want.ListKind || r.Singular != want.Singular || !r.Namespaced || !r.Status || r.Scale {
+	want := resource.Resource{Group: "example.com", Version: "v1", Namespaced: true,
+		Names:        resource.Names{Kind: "Widget", ListKind: "WidgetList", Plural: "widgets", Singular: "widget"},
+		Subresources: resource.Subresources{Status: true}}
+	if r.GroupVersionResource() != want.GroupVersionResource() || r.Names.Kind != want.Names.Kind || r.Names.ListKind != want.Names.ListKind || r.Names.Singular != want.Names.Singular || !r.Namespaced || !r.Subresources.Status || r.Subresources.Scale != nil {
 		t.Errorf("got %+v", r)
 	}
 	d, err := document.Parse([]byte(`{"spec":{}}`), document.Limits{})
@@ -74,37 +83,44 @@ func TestResourceOfDefinition(t *testing.T) {
 		t.Error("a resource has what it has not")
 	}
 	_, v2 := resolve(t, set, "GET", "/apis/example.com/v2/widgets")
-	if v2 == nil || !v2.Scale || set.Deprecation(v2) != "example.com/v2 Widget is deprecated" {
+	if v2 == nil || v2.Subresources.Scale == nil || set.Deprecation(v2) != "example.com/v2 Widget is deprecated" {
 		t.Errorf("got %+v, %q", v2, set.Deprecation(v2))
 	}
 }
 
 func TestAPIResource(t *testing.T) {
+	orderNames := resource.Names{Kind: "Order", ListKind: "OrderList", Plural: "orders", Singular: "order"}
 	tests := []struct {
 		name, more string
 		want       resource.Resource
 	}{
 		{"by default", "", resource.Resource{
-			Version: "v2", Kind: "Order", ListKind: "OrderList", Plural: "orders", Singular: "order", Status: true,
+			Version: "v2", Names: orderNames,
 			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Envelope: resource.Bare,
-			Fields:          resource.Fields{Status: resource.FieldPath{"status"}, Items: resource.FieldPath{}},
-			FieldValidation: resource.FieldValidationWarn,
+			Fields: resource.Fields{Items: resource.FieldPath{}},
+			Writes: resource.Writes{FieldValidation: resource.FieldValidationWarn},
 		}},
 		{"all fields", "  fields: {name: meta.id, version: meta.rev, status: '', items: data.orders}\n  concurrency: BestEffort\n  fieldValidation: Strict\n  statusSubresource: Disabled\n", resource.Resource{
-			Version: "v2", Kind: "Order", ListKind: "OrderList", Plural: "orders", Singular: "order",
+			Version: "v2", Names: orderNames,
 			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Envelope: resource.Bare,
-			Fields:      resource.Fields{Name: resource.FieldPath{"meta", "id"}, Version: resource.FieldPath{"meta", "rev"}, Items: resource.FieldPath{"data", "orders"}},
-			Concurrency: resource.BestEffort, FieldValidation: resource.FieldValidationStrict,
+			Fields:  resource.Fields{Name: resource.FieldPath{"meta", "id"}, Version: resource.FieldPath{"meta", "rev"}, Items: resource.FieldPath{"data", "orders"}},
+			Backend: resource.Backend{Concurrency: resource.BestEffort}, Writes: resource.Writes{FieldValidation: resource.FieldValidationStrict},
 		}},
 		{"some fields have their defaults", "  fields: {name: id}\n", resource.Resource{
-			Version: "v2", Kind: "Order", ListKind: "OrderList", Plural: "orders", Singular: "order", Status: true,
+			Version: "v2", Names: orderNames,
 			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Envelope: resource.Bare,
-			Fields:          resource.Fields{Name: resource.FieldPath{"id"}, Status: resource.FieldPath{"status"}, Items: resource.FieldPath{}},
-			FieldValidation: resource.FieldValidationWarn,
+			Fields: resource.Fields{Name: resource.FieldPath{"id"}, Items: resource.FieldPath{}},
+			Writes: resource.Writes{FieldValidation: resource.FieldValidationWarn},
+		}},
+		{"a status that the file names", "  fields: {name: id, status: meta.state}\n", resource.Resource{
+			Version: "v2", Names: orderNames, Subresources: resource.Subresources{Status: true},
+			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Envelope: resource.Bare,
+			Fields: resource.Fields{Name: resource.FieldPath{"id"}, Status: resource.FieldPath{"meta", "state"}, Items: resource.FieldPath{}},
+			Writes: resource.Writes{FieldValidation: resource.FieldValidationWarn},
 		}},
 		{"Kubernetes' envelope", "  envelope: Kubernetes\n  group: shop.example.com\n", resource.Resource{
-			Group: "shop.example.com", Version: "v2", Kind: "Order", ListKind: "OrderList", Plural: "orders", Singular: "order", Status: true,
-			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, FieldValidation: resource.FieldValidationWarn,
+			Group: "shop.example.com", Version: "v2", Names: orderNames, Subresources: resource.Subresources{Status: true},
+			Paths: []string{"/v2/orders", "/v2/orders/{name}"}, Writes: resource.Writes{FieldValidation: resource.FieldValidationWarn},
 		}},
 	}
 	for _, test := range tests {
@@ -117,9 +133,9 @@ func TestAPIResource(t *testing.T) {
 			got := *r
 			want := test.want
 			// What the registry adds is its own matter.
-			if got.GroupVersionKind() != want.GroupVersionKind() || got.ListKind != want.ListKind || got.Plural != want.Plural || got.Singular != want.Singular ||
-				got.Namespaced != want.Namespaced || got.Status != want.Status || !reflect.DeepEqual(got.Paths, want.Paths) || got.Envelope != want.Envelope ||
-				!reflect.DeepEqual(got.Fields, want.Fields) || got.Concurrency != want.Concurrency || got.FieldValidation != want.FieldValidation {
+			if got.GroupVersionKind() != want.GroupVersionKind() || !reflect.DeepEqual(got.Names, want.Names) ||
+				got.Namespaced != want.Namespaced || got.Subresources.Status != want.Subresources.Status || !reflect.DeepEqual(got.Paths, want.Paths) || got.Envelope != want.Envelope ||
+				!reflect.DeepEqual(got.Fields, want.Fields) || got.Backend.Concurrency != want.Backend.Concurrency || got.Writes.FieldValidation != want.Writes.FieldValidation {
 				t.Errorf("got\n%+v\nwant\n%+v", got, want)
 			}
 			// What metadata is in objects of Kubernetes' envelope is known without a schema.
@@ -150,9 +166,10 @@ func TestPoliciesRun(t *testing.T) {
 	a := &admission.Attributes{Info: &info, Resource: r, Operation: admission.Create, Object: d, Frame: frame}
 	var report admission.Report
 	set.Admission().Validate(context.Background(), a, &report)
-	want := []admission.Denial{{Policy: "p", Binding: "b", Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: spec.size: Invalid value: 7: must be less than 5"}}
+	want := []status.Denial{{Policy: "p", Binding: "b",
+		Cause: metav1.StatusCause{Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: spec.size: Invalid value: 7: must be less than 5"}}}
 	got := report.Denials()
-	if len(got) != 1 || got[0].Policy != want[0].Policy || got[0].Binding != want[0].Binding || got[0].Message != want[0].Message {
+	if len(got) != 1 || got[0].Policy != want[0].Policy || got[0].Binding != want[0].Binding || got[0].Cause.Message != want[0].Cause.Message {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -231,7 +248,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"b.yaml": policyP + "---\n" + bindingB, "a.yaml": "# nothing\n"})
+	dir := testutil.WriteFiles(t, map[string]string{"b.yaml": policyP + "---\n" + bindingB, "a.yaml": "# nothing\n"})
 	set, found := Load([]string{dir})
 	if set == nil {
 		t.Fatal(found)
@@ -256,55 +273,8 @@ func TestHash(t *testing.T) {
 	if third := hash(map[string]string{"a.yaml": widgets, "b.yaml": limit + "# more\n"}); first == third {
 		t.Error("another content has the same hash")
 	}
-	if empty := Empty(); empty.Hash() == first || len(empty.Registry().Resources()) != 0 {
+	if none := empty(); none.Hash() == first || len(none.Registry().Resources()) != 0 {
 		t.Error("the empty set is not empty")
-	}
-}
-
-func TestPaths(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"one.yaml": limit, "sub/two.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "other.txt": ""})
-	// A ConfigMap as a kubelet mounts it: the visible names are links into a hidden directory.
-	mount := writeFiles(t, map[string]string{"..2024/w.yaml": widgets})
-	link(t, "..2024", filepath.Join(mount, "..data"))
-	link(t, filepath.Join("..data", "w.yaml"), filepath.Join(mount, "w.yaml"))
-	link(t, mount, filepath.Join(dir, "mounted"))
-	link(t, dir, filepath.Join(dir, "sub", "loop"))
-	link(t, "nowhere", filepath.Join(dir, "broken.yaml"))
-	tests := []struct {
-		name  string
-		paths []string
-		files []string
-		want  string
-	}{
-		{"a file", []string{"one.yaml"}, []string{"one.yaml"}, ""},
-		{"a file and its directory", []string{"one.yaml", "sub", "one.yaml"}, []string{"one.yaml", "sub/loop/mounted/w.yaml", "sub/two.yaml"}, "sub/loop/broken.yaml: must be a file that can be read: no such file or directory\n"},
-		{"a mount", []string{"mounted"}, []string{"mounted/w.yaml"}, ""},
-		{"everything once", []string{"."}, []string{"mounted/w.yaml", "one.yaml", "sub/two.yaml"}, "broken.yaml: must be a file that can be read: no such file or directory\n"},
-		{"what is not there", []string{"none", "none.yaml"}, nil, "none: must be a file or directory that can be read: no such file or directory\nnone.yaml: must be a file or directory that can be read: no such file or directory\n"},
-		{"a file of another type", []string{"other.txt"}, nil, "other.txt: must have a name that ends in '.yaml', '.yml' or '.json'\n"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var paths []string
-			for _, p := range test.paths {
-				paths = append(paths, filepath.Join(dir, p))
-			}
-			s := readSource(paths)
-			if got := text(dir, sortFindings(s.list)); got != test.want {
-				t.Errorf("got\n%s\nwant\n%s", got, test.want)
-			}
-			var names []string
-			for _, f := range s.files {
-				name, err := filepath.Rel(dir, f.name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				names = append(names, name)
-			}
-			if !reflect.DeepEqual(names, test.files) {
-				t.Errorf("got %q, want %q", names, test.files)
-			}
-		})
 	}
 }
 
@@ -313,4 +283,10 @@ func link(t *testing.T, target, name string) {
 	if err := os.Symlink(target, name); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// empty returns a set without any policy.
+func empty() *Set {
+	s, _ := Load(nil)
+	return s
 }

@@ -1,12 +1,14 @@
 package policies
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 const sharedLimit = `apiVersion: admission-gateway.io/v1alpha1
@@ -40,13 +42,10 @@ func TestSharedLimit(t *testing.T) {
 		{sharedLimit + "  whenStoreUnavailable: Queue\n",
 			"a.yaml:8: spec.whenStoreUnavailable: Unsupported value: \"Queue\": supported values: \"LocalLimit\", \"Allow\", \"Deny\"\n", nil},
 	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(test.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": test.text})
 		l := newLoader()
-		l.load(readSource([]string{dir}))
-		got := strings.ReplaceAll(textOf(sortFindings(l.list)), dir+"/", "")
+		l.load(source.Read([]string{dir}, &source.Progress{}))
+		got := strings.ReplaceAll(textOf(finding.Sort(l.Found)), dir+"/", "")
 		if got != test.want {
 			t.Errorf("%s\ngot  %s\nwant %s", test.text, got, test.want)
 			continue
@@ -73,25 +72,20 @@ func textOf(found []Finding) string {
 func TestSharedLimitWithoutStore(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.yaml")
-	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	want := file + ":7: spec.scope: must be 'Local': there is nothing to share it by, as the configuration has no section `redis`\n"
-	write(sharedLimit)
-	if m, found := NewManager([]string{dir}, Options{SharedLimits: true}); m == nil {
+	testutil.WriteFile(t, file, sharedLimit)
+	if m, found := NewManager([]string{dir}, Options{Gateway: Gateway{SharedLimits: true}}); m == nil {
 		t.Errorf("with a store: %s", textOf(found))
 	}
 	if m, found := NewManager([]string{dir}, Options{}); m != nil || textOf(found) != want {
 		t.Errorf("got %s, want %s", textOf(found), want)
 	}
-	write(strings.Replace(sharedLimit, "Shared", "Local", 1))
+	testutil.WriteFile(t, file, strings.Replace(sharedLimit, "Shared", "Local", 1))
 	m, found := NewManager([]string{dir}, Options{})
 	if m == nil {
 		t.Fatal(textOf(found))
 	}
-	write(sharedLimit)
+	testutil.WriteFile(t, file, sharedLimit)
 	if found := m.Reload(); textOf(found) != want || m.Current().Generation() != 1 {
 		t.Errorf("got %s in generation %d, want %s", textOf(found), m.Current().Generation(), want)
 	}

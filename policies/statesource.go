@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/constraints"
 )
 
 // StateSource is a collection of a backend that policies read. Its definition, crds/statesources.yaml, says what the
@@ -60,28 +61,24 @@ type loadedSource struct {
 	spec *StateSourceSpec
 }
 
-func (l *loader) stateSource(o *manifest.Object) {
-	s := &StateSource{}
-	if !l.own(o, s) {
-		return
-	}
+func (l *loader) stateSource(o *manifest.Object, s *StateSource) {
 	if !cel.StateName(s.Name) {
-		l.at(o, Error, "metadata.name", "must be a name that expressions can read as `state.NAME`: letters, digits, '-', '.', '_' and '/', not beginning with a digit")
+		l.At(o, Error, "metadata.name", "must be a name that expressions can read as `state.NAME`: letters, digits, '-', '.', '_' and '/', not beginning with a digit")
 	}
 	if _, err := labels.Parse(s.Spec.LabelSelector); err != nil {
-		l.at(o, Error, "spec.labelSelector", "must be a label selector: %v", err)
+		l.At(o, Error, "spec.labelSelector", "must be a label selector: %v", err)
 	}
 	if _, err := fields.ParseSelector(s.Spec.FieldSelector); err != nil {
-		l.at(o, Error, "spec.fieldSelector", "must be a field selector: %v", err)
+		l.At(o, Error, "spec.fieldSelector", "must be a field selector: %v", err)
 	}
 	l.useUpstream(o, "spec.upstream", s.Spec.Upstream)
 	l.sources = append(l.sources, loadedSource{o, &s.Spec})
 }
 
-// stateNames are the names of the StateSources, for the compilers of expressions.
-func (l *loader) stateNames() []string {
-	names := make([]string, len(l.sources))
-	for i, s := range l.sources {
+// namesOf are the names of the StateSources, for the compilers of expressions.
+func namesOf(sources []loadedSource) []string {
+	names := make([]string, len(sources))
+	for i, s := range sources {
 		names[i] = s.from.Name
 	}
 	slices.Sort(names)
@@ -96,10 +93,11 @@ func (l *loader) refer(set *Set) {
 	set.kinds = newKinds(set.registry, l.objects)
 	l.completeObjects(set)
 	l.stateSources(set)
+	takeInventory(l, set)
 	l.checkParams(set)
 }
 
-// stateSources makes the sources, of which the set describes the resources.
+// stateSources makes the sources. The set describes their resources.
 func (l *loader) stateSources(set *Set) {
 	for _, loaded := range l.sources {
 		spec := loaded.spec
@@ -132,6 +130,17 @@ func (l *loader) stateSources(set *Set) {
 	slices.SortFunc(set.states, func(a, b *state.Source) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// takeInventory lets Gatekeeper's templates know the objects of the files and of the StateSources.
+func takeInventory(l *loader, set *Set) {
+	known := constraints.Known{States: set.states, Locate: func(s *state.Source, kind schema.GroupVersionKind, resource string) {
+		set.locate(s, &StateSourceResource{APIVersion: kind.GroupVersion().String(), Resource: resource, Kind: kind.Kind})
+	}}
+	for _, o := range set.objects {
+		known.Objects = append(known.Objects, o.Document.Root())
+	}
+	set.states = append(set.states, l.gatekeeper.TakeInventory(&known)...)
+}
+
 func seconds(n *int32, otherwise int32) time.Duration {
 	if n != nil {
 		otherwise = *n
@@ -157,8 +166,8 @@ func (s *Set) locate(source *state.Source, r *StateSourceResource) {
 	source.Kind, source.Namespace = version.WithKind(r.Kind), r.Namespace
 	at := kubernetesPlace(version, r.Resource, r.Namespace != "")
 	for _, known := range s.registry.Resources() {
-		if known.GroupVersion() == version && known.Plural == r.Resource {
-			source.Kind.Kind, at = known.Kind, placeOf(known)
+		if isPlace(known) && known.GroupVersion() == version && known.Names.Plural == r.Resource {
+			source.Kind.Kind, at = known.Names.Kind, placeOf(known)
 		}
 	}
 	for kind, n := range natives {
@@ -173,11 +182,11 @@ func (s *Set) locate(source *state.Source, r *StateSourceResource) {
 	source.Kind = kindOrNone(source.Kind)
 }
 
-// recognize finds out whether a path is that of a resource that the files describe.
+// recognize finds out whether a path belongs to a resource that the files describe.
 func (s *Set) recognize(source *state.Source) {
 	for _, known := range s.registry.Resources() {
 		at := placeOf(known)
-		if source.Path != at.all && source.Path != at.collection {
+		if !isPlace(known) || source.Path != at.all && source.Path != at.collection {
 			continue
 		}
 		if source.Items == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 func stateSource(name, spec string) string {
@@ -54,7 +55,7 @@ spec:
 		{"path: '/v2/{namespace}/orders', mode: OnDemand, ttlSeconds: 3", state.Source{Path: "/v2/{namespace}/orders", Items: resource.FieldPath{"data"}, Mode: state.OnDemand, TTL: 3 * time.Second}},
 		{"path: /apis/example.com/v1/widgets, mode: Poll, periodSeconds: 1", state.Source{Path: "/apis/example.com/v1/widgets", Kind: widget, Mode: state.Poll, Period: time.Second}},
 	} {
-		dir := writeFiles(t, map[string]string{"a.yaml": widgets, "b.yaml": orders, "c.yaml": stateSource("s", c.spec)})
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgets, "b.yaml": orders, "c.yaml": stateSource("s", c.spec)})
 		set, found := Load([]string{dir})
 		if set == nil || len(set.States()) != 1 {
 			t.Fatalf("%s: %s", c.spec, text(dir, found))
@@ -99,7 +100,7 @@ func TestStateSourceFindings(t *testing.T) {
 		{stateSource("s", "path: /a") + "---\n" + strings.Replace(policyP, "object.spec.size < 5", "state.t.size() > 0", 1) + "---\n" + bindingB,
 			"a.yaml:15: spec.validations[0].expression: Invalid value: \"state.t.size() > 0\": compilation failed: ERROR: <input>:1:6: undefined field 't' | state.t.size() > 0 | .....^"},
 	} {
-		dir := writeFiles(t, map[string]string{"a.yaml": c.object})
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.object})
 		if got := strings.TrimSpace(text(dir, Check([]string{dir}))); got != c.want {
 			t.Errorf("%s\n%s\nwant\n%s", c.object, got, c.want)
 		}
@@ -121,7 +122,7 @@ func TestParamFindings(t *testing.T) {
 		{"example.com/v1", "Gadget", "name: g", "", "spec.paramRef: warning: nothing in the policy files provides the kind 'Gadget' of 'example.com/v1', which the parameters are of: only a Kubernetes API server as the backend can"},
 		{"example.com/v1", "Gadget", "name: g", "---\napiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n", ""},
 	} {
-		dir := writeFiles(t, map[string]string{"a.yaml": widgets, "b.yaml": fmt.Sprintf(policy, c.version, c.kind) + "---\n" + fmt.Sprintf(binding, c.ref) + c.more})
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgets, "b.yaml": fmt.Sprintf(policy, c.version, c.kind) + "---\n" + fmt.Sprintf(binding, c.ref) + c.more})
 		got := strings.TrimSpace(text(dir, Check([]string{dir})))
 		if _, after, found := strings.Cut(got, ": "); found {
 			got = after
@@ -136,7 +137,7 @@ func TestParamFindings(t *testing.T) {
 		{"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: x}\nspec: {size: many}\n", "a.yaml:4: spec.size: warning: Invalid value: \"string\": must be of type integer"},
 		{"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: x}\nspec: {colour: red}\n", "a.yaml:1: warning: unknown field \"spec.colour\""},
 	} {
-		dir := writeFiles(t, map[string]string{"a.yaml": c.object, "b.yaml": widgets})
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.object, "b.yaml": widgets})
 		if got := strings.TrimSpace(text(dir, Check([]string{dir}))); got != c.want {
 			t.Errorf("%s\n%s\nwant\n%s", c.object, got, c.want)
 		}

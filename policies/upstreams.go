@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // upstreamUse is where a file names an upstream of the gateway's configuration.
@@ -20,12 +23,91 @@ func (l *loader) useUpstream(o *manifest.Object, path, name string) {
 	}
 }
 
-// lacking is what the files ask of a gateway that it does not have: an error for each.
-func (s *Set) lacking(g Gateway) []Finding {
+// RouteScope says for which routes a file describes something. It is part of the `spec` of several kinds.
+type RouteScope struct {
+	Hosts    []string `json:"hosts"`
+	Upstream string   `json:"upstream"`
+	Route    string   `json:"route"`
+}
+
+// scope returns the scope as requests are held to it.
+func (s *RouteScope) scope() resource.Scope {
+	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route}
+}
+
+// scopeUse is where a file names hosts, an upstream or a route of the gateway's configuration.
+type scopeUse struct {
+	scope resource.Scope
+	at    func(member string) Finding // where the file says a member of the scope
+}
+
+// useScope notes that a file names hosts, an upstream or a route.
+func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(member string) string) {
+	if s.IsOpen() {
+		return
+	}
+	l.scopes = append(l.scopes, scopeUse{s, func(member string) Finding {
+		path := place(member)
+		return Finding{File: o.File, Line: o.Line(path), Field: path}
+	}})
+}
+
+// inSpec is where the objects of our kinds say a member of their scope.
+func inSpec(member string) string { return "spec." + member }
+
+// lost returns what a scope names that the configuration does not have, or that it has of no route.
+func (u *scopeUse) lost(g *Gateway) []Finding {
 	var found []Finding
+	fail := func(member, format string, args ...any) {
+		f := u.at(member)
+		f.Message = fmt.Sprintf(format, args...)
+		found = append(found, f)
+	}
+	last := "hosts"
+	for i, host := range u.scope.Hosts {
+		if !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Host == host }) {
+			fail(fmt.Sprintf("hosts[%d]", i), "must be the `host` of a route of the configuration")
+		}
+	}
+	if name := u.scope.Upstream; name != "" {
+		last = "upstream"
+		if !slices.Contains(g.Upstreams, name) {
+			fail(last, "must be the name of an upstream of the configuration: %s", quoted(slices.Sorted(slices.Values(g.Upstreams))))
+		}
+	}
+	if name := u.scope.Route; name != "" {
+		last = "route"
+		if !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Name == name }) {
+			fail(last, "must be the `name` of a route of the configuration")
+		}
+	}
+	covered := slices.ContainsFunc(g.Routes, func(r Route) bool { return u.scope.Covers(r.place()) })
+	if len(found) == 0 && !covered {
+		fail(last, "no route of the configuration has all that `hosts`, `upstream` and `route` say, so that nothing here would have an effect")
+	}
+	return found
+}
+
+// lacking returns a finding for all that the files ask of a gateway and that it does not have.
+func (s *Set) lacking(g Gateway) []Finding {
+	found := misplaced(s.served, g.Routes)
+	if g.Routes != nil {
+		for i := range s.scopes {
+			found = append(found, s.scopes[i].lost(&g)...)
+		}
+		found = append(found, s.twins(g.Routes)...)
+		found = append(found, leftOpen(s.served, g.Routes)...)
+	}
 	if !g.SharedLimits {
 		found = append(found, s.sharing...)
 	}
+	if len(g.Routes) > 0 && !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Kubernetes }) {
+		found = append(found, s.unmatched...)
+	}
+	if g.LocalLocks {
+		found = append(found, s.racing(g.MayLoseUpdates)...)
+	}
+	found = append(found, s.unaudited(g.AuditSinks)...)
 	if g.Upstreams == nil {
 		return found
 	}
@@ -39,28 +121,51 @@ func (s *Set) lacking(g Gateway) []Finding {
 	return found
 }
 
-// Gateway is what a gateway's configuration has that policy files may ask for.
+// Gateway says what a gateway's configuration has that policy files may ask for.
 type Gateway struct {
 	// Upstreams are the names of the backends; nil if they are not known.
 	Upstreams []string
-	// SharedLimits tells whether there is a store for limits that gateways share.
-	SharedLimits bool
+	// Routes lead requests to them; nil if they are not known.
+	Routes []Route
+	// SharedLimits reports whether there is a store for limits that gateways share, LocalLocks whether
+	// there are several gateways and each locks objects for its own writes alone.
+	// MayLoseUpdates says that the configuration asks for such locks.
+	SharedLimits, LocalLocks, MayLoseUpdates bool
+	// AuditSinks are the names of the places that events of requests go to; nil if they are not known.
+	AuditSinks []string
+	// Print is given what modules in Rego print; nil: they print nothing.
+	Print func(file string, line int, text string)
+}
+
+// racing returns findings for writes that several gateways without common locks may send at once. What certainly
+// loses updates is an error, unless the operator asked for it.
+func (s *Set) racing(isStated bool) []Finding {
+	found := slices.Clone(s.raced)
+	for i := range found {
+		if isStated {
+			found[i].Severity = Warning
+		}
+	}
+	return found
 }
 
 // CheckFor returns what Load finds, and what the files ask for that the gateway does not have.
 func CheckFor(paths []string, g Gateway) []Finding {
-	_, found := compileFor(readSource(paths), g)
+	_, found := CompileFor(source.Read(paths, &source.Progress{}), g)
 	return found
 }
 
-// compileFor compiles files for a gateway.
-func compileFor(s *source, g Gateway) (*Set, []Finding) {
-	set, found := compile(s)
+// CompileFor compiles files for a gateway. The Set is nil if a finding is an error.
+func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) {
+	set, found := compileWith(s, g.Print)
 	if set == nil {
 		return nil, found
 	}
 	if lacking := set.lacking(g); len(lacking) > 0 {
-		return nil, sortFindings(append(found, lacking...))
+		found = finding.Sort(append(found, lacking...))
+	}
+	if HasErrors(found) {
+		return nil, found
 	}
 	return set, found
 }

@@ -2,50 +2,179 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 )
+
+// leftOut stands for what may have data of a Secret.
+const leftOut = "(withheld)"
+
+// shown returns a text that may have data of the object, unless the object is a Secret.
+func (a *admitter) shown(text string) string {
+	if i := &a.request.Info; i.Group == "" && i.Resource == "secrets" {
+		return leftOut
+	}
+	return text
+}
 
 // audit records what policies found: failures that are ignored, denials, failures that bindings only want noted, and the
 // annotations that policies make of the request. Values of other objects are among them only where the author of a policy
 // wrote them into an annotation (ERR-7).
-func (x *exchange) audit() {
-	for _, f := range x.report.IgnoredFailures() {
-		if times, tell := x.gateway.ignored.due(f.Policy, time.Now()); tell {
-			x.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", f.Err, "times", times)
+func (a *admitter) audit() {
+	for _, f := range a.report.IgnoredFailures() {
+		if times, tell := a.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
+			a.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", a.shown(f.Err.Error()), "times", times)
 		}
-		x.gateway.metrics.PolicyIgnored(f.Policy)
+		a.gateway.metrics.PolicyIgnored(f.Policy)
 	}
-	for _, d := range x.report.Denials() {
-		x.gateway.metrics.AdmissionDenied(d.Policy)
+	for _, d := range a.report.Denials() {
+		a.gateway.metrics.AdmissionDenied(d.Policy)
 	}
-	for _, f := range x.report.AuditedFailures() {
-		x.gateway.metrics.AdmissionAudited(f.Policy)
+	for _, f := range a.report.AuditedFailures() {
+		a.gateway.metrics.AdmissionAudited(f.Policy)
 	}
-	annotations := x.report.Annotations()
+	annotations := a.report.Annotations()
 	if len(annotations) == 0 {
 		return
 	}
 	noted := make([]slog.Attr, 0, len(annotations)+5)
-	noted = append(noted, slog.String("verb", x.info.Verb), slog.String("resource", x.info.GroupResource().String()),
-		slog.String("namespace", x.info.Namespace), slog.String("name", x.attributes.Name()), slog.String("user", x.user.Name))
-	for _, a := range annotations {
-		noted = append(noted, slog.String(a.Key, a.Value))
+	noted = append(noted, slog.String("verb", a.request.Info.Verb), slog.String("resource", a.request.Info.GroupResource().String()),
+		slog.String("namespace", a.request.Info.Namespace), slog.String("name", a.attributes.Name()), slog.String("user", a.user.Name))
+	for _, n := range annotations {
+		noted = append(noted, slog.String(n.Key, a.shown(n.Value)))
 	}
-	x.gateway.log.LogAttrs(context.Background(), slog.LevelInfo, "audit annotations", noted...)
+	a.gateway.log.LogAttrs(context.Background(), slog.LevelInfo, "audit annotations", noted...)
 }
 
 // undecided is the answer to a request whose time was over before its policies could decide; nil for any other.
-func (x *exchange) undecided() error {
-	if by := x.deadline(); by.IsZero() || time.Now().Before(by) {
+func (a *admitter) undecided() error {
+	if by := a.request.Deadline(); by.IsZero() || time.Now().Before(by) {
 		return nil
 	}
-	for _, d := range x.report.Denials() {
+	for _, d := range a.report.Denials() {
 		if d.Failed {
 			return status.Timeout("the request was over before its policies had decided", 1)
 		}
 	}
 	return nil
+}
+
+// auditID is by what a client, the gateway's audit log and the backend's name a request.
+const auditID = "Audit-Id"
+
+// beginRecording begins to record the request, as the audit Policy asks for. A log that must not lose an event, and has no
+// room for one, refuses the request.
+func beginRecording(h *handler) error {
+	to := h.gateway.observers.audit
+	head, peer := &h.incoming.Head, h.incoming.Peer()
+	own := head.Value(http1.FieldAuditID)
+	id := str(own)
+	if id == "" {
+		id = h.trail.record.ID
+	}
+	client := peer.IP
+	if h.who.client != peer.Addr {
+		client = h.who.client.String()
+	}
+	err := h.trail.events.Begin(to, h.set.Audit(), &audit.Start{
+		ID: id, Target: str(h.trail.target), Agent: str(head.Value(http1.FieldUserAgent)), Info: &h.request.Info,
+		User: &h.who.user, Client: client, Peer: peer.IP, Received: h.request.Started,
+	}, func() string { return string(telemetry.AppendRequestID(nil)) })
+	if err != nil {
+		return status.ServiceUnavailable("the audit log takes no more events at the moment, and no request may go unrecorded", 1)
+	}
+	if used := h.trail.events.ID(); used != "" && used != str(own) {
+		h.trail.lines = append(append(append(h.trail.lines, auditID+": "...), used...), "\r\n"...)
+		h.request.From.Trace = h.trail.lines
+	}
+	return nil
+}
+
+// recordAnswer keeps of the answer what the audit Policy asks for.
+func recordAnswer(h *handler) {
+	e, r := &h.trail.events, &h.request.Response
+	if r.IsOwn() && r.Header(auditID) == nil {
+		r.Add(auditID, e.ID())
+	}
+	if e.Wants(audit.Request) && !sendsObject(&h.request.Info) && isJSON(h.request.Body) {
+		e.NotePatch(h.request.Body)
+	}
+	if !r.IsOwn() && r.Status() >= 400 || h.request.Info.Verb == resource.VerbDelete {
+		noteStatus(e, r.Body())
+	}
+	switch {
+	case !e.Wants(audit.RequestResponse) || isEndless(&h.request):
+	case r.IsStream() && r.IsJSON() && len(r.ContentEncoding()) == 0:
+		r.SetStream(&recordedStream{r.Stream(), e})
+	case isJSON(r.Body()):
+		e.AppendResponse(r.Body())
+	case r.IsStream() || len(r.Body()) > 0:
+		e.NoteOmitted("the response object is not in JSON")
+	}
+}
+
+// sendsObject reports whether the body of the request is an object, and no patch or options.
+func sendsObject(i *resource.Info) bool {
+	return i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate
+}
+
+// noteStatus keeps the Status that the answer is, if it is one.
+func noteStatus(e *audit.Recording, body []byte) {
+	var s metav1.Status
+	if status.IsStatus(body) && json.Unmarshal(body, &s) == nil {
+		e.NoteStatus(&s)
+	}
+}
+
+// isJSON reports whether a body may be recorded as it is: the body of a patch may be YAML, and of an answer anything.
+func isJSON(body []byte) bool { return len(body) > 0 && json.Valid(body) }
+
+// A recordedStream is the body of an answer that is recorded while it is sent.
+type recordedStream struct {
+	http1.Stream
+	events *audit.Recording
+}
+
+// Read implements http1.Stream.
+func (s *recordedStream) Read(p []byte) (int, error) {
+	n, err := s.Stream.Read(p)
+	s.events.AppendResponse(p[:n])
+	return n, err
+}
+
+// ReadReady implements http1.Stream.
+func (s *recordedStream) ReadReady(p []byte) (int, error) {
+	n, err := s.Stream.ReadReady(p)
+	s.events.AppendResponse(p[:n])
+	return n, err
+}
+
+// annotationsOf returns the annotations of an audit event: who refused the request, and what policies note.
+func annotationsOf(r *admission.Report) []audit.Annotation {
+	var all []audit.Annotation
+	var by []string
+	for _, d := range r.Denials() {
+		if !slices.Contains(by, d.Policy) {
+			by = append(by, d.Policy)
+		}
+	}
+	if len(by) > 0 {
+		all = append(all, audit.Annotation{Key: audit.DeniedBy, Value: strings.Join(by, ",")})
+	}
+	for _, n := range r.Annotations() {
+		all = append(all, audit.Annotation{Key: n.Key, Value: n.Value})
+	}
+	return all
 }

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/balance"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
-	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // Backend implements state.Backends: what policies refer to is read through the connections that requests go by.
@@ -20,15 +25,15 @@ func (g *Gateway) Backend(name, path string) state.Backend {
 		}
 	}
 	if name == "" {
-		if b := g.routes.find(nil, path); b != nil {
-			return b
+		if r := g.routes.find(nil, path); r != nil {
+			return r.backend
 		}
 	}
 	return nil
 }
 
-// Kubernetes implements state.Backend.
-func (b *backend) Kubernetes() bool { return !b.plain }
+// API implements state.Backend.
+func (b *backend) API() state.API { return b.kind.api() }
 
 // Send implements state.Backend.
 func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, error) {
@@ -36,67 +41,127 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 	if err != nil {
 		return state.Answer{}, err
 	}
-	answer := new(fasthttp.Response) // not from the pool: its body is handed on
+	answer := new(http1.Response) // not from the pool: its body is handed on
 	deadline, _ := ctx.Deadline()
 	err = b.own.Do(&upstream.Request{
-		Head: head, Body: r.Body, Idempotent: r.Method == fasthttp.MethodGet,
+		Head: head, Body: r.Body, Idempotent: r.Method == http.MethodGet,
 		Whole: max(r.Limit, 1), Deadline: deadline,
 	}, answer)
 	if err != nil {
 		return state.Answer{}, err
 	}
-	b.noteRefusal(answer.StatusCode())
-	return state.Answer{Code: answer.StatusCode(), Body: answer.Body()}, nil
+	b.noteRefusal(answer.Status())
+	return state.Answer{Code: answer.Status(), Body: answer.Body()}, nil
 }
 
 // Open implements state.Backend.
 func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
-	head, err := b.ownHead(fasthttp.MethodGet, target, 0)
+	head, err := b.ownHead(http.MethodGet, target, 0)
 	if err != nil {
 		return 0, nil, err
 	}
-	answer := new(fasthttp.Response)
+	answer := new(http1.Response)
 	if err := b.own.Do(&upstream.Request{Head: head, Idempotent: true}, answer); err != nil {
 		return 0, nil, err
 	}
-	b.noteRefusal(answer.StatusCode())
-	stream, ok := answer.BodyStream().(*upstream.Body)
-	if !ok {
-		return answer.StatusCode(), io.NopCloser(bytes.NewReader(answer.Body())), nil
+	b.noteRefusal(answer.Status())
+	stream := answer.Stream()
+	if stream == nil {
+		return answer.Status(), io.NopCloser(bytes.NewReader(answer.Body())), nil
 	}
-	return answer.StatusCode(), &ownStream{stream, context.AfterFunc(ctx, stream.Interrupt)}, nil
+	return answer.Status(), &ownStream{stream, context.AfterFunc(ctx, stream.Interrupt)}, nil
 }
 
 // ownStream is an answer that the gateway itself reads as it comes.
 type ownStream struct {
-	*upstream.Body
+	http1.Stream
 	stop func() bool
 }
 
 // Close implements io.Closer.
 func (s *ownStream) Close() error {
 	s.stop()
-	return s.Body.Close()
+	return s.Stream.Close()
 }
 
 // ownHead is the head of a request that the gateway makes on its own account.
 func (b *backend) ownHead(method, target string, length int) ([]byte, error) {
 	head := make([]byte, 0, 256+len(target))
-	head = append(append(append(append(head, method...), ' '), target...), " HTTP/1.1\r\nHost: "...)
-	head = append(append(head, b.host...), "\r\nUser-Agent: "+via+"\r\nAccept: application/json\r\n"...)
+	head = append(append(append(append(append(head, method...), ' '), b.base...), target...), " HTTP/1.1\r\nHost: "...)
+	head = append(append(head, b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: application/json\r\n"...)
 	head, err := b.authorize(head)
 	if err != nil {
 		return nil, err
 	}
-	if method != fasthttp.MethodGet {
+	if method != http.MethodGet {
 		head = append(head, "Content-Type: application/json\r\nContent-Length: "...)
 		head = append(strconv.AppendInt(head, int64(length), 10), "\r\n"...)
 	}
 	return append(head, "\r\n"...), nil
 }
 
-// refer lets policies ask for what is not in the request itself.
-func (x *exchange) refer() {
-	x.referred.Begin(x.set, x.gateway.states, x.upstream, &x.info, x.deadline())
-	x.attributes.Lookup = &x.referred
+// connect makes the clients of a backend.
+//
+// A client's request goes to the backend as the client sent it, its own credentials included. If it went by a connection
+// that shows the gateway's certificate, the backend could take it for a request of the gateway itself: any client would
+// be who the gateway is. So such connections carry what the gateway asks on its own account, and nothing else, unless
+// the gateway tells the backend with each request who asks.
+func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials.Watcher) (err error) {
+	if b.account, err = credentials.WatchServiceAccount(files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
+		return err
+	}
+	if u.ClientConfig().Insecure {
+		g.log.Warn("whoever answers is taken for the backend, whatever certificate they show (insecure-skip-tls-verify)", "upstream", u.Name)
+	}
+	settings := clientConfig(u)
+	settings.OnError = func(err *upstream.Error) { g.upstreamFailed(u.Name, err) }
+	settings.OnChange = func(change balance.Change) { g.upstreamChanged(u.Name, change) }
+	settings.Overloaded = new(ratelimit.Drops).Add
+	settings.TLS = b.account.OwnTLS
+	tells := u.Credentials == config.FrontProxyCredentials || u.Credentials == config.ImpersonateCredentials
+	apart := b.account.HasCertificate() && !tells
+	if apart {
+		settings.TLS = b.account.NobodyTLS
+	}
+	if b.client, err = upstream.New(settings); err != nil {
+		return err
+	}
+	b.own = b.client
+	if apart {
+		// What changes about the servers one client tells of is enough.
+		settings.TLS, settings.HealthCheck, settings.OnChange = b.account.OwnTLS, nil, nil
+		if b.own, err = upstream.New(settings); err != nil {
+			b.client.Close()
+			return err
+		}
+	}
+	b.account.OnChange(func() {
+		b.client.Renew()
+		b.own.Renew()
+	})
+	b.accountFailed = func(err error) {
+		g.log.Warn("the gateway has no account now by which to ask the backend", "upstream", u.Name, "cause", err)
+	}
+	return nil
+}
+
+// noteRefusal gets credentials anew, if a plugin gives them, after the backend has answered that it
+// does not know the gateway by the old ones.
+func (b *backend) noteRefusal(code int) {
+	if code == 401 && b.account.Refused() {
+		b.own.Renew()
+	}
+}
+
+func (b *backend) close() {
+	b.client.Close()
+	if b.own != b.client {
+		b.own.Close()
+	}
+}
+
+func (r *routes) close() {
+	for _, b := range r.backends {
+		b.close()
+	}
 }

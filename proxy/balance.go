@@ -6,40 +6,49 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/http1/balance"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// clientConfig is what the configuration says of the connections to a backend.
-func clientConfig(u *config.Upstream) upstream.Config {
+// clientConfig returns the settings of the connections to a backend.
+func clientConfig(u *config.UpstreamSpec) upstream.Config {
 	c := upstream.Config{
-		Endpoints:           u.Endpoints,
-		ResolvePeriod:       u.ResolvePeriodSeconds.Duration(),
-		ConnectTimeout:      u.ConnectTimeoutSeconds.Duration(),
-		AnswerTimeout:       u.ResponseTimeoutSeconds.Duration(),
-		BodyTimeout:         u.BodyTimeoutSeconds.Duration(),
-		StreamTimeout:       u.StreamTimeoutSeconds.Duration(),
-		IdleTimeout:         u.IdleTimeoutSeconds.Duration(),
-		MaxWait:             u.QueueTimeoutSeconds.Duration(),
-		MaxConns:            int(u.MaxConnections),
-		MaxConnsPerEndpoint: int(u.MaxConnectionsPerEndpoint),
-		MaxPending:          int(u.MaxPendingRequests),
-		Ejection: upstream.Ejection{
+		Endpoints:     u.Servers(),
+		ResolvePeriod: u.ResolvePeriodSeconds.Duration(),
+		Timeouts: upstream.Timeouts{
+			Connect: u.ConnectTimeoutSeconds.Duration(),
+			Answer:  u.ResponseTimeoutSeconds.Duration(),
+			Body:    u.BodyTimeoutSeconds.Duration(),
+			Stream:  u.StreamTimeoutSeconds.Duration(),
+			Idle:    u.IdleTimeoutSeconds.Duration(),
+		},
+		Limits: upstream.Limits{
+			Conns:            int(u.MaxConnections),
+			ConnsPerEndpoint: int(u.MaxConnectionsPerEndpoint),
+			Pending:          int(u.MaxPendingRequests),
+			Wait:             u.QueueTimeoutSeconds.Duration(),
+		},
+		Ejection: balance.Ejection{
 			Failures: int(u.Ejection.ConsecutiveFailures),
 			// An API server that answers 503 may speak of one that is behind it, and which a client chooses by the path.
 			Answers: u.Dialect == config.Plain,
-			Base:    u.Ejection.BaseSeconds.Duration(), Most: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
+			Base:    u.Ejection.BaseSeconds.Duration(), Max: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
 		},
-		Retries: &upstream.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
+		Retries: &balance.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
 	}
 	if h := u.HealthCheck; h != nil {
 		c.HealthCheck = &upstream.HealthCheck{
-			Path: h.Path, Period: h.PeriodSeconds.Duration(), Timeout: h.TimeoutSeconds.Duration(),
-			Unhealthy: int(h.UnhealthyThreshold), Healthy: int(h.HealthyThreshold), Status: int(h.ExpectedStatus),
+			Path: u.BasePath() + h.Path, Period: h.PeriodSeconds.Duration(), Timeout: h.TimeoutSeconds.Duration(), Status: int(h.ExpectedStatus),
+			Thresholds: balance.Thresholds{Unhealthy: int(h.UnhealthyThreshold), Healthy: int(h.HealthyThreshold)},
 		}
 	}
 	if b := u.CircuitBreaker; b != nil {
-		c.Breaker = upstream.Breaker{Failures: int(b.ConsecutiveFailures), Open: b.OpenSeconds.Duration(), Most: b.MaxOpenSeconds.Duration()}
+		c.Breaker = circuit.Policy{Failures: int(b.ConsecutiveFailures), Open: b.OpenSeconds.Duration(), MaxOpen: b.MaxOpenSeconds.Duration()}
 	}
 	return c
 }
@@ -48,18 +57,20 @@ func clientConfig(u *config.Upstream) upstream.Config {
 type Upstream struct {
 	Name string
 	upstream.State
+	// Versions say what is known of its ETags, by resource.
+	Versions []plain.Known
 }
 
 // Upstreams returns what the backends are like now, in the order of the configuration.
 func (g *Gateway) Upstreams() []Upstream {
 	all := make([]Upstream, len(g.routes.backends))
 	for i, b := range g.routes.backends {
-		all[i] = Upstream{b.name, b.state()}
+		all[i] = Upstream{b.name, b.state(), b.comparisons.All()}
 	}
 	return all
 }
 
-// state is what the backend is like. Connections that are the gateway's alone count too.
+// state returns the state of the backend. Connections that are the gateway's alone count too.
 func (b *backend) state() upstream.State {
 	s := b.client.State()
 	if b.own == b.client {
@@ -84,32 +95,58 @@ func (b *backend) state() upstream.State {
 func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
 	kind := err.Kind.String()
 	g.metrics.UpstreamError(name, kind)
-	if times, tell := g.failures.due(name+" "+kind, time.Now()); tell {
+	if times, tell := g.often.failures.Allow(name+" "+kind, time.Now()); tell {
 		g.log.Warn("the backend failed", "upstream", name, "kind", kind, "cause", fmt.Sprint(err.Cause), "times", times)
 	}
 }
 
+// upstreamUnproved tells the operator that a backend is not what the configuration says.
+func (g *Gateway) upstreamUnproved(name string, lack error) {
+	if times, isDue := g.often.failures.Allow(name+" unproved", time.Now()); isDue {
+		g.log.Warn("no dry run is sent to an upstream of the dialect Kubernetes", "upstream", name, "cause", lack, "times", times)
+	}
+}
+
+// versionsFound returns what tells the operator what a backend makes of the versions that writes are pinned to.
+func (g *Gateway) versionsFound(name string) func(schema.GroupResource, plain.Finding) {
+	const alone = ": only the gateway's locks keep writers of the resource apart, and several gateways need `redis`"
+	return func(r schema.GroupResource, f plain.Finding) {
+		log, message := g.log.Warn, ""
+		switch f {
+		case plain.Compared:
+			log, message = g.log.Info, "the backend compares If-Match: no update of the resource is lost"
+		case plain.NotCompared:
+			message = "the backend gives ETags and does not compare If-Match" + alone
+		case plain.Weak:
+			message = "the backend gives weak ETags, which If-Match never matches" + alone
+		case plain.None:
+			message = "the backend gives no ETags" + alone
+		}
+		log(message, "upstream", name, "resource", r.String())
+	}
+}
+
 // upstreamChanged logs what changes about a backend.
-func (g *Gateway) upstreamChanged(name string, c upstream.Change) {
+func (g *Gateway) upstreamChanged(name string, c balance.Change) {
 	message, level := "", slog.LevelInfo
 	switch c.Event {
-	case upstream.Ejected:
+	case balance.Ejected:
 		message, level = "a server of the backend fails and is passed over", slog.LevelWarn
-	case upstream.Readmitted:
+	case balance.Readmitted:
 		message = "a server of the backend is asked again"
-	case upstream.Unhealthy:
+	case balance.Unhealthy:
 		message, level = "a server of the backend fails its health checks and is passed over", slog.LevelWarn
-	case upstream.Healthy:
+	case balance.Healthy:
 		message = "a server of the backend passes its health checks again"
-	case upstream.AddressesChanged:
+	case balance.AddressesChanged:
 		message = "the servers of the backend are others"
-	case upstream.LookupFailed:
+	case balance.LookupFailed:
 		message, level = "the name of the backend cannot be resolved; its last addresses stay in use", slog.LevelWarn
-	case upstream.CircuitOpened:
+	case balance.CircuitOpened:
 		message, level = "the backend does not answer and is not asked for a while", slog.LevelWarn
-	case upstream.CircuitProbed:
+	case balance.CircuitProbed:
 		message = "the backend is asked once, to see whether it answers"
-	case upstream.CircuitClosed:
+	case balance.CircuitClosed:
 		message = "the backend answers again"
 	}
 	attributes := []any{"upstream", name}

@@ -7,22 +7,26 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/http1/balance"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/telemetry"
-	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // Each setting reaches the client of the backend.
 func TestClientConfig(t *testing.T) {
-	u := config.Upstream{
+	u := config.UpstreamSpec{
 		Endpoints: []string{"http://a"}, Dialect: config.Plain, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
 		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
 		Balance: config.Balance{
@@ -34,13 +38,18 @@ func TestClientConfig(t *testing.T) {
 		},
 	}
 	want := upstream.Config{
-		Endpoints: []string{"http://a"}, ConnectTimeout: time.Second, AnswerTimeout: 2 * time.Second, BodyTimeout: 3 * time.Second, StreamTimeout: 4 * time.Second,
-		IdleTimeout: 5 * time.Second, MaxWait: 6 * time.Second, MaxConns: 7,
-		ResolvePeriod: 8 * time.Second, MaxConnsPerEndpoint: 9, MaxPending: 10,
-		Ejection:    upstream.Ejection{Failures: 11, Answers: true, Base: 12 * time.Second, Most: 13 * time.Second, Percent: 14},
-		HealthCheck: &upstream.HealthCheck{Path: "/readyz", Period: 15 * time.Second, Timeout: 16 * time.Second, Unhealthy: 17, Healthy: 18, Status: 19},
-		Retries:     &upstream.RetryBudget{Percent: 20, PerSecond: 21},
-		Breaker:     upstream.Breaker{Failures: 22, Open: 23 * time.Second, Most: 24 * time.Second},
+		Endpoints: []string{"http://a"}, ResolvePeriod: 8 * time.Second,
+		Timeouts: upstream.Timeouts{
+			Connect: time.Second, Answer: 2 * time.Second, Body: 3 * time.Second, Stream: 4 * time.Second, Idle: 5 * time.Second,
+		},
+		Limits:   upstream.Limits{Wait: 6 * time.Second, Conns: 7, ConnsPerEndpoint: 9, Pending: 10},
+		Ejection: balance.Ejection{Failures: 11, Answers: true, Base: 12 * time.Second, Max: 13 * time.Second, Percent: 14},
+		HealthCheck: &upstream.HealthCheck{
+			Path: "/readyz", Period: 15 * time.Second, Timeout: 16 * time.Second, Status: 19,
+			Thresholds: balance.Thresholds{Unhealthy: 17, Healthy: 18},
+		},
+		Retries: &balance.RetryBudget{Percent: 20, PerSecond: 21},
+		Breaker: circuit.Policy{Failures: 22, Open: 23 * time.Second, MaxOpen: 24 * time.Second},
 	}
 	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -81,7 +90,7 @@ func TestBackendWithSeveralServers(t *testing.T) {
 	}
 	_ = gone.Close()
 	well, ill := serve(false), serve(true)
-	c, err := config.Load("", config.Flags{Upstream: "http://" + gone.Addr().String()})
+	c, err := config.Load("", config.Flags{Upstream: "http://" + gone.Addr().String(), Dialect: "Kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +103,7 @@ func TestBackendWithSeveralServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	set := loadPolicies(t, t.TempDir())
+	set := policiestest.LoadFiles(t, t.TempDir())
 	g, err := New(Options{
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: newStates(t, set), Metrics: metrics,
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -106,7 +115,7 @@ func TestBackendWithSeveralServers(t *testing.T) {
 	codes := make(map[string]int)
 	for i := range 60 {
 		method := []string{"GET", "PUT"}[i%2]
-		answer := exchangeRaw(t, address, []byte(method+" /v2/orders/"+itoa(i)+" HTTP/1.1\r\nHost: gateway\r\n"+
+		answer := exchangeRaw(t, address, []byte(method+" /v2/orders/"+strconv.Itoa(i)+" HTTP/1.1\r\nHost: gateway\r\n"+
 			map[string]string{"GET": "", "PUT": "Content-Type: application/json\r\nContent-Length: 2\r\n"}[method]+"\r\n"+map[string]string{"PUT": "{}"}[method]))
 		codes[string(answer[len("HTTP/1.1 "):len("HTTP/1.1 200")])]++
 	}
@@ -139,8 +148,8 @@ func TestBackendWithSeveralServers(t *testing.T) {
 func TestChangesAreLogged(t *testing.T) {
 	var log syncBuffer
 	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil))}
-	for e := upstream.Ejected; e <= upstream.CircuitClosed; e++ {
-		g.upstreamChanged("orders", upstream.Change{Event: e, Endpoint: "10.0.0.1:80", Cause: "because"})
+	for e := balance.Ejected; e <= balance.CircuitClosed; e++ {
+		g.upstreamChanged("orders", balance.Change{Event: e, Endpoint: "10.0.0.1:80", Cause: "because"})
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	seen := make(map[string]bool)
@@ -151,7 +160,7 @@ func TestChangesAreLogged(t *testing.T) {
 		}
 		seen[message] = true
 	}
-	if len(lines) != int(upstream.CircuitClosed)+1 {
+	if len(lines) != int(balance.CircuitClosed)+1 {
 		t.Errorf("logged:\n%s", log.String())
 	}
 }
@@ -197,7 +206,7 @@ func FuzzEndpoint(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, endpoint string) {
-		c, err := config.Load("", config.Flags{Upstream: endpoint})
+		c, err := config.Load("", config.Flags{Upstream: endpoint, Dialect: "Kubernetes"})
 		if err != nil || endpoint == "" {
 			return
 		}

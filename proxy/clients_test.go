@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 )
 
@@ -17,7 +18,7 @@ import (
 func echoing(t *testing.T) *recorder {
 	t.Helper()
 	r := newRecorder(t)
-	r.reply = func(_ int, head, body string) (string, bool) {
+	r.Reply = func(_ int, head, body string) (string, bool) {
 		line, _, _ := strings.Cut(head, " HTTP/")
 		method, path, _ := strings.Cut(line, " ")
 		code, answer := "200 OK", fmt.Sprintf(`{"of":"%s","body":%d}`, line, len(body))
@@ -33,16 +34,16 @@ func echoing(t *testing.T) *recorder {
 	return r
 }
 
-// TestGatewayDeadlines shows that the deadlines of the configuration are those of connections.
+// TestGatewayDeadlines shows that the deadlines of the configuration hold for connections.
 func TestGatewayDeadlines(t *testing.T) {
 	t.Parallel()
 	backend := newRecorder(t)
-	c, err := config.Load("", config.Flags{Upstream: backend.url(), Dialect: "Plain"})
+	c, err := config.Load("", config.Flags{Upstream: backend.URL(), Dialect: "Kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Timeouts.HeaderDeadlineSeconds, c.Timeouts.BodyDeadlineSeconds, c.Timeouts.IdleTimeoutSeconds = 1, 1, 1
-	set := policies.Empty()
+	set := noPolicies()
 	g := newTestGateway(t, c, func() *policies.Set { return set })
 	address := startGateway(t, g)
 	t.Run("connections", func(t *testing.T) {
@@ -61,27 +62,27 @@ func TestGatewayDeadlines(t *testing.T) {
 				nc, br := dial(t, address)
 				send(t, nc, one.send)
 				if one.code != 0 {
-					if got, closes := readAnswer(t, br, false); got.StatusCode != one.code || !closes || !strings.Contains(string(got.body), `"kind":"Status"`) {
-						t.Errorf("answered %d, close %v: %s", got.StatusCode, closes, got.body)
+					if got, closes := readAnswer(t, br, false); got.StatusCode != one.code || !closes || !strings.Contains(string(got.Content), `"kind":"Status"`) {
+						t.Errorf("answered %d, close %v: %s", got.StatusCode, closes, got.Content)
 					}
 				}
 				expectEnd(t, br)
 			})
 		}
 	})
-	if got := backend.take(); got != "" {
+	if got := backend.Take(); got != "" {
 		t.Errorf("the backend got %q", got)
 	}
-	until(t, "all memory of bodies is given back", func() bool { return g.BodyBytesInFlight() == 0 && g.server.open() == 0 })
+	testutil.Eventually(t, "all memory of bodies is given back", func() bool { return g.BodyBytesInFlight() == 0 && g.server.Open() == 0 })
 }
 
 // TestPipelined sends many requests at once, good and bad ones in turn: the answers come in their order, each with its own
 // body, on one connection.
 func TestPipelined(t *testing.T) {
 	backend := echoing(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets"}))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
 	type request struct {
-		message, answer string // of which the body has a part
+		message, answer string // the body has a part of it
 		code            int
 	}
 	head := func(method, target string) string {
@@ -103,7 +104,7 @@ func TestPipelined(t *testing.T) {
 		func(i int) request { return request{head("HEAD", fmt.Sprint("/missing/o", i)) + "\r\n", "", 404} },
 		func(i int) request { return request{head("HEAD", widgetsPath+"/w/frob/x") + "\r\n", "", 404} },
 		func(i int) request {
-			return request{head("GET", fmt.Sprint("/missing/o", i)) + "\r\n", `"kind":"Status"`, 404}
+			return request{head("GET", fmt.Sprint("/missing/o", i)) + "\r\n", `"code":404`, 404}
 		},
 		func(i int) request {
 			return request{head("POST", widgetsPath) + with(`{"metadata":{"name":"w"},"spec":{"size":0}}`), `"reason":"Invalid"`, 422}
@@ -129,8 +130,8 @@ func TestPipelined(t *testing.T) {
 	go func() { _, _ = io.WriteString(nc, all.String()) }()
 	for i, r := range requests {
 		got, closes := readAnswer(t, br, strings.HasPrefix(r.message, "HEAD"))
-		if got.StatusCode != r.code || closes || !strings.Contains(string(got.body), r.answer) {
-			t.Fatalf("answer %d is %d, close %v, %.300s; want %d %s for %.60q", i, got.StatusCode, closes, got.body, r.code, r.answer, r.message)
+		if got.StatusCode != r.code || closes || !strings.Contains(string(got.Content), r.answer) {
+			t.Fatalf("answer %d is %d, close %v, %.300s; want %d %s for %.60q", i, got.StatusCode, closes, got.Content, r.code, r.answer, r.message)
 		}
 	}
 	_ = nc.(*net.TCPConn).CloseWrite()
@@ -139,10 +140,10 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// TestHEAD shows that no answer to HEAD has a body, whoever gives it, and that the connection goes on where that of a GET would.
+// TestHEAD shows that no answer to HEAD has a body, whoever gives it, and that the connection goes on if it would after a GET.
 func TestHEAD(t *testing.T) {
 	backend := echoing(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "policies=limit"}))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "policies=limit", "kubernetes"}))
 	for _, c := range []struct {
 		name, target, version, header string
 		code                          int
@@ -171,8 +172,8 @@ func TestHEAD(t *testing.T) {
 			}
 			if !c.closes {
 				send(t, nc, "GET /v2/next HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n")
-				if got, _ := readAnswer(t, br, false); got.StatusCode != 200 || !strings.Contains(string(got.body), "GET /v2/next") {
-					t.Errorf("the next request is answered %d %s", got.StatusCode, got.body)
+				if got, _ := readAnswer(t, br, false); got.StatusCode != 200 || !strings.Contains(string(got.Content), "GET /v2/next") {
+					t.Errorf("the next request is answered %d %s", got.StatusCode, got.Content)
 				}
 			}
 			expectEnd(t, br)
@@ -184,13 +185,13 @@ func TestHEAD(t *testing.T) {
 func TestHalfClosed(t *testing.T) {
 	large := strings.Repeat("0123456789", 100_000)
 	backend := newRecorder(t)
-	backend.reply = func(_ int, head, body string) (string, bool) {
+	backend.Reply = func(_ int, head, body string) (string, bool) {
 		if strings.HasPrefix(head, "GET /large") {
 			return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(large), large), true
 		}
 		return smallReply, true
 	}
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), nil))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"}))
 	for _, c := range []struct{ request, want string }{
 		{getHead + "\r\n", "{}"},
 		{postHead + "Content-Length: 7\r\n\r\n" + body7, "{}"},
@@ -202,8 +203,8 @@ func TestHalfClosed(t *testing.T) {
 		if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := readAnswer(t, br, false); got.StatusCode != 200 || string(got.body) != c.want {
-			t.Errorf("answered %d with %d bytes to %.60q", got.StatusCode, len(got.body), c.request)
+		if got, _ := readAnswer(t, br, false); got.StatusCode != 200 || string(got.Content) != c.want {
+			t.Errorf("answered %d with %d bytes to %.60q", got.StatusCode, len(got.Content), c.request)
 		}
 		if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil {
 			t.Errorf("then came %q, %v", rest, err)
@@ -225,7 +226,7 @@ func TestClientsLeave(t *testing.T) {
 			}
 		}
 	})
-	g := gatewayFor(t, t.TempDir(), faulty, nil)
+	g := gatewayFor(t, t.TempDir(), faulty, []string{"kubernetes"})
 	address := startGateway(t, g)
 	nc, br := dial(t, address)
 	send(t, nc, getHead+"\r\n")
@@ -234,13 +235,13 @@ func TestClientsLeave(t *testing.T) {
 	}
 	_ = nc.Close()
 	<-ended
-	until(t, "the connections are closed", func() bool {
+	testutil.Eventually(t, "the connections are closed", func() bool {
 		open, _ := g.routes.backends[0].client.Conns()
-		return open == 0 && g.server.open() == 0
+		return open == 0 && g.server.Open() == 0
 	})
 
 	backend := newRecorder(t)
-	g = gatewayFor(t, t.TempDir(), backend.Addr().String(), nil)
+	g = gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"})
 	address = startGateway(t, g)
 	for _, message := range []string{
 		getHead, getHead + "\r", postHead + "Content-Length: 100\r\n\r\n{", postHead + "Content-Length: 1000000\r\n\r\n" + strings.Repeat(" ", 500_000),
@@ -259,8 +260,8 @@ func TestClientsLeave(t *testing.T) {
 			_ = nc.Close()
 		}
 	}
-	until(t, "all is given back", func() bool { return g.server.open() == 0 && g.BodyBytesInFlight() == 0 })
-	if got := backend.take(); got != "" {
+	testutil.Eventually(t, "all is given back", func() bool { return g.server.Open() == 0 && g.BodyBytesInFlight() == 0 })
+	if got := backend.Take(); got != "" {
 		t.Errorf("the backend got %.200q", got)
 	}
 }
@@ -268,13 +269,13 @@ func TestClientsLeave(t *testing.T) {
 // TestHTTP10 shows answers to clients of HTTP/1.0, which know neither chunks nor, unasked, persistent connections.
 func TestHTTP10(t *testing.T) {
 	backend := newRecorder(t)
-	backend.reply = func(_ int, head, _ string) (string, bool) {
+	backend.Reply = func(_ int, head, _ string) (string, bool) {
 		if strings.HasPrefix(head, "GET /chunked") {
 			return "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(strings.Repeat("x", 300_000), 1000), true
 		}
 		return smallReply, true
 	}
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), nil))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"}))
 	for _, c := range []struct {
 		request string
 		code    int

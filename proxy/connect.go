@@ -2,68 +2,68 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"net/http"
+	"strings"
 
-	"github.com/valyala/fasthttp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/upstream"
-	"github.com/admission-gateway/gateway/internal/wire"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// connectSteps are the way of a request that leads to somewhere else than to a stored object, such as into a pod.
-var connectSteps = []step{
-	(*exchange).readOpaque,     // 5 what another server is sent is not for the gateway to read
-	(*exchange).admitConnect,   // 12
-	(*exchange).forwardConnect, // 13
-	(*exchange).answerConnect,  // 14
+// connect is the way of a request that leads to somewhere else than to a stored object, such as into a pod.
+func (h *handler) connect() error {
+	if err := h.readOpaque(); err != nil { // what another server is sent is not for the gateway to read
+		return err
+	}
+	if err := h.admitConnect(); err != nil {
+		return err
+	}
+	if err := h.forwardConnect(); err != nil {
+		return err
+	}
+	return h.answerConnect()
 }
 
-// connects tells whether the request leads to somewhere else, or asks to go on in another protocol where that is allowed.
-func (x *exchange) connects() bool { return x.info.Connect || x.protocol != nil }
-
-// resolveConnect finds out whether the request connects, and which protocol it may go on in.
-func (x *exchange) resolveConnect() {
-	h, list := &x.conn.head, x.upstream.upgrades
-	if h.Upgrade != nil {
-		x.conn.linger = true // the client may be sending in the other protocol already
-	}
-	allowed := list.allows(&x.info)
-	if allowed && !x.info.Connect && x.info.IsResource {
+// resolveConnect finds out whether the request, which is not about an object itself, connects, and which protocol it may
+// go on in.
+func (h *handler) resolveConnect() {
+	head, i := &h.incoming.Head, &h.request.Info
+	isAllowed := h.upstream.upgrades.allows(i)
+	if isAllowed && !i.Connect && i.IsResource {
 		// What no policy file says is an object is not taken for one here.
-		x.info.Connect = string(h.Method) == fasthttp.MethodGet || string(h.Method) == fasthttp.MethodPost && !h.HasBody()
-		allowed = x.info.Connect
+		i.Connect = string(head.Method) == http.MethodGet || string(head.Method) == http.MethodPost && !head.HasBody()
+		isAllowed = i.Connect
 	}
-	if allowed && isTunnelled(h.Upgrade) {
-		x.protocol = h.Upgrade
+	if isAllowed && isTunnelled(head.Upgrade) {
+		h.upgrade.protocol = head.Upgrade
 	}
 }
 
 // readOpaque reads the body of a request to another server, whole and within bounds, whatever it is.
-func (x *exchange) readOpaque() error {
-	h := &x.conn.head
+func (h *handler) readOpaque() error {
+	i := &h.request.Info
 	switch {
-	case !h.HasBody():
-	case x.protocol != nil:
+	case !h.incoming.Head.HasBody():
+	case h.upgrade.protocol != nil:
 		return status.BadRequest("a request that asks for an upgrade may not have a body")
-	case x.info.Subresource != "proxy":
-		return status.BadRequest("a request to '%s/%s' may not have a body", x.info.GroupResource(), x.info.Subresource)
+	case i.Subresource != "proxy":
+		return status.BadRequest("a request to '%s/%s' may not have a body", i.GroupResource(), i.Subresource)
 	}
-	body, err := x.conn.readBody(x.gateway.bodyLimit, x.gateway.budget)
-	x.body = body
-	return err
+	return h.body.readOpaque()
 }
 
 // admitConnect runs the policies on CONNECT. The object that they see are the options in the query, as in Kubernetes.
-func (x *exchange) admitConnect() error {
-	if !x.info.Connect || !x.set.Admission().Concerns(&x.info, admission.Connect) {
+func (h *handler) admitConnect() error {
+	w := &h.write
+	w.Begin(&h.request)
+	if !w.Info.Connect || !h.set.Admission().Concerns(&w.Info, admission.Connect) {
 		return nil
 	}
-	options, err := x.info.ConnectOptions()
+	options, err := w.Info.ConnectOptions()
 	if err != nil {
 		return err
 	}
@@ -72,80 +72,114 @@ func (x *exchange) admitConnect() error {
 		if err != nil {
 			return err
 		}
-		if x.doc, err = document.Parse(text, x.gateway.storedLimits); err != nil {
+		if w.Object, err = h.request.Parse(text, h.request.Limits.Stored); err != nil {
 			return notJSON(err)
 		}
 	}
-	x.describeAs(admission.Connect)
-	x.set.Admission().Validate(context.Background(), &x.attributes, &x.report)
-	return x.verdict()
-}
-
-// forwardConnect sends the request on, with the upgrade that it asks for where that is allowed. Every other hop-by-hop line
-// of the client ends here, as always.
-func (x *exchange) forwardConnect() error {
-	h := &x.conn.head
-	f := x.forwarding()
-	switch x.info.Verb {
-	case resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch:
-		f.Length = int64(len(x.body))
-	default:
-		if len(x.body) > 0 {
-			f.Length = int64(len(x.body))
-		}
-	}
-	f.Extra = x.extra[:0]
-	if x.protocol != nil {
-		f.Extra = append(f.Extra, wire.Header{Name: nameConnection, Value: nameUpgrade}, wire.Header{Name: nameUpgrade, Value: x.protocol})
-	}
-	x.head = h.AppendForward(x.head[:0], f)
-	x.call = upstream.Request{
-		Head: x.head, Body: x.body, HeadOnly: x.isHead(), Upgrade: x.protocol, Verbatim: &x.verbatim,
-		// To look into a container is not to read an object.
-		Idempotent: x.protocol == nil && x.info.Verb == resource.VerbGet && x.info.Subresource == "proxy",
-	}
-	return x.upstream.client.Do(&x.call, &x.ctx.Response)
-}
-
-// withholdTokens takes the client's token out of the protocols that it asks for: browsers, which cannot set a header of their
-// own on a WebSocket, send it there to kube-apiserver.
-func withholdTokens(h *wire.Head) {
-	lines := h.Headers()
-	for i := range lines {
-		l := &lines[i]
-		if !equalFold(l.Name, webSocketProtocols) || !bytes.Contains(l.Value, tokenProtocol) {
-			continue
-		}
-		var kept [][]byte
-		for one := range bytes.SplitSeq(l.Value, []byte(",")) {
-			if one = bytes.TrimSpace(one); !bytes.HasPrefix(one, tokenProtocol) {
-				kept = append(kept, one)
-			}
-		}
-		l.Value, l.Dropped = bytes.Join(kept, []byte(", ")), len(kept) == 0
-	}
-}
-
-// tokenProtocol is what a protocol begins with that is a token.
-var tokenProtocol = []byte("base64url.bearer.authorization.k8s.io.")
-
-var (
-	nameConnection = []byte(fasthttp.HeaderConnection)
-	nameUpgrade    = []byte(fasthttp.HeaderUpgrade)
-)
-
-// answerConnect passes the answer on as it is: an error of another server is not one of the API.
-func (x *exchange) answerConnect() error {
-	switch {
-	case x.call.Tunnel != nil:
-		x.tunnel = x.call.Tunnel
-		x.ctx.Response.SetStatusCode(fasthttp.StatusSwitchingProtocols)
-	case x.info.Subresource != "proxy":
-		return x.answer()
-	case x.verbatim.Status == 0:
-		x.warn(&x.ctx.Response)
-	default:
-		x.warnVerbatim()
+	h.admission.validateAs(w, admission.Connect)
+	if err := h.admission.Decide(w); err != nil {
+		return h.permission.orForbidden(err)
 	}
 	return nil
+}
+
+// forwardConnect sends the request on, with the upgrade that it asks for if that is allowed.
+func (h *handler) forwardConnect() (err error) {
+	i := &h.request.Info
+	m := storage.Message{
+		// To look into a container is not to read an object.
+		IsSafe: h.upgrade.protocol == nil && i.Verb == resource.VerbGet && i.Subresource == "proxy",
+	}
+	switch i.Verb {
+	case resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch:
+		if m.Body = h.request.Body; m.Body == nil {
+			m.Body = []byte{} // an empty one
+		}
+	default:
+		if len(h.request.Body) > 0 {
+			m.Body = h.request.Body
+		}
+	}
+	h.upgrade.tunnel, err = h.request.Connect(&h.upstream.storage, &m, h.upgrade.protocol)
+	return err
+}
+
+// answerConnect passes the answer on as it is: an error of another server is not one of the API.
+func (h *handler) answerConnect() error {
+	switch {
+	case h.upgrade.tunnel != nil:
+		h.request.Response.Start(http.StatusSwitchingProtocols)
+	case h.request.Info.Subresource != "proxy":
+		return h.completeAnswer(&h.request.Info)
+	default:
+		h.addWarnings()
+	}
+	return nil
+}
+
+// upgrades are where the clients of a backend may go on in another protocol.
+type upgrades struct {
+	subresources []subresource
+	prefixes     []string // of paths that are no resources
+}
+
+type subresource struct {
+	of   schema.GroupResource
+	name string
+}
+
+// newUpgrades reads entries that the configuration has checked: 'pods/exec', 'machines.example.com/console', '/live'.
+func newUpgrades(entries []string) *upgrades {
+	u := &upgrades{}
+	for _, e := range entries {
+		if strings.HasPrefix(e, "/") {
+			u.prefixes = append(u.prefixes, strings.TrimSuffix(e, "/"))
+			continue
+		}
+		name, sub, _ := strings.Cut(e, "/")
+		u.subresources = append(u.subresources, subresource{schema.ParseGroupResource(name), sub})
+	}
+	return u
+}
+
+// allows reports whether the place, which is no object itself, is among them.
+func (u *upgrades) allows(i *resource.Info) bool {
+	if i.IsResource {
+		for _, s := range u.subresources {
+			if s.name == i.Subresource && s.of.Resource == i.Resource && s.of.Group == i.Group {
+				return true
+			}
+		}
+		return false
+	}
+	if i.Verb != resource.VerbGet {
+		return false
+	}
+	for _, p := range u.prefixes {
+		if under(i.Path, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTunnelled reports whether the gateway carries a protocol: it carries the protocols that Kubernetes
+// streams in. HTTP/2 is not among them, for requests in it would pass unread.
+func isTunnelled(protocol []byte) bool {
+	return bytes.EqualFold(protocol, []byte("websocket")) || bytes.EqualFold(protocol, []byte("SPDY/3.1"))
+}
+
+// ignoreUpgrade implements kind: a WebSocket is no way around what a file describes, and who asks an
+// ordinary API for one can do nothing with the answer to a GET.
+func (plainKind) ignoreUpgrade(h *handler) error {
+	head := &h.incoming.Head
+	return status.BadRequest("the path '%s' is described, and what is described is not served in the protocol '%s'", pathOf(head.Target), head.Upgrade)
+}
+
+// ignoreUpgrade implements kind: an API server serves a watch in either protocol.
+func (kubernetesKind) ignoreUpgrade(*handler) error { return nil }
+
+// under reports whether a path is the prefix or below it, whole segments compared.
+func under(path, prefix string) bool {
+	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || prefix == "" || path[len(prefix)] == '/')
 }

@@ -7,51 +7,38 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
-	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// heldToConventions tells whether a policy may want to hold the object to API conventions.
-func (x *exchange) heldToConventions() (admission.Operation, bool) {
-	operation, ok := admission.OperationOf(x.info.Verb)
-	return operation, ok && x.set.Conventions().Concern(&x.info, operation)
-}
-
-// holdToConventions adds to the result of validation what policies find that breaks the API conventions.
-func (x *exchange) holdToConventions(result *schema.Result) error {
-	operation, held := x.heldToConventions()
-	if !held {
-		return nil
-	}
-	x.describeAs(operation)
-	o := conventions.Object{Root: x.doc.Root(), Bare: x.res != nil && x.res.Envelope == resource.Bare, Schema: x.schema(), Status: x.statusPath()}
+// checkConventions adds to the result of validation what policies find that breaks the API conventions.
+func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result *schema.Result) error {
+	operation, _ := operationOf(w)
+	a.describeAs(w, operation)
+	o := conventions.Object{Root: w.Object.Root(), Bare: a.isBare(), Schema: s.Schema(w.Info.Verb), Status: s.StatusPath(), Old: w.Existing.Root()}
 	switch {
-	case x.info.Subresource == "status":
+	case w.Info.Subresource == "status":
 		o.Part = conventions.StatusAlone
 		if o.Status == nil {
-			o.Status = kubernetesStatus
+			o.Status = storage.KubernetesStatus
 		}
 	case o.Status != nil:
 		o.Part = conventions.WithoutStatus
 	case !o.Bare:
 		// Nothing keeps clients from writing a status that the resource does not set apart.
 		if _, found := o.Root.Get("status"); found {
-			o.Status = kubernetesStatus
+			o.Status = storage.KubernetesStatus
 		}
 	}
-	if x.old != nil {
-		o.Old = x.old.Root()
-	}
-	found, err := x.set.Conventions().Check(context.Background(), &x.attributes, o)
+	found, err := a.set.Conventions().Check(context.Background(), &a.attributes, o)
 	if err != nil {
 		var answer *status.Error
 		if errors.As(err, &answer) {
 			return answer
 		}
-		return status.Internal("a ConventionPolicy cannot tell whether it is about the request: %v", err)
+		return status.Internal("a ConventionPolicy cannot decide if it is about the request: %v", err)
 	}
 	for _, f := range found.Errors {
 		// A field that its schema refuses already, such as a date, is not refused twice.

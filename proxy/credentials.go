@@ -1,33 +1,39 @@
 package proxy
 
 import (
+	"bytes"
+	"encoding/base64"
+
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/wire"
 )
 
 // clientsCredentials are the fields by which a client tells who it is, or whom it asks to act as. Where the gateway tells the
 // backend, none of them survives.
-var clientsCredentials = wire.Fields(wire.FieldAuthorization, wire.FieldXRemote, wire.FieldImpersonate)
+var clientsCredentials = http1.Fields(http1.FieldAuthorization, http1.FieldXRemote, http1.FieldImpersonate)
 
 // tell makes the header lines by which the backend learns who asks, for every request that is made of this one: the write,
 // and what is read or tried before it.
-func (x *exchange) tell(p *identity.Principal) (err error) {
-	impersonates := x.conn.head.Has(wire.FieldImpersonate)
-	switch x.upstream.credentials {
+func (w *who) tell(h *handler, p *identity.Principal) (err error) {
+	impersonates := h.incoming.Head.Has(http1.FieldImpersonate)
+	w.lines = append(w.lines[:0], h.request.From.Lines...)
+	switch h.upstream.credentials {
 	case config.FrontProxyCredentials:
-		x.told, err = p.AppendRemote(x.told[:0])
+		w.lines, err = p.AppendRemote(w.lines)
 	case config.ImpersonateCredentials:
-		if x.told, err = x.upstream.authorize(x.told[:0]); err != nil {
+		if w.lines, err = h.upstream.authorize(w.lines); err != nil {
 			return status.ServiceUnavailable("the gateway has no account now by which to ask the backend", 1)
 		}
-		x.told, err = p.AppendImpersonate(x.told)
+		w.lines, err = p.AppendImpersonate(w.lines)
 	default:
 		if impersonates { // which only trusted proxies may
 			// The backend knows whether they may; to policies the user is who it will be to the backend.
-			x.user = identity.Impersonated((*impersonationLines)(&x.conn.head))
-			if x.user.Name == "" {
+			if w.user, err = identity.Impersonated((*impersonationLines)(&h.incoming.Head)); err != nil {
+				return err
+			}
+			if w.user.Name == "" {
 				return status.BadRequest("the request has a header 'Impersonate-…', but no user in 'Impersonate-User', or an empty one among them")
 			}
 		}
@@ -35,13 +41,107 @@ func (x *exchange) tell(p *identity.Principal) (err error) {
 	}
 	switch {
 	case err != nil:
-		return status.Forbidden(x.info.GroupResource(), x.info.Name, err.Error())
+		return status.Forbidden(h.request.Info.GroupResource(), h.request.Info.Name, err.Error())
 	case impersonates:
 		return errMayNotImpersonate
 	}
-	x.withheld = clientsCredentials
-	if x.conn.head.Upgrade != nil {
-		withholdTokens(&x.conn.head)
+	h.request.From.Lines = w.lines
+	h.request.From.Stripped |= clientsCredentials
+	if h.incoming.Head.Upgrade != nil {
+		withholdTokens(&h.incoming.Head)
 	}
 	return nil
 }
+
+// authorization returns by what the client says who it is: the header, or the token that a browser,
+// which cannot set a header on a WebSocket, has among the protocols that it asks for. kube-apiserver
+// reads it there, so that policies must know of it.
+func (w *who) authorization(h *handler) ([]byte, error) {
+	head := &h.incoming.Head
+	given := head.Value(http1.FieldAuthorization)
+	if !bytes.EqualFold(h.upgrade.protocol, []byte("websocket")) {
+		return given, nil
+	}
+	var token []byte
+	for _, l := range head.Headers() {
+		if l.Dropped || !equalFold(l.Name, webSocketProtocols) || !bytes.Contains(l.Value, tokenProtocol) {
+			continue
+		}
+		for one := range bytes.SplitSeq(l.Value, []byte(",")) {
+			encoded, found := bytes.CutPrefix(bytes.TrimSpace(one), tokenProtocol)
+			switch {
+			case !found:
+				continue
+			case token != nil:
+				return nil, status.BadRequest("the header 'Sec-WebSocket-Protocol' may not have more than one token")
+			}
+			decoded, err := base64.RawURLEncoding.AppendDecode([]byte("Bearer "), encoded)
+			if err != nil {
+				return nil, status.BadRequest("the token in the header 'Sec-WebSocket-Protocol' must be in base64 for URLs, without padding")
+			}
+			token = decoded
+		}
+	}
+	switch {
+	case token == nil:
+		return given, nil
+	case given == nil:
+		return token, nil
+	case h.upstream.credentials == config.FrontProxyCredentials, h.upstream.credentials == config.ImpersonateCredentials:
+		return given, nil // the token is withheld
+	}
+	// Which of the two the backend believes is not known here.
+	return nil, status.BadRequest("a request with the header 'Authorization' may not have a token in 'Sec-WebSocket-Protocol'")
+}
+
+const webSocketProtocols = "Sec-WebSocket-Protocol"
+
+// withholdTokens takes the client's token out of the protocols that it asks for: browsers, which cannot set a header of their
+// own on a WebSocket, send it there to kube-apiserver.
+func withholdTokens(h *http1.Head) {
+	lines := h.Headers()
+	for i := range lines {
+		l := &lines[i]
+		if !equalFold(l.Name, webSocketProtocols) || !bytes.Contains(l.Value, tokenProtocol) {
+			continue
+		}
+		var kept [][]byte
+		for one := range bytes.SplitSeq(l.Value, []byte(",")) {
+			if one = bytes.TrimSpace(one); !bytes.HasPrefix(one, tokenProtocol) {
+				kept = append(kept, one)
+			}
+		}
+		l.Value, l.Dropped = bytes.Join(kept, []byte(", ")), len(kept) == 0
+	}
+}
+
+// tokenProtocol is the start of a protocol that is a token.
+var tokenProtocol = []byte("base64url.bearer.authorization.k8s.io.")
+
+// remoteLines are the lines X-Remote-* of a head, of peers too that are no trusted proxies: which of them count, identity
+// tells by itself.
+type remoteLines http1.Head
+
+// Each implements identity.Headers.
+func (h *remoteLines) Each(yield func(name, value []byte)) {
+	eachAfter((*http1.Head)(h), http1.FieldXRemote, len("X-Remote-"), yield)
+}
+
+func eachAfter(h *http1.Head, f http1.Field, prefix int, yield func(name, value []byte)) {
+	for _, l := range h.Headers() {
+		if l.Field == f {
+			yield(l.Name[prefix:], l.Value)
+		}
+	}
+}
+
+// impersonationLines are the lines Impersonate-* of a head.
+type impersonationLines http1.Head
+
+// Each implements identity.Headers.
+func (h *impersonationLines) Each(yield func(name, value []byte)) {
+	eachAfter((*http1.Head)(h), http1.FieldImpersonate, len("Impersonate-"), yield)
+}
+
+// errMayNotImpersonate is the error of a request that asks to act as somebody whom the backend would not hear of.
+var errMayNotImpersonate = status.BadRequest("the request has a header 'Impersonate-…': the backend is told who asks by the gateway, which lets nobody act as somebody else")

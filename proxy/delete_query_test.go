@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
 // TestDeleteOptionsInQuery holds what policies see of a deletion, and what a Kubernetes API server is sent, to what that server
@@ -51,6 +53,10 @@ spec: {policyName: deletions, validationActions: [Deny]}
 					}
 					sent, _ := io.ReadAll(q.Body)
 					seen <- q.Method + " " + q.RequestURI + " " + q.Header.Get("Content-Type") + " " + string(sent)
+					if q.URL.Path == "/version" {
+						_, _ = io.WriteString(c, story.KubernetesVersion)
+						continue
+					}
 					answer := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"team-a","resourceVersion":"7","uid":"u1"}}`
 					if q.Method == "GET" && !strings.Contains(q.RequestURI, "/web") {
 						answer = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[` + answer + `]}`

@@ -14,7 +14,9 @@ import (
 
 	memory "github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // answering is a fault that answers instead of doing anything.
@@ -39,11 +41,11 @@ func TestFaultsOfWrites(t *testing.T) {
 		writes                                string // the method that the backend sees
 		wants                                 string // that is stored afterwards
 	}{
-		{"create", "POST", ledgersPath, jsonType, `{"metadata":{"name":"l2"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
-		{"create with a name made", "POST", ledgersPath, jsonType, `{"metadata":{"generateName":"made-"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
-		{"update", "PUT", path, jsonType, `{"metadata":{"name":"l1","resourceVersion":"1001"},"spec":{"entries":{"new":1}}}`, "PUT", `"new":1`},
+		{"create", "POST", ledgersPath, "application/json", `{"metadata":{"name":"l2"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
+		{"create with a name made", "POST", ledgersPath, "application/json", `{"metadata":{"generateName":"made-"},"spec":{"entries":{"new":1}}}`, "POST", `"new":1`},
+		{"update", "PUT", path, "application/json", `{"metadata":{"name":"l1","resourceVersion":"1001"},"spec":{"entries":{"new":1}}}`, "PUT", `"new":1`},
 		{"patch", "PATCH", path, "application/merge-patch+json", `{"spec":{"entries":{"new":1}}}`, "PUT", `"new":1`},
-		{"update of the status", "PUT", path + "/status", jsonType, `{"metadata":{"name":"l1","resourceVersion":"1001"},"status":{"phase":"new"}}`, "PUT", `"phase":"new"`},
+		{"update of the status", "PUT", path + "/status", "application/json", `{"metadata":{"name":"l1","resourceVersion":"1001"},"status":{"phase":"new"}}`, "PUT", `"phase":"new"`},
 		{"patch of the scale", "PATCH", path + "/scale", "application/merge-patch+json", `{"spec":{"replicas":7}}`, "PUT", `"copies":7`},
 	}
 	const everyTime = 1 << 30
@@ -64,8 +66,8 @@ func TestFaultsOfWrites(t *testing.T) {
 		{"the read fails", true, everyTime, answering(500, "text/html", "<title>no</title>"), 500, "InternalError", false, 0},
 		{"the read is refused", true, everyTime, answering(403, "text/plain", "no"), 403, "Forbidden", false, 0},
 		{"the read is redirected", true, everyTime, answering(302, "text/plain", "there"), 502, "InternalError", false, 0},
-		{"the read finds no object", true, everyTime, answering(200, jsonType, `[]`), 502, "InternalError", false, 0},
-		{"the read finds an object without a version", true, everyTime, answering(200, jsonType, stored), 500, "InternalError", false, 0},
+		{"the read finds no object", true, everyTime, answering(200, "application/json", `[]`), 502, "InternalError", false, 0},
+		{"the read finds an object without a version", true, everyTime, answering(200, "application/json", stored), 500, "InternalError", false, 0},
 		{"the read is too slow", true, 1, memory.Fault{Delay: 1300 * time.Millisecond}, 504, "Timeout", false, 0},
 		{"the write breaks before it is done", false, 1, memory.Fault{DropBefore: true}, 502, "InternalError", false, 1},
 		{"the write breaks after it is done", false, 1, memory.Fault{DropAfter: true}, 502, "InternalError", true, 1},
@@ -96,7 +98,7 @@ func TestFaultsOfWrites(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Upstreams[0].ResponseTimeoutSeconds = 1
-				set := loadPolicies(t, "testdata/policies/ledgers.yaml")
+				set := policiestest.LoadFiles(t, "testdata/policies/ledgers.yaml")
 				address := startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 				requestStatus(t, "GET", "http://"+address+path, "", "") // so that there is a connection
 				var arrived, faults atomic.Int32
@@ -114,7 +116,7 @@ func TestFaultsOfWrites(t *testing.T) {
 					t.Errorf("answered %d %+v, want %d %s", code, status, f.code, f.reason)
 				}
 				if f.reason == "Timeout" && f.applied {
-					until(t, "what is slow is done in the end", func() bool { return strings.Contains(stock(api, path), w.wants) })
+					testutil.Eventually(t, "what is slow is done in the end", func() bool { return strings.Contains(stock(api, path), w.wants) })
 				}
 				if n := arrived.Load(); int(n) != f.arrives {
 					t.Errorf("the write arrived %d times, want %d", n, f.arrives)
@@ -125,7 +127,7 @@ func TestFaultsOfWrites(t *testing.T) {
 	}
 }
 
-// checkStored tells whether there is the object before, or all of what was admitted.
+// checkStored reports whether there is the object before, or all of what was admitted.
 func checkStored(t *testing.T, api *memory.Server, path, before, wants string, applied bool) {
 	t.Helper()
 	all := stock(api, path)
@@ -214,7 +216,7 @@ func TestWriteRacedAgainAndAgain(t *testing.T) {
 		{"PUT", path + "/scale", `{"metadata":{"name":"l1","resourceVersion":"1001"},"spec":{"replicas":2}}`, 1},
 	} {
 		writes.Store(0)
-		contentType := jsonType
+		contentType := "application/json"
 		if c.method == "PATCH" {
 			contentType = "application/merge-patch+json"
 		}

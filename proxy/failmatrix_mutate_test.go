@@ -2,13 +2,12 @@ package proxy
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // changing are policies about pods that cannot compute what they change: %s are the failure policy and the expression.
@@ -63,10 +62,6 @@ func TestFailMatrixOfChanges(t *testing.T) {
 		for kind, policy := range changing {
 			for failure, want := range map[string]want{"Fail": c.fail, "Ignore": c.pass} {
 				t.Run(kind+"/"+c.name+"/"+failure, func(t *testing.T) {
-					dir := t.TempDir()
-					if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(fmt.Sprintf(policy, failure, c.spec)+c.also), 0o600); err != nil {
-						t.Fatal(err)
-					}
 					backend := newMatrixBackend(t, c.reads)
 					cfg, err := config.Load("", config.Flags{Upstream: "http://" + backend.address, Dialect: "Kubernetes"})
 					if err != nil {
@@ -75,7 +70,7 @@ func TestFailMatrixOfChanges(t *testing.T) {
 					if c.settings != nil {
 						c.settings(cfg)
 					}
-					set := loadPolicies(t, dir)
+					set := policiestest.Load(t, fmt.Sprintf(policy, failure, c.spec)+c.also)
 					g := newTestGateway(t, cfg, func() *policies.Set { return set })
 					checkCell(t, g, startGateway(t, g), &c, backend, want)
 				})

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,7 +20,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // undecidable is a policy about pods that cannot come to a decision; %s is its failure policy.
@@ -107,11 +109,7 @@ func TestFailMatrix(t *testing.T) {
 				if inner, ok := strings.CutPrefix(spec, "{"); ok {
 					spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
 				}
-				dir := t.TempDir()
 				text := fmt.Sprintf(undecidable, failure, c.selector, spec, c.binding) + c.also
-				if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
 				backend := newMatrixBackend(t, c.reads)
 				cfg, err := config.Load("", config.Flags{Upstream: "http://" + backend.address, Dialect: "Kubernetes"})
 				if err != nil {
@@ -120,7 +118,7 @@ func TestFailMatrix(t *testing.T) {
 				if c.settings != nil {
 					c.settings(cfg)
 				}
-				set := loadPolicies(t, dir)
+				set := policiestest.Load(t, text)
 				g := newTestGateway(t, cfg, func() *policies.Set { return set })
 				checkCell(t, g, startGateway(t, g), &c, backend, want)
 			})
@@ -140,7 +138,7 @@ func checkCell(t *testing.T, g *Gateway, address string, c *cell, backend *matri
 			object = strings.Replace(object, `,"resourceVersion":"1"`, "", 1)
 		}
 	}
-	raw := exchangeRaw(t, address, wireForm([]byte(request+" HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n"+object)))
+	raw := exchangeRaw(t, address, story.JSON(request, object))
 	if want.code < 300 {
 		if !strings.HasPrefix(string(raw), fmt.Sprint("HTTP/1.1 ", want.code)) {
 			t.Errorf("answered %s, want %d", raw, want.code)
@@ -224,9 +222,7 @@ func TestFailMatrixReload(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "policy.yaml")
 			good := fmt.Sprintf(undecidable, failure, "", `validations: [{expression: object.spec.missing == 1}]`, "")
-			if err := os.WriteFile(file, []byte(good), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testutil.WriteFile(t, file, good)
 			metrics, err := telemetry.New(telemetry.Options{Version: "test"})
 			if err != nil {
 				t.Fatal(err)
@@ -236,9 +232,7 @@ func TestFailMatrixReload(t *testing.T) {
 			if manager == nil {
 				t.Fatal("the policies do not compile")
 			}
-			if err := os.WriteFile(file, []byte("kind: nonsense\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testutil.WriteFile(t, file, "kind: nonsense\n")
 			if found := manager.Reload(); !policies.HasErrors(found) {
 				t.Fatalf("the broken files have no errors: %v", found)
 			}

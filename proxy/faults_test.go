@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,10 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// fault is what a backend does with a connection after it has read a whole request.
+// fault deals, as a backend, with a connection after it has read a whole request.
 type fault func(c net.Conn)
 
 func answers(raw string) fault { return func(c net.Conn) { _, _ = io.WriteString(c, raw) } }
@@ -44,10 +47,7 @@ func newFaultyBackend(t *testing.T, f fault) (address string, delivered *atomic.
 // serveConns serves each connection on its own, and closes it then, until the test ends.
 func serveConns(t testing.TB, serve func(c net.Conn)) (address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := listenBackend(t)
 	t.Cleanup(func() { _ = ln.Close() })
 	go func() {
 		for {
@@ -67,7 +67,7 @@ func serveConns(t testing.TB, serve func(c net.Conn)) (address string) {
 // TestBackendFaults shows the answer to each fault of the backend, and that a write is delivered at most once (ERR-4).
 func TestBackendFaults(t *testing.T) {
 	const get = "GET " + widgetsPath + "/w1 HTTP/1.1\r\nHost: gw\r\n\r\n"
-	create := string(wireForm([]byte("POST " + widgetsPath + " HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n" + widget(""))))
+	create := string(story.JSON("POST "+widgetsPath, widget("")))
 	for _, c := range []struct {
 		name      string
 		fault     fault
@@ -83,6 +83,15 @@ func TestBackendFaults(t *testing.T) {
 		{"is too slow for a read", hangs, get, 504, "Timeout", "1", 1},
 		{"answers what is not HTTP", answers("nonsense\r\n\r\n"), create, 502, "InternalError", "", 1},
 		{"answers with two lengths", answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), get, 502, "InternalError", "", 1},
+		{"ends lines with a bare LF", answers("HTTP/1.1 200 OK\nContent-Length: 2\n\nab"), get, 502, "InternalError", "", 1},
+		{"has a bare LF in its head", answers("HTTP/1.1 201 Created\r\nA: b\nContent-Length: 2\r\n\r\n{}"), create, 502, "InternalError", "", 1},
+		{"has a head that is too large", answers("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 20_000) + "\r\n\r\n"), get, 502, "InternalError", "", 1},
+		{"has a bad chunk size", answers(chunkedHead + "2 \r\n{}\r\n0\r\n\r\n"), get, 502, "InternalError", "", 1},
+		{"has a bad chunk size, of a write", answers(strings.Replace(chunkedHead, "200 OK", "201 Created", 1) + "2 \r\n{}\r\n0\r\n\r\n"), create, 502, "InternalError", "", 1},
+		{"has a chunk that is too long", answers(chunkedHead + "2\r\n{}}\r\n0\r\n\r\n"), get, 502, "InternalError", "", 1},
+		{"has a bad chunk size in an error", answers(strings.Replace(chunkedHead, "200 OK", "404 Not Found", 1) + "x\r\n"), get, 502, "InternalError", "", 1},
+		{"has a bad trailer", answers(chunkedHead + "2\r\n{}\r\n0\r\nA b\r\n\r\n"), get, 502, "InternalError", "", 1},
+		{"has trailers that are too long", answers(chunkedHead + "2\r\n{}\r\n0\r\nA: " + strings.Repeat("b", 9_000) + "\r\n\r\n"), get, 502, "InternalError", "", 1},
 		{"breaks off the answer to a write", answers("HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\nab"), create, 502, "InternalError", "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +101,7 @@ func TestBackendFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg.Upstreams[0].ResponseTimeoutSeconds = 1
-			set := loadPolicies(t, "testdata/policies/widgets.yaml")
+			set := policiestest.LoadFiles(t, "testdata/policies/widgets.yaml")
 			gateway := startGateway(t, newTestGateway(t, cfg, func() *policies.Set { return set }))
 			checkStatus(t, exchangeRaw(t, gateway, []byte(c.request)), c.code, c.reason, c.retry)
 			if got := delivered.Load(); got != c.delivered {
@@ -134,7 +143,7 @@ func checkStatus(t *testing.T, raw []byte, code int, reason metav1.StatusReason,
 	}
 	got := ""
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
-		got = itoa(int(s.Details.RetryAfterSeconds))
+		got = strconv.Itoa(int(s.Details.RetryAfterSeconds))
 	}
 	if r.StatusCode != code || int(s.Code) != code || s.Reason != reason || r.Header.Get("Retry-After") != retry || got != retry {
 		t.Errorf("answered %s, want %d %s with Retry-After %q", raw, code, reason, retry)
@@ -157,16 +166,13 @@ func TestWatchStreams(t *testing.T) {
 		<-closed
 	})
 	gateway := startGateway(t, gatewayFor(t, t.TempDir(), address, []string{"policies=widgets"}))
-	c, err := net.Dial("tcp", gateway)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	c, _ := dial(t, gateway)
 	_, _ = io.WriteString(c, "GET "+widgetsPath+"?watch=true HTTP/1.1\r\nHost: gw\r\n\r\n")
 	var r *http.Response
 	for _, event := range []string{"[1]", "[2]", "[3]"} {
 		events <- event
 		if r == nil {
+			var err error
 			if r, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +193,7 @@ func TestWatchStreams(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	backends := map[string]*recorder{"orders": newRecorder(t), "tenant": newRecorder(t), "rest": newRecorder(t)}
-	c, err := config.Load("", config.Flags{Upstream: backends["rest"].url(), Dialect: "Plain"})
+	c, err := config.Load("", config.Flags{Upstream: backends["rest"].URL(), Dialect: "Plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,9 +201,9 @@ func TestRoutes(t *testing.T) {
 		{PathPrefix: "/", Upstream: "rest"}, {PathPrefix: "/v2/orders", Upstream: "orders"}, {Host: "a.example.com", PathPrefix: "/v2", Upstream: "tenant"},
 	}
 	for name, b := range backends {
-		c.Upstreams = append(c.Upstreams, config.Upstream{Name: name, Endpoints: []string{b.url()}, Dialect: config.Plain})
+		c.Upstreams = append(c.Upstreams, config.UpstreamSpec{Name: name, Endpoints: []string{b.URL()}, Dialect: config.Plain})
 	}
-	set := policies.Empty()
+	set := noPolicies()
 	gateway := startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 	for _, one := range []struct{ host, path, want string }{
 		{"gw", "/v2/orders", "orders"}, {"gw", "/v2/orders/o1", "orders"}, {"gw", "/v2/orders?x=1", "orders"}, {"gw", "/v2/ordersheets", "rest"},
@@ -205,7 +211,7 @@ func TestRoutes(t *testing.T) {
 	} {
 		exchangeRaw(t, gateway, []byte("GET "+one.path+" HTTP/1.1\r\nHost: "+one.host+"\r\n\r\n"))
 		for name, b := range backends {
-			if got := b.take(); (got != "") != (name == one.want) {
+			if got := b.Take(); (got != "") != (name == one.want) {
 				t.Errorf("%s%s: %s got %q, want it at %s", one.host, one.path, name, got, one.want)
 			}
 		}

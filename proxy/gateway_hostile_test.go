@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/internal/http1/http1test"
 )
 
 // TestHostileInputGateway plays the rows "Framing and headers" and "Identity" against the whole way of a request.
 func TestHostileInputGateway(t *testing.T) {
 	backend := newRecorder(t)
-	g := gatewayFor(t, t.TempDir(), backend.Addr().String(), nil)
-	runHostile(t, startGateway(t, g), backend)
+	g := gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"})
+	http1test.RunHostile(t, startGateway(t, g), backend)
 }
 
 const widgetsPath = "/apis/example.com/v1/namespaces/team-a/widgets"
@@ -88,7 +90,7 @@ func TestHostileRequests(t *testing.T) {
 		{"no Content-Type", "POST", widgetsPath, "", widget(""), 415},
 		{"unknown Content-Type", "POST", widgetsPath, "Content-Type: application/x-thing\r\n", widget(""), 415},
 		{"text", "POST", widgetsPath, "Content-Type: text/plain\r\n", widget(""), 415},
-		{"YAML", "POST", widgetsPath, "Content-Type: application/yaml\r\n", "kind: Widget", 415},
+		{"XML", "POST", widgetsPath, "Content-Type: application/xml\r\n", "<kind>Widget</kind>", 415},
 		{"CBOR", "POST", widgetsPath, "Content-Type: application/cbor\r\n", "\xa0", 415},
 		{"protobuf", "POST", widgetsPath, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s\x00", 415},
 		{"another charset", "POST", widgetsPath, "Content-Type: application/json;charset=utf-16\r\n", widget(""), 415},
@@ -108,7 +110,7 @@ func TestHostileRequests(t *testing.T) {
 		{"body too large", "PUT", widgetsPath + "/w1", jsonBody + "Content-Length: 3145729\r\n", "", 413},
 	}
 	backend := newRecorder(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets"}))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: gw\r\n%s", c.method, c.target, c.head)
@@ -125,7 +127,7 @@ func TestHostileRequests(t *testing.T) {
 				int(s.Code) != c.code || s.Message == "") {
 				t.Errorf("the body is no Status (ERR-1): %s", body)
 			}
-			if got := backend.take(); got != "" {
+			if got := backend.Take(); got != "" {
 				t.Errorf("the backend got %q", got)
 			}
 		})
@@ -135,13 +137,13 @@ func TestHostileRequests(t *testing.T) {
 // TestPathAdmittedIsPathForwarded shows the property behind the path rules, on what is accepted.
 func TestPathAdmittedIsPathForwarded(t *testing.T) {
 	backend := newRecorder(t)
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets"}))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "kubernetes"}))
 	for _, target := range []string{
 		"/", "/?", "/a?", "/a?x=%2f&&y", "/v2/orders/a%20b", "/a~b!c$d&e'f(g)h*i+j,k=l:m@n", widgetsPath + "?pretty=5&x=a%3Db",
 		widgetsPath + "/w1?pretty", "/api", "/apis", "/openapi/v3?hash=A%2FB",
 	} {
 		exchangeRaw(t, address, []byte("GET "+target+" HTTP/1.1\r\nHost: gw\r\n\r\n"))
-		if got, want := backend.take(), "GET "+target+" HTTP/1.1\r\n"; !strings.HasPrefix(got, want) {
+		if got, want := backend.Take(), "GET "+target+" HTTP/1.1\r\n"; !strings.HasPrefix(got, want) {
 			t.Errorf("of %s the backend got %.100q", target, got)
 		}
 	}

@@ -13,21 +13,14 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/http1/http1test"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
-
-// loadPolicies compiles policy files that must be good.
-func loadPolicies(t testing.TB, paths ...string) *policies.Set {
-	t.Helper()
-	set, findings := policies.Load(paths)
-	if set == nil {
-		t.Fatalf("the policies do not compile: %v", findings)
-	}
-	return set
-}
 
 // gatewayFor makes a gateway before a plain backend. Words change its settings: policies=NAME loads
 // testdata/policies/NAME.yaml, kubernetes sets the dialect, protect-unregistered the setting of that name.
@@ -43,6 +36,8 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 		switch name {
 		case "policies":
 			paths = append(paths, filepath.Join("testdata", "policies", value+".yaml"))
+		case "tls": // at both ends
+			secureEnds(t, c, true, true)
 		case "judge-results":
 			c.AdmitOn = config.AdmitOnDryRunResult
 		case "kubernetes":
@@ -60,6 +55,14 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			if err := os.WriteFile(c.Upstreams[0].TokenFile, []byte(value), 0o600); err != nil {
 				t.Fatal(err)
 			}
+		case "underscores":
+			c.UnderscoreHeaders = config.UnderscoreHeaders(value)
+		case "memory": // so many bytes for all requests, and heavy work for one at a time
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Limits.BodiesInFlightBytes, c.Limits.HeavyRequests = n, 1
 		case "trust":
 			c.TrustedProxies = []config.Prefix{{Prefix: netip.MustParsePrefix(value)}}
 		case "down": // nobody listens where the backend was
@@ -74,8 +77,15 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			t.Fatalf("unknown setting %q", word)
 		}
 	}
-	set := loadPolicies(t, paths...)
+	secureEnds(t, c, overTLS(t), behindTLS(t))
+	set := policiestest.LoadFiles(t, paths...)
 	return newTestGateway(t, c, func() *policies.Set { return set })
+}
+
+// noPolicies returns a set without any policy.
+func noPolicies() *policies.Set {
+	set, _ := policies.Load(nil)
+	return set
 }
 
 func newTestGateway(t testing.TB, c *config.Configuration, set func() *policies.Set) *Gateway {
@@ -106,19 +116,30 @@ func newStates(t testing.TB, set *policies.Set) *state.Manager {
 // waitForStates waits until everything that policies read was read once, or could not be.
 func waitForStates(t testing.TB, g *Gateway) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); g.states.Settled() != nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(g.states.Settled())
-		}
-	}
+	testutil.Becomes(t, nil, g.states.Synced)
 }
 
 // startGateway serves on a free port of loopback until the test ends, and returns the address.
 func startGateway(t testing.TB, g *Gateway) string {
 	t.Helper()
+	address := serveGateway(t, g, nil)
+	if overTLS(t) {
+		return http1test.SecureScheme + address
+	}
+	return address
+}
+
+// serveGateway serves on a free port of loopback until the test ends. The connections come through counted, if it is set.
+func serveGateway(t testing.TB, g *Gateway, counted *countingListener) (address string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	address = ln.Addr().String()
+	if counted != nil {
+		counted.Listener = ln
+		ln = counted
 	}
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(ln) }()
@@ -132,5 +153,5 @@ func startGateway(t testing.TB, g *Gateway) string {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return ln.Addr().String()
+	return address
 }

@@ -6,89 +6,69 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/state"
-	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/wire"
 )
 
 // identify tells who asks, and from where: the peer, or who a trusted proxy says it speaks for. Without `identity` in the
 // configuration nobody's credentials count.
-func (x *exchange) identify() error {
-	x.client = x.conn.peer
-	if x.conn.trusted {
+func (w *who) identify(h *handler) error {
+	peer := h.incoming.Peer()
+	w.client = peer.Addr
+	if peer.IsTrusted {
 		var forwarded []string
-		for _, l := range x.conn.head.Headers() {
-			if l.Field == wire.FieldXForwardedFor && !l.Dropped {
+		for _, l := range h.incoming.Head.Headers() {
+			if l.Field == http1.FieldXForwardedFor && !l.Dropped {
 				forwarded = append(forwarded, str(l.Value))
 			}
 		}
-		x.client = x.gateway.proxies.Client(x.conn.peer, forwarded...)
+		w.client = h.gateway.proxies.Client(peer.Addr, forwarded...)
 	}
-	if x.gateway.identity == nil {
-		x.user = x.gateway.anonymous
+	if h.gateway.identity == nil {
+		w.user = h.gateway.anonymous
 		return nil
 	}
-	authorization, err := x.authorization()
+	authorization, err := w.authorization(h)
 	if err != nil {
 		return err
 	}
-	x.asking = identity.Request{
-		Now: x.started, Peer: x.conn.peer, Client: x.client, Connection: x.conn.proofs(),
-		Authorization: authorization, Remote: (*remoteLines)(&x.conn.head),
+	w.asking = identity.Request{
+		Now: h.request.Started, Peer: peer.Addr, Client: w.client, Connection: proofs(peer),
+		Authorization: authorization, Remote: (*remoteLines)(&h.incoming.Head),
+		RemoteNamed: h.incoming.Head.ConnectionNames(http1.FieldXRemote),
 	}
-	principal, err := x.gateway.identity.Identify(&x.asking)
+	principal, err := h.gateway.identity.Identify(&w.asking)
 	if err != nil {
 		var refusal *identity.Refusal
 		if errors.As(err, &refusal) {
-			x.challenge = refusal.Challenge()
+			w.challenge = refusal.Challenge()
 			return refusal.Status()
 		}
 		return err
 	}
-	x.user = principal.User
-	return x.tell(principal)
+	w.user = principal.User
+	return w.tell(h, principal)
 }
 
-// proofs are what the client has shown of itself by TLS; nil without TLS.
-func (c *conn) proofs() *identity.Connection {
-	if c.server.o.TLS == nil {
+// proofs returns the certificates that the peer has shown by TLS, and what they came to before on its
+// connection; nil without TLS.
+func proofs(p *server.Peer) *identity.Connection {
+	if !p.HasTLS() {
 		return nil
 	}
-	if c.identity.Chain == nil {
-		c.identity.Chain, c.identity.Shown = c.clientCertificates, c.certificate.shown
+	known, _ := p.Kept.(*identity.Connection)
+	if known == nil {
+		known = &identity.Connection{Chain: p.Chain, Shown: p.Shown}
+		p.Kept = known
 	}
-	return &c.identity
-}
-
-// remoteLines are the lines X-Remote-* of a head, of peers too that are no trusted proxies: which of them count, identity
-// tells by itself.
-type remoteLines wire.Head
-
-// Each implements identity.Headers.
-func (h *remoteLines) Each(yield func(name, value []byte)) {
-	eachAfter((*wire.Head)(h), wire.FieldXRemote, len("X-Remote-"), yield)
-}
-
-// impersonationLines are the lines Impersonate-* of a head.
-type impersonationLines wire.Head
-
-// Each implements identity.Headers.
-func (h *impersonationLines) Each(yield func(name, value []byte)) {
-	eachAfter((*wire.Head)(h), wire.FieldImpersonate, len("Impersonate-"), yield)
-}
-
-func eachAfter(h *wire.Head, f wire.Field, prefix int, yield func(name, value []byte)) {
-	for _, l := range h.Headers() {
-		if l.Field == f {
-			yield(l.Name[prefix:], l.Value)
-		}
-	}
+	return known
 }
 
 // newIdentity makes the authenticators of the configuration; nil where it has none.
@@ -170,18 +150,14 @@ func headerOptions(r *config.RequestHeader, files *credentials.Watcher) (*identi
 	return h, nil
 }
 
+// maxCause is how much of the cause the log has, in bytes.
+const maxCause = 300
+
 // refusedCredentials counts and logs why credentials were refused; clients are not told. What the cause says of the
 // credentials is the client's word.
 func (g *Gateway) refusedCredentials(method, cause string) {
 	g.metrics.CredentialsRefused(method)
-	if times, tell := g.refusals.due(method, time.Now()); tell {
-		const most = 300
-		if len(cause) > most {
-			cause = strings.ToValidUTF8(cause[:most], "") + "…"
-		}
-		g.log.Info("credentials were refused", "authenticator", method, "cause", cause, "times", times)
+	if times, tell := g.often.refusals.Allow(method, time.Now()); tell {
+		g.log.Info("credentials were refused", "authenticator", method, "cause", quote.Clip(cause, maxCause), "times", times)
 	}
 }
-
-// errMayNotImpersonate is the error of a request that asks to act as somebody whom the backend would not hear of.
-var errMayNotImpersonate = status.BadRequest("the request has a header 'Impersonate-…': the backend is told who asks by the gateway, which lets nobody act as somebody else")

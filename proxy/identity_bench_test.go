@@ -3,7 +3,6 @@ package proxy
 import (
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,8 +12,11 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/http1/http1test"
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 const benchLimit = `apiVersion: admission-gateway.io/v1alpha1
@@ -53,16 +55,14 @@ func BenchmarkIdentity(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			dir := b.TempDir()
 			if c.limit {
-				if err := os.WriteFile(filepath.Join(dir, "limit.yaml"), []byte(benchLimit), 0o600); err != nil {
-					b.Fatal(err)
-				}
+				testutil.WriteFile(b, filepath.Join(dir, "limit.yaml"), benchLimit)
 			}
-			f, err := config.Load("", config.Flags{Upstream: replying(b, ok)})
+			f, err := config.Load("", config.Flags{Upstream: http1test.Replying(b, ok), Dialect: "Kubernetes"})
 			if err != nil {
 				b.Fatal(err)
 			}
 			f.Identity, f.Upstreams[0].Credentials = c.identity, c.credentials
-			set := loadPolicies(b, dir)
+			set := policiestest.LoadFiles(b, dir)
 			address := startGateway(b, newTestGateway(b, f, func() *policies.Set { return set }))
 			nc, err := net.Dial("tcp", address)
 			if err != nil {
@@ -84,11 +84,7 @@ func BenchmarkIdentity(b *testing.B) {
 				}
 				return in[9]
 			}
-			for deadline := time.Now().Add(10 * time.Second); once() != '2'; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					b.Fatalf("answered %s", in)
-				}
-			}
+			testutil.Becomes(b, '2', once)
 			b.ReportAllocs()
 			before := cpuTime(b)
 			for b.Loop() {
@@ -101,7 +97,7 @@ func BenchmarkIdentity(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has taken.
+// cpuTime returns the time that the process has taken.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

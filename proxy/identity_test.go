@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // headerIdentity believes the headers X-Remote-* of proxies on this machine.
@@ -79,20 +80,17 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 // startConfigured starts a gateway with a configuration file, whose %s are filled in.
 func startConfigured(t testing.TB, content string, values ...any) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "gateway.yaml")
 	content = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" + fmt.Sprintf(content, values...)
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), content)
 	c, err := config.Load(file, config.Flags{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := loadPolicies(t, filepath.Join("testdata", "policies", "widgets.yaml"))
+	set := policiestest.LoadFiles(t, filepath.Join("testdata", "policies", "widgets.yaml"))
 	return startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 }
 
-// asked is what a request was answered: its code, and of a success what the backend was told, of a refusal the message.
+// asked has the answer to a request: its code, and the headers that the backend got, or the message of a refusal.
 type asked struct {
 	code      int
 	told      string
@@ -142,7 +140,7 @@ func TestIdentity(t *testing.T) {
 listen: 127.0.0.1:0
 underscoreHeaders: Pass
 tls: {certFile: %s, keyFile: %s, clientCAFile: %s}
-upstreams: [{name: cluster, endpoints: [%s], tokenFile: %s, credentials: FrontProxy}]
+upstreams: [{name: cluster, endpoints: [%s], dialect: Kubernetes, tokenFile: %s, credentials: FrontProxy}]
 identity:
   authenticators:
   - requestHeader: {caFile: %s, clientNames: [front-proxy]}
@@ -169,11 +167,9 @@ identity:
 	claims := map[string]any{"sub": "lee", "groups": []string{"a", "b"}}
 	token := issuer.Token(claims)
 	// The issuer is looked up in the background.
-	for deadline := time.Now().Add(20 * time.Second); askWho(t, as(), "https://"+address, "Authorization: Bearer "+token).code == 503; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the issuer is not found")
-		}
-	}
+	testutil.Eventually(t, "the issuer is found", func() bool {
+		return askWho(t, as(), "https://"+address, "Authorization: Bearer "+token).code != 503
+	})
 	const invalid, missing = `Bearer realm="admission-gateway", error="invalid_token"`, `Bearer realm="admission-gateway"`
 	const lee = "X-Remote-Group=oidc:a X-Remote-Group=oidc:b X-Remote-Group=system:authenticated X-Remote-User=oidc:lee"
 	const builder = "X-Remote-Group=bots X-Remote-Group=system:authenticated X-Remote-User=builder"
@@ -209,6 +205,12 @@ identity:
 		{name: "a token that the API server knows", client: as(), header: []string{"Authorization: Bearer of-builder"}, want: asked{code: 200, told: builder}},
 		{name: "a token that nobody knows", client: as(), header: []string{"Authorization: Bearer of-nobody"}, want: asked{401, "the bearer token is not valid", invalid, ""}},
 		{name: "headers of a proxy", client: as(proxies.Client(t, "front-proxy", nil)), header: []string{"X-Remote-User: max", "X-Remote-Group: a"}, want: asked{code: 200, told: "X-Remote-Group=a X-Remote-Group=system:authenticated X-Remote-User=max"}},
+		{name: "headers of a proxy, which passes on what its client wants to shed", client: as(proxies.Client(t, "front-proxy", nil)), header: []string{
+			"X-Remote-User: max", "X-Remote-Group: a", "Connection: x-remote-group",
+		}, want: asked{400, "the header 'Connection' must not name headers 'X-Remote-…': the proxy would not tell all of the user", "", ""}},
+		{name: "headers of a proxy behind the client's own", client: as(proxies.Client(t, "front-proxy", nil)), header: []string{
+			"X-Remote-User: admin", "X-Remote-User: max",
+		}, want: asked{400, "the request has the header 'X-Remote-User' more than once", "", ""}},
 		{name: "headers of a proxy with another name", client: as(proxies.Client(t, "proxy", nil)), header: []string{"X-Remote-User: max"}, want: asked{401, "the client certificate is not valid", missing, ""}},
 		{name: "headers of a client with the name of a proxy", client: as(clients.Client(t, "front-proxy", nil)), header: []string{"X-Remote-User: max"}, want: asked{code: 200}},
 		{name: "to act as somebody else", client: as(kim), header: []string{"Impersonate-User: admin"}, want: asked{400, "the request has the header 'Impersonate-User': clients may not impersonate through this gateway", "", ""}},
@@ -238,7 +240,7 @@ func TestTokensOfStrangers(t *testing.T) {
 	backend := newCluster(t)
 	address := startConfigured(t, `
 listen: 127.0.0.1:0
-upstreams: [{name: cluster, endpoints: [%s], tokenFile: %s}]
+upstreams: [{name: cluster, endpoints: [%s], dialect: Kubernetes, tokenFile: %s}]
 identity:
   authenticators: [{tokenReview: {upstream: cluster}}]
   anonymous: Allow
@@ -281,7 +283,7 @@ func TestNoAccountToImpersonate(t *testing.T) {
 	file := secretFile(t, "gateways-own")
 	address := startConfigured(t, `
 listen: 127.0.0.1:0
-upstreams: [{name: cluster, endpoints: [%s], tokenFile: %s, credentials: Impersonate}]
+upstreams: [{name: cluster, endpoints: [%s], dialect: Kubernetes, tokenFile: %s, credentials: Impersonate}]
 identity: {authenticators: [{requestHeader: {addresses: [127.0.0.1]}}]}
 trustedProxies: [127.0.0.1]
 `, backend.URL, file)

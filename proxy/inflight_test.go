@@ -3,8 +3,6 @@ package proxy
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,22 +10,24 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// held is a backend that answers what asks for /v2/held when it is let.
-type held struct {
+// slowBackend is a backend that answers what asks for /v2/slow when it is let.
+type slowBackend struct {
 	*recorder
-	arrived chan string // the heads of requests for /v2/held
+	arrived chan string // the heads of requests for /v2/slow
 	let     chan struct{}
 }
 
-// newHeld starts a gateway before such a backend, with one policy whose spec is given.
-func newHeld(t *testing.T, spec string) (*held, *Gateway, string) {
+// newSlowBackend starts a gateway before such a backend, with one policy whose spec is given.
+func newSlowBackend(t *testing.T, spec string) (*slowBackend, *Gateway, string) {
 	t.Helper()
-	h := &held{recorder: newRecorder(t), arrived: make(chan string, 8), let: make(chan struct{})}
-	h.reply = func(_ int, head, _ string) (string, bool) {
+	h := &slowBackend{recorder: newRecorder(t), arrived: make(chan string, 8), let: make(chan struct{})}
+	h.Reply = func(_ int, head, _ string) (string, bool) {
 		switch {
-		case strings.HasPrefix(head, "GET /v2/held"):
+		case strings.HasPrefix(head, "GET /v2/slow"):
 			h.arrived <- head
 			<-h.let
 		case strings.HasPrefix(head, "GET /v2/broken"):
@@ -37,12 +37,9 @@ func newHeld(t *testing.T, spec string) (*held, *Gateway, string) {
 		}
 		return smallReply, true
 	}
-	dir := t.TempDir()
 	policy := "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: crowd}\nspec: " + spec
-	if err := os.WriteFile(filepath.Join(dir, "limit.yaml"), []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	g := gatewayFor(t, dir, h.Addr().String(), nil)
+	dir := policiestest.Write(t, policy)
+	g := gatewayFor(t, dir, h.Addr().String(), []string{"kubernetes"})
 	return h, g, startGateway(t, g)
 }
 
@@ -59,29 +56,19 @@ func inquire(t *testing.T, address, path string) func() answer {
 	}
 }
 
-// waiting waits until so many requests wait.
-func waiting(t *testing.T, g *Gateway, want int) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); g.limiter.Waiting() != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d requests wait, want %d", g.limiter.Waiting(), want)
-		}
-	}
-}
-
 // ERR-3: where no more requests may be served, some wait their turn and the others are told when to come again.
 func TestRequestsWaitTheirTurn(t *testing.T) {
-	h, g, address := newHeld(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 30}")
-	first := inquire(t, address, "/v2/held")
+	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 30}")
+	first := inquire(t, address, "/v2/slow")
 	<-h.arrived
 	second := inquire(t, address, "/v2/second")
-	waiting(t, g, 1)
+	testutil.Becomes(t, 1, g.limiter.Waiting)
 	third := inquire(t, address, "/v2/third")()
 	want := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the rate limit 'crowd' allows 1 request at a time in all: try again after 1 second","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`
-	if third.StatusCode != 429 || third.Header.Get("Retry-After") != "1" || string(third.body) != want {
-		t.Errorf("the third is answered %d, Retry-After %s, %s", third.StatusCode, third.Header.Get("Retry-After"), third.body)
+	if third.StatusCode != 429 || third.Header.Get("Retry-After") != "1" || string(third.Content) != want {
+		t.Errorf("the third is answered %d, Retry-After %s, %s", third.StatusCode, third.Header.Get("Retry-After"), third.Content)
 	}
-	if got := h.take(); strings.Contains(got, "/v2/second") || strings.Contains(got, "/v2/third") {
+	if got := h.Take(); strings.Contains(got, "/v2/second") || strings.Contains(got, "/v2/third") {
 		t.Errorf("the backend got %q", got)
 	}
 	metrics := httptest.NewRecorder()
@@ -102,8 +89,8 @@ func TestRequestsWaitTheirTurn(t *testing.T) {
 
 // While requests are turned away second after second they are told to stay away for longer.
 func TestTurnedAwayForLonger(t *testing.T) {
-	h, g, address := newHeld(t, "{key: Global, maxInFlight: 1}")
-	first := inquire(t, address, "/v2/held")
+	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1}")
+	first := inquire(t, address, "/v2/slow")
 	<-h.arrived
 	set := g.policies().Limits()
 	var c ratelimit.Charges
@@ -130,8 +117,8 @@ func TestWaitIsBounded(t *testing.T) {
 		"by the client's": {"{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}", "/apis/example.com/v1/widgets/w?timeout=1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _, address := newHeld(t, c.spec)
-			first := inquire(t, address, "/v2/held")
+			h, _, address := newSlowBackend(t, c.spec)
+			first := inquire(t, address, "/v2/slow")
 			<-h.arrived
 			if got := inquire(t, address, c.path)(); got.StatusCode != 429 || got.Header.Get("Retry-After") != "1" {
 				t.Errorf("answered %d, Retry-After %s", got.StatusCode, got.Header.Get("Retry-After"))
@@ -144,34 +131,34 @@ func TestWaitIsBounded(t *testing.T) {
 
 // A client that goes away while it waits frees its place in the queue, and its request reaches nobody.
 func TestClientLeavesQueue(t *testing.T) {
-	h, g, address := newHeld(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
-	first := inquire(t, address, "/v2/held")
+	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
+	first := inquire(t, address, "/v2/slow")
 	<-h.arrived
 	nc, _ := dial(t, address)
 	send(t, nc, "GET /v2/left HTTP/1.1\r\nHost: gw\r\n\r\n")
-	waiting(t, g, 1)
+	testutil.Becomes(t, 1, g.limiter.Waiting)
 	_ = nc.Close()
-	waiting(t, g, 0)
+	testutil.Becomes(t, 0, g.limiter.Waiting)
 	next := inquire(t, address, "/v2/next")
-	waiting(t, g, 1)
+	testutil.Becomes(t, 1, g.limiter.Waiting)
 	close(h.let)
 	if a, b := first().StatusCode, next().StatusCode; a != 200 || b != 200 {
 		t.Errorf("the others are answered %d and %d", a, b)
 	}
-	if got := h.take(); strings.Contains(got, "/v2/left") {
+	if got := h.Take(); strings.Contains(got, "/v2/left") {
 		t.Errorf("the backend got %q", got)
 	}
 }
 
 // A gateway that is about to stop lets nobody wait (ERR-4).
 func TestNobodyWaitsWhileDraining(t *testing.T) {
-	h, g, address := newHeld(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
-	first := inquire(t, address, "/v2/held")
+	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
+	first := inquire(t, address, "/v2/slow")
 	<-h.arrived
 	g.Drain()
 	want := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the gateway is about to stop, and lets no more requests wait","reason":"ServiceUnavailable","details":{"retryAfterSeconds":5},"code":503}`
-	if got := inquire(t, address, "/v2/second")(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "5" || string(got.body) != want {
-		t.Errorf("answered %d, Retry-After %s, %s", got.StatusCode, got.Header.Get("Retry-After"), got.body)
+	if got := inquire(t, address, "/v2/second")(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "5" || string(got.Content) != want {
+		t.Errorf("answered %d, Retry-After %s, %s", got.StatusCode, got.Header.Get("Retry-After"), got.Content)
 	}
 	close(h.let)
 	first()
@@ -179,12 +166,12 @@ func TestNobodyWaitsWhileDraining(t *testing.T) {
 
 // Places come back however a request ends, and a watch has one only until it begins.
 func TestPlacesComeBack(t *testing.T) {
-	h, g, address := newHeld(t, "{key: Global, maxInFlight: 1}")
+	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1}")
 	close(h.let)
 	for _, c := range []struct {
 		path string
 		code int
-	}{{"/v2/held", 200}, {"/v2/broken", 502}, {"/a/../b", 400}, {"/v2/held", 200}} {
+	}{{"/v2/slow", 200}, {"/v2/broken", 502}, {"/a/../b", 400}, {"/v2/slow", 200}} {
 		if got := inquire(t, address, c.path)(); got.StatusCode != c.code {
 			t.Errorf("%s is answered %d, want %d", c.path, got.StatusCode, c.code)
 		}
@@ -194,7 +181,7 @@ func TestPlacesComeBack(t *testing.T) {
 	if _, err := br.Peek(1); err != nil {
 		t.Fatal(err)
 	}
-	if got := inquire(t, address, "/v2/held")(); got.StatusCode != 200 {
+	if got := inquire(t, address, "/v2/slow")(); got.StatusCode != 200 {
 		t.Errorf("beside a watch a request is answered %d", got.StatusCode)
 	}
 	if g.limiter.Waiting() != 0 {

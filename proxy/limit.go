@@ -1,129 +1,227 @@
 package proxy
 
 import (
-	"context"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cors"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/wire"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies"
 )
 
-// limit holds the request against the rate limits that concern it, reads included (ERR-3): first whether one more may be
+// limits are the rate limits about one request.
+type limits struct {
+	gateway   *Gateway
+	set       *policies.Set
+	incoming  *server.Request
+	who       *who
+	handled   *storage.Request
+	admission *admitter
+	place     *resource.Place // by which the request came; nil before that is known
+
+	charges    ratelimit.Charges
+	request    cel.Request // what expressions see, if there are any
+	retryAfter int         // seconds, if a rate limit refuses
+	refusedBy  string      // the rate limit that refuses
+	headers    headers     // what of the request's head they see
+	lines      []byte      // of the answer's head, which show what is left of the limits
+}
+
+// begin prepares for a request.
+func (l *limits) begin(h *handler) {
+	l.place = nil
+	l.gateway, l.set, l.incoming, l.who, l.handled, l.admission = h.gateway, h.set, h.incoming, &h.who, &h.request, &h.admission
+}
+
+// reset forgets the request.
+func (l *limits) reset() {
+	l.charges.Reset()
+	*l = limits{charges: l.charges, lines: storage.Kept(l.lines)}
+}
+
+// enforce holds the request against the rate limits that concern it, reads included (ERR-3): first whether one more may be
 // served at all, then whether the client has come too often. A request that is refused takes nothing from any limit.
-func (x *exchange) limit() error {
-	rules := x.set.Limits()
-	if rules.Len(&x.info) == 0 {
+func (l *limits) enforce() error {
+	rules := l.set.Limits()
+	if rules.Len(&l.handled.Info) == 0 {
 		return nil
 	}
 	r := ratelimit.Request{
-		Info: &x.info, ClientAddress: x.client, Username: x.user.Name, Groups: x.user.Groups,
-		Headers: (*headers)(&x.conn.head), Frame: x.limitFrame,
+		Info: &l.handled.Info, Place: l.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
+		Headers: l.headersRead(), Repeated: l.headers.takeRepeated, Frame: l.frame,
 	}
-	rules.Charge(&x.charges, &r)
-	limiter := x.gateway.limiter
-	if full := limiter.Enter(&x.charges); full != nil {
-		if d := limiter.Peek(&x.charges, time.Now()); !d.Allowed() {
-			return x.tooMany(d) // who has come too often need not wait to be told
+	rules.Charge(&l.charges, &r)
+	if r := l.charges.Repeated(); r.Header != "" {
+		return status.BadRequest("the request has the header '%s' more than once, and the rate limit '%s' reads it", r.Header, r.Rule)
+	}
+	limiter := l.gateway.limiter
+	if full := limiter.Enter(&l.charges); full != nil {
+		if d := limiter.Peek(&l.charges, time.Now()); !d.Allowed() {
+			return l.tooMany(d) // who has come too often need not wait to be told
 		}
-		if err := x.queue(full); err != nil {
+		if err := l.queue(full); err != nil {
 			return err
 		}
 	}
-	// The time is that of the decision: to tell who asks may have taken long.
-	if d := limiter.Decide(&x.charges, time.Now()); !d.Allowed() {
-		limiter.Leave(&x.charges)
-		return x.tooMany(d)
+	// The time of the decision counts: to find out who asks may have taken long.
+	d := l.decide(time.Now())
+	if !d.Allowed() {
+		limiter.Leave(&l.charges)
+		return l.tooMany(d)
 	}
-	for i := range x.charges.All() {
-		if c := &x.charges.All()[i]; c.Exceeds() {
-			x.gateway.metrics.RateLimitWarned(c.Rule.Name)
-			x.warnings = append(x.warnings, c.Warning())
-			x.lasting = len(x.warnings)
+	for i := range l.charges.All() {
+		c := &l.charges.All()[i]
+		if !c.Exceeds() {
+			l.gateway.metrics.LimitDecided(c.Rule.Name, "Admit")
+			continue
 		}
+		l.gateway.metrics.LimitDecided(c.Rule.Name, "Warn")
+		l.gateway.metrics.RateLimitWarned(c.Rule.Name)
+		l.handled.Warnings = append(l.handled.Warnings, c.Warning())
 	}
 	return nil
 }
 
+// decide holds the request against the limits over time. Redis may keep some of them.
+func (l *limits) decide(now time.Time) ratelimit.Decision {
+	d := l.gateway.limiter.Decide(&l.charges, now)
+	if s := l.admission.permission; s != nil && s.handler.trail.spans != nil && l.charges.AreShared() {
+		s.handler.trail.spans.AskedRedis(now)
+	}
+	return d
+}
+
+// queue waits until the request may be served, under the limit on requests in flight that has no room for it and under all
+// others: not longer than its queue and the client's own deadline allow, and not where the client has gone.
+func (l *limits) queue(full *ratelimit.Charge) error {
+	if l.gateway.server.Draining() {
+		return status.ServiceUnavailable("the gateway is about to stop, and lets no more requests wait", ratelimit.ShutdownRetryAfter)
+	}
+	if full.Rule.InFlight.QueueLength == 0 {
+		return l.crowded(full)
+	}
+	until := time.Now().Add(full.Rule.InFlight.QueueTimeout)
+	if d := l.handled.Deadline(); !d.IsZero() && d.Before(until) {
+		until = d
+	}
+	l.gateway.metrics.WaitStarted()
+	defer l.gateway.metrics.WaitEnded()
+	gone := make(chan struct{})
+	stop := l.incoming.OnClose(func() { close(gone) })
+	full = l.gateway.limiter.Wait(&l.charges, full, until, gone)
+	stop()
+	if full != nil {
+		return l.crowded(full)
+	}
+	return nil
+}
+
+// crowded is the answer to a request that cannot be served because too many others are.
+func (l *limits) crowded(full *ratelimit.Charge) error {
+	l.retryAfter = l.gateway.limiter.Dropped(full, time.Now())
+	l.refusedBy = full.Rule.Name
+	l.gateway.metrics.LimitDecided(l.refusedBy, "Refuse")
+	l.gateway.metrics.RateLimited(l.refusedBy)
+	return status.TooManyRequests(full.CrowdedMessage(l.retryAfter), l.retryAfter)
+}
+
+// leave ends the time in which the request counts as being served. It may be called again.
+func (l *limits) leave() { l.gateway.limiter.Leave(&l.charges) }
+
 // tooMany is the answer to a client that has come too often.
-func (x *exchange) tooMany(d ratelimit.Decision) error {
-	x.retryAfter = d.RetryAfter
+func (l *limits) tooMany(d ratelimit.Decision) error {
+	l.retryAfter, l.refusedBy = d.RetryAfter, d.Charge.Rule.Name
+	l.gateway.metrics.LimitDecided(l.refusedBy, "Refuse")
 	if d.Unavailable {
 		return status.ServiceUnavailable(d.Message(), d.RetryAfter)
 	}
-	x.gateway.metrics.RateLimited(d.Charge.Rule.Name)
+	l.gateway.metrics.RateLimited(l.refusedBy)
 	return status.TooManyRequests(d.Message(), d.RetryAfter)
 }
 
-// tellLimits shows in the answer how much of the limits over time is left, in the headers of the IETF's draft
+// show shows in the answer how much of the limits over time is left, in the headers of the IETF's draft
 // (draft-ietf-httpapi-ratelimit-headers).
-func (x *exchange) tellLimits() {
+func (l *limits) show() {
 	const policyName, stateName = "RateLimit-Policy: ", "RateLimit: "
-	line := append(x.limitLines[:0], policyName...)
-	line = x.charges.AppendPolicy(line)
-	if len(line) == len(policyName) {
+	lines := append(l.lines[:0], policyName...)
+	lines = l.charges.AppendPolicy(lines)
+	if len(lines) == len(policyName) {
 		return
 	}
-	policy := len(line)
-	line = append(append(line, "\r\n"...), stateName...)
-	state := len(line)
-	line = x.charges.AppendState(line, x.retryAfter)
-	x.limitLines = append(line, "\r\n"...)
-	if x.verbatim.Status != 0 {
-		x.verbatim.AddLine(str(x.limitLines))
-		return
-	}
-	h := &x.ctx.Response.Header
-	h.DisableNormalizing() // of 'RateLimit' to 'Ratelimit'
-	h.AddBytesV("RateLimit-Policy", line[len(policyName):policy])
-	h.AddBytesV("RateLimit", line[state:])
+	lines = append(append(lines, "\r\n"...), stateName...)
+	lines = l.charges.AppendState(lines, l.retryAfter)
+	l.lines = append(lines, "\r\n"...)
+	l.handled.Response.AddLines(str(l.lines))
+	cors.Expose(&l.handled.Response.Response, "RateLimit, RateLimit-Policy")
 }
 
-// limitFrame binds the request for the expressions of rate limits, once.
-func (x *exchange) limitFrame() *cel.Frame {
-	f := x.frame()
-	if x.limited.Headers != nil {
+// frame binds the request for the expressions of rate limits, once.
+func (l *limits) frame() *cel.Frame {
+	f := l.admission.frame()
+	if l.request.Headers != nil {
 		return f
 	}
-	address := x.conn.peerIP
-	if x.client != x.conn.peer {
-		address = x.client.String()
+	address := l.incoming.Peer().IP
+	if l.who.client != l.incoming.Peer().Addr {
+		address = l.who.client.String()
 	}
-	x.limited = cel.Request{
-		Verb: x.info.Verb, Path: x.info.Path, Group: x.info.Group, Version: x.info.Version, Resource: x.info.Resource,
-		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: x.info.Name,
-		User:          cel.User{Name: x.user.Name, UID: x.user.UID, Groups: x.user.Groups, Extra: x.user.Extra},
-		ClientAddress: address, Headers: (*headers)(&x.conn.head), Query: x.info.Query, BodyBytes: x.announced(),
+	l.request = cel.Request{
+		Verb: l.handled.Info.Verb, Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
+		Subresource: l.handled.Info.Subresource, Namespace: l.handled.Info.Namespace, Name: l.handled.Info.Name,
+		User:          cel.User{Name: l.who.user.Name, UID: l.who.user.UID, Groups: l.who.user.Groups, Extra: l.who.user.Extra},
+		ClientAddress: address, Headers: l.headersRead(), Query: l.handled.Info.Query, BodyBytes: l.announced(),
 	}
-	f.Vars().SetLimited(&x.limited)
+	f.Vars().SetLimited(&l.request)
+	f.Vars().SetHTTP((*storage.HTTP)(l.handled))
 	return f
 }
 
 // announced is how long the body is, or may become where the client does not say it beforehand.
-func (x *exchange) announced() int64 {
-	if x.conn.head.Chunked {
-		return x.gateway.bodyLimit
+func (l *limits) announced() int64 {
+	if l.incoming.Head.Chunked {
+		return l.handled.Limits.Body
 	}
-	return max(x.conn.head.ContentLength, 0)
+	return max(l.incoming.Head.ContentLength, 0)
 }
 
-// frame is what CEL is evaluated in, taken on first use; evaluations end when the client's own deadline passes.
-func (x *exchange) frame() *cel.Frame {
-	if x.attributes.Frame == nil {
-		x.attributes.Frame = cel.NewFrame(context.Background())
-		x.attributes.Frame.SetDeadline(x.deadline())
-	}
-	return x.attributes.Frame
+// headersRead returns the headers that rate limits see.
+func (l *limits) headersRead() *headers {
+	l.headers.head = &l.incoming.Head
+	return &l.headers
 }
 
-// headers shows the client's header lines to expressions; dropped ones do not count.
-type headers wire.Head
+// headers shows the client's header lines to rate limits; dropped ones do not count.
+type headers struct {
+	head *http1.Head
+	// repeated is a header that was looked up, and has more lines than it may mean.
+	repeated string
+}
+
+// takeRepeated returns such a header once.
+func (h *headers) takeRepeated() string {
+	name := h.repeated
+	h.repeated = ""
+	return name
+}
 
 // Get implements cel.Headers.
 func (h *headers) Get(name string) (string, bool) {
+	value, found := h.joined(name)
+	if found && h.head.Repeats(name) {
+		h.repeated = name
+	}
+	return value, found
+}
+
+// joined returns the value of a header. Several lines are joined as a list is.
+func (h *headers) joined(name string) (string, bool) {
 	value, found := "", false
-	for _, l := range (*wire.Head)(h).Headers() {
+	for _, l := range h.head.Headers() {
 		switch {
 		case l.Dropped || !equalFold(l.Name, name):
 		case found:
@@ -137,19 +235,19 @@ func (h *headers) Get(name string) (string, bool) {
 
 // Each implements cel.Headers.
 func (h *headers) Each(f func(name, value string) bool) {
-	lines := (*wire.Head)(h).Headers()
+	lines := h.head.Headers()
 	for i, l := range lines {
 		name := lowerCase(l.Name)
 		if l.Dropped || named(lines[:i], name) {
 			continue
 		}
-		if value, _ := h.Get(name); !f(name, value) {
+		if value, _ := h.joined(name); !f(name, value) {
 			return
 		}
 	}
 }
 
-func named(lines []wire.Header, name string) bool {
+func named(lines []http1.Header, name string) bool {
 	for _, l := range lines {
 		if !l.Dropped && equalFold(l.Name, name) {
 			return true

@@ -2,10 +2,11 @@ package proxy
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // BenchmarkLimitedGET is a GET that is passed through, counted by two limits over time and one of requests at a time: beside
@@ -19,11 +20,8 @@ func BenchmarkLimitedGET(b *testing.B) {
 			head + "b}\nspec: {key: Namespace, requests: 1000000000, periodSeconds: 1}\n---\n" +
 			head + "c}\nspec: {key: ClientAddress, maxInFlight: 10, maxInFlightTotal: 100, queueLength: 10}\n"
 	)
-	dir := b.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(limits), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(replying(b, ok), "http://"), nil))
+	dir := policiestest.Write(b, limits)
+	address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(http1test.Replying(b, ok), "http://"), nil))
 	nc, _ := dial(b, address)
 	out := []byte("GET /apis/bench.example.com/v1/namespaces/team-a/workloads/w1 HTTP/1.1\r\nHost: gw\r\nUser-Agent: bench\r\nAccept: application/json\r\n\r\n")
 	in := make([]byte, len(ok)+len(state))

@@ -14,6 +14,7 @@ import (
 	memory "github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // TestMixedLoad has clients that create, read, list, replace, patch and delete the same few objects, another writer that goes to the
@@ -32,7 +33,7 @@ func TestMixedLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := [2]*policies.Set{loadPolicies(t, "testdata/policies/widgets.yaml"), loadPolicies(t, "testdata/policies/widgets.yaml", "testdata/policies/orders.yaml")}
+	sets := [2]*policies.Set{policiestest.LoadFiles(t, "testdata/policies/widgets.yaml"), policiestest.LoadFiles(t, "testdata/policies/widgets.yaml", "testdata/policies/orders.yaml")}
 	var current atomic.Pointer[policies.Set]
 	current.Store(sets[0])
 	g := newTestGateway(t, c, current.Load)
@@ -98,12 +99,12 @@ func TestMixedLoad(t *testing.T) {
 					{"GET", path, "", "", "200 404"},
 					{"HEAD", path, "", "", "200 404"},
 					{"GET", widgetsPath, "", "", "200"},
-					{"POST", widgetsPath, jsonType, fmt.Sprintf(`{"metadata":{"name":"n%d-%d"},"spec":{"size":5},"status":{"phase":"theirs"}}`, n, i), "201"},
-					{"POST", widgetsPath, jsonType, `{"metadata":{"name":"bad"},"spec":{"size":0}}`, "422"},
-					{"PUT", path, jsonType, `{"metadata":{"resourceVersion":"` + read.Metadata.ResourceVersion + `"},"spec":{"size":6},"status":{"phase":"theirs"}}`, "200 404 409 422"},
+					{"POST", widgetsPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"n%d-%d"},"spec":{"size":5},"status":{"phase":"theirs"}}`, n, i), "201"},
+					{"POST", widgetsPath, "application/json", `{"metadata":{"name":"bad"},"spec":{"size":0}}`, "422"},
+					{"PUT", path, "application/json", `{"metadata":{"resourceVersion":"` + read.Metadata.ResourceVersion + `"},"spec":{"size":6},"status":{"phase":"theirs"}}`, "200 404 409 422"},
 					{"PATCH", path, "application/merge-patch+json", `{"spec":{"mode":"Locked"},"status":{"phase":"theirs"}}`, "200 404 409"},
 					{"DELETE", fmt.Sprintf("%s/n%d-%d", widgetsPath, n, i), "", "", "200 204"},
-					{"POST", "/v2/orders", jsonType, `{}`, "201 400 422"},
+					{"POST", "/v2/orders", "application/json", `{}`, "201 400 422"},
 				} {
 					code, answer := do(one.method, one.path, one.contentType, one.body)
 					if !strings.Contains(one.codes, fmt.Sprint(code)) {

@@ -3,110 +3,179 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admission-gateway/gateway/internal/compress"
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/wire"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-const (
-	yamlType = "application/yaml"
-
-	mediaTypes     = jsonType
-	yamlMediaTypes = jsonType + ", " + yamlType
-	// kubernetesMediaTypes are those of the kinds that an API server has built in.
-	kubernetesMediaTypes = yamlMediaTypes + ", " + protobuf.MediaType
-
-	patchMediaTypes = "application/json-patch+json, application/merge-patch+json"
-	// kubernetesPatchMediaTypes are those that a Kubernetes backend may know as well.
-	kubernetesPatchMediaTypes = patchMediaTypes + ", application/strategic-merge-patch+json, application/apply-patch+yaml"
-)
-
-// language is what a body is written in.
+// language says what a body is written in.
 type language uint8
 
 const (
 	inJSON language = iota
 	inYAML
 	inProtobuf
+	inForm  // of fields, or of parts
+	inBytes // which are not read
 )
 
-// checkMediaType lets only types pass that the gateway reads itself, in one encoding.
-func (x *exchange) checkMediaType() error {
-	h := &x.conn.head
-	if encoding := h.Value(wire.FieldContentEncoding); len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
-		return status.UnsupportedEncoding(string(encoding))
-	}
-	contentType := h.Value(wire.FieldContentType)
-	if x.info.Verb == resource.VerbPatch || x.info.Verb == "patch" {
-		switch x.patchType = patchTypeOf(contentType); {
-		case x.patchType == noPatch && !x.upstream.plain:
-			return status.UnsupportedMediaType(kubernetesPatchMediaTypes)
-		case x.patchType == noPatch, x.patchType == applyPatch && x.upstream.plain:
-			return status.UnsupportedMediaType(patchMediaTypes)
-		}
-		return nil
-	}
-	if isJSON(contentType) {
-		x.language = inJSON
-		return nil
-	}
-	accepted := x.acceptedTypes()
+// A bodyReader reads the body of a request, and makes JSON of what is written in another language.
+type bodyReader struct {
+	gateway  *Gateway
+	incoming *server.Request
+	storage  storage.Storage
+	request  *storage.Request
+	language language
+	isJSON   bool // what the client sent has been made JSON, if it was not
+
+	declared *contract.Body // of a form, by the API's document
+	boundary string         // between its parts
+}
+
+// begin prepares for a request.
+func (b *bodyReader) begin(h *handler) {
+	*b = bodyReader{gateway: h.gateway, incoming: h.incoming, storage: h.storage, request: &h.request}
+}
+
+// checkMediaType lets only types pass that the gateway reads itself or that the API's document declares, in an encoding that
+// the gateway reads.
+func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
+	head, i := &b.incoming.Head, &b.request.Info
+	value, types := head.Value(http1.FieldContentType), b.storage.MediaTypes()
+	sent := http1.ParseContentType(value)
 	switch {
-	case accepted != mediaTypes && isType(contentType, yamlType):
-		x.language = inYAML
-	case accepted == kubernetesMediaTypes && bytes.EqualFold(bytes.TrimSpace(contentType), []byte(protobuf.MediaType)):
-		if x.info.HasBody() && !x.gateway.protobuf.Knows(schema.GroupVersion{Group: x.info.Group, Version: x.info.Version}) {
-			return status.UnsupportedMediaType(yamlMediaTypes)
+	case i.Verb == resource.VerbPatch:
+		return b.checkPatchType(sent, types)
+	case declared != nil && len(declared.Bodies) > 0 && !(sent.Is(storage.YAML) && storage.Has(types.Objects, storage.YAML)):
+		return b.checkDeclared(value, declared)
+	}
+	objects := types.Objects
+	if !i.IsResource {
+		objects = storage.JSON
+	}
+	switch {
+	case sent.Is(storage.JSON):
+	case storage.Has(objects, storage.YAML) && sent.Is(storage.YAML):
+		b.language = inYAML
+	case storage.Has(objects, storage.Protobuf) && sent.Is(storage.Protobuf) && !sent.Charset:
+		if i.HasBody() && !b.gateway.protobuf.Knows(schema.GroupVersion{Group: i.Group, Version: i.Version}) {
+			return status.UnsupportedMediaType(withoutProtobuf)
 		}
-		x.language = inProtobuf
+		b.language = inProtobuf
 	default:
-		return status.UnsupportedMediaType(accepted)
+		return status.UnsupportedMediaType(objects)
 	}
 	return nil
 }
 
-// acceptedTypes are the types that objects may be sent in, as an API server lists them: protobuf for custom resources too,
-// which have none.
-func (x *exchange) acceptedTypes() string {
+// checkDeclared lets only types pass that the API's document declares.
+func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation) error {
+	media, ok := http1.ParseMediaType(value)
+	declared := o.BodyOf(media.Name)
 	switch {
-	case !x.info.IsResource, x.upstream.plain && (x.res == nil || !x.res.YAML):
-		return mediaTypes
-	case x.upstream.plain:
-		return yamlMediaTypes
+	case !ok || declared == nil:
+		return status.UnsupportedMediaType(o.Accepted())
+	case declared.As == contract.AsBytes:
+		b.language = inBytes
+		return nil
+	case declared.As == contract.AsParts:
+		b.boundary = media.Boundary
+	case !http1.ParseContentType(value).Is(media.Name):
+		return status.UnsupportedMediaType(o.Accepted())
 	}
-	return kubernetesMediaTypes
+	if declared.Form != nil {
+		b.language, b.declared = inForm, declared
+	}
+	return nil
 }
 
-// isJSON tells whether a Content-Type is that of JSON in UTF-8.
-func isJSON(contentType []byte) bool { return isType(contentType, jsonType) }
-
-// isType compares a media type; the only parameter that may follow is the charset that JSON has anyway.
-func isType(contentType []byte, want string) bool {
-	media, rest, more := bytes.Cut(contentType, []byte(";"))
-	if !bytes.EqualFold(bytes.TrimSpace(media), []byte(want)) {
-		return false
+// checkEncoding lets only encodings pass that the gateway reads.
+func (b *bodyReader) checkEncoding() (isEncoded bool, err error) {
+	encoding := b.incoming.Head.Value(http1.FieldContentEncoding)
+	if len(encoding) == 0 || bytes.EqualFold(encoding, []byte("identity")) || b.language == inBytes {
+		return false, nil
 	}
-	if !more {
-		return true
+	if accepted := b.storage.MediaTypes().Encodings; accepted == "" || !compress.IsReadable(encoding) {
+		return false, status.UnsupportedEncoding(string(encoding), accepted)
 	}
-	key, value, _ := bytes.Cut(bytes.TrimSpace(rest), []byte("="))
-	value = bytes.Trim(value, `"`)
-	return bytes.EqualFold(key, []byte("charset")) && bytes.EqualFold(value, []byte("utf-8"))
+	return true, nil
 }
 
-// transcode makes JSON of a body that is written in another language. JSON is what is judged, and what is sent on: no server
-// can read it in another way than the gateway did.
-func (x *exchange) transcode() error {
+// decompress makes of an encoded body what it stands for. That is admitted, and sent on: no server can read it in another way
+// than the gateway did.
+func (b *bodyReader) decompress() error {
+	encoding, limit := b.incoming.Head.Value(http1.FieldContentEncoding), b.request.Limits.Body
+	err := b.replace(int64(compress.Memory(encoding)), func() ([]byte, error) {
+		taken := 0
+		defer func() { b.request.Memory.Shrink(taken) }()
+		text, err := compress.Decode(b.request.Body, encoding, limit, func(bytes int) bool {
+			taken += bytes
+			return b.request.Memory.Grow(bytes)
+		})
+		switch err {
+		case nil:
+			return text, nil
+		case compress.ErrMemory:
+			return nil, b.request.Exhausted()
+		case compress.ErrTooLarge:
+			return nil, status.RequestEntityTooLarge("the body must be at most %d bytes when it is decoded", limit)
+		}
+		return nil, status.BadRequest("the body must be encoded as its Content-Encoding says: it %s", err.Error())
+	})
+	b.incoming.Head.Drop(aboutCoding)
+	return err
+}
+
+// aboutCoding are the headers of a body that its encoding decides about.
+var aboutCoding = http1.Fields(http1.FieldContentEncoding)
+
+// withoutProtobuf are the types of kinds that have no protobuf.
+const withoutProtobuf = storage.JSON + ", " + storage.YAML
+
+// checkPatchType reads the language of a patch.
+func (b *bodyReader) checkPatchType(sent http1.ContentType, types *storage.MediaTypes) error {
+	for name := range strings.SplitSeq(types.Patches, ", ") {
+		if sent.Is(name) {
+			b.request.Patch = patchTypeOf(name)
+			return nil
+		}
+	}
+	return status.UnsupportedMediaType(types.ShownPatches())
+}
+
+// patchTypeOf returns the language of a patch: of any type that a resource names itself it is the merge patch.
+func patchTypeOf(name string) storage.PatchType {
+	switch name {
+	case storage.JSONPatchType:
+		return storage.JSONPatch
+	case storage.StrategicMergePatchType:
+		return storage.StrategicMergePatch
+	case storage.ApplyPatchType:
+		return storage.ApplyPatch
+	}
+	return storage.MergePatch
+}
+
+// transcode makes JSON of a body that is written in another language. The JSON is admitted, and sent on:
+// no server can read it in another way than the gateway did.
+func (b *bodyReader) transcode() error {
 	switch {
-	case x.patchType == applyPatch, x.language == inYAML:
-		return x.transcodeYAML()
-	case x.language == inProtobuf:
-		return x.transcodeProtobuf()
+	case b.isJSON:
+	case b.request.Patch == storage.ApplyPatch, b.language == inYAML:
+		return b.transcodeYAML()
+	case b.language == inProtobuf:
+		return b.transcodeProtobuf()
 	}
 	return nil
 }
@@ -115,13 +184,13 @@ func (x *exchange) transcode() error {
 const yamlMemory = 40
 
 // transcodeYAML makes JSON of YAML, which an object in braces is already.
-func (x *exchange) transcodeYAML() error {
-	if bytes.HasPrefix(bytes.TrimLeft(x.body, " \t\r\n"), []byte("{")) {
-		x.transcoded = x.language != inJSON
+func (b *bodyReader) transcodeYAML() error {
+	if bytes.HasPrefix(bytes.TrimLeft(b.request.Body, " \t\r\n"), []byte("{")) {
+		b.isJSON = true
 		return nil
 	}
-	return x.makeJSON(yamlMemory*int64(len(x.body)), func() ([]byte, error) {
-		text, err := manifest.ReadBody(x.body)
+	return b.makeJSON(yamlMemory*int64(len(b.request.Body)), func() ([]byte, error) {
+		text, err := manifest.ReadBody(b.request.Body)
 		switch {
 		case errors.Is(err, manifest.ErrLarge):
 			return nil, status.RequestEntityTooLarge("the body %s", err.Error())
@@ -133,31 +202,129 @@ func (x *exchange) transcodeYAML() error {
 }
 
 // transcodeProtobuf makes JSON of the protobuf of one of Kubernetes' own kinds.
-func (x *exchange) transcodeProtobuf() error {
-	limits := x.gateway.documentLimits
-	m, err := x.gateway.protobuf.Read(x.body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: yamlMediaTypes})
+func (b *bodyReader) transcodeProtobuf() error {
+	limits := b.request.Limits.Sent
+	m, err := b.gateway.protobuf.Read(b.request.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
 	if err != nil {
 		return err
 	}
-	return x.makeJSON(m.Memory, m.JSON)
+	return b.makeJSON(m.Memory, m.JSON)
 }
 
-// makeJSON replaces the body by the JSON that is made of it. What that takes counts as bodies in flight do.
-func (x *exchange) makeJSON(memory int64, read func() ([]byte, error)) error {
-	budget := x.gateway.budget
-	if !budget.reserve(memory) {
-		return errNoBudget()
+// makeJSON replaces the body by the JSON that is made of it.
+func (b *bodyReader) makeJSON(memory int64, read func() ([]byte, error)) error {
+	b.isJSON = true
+	return b.replace(memory, func() ([]byte, error) {
+		text, err := read()
+		if limit := b.request.Limits.Body; err == nil && int64(len(text)) > limit {
+			return nil, status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", limit)
+		}
+		return text, err
+	})
+}
+
+// replace replaces the body by what is made of it. What that takes counts as bodies in flight do.
+func (b *bodyReader) replace(memory int64, read func() ([]byte, error)) error {
+	share := b.request.Memory
+	if !share.Grow(int(memory)) {
+		return b.request.Exhausted()
 	}
-	defer budget.free(memory)
+	defer share.Shrink(int(memory))
+	if memory >= storage.HeavyText && !share.Work() {
+		return b.request.Exhausted()
+	}
 	text, err := read()
 	if err != nil {
 		return err
 	}
-	if int64(len(text)) > x.gateway.bodyLimit {
-		return status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", x.gateway.bodyLimit)
-	}
-	x.body, err = x.conn.replaceBody(text, budget)
-	x.transcoded = x.language != inJSON
-	x.language = inJSON
+	b.request.Body, err = b.incoming.ReplaceBody(text)
 	return err
+}
+
+// negotiate refuses a request whose client takes no answer that the gateway can give.
+func (h *handler) negotiate() error {
+	answers := h.storage.MediaTypes().Answers
+	if answers == "" || !h.incoming.Head.Has(http1.FieldAccept) {
+		return nil
+	}
+	if h.incoming.Head.Accepts(true, "*/*", "application/*", storage.JSON, storage.YAML) {
+		return nil
+	}
+	return status.NotAcceptable("only the following media types are accepted: " + answers)
+}
+
+// read reads the body whole, after its type is known to be one that the gateway reads (RES-7).
+func (b *bodyReader) read(declared *contract.Operation) error {
+	if !b.incoming.Head.HasBody() {
+		return b.readOpaque()
+	}
+	if err := b.checkMediaType(declared); err != nil {
+		return err
+	}
+	isEncoded, err := b.checkEncoding()
+	if err != nil {
+		return err
+	}
+	if err := b.readOpaque(); err != nil || !isEncoded {
+		return err
+	}
+	return b.decompress()
+}
+
+// readOpaque reads the body whole and within bounds, whatever it is.
+func (b *bodyReader) readOpaque() (err error) {
+	b.request.Body, err = b.incoming.ReadBody(b.request.Limits.Body)
+	return err
+}
+
+// decode is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte
+// as it came.
+func (b *bodyReader) decode(w *storage.Write) error {
+	if len(b.request.Body) == 0 {
+		if w.Info.HasBody() && !b.mayBeEmpty() {
+			return status.BadRequest("the body must not be empty")
+		}
+		return nil
+	}
+	if err := b.transcode(); err != nil {
+		return err
+	}
+	d, err := b.request.Parse(b.request.Body, b.request.Limits.Sent)
+	if err != nil {
+		return notJSON(err)
+	}
+	w.Object, w.Source = d, b.request.Body
+	if b.language != inJSON {
+		w.ContentType = valueJSON
+	}
+	return nil
+}
+
+// mayBeEmpty reports whether the request needs no body.
+func (b *bodyReader) mayBeEmpty() bool {
+	r := b.request.Resource
+	return r != nil && r.Writes.EmptyBodies && (b.request.Info.Verb == resource.VerbCreate || r.Operation != nil)
+}
+
+var valueJSON = []byte(storage.JSON)
+
+// notJSON returns the Status of a body that the strict parser refused.
+func notJSON(err error) error {
+	var at *document.Error
+	switch {
+	case errors.As(err, &at) && at.Code == document.TooLarge:
+		return status.RequestEntityTooLarge("%s", at.Error())
+	case errors.As(err, &at):
+		return status.BadRequest("the body must be JSON that can be read in one way only: %s", at.Error())
+	}
+	return err
+}
+
+// decodePatch reads the body as a patch.
+func (b *bodyReader) decodePatch(w *storage.Write) error {
+	if err := b.decode(w); err != nil {
+		return err
+	}
+	w.Patch, w.Object, w.Source, w.ContentType = w.Object, nil, nil, nil
+	return nil
 }

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/http1/http1test"
 )
 
-// pieces are what hostile heads are made of.
+// pieces make up hostile heads.
 var pieces = struct{ lines, values, bodies []string }{
 	lines: []string{
 		"Content-Length: 7", "Content-Length: 0", "Content-Length: 70", "content-length:7", "Content-Length: 7\t", "Content-Length: 07", "Content-Length: +7",
@@ -54,7 +56,7 @@ func mutated(r *rand.Rand) string {
 	if r.IntN(4) == 0 {
 		body = pick(pieces.bodies)
 	}
-	message := lines(append(head, "")...) + body
+	message := http1test.Lines(append(head, "")...) + body
 	for range r.IntN(3) {
 		at := r.IntN(len(message))
 		switch r.IntN(4) {
@@ -69,29 +71,29 @@ func mutated(r *rand.Rand) string {
 			message = message[:end] + message[at:end] + message[end:]
 		}
 	}
-	return message + lines("GET /v2/smuggled HTTP/1.1", "Host: gw", "")
+	return message + http1test.Lines("GET /v2/smuggled HTTP/1.1", "Host: gw", "")
 }
 
-// TestMutatedRequests sends requests with random faults. Of whatever arrives, net/http reads as many requests as the gateway
-// forwarded, none of which has a body within a body or names that a client may not send, and every answer that refuses the framing
-// is the last of its connection.
+// TestMutatedRequests sends requests with random faults. Of whatever arrives, net/http reads as many
+// requests as the gateway forwarded. None has a body within a body, or names that a client may not
+// send. Every answer that refuses the framing is the last of its connection.
 func TestMutatedRequests(t *testing.T) {
 	const rounds = 1500
 	var forwarded, refused int
 	backend := newRecorder(t)
-	backend.reply = func(_ int, head, _ string) (string, bool) {
+	backend.Reply = func(_ int, head, _ string) (string, bool) {
 		reply := strings.Replace(smallReply, "\r\n", "\r\nX-Backend: yes\r\n", 1)
 		if strings.HasPrefix(head, "HEAD") {
 			reply = strings.TrimSuffix(reply, "{}")
 		}
 		return reply, true
 	}
-	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), nil))
+	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"}))
 	for seed := range uint64(rounds) {
 		message := mutated(rand.New(rand.NewPCG(seed, 1)))
-		backend.take()
+		backend.Take()
 		got := play(t, address, message)
-		arrived := backend.take()
+		arrived := backend.Take()
 		n, err := readRequests(arrived)
 		if err != nil {
 			t.Fatalf("seed %d: the backend got what net/http does not read: %v\n%q\nof\n%q", seed, err, arrived, message)
@@ -101,8 +103,8 @@ func TestMutatedRequests(t *testing.T) {
 			if a.Header.Get("X-Backend") != "" {
 				admitted++
 			}
-			if a.StatusCode == 400 && !a.Close && !bytes.Contains(a.body, []byte(`"kind":"Status"`)) && a.Request.Method != "HEAD" {
-				t.Errorf("seed %d: answer %d is no Status: %q of\n%q", seed, i, a.body, message)
+			if a.StatusCode == 400 && !a.Close && !bytes.Contains(a.Content, []byte(`"kind":"Status"`)) && a.Request.Method != "HEAD" {
+				t.Errorf("seed %d: answer %d is no Status: %q of\n%q", seed, i, a.Content, message)
 			}
 			if a.Close && i != len(got)-1 {
 				t.Errorf("seed %d: an answer follows the one that closes the connection, of\n%q", seed, message)
@@ -141,7 +143,7 @@ func play(t *testing.T, address, message string) []answer {
 	defer func() { <-sent }()
 	br := bufio.NewReader(nc)
 	var got []answer
-	// The method of a request with a fault is what the gateway could read of it.
+	// Of a request with a fault the gateway may not know the method.
 	method, _, _ := strings.Cut(message, " ")
 	for {
 		resp, err := http.ReadResponse(br, &http.Request{Method: method})
@@ -159,7 +161,7 @@ func play(t *testing.T, address, message string) []answer {
 		if err != nil && !isReset(err) {
 			t.Errorf("an answer breaks off: %v after %q, to\n%q", err, body, message)
 		}
-		got = append(got, answer{resp, body})
+		got = append(got, answer{Response: resp, Content: body})
 		method = "GET"
 	}
 }

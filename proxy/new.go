@@ -1,68 +1,28 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
-	"time"
-
-	"github.com/valyala/fasthttp"
+	"slices"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/identity"
-	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
-	"github.com/admission-gateway/gateway/internal/state"
-	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/telemetry"
-	"github.com/admission-gateway/gateway/internal/wire"
-	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/proxy/rewrite"
 )
-
-// Options are what a Gateway is made of.
-type Options struct {
-	Config *config.Configuration
-	// Policies returns the set in force; each request asks once.
-	Policies func() *policies.Set
-	// Limiter holds the buckets of rate limits, which outlive policy sets.
-	Limiter *ratelimit.Limiter
-	// States holds what policies read of backends, which outlives policy sets. The gateway starts it.
-	States *state.Manager
-	// Credentials keeps certificates, keys and tokens up to date with their files; nil reads them once.
-	Credentials *credentials.Watcher
-	Metrics     *telemetry.Telemetry
-	Log         *slog.Logger
-}
-
-// Gateway serves clients on behalf of backends. It is safe for concurrent use.
-type Gateway struct {
-	server   *server
-	routes   *routes
-	policies func() *policies.Set
-	limiter  *ratelimit.Limiter
-	states   *state.Manager
-	metrics  *telemetry.Telemetry
-	log      *slog.Logger
-
-	documentLimits document.Limits // of what clients send
-	storedLimits   document.Limits // of what backends give: what was sent, and what was added to it
-	bodyLimit      int64
-	budget         *bodyBudget
-	protobuf       protobuf.Reader
-	admitOnResult  bool // validating policies judge what Kubernetes backends would store
-	stripes        *stripes
-	unregistered   config.UnregisteredResources
-	proxies        identity.TrustedProxies
-	identity       *identity.Authenticators // nil where nobody's credentials count
-	anonymous      identity.User
-	refusals       occasions // of credentials that were refused
-	ignored        occasions // of policies that failed and may
-	failures       occasions // of exchanges with backends
-}
 
 // systemNodes is room for the values that the gateway itself adds to an object.
 const systemNodes = 64
@@ -72,15 +32,16 @@ func New(o Options) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
 		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log,
-		documentLimits: document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes)},
-		storedLimits:   document.Limits{Bytes: int(c.Limits.BodyBytes), Depth: int(c.Limits.JSONDepth), Nodes: int(c.Limits.JSONNodes) + systemNodes},
-		bodyLimit:      c.Limits.BodyBytes,
-		budget:         newBodyBudget(c.Limits.BodiesInFlightBytes),
-		stripes:        newStripes(),
-		unregistered:   c.UnregisteredResources,
-		admitOnResult:  c.AdmitOn == config.AdmitOnDryRunResult,
-		anonymous:      identity.Anonymous(),
+		requestLimits: limitsOf(&c.Limits, largestBody(c)),
+		memory:        newRequestMemory(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
+		locks:         storage.NewLocks(),
+		unregistered:  c.UnregisteredResources,
+		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
+		anonymous:     identity.Anonymous(),
+		observers:     newObservers(o),
 	}
+	g.locks.Share(o.Locker)
+	g.requestLimits.Refused = g.memory.drops.refused
 	var err error
 	files := o.Credentials
 	if files == nil {
@@ -88,6 +49,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	if g.routes, err = g.newRoutes(c, files); err != nil {
 		return nil, err
+	}
+	for _, b := range g.routes.backends {
+		b.comparisons.Asks = o.AsksVersions
 	}
 	prefixes, names := make([]netip.Prefix, 0, len(c.TrustedProxies)), make([]string, 0, len(c.TrustedProxies))
 	for _, p := range c.TrustedProxies {
@@ -105,27 +69,116 @@ func New(o Options) (*Gateway, error) {
 	if g.identity, err = g.newIdentity(c, files); err != nil {
 		return nil, err
 	}
-	g.server = newServer(serverOptions{
+	g.server = server.New(server.Options{
 		TLS: secure, HandshakeFailed: g.metrics.HandshakeFailed,
 		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
-		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections), Log: o.Log,
-		Panicked: func(ctx *fasthttp.RequestCtx, _ *conn, err *status.Error) { writeStatus(&ctx.Response, err) },
+		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections),
+		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
 	}, g.handle)
 	g.states.Start(g)
 	return g, nil
 }
 
-func underscores(u config.UnderscoreHeaders) wire.Underscores {
+// limitsOf returns the limits of requests with bodies up to so many bytes.
+func limitsOf(l *config.Limits, body int64) storage.Limits {
+	return storage.Limits{
+		Sent:   document.Limits{Bytes: int(body), Depth: int(l.JSONDepth), Nodes: int(l.JSONNodes)},
+		Stored: document.Limits{Bytes: int(body), Depth: int(l.JSONDepth), Nodes: int(l.JSONNodes) + systemNodes},
+		Body:   body,
+	}
+}
+
+// largestBody returns the size of the largest body that any route takes.
+func largestBody(c *config.Configuration) int64 {
+	largest := c.Limits.BodyBytes
+	for i := range c.Routes {
+		largest = max(largest, c.Routes[i].BodyBytes)
+	}
+	return largest
+}
+
+// limitsOn returns the limits of requests that come by a route.
+func (g *Gateway) limitsOn(c *config.Configuration, r *config.Route) storage.Limits {
+	limits := limitsOf(&c.Limits, cmp.Or(r.BodyBytes, c.Limits.BodyBytes))
+	limits.Upload, limits.Refused = r.BodyBytes, g.requestLimits.Refused
+	limits.Timeouts = upstream.RequestTimeouts{Answer: r.ResponseTimeoutSeconds.Duration(), Body: r.BodyTimeoutSeconds.Duration()}
+	return limits
+}
+
+// TLSFiles are the files of a listener that speaks TLS.
+func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
+	f := credentials.ServerFiles{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile, MinVersion: tls.VersionTLS12}
+	if t.MinVersion == config.VersionTLS13 {
+		f.MinVersion = tls.VersionTLS13
+	}
+	switch t.ClientCertificates {
+	case config.RequestCertificates:
+		// The gateway verifies what is shown itself: who shows a certificate that nobody signed is not who they say they
+		// are, which the answer to their request can tell better than a handshake that fails.
+		f.ClientAuth = tls.RequestClientCert
+	case config.RequireCertificates:
+		f.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return f
+}
+
+// newRoutes makes the backends of the configuration and the table that leads to them.
+func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher) (_ *routes, err error) {
+	r := &routes{}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	byName, specs := make(map[string]*backend, len(c.Upstreams)), make(map[string]*config.UpstreamSpec, len(c.Upstreams))
+	for _, u := range c.Upstreams {
+		b := &backend{name: u.Name, host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect), index: len(r.backends)}
+		if err := g.connect(b, &u, files); err != nil {
+			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
+		}
+		b.storage = storage.Backend{
+			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
+			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
+		}
+		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
+		b.comparisons = &plain.Comparisons{Found: g.versionsFound(u.Name)}
+		b.grants = b.kind.grants()
+		byName[u.Name], specs[u.Name] = b, &u
+		r.backends = append(r.backends, b)
+	}
+	for _, one := range c.Routes {
+		b := byName[one.Upstream]
+		if b == nil {
+			return nil, fmt.Errorf("a route names the upstream '%s', which must be one of `upstreams`", one.Upstream)
+		}
+		u := specs[one.Upstream]
+		from, to := u.Prefixes(&one)
+		r.table = append(r.table, route{
+			host: one.Host, prefix: from, shows: to, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authority()),
+			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
+			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
+		})
+	}
+	slices.SortStableFunc(r.table, func(a, b route) int {
+		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
+	})
+	for i := range r.table {
+		r.table[i].index = i
+	}
+	return r, nil
+}
+
+func underscores(u config.UnderscoreHeaders) http1.Underscores {
 	switch u {
 	case config.Drop:
-		return wire.DropUnderscores
+		return http1.DropUnderscores
 	case config.Pass:
-		return wire.PassUnderscores
+		return http1.PassUnderscores
 	}
-	return wire.RefuseUnderscores
+	return http1.RefuseUnderscores
 }
 
 // Serve serves the connections of ln until Shutdown; it returns nil then.
@@ -144,19 +197,5 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// BodyBytesInFlight is how much of the budget for request bodies is taken.
-func (g *Gateway) BodyBytesInFlight() int64 { return g.budget.inUse() }
-
-// measure counts a request that was answered.
-func (g *Gateway) measure(r telemetry.Request, started time.Time) {
-	g.metrics.RequestEnded()
-	r.Took = time.Since(started)
-	g.metrics.RequestDone(r)
-}
-
-// answered is what is counted of the request.
-func (x *exchange) answered() telemetry.Request {
-	return telemetry.Request{
-		Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource, Registered: x.res != nil, Code: x.code(),
-	}
-}
+// BodyBytesInFlight returns how much of the memory for all that requests hold is taken.
+func (g *Gateway) BodyBytesInFlight() int64 { return g.memory.InUse() }

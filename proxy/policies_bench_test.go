@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
 // thousandPolicies are policies that do not match the benchmark's request, by what they do not match it.
@@ -48,7 +52,7 @@ func BenchmarkOtherPolicies(b *testing.B) {
 		b.Fatal(err)
 	}
 	const created = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}"
-	request := []byte(wireForm([]byte("POST /apis/bench.example.com/v1/namespaces/team-a/workloads HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n" + string(object))))
+	request := story.JSON("POST /apis/bench.example.com/v1/namespaces/team-a/workloads", string(object))
 	for _, by := range []string{"none", "resource", "operation", "namespace"} {
 		b.Run(by, func(b *testing.B) {
 			dir := b.TempDir()
@@ -56,11 +60,9 @@ func BenchmarkOtherPolicies(b *testing.B) {
 				b.Fatal(err)
 			}
 			if by != "none" {
-				if err := os.WriteFile(filepath.Join(dir, "others.yaml"), []byte(thousandPolicies(by)), 0o644); err != nil {
-					b.Fatal(err)
-				}
+				testutil.WriteFile(b, filepath.Join(dir, "others.yaml"), thousandPolicies(by))
 			}
-			address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(replying(b, created), "http://"), nil))
+			address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(http1test.Replying(b, created), "http://"), nil))
 			nc, err := net.Dial("tcp", address)
 			if err != nil {
 				b.Fatal(err)

@@ -1,75 +1,140 @@
 package proxy
 
 import (
+	"bytes"
 	"strings"
+	"unsafe"
 
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// checkWire refuses what the connection could not read in one way only.
-func (x *exchange) checkWire() error {
-	if x.conn.refusal != nil {
-		return x.conn.refusal
-	}
-	return nil
-}
-
 // resolve finds the backend, the resource and the verb.
-func (x *exchange) resolve() error {
-	if err := x.resolveTarget(); err != nil || !x.lasts() {
+func (h *handler) resolve() error {
+	if err := h.resolveTarget(); err != nil || h.upgrade.protocol == nil && !isLongRunning(&h.request.Info) {
 		return err
 	}
 	// A request that is served for hours does not hold the connection's buffer for its own few bytes.
-	x.conn.detach()
-	return x.resolveTarget()
+	h.incoming.Detach()
+	return h.resolveTarget()
 }
 
-func (x *exchange) resolveTarget() error {
-	x.warnings = x.warnings[:0]
-	info, res, err := x.set.Registry().Resolve(str(x.conn.head.Method), x.conn.head.Target)
-	x.info, x.res = info, res
-	if err != nil {
-		return err
+func (h *handler) resolveTarget() error {
+	h.request.Warnings = h.request.Warnings[:0]
+	head := &h.incoming.Head
+	h.name(head)
+	if h.route = h.gateway.routes.find(head.Host, str(head.Target)); h.route == nil {
+		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
 	}
-	if res != nil && res.RefusesPatch && info.Verb == resource.VerbPatch {
-		return status.MethodNotAllowed(info.GroupResource(), resource.VerbPatch)
-	}
-	if deprecated := x.set.Deprecation(res); deprecated != "" {
-		x.warnings = append(x.warnings, deprecated)
-		x.lasting = len(x.warnings)
-	}
-	x.upstream = x.gateway.routes.find(x.conn.head.Host, info.Path)
-	if x.upstream == nil {
-		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", x.conn.head.Host, info.Path)
-	}
-	x.resolveConnect()
-	return nil
-}
-
-// lasts tells whether the answer may be a stream that nothing ends: a watch, a log that is followed, another protocol.
-func (x *exchange) lasts() bool {
-	return x.info.Options.Watch || x.protocol != nil || x.info.Subresource == "log" && strings.Contains(x.info.Query, "follow=") || !x.info.IsResource && strings.Contains(x.info.Query, "watch=")
-}
-
-// isRead tells whether the request changes nothing, so that it may be repeated.
-func (x *exchange) isRead() bool {
-	switch x.info.Verb {
-	case resource.VerbGet, resource.VerbList, resource.VerbWatch, "head":
-		return true
-	}
-	return false
-}
-
-// readBody reads the body whole, after its type is known to be one that the gateway reads (RES-7).
-func (x *exchange) readBody() error {
-	h := &x.conn.head
-	if h.HasBody() {
-		if err := x.checkMediaType(); err != nil {
+	h.upstream, h.request.Limits = h.route.backend, &h.route.limits
+	h.request.From = http1.Forward{Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped}
+	if rules := h.route.rules; rules != nil {
+		if err := rewriteRequest(h, rules); err != nil {
 			return err
 		}
 	}
-	body, err := x.conn.readBody(x.gateway.bodyLimit, x.gateway.budget)
-	x.body = body
-	return err
+	storages := h.gateway.storages(h.set)
+	h.limits.place = &h.route.place
+	resolver := storages.resolvers[h.route.index]
+	info, res, err := resolver.Resolve(str(head.Method), head.Target)
+	h.request.Info, h.request.Resource = info, res
+	if deprecated := h.set.Deprecation(res); deprecated != "" {
+		h.request.Warnings = append(h.request.Warnings, deprecated)
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.checkHead(resolver); err != nil {
+		return err
+	}
+	if head.Upgrade != nil {
+		h.incoming.Linger() // the client may be sending in the other protocol already
+	}
+	if info.Subresource != "" || !info.IsResource {
+		h.resolveConnect()
+	}
+	h.storage = storages.find(h.upstream, h.request.Resource, &h.request.Info)
+	h.admission.begin(h)
+	h.body.begin(h)
+	return nil
 }
+
+// isLongRunning reports whether the answer may be a stream that nothing ends: a watch, a log that is followed, another
+// protocol.
+func isLongRunning(i *resource.Info) bool {
+	return i.Options.Watch || i.Subresource == "log" && strings.Contains(i.Query, "follow=") ||
+		!i.IsResource && strings.Contains(i.Query, "watch=")
+}
+
+// checkHead refuses what a head may not have if files describe the path, or any path of the backend: another
+// reader could take the request for one about another path, or of another method. If nothing is described of
+// a backend, it gets all headers as they came.
+func (h *handler) checkHead(r resource.Resolver) error {
+	if !r.IsDescribed() {
+		return nil
+	}
+	if err := dropForeign(h.incoming); err != nil {
+		return err
+	}
+	if h.request.Info.IsUndescribed {
+		return nil
+	}
+	if err := h.incoming.Head.CheckStrict(); err != nil { // a nil *http1.Error is no nil error
+		h.incoming.Linger() // who sends such a head may mean another request than the one that was read
+		return err
+	}
+	return nil
+}
+
+// dropForeign refuses headers that name another path, and drops headers in which a client that is not
+// trusted says what its address is.
+func dropForeign(r *server.Request) error {
+	head := &r.Head
+	if head.Has(http1.FieldTargetOverride) {
+		for _, l := range head.Headers() {
+			if l.Field == http1.FieldTargetOverride && !l.Dropped {
+				return status.BadRequest("the request has the header '%s': a request must not name its path outside the request line", l.Name)
+			}
+		}
+	}
+	if !r.Peer().IsTrusted {
+		head.Drop(http1.Fields(http1.FieldClientAddress))
+	}
+	return nil
+}
+
+// pathOf returns the path of a target.
+func pathOf(target []byte) []byte {
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return path
+}
+
+// find returns the route of a request; nil if there is none.
+func (r *routes) find(host []byte, target string) *route {
+	if len(r.table) == 1 && r.table[0].host == "" && r.table[0].prefix == "" {
+		return &r.table[0]
+	}
+	path, _, _ := strings.Cut(target, "?")
+	host = withoutPort(host)
+	for i := range r.table {
+		one := &r.table[i]
+		if (one.host == "" || equalFold(host, one.host)) && under(path, one.prefix) {
+			return one
+		}
+	}
+	return nil
+}
+
+func withoutPort(host []byte) []byte {
+	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
+		host = host[:i]
+	}
+	return host
+}
+
+func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.EqualFold(str(a), b) }
+
+// str is the string of bytes of the client's head, which live as long as the handler serves the request.
+func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -2,184 +2,194 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"net/http"
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
+	"github.com/admission-gateway/gateway/internal/cors"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/internal/upstream"
-	"github.com/admission-gateway/gateway/internal/wire"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
-const jsonType = "application/json"
+// onlyReads is the Allow header of what may only be read.
+const onlyReads = "GET, HEAD, OPTIONS"
 
-// allowedMethods is the answer to OPTIONS and the Allow header of a 405; unpatched is that of a resource that refuses PATCH.
-const (
-	allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
-	unpatched      = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
-)
-
-// allowed are the methods that the resource takes.
-func (x *exchange) allowed() string {
-	if x.res != nil && x.res.RefusesPatch {
-		return unpatched
+// methodsOf returns the methods that the request's path takes, without one that was refused.
+func methodsOf(h *handler, refused string) string {
+	if h.route == nil { // the head was refused before anything was known of the path
+		return "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 	}
-	return allowedMethods
+	return resource.Allowed(h.gateway.storages(h.set).resolvers[h.route.index], pathOf(h.incoming.Head.Target), refused)
 }
 
-// answer completes the backend's answer: an error becomes a Status (ERR-1), and warnings are added (ERR-6).
-func (x *exchange) answer() error {
-	if x.verbatim.Status != 0 {
-		x.warnVerbatim()
-		return nil
+// completeAnswer makes of an error a Status (ERR-1) and adds warnings (ERR-6).
+func (h *handler) completeAnswer(i *resource.Info) error {
+	r := &h.request.Response
+	if code := r.Status(); code == http.StatusUnauthorized || code == http.StatusForbidden {
+		h.permission.withholdWarnings()
 	}
-	r := &x.ctx.Response
-	if code := r.StatusCode(); code >= 400 {
-		if !x.isHead() && !x.negotiated(r) && (r.IsBodyStream() || !isJSON(r.Header.ContentType()) || !status.IsStatus(r.Body())) {
-			return x.backendError(r)
-		}
+	if r.Status() >= 400 && !h.request.IsHead() && !isNegotiated(r, h.storage.MediaTypes()) &&
+		(r.IsStream() || !r.IsJSON() || !status.IsStatus(r.Body())) {
+		return h.request.BackendError(i, &r.Response)
 	}
-	x.warn(r)
+	h.addWarnings()
 	return nil
 }
 
-// negotiated tells whether a Kubernetes backend wrote an error in another language than JSON because the client asked for that.
-func (x *exchange) negotiated(r *fasthttp.Response) bool {
-	if x.upstream.plain {
-		return false
-	}
-	media, _, _ := bytes.Cut(r.Header.ContentType(), []byte(";"))
-	switch string(bytes.TrimSpace(media)) {
-	case "application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor":
-		return true
-	}
-	return false
-}
-
-// backendError is the Status of an error answer of the backend.
-func (x *exchange) backendError(r *fasthttp.Response) error {
-	var body []byte
-	if !r.IsBodyStream() && len(r.Header.ContentEncoding()) == 0 {
-		body = r.Body()
-	}
-	if r.StatusCode() < 400 {
-		return status.BadGateway("the backend answered a read of the stored object with a code that the gateway cannot use")
-	}
-	return status.FromBackend(status.BackendAnswer{
-		Code:        r.StatusCode(),
-		ContentType: string(r.Header.ContentType()),
-		RetryAfter:  string(r.Header.Peek(fasthttp.HeaderRetryAfter)),
-		Body:        body,
-		Resource:    x.info.GroupResource(),
-		Name:        x.info.Name,
-		Verb:        x.info.Verb,
-	})
+// isNegotiated reports whether the backend's error passes as it is: because its errors do, or because it is written in
+// another language than JSON for which the client asked.
+func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
+	media, _, _ := bytes.Cut(r.ContentType(), []byte(";"))
+	media = bytes.TrimSpace(media)
+	return (len(media) > 0 || types.Errors == storage.Anything) && storage.Has(types.Errors, string(media))
 }
 
 // refuse writes an error as a Status: the one place where the gateway answers for itself.
-func (x *exchange) refuse(err error) {
-	x.dropAnswer()
-	r := &x.ctx.Response
-	x.warn(r)
-	writeStatus(r, statusOf(err))
-	if x.challenge != "" {
-		r.Header.Set(fasthttp.HeaderWWWAuthenticate, x.challenge)
+func (h *handler) refuse(err error) {
+	r := &h.request.Response
+	e := statusOf(err)
+	noteRefusal(h, e)
+	if wantsProblems(h) {
+		writeProblem(r, e)
+	} else {
+		writeStatus(r, e)
 	}
-	if r.StatusCode() == fasthttp.StatusMethodNotAllowed {
-		r.Header.Set(fasthttp.HeaderAllow, x.allowed())
+	showID(h)
+	h.addWarnings()
+	var answered *storage.BackendError
+	if errors.As(err, &answered) {
+		answered.SetHeaders(&r.Response)
 	}
-	x.tellLimits()
+	if h.who.challenge != "" {
+		r.Add("WWW-Authenticate", h.who.challenge)
+	}
+	if r.Status() == http.StatusUnsupportedMediaType && h.storage != nil && h.incoming.Head.Has(http1.FieldContentEncoding) {
+		r.Add("Accept-Encoding", cmp.Or(h.storage.MediaTypes().Encodings, "identity"))
+	}
+	if r.Status() == http.StatusMethodNotAllowed {
+		allowed := methodsOf(h, str(h.incoming.Head.Method))
+		if h.request.Info.IsUndescribed {
+			allowed = onlyReads // the gateway refuses the method of no other undescribed request
+		}
+		r.Add("Allow", allowed)
+	}
+	h.limits.show()
 }
 
-// writeStatus makes a Status the answer.
-func writeStatus(r *fasthttp.Response, e *status.Error) {
-	s := &e.ErrStatus
-	r.Header.SetContentType(jsonType)
-	r.SetStatusCode(int(s.Code))
-	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
-		r.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(int(s.Details.RetryAfterSeconds)))
+// showID names the request in its answer.
+func showID(h *handler) {
+	if h.incoming.Refusal != nil {
+		h.trail.nameNew() // no more of its head is used
 	}
-	r.SetBodyRaw(status.AppendJSON(nil, s))
+	if r := &h.request.Response; h.trail.record.ID != "" && r.Header(requestIDHeader) == nil {
+		r.Add(requestIDHeader, h.trail.record.ID)
+	}
 }
+
+// noteRefusal keeps what the gateway refused the request for.
+func noteRefusal(h *handler, e *status.Error) {
+	h.trail.events.NoteStatus(&e.ErrStatus)
+	o := &h.trail.record.Outcome
+	o.Reason = string(e.ErrStatus.Reason)
+	o.Decision = telemetry.Decision{Policy: h.limits.refusedBy}
+	if d := e.ErrStatus.Details; d != nil && len(d.Causes) > 0 {
+		o.Field = d.Causes[0].Field
+	}
+	if denials := h.admission.report.Denials(); len(denials) > 0 && h.permission.refusal == nil {
+		d := &denials[0]
+		o.Decision = telemetry.Decision{Policy: d.Policy, Binding: d.Binding, Field: d.Cause.Field}
+	}
+}
+
+// wantsProblems reports whether the gateway's own refusals are problem details: a file says so of the resource, or the
+// configuration of the route, or the client asks for them.
+func wantsProblems(h *handler) bool {
+	if h.route != nil && h.route.writesProblems(h.request.Resource) {
+		return true
+	}
+	return h.incoming.Refusal == nil && h.incoming.Head.Has(http1.FieldAccept) && h.incoming.Head.Accepts(false, status.ProblemType)
+}
+
+// notCached is how kube-apiserver marks every answer: who asks decides about it.
+const notCached = "no-cache, private"
+
+// writeStatus makes a Status the answer. No cache in between keeps it, not even of the codes that may be kept if nothing
+// else is said: 404, 405, 410 and 414.
+func writeStatus(r *storage.Response, e *status.Error) {
+	writeRefusal(r, e, storage.JSON, status.AppendJSON(nil, &e.ErrStatus))
+}
+
+// writeProblem makes problem details the answer, with all that a Status says.
+func writeProblem(r *storage.Response, e *status.Error) {
+	writeRefusal(r, e, status.ProblemType, status.AppendProblem(nil, &e.ErrStatus))
+}
+
+func writeRefusal(r *storage.Response, e *status.Error, contentType string, body []byte) {
+	s := &e.ErrStatus
+	r.StartBody(int(s.Code), contentType, body)
+	r.Add("Cache-Control", notCached)
+	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
+		r.Add("Retry-After", strconv.Itoa(int(s.Details.RetryAfterSeconds)))
+	}
+}
+
+// answerPanic answers a request whose handler panicked with a 500 that shows nothing.
+func answerPanic(m *http1.Response) {
+	var r storage.Response
+	writeStatus(&r, status.From(errPanic))
+	*m = r.Response
+}
+
+// errPanic is no Status on purpose.
+var errPanic = errors.New("panic")
 
 // statusOf gives any error of the way its Status.
 func statusOf(err error) *status.Error {
-	var bad *wire.Error
-	if errors.As(err, &bad) {
-		return status.Coded(bad.Code, bad.Message)
-	}
 	var failed *upstream.Error
 	if errors.As(err, &failed) {
-		switch failed.Kind.Code() {
-		case fasthttp.StatusServiceUnavailable:
-			return status.ServiceUnavailable(failed.Error(), failed.RetryAfter)
-		case fasthttp.StatusGatewayTimeout:
-			return status.Timeout(failed.Error(), failed.RetryAfter)
-		default:
-			return status.BadGateway(failed.Error())
-		}
+		return failed.Status()
+	}
+	var bad *http1.Error
+	if errors.As(err, &bad) {
+		return status.Coded(bad.Code, bad.Message)
 	}
 	return status.From(err)
 }
 
-// warn adds the warnings gathered on the way.
-func (x *exchange) warn(r *fasthttp.Response) {
-	if len(x.warnings) == 0 {
+// addWarnings adds the warnings gathered on the way to the answer.
+func (h *handler) addWarnings() {
+	if len(h.request.Warnings) == 0 {
 		return
 	}
-	for _, h := range status.WarningHeaders(x.warnings) {
-		r.Header.Add(fasthttp.HeaderWarning, h)
+	for _, value := range status.WarningHeaders(h.request.Warnings) {
+		h.request.Response.Add("Warning", value)
 	}
-	x.warnings = x.warnings[:0]
+	h.request.Warnings = h.request.Warnings[:0]
+	cors.Expose(&h.request.Response.Response, "Warning")
 }
 
-// warnVerbatim adds them to an answer of the backend that is passed on as it came.
-func (x *exchange) warnVerbatim() {
-	for _, h := range status.WarningHeaders(x.warnings) {
-		x.verbatim.AddLine(fasthttp.HeaderWarning + ": " + h + "\r\n")
+// isEndless reports whether the answer consists of events, so that a shutdown may end it after any of them: a watch, of
+// paths too that no policy file describes. Of any other answer the client would take a part for the whole.
+func isEndless(r *storage.Request) bool {
+	i := &r.Info
+	watch, _ := i.Param("watch")
+	if i.Options.Watch || !i.IsResource && (watch == "true" || watch == "1") {
+		return true
 	}
-}
-
-// endless tells whether the answer consists of events, so that a shutdown may end it after any of them: a watch, of paths too that
-// no policy file describes. Of any other answer the client would take a part for the whole.
-func (x *exchange) endless() bool {
-	watch, _ := x.info.Param("watch")
-	media, _, _ := bytes.Cut(x.ctx.Response.Header.ContentType(), []byte(";"))
-	return x.info.Options.Watch || !x.info.IsResource && (watch == "true" || watch == "1") ||
-		bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
-}
-
-// dropAnswer forgets an answer of the backend that is not passed on, and frees its connection.
-func (x *exchange) dropAnswer() {
-	_ = x.ctx.Response.CloseBodyStream()
-	x.verbatim.Status = 0
-	x.conn.ownAnswer(x.ctx)
-}
-
-// answerOptions tells which methods there are (RES-4).
-func (x *exchange) answerOptions() error {
-	x.ctx.Response.SetStatusCode(fasthttp.StatusNoContent)
-	x.ctx.Response.Header.Set(fasthttp.HeaderAllow, x.allowed())
-	return nil
-}
-
-// answerDryRun answers with what would have been stored: a plain backend knows no dry run, so nothing may reach it.
-func (x *exchange) answerDryRun() error {
-	r := &x.ctx.Response
-	r.Header.SetContentType(jsonType)
-	switch x.info.Verb {
-	case resource.VerbUpdate:
-		if x.creates {
-			r.SetStatusCode(fasthttp.StatusCreated)
-		}
-	case resource.VerbCreate:
-		r.SetStatusCode(fasthttp.StatusCreated)
-	case resource.VerbDelete, resource.VerbDeleteCollection:
-		r.SetBodyString(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`)
-		return nil
+	if !r.Response.IsStream() {
+		return false
 	}
-	r.SetBody(x.content())
-	return nil
+	media, _, _ := bytes.Cut(r.Response.ContentType(), []byte(";"))
+	return bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
+}
+
+// isFollowed reports whether the answer is a log that is followed.
+func isFollowed(i *resource.Info) bool {
+	follow, _ := i.Param("follow")
+	return i.Subresource == "log" && (follow == "true" || follow == "1")
 }

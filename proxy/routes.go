@@ -1,37 +1,103 @@
 package proxy
 
 import (
-	"bytes"
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
+	"errors"
+	"net/http"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/credentials"
-	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/rewrite"
 )
 
 // backend is an upstream as requests see it.
 type backend struct {
 	name string
-	// client carries the requests of clients, own those that the gateway makes on its own account. They are two where the
-	// account has a certificate: the backend takes whatever comes by a connection that shows it for the gateway's own.
+	// client carries the requests of clients, own the requests that the gateway makes on its own account.
+	// They are two if the account has a certificate: the backend takes whatever comes by a connection that
+	// shows it for the gateway's own.
 	client, own *upstream.Client
 	// account is who the gateway is to the backend.
-	account       *credentials.Account
-	accountFailed func(error) // is told why it cannot be had
-	// host is what requests of the gateway's own are for.
-	host string
-	// credentials says how it is told who asks.
+	account       *credentials.ServiceAccount
+	accountFailed func(error) // gets the reason if it cannot be had
+	// host is the host in requests of the gateway's own, base what their paths are below.
+	host, base string
+	// credentials says how the backend learns who asks.
 	credentials config.Credentials
-	// plain backends know nothing of Kubernetes' conventions; the gateway supplies them.
-	plain bool
+	// kind is how requests are served before it.
+	kind kind
+	// index is its place among the backends.
+	index int
 	// upgrades are where clients may go on in another protocol.
 	upgrades *upgrades
-	// patience is how long its answer may take, up to the end of the head.
-	patience time.Duration
+	// proofs are of its being a Kubernetes API server, if its dialect says so.
+	proofs *kubernetes.Proofs
+	// comparisons are of what it makes of versions, if writes are pinned by its ETags.
+	comparisons *plain.Comparisons
+	// grants remembers what the backend lets the scripts of other origins read; nil if it is not asked.
+	grants *cors.Grants
+	// storage is the backend as storages ask it on behalf of clients.
+	storage storage.Backend
+}
+
+// A kind of backend is how requests are served before it. It is chosen with the connections to the backend, by its
+// dialect, and nothing asks for the dialect afterwards.
+type kind interface {
+	// storages returns how the storages of a resource, and of its subresources, are made.
+	storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage
+	// api returns how the gateway itself reads the backend.
+	api() state.API
+	// authorizes reports whether the backend can be asked what a client may do.
+	authorizes() bool
+	// options serves OPTIONS of a described path.
+	options(h *handler) error
+	// ignoreUpgrade refuses a request about a described path that asks for a protocol which is not allowed
+	// there, unless the request means the same without it.
+	ignoreUpgrade(h *handler) error
+	// grants returns the memory of what a backend lets scripts read; nil if it is not asked.
+	grants() *cors.Grants
+	// resolver returns how requests to the backend that come by a route are read, given what policy files say.
+	resolver(set *policies.Set, v resource.View) resource.Resolver
+}
+
+// kindOf returns the kind of the backends of a dialect.
+func kindOf(d config.Dialect) kind {
+	if d == config.Plain {
+		return plainKind{}
+	}
+	return kubernetesKind{}
+}
+
+// kubernetesKind is the kind of Kubernetes API servers, and of what behaves like one.
+type kubernetesKind struct{}
+
+func (kubernetesKind) api() state.API { return state.APIServer }
+
+func (kubernetesKind) authorizes() bool { return true }
+
+func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
+	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
+	return r
+}
+
+// plainKind is the kind of all other JSON APIs.
+type plainKind struct{}
+
+func (plainKind) api() state.API { return state.OrdinaryAPI }
+
+func (plainKind) authorizes() bool { return false }
+
+func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
+	return resource.NewPlain(set.Registry(), set.Native(), v)
 }
 
 // routes is the immutable table from host and path to backend.
@@ -43,76 +109,122 @@ type routes struct {
 
 type route struct {
 	host, prefix string
-	backend      *backend
+	// shows is the prefix of the paths that the backend gets; rules say what is rewritten, and are nil if
+	// nothing is.
+	shows   string
+	rules   *rewrite.Rules
+	backend *backend
+	// index is its number among the routes, place how the scopes of files name it.
+	index int
+	place resource.Place
+	// undescribed says what happens to requests that no policy file describes.
+	undescribed config.Undescribed
+	// errorFormat says how refusals are written.
+	errorFormat config.ErrorFormat
+	// cors says which scripts may read answers; nil leaves it to the backend.
+	cors   *cors.Policy
+	limits storage.Limits // of its requests
 }
 
-// newRoutes makes the backends of the configuration and the table that leads to them.
-func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher) (_ *routes, err error) {
-	r := &routes{}
-	defer func() {
-		if err != nil {
-			r.close()
-		}
-	}()
-	byName := make(map[string]*backend, len(c.Upstreams))
-	for _, u := range c.Upstreams {
-		b := &backend{name: u.Name, host: hostOf(u.Endpoints[0]), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), plain: u.Dialect == config.Plain, patience: u.ResponseTimeoutSeconds.Duration()}
-		if err := g.connect(b, &u, files); err != nil {
-			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
-		}
-		byName[u.Name] = b
-		r.backends = append(r.backends, b)
+// writesProblems reports whether refusals are problem details: the resource's own word counts first.
+func (r *route) writesProblems(about *resource.Resource) bool {
+	format := r.errorFormat
+	if about != nil && about.Errors.Format != "" {
+		format = config.ErrorFormat(about.Errors.Format)
 	}
-	for _, one := range c.Routes {
-		b := byName[one.Upstream]
-		if b == nil {
-			return nil, fmt.Errorf("a route names the upstream '%s', which must be one of `upstreams`", one.Upstream)
-		}
-		r.table = append(r.table, route{one.Host, strings.TrimSuffix(one.PathPrefix, "/"), b})
-	}
-	slices.SortStableFunc(r.table, func(a, b route) int {
-		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
-	})
-	return r, nil
+	return format == config.ProblemErrors
 }
 
-// hostOf is the host and port of a base URL.
-func hostOf(endpoint string) string {
-	_, host, _ := strings.Cut(endpoint, "://")
-	return strings.TrimSuffix(host, "/")
-}
-
-// find returns the backend of a request; nil where no route leads to one.
-func (r *routes) find(host []byte, path string) *backend {
-	if len(r.table) == 1 && r.table[0].host == "" && r.table[0].prefix == "" {
-		return r.table[0].backend
-	}
-	host = withoutPort(host)
-	for i := range r.table {
-		one := &r.table[i]
-		if (one.host == "" || equalFold(host, one.host)) && under(path, one.prefix) {
-			return one.backend
-		}
+// admit refuses an undescribed request that the route does not forward.
+func (r *route) admit(head *http1.Head) error {
+	switch r.undescribed {
+	case config.DenyUndescribed:
+		return status.NoSuchPath("the path '%s' is not described, and only described paths are served here", pathOf(head.Target))
+	case config.DenyWrites:
+		return admitRead(head)
 	}
 	return nil
 }
 
-// under tells whether a path is the prefix or below it, whole segments compared.
-func under(path, prefix string) bool {
-	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || prefix == "" || path[len(prefix)] == '/')
-}
-
-func withoutPort(host []byte) []byte {
-	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
-		host = host[:i]
+// admitRead refuses a request that may write: by its method, by a header that names another method, or by
+// another protocol, in which nobody knows what is asked.
+func admitRead(head *http1.Head) error {
+	switch string(head.Method) {
+	case "GET", "HEAD", "OPTIONS":
+	default:
+		return status.MethodNotAllowedf("the path '%s' is not described, and what is not described may only be read here", pathOf(head.Target))
 	}
-	return host
+	if head.Upgrade != nil {
+		return status.Coded(http.StatusForbidden, "a request that asks for another protocol must be about a path that is described here")
+	}
+	if err := head.CheckStrict(); err != nil { // a nil *http1.Error is no nil error
+		return err
+	}
+	return nil
 }
 
-func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.EqualFold(str(a), b) }
+// leadsTo reports whether a route leads requests at or below a path, or at one above it, to the backend.
+func (r *routes) leadsTo(b *backend, path string) bool {
+	for i := range r.table {
+		if one := &r.table[i]; one.backend == b && one.reaches(path) {
+			return true
+		}
+	}
+	return false
+}
 
-func (r *routes) close() {
-	for _, b := range r.backends {
-		b.close()
+// reaches reports whether the backend gets requests at or below a path, or at one above it, by the route.
+func (r *route) reaches(path string) bool { return under(path, r.shows) || under(r.shows, path) }
+
+// rewriteRequest makes of the client's request what the backend of its route gets: everything after it is about the
+// backend's paths.
+func rewriteRequest(h *handler, rules *rewrite.Rules) (err error) {
+	head := &h.incoming.Head
+	room := h.target[:0]
+	if h.incoming.IsDetached() {
+		room = nil // what is kept of the request may outlive the handler
+	}
+	if room, err = rules.AppendTarget(room, head.Target); err != nil {
+		return err
+	}
+	if head.Target = room; !h.incoming.IsDetached() {
+		h.target = room
+	}
+	h.request.From.Host = rules.Host
+	h.request.From.Lines = rules.ForwardedLines(head)
+	return nil
+}
+
+// rewriteAnswer makes of the backend's answer what it is to the client.
+func rewriteAnswer(rules *rewrite.Rules, r *http1.Response, host string) {
+	for _, name := range [...]string{"Location", "Content-Location"} {
+		if value := string(r.Header(name)); value != "" {
+			if shown := rules.Location(value, host); shown != value {
+				r.Set(name, shown)
+			}
+		}
+	}
+	if r.Header(setCookie) == nil {
+		return
+	}
+	cookies := r.Headers(setCookie)
+	r.Remove(setCookie)
+	for _, c := range cookies {
+		r.Add(setCookie, rules.Cookie(c))
 	}
 }
+
+const setCookie = "Set-Cookie"
+
+// authorize appends the header lines by which the gateway tells the backend who it is itself.
+func (b *backend) authorize(head []byte) ([]byte, error) {
+	head, err := b.account.AppendAuthorization(head)
+	if err != nil {
+		b.accountFailed(err)
+		return nil, errNoAccount
+	}
+	return head, nil
+}
+
+// errNoAccount is all that clients learn of an account that cannot be had.
+var errNoAccount = errors.New("the gateway has no account now by which to ask the backend")

@@ -40,7 +40,7 @@ func newModelStore(seed uint64, etags, field, faults bool) *modelStore {
 	}
 }
 
-// chance tells whether something happens that has the probability p.
+// chance reports whether something happens that has the probability p.
 func (m *modelStore) chance(p float64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

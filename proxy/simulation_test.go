@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -19,13 +18,14 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 var simulationSeed = flag.Uint64("simulation-seed", 0, "seed of the simulation; 0 takes another one each time")
 
 // TestSimulation has many writers change the same few objects through gateways, while others write behind their back and the
 // backend fails. All that was ever stored is then held against a model: no object was stored that was not admitted as the
-// change of exactly the one before it, none of the updates that clients were told of was lost or made twice, none that was
+// change of exactly the one before it, none of the updates that clients were answered of was lost or made twice, none that was
 // refused was made, no spec write changed a status and no status write a spec (RW-1, RW-3, STAT-1, STAT-2, META-1).
 func TestSimulation(t *testing.T) {
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestSimulation(t *testing.T) {
 			server := httptest.NewServer(store)
 			t.Cleanup(server.Close)
 			s := &simulation{t: t, store: store}
-			set := loadPolicies(t, annotatedLedgers(t, c.annotations))
+			set := policiestest.LoadFiles(t, annotatedLedgers(t, c.annotations))
 			for range c.gateways {
 				cfg, err := config.Load("", config.Flags{Upstream: server.URL, Dialect: "Plain"})
 				if err != nil {
@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 				s.gateways = append(s.gateways, "http://"+startGateway(t, newTestGateway(t, cfg, func() *policies.Set { return set })))
 			}
 			s.run(seed)
-			s.judge()
+			s.check()
 		})
 	}
 }
@@ -74,12 +74,8 @@ func annotatedLedgers(t *testing.T, annotations string) string {
 		t.Fatal(err)
 	}
 	const metadata = "metadata: {name: ledgers.example.com}"
-	file := filepath.Join(t.TempDir(), "ledgers.yaml")
 	text = []byte(strings.Replace(string(text), metadata, "metadata: {name: ledgers.example.com, annotations: {"+annotations+"}}", 1))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return policiestest.Write(t, string(text))
 }
 
 const ledgersPath = "/apis/example.com/v1/namespaces/team-a/ledgers"
@@ -91,10 +87,10 @@ type simulation struct {
 
 	mu       sync.Mutex
 	outcomes map[string]outcome // of each marker that a client tried to store
-	answers  []told
+	answers  []answered
 }
 
-// outcome is what a client knows of a write.
+// outcome says how a write ended for its client.
 type outcome uint8
 
 const (
@@ -103,8 +99,8 @@ const (
 	unknown // the answer did not come, or tells of a fault
 )
 
-// told is an object as an answer to a write showed it.
-type told struct {
+// answered is an object as an answer to a write showed it.
+type answered struct {
 	path, version string
 	object        map[string]any
 }
@@ -113,9 +109,9 @@ func (s *simulation) run(seed uint64) {
 	const clients, rounds, names = 6, 60, 3
 	s.outcomes = map[string]outcome{}
 	for i := range names {
-		code, _, _ := s.do(0, "POST", ledgersPath, jsonType, fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
+		code, _, _ := s.do(0, "POST", ledgersPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
 		for code >= 500 {
-			code, _, _ = s.do(0, "POST", ledgersPath, jsonType, fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
+			code, _, _ = s.do(0, "POST", ledgersPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))
 		}
 	}
 	var group sync.WaitGroup
@@ -179,7 +175,7 @@ func (s *simulation) act(random *rand.Rand, gateway int, marker, path string) {
 		s.write(gateway, marker+"-count", "PATCH", path, merge, `{"spec":{"count":1000000,"entries":{"`+marker+`-count":1}}}`, "422 409 5")
 	case 10:
 		s.write(gateway, marker, "PATCH", path, merge, `{"metadata":{"labels":{"`+marker+`":"x"}}}`, "200 409 5")
-		s.write(gateway, marker+"-stale", "PUT", path, jsonType, `{"metadata":{"resourceVersion":"1000","labels":{"`+marker+`-stale":"x"}},"spec":{"entries":{}}}`, "409 5")
+		s.write(gateway, marker+"-stale", "PUT", path, "application/json", `{"metadata":{"resourceVersion":"1000","labels":{"`+marker+`-stale":"x"}},"spec":{"entries":{}}}`, "409 5")
 	case 11:
 		s.churn(random, gateway, marker)
 	}
@@ -189,15 +185,15 @@ func (s *simulation) act(random *rand.Rand, gateway int, marker, path string) {
 func (s *simulation) churn(random *rand.Rand, gateway int, marker string) {
 	path := fmt.Sprint(ledgersPath, "/c", random.IntN(2))
 	name := path[len(ledgersPath)+1:]
-	s.write(gateway, marker, "POST", ledgersPath, jsonType, `{"metadata":{"name":"`+name+`","uid":"forged","labels":{"`+marker+`":"x"}},"spec":{"entries":{}},"status":{"phase":"forged"}}`, "201 409 5")
+	s.write(gateway, marker, "POST", ledgersPath, "application/json", `{"metadata":{"name":"`+name+`","uid":"forged","labels":{"`+marker+`":"x"}},"spec":{"entries":{}},"status":{"phase":"forged"}}`, "201 409 5")
 	s.replace(gateway, marker+"-put", path, path, func(o map[string]any) {
 		metadata, _ := o["metadata"].(map[string]any)
 		metadata["labels"] = map[string]any{marker + "-put": "x"}
 	})
 	s.write(gateway, "", "DELETE", path, "", "", "200 204 404 409 5")
-	s.write(gateway, marker+"-any", "PUT", path, jsonType, `{"metadata":{"labels":{"`+marker+`-any":"x"}},"spec":{"entries":{}}}`, "404 422 5")
+	s.write(gateway, marker+"-any", "PUT", path, "application/json", `{"metadata":{"labels":{"`+marker+`-any":"x"}},"spec":{"entries":{}}}`, "404 422 5")
 	s.write(gateway, marker+"-late", "PATCH", path, "application/merge-patch+json", `{"metadata":{"labels":{"`+marker+`-late":"x"}}}`, "200 404 409 5")
-	s.write(gateway, marker+"-made", "POST", ledgersPath, jsonType, `{"metadata":{"generateName":"made-","labels":{"`+marker+`-made":"x"}},"spec":{"entries":{}}}`, "201 5")
+	s.write(gateway, marker+"-made", "POST", ledgersPath, "application/json", `{"metadata":{"generateName":"made-","labels":{"`+marker+`-made":"x"}},"spec":{"entries":{}}}`, "201 5")
 }
 
 // replace reads an object, changes it and puts it back, as controllers do.
@@ -216,7 +212,7 @@ func (s *simulation) replace(gateway int, marker, path, to string, change func(m
 		s.t.Error(err)
 		return
 	}
-	s.write(gateway, marker, "PUT", to, jsonType, string(b), "200 409 404 5")
+	s.write(gateway, marker, "PUT", to, "application/json", string(b), "200 409 404 5")
 }
 
 // write makes a write and notes what became of it. Codes may end in '5' for any fault.
@@ -252,7 +248,7 @@ func (s *simulation) write(gateway int, marker, method, path, contentType, body,
 			s.t.Errorf("%s %s answered without a version: %s", method, path, answer)
 		}
 		delete(metadata, "resourceVersion")
-		s.answers = append(s.answers, told{ledgersPath + "/" + fmt.Sprint(metadata["name"]), version, o})
+		s.answers = append(s.answers, answered{ledgersPath + "/" + fmt.Sprint(metadata["name"]), version, o})
 	}
 }
 
@@ -278,14 +274,14 @@ func (s *simulation) do(gateway int, method, path, contentType, body string) (in
 	return answer.StatusCode, answer.Header, b
 }
 
-// judge holds the history of the store against what was allowed to happen.
-func (s *simulation) judge() {
+// check holds the history of the store against what was allowed to happen.
+func (s *simulation) check() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	added := map[string]int{} // how often each marker was stored anew
 	for path, states := range s.store.history {
 		for _, now := range states {
-			s.judgeStep(path, now, added)
+			s.checkStep(path, now, added)
 		}
 	}
 	for marker, result := range s.outcomes {
@@ -298,11 +294,11 @@ func (s *simulation) judge() {
 			s.t.Errorf("%s was stored %d times", marker, n)
 		}
 	}
-	s.judgeAnswers()
+	s.checkAnswers()
 }
 
-// judgeStep judges what a write made of what was there.
-func (s *simulation) judgeStep(path string, now *moment, added map[string]int) {
+// checkStep judges what a write made of what was there.
+func (s *simulation) checkStep(path string, now *moment, added map[string]int) {
 	if now.body == nil {
 		return
 	}
@@ -341,12 +337,12 @@ func (s *simulation) judgeStep(path string, now *moment, added map[string]int) {
 		return
 	}
 	if before != nil {
-		s.judgeUpdate(path, now, before, after)
+		s.checkUpdate(path, now, before, after)
 	}
 }
 
-// judgeUpdate judges an update as the policies should have, and what of the object it may change.
-func (s *simulation) judgeUpdate(path string, now *moment, before, after map[string]any) {
+// checkUpdate judges an update as the policies should have, and what of the object it may change.
+func (s *simulation) checkUpdate(path string, now *moment, before, after map[string]any) {
 	fail := func(what string) {
 		s.t.Errorf("%s: version %d %s:\n%s\n%s", path, now.version, what, now.before.body, now.body)
 	}
@@ -385,14 +381,14 @@ func (s *simulation) judgeUpdate(path string, now *moment, before, after map[str
 	}
 }
 
-// judgeAnswers holds what clients were told to have been stored under a version against what was.
-func (s *simulation) judgeAnswers() {
+// checkAnswers holds what clients were answered to have been stored under a version against what was.
+func (s *simulation) checkAnswers() {
 	for _, a := range s.answers {
 		n, err := strconv.Atoi(a.version)
 		if err != nil {
-			continue // the version is that of the content, or the backend did not say
+			continue // the version is the content's, or the backend did not say
 		}
-		n -= numberOffset
+		n -= 1000
 		found := false
 		for _, one := range s.store.history[a.path] {
 			if one.version == n {

@@ -3,14 +3,14 @@ package proxy
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // TestRequestUsesOneSnapshot swaps two policy sets under load. Each defaults spec.mode to its own letter, and has a rule and a
@@ -18,16 +18,12 @@ import (
 func TestRequestUsesOneSnapshot(t *testing.T) {
 	var sets [2]*policies.Set
 	for i, letter := range []string{"A", "B"} {
-		file := filepath.Join(t.TempDir(), "set.yaml")
-		if err := os.WriteFile(file, fmt.Appendf(nil, snapshotPolicies, letter), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		sets[i] = loadPolicies(t, file)
+		sets[i] = policiestest.Load(t, fmt.Sprintf(snapshotPolicies, letter))
 	}
 	var current atomic.Pointer[policies.Set]
 	current.Store(sets[0])
 	backend := newRecorder(t)
-	c, err := config.Load("", config.Flags{Upstream: backend.url(), Dialect: "Plain"})
+	c, err := config.Load("", config.Flags{Upstream: backend.URL(), Dialect: "Plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +40,7 @@ func TestRequestUsesOneSnapshot(t *testing.T) {
 			}
 		}
 	})
-	request := wireForm([]byte("POST " + widgetsPath + " HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n" +
-		`{"metadata":{"name":"w1"},"spec":{}}`))
+	request := story.JSON("POST "+widgetsPath, `{"metadata":{"name":"w1"},"spec":{}}`)
 	for range 4 {
 		load.Go(func() {
 			for range 150 {

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,12 +14,15 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// storage is as much of a Kubernetes API server as the conventions' example of storage classes needs: classes that can be
+// classStore is as much of a Kubernetes API server as the conventions' example of storage classes needs: classes that can be
 // listed and watched, one of them marked as the default, and claims that can be made.
-type storage struct {
+type classStore struct {
 	address string
 	http    *http.Server
 
@@ -29,14 +30,14 @@ type storage struct {
 	version int
 	mark    string        // the class that is the default
 	changed chan struct{} // closed and replaced at each change
-	held    chan struct{} // lists wait for it, if set
+	blocked chan struct{} // lists wait for it, if set
 	down    bool
 	lists   atomic.Int64
 }
 
-func newStorage(t *testing.T) *storage {
+func newClassStore(t *testing.T) *classStore {
 	t.Helper()
-	s := &storage{version: 1, mark: "fast", changed: make(chan struct{})}
+	s := &classStore{version: 1, mark: "fast", changed: make(chan struct{})}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func newStorage(t *testing.T) *storage {
 }
 
 // setDefault marks another class as the default, in two steps, as an administrator does.
-func (s *storage) setDefault(name string) {
+func (s *classStore) setDefault(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mark = name
@@ -58,7 +59,7 @@ func (s *storage) setDefault(name string) {
 	s.changed = make(chan struct{})
 }
 
-func (s *storage) break_(down bool) {
+func (s *classStore) break_(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = down
@@ -67,13 +68,13 @@ func (s *storage) break_(down bool) {
 }
 
 // class is a storage class; as in Kubernetes, in lists it does not say what it is.
-func (s *storage) class(name, typ string) string {
+func (s *classStore) class(name, typ string) string {
 	return fmt.Sprintf(`{%s"metadata":{"name":%q,"resourceVersion":"%d","annotations":{"storageclass.kubernetes.io/is-default-class":"%v"}}}`, typ, name, s.version, name == s.mark)
 }
 
-func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *classStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	held, down := s.held, s.down
+	blocked, down := s.blocked, s.down
 	s.mu.Unlock()
 	if down {
 		panic(http.ErrAbortHandler)
@@ -88,8 +89,8 @@ func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r)
 	default:
-		if held != nil {
-			<-held
+		if blocked != nil {
+			<-blocked
 		}
 		s.lists.Add(1)
 		s.mu.Lock()
@@ -100,7 +101,7 @@ func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // watch tells of both classes at each change: the watcher sees both marked, or none, between the two events.
-func (s *storage) watch(w http.ResponseWriter, r *http.Request) {
+func (s *classStore) watch(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w).Flush
 	_ = flush()
 	seen := r.URL.Query().Get("resourceVersion")
@@ -172,18 +173,14 @@ spec: {policyName: exists, validationActions: [Deny]}
 
 // claim is a request for a claim of a class.
 func claim(class string) []byte {
-	return wireForm([]byte("POST /api/v1/namespaces/team-a/persistentvolumeclaims HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n" +
-		fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"storageClassName":%q}}`, class)))
+	return story.JSON("POST /api/v1/namespaces/team-a/persistentvolumeclaims",
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"storageClassName":%q}}`, class))
 }
 
 // storageGateway serves with the policies before the storage; the returned set can be replaced.
-func storageGateway(t *testing.T, s *storage, whenMissing string, staleness int) (address string, g *Gateway) {
+func storageGateway(t *testing.T, s *classStore, whenMissing string, staleness int) (address string, g *Gateway) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "storage.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, storagePolicies, whenMissing, staleness), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	set := loadPolicies(t, file)
+	set := policiestest.Load(t, fmt.Sprintf(storagePolicies, whenMissing, staleness))
 	c, err := config.Load("", config.Flags{Upstream: "http://" + s.address, Dialect: "Kubernetes"})
 	if err != nil {
 		t.Fatal(err)
@@ -205,43 +202,32 @@ func verdict(t *testing.T, address, class string) string {
 	return raw[len("HTTP/1.1 "):][:3] + " " + after
 }
 
-func becomes(t *testing.T, want string, got func() string) {
-	t.Helper()
-	last := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if last = got(); last == want {
-			return
-		}
-	}
-	t.Fatalf("is %q, want %q", last, want)
-}
-
 const defaultIs = "422 the default is (%[1]s of kind StorageClass); ValidatingAdmissionPolicy 'class' with binding 'class' denied request: still the default is (%[1]s of kind StorageClass)"
 
 // TestStorageClasses is the example of the API conventions: a default that is marked by an annotation of another object,
 // which changes while requests run, is not known yet, and comes to be out of date (DEF-4).
 func TestStorageClasses(t *testing.T) {
-	s := newStorage(t)
-	s.held = make(chan struct{})
+	s := newClassStore(t)
+	s.blocked = make(chan struct{})
 	address, _ := storageGateway(t, s, "Fail", 1)
 	const reading = "422 expression 'state.classes.exists(c, c.metadata.name == object.spec.storageClassName)' resulted in error: the state 'classes' "
 	if got := verdict(t, address, "fast"); got != reading+"has not been read yet" {
 		t.Errorf("before the first reading: %s", got)
 	}
-	close(s.held)
-	becomes(t, "201", func() string { return verdict(t, address, "fast") })
+	close(s.blocked)
+	testutil.Becomes(t, "201", func() string { return verdict(t, address, "fast") })
 	if got := verdict(t, address, "gone"); got != "422 must be a storage class" {
 		t.Errorf("a class that does not exist: %s", got)
 	}
 	for _, mark := range []string{"fast", "slow", "fast"} {
 		s.setDefault(mark)
-		becomes(t, fmt.Sprintf(defaultIs, mark), func() string { return verdict(t, address, "") })
+		testutil.Becomes(t, fmt.Sprintf(defaultIs, mark), func() string { return verdict(t, address, "") })
 	}
 	if n := s.lists.Load(); n != 1 {
 		t.Errorf("listed %d times", n)
 	}
 	s.break_(true)
-	becomes(t, "stale", func() string {
+	testutil.Becomes(t, "stale", func() string {
 		if strings.HasPrefix(verdict(t, address, "fast"), reading+"is stale: it was last known ") {
 			return "stale"
 		}
@@ -249,30 +235,30 @@ func TestStorageClasses(t *testing.T) {
 	})
 	s.break_(false)
 	s.setDefault("slow")
-	becomes(t, fmt.Sprintf(defaultIs, "slow"), func() string { return verdict(t, address, "") })
+	testutil.Becomes(t, fmt.Sprintf(defaultIs, "slow"), func() string { return verdict(t, address, "") })
 }
 
 // TestStorageClassesSkipped: a policy may do without what is not known.
 func TestStorageClassesSkipped(t *testing.T) {
-	s := newStorage(t)
-	s.held = make(chan struct{})
+	s := newClassStore(t)
+	s.blocked = make(chan struct{})
 	address, _ := storageGateway(t, s, "Skip", 1)
 	if got := verdict(t, address, "gone"); got != "201" {
 		t.Errorf("before the first reading: %s", got)
 	}
-	close(s.held)
-	becomes(t, "422 must be a storage class", func() string { return verdict(t, address, "gone") })
+	close(s.blocked)
+	testutil.Becomes(t, "422 must be a storage class", func() string { return verdict(t, address, "gone") })
 	s.break_(true)
 	// Claims do not get through while it is down; that the policy no longer speaks shows in the backend's own failure.
-	becomes(t, "502", func() string { return verdict(t, address, "gone")[:3] })
+	testutil.Becomes(t, "502", func() string { return verdict(t, address, "gone")[:3] })
 }
 
 // TestRequestSeesOneState: while the default changes, is out of reach and policies are loaded anew, each request sees the
 // classes as they were at one moment, from its first look to its last.
 func TestRequestSeesOneState(t *testing.T) {
-	s := newStorage(t)
+	s := newClassStore(t)
 	address, g := storageGateway(t, s, "Fail", 3600)
-	becomes(t, fmt.Sprintf(defaultIs, "fast"), func() string { return verdict(t, address, "") })
+	testutil.Becomes(t, fmt.Sprintf(defaultIs, "fast"), func() string { return verdict(t, address, "") })
 	stop := make(chan struct{})
 	var changing, load sync.WaitGroup
 	changing.Go(func() {
@@ -351,10 +337,7 @@ func TestParamsWhileTheBackendFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			address := serveByMethod(t, c.fault, closing(created))
 			for policy, want := range map[string]string{"Fail": c.fail, "Ignore": c.ignore} {
-				dir := t.TempDir()
-				if err := os.WriteFile(filepath.Join(dir, "live.yaml"), fmt.Appendf(nil, liveParams, policy), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				dir := policiestest.Write(t, fmt.Sprintf(liveParams, policy))
 				gateway := startGateway(t, gatewayFor(t, dir, address, []string{"kubernetes"}))
 				raw := string(exchangeRaw(t, gateway, []byte(post)))
 				_, message, _ := strings.Cut(raw, `"message":"`)
@@ -386,4 +369,40 @@ func serveByMethod(t *testing.T, read, write fault) string {
 			write(c)
 		}
 	})
+}
+
+// TestNamespaceWhileTheBackendFails: a namespace that cannot be read is a failure of the policy
+// that needs it, which its failurePolicy decides about, whatever the policy needs it for.
+func TestNamespaceWhileTheBackendFails(t *testing.T) {
+	const created = "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	const rules = "resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [persistentvolumeclaims]}]"
+	const selector = ", namespaceSelector: {matchLabels: {tier: prod}}"
+	const validating = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: live}\n" +
+		"spec: {failurePolicy: %s, matchConstraints: {" + rules + "%s}, validations: [{expression: \"%s\"}]}\n---\n" +
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: live}\nspec: {policyName: live, validationActions: [Deny]}\n"
+	const mutating = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: live}\n" +
+		"spec: {failurePolicy: %s, reinvocationPolicy: Never, matchConstraints: {" + rules + "%s}, mutations: [{patchType: JSONPatch, jsonPatch: {expression: \"%s\"}}]}\n---\n" +
+		"apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicyBinding\nmetadata: {name: live}\nspec: {policyName: live}\n"
+	const reads = "namespaceObject.metadata.name == 'x'"
+	const patches = "namespaceObject.metadata.name == 'x' ? [JSONPatch{op: 'test', path: '/a', value: 1}] : []"
+	for _, c := range []struct {
+		name, policy, selector, expression string
+		fail                               int
+	}{
+		{"a validation", validating, "", reads, 422},
+		{"a selector of a validating policy", validating, selector, "true", 422},
+		{"a mutation", mutating, "", patches, 403},
+		{"a selector of a mutating policy", mutating, selector, "[JSONPatch{op: 'test', path: '/a', value: 1}]", 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			address := serveByMethod(t, dies, answers(created))
+			for policy, want := range map[string]int{"Fail": c.fail, "Ignore": 201} {
+				dir := policiestest.Write(t, fmt.Sprintf(c.policy, policy, c.selector, c.expression))
+				gateway := startGateway(t, gatewayFor(t, dir, address, []string{"kubernetes"}))
+				if raw := string(exchangeRaw(t, gateway, claim("x"))); !strings.HasPrefix(raw, fmt.Sprintf("HTTP/1.1 %d ", want)) {
+					t.Errorf("%s: %s\nwant %d", policy, raw, want)
+				}
+			}
+		})
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +11,10 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 const defaultClass = `
@@ -35,13 +36,13 @@ spec:
     valueExpression: "state.classes.filter(c, c.metadata.?annotations[?'storageclass.kubernetes.io/is-default-class'].orValue('') == 'true').map(c, c.metadata.name).join(',')"
 `
 
-// claims is storage that answers a claim with what it was sent.
-type claims struct{ *storage }
+// claims is a store of classes that answers a claim with what it was sent.
+type claims struct{ *classStore }
 
 // ServeHTTP implements http.Handler.
 func (c claims) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
-		c.storage.ServeHTTP(w, r)
+		c.classStore.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -52,21 +53,17 @@ func (c claims) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestDefaultStorageClass is the example of the API conventions: claims without a class get the one that an annotation
 // marks, also while the mark moves and requests run; all that a request is given is of one moment (DEF-4, DEF-5).
 func TestDefaultStorageClass(t *testing.T) {
-	s := newStorage(t)
+	s := newClassStore(t)
 	s.http.Handler = claims{s}
-	file := filepath.Join(t.TempDir(), "storage.yaml")
-	if err := os.WriteFile(file, []byte(defaultClass), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	set := loadPolicies(t, file)
+	set := policiestest.Load(t, defaultClass)
 	c, err := config.Load("", config.Flags{Upstream: "http://" + s.address, Dialect: "Kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := startGateway(t, newTestGateway(t, c, func() *policies.Set { return set }))
 	given := func(spec string) (class, seen string) {
-		raw := string(exchangeRaw(t, address, wireForm([]byte("POST /api/v1/namespaces/team-a/persistentvolumeclaims HTTP/1.1\nHost: gw\nContent-Type: application/json\nContent-Length: *\n\n"+
-			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{`+spec+`}}`))))
+		raw := string(exchangeRaw(t, address, story.JSON("POST /api/v1/namespaces/team-a/persistentvolumeclaims",
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{`+spec+`}}`)))
 		_, body, _ := strings.Cut(raw, "\r\n\r\n")
 		var claim struct {
 			Metadata struct{ Annotations map[string]string }
@@ -81,11 +78,11 @@ func TestDefaultStorageClass(t *testing.T) {
 		}
 		return *claim.Spec.StorageClassName, claim.Metadata.Annotations["example.com/classes"]
 	}
-	becomes(t, "fast", func() string { class, _ := given(""); return class })
+	testutil.Becomes(t, "fast", func() string { class, _ := given(""); return class })
 	for _, mark := range []string{"slow", "fast", "nothing"} {
 		s.setDefault(mark)
 		want := strings.Replace(mark, "nothing", "none", 1)
-		becomes(t, want, func() string { class, _ := given(""); return class })
+		testutil.Becomes(t, want, func() string { class, _ := given(""); return class })
 		if class, _ := given(`"storageClassName":"own"`); class != "own" {
 			t.Errorf("a class that was named became %q", class)
 		}

@@ -1,389 +1,70 @@
 package proxy
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
-	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
-	"github.com/admission-gateway/gateway/internal/upstream"
-	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
-// secureScheme is before the address of a server that speaks TLS.
-const secureScheme = "tls://"
-
-// overTLS tells whether a test runs as a part of TestOverTLS.
-func overTLS(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestOverTLS/") }
-
-// TestOverTLS runs the tests of the server with TLS between it and its clients: all that they hold must hold there too.
+// TestOverTLS runs the tests of requests, bodies and streams with TLS at either end and at both: TLS is the normal case.
 func TestOverTLS(t *testing.T) {
-	for name, test := range map[string]func(*testing.T){
-		"TestHostileInput":          TestHostileInput,
-		"TestDeadlines":             TestDeadlines,
-		"TestUnreadBody":            TestUnreadBody,
-		"TestPanic":                 TestPanic,
-		"TestDrain":                 TestDrain,
-		"TestShutdownCuts":          TestShutdownCuts,
-		"TestBodies":                TestBodies,
-		"TestBodyLimit":             TestBodyLimit,
-		"TestAnnouncedBodies":       TestAnnouncedBodies,
-		"TestBodyBudget":            TestBodyBudget,
-		"TestExpectContinue":        TestExpectContinue,
-		"TestEventByEvent":          TestEventByEvent,
-		"TestAnswersPassed":         TestAnswersPassed,
-		"TestBrokenStream":          TestBrokenStream,
-		"TestClientLeaves":          TestClientLeaves,
-		"TestPipelinedBehindStream": TestPipelinedBehindStream,
-		"TestShutdownEndsStreams":   TestShutdownEndsStreams,
-	} {
-		t.Run(name, test)
+	tests := map[string]func(*testing.T){
+		"TestWatchStreams":        TestWatchStreams,
+		"TestWatchFilled":         TestWatchFilled,
+		"TestWatchBreaksOff":      TestWatchBreaksOff,
+		"TestWatchFilledEnds":     TestWatchFilledEnds,
+		"TestItemWatched":         TestItemWatched,
+		"TestListFilledAsItComes": TestListFilledAsItComes,
+		"TestHugeList":            TestHugeList,
+		"TestLargeObjectsFilled":  TestLargeObjectsFilled,
+		"TestLogFollowed":         TestLogFollowed,
+		"TestLeavesBehindStream":  TestClientLeavesBehindStream,
+		"TestGolden":              TestGolden,
 	}
-}
-
-// testTLS is a TLS listener whose files a test can change.
-type testTLS struct {
-	dir       string
-	authority *credentialstest.Authority // of the server's certificates
-	clients   *credentialstest.Authority
-	files     credentials.ServerFiles
-	watcher   *credentials.Watcher
-	server    *credentials.Value[*credentials.Server]
-}
-
-// newTLS makes the files, those of clients where files.ClientAuth asks for them.
-func newTLS(t testing.TB, files credentials.ServerFiles) *testTLS {
-	t.Helper()
-	s := &testTLS{
-		dir: t.TempDir(), files: files, watcher: credentials.NewWatcher(credentials.Options{}),
-		authority: credentialstest.NewAuthority(t, "servers"), clients: credentialstest.NewAuthority(t, "clients"),
-	}
-	s.files.Cert, s.files.Key = s.authority.Server(t, []string{"gw.example.com", "127.0.0.1"}).Write(t, s.dir, "tls")
-	if files.MinVersion == 0 {
-		s.files.MinVersion = tls.VersionTLS12
-	}
-	if files.ClientAuth != tls.NoClientCert {
-		s.files.ClientCA = credentialstest.WriteFile(t, s.dir, "ca.crt", s.clients.PEM)
-	}
-	var err error
-	if s.server, err = credentials.WatchServer(s.watcher, "the listener", s.files); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// shown is what a connection told of its client, or why its request was refused.
-type shown struct {
-	names, problem, proto string
-}
-
-// startTLS serves requests by telling who the client is.
-func (s *testTLS) start(t testing.TB, o serverOptions) (addr string, seen chan shown) {
-	t.Helper()
-	o.TLS = s.server
-	seen = make(chan shown, 64)
-	_, addr = startServer(t, o, func(ctx *fasthttp.RequestCtx, c *conn) {
-		chain, err := c.clientCertificates()
-		one := shown{proto: c.proto}
-		for _, cert := range chain {
-			one.names += "/" + cert.Subject.CommonName
-		}
-		if err != nil {
-			one.problem = err.Error()
-		}
-		if c.refusal != nil {
-			one.problem = c.refusal.Error()
-			ctx.Response.SetStatusCode(int(c.refusal.ErrStatus.Code))
-		}
-		seen <- one
-	})
-	return strings.TrimPrefix(addr, secureScheme), seen
-}
-
-// askTLS makes a connection with these settings, and one request on it.
-func askTLS(t testing.TB, addr string, config *tls.Config) (tls.ConnectionState, error) {
-	t.Helper()
-	nc, err := tls.Dial("tcp", addr, config)
-	if err != nil {
-		return tls.ConnectionState{}, err
-	}
-	defer func() { _ = nc.Close() }()
-	_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(nc, getHead+"\r\n"); err != nil {
-		return nc.ConnectionState(), err
-	}
-	answer, err := http.ReadResponse(bufio.NewReader(nc), nil)
-	if err == nil {
-		_ = answer.Body.Close()
-	}
-	return nc.ConnectionState(), err
-}
-
-// Who connects, and what is known of them.
-func TestClientCertificates(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		auth  tls.ClientAuthType
-		show  func(t *testing.T, s *testTLS) []tls.Certificate
-		want  shown
-		fails string // what the client is told where there is no connection
-	}{
-		{"none asked for", tls.NoClientCert, one("alice"), shown{proto: "https"}, ""},
-		{"requested and not shown", tls.RequestClientCert, nil, shown{proto: "https"}, ""},
-		{"requested and shown", tls.RequestClientCert, one("alice"), shown{names: "/alice/clients", proto: "https"}, ""},
-		{"required and not shown", tls.RequireAndVerifyClientCert, nil, shown{}, "remote error: tls: certificate required"},
-		{"required and shown", tls.RequireAndVerifyClientCert, one("alice"), shown{names: "/alice/clients", proto: "https"}, ""},
-		{"requested, by way of another authority", tls.RequestClientCert, func(t *testing.T, s *testTLS) []tls.Certificate {
-			return []tls.Certificate{credentialstest.NewAuthority(t, "clients").Client(t, "mallory", nil).TLS(t)}
-		}, shown{problem: "x509: certificate signed by unknown authority", proto: "https"}, ""},
-		{"required, by way of another authority", tls.RequireAndVerifyClientCert, func(t *testing.T, s *testTLS) []tls.Certificate {
-			return []tls.Certificate{credentialstest.NewAuthority(t, "clients").Client(t, "mallory", nil).TLS(t)}
-		}, shown{}, "remote error: tls: unknown certificate authority"},
-		{"requested, expired", tls.RequestClientCert, one("alice", credentialstest.Expired), shown{problem: "x509: certificate has expired or is not yet valid", proto: "https"}, ""},
-		{"required, expired", tls.RequireAndVerifyClientCert, one("alice", credentialstest.Expired), shown{}, "remote error: tls: expired certificate"},
-		{"that of a server", tls.RequestClientCert, func(t *testing.T, s *testTLS) []tls.Certificate {
-			return []tls.Certificate{s.clients.Server(t, []string{"a"}).TLS(t)}
-		}, shown{problem: "x509: certificate specifies an incompatible key usage", proto: "https"}, ""},
-		{"signed by one who may not sign", tls.RequestClientCert, func(t *testing.T, s *testTLS) []tls.Certificate {
-			return []tls.Certificate{s.authority.Client(t, "alice", nil).TLS(t)}
-		}, shown{problem: "x509: certificate signed by unknown authority", proto: "https"}, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := newTLS(t, credentials.ServerFiles{ClientAuth: c.auth})
-			addr, seen := s.start(t, serverOptions{})
-			settings := &tls.Config{RootCAs: s.authority.Pool(), ServerName: "gw.example.com"}
-			if c.show != nil {
-				certificates := c.show(t, s)
-				settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificates[0], nil }
-			}
-			_, err := askTLS(t, addr, settings)
-			if c.fails != "" {
-				if err == nil || err.Error() != c.fails {
-					t.Errorf("got %v, want %s", err, c.fails)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := <-seen
-			if got.names != c.want.names || got.proto != c.want.proto || !strings.HasPrefix(got.problem, c.want.problem) || (got.problem == "") != (c.want.problem == "") {
-				t.Errorf("got %+v, want %+v", got, c.want)
+	for _, ends := range []string{"listener", "backend", "both"} {
+		t.Run(ends, func(t *testing.T) {
+			for name, test := range tests {
+				t.Run(name, test)
 			}
 		})
 	}
 }
 
-func one(user string, change ...func(*x509.Certificate)) func(*testing.T, *testTLS) []tls.Certificate {
-	return func(t *testing.T, s *testTLS) []tls.Certificate {
-		return []tls.Certificate{s.clients.Client(t, user, []string{"team-a"}, change...).TLS(t)}
-	}
-}
-
-// The versions and protocols that are spoken.
-func TestTLSVersions(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		least uint16
-		ask   *tls.Config
-		want  uint16
-		fails string
-	}{
-		{"1.3", 0, &tls.Config{}, tls.VersionTLS13, ""},
-		{"1.2", 0, &tls.Config{MaxVersion: tls.VersionTLS12}, tls.VersionTLS12, ""},
-		{"1.1", 0, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, 0, "remote error: tls: protocol version not supported"},
-		{"1.2 where 1.3 is the least", tls.VersionTLS13, &tls.Config{MaxVersion: tls.VersionTLS12}, 0, "remote error: tls: protocol version not supported"},
-		{"HTTP/2 among others", 0, &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, tls.VersionTLS13, ""},
-		{"HTTP/2 alone", 0, &tls.Config{NextProtos: []string{"h2"}}, 0, "remote error: tls: no application protocol"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := newTLS(t, credentials.ServerFiles{MinVersion: c.least})
-			addr, _ := s.start(t, serverOptions{})
-			settings := c.ask.Clone()
-			settings.RootCAs = s.authority.Pool()
-			got, err := askTLS(t, addr, settings)
-			if c.fails != "" {
-				if err == nil || err.Error() != c.fails {
-					t.Errorf("got %v, want %s", err, c.fails)
-				}
-				return
+// secureEnds puts TLS into a configuration, between the gateway and its clients and before its backends.
+func secureEnds(t testing.TB, c *config.Configuration, over, behind bool) {
+	t.Helper()
+	for i := range c.Upstreams {
+		if u := &c.Upstreams[i]; behind {
+			u.TLS = &config.UpstreamTLS{InsecureSkipTLSVerify: true}
+			for j, endpoint := range u.Endpoints {
+				u.Endpoints[j] = strings.Replace(endpoint, "http://", "https://", 1)
 			}
-			if err != nil || got.Version != c.want || settings.NextProtos != nil && got.NegotiatedProtocol != "http/1.1" {
-				t.Errorf("got %v, %x, %q", err, got.Version, got.NegotiatedProtocol)
-			}
-		})
+		}
+	}
+	if over {
+		files := newTLS(t, credentials.ServerFiles{}).Files
+		c.TLS = &config.ListenerTLS{CertFile: files.Cert, KeyFile: files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
 	}
 }
 
-// Files that change are in use by the next connection, and those that cannot be used never are; requests go on meanwhile.
-func TestTLSFilesChange(t *testing.T) {
-	s := newTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert})
-	addr, seen := s.start(t, serverOptions{})
-	alice := s.clients.Client(t, "alice", nil).TLS(t)
-	both := s.authority.Pool()
-	next := credentialstest.NewAuthority(t, "next")
-	both.AddCert(next.Cert)
-	settings := &tls.Config{RootCAs: both, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &alice, nil }}
-	// alice stays on one connection all the time.
-	kept, err := tls.Dial("tcp", addr, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = kept.Close() }()
-	keptReader := bufio.NewReader(kept)
-	pair := next.Server(t, []string{"127.0.0.1"})
-	for _, step := range []struct {
-		name   string
-		change func()
-		signed string // who signed what the server shows
-		alice  string // what her certificate comes to
-	}{
-		{"at first", func() {}, "servers", "/alice/clients"},
-		{"a key without its certificate", func() { credentialstest.WriteFile(t, s.dir, "tls.key", pair.Key) }, "servers", "/alice/clients"},
-		{"the certificate too", func() { credentialstest.WriteFile(t, s.dir, "tls.crt", pair.Cert) }, "next", "/alice/clients"},
-		{"no certificate", func() { credentialstest.WriteFile(t, s.dir, "tls.crt", nil) }, "next", "/alice/clients"},
-		{"no file", func() { _ = os.Remove(filepath.Join(s.dir, "tls.crt")) }, "next", "/alice/clients"},
-		{"authorities of clients that are none", func() {
-			credentialstest.WriteFile(t, s.dir, "tls.crt", pair.Cert)
-			credentialstest.WriteFile(t, s.dir, "ca.crt", []byte("none"))
-		}, "next", "/alice/clients"},
-		{"other authorities of clients", func() { credentialstest.WriteFile(t, s.dir, "ca.crt", next.PEM) }, "next", ""},
-		{"both authorities", func() { credentialstest.WriteFile(t, s.dir, "ca.crt", append(next.PEM, s.clients.PEM...)) }, "next", "/alice/clients"},
-	} {
-		step.change()
-		s.watcher.Reload()
-		got, err := askTLS(t, addr, settings)
-		if err != nil || got.PeerCertificates[0].Issuer.CommonName != step.signed {
-			t.Errorf("%s: %v, signed by %s", step.name, err, got.PeerCertificates[0].Issuer.CommonName)
-		}
-		if one := <-seen; one.names != step.alice || (one.problem == "") != (step.alice != "") {
-			t.Errorf("%s: %+v", step.name, one)
-		}
-		send(t, kept, getHead+"\r\n")
-		readAnswer(t, keptReader, false)
-		if one := <-seen; one.names != step.alice {
-			t.Errorf("%s: on a connection from before: %+v", step.name, one)
-		}
-	}
-}
-
-// A client certificate proves nothing once it has expired, though the connection lasts.
-func TestClientCertificateExpires(t *testing.T) {
-	s := newTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert})
-	c := &conn{server: newServer(serverOptions{TLS: s.server}, nil)}
-	alice := s.clients.Client(t, "alice", nil)
-	c.certificate.shown = []*x509.Certificate{alice.Leaf}
-	if chain, err := c.clientCertificates(); err != nil || len(chain) != 2 {
-		t.Fatalf("%v, %v", chain, err)
-	}
-	c.certificate.shown = []*x509.Certificate{s.clients.Client(t, "alice", nil, credentialstest.Expired).Leaf}
-	if chain, err := c.clientCertificates(); err != nil || len(chain) != 2 {
-		t.Fatalf("what was thought of it is not kept: %v, %v", chain, err)
-	}
-	c.certificate.until = time.Now().Add(-time.Second)
-	if chain, err := c.clientCertificates(); err == nil || chain != nil {
-		t.Errorf("%v, %v", chain, err)
-	}
-}
-
-// What does not speak TLS, or too slowly, gets no further; plain HTTP is told so. None of it holds up others.
-func TestNoHandshake(t *testing.T) {
-	s := newTLS(t, credentials.ServerFiles{})
-	var mu sync.Mutex
-	failed := 0
-	addr, seen := s.start(t, serverOptions{HeadTimeout: 100 * time.Millisecond, HandshakeFailed: func() {
-		mu.Lock()
-		defer mu.Unlock()
-		failed++
-	}})
-	// One says nothing for all of its time.
-	silent, silentReader := dial(t, addr)
-	for _, c := range []struct{ sent, want string }{
-		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "400"},
-		{"POST /v2/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("a", 100_000), "400"},
-		{"DELETE /a HTTP/1.1\r\n\r\n", "400"},
-		{"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", "400"},
-		{"SSH-2.0-OpenSSH_9.6\r\n", ""},
-		{"\x16\x03\x01\x00\x05hello", ""},
-		{"\x00\x00\x00\x00\x00\x00", ""},
-	} {
-		nc, br := dial(t, addr)
-		send(t, nc, c.sent)
-		if c.want == "" {
-			if rest, err := io.ReadAll(br); bytes.Contains(rest, []byte("HTTP")) || err != nil && !isReset(err) {
-				t.Errorf("%.10q is answered %q, %v", c.sent, rest, err)
-			}
-			continue
-		}
-		got, closes := readAnswer(t, br, strings.HasPrefix(c.sent, "HEAD"))
-		if got.StatusCode != 400 || !closes {
-			t.Errorf("%.10q is answered %d, close %v", c.sent, got.StatusCode, closes)
-		}
-		if one := <-seen; one.problem != "the client sent an HTTP request to an HTTPS server" || one.proto != "http" {
-			t.Errorf("%+v", one)
-		}
-	}
-	if rest, err := io.ReadAll(silentReader); len(rest) > 0 || err != nil && !isReset(err) {
-		t.Errorf("%q, %v", rest, err)
-	}
-	_ = silent
-	mu.Lock()
-	defer mu.Unlock()
-	if failed != 8 {
-		t.Errorf("%d handshakes failed, want 8", failed)
-	}
-}
-
-// A shutdown waits neither for handshakes nor for idle connections.
-func TestShutdownDuringHandshake(t *testing.T) {
-	s := newTLS(t, credentials.ServerFiles{})
-	server, addr := startServer(t, serverOptions{TLS: s.server}, func(*fasthttp.RequestCtx, *conn) {})
-	raw, rawReader := dial(t, strings.TrimPrefix(addr, secureScheme))
-	send(t, raw, "\x16\x03\x01")
-	idle, idleReader := dial(t, addr)
-	send(t, idle, getHead+"\r\n")
-	readAnswer(t, idleReader, false)
-	for server.open() != 2 {
-		time.Sleep(time.Millisecond)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
-	if rest, err := io.ReadAll(rawReader); len(rest) > 0 || err != nil && !isReset(err) {
-		t.Errorf("%q, %v", rest, err)
-	}
-	if rest, err := io.ReadAll(idleReader); len(rest) > 0 || err != nil {
-		t.Errorf("the idle connection does not end as TLS has it: %q, %v", rest, err)
-	}
-}
-
-// The whole gateway by TLS: what a backend is told, and that a configuration is what is served.
+// The whole gateway by TLS: the headers that a backend gets, and the configuration that is served.
 func TestGatewayOverTLS(t *testing.T) {
 	s := newTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert})
-	behind := newScriptedBackend(t, nil)
-	c, err := config.Load("", config.Flags{Upstream: "http://" + behind.address, Dialect: "Plain"})
+	behind := story.NewBackend(t, listenBackend(t), nil)
+	c, err := config.Load("", config.Flags{Upstream: "http://" + behind.Address, Dialect: "Plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.TLS = &config.ListenerTLS{CertFile: s.files.Cert, KeyFile: s.files.Key, ClientCAFile: s.files.ClientCA, ClientCertificates: config.RequireCertificates, MinVersion: config.VersionTLS13}
-	g := newTestGateway(t, c, policies.Empty)
+	c.TLS = &config.ListenerTLS{CertFile: s.Files.Cert, KeyFile: s.Files.Key, ClientCAFile: s.Files.ClientCA, ClientCertificates: config.RequireCertificates, MinVersion: config.VersionTLS13}
+	g := newTestGateway(t, c, noPolicies)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +72,7 @@ func TestGatewayOverTLS(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ln) }()
 	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
-		RootCAs: s.authority.Pool(), Certificates: []tls.Certificate{s.clients.Client(t, "alice", nil).TLS(t)},
+		RootCAs: s.Authority.Pool(), Certificates: []tls.Certificate{s.Clients.Client(t, "alice", nil).TLS(t)},
 	}}}
 	for range 2 {
 		answer, err := client.Get("https://" + ln.Addr().String() + "/v2/orders/1")
@@ -400,10 +81,12 @@ func TestGatewayOverTLS(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
-	if got := string(behind.received()); !strings.Contains(got, "X-Forwarded-Proto: https\r\n") {
+	if got := string(behind.Received()); !strings.Contains(got, "X-Forwarded-Proto: https\r\n") {
 		t.Errorf("the backend got %q", got)
 	}
-	if _, err := askTLS(t, ln.Addr().String(), &tls.Config{RootCAs: s.authority.Pool()}); err == nil {
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.Authority.Pool()}}}
+	if answer, err := stranger.Get("https://" + ln.Addr().String() + "/v2/orders/1"); err == nil {
+		_ = answer.Body.Close()
 		t.Error("a client without a certificate is served")
 	}
 	client.CloseIdleConnections()
@@ -413,29 +96,8 @@ func TestGatewayOverTLS(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	c.TLS.CertFile = filepath.Join(s.dir, "none")
-	if _, err := New(Options{Config: c, Policies: policies.Empty, States: g.states, Metrics: g.metrics, Log: g.log}); err == nil || err.Error() != "tls: the file '"+c.TLS.CertFile+"' may not be read: no such file or directory" {
+	c.TLS.CertFile = filepath.Join(s.Dir, "none")
+	if _, err := New(Options{Config: c, Policies: noPolicies, States: g.states, Metrics: g.metrics, Log: g.log}); err == nil || err.Error() != "tls: the file '"+c.TLS.CertFile+"' may not be read: no such file or directory" {
 		t.Errorf("got %v", err)
-	}
-}
-
-// A stream over TLS ends for the client as one that is broken where the backend breaks off, even without chunks.
-func TestBrokenStreamOverTLS(t *testing.T) {
-	url, conns := driven(t)
-	r := newRelay(t, upstream.Config{Endpoints: []string{url}})
-	s := newTLS(t, credentials.ServerFiles{})
-	_, addr := startServer(t, serverOptions{TLS: s.server}, r.handle)
-	nc, br := dial(t, addr)
-	send(t, nc, "GET /v2/orders?watch=true HTTP/1.0\r\n\r\n")
-	backend, _ := accept(t, conns)
-	send(t, backend, chunkedHead+"2\r\n{}\r\n")
-	answer, err := http.ReadResponse(br, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, answer.Body, "{}")
-	_ = backend.Close()
-	if rest, err := io.ReadAll(answer.Body); err == nil {
-		t.Errorf("the body seems complete after %q", rest)
 	}
 }

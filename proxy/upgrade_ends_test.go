@@ -10,9 +10,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestUpgradeEnds ends upgraded connections in every way, and looks for what is left: connections, goroutines, the gauge.
@@ -28,9 +28,9 @@ func TestUpgradeEnds(t *testing.T) {
 		accepted <- &ending{c.(*net.TCPConn), done}
 		<-done
 	})
-	settled := func() bool {
+	isOver := func() bool {
 		open, _ := g.routes.backends[0].client.Conns()
-		return open == 0 && g.server.open() == 0
+		return open == 0 && g.server.Open() == 0
 	}
 	for name, end := range map[string]func(client, backend *net.TCPConn){
 		"the client closes":           func(client, _ *net.TCPConn) { _ = client.Close() },
@@ -68,12 +68,12 @@ func TestUpgradeEnds(t *testing.T) {
 			}
 			close(backend.done)
 			_ = c.Close()
-			waitFor(t, "both ends to be closed", settled)
+			testutil.Eventually(t, "both ends to be closed", isOver)
 		})
 	}
-	waitFor(t, "the goroutines to end", func() bool {
+	testutil.Eventually(t, "the goroutines to end", func() bool {
 		stacks := make([]byte, 1<<20)
-		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proxy.(*passage)"))
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proxy.(*tunnel)"))
 	})
 }
 
@@ -103,7 +103,7 @@ func TestUpgradeShutdown(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	down := make(chan error, 1)
 	go func() { down <- g.server.Shutdown(ctx) }()
-	waitFor(t, "the shutdown to begin", g.server.stopping.Load)
+	testutil.Eventually(t, "the shutdown to begin", g.server.Draining)
 	for range 3 {
 		_, _ = io.WriteString(c, "still here;")
 		expect(t, r, "still here;")
@@ -118,36 +118,11 @@ func TestUpgradeShutdown(t *testing.T) {
 	<-ended
 }
 
-// TestUpgradeIdle closes upgraded connections that are silent for too long, but none that are silent one way alone.
-func TestUpgradeIdle(t *testing.T) {
-	g, address := upgradeGateway(t, nil, "", func(c net.Conn) {
-		r := bufio.NewReader(c)
-		_, _ = readHead(r)
-		_, _ = io.WriteString(c, agree("websocket"))
-		for range 10 { // silent from the client for longer than is allowed for both
-			time.Sleep(30 * time.Millisecond)
-			_, _ = io.WriteString(c, ".")
-		}
-		_, _ = io.Copy(io.Discard, r)
-	})
-	g.server.o.UpgradeIdleTimeout = 200 * time.Millisecond
-	c, r := dialTCP(t, address)
-	if _, err := io.WriteString(c, askUpgrade("GET", execPath, "websocket")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readHead(r); err != nil {
-		t.Fatal(err)
-	}
-	if all, err := io.ReadAll(r); string(all) != ".........." {
-		t.Errorf("got %q, %v", all, err)
-	}
-}
-
 // TestUpgradeMemory holds what an upgraded connection takes on which nothing happens, and what the test's own two ends take.
 func TestUpgradeMemory(t *testing.T) {
 	const n = 300
 	most := int64(24 << 10)
-	if raced {
+	if testutil.Race {
 		most *= 2
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -192,5 +167,5 @@ func TestUpgradeMemory(t *testing.T) {
 	for _, c := range ends {
 		_ = c.Close()
 	}
-	waitFor(t, "the connections to be given up", func() bool { return g.server.open() == 0 })
+	testutil.Eventually(t, "the connections to be given up", func() bool { return g.server.Open() == 0 })
 }

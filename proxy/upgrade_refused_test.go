@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // denyExec is a policy that lets nobody into pods.
@@ -45,17 +47,17 @@ func TestUpgradeRefused(t *testing.T) {
 		{"the server answers", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 1, "200 ok"},
 		{"the server answers without an end", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 200 OK\r\n\r\nok", 1, "200 ok"},
 		{"another protocol", "", askUpgrade("GET", execPath, "websocket"), agree("SPDY/3.1"), 1,
-			"502 the answer switches to another protocol than the request asked for"},
+			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol than the request asked for"},
 		{"two protocols", "", askUpgrade("GET", execPath, "websocket"), agree("websocket\r\nUpgrade: websocket"), 1,
-			"502 the answer switches to another protocol without saying to which one"},
+			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol without saying to which one"},
 		{"no protocol", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", 1,
-			"502 the answer switches to another protocol without saying to which one"},
+			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol without saying to which one"},
 		{"no Connection", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", 1,
-			"502 the answer switches to another protocol without saying to which one"},
+			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol without saying to which one"},
 		{"a body in the agreement", "", askUpgrade("GET", execPath, "websocket"), "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n", 1,
-			"502 the answer switches to another protocol and announces a body"},
+			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol and announces a body"},
 		{"nobody asked", "", "GET /api/v1/pods HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n", agree("websocket"), 1,
-			"502 the answer switches to another protocol, which the request did not ask for"},
+			"502 the backend gave an answer that is not valid HTTP: the answer switches to another protocol, which the request did not ask for"},
 		{"the backend closes at once", "", askUpgrade("POST", execPath, "SPDY/3.1"), "", 1, "502 the backend closed the connection before its answer was complete"},
 		{"an answer that breaks off", "", askUpgrade("POST", execPath, "SPDY/3.1"), "HTTP/1.1 101 Switching", 1, "502 the backend closed the connection before its answer was complete"},
 	} {
@@ -95,7 +97,7 @@ func TestUpgradeRefused(t *testing.T) {
 			if n := int(reached.Load()); n != test.reached {
 				t.Errorf("the backend got %d requests, want %d", n, test.reached)
 			}
-			waitFor(t, "the backend's connection to be given up", func() bool {
+			testutil.Eventually(t, "the backend's connection to be given up", func() bool {
 				open, idle := g.routes.backends[0].client.Conns()
 				return open == idle
 			})

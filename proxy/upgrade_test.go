@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // execPath is where an upgrade is allowed by default.
@@ -47,13 +47,7 @@ func upgradeGateway(t testing.TB, change func(*config.Configuration), policy str
 	if change != nil {
 		change(c)
 	}
-	dir := t.TempDir()
-	if policy != "" {
-		if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set := loadPolicies(t, dir)
+	set := policiestest.Load(t, policy)
 	g = newTestGateway(t, c, func() *policies.Set { return set })
 	return g, startGateway(t, g)
 }
@@ -117,13 +111,13 @@ func TestUpgrade(t *testing.T) {
 			want := "GET " + execPath + " HTTP/1.1\r\nHost: gateway\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n" +
 				"X-Stream-Protocol-Version: v4.channel.k8s.io\r\nAuthorization: Bearer t\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n" +
 				"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: gateway\r\nVia: 1.1 admission-gateway\r\n\r\n"
-			if head := <-seen; head != want {
+			if head := testutil.WithoutMadeIDs(<-seen); head != want {
 				t.Errorf("the backend got\n%q\nwant\n%q", head, want)
 			}
 			if got := <-seen; got != body {
 				t.Errorf("the backend got %d bytes, want %d", len(got), len(body))
 			}
-			waitFor(t, "the backend's connection to be given up", func() bool {
+			testutil.Eventually(t, "the backend's connection to be given up", func() bool {
 				open, _ := g.routes.backends[0].client.Conns()
 				return open == 0
 			})
@@ -229,16 +223,6 @@ func headerOf(head, name string) string {
 	_, rest, _ := strings.Cut(head, "\r\n"+name+": ")
 	value, _, _ := strings.Cut(rest, "\r\n")
 	return value
-}
-
-// waitFor waits until something that follows from what happened has come about.
-func waitFor(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // TestUpgradeWithholdsTokens keeps the token of a browser's WebSocket from a backend that the gateway tells who asks (ERR-2).

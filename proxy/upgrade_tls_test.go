@@ -13,20 +13,21 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestUpgradeOverTLS carries bytes between two ends that both speak TLS: in bulk and a few at a time, an end that finishes
 // after the other, and one that leaves.
 func TestUpgradeOverTLS(t *testing.T) {
 	files := newTLS(t, credentials.ServerFiles{})
-	pair, err := tls.LoadX509KeyPair(files.files.Cert, files.files.Key)
+	pair, err := tls.LoadX509KeyPair(files.Files.Cert, files.Files.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := credentialstest.WriteFile(t, files.dir, "servers.crt", files.authority.PEM)
+	ca := credentialstest.WriteFile(t, files.Dir, "servers.crt", files.Authority.PEM)
 	ended := make(chan int, 1)
 	g, address := upgradeGateway(t, func(c *config.Configuration) {
-		c.TLS = &config.ListenerTLS{CertFile: files.files.Cert, KeyFile: files.files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
+		c.TLS = &config.ListenerTLS{CertFile: files.Files.Cert, KeyFile: files.Files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
 		c.Upstreams[0].Endpoints[0] = strings.Replace(c.Upstreams[0].Endpoints[0], "http:", "https:", 1)
 		c.Upstreams[0].TLS = &config.UpstreamTLS{CAFile: ca}
 	}, "", func(c net.Conn) {
@@ -43,7 +44,7 @@ func TestUpgradeOverTLS(t *testing.T) {
 		ended <- int(n)
 	})
 	connect := func() (*tls.Conn, *bufio.Reader) {
-		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.authority.Pool()})
+		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.Authority.Pool()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestUpgradeOverTLS(t *testing.T) {
 		return c, r
 	}
 	c, r := connect()
-	for _, size := range []int{1, smallSource - 1, smallSource, smallSource + 1, 64 << 10, 3 << 20} {
+	for _, size := range []int{1, 1023, 16 << 10, 16<<10 + 1, 64 << 10, 3 << 20} {
 		sent := bytes.Repeat([]byte{'x'}, size)
 		go func() { _, _ = c.Write(sent) }()
 		expect(t, r, string(sent))
@@ -75,9 +76,9 @@ func TestUpgradeOverTLS(t *testing.T) {
 	if n := <-ended; n != len("first;") {
 		t.Errorf("the backend got %d bytes", n)
 	}
-	waitFor(t, "both ends to be closed", func() bool {
+	testutil.Eventually(t, "both ends to be closed", func() bool {
 		open, _ := g.routes.backends[0].client.Conns()
-		return open == 0 && g.server.open() == 0
+		return open == 0 && g.server.Open() == 0
 	})
 }
 
@@ -87,7 +88,7 @@ func TestWatchOverTLS(t *testing.T) {
 	files := newTLS(t, credentials.ServerFiles{})
 	left := make(chan struct{}, 1)
 	_, address := upgradeGateway(t, func(c *config.Configuration) {
-		c.TLS = &config.ListenerTLS{CertFile: files.files.Cert, KeyFile: files.files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
+		c.TLS = &config.ListenerTLS{CertFile: files.Files.Cert, KeyFile: files.Files.Key, ClientCertificates: config.IgnoreCertificates, MinVersion: config.VersionTLS12}
 	}, "", func(c net.Conn) {
 		r := bufio.NewReader(c)
 		for {
@@ -107,7 +108,7 @@ func TestWatchOverTLS(t *testing.T) {
 			}
 		}
 	})
-	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.authority.Pool()})
+	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: files.Authority.Pool()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,8 @@ func TestWatchOverTLS(t *testing.T) {
 		}
 		send(t, c, "GET "+target+" HTTP/1.1\r\nHost: gateway\r\n\r\n")
 		for _, want := range []string{"{}", "{}"} {
-			if got, _ := readAnswer(t, r, false); string(got.body) != want {
-				t.Errorf("got %q, want %q", got.body, want)
+			if got, _ := readAnswer(t, r, false); string(got.Content) != want {
+				t.Errorf("got %q, want %q", got.Content, want)
 			}
 		}
 	}

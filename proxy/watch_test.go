@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"fmt"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"io"
 	"net"
 	"runtime"
@@ -13,21 +14,14 @@ import (
 // watches opens watches through a gateway, one after the other: each has got an event when the next one is opened.
 func watches(t testing.TB, target string, words []string, n int) (g *Gateway, clients, backends []net.Conn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := listenBackend(t)
 	t.Cleanup(func() { _ = ln.Close() })
 	g = gatewayFor(t, t.TempDir(), ln.Addr().String(), words)
 	address := startGateway(t, g)
 	const event = `{"type":"BOOKMARK","object":{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"resourceVersion":"1"}}}`
 	scratch := bufio.NewReader(nil)
 	for range n {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
+		c, _ := dial(t, address)
 		if _, err := io.WriteString(c, "GET "+target+" HTTP/1.1\r\nHost: gateway\r\nAccept: application/json\r\nUser-Agent: kubectl/v1.37.2\r\nAuthorization: Bearer abc\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -77,9 +71,9 @@ func TestClientLeavesBehindStream(t *testing.T) {
 	if n, err := backends[0].Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("the backend read %d bytes, %v", n, err)
 	}
-	waitFor(t, "the connections to be given up", func() bool {
+	testutil.Eventually(t, "the connections to be given up", func() bool {
 		open, _ := g.routes.backends[0].client.Conns()
-		return open == 0 && g.server.open() == 0
+		return open == 0 && g.server.Open() == 0
 	})
 }
 
@@ -87,7 +81,7 @@ func TestClientLeavesBehindStream(t *testing.T) {
 func TestWatchMemory(t *testing.T) {
 	const n = 400
 	most := int64(24 << 10)
-	if raced {
+	if testutil.Race {
 		most *= 2
 	}
 	for name, test := range map[string]struct {
@@ -102,7 +96,7 @@ func TestWatchMemory(t *testing.T) {
 			watches(t, test.target, test.words, 1) // what is made once
 			before := heapAndStacks()
 			g, clients, backends := watches(t, test.target, test.words, n)
-			waitFor(t, "the last buffers to be given back", func() bool { return g.server.open() == n })
+			testutil.Eventually(t, "the last buffers to be given back", func() bool { return g.server.Open() == n })
 			if each := (heapAndStacks() - before) / n; each > most {
 				t.Errorf("a stream takes %d bytes, more than %d", each, most)
 			} else {
@@ -114,7 +108,7 @@ func TestWatchMemory(t *testing.T) {
 	}
 }
 
-// heapAndStacks is what the heap and the stacks of all goroutines hold.
+// heapAndStacks returns the size of the heap and of the stacks of all goroutines.
 func heapAndStacks() int64 {
 	var m runtime.MemStats
 	time.Sleep(50 * time.Millisecond)

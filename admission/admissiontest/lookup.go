@@ -21,7 +21,7 @@ import (
 // nothing.
 type Lookup struct {
 	objects []object
-	// Err, if set, is what every look at objects fails with.
+	// Err, if set, is the error with which every look at objects fails.
 	Err error
 	// Asked counts the looks at objects.
 	Asked int

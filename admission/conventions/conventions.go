@@ -20,7 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Action is what becomes of a request that breaks a rule.
+// Action says what becomes of a request that breaks a rule.
 type Action uint8
 
 // The actions, from the mildest.
@@ -54,7 +54,7 @@ const (
 	checks
 )
 
-// Spec is what a policy says.
+// Spec has the settings of a policy.
 type Spec struct {
 	Name             string
 	MatchConstraints *admissionv1.MatchResources
@@ -123,9 +123,9 @@ func (p *Policy) FailurePolicy() admission.FailurePolicy { return admission.Fail
 // it makes a difference.
 func (p *Policy) NeedsOld() bool { return false }
 
-// matches tells whether the policy is about the request. A match condition that
-// cannot be evaluated counts as true: a rule is rather applied once too often. The
-// error is the answer to the request.
+// matches reports whether the policy is about the request. A match condition that cannot be
+// evaluated counts as true: a rule is rather applied once too often. The error is the answer to the
+// request.
 func (p *Policy) matches(ctx context.Context, a *admission.Attributes) (bool, error) {
 	if _, ok, err := p.match.Matches(ctx, a); !ok || err != nil {
 		return false, err
@@ -136,7 +136,7 @@ func (p *Policy) matches(ctx context.Context, a *admission.Attributes) (bool, er
 	vars := a.Bind()
 	a.Frame.SetBudget(cel.MatchConditionsBudget)
 	for _, c := range p.conditions {
-		if holds, err := c.EvalBool(a.Frame, vars); err == nil && !holds {
+		if ok, err := c.EvalBool(a.Frame, vars); err == nil && !ok {
 			return false, nil
 		} else if cel.IsSkip(err) {
 			return false, err
@@ -159,8 +159,8 @@ func New(policies []*Policy) *Policies {
 	return &Policies{admission.NewSelection(policies)}
 }
 
-// Concern tells whether a policy may concern the request: only objects of a
-// resource and their status are looked at.
+// Concern reports whether a policy may concern the request: only objects of a resource and their
+// status are looked at.
 func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
 	if p == nil || o&(admission.Create|admission.Update) == 0 || i.Subresource != "" && i.Subresource != "status" {
 		return false
@@ -171,9 +171,8 @@ func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
 	return false
 }
 
-// Check holds the object of the request to the rules of the policies that match
-// it. The error is the answer to the request where a policy cannot tell whether it
-// matches.
+// Check compares the object of the request with the rules of the policies that match it. The error
+// is the answer to the request if a policy cannot decide if it matches.
 func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
 	c := checker{Object: o, attributes: a}
 	for policy := range p.selection.For(a.Info, a.Operation) {

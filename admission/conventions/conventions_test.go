@@ -193,6 +193,7 @@ func TestChecks(t *testing.T) {
 			`spec.time: Invalid value: "2024-05-17T09:30:00"` + dateDetail, `spec.timestamp: Invalid value: "2024-05-17t09:30:00z"` + dateDetail,
 		}},
 		{name: "a long string", check: Dates, object: `{spec: {aTime: ` + strings.Repeat("x", 200) + "}}", want: []string{`spec.aTime: Invalid value: "` + strings.Repeat("x", 128) + `…"` + dateDetail}},
+		{name: "a long string of wide characters", check: Dates, object: `{spec: {aTime: x` + strings.Repeat("é", 100) + "}}", want: []string{`spec.aTime: Invalid value: "x` + strings.Repeat("é", 63) + `…"` + dateDetail}},
 
 		{name: "a namespace", check: ReservedNames, object: "metadata: {name: team-kube-a}", how: func(a *admission.Attributes, _ *Object) { a.Info = namespaces }},
 		{name: "a reserved namespace", check: ReservedNames, object: "metadata: {name: kube-a, generateName: kube-}", how: func(a *admission.Attributes, _ *Object) { a.Info = namespaces }, want: []string{
@@ -384,7 +385,7 @@ func TestCompileFinds(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck is what the rules cost an object of about 2 KB.
+// BenchmarkCheck measures the cost of the rules for an object of about 2 KB.
 func BenchmarkCheck(b *testing.B) {
 	var everything Spec
 	for i := range everything.Actions {

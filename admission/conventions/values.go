@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// values checks the numbers and dates of the part that is written. Those of metadata have checks of their own.
+// values checks the numbers and dates of the part that is written. Metadata has checks of its own.
 func (c *checker) values() {
 	if c.Part == StatusAlone {
 		s := c.shape()
@@ -82,7 +82,8 @@ func (c *checker) number(v document.Node, spec bool) {
 	}
 }
 
-// isDate tells whether a string is meant to be a date: by the format in its schema, else by its name.
+// isDate reports whether a string is meant to be a date: by the format in its schema, else by its
+// name.
 func isDate(s *schema.Shape, v document.Node) bool {
 	if format := s.Format(); format != "" {
 		return format == "date-time" || format == "datetime"

@@ -125,7 +125,7 @@ func (g *generator) rule() admissionv1.NamedRuleWithOperations {
 	return r
 }
 
-// request is what both matchers are asked about.
+// request is a request that both matchers are asked about.
 type request struct {
 	resource                     schema.GroupVersionResource
 	kind                         string
@@ -265,7 +265,7 @@ func (c criteria) GetParsedObjectSelector() (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(c.m.ObjectSelector)
 }
 
-// interfaces are kube-apiserver's, of which the matcher asks for equivalents alone.
+// interfaces are kube-apiserver's. The matcher asks them for equivalents alone.
 type interfaces struct {
 	kadmission.ObjectInterfaces
 	of *request

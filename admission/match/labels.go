@@ -2,20 +2,20 @@ package match
 
 import corev1 "k8s.io/api/core/v1"
 
-// namespaceName is the one label that every namespace has.
-type namespaceName string
+// A NamespaceName is the one label that every namespace has, as labels to select by.
+type NamespaceName string
 
 // Has implements labels.Labels.
-func (namespaceName) Has(key string) bool { return key == corev1.LabelMetadataName }
+func (NamespaceName) Has(key string) bool { return key == corev1.LabelMetadataName }
 
 // Get implements labels.Labels.
-func (n namespaceName) Get(key string) string {
+func (n NamespaceName) Get(key string) string {
 	value, _ := n.Lookup(key)
 	return value
 }
 
 // Lookup implements labels.Labels.
-func (n namespaceName) Lookup(key string) (string, bool) {
+func (n NamespaceName) Lookup(key string) (string, bool) {
 	if key == corev1.LabelMetadataName {
 		return string(n), true
 	}

@@ -64,20 +64,18 @@ func New(m *admissionv1.MatchResources, fldPath *field.Path) (*Matcher, field.Er
 	return compiled, errs
 }
 
-// isEquivalent tells whether rules are about other versions of their resources
-// too, which is the default.
+// isEquivalent reports whether rules are about other versions of their resources too, which is the
+// default.
 func isEquivalent(m *admissionv1.MatchResources) bool {
 	return m.MatchPolicy == nil || *m.MatchPolicy == admissionv1.Equivalent
 }
 
-// SelectsObjects tells whether labels of objects decide, for which the stored
-// object counts too.
+// SelectsObjects reports whether labels of objects decide, for which the stored object counts too.
 func (m *Matcher) SelectsObjects() bool { return m != nil && !m.objects.Empty() }
 
-// Matches tells whether the request is among those that the matcher is about,
-// and as which resource: its own or, where the rules name only another version
-// of it, that one, to which the object then has to be converted. It errs only
-// about requests that its rules match.
+// Matches reports whether the matcher is about the request, and as which resource: its own or, if
+// the rules name only another version of it, that one, to which the object then has to be
+// converted. It errs only about requests that its rules match.
 func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as schema.GroupVersionResource, matches bool, err error) {
 	as = a.Info.GroupVersionResource()
 	if neverAdmitted(as.GroupResource()) {
@@ -150,8 +148,8 @@ func (m *Matcher) find(ctx context.Context, rules []rule, a *admission.Attribute
 	return as, false, nil
 }
 
-// matchesObject tells whether the object selector selects the object or the stored object, so that nobody escapes a policy
-// by changing labels.
+// matchesObject reports whether the object selector selects the object or the stored object, so
+// that nobody escapes a policy by changing labels.
 func (m *Matcher) matchesObject(a *admission.Attributes) bool {
 	return m.objects.Empty() || a.Object != nil && admission.Selects(m.objects, a.Object.Root()) || a.Old != nil && admission.Selects(m.objects, a.Old.Root())
 }
@@ -162,11 +160,11 @@ func (m *Matcher) matchesNamespace(ctx context.Context, a *admission.Attributes)
 	case m.namespaces.Empty() || a.Namespace() == "" && !namespaces:
 		return true, nil // objects without a namespace are never exempt
 	case namespaces && a.Info.Subresource == "" && a.Object != nil:
-		return admission.Selects(m.namespaces, a.Object.Root()), nil // the namespace is what is written
+		return admission.Selects(m.namespaces, a.Object.Root()), nil // the namespace itself is written
 	case namespaces && a.Info.Subresource == "" && a.Old != nil:
 		return admission.Selects(m.namespaces, a.Old.Root()), nil
 	case m.namespaceByNameAlone:
-		return m.namespaces.Matches(namespaceName(a.Namespace())), nil
+		return m.namespaces.Matches(NamespaceName(a.Namespace())), nil
 	}
 	namespace, err := a.LookUpNamespace(ctx)
 	switch {

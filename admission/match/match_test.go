@@ -93,7 +93,7 @@ func TestReviewsAreNeverAdmitted(t *testing.T) {
 	for r, want := range map[schema.GroupResource]bool{
 		{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:                false,
 		{Group: "authentication.k8s.io", Resource: "tokenreviews"}:                       false,
-		{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}: true, // those of the gateway are files
+		{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}: true, // the gateway's own are files
 		{Group: "example.com", Resource: "tokenreviews"}:                                 true,
 		{Group: "apps", Resource: "deployments"}:                                         true,
 	} {

@@ -87,7 +87,7 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 		return nil
 	}
 	var found []admission.Rule
-	namespaces, labels := namesOf(m.NamespaceSelector), labelsOf(m.ObjectSelector)
+	namespaces, labels := namesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
 	var versions []string
 	add := func(group, resource string, operations admission.Operation) {
 		found = append(found, admission.Rule{Group: group, Resource: resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels})
@@ -132,14 +132,14 @@ func namesOf(s *metav1.LabelSelector) []string {
 		}
 	}
 	var names []string
-	for _, l := range labelsOf(s) {
+	for _, l := range LabelsOf(s) {
 		names = append(names, l.Value)
 	}
 	return names
 }
 
-// labelsOf are labels of which everything has one that a selector selects.
-func labelsOf(s *metav1.LabelSelector) []admission.Label {
+// LabelsOf returns labels such that everything that a selector selects has one of them.
+func LabelsOf(s *metav1.LabelSelector) []admission.Label {
 	if s == nil {
 		return nil
 	}
@@ -159,7 +159,8 @@ func labelsOf(s *metav1.LabelSelector) []admission.Label {
 	return nil
 }
 
-// matchesRequest tells whether everything but group and version fits: the same objects may be served under others.
+// matchesRequest reports whether everything but group and version fits: the same objects may be
+// served under others.
 func (r *rule) matchesRequest(a *admission.Attributes) bool {
 	return r.operations&a.Operation != 0 &&
 		r.matchesScope(a) &&

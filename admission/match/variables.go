@@ -9,10 +9,9 @@ import (
 )
 
 // ValidateVariables checks the variables of a policy, but for what their
-// expressions say.
+// expressions say. As on an API server two of them may have one name.
 func ValidateVariables(variables []admissionv1.Variable, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[string]()
 	for i, v := range variables {
 		name := fldPath.Index(i).Child("name")
 		switch {
@@ -20,10 +19,7 @@ func ValidateVariables(variables []admissionv1.Variable, fldPath *field.Path) fi
 			errs = append(errs, field.Required(name, "name is not specified"))
 		case !isIdentifier(v.Name):
 			errs = append(errs, field.Invalid(name, v.Name, "must be a valid CEL identifier"))
-		case seen.Has(v.Name):
-			errs = append(errs, field.Duplicate(name, v.Name))
 		}
-		seen.Insert(v.Name)
 		if strings.TrimSpace(v.Expression) == "" {
 			errs = append(errs, field.Required(fldPath.Index(i).Child("expression"), "expression is not specified"))
 		}
@@ -35,7 +31,8 @@ func ValidateVariables(variables []admissionv1.Variable, fldPath *field.Path) fi
 var reserved = sets.New("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
 	"import", "let", "loop", "package", "namespace", "return", "var", "void", "while")
 
-// isIdentifier tells whether the text is an identifier of CEL: [_a-zA-Z][_a-zA-Z0-9]*, and no reserved word.
+// isIdentifier reports whether the text is an identifier of CEL: [_a-zA-Z][_a-zA-Z0-9]*, and no
+// reserved word.
 func isIdentifier(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -130,7 +130,7 @@ func TestDefaulting(t *testing.T) {
 		},
 		"an item that is no object": {
 			policies: "defaults: [{field: 'spec.parts[name=a]', valueExpression: 'dyn(5)'}]",
-			spec:     `{}`, want: `403 policy 'p0' denied request: spec.defaults[0].valueExpression: the value of an item must be an object, not number [p0]`,
+			spec:     `{}`, want: `403 policy 'p0' denied request: spec.defaults[0].valueExpression: the value of an item must be an object, not a number [p0]`,
 		},
 		"an object that becomes too large": {
 			policies: "defaults: [{field: spec.any, valueExpression: '{\"x\": object.spec.steps, \"y\": object.spec.steps}'}]",

@@ -40,7 +40,7 @@ import (
 // kubernetes is kube-apiserver's own plugin with one resource, whose objects have the schema.
 type kubernetes struct {
 	converter managedfields.TypeConverter
-	judge     *schematest.Judge
+	validator *schematest.Kubernetes
 }
 
 func newKubernetes(t testing.TB, props *apiextensionsv1.JSONSchemaProps) *kubernetes {
@@ -64,7 +64,7 @@ func newKubernetes(t testing.TB, props *apiextensionsv1.JSONSchemaProps) *kubern
 	if k.converter, err = managedfields.NewTypeConverter(document.Components.Schemas, false); err != nil {
 		t.Fatal(err)
 	}
-	if k.judge, err = schematest.NewJudge(props); err != nil {
+	if k.validator, err = schematest.NewKubernetes(props); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -90,7 +90,7 @@ func (k *kubernetes) GetObjectTyper() runtime.ObjectTyper { return runtime.NewSc
 func (k *kubernetes) GetObjectDefaulter() runtime.ObjectDefaulter { return k }
 
 func (k *kubernetes) Default(o runtime.Object) {
-	k.judge.Default(o.(*unstructured.Unstructured).Object)
+	k.validator.Default(o.(*unstructured.Unstructured).Object)
 }
 
 func (k *kubernetes) GetObjectConvertor() runtime.ObjectConvertor { return runtime.NewScheme() }
@@ -237,7 +237,7 @@ func (k *kubernetes) same(t *testing.T, props *apiextensionsv1.JSONSchemaProps, 
 	t.Helper()
 	t.Run("", func(t *testing.T) {
 		defaulted := decode(t, object)
-		k.judge.Default(defaulted)
+		k.validator.Default(defaulted)
 		object := string(schematest.Encode(defaulted))
 		policies := files(t, text)
 		var hooks []mutating.PolicyHook
@@ -303,8 +303,8 @@ func roundTrip(t *testing.T, v map[string]any) map[string]any {
 	return decode(t, string(raw))
 }
 
-// sameFailure is what a message says that both say: there the order is that of Go's maps, values are shown as Go holds
-// them, and failed operations of patches are not named.
+// sameFailure returns the part of a message that both have: kube-apiserver has paths in the order
+// of Go's maps, shows values as Go has them, and does not name failed operations of patches.
 func sameFailure(message string) string {
 	const atomics = "maps or structs: "
 	if before, paths, ok := strings.Cut(message, atomics); ok {

@@ -112,7 +112,7 @@ var policyFiles = []string{
 	"failurePolicy: Ignore\nreinvocationPolicy: IfNeeded\nmutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/x'}]"}`,
 }
 
-// values are those that fields of patches are tried with.
+// values are tried in the fields of patches.
 var values = []string{
 	"'x'", "true", "2", "-5", "1.0", "1u", "null", "{}", "type(1)", "b'abc'", "duration('1h')", "duration('1.5s')", "timestamp('2024-01-01T00:00:00.120+02:00')", "quantity('1k')", "ip('1.2.3.4')",
 	"optional.none()", "optional.of('x')", "optional.of(null)", "optional.of([[1]])", "optional.of(object.spec.any)",
@@ -141,7 +141,7 @@ func compiled(t testing.TB, policies []*admissionv1.MutatingAdmissionPolicy) []a
 	return mutators
 }
 
-// widgetKind is what a gateway knows of widgets.
+// widgetKind says what a gateway knows of widgets.
 type widgetKind struct {
 	schema *schema.Schema
 	typ    *merge.Type

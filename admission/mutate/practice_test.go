@@ -50,8 +50,8 @@ func TestPractices(t *testing.T) {
 			k.same(t, props, text, object)
 			t.Run("update", func(t *testing.T) {
 				stored, sent := decode(t, widgets[(i+1)%len(widgets)]), decode(t, object)
-				k.judge.Default(stored)
-				k.judge.Default(sent)
+				k.validator.Default(stored)
+				k.validator.Default(sent)
 				object, old := string(schematest.Encode(sent)), string(schematest.Encode(stored))
 				policies := files(t, text)
 				var hooks []mutating.PolicyHook

@@ -2,15 +2,13 @@ package mutate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -21,24 +19,11 @@ func (p *Defaulting) Plan(ctx context.Context, a *admission.Attributes, to []adm
 	if a.Object == nil {
 		return to, nil
 	}
-	as, matches, err := p.match.Matches(ctx, a)
-	if err != nil {
-		p.failed(metav1.StatusReasonForbidden, fmt.Errorf("failed to configure policy: %w", err), r)
-		return to, nil
+	as, matches, err := p.Matches(ctx, a, r)
+	if !matches {
+		return to, err
 	}
-	if matches {
-		to = append(to, admission.Run{As: as})
-	}
-	return to, nil
-}
-
-// failed handles a failure as the failure policy says.
-func (p *Defaulting) failed(reason metav1.StatusReason, err error, r *admission.Report) {
-	if p.failure == admission.Ignore || cel.IsSkip(err) {
-		r.Ignored(p.name, err)
-		return
-	}
-	r.Deny(p.denial(reason, err))
+	return append(to, admission.Run{As: as}), nil
 }
 
 // Mutate implements admission.Mutator. Each default sees what those before it set. One that fails is a failure of the
@@ -46,32 +31,24 @@ func (p *Defaulting) failed(reason metav1.StatusReason, err error, r *admission.
 func (p *Defaulting) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
 	s := setters.Get().(*setter)
 	defer s.release()
-	s.subject = newSubject(a, run, p.needs)
-	handle := func(err error) error {
-		var answer *status.Error
-		if errors.As(err, &answer) {
-			return answer
-		}
-		p.failed(metav1.StatusReasonInvalid, err, r)
-		return nil
-	}
+	s.subject = newSubject(a, run, &p.Policy)
 	if err := s.bind(ctx, false); err != nil {
-		return handle(err)
+		return p.AnswerOr(nil, err, r)
 	}
-	applies, err := p.conditions.Hold(a.Frame, a.Frame.Vars())
+	applies, err := p.MatchesConditions(a.Frame, a.Frame.Vars())
 	if err != nil {
-		return handle(err)
+		return p.AnswerOr(nil, err, r)
 	}
 	if !applies {
 		return nil
 	}
 	a.Frame.SetBudget(cel.PolicyBudget)
-	stale := p.needs.namespace // the variables
+	stale := p.NeedsNamespace() // the variables
 	for i := range p.settings {
 		if stale {
 			a.Bind()
 			if err := s.bind(ctx, true); err != nil {
-				return handle(err)
+				return p.AnswerOr(nil, err, r)
 			}
 		}
 		changed, err := s.set(&p.settings[i])
@@ -79,7 +56,7 @@ func (p *Defaulting) Mutate(ctx context.Context, a *admission.Attributes, run *a
 		if err == nil {
 			continue
 		}
-		if err := handle(err); err != nil {
+		if err := p.AnswerOr(nil, err, r); err != nil {
 			return err
 		}
 	}
@@ -143,7 +120,7 @@ func (s *setter) evaluate(d *Setting) error {
 	kept, size := s.places[:0], s.target.Extent()
 	s.values, s.buffer = s.values[:0], s.buffer[:0]
 	for _, place := range s.places {
-		vars.Set(cel.Self, place.Self(), nil)
+		vars.Set(value.Self, place.Self(), nil)
 		if d.when != nil {
 			applies, err := d.when.EvalBool(frame, vars)
 			if err != nil {
@@ -187,7 +164,7 @@ func (s *setter) compute(d *Setting) (given bool, err error) {
 		return false, nil
 	}
 	if d.Path.NamesItem() && value[0] != '{' {
-		return false, fmt.Errorf("the value of an item must be an object, not %s", kindOf(value))
+		return false, fmt.Errorf("the value of an item must be an object, not %s", kindOf(value).WithArticle())
 	}
 	s.buffer = buffer
 	s.values = append(s.values, span{from, len(buffer)})

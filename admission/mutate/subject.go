@@ -2,27 +2,28 @@ package mutate
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/admission/policy"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
 )
 
-// subject is what a run of a policy changes: the object, or a copy in the version that the policy's rules name.
+// subject is the document that a run of a policy changes: the object, or a copy in the version that
+// the policy's rules name.
 type subject struct {
 	attributes *admission.Attributes
 	as         schema.GroupVersionResource
 	param      document.Node
-	needs      needs
+	policy     *policy.Policy
 	target     *document.Document
 }
 
-func newSubject(a *admission.Attributes, run *admission.Run, n needs) subject {
-	return subject{attributes: a, as: run.As, param: run.Param, needs: n}
+func newSubject(a *admission.Attributes, run *admission.Run, p *policy.Policy) subject {
+	return subject{attributes: a, as: run.As, param: run.Param, policy: p}
 }
 
 // bind binds what the attributes have not: the parameter, the object in the version that the policy's rules name, and
@@ -31,26 +32,21 @@ func (s *subject) bind(ctx context.Context, namespace bool) error {
 	s.target = s.attributes.Object
 	if s.converts() {
 		var err error
-		if s.target, err = s.attributes.BindAs(s.as); err != nil {
-			return fmt.Errorf("failed to convert object version: %w", err)
+		if s.target, err = policy.Convert(s.attributes, s.as); err != nil {
+			return err
 		}
 	}
-	s.attributes.Frame.Vars().Set(cel.Params, s.param, nil)
-	if namespace && s.needs.namespace {
-		return s.attributes.BindNamespace(ctx)
+	s.attributes.Frame.Vars().Set(value.Params, s.param, nil)
+	if !namespace {
+		return nil
 	}
-	return nil
+	return s.policy.BindNamespace(ctx, s.attributes)
 }
 
 func (s *subject) converts() bool { return s.as != s.attributes.Info.GroupVersionResource() }
 
 // limits bound what policies make of the object.
-func (s *subject) limits() document.Limits {
-	if s.attributes.Schema == nil {
-		return document.Limits{}
-	}
-	return s.attributes.Schema.PatchLimits()
-}
+func (s *subject) limits() document.Limits { return policy.Limits(s.attributes, s.target) }
 
 // mergeType is the type by which the object is merged.
 func (s *subject) mergeType() *merge.Type {
@@ -63,18 +59,4 @@ func (s *subject) mergeType() *merge.Type {
 }
 
 // settle takes what was changed over into the object, and fills in what it leaves unset now.
-func (s *subject) settle() error {
-	a := s.attributes
-	if s.converts() {
-		back, _, err := a.Lookup.Convert(s.target, a.Info.GroupVersionResource())
-		if err != nil {
-			return fmt.Errorf("failed to convert object version: %w", err)
-		}
-		a.Object.Replace(a.Object.Root(), back.Root().Raw())
-	}
-	a.Changed()
-	if a.Schema == nil {
-		return nil
-	}
-	return a.Schema.SetDefaults()
-}
+func (s *subject) settle() error { return policy.Settle(s.attributes, s.target) }

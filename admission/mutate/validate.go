@@ -5,28 +5,14 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission/match"
-	"github.com/admission-gateway/gateway/admission/params"
 )
-
-// What kube-apiserver's own validation of policies refuses is refused here, with its words. That validation is in
-// k8s.io/kubernetes, which cannot be imported.
 
 func validatePolicy(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 	spec, fldPath := &p.Spec, field.NewPath("spec")
-	var errs field.ErrorList
-	if spec.FailurePolicy != nil {
-		errs = append(errs, match.OneOf(*spec.FailurePolicy, fldPath.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
-	}
-	if spec.ParamKind != nil {
-		errs = append(errs, params.ValidateKind(spec.ParamKind, fldPath.Child("paramKind"))...)
-	}
-	errs = append(errs, validateConstraints(spec.MatchConstraints, fldPath.Child("matchConstraints"))...)
-	errs = append(errs, match.ValidateConditions(spec.MatchConditions, fldPath.Child("matchConditions"))...)
-	errs = append(errs, match.ValidateVariables(spec.Variables, fldPath.Child("variables"))...)
+	errs := kind.Validate(specOf(p))
 	if len(spec.Mutations) == 0 {
 		errs = append(errs, field.Required(fldPath.Child("mutations"), "mutations must contain at least one item"))
 	}
@@ -39,18 +25,6 @@ func validatePolicy(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 	}
 	return append(errs, match.OneOf(spec.ReinvocationPolicy, reinvocation,
 		admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy)...)
-}
-
-// validateConstraints checks the matchConstraints of a policy that changes objects.
-func validateConstraints(m *admissionv1.MatchResources, fldPath *field.Path) field.ErrorList {
-	if m == nil {
-		return field.ErrorList{field.Required(fldPath, "")}
-	}
-	errs := validateMatch(m, fldPath)
-	if len(m.ResourceRules) == 0 {
-		errs = append(errs, field.Required(fldPath.Child("resourceRules"), ""))
-	}
-	return errs
 }
 
 // validateMatch refuses deletions too: there is no object to change.
@@ -93,22 +67,6 @@ func validateMutation(m *admissionv1.Mutation, fldPath *field.Path) field.ErrorL
 		}
 	default:
 		errs = append(errs, match.OneOf(m.PatchType, fldPath.Child("patchType"), admissionv1.PatchTypeApplyConfiguration, admissionv1.PatchTypeJSONPatch)...)
-	}
-	return errs
-}
-
-func validateBinding(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-	spec, fldPath := &b.Spec, field.NewPath("spec")
-	var errs field.ErrorList
-	if spec.PolicyName == "" {
-		errs = append(errs, field.Required(fldPath.Child("policyName"), ""))
-	} else {
-		for _, why := range utilvalidation.IsDNS1123Subdomain(spec.PolicyName) {
-			errs = append(errs, field.Invalid(fldPath.Child("policyName"), spec.PolicyName, why))
-		}
-	}
-	if spec.MatchResources != nil {
-		errs = append(errs, validateMatch(spec.MatchResources, fldPath.Child("matchResources"))...)
 	}
 	return errs
 }

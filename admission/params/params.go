@@ -125,9 +125,9 @@ var (
 // with the variable params being null.
 var none = []document.Node{{}}
 
-// Find returns the parameter objects for a request: the policy is evaluated once
-// for each. None at all means that the binding does not apply. The kind is that of
-// the policy's paramKind; the zero kind for none.
+// Find returns the parameter objects for a request: the policy is evaluated once for each. None at
+// all means that the binding does not apply. The kind is the policy's paramKind; the zero kind for
+// none.
 func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind, a *admission.Attributes) ([]document.Node, error) {
 	if r == nil || kind.Empty() {
 		return none, nil
@@ -157,7 +157,7 @@ func (r *Ref) Find(ctx context.Context, kind schema.GroupVersionKind, a *admissi
 	return found, nil
 }
 
-// namespaceFor is the namespace of the parameters: that of the reference, else that of the request.
+// namespaceFor returns the namespace of the parameters: the reference's, else the request's.
 func (r *Ref) namespaceFor(ctx context.Context, kind schema.GroupVersionKind, a *admission.Attributes) (string, error) {
 	namespaced, err := a.Lookup.Namespaced(ctx, kind)
 	switch {

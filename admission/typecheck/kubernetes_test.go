@@ -24,7 +24,7 @@ import (
 	gatewayschema "github.com/admission-gateway/gateway/internal/schema"
 )
 
-// known is what definitions say, for both sides.
+// known has what definitions say, for both sides.
 type known struct {
 	mapper  *meta.DefaultRESTMapper
 	schemas map[schema.GroupVersionKind]*spec.Schema
@@ -65,7 +65,7 @@ func (k *known) add(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition)
 	}
 }
 
-// unique is what Kubernetes adds to the names of types.
+// unique matches the numbers that Kubernetes adds to the names of types.
 var unique = regexp.MustCompile(`\b([A-Z][A-Za-z]*?)\d+\b`)
 
 var costs = regexp.MustCompile(`\S+, Kind=\w+: estimated cost exceeds [^()]*\([^()]*\)`)
@@ -79,9 +79,9 @@ func normal(text string) string {
 // compare holds the warnings about a policy against Kubernetes'.
 func (k *known) compare(t *testing.T, p *admissionv1.ValidatingAdmissionPolicy) (found int) {
 	t.Helper()
-	judge := validating.TypeChecker{SchemaResolver: k, RestMapper: k.mapper}
+	checker := validating.TypeChecker{SchemaResolver: k, RestMapper: k.mapper}
 	var want, got []string
-	for _, w := range judge.Check(p) {
+	for _, w := range checker.Check(p) {
 		want = append(want, w.FieldRef+": "+normal(w.Warning))
 	}
 	policy := &typecheck.Policy{Match: p.Spec.MatchConstraints, ParamKind: p.Spec.ParamKind, Variables: p.Spec.Variables}
@@ -133,7 +133,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: string}}}}}}
 `
 
-// TestLikeKubernetes: the warnings about policies are those of kube-apiserver.
+// TestLikeKubernetes: the warnings about policies are the same as kube-apiserver's.
 func TestLikeKubernetes(t *testing.T) {
 	k := newKnown()
 	crd := &apiextensionsv1.CustomResourceDefinition{}

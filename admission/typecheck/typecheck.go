@@ -3,8 +3,8 @@
 // policy with findings runs all the same: expressions see an object as it is,
 // whatever its schema says.
 //
-// What is found is what kube-apiserver writes into the status of a
-// ValidatingAdmissionPolicy, and what an expression could cost at worst.
+// It finds what kube-apiserver writes into the status of a ValidatingAdmissionPolicy, and how much
+// an expression could cost at worst.
 package typecheck
 
 import (
@@ -26,7 +26,7 @@ import (
 // A Kind is a kind of object whose schema is known.
 type Kind struct {
 	schema.GroupVersionKind
-	// Type is what the schema says.
+	// Type is the type that the schema describes.
 	Type *cel.ObjectType
 	// Own tells that the schema is in the policy files, so that its author can set
 	// bounds where expressions could cost too much.
@@ -41,10 +41,11 @@ type Kinds interface {
 	Kind(schema.GroupVersionKind) (Kind, bool)
 }
 
-// A Policy is what is checked of one.
+// A Policy has the parts of a policy that are checked.
 type Policy struct {
 	Match       *admissionv1.MatchResources
 	ParamKind   *admissionv1.ParamKind
+	Conditions  []admissionv1.MatchCondition
 	Variables   []admissionv1.Variable
 	States      []string // the collections behind the variable state
 	Mutating    bool     // expressions may make patches
@@ -91,10 +92,21 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 		e := Expression{variables.Index(i).Child("expression"), v.Expression}
 		warnings.addAll(e, checkers, func(c *checker) error { return c.Variable(v.Name, v.Expression) })
 	}
-	for _, e := range p.Expressions {
+	for _, e := range append(conditions(p), p.Expressions...) {
+		if strings.TrimSpace(e.Text) == "" {
+			continue
+		}
 		warnings.addAll(e, checkers, func(c *checker) error { return c.Check(e.Text) })
 	}
 	return warnings.list(), nil
+}
+
+func conditions(p *Policy) []Expression {
+	all := make([]Expression, 0, len(p.Conditions)+len(p.Expressions))
+	for i, c := range p.Conditions {
+		all = append(all, Expression{field.NewPath("spec", "matchConditions").Index(i).Child("expression"), c.Expression})
+	}
+	return all
 }
 
 // checker checks against one kind.

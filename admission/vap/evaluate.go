@@ -3,29 +3,25 @@ package vap
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/policy"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // Validate implements admission.Validator.
 func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
-	as, matches, err := p.match.Matches(ctx, a)
-	if err != nil {
-		p.misconfigured(nil, err, r)
-		return nil
-	}
+	as, matches, err := p.Matches(ctx, a, r)
 	if !matches {
-		return nil
+		return err
 	}
 	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars()}
 	if e.other = as != a.Info.GroupVersionResource(); e.other {
@@ -42,40 +38,25 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 
 // bind evaluates the policy for a binding, once for each parameter. The error is the answer to the request.
 func (e *evaluation) bind(ctx context.Context, b *Binding, r *admission.Report) error {
-	_, matches, err := b.match.Matches(ctx, e.attributes)
-	if err != nil {
-		e.policy.misconfigured(b, err, r)
-		return nil
+	found, err := e.policy.Params(ctx, b.Binding, e.attributes, r)
+	if err != nil || len(found) == 0 {
+		return err
 	}
-	if !matches {
-		return nil
-	}
-	found, err := b.params.Find(ctx, e.policy.params, e.attributes)
-	if err == nil && len(found) > 0 {
-		err = e.convert()
-	}
-	if err != nil {
-		e.policy.misconfigured(b, err, r)
-		return nil
+	if err := e.convert(); err != nil {
+		return e.policy.Misconfigured(b.Binding, err, r)
 	}
 	for _, param := range found {
 		if err := e.run(ctx, param, r); err != nil {
-			if answer := answerOf(err); answer != nil {
+			var answer *status.Error
+			if errors.As(err, &answer) {
 				return answer
 			}
-			e.policy.misconfigured(b, err, r)
+			if err := e.policy.Misconfigured(b.Binding, err, r); err != nil {
+				return err
+			}
 			continue
 		}
 		e.act(b, r)
-	}
-	return nil
-}
-
-// answerOf is the answer to the request that the error is; nil for any other.
-func answerOf(err error) error {
-	var answer *status.Error
-	if errors.As(err, &answer) {
-		return answer
 	}
 	return nil
 }
@@ -85,29 +66,13 @@ func (e *evaluation) convert() error {
 	if !e.other || e.converted {
 		return nil
 	}
-	if _, err := e.attributes.BindAs(e.as); err != nil {
-		return fmt.Errorf("failed to convert object version: %w", err)
-	}
-	e.converted = true
-	return nil
+	_, err := policy.Convert(e.attributes, e.as)
+	e.converted = err == nil
+	return err
 }
 
-// misconfigured handles a policy or binding that cannot tell whether it matches.
-func (p *Policy) misconfigured(b *Binding, err error, r *admission.Report) {
-	if p.failure == admission.Ignore || cel.IsSkip(err) {
-		r.Ignored(p.name, err)
-		return
-	}
-	what := "policy"
-	if b != nil {
-		what = "binding"
-	}
-	message := fmt.Sprintf("failed to configure %s: %v", what, err)
-	r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}))
-}
-
-// An evaluation runs a policy for one request. Bindings with the same parameter, or none, have the same outcomes, so that
-// the policy is evaluated once for those that follow each other.
+// An evaluation runs a policy for one request. Bindings with the same parameter, or none, have the
+// same outcomes, so that the policy is evaluated once for bindings that follow each other.
 type evaluation struct {
 	policy     *Policy
 	attributes *admission.Attributes
@@ -127,13 +92,8 @@ type evaluation struct {
 
 // An outcome is a validation that did not pass.
 type outcome struct {
-	index   int // of the validation
-	message string
-	reason  metav1.StatusReason
-	kind    metav1.CauseType
-	field   string
-	details []detail
-	failed  bool // the validation could not be evaluated
+	index         int // of the validation
+	status.Denial     // its messages do not begin as sentences yet
 }
 
 // run evaluates the policy for a parameter; an invalid node is none. What it finds is noted; errors of expressions are handled as the
@@ -143,12 +103,12 @@ func (e *evaluation) run(ctx context.Context, param document.Node, r *admission.
 		return e.failed
 	}
 	e.done, e.param, e.outcomes, e.broken = true, param, e.outcomes[:0], e.broken[:0]
-	e.vars.Set(cel.Params, param, nil)
+	e.vars.Set(value.Params, param, nil)
 	e.failed = e.evaluate(ctx, r)
 	if cel.IsSkip(e.failed) {
 		// A state that is not known, and is not to matter then.
 		e.outcomes, e.broken = e.outcomes[:0], e.broken[:0]
-		r.Ignored(e.policy.name, e.failed)
+		r.Ignored(e.policy.Name(), e.failed)
 		e.failed = nil
 	}
 	return e.failed
@@ -156,8 +116,7 @@ func (e *evaluation) run(ctx context.Context, param document.Node, r *admission.
 
 func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	p := e.policy
-	e.vars.Set(cel.NamespaceObject, document.Node{}, nil) // match conditions do not see it
-	applies, err := p.conditions.Hold(e.frame, e.vars)
+	applies, err := p.MatchesConditions(e.frame, e.vars)
 	switch {
 	case cel.IsSkip(err):
 		return err
@@ -167,15 +126,11 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	case !applies:
 		return nil
 	}
-	if p.needsNamespace {
-		if err := e.attributes.BindNamespace(ctx); err != nil {
-			return err
-		}
+	if err := p.BindNamespace(ctx, e.attributes); err != nil {
+		return err
 	}
-	if p.variables != nil {
-		e.frame.OpenVariables(e.vars, p.variables)
-		defer e.frame.CloseVariables(e.vars)
-	}
+	p.OpenVariables(e.frame, e.vars)
+	defer p.CloseVariables(e.frame, e.vars)
 	e.frame.SetBudget(cel.PolicyBudget)
 	for i := range p.validations {
 		err := e.validate(i, r)
@@ -204,32 +159,30 @@ func fatal(err error) bool {
 
 // fail notes a failure of the policy, of an expression that is about a field.
 func (e *evaluation) fail(index int, about string, err error, r *admission.Report) {
-	if e.policy.failure == admission.Ignore {
-		r.Ignored(e.policy.name, err)
+	if e.policy.FailurePolicy() == admission.Ignore {
+		r.Ignored(e.policy.Name(), err)
 		return
 	}
-	o := outcome{index: index, message: err.Error(), reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}
+	o := outcome{index, policy.Failure(metav1.StatusReasonInvalid, err.Error())}
 	var failure *cel.Error
-	if errors.As(err, &failure) && failure.Cause == cel.Failed {
-		o.kind, o.field = metav1.CauseTypeFieldValueInvalid, about // the expression has no value for this object
+	if errors.As(err, &failure) && failure.Cause == value.Failed {
+		// The expression has no value for this object.
+		o.Cause.Type, o.Cause.Field = metav1.CauseTypeFieldValueInvalid, about
 	}
 	e.outcomes = append(e.outcomes, o)
 }
 
-// causeInternal is the reason of a cause that no object is to blame for.
-const causeInternal = metav1.CauseType(field.ErrorTypeInternal)
-
 // validate evaluates one validation. The error ends the evaluation of the policy.
 func (e *evaluation) validate(index int, r *admission.Report) error {
 	v := &e.policy.validations[index]
-	holds, err := v.program.EvalBool(e.frame, e.vars)
+	ok, err := v.program.EvalBool(e.frame, e.vars)
 	switch {
 	case err != nil && fatal(err):
 		return err
 	case err != nil:
 		e.fail(index, v.field, err, r)
-	case !holds:
-		e.outcomes = append(e.outcomes, outcome{index: index, reason: v.reason})
+	case !ok:
+		e.outcomes = append(e.outcomes, outcome{index, status.Denial{Reason: v.reason}})
 	}
 	return nil
 }
@@ -237,18 +190,23 @@ func (e *evaluation) validate(index int, r *admission.Report) error {
 // word says of the validations that do not hold what is wrong. Like in Kubernetes, messages have what validations leave of the budget.
 func (e *evaluation) word() {
 	for i := range e.outcomes {
-		if o := &e.outcomes[i]; !o.failed {
-			o.message = e.message(&e.policy.validations[o.index])
+		if o := &e.outcomes[i]; !o.Failed {
+			o.Cause.Message = e.message(&e.policy.validations[o.index])
 		}
 	}
 	for i := range e.outcomes {
-		if o := &e.outcomes[i]; !o.failed {
+		if o := &e.outcomes[i]; !o.Failed {
 			e.explain(o, &e.policy.validations[o.index])
+		}
+	}
+	if item := e.attributes.Item; item != "" {
+		for i := range e.outcomes {
+			e.outcomes[i].PlaceIn(item)
 		}
 	}
 }
 
-// message is what the author has to say; "" for nothing.
+// message returns what the author has to say; "" for nothing.
 func (e *evaluation) message(v *validation) string {
 	if v.compute == nil {
 		return v.message
@@ -268,8 +226,8 @@ func (e *evaluation) annotate(r *admission.Report) error {
 			return err
 		}
 		if err != nil {
-			if e.policy.failure == admission.Ignore {
-				r.Ignored(e.policy.name, err)
+			if e.policy.FailurePolicy() == admission.Ignore {
+				r.Ignored(e.policy.Name(), err)
 			} else {
 				e.broken = append(e.broken, err.Error())
 			}
@@ -279,7 +237,7 @@ func (e *evaluation) annotate(r *admission.Report) error {
 			continue
 		}
 		if value = strings.TrimSpace(value); ok && value != "" {
-			r.Annotate(e.policy.name, a.key, value)
+			r.Annotate(e.policy.Name(), a.key, value)
 		}
 	}
 	return nil
@@ -292,33 +250,18 @@ func (e *evaluation) act(b *Binding, r *admission.Report) {
 		for _, action := range b.actions {
 			switch action {
 			case admissionv1.Deny:
-				r.Deny(p.denial(b, o))
+				p.Deny(b.Binding, o.Denial, r)
 			case admissionv1.Warn:
-				r.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, o.message))
+				r.Warn(status.ValidationFailed(p.Name(), b.Name(), o.Cause.Message))
 			case admissionv1.Audit:
 				r.Audit(admission.AuditedFailure{
-					Message: o.message, Policy: b.policy, Binding: b.name, ExpressionIndex: o.index, ValidationActions: b.texts,
+					Message: o.Cause.Message, Policy: b.PolicyName(), Binding: b.Name(), ExpressionIndex: o.index, ValidationActions: b.texts,
 				})
 			}
 		}
 	}
 	// A broken annotation denies the request whatever the binding's actions are, as in Kubernetes.
 	for _, message := range e.broken {
-		r.Deny(p.denial(b, outcome{message: message, reason: metav1.StatusReasonInvalid, kind: causeInternal, failed: true}))
+		p.Deny(b.Binding, policy.Failure(metav1.StatusReasonInvalid, message), r)
 	}
-}
-
-// denial words an outcome as Kubernetes does.
-func (p *Policy) denial(b *Binding, o outcome) admission.Denial {
-	d := admission.Denial{Policy: p.name, Reason: o.reason, Type: o.kind, Field: o.field, Failed: o.failed}
-	sentence := fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: ", p.name)
-	if b != nil {
-		d.Binding = b.name
-		sentence = fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: ", p.name, b.name)
-	}
-	d.Message = sentence + o.message
-	for _, x := range o.details {
-		d.Details = append(d.Details, metav1.StatusCause{Type: x.kind, Message: sentence + x.text, Field: x.field})
-	}
-	return d
 }

@@ -7,31 +7,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/explain"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// A detail is one thing that is wrong, of those that a validation found at once.
-type detail struct {
-	kind  metav1.CauseType
-	field string
-	text  string // with the field
-}
-
-// explain says what is wrong with the object by a validation that does not hold: in the author's words, or else in those
-// that follow from the expression. Nothing that it evaluates can change the verdict: the validations are all done, and it
-// has only what they and their messages left of the budget.
+// explain says what is wrong with the object by a validation that does not hold: in the author's
+// words, or else in words that follow from the expression. Nothing that it evaluates can change the
+// verdict: the validations are all done, and it has only what they and their messages left of the
+// budget.
 func (e *evaluation) explain(o *outcome, v *validation) {
-	violations := v.program.Explain(e.frame, e.vars)
+	violations := v.because.Explain(e.frame, e.vars)
 	first := &violations[0]
-	o.kind, o.field = metav1.CauseType(first.Error.Type), first.Error.Field
-	if o.field == "" {
-		o.field = v.field
+	o.Cause.Type, o.Cause.Field = metav1.CauseType(first.Error.Type), first.Error.Field
+	if o.Cause.Field == "" {
+		o.Cause.Field = v.field
 	}
-	if o.message == "" {
+	if o.Cause.Message == "" {
 		if v.compute == nil {
-			o.message = derived(violations)
+			o.Cause.Message = derived(violations)
 		} else { // the author had something else to say
-			o.message = "failed expression: " + strings.TrimSpace(v.program.Source())
+			o.Cause.Message = "failed expression: " + strings.TrimSpace(v.program.Source())
 			o.add(first)
 		}
 	}
@@ -42,42 +37,43 @@ func (e *evaluation) explain(o *outcome, v *validation) {
 		}
 		for _, item := range x.Items {
 			if item.Type == field.ErrorTypeInvalid && item.Detail == "" { // there are no words for it
-				item.Detail = o.message
+				item.Detail = o.Cause.Message
 			}
-			if len(o.details) < maxDetails {
-				o.details = append(o.details, detailOf(item))
+			if len(o.Details) < maxDetails {
+				o.Details = append(o.Details, causeOf(item))
 			}
 		}
 	}
 }
 
 // maxDetails is how many further causes one validation can have.
-const maxDetails = 2 * cel.MaxItems
+const maxDetails = 2 * explain.MaxItems
 
 // add adds a violation to the details, if there are words for it.
-func (o *outcome) add(x *cel.Violation) {
-	if x.Worded() && len(o.details) < maxDetails {
-		o.details = append(o.details, detailOf(&x.Error))
+func (o *outcome) add(x *explain.Violation) {
+	if x.Worded() && len(o.Details) < maxDetails {
+		o.Details = append(o.Details, causeOf(&x.Error))
 	}
 }
 
-func detailOf(err *field.Error) detail {
-	d := detail{kind: metav1.CauseType(err.Type), field: err.Field, text: err.ErrorBody()}
+// causeOf is a failure as a cause, whose message says the field too.
+func causeOf(err *field.Error) metav1.StatusCause {
+	c := metav1.StatusCause{Type: metav1.CauseType(err.Type), Field: err.Field, Message: err.ErrorBody()}
 	switch {
 	case err.Field != "":
-		d.text = err.Field + ": " + d.text
+		c.Message = err.Field + ": " + c.Message
 	case err.Detail != "":
-		d.text = err.Detail
+		c.Message = err.Detail
 	}
-	return d
+	return c
 }
 
 // derived is the message of a validation whose author gave none. Failing items stand for the list that they are in.
-func derived(violations []cel.Violation) string {
+func derived(violations []explain.Violation) string {
 	var texts []string
 	more := 0
 	add := func(text string) {
-		if len(texts) == cel.MaxItems {
+		if len(texts) == explain.MaxItems {
 			more++
 			return
 		}
@@ -89,13 +85,13 @@ func derived(violations []cel.Violation) string {
 			if item.Type == field.ErrorTypeInvalid && item.Detail == "" {
 				item.Detail = "failed expression: " + x.Source
 			}
-			add(detailOf(item).text)
+			add(causeOf(item).Message)
 		}
 		more += x.More
 		switch {
 		case len(x.Items) > 0:
 		case x.Worded():
-			add(detailOf(&x.Error).text)
+			add(causeOf(&x.Error).Message)
 		default:
 			add("failed expression: " + x.Source)
 		}
@@ -103,8 +99,5 @@ func derived(violations []cel.Violation) string {
 	if more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	if len(texts) == 1 {
-		return texts[0]
-	}
-	return "[" + strings.Join(texts, ", ") + "]"
+	return status.List(texts)
 }

@@ -111,7 +111,7 @@ func TestPractices(t *testing.T) {
 	}
 }
 
-// stored is what kube-apiserver fills in when a policy is stored.
+// stored fills in what kube-apiserver does when a policy is stored.
 func stored(m *admissionv1.MatchResources) {
 	if m.NamespaceSelector == nil {
 		m.NamespaceSelector = &metav1.LabelSelector{}
@@ -124,8 +124,8 @@ func stored(m *admissionv1.MatchResources) {
 	}
 }
 
-// judgement is what policies make of a request.
-type judgement struct {
+// verdict has all that policies make of a request.
+type verdict struct {
 	code        int32
 	reason      metav1.StatusReason
 	message     string
@@ -133,8 +133,8 @@ type judgement struct {
 	annotations []string
 }
 
-// agrees compares with Kubernetes' judgement. We derive a message where the author gave none.
-func (j judgement) agrees(want judgement) bool {
+// agrees compares with Kubernetes' verdict. We derive a message where the author gave none.
+func (j verdict) agrees(want verdict) bool {
 	return j.code == want.code && j.reason == want.reason && sameWords(j.message, want.message) &&
 		slices.EqualFunc(j.warnings, want.warnings, sameWords) && slices.Equal(j.annotations, want.annotations)
 }
@@ -180,13 +180,13 @@ func (r *practiceRequest) attributes(t *testing.T) *admission.Attributes {
 	return a
 }
 
-func (r *practiceRequest) ours(t *testing.T, p *Policy, lookup *admissiontest.Lookup) judgement {
+func (r *practiceRequest) ours(t *testing.T, p *Policy, lookup *admissiontest.Lookup) verdict {
 	a := r.attributes(t)
 	a.Lookup = lookup
 	report := run(t, a, p)
-	j := judgement{warnings: report.Warnings()}
+	j := verdict{warnings: report.Warnings()}
 	if err := report.Err(a); err != nil {
-		j.code, j.reason, j.message = err.ErrStatus.Code, err.ErrStatus.Reason, report.Denials()[0].Message
+		j.code, j.reason, j.message = err.ErrStatus.Code, err.ErrStatus.Reason, report.Denials()[0].Cause.Message
 	}
 	for _, note := range report.Annotations() {
 		j.annotations = append(j.annotations, note.Key+"="+note.Value)
@@ -212,7 +212,7 @@ type warnings []string
 // AddWarning implements warning.Recorder.
 func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
 
-func (r *practiceRequest) kubernetes(t *testing.T, hook validating.PolicyHook) judgement {
+func (r *practiceRequest) kubernetes(t *testing.T, hook validating.PolicyHook) verdict {
 	t.Helper()
 	object := func(text string) runtime.Object {
 		if text == "" {
@@ -240,7 +240,7 @@ func (r *practiceRequest) kubernetes(t *testing.T, hook validating.PolicyHook) j
 	matcher := generic.NewPolicyMatcher(matching.NewMatcher(namespaceLister{}, nil))
 	err := validating.NewDispatcher(reviewer{}, matcher).Dispatch(warning.WithWarningRecorder(context.Background(), &said), attributes, interfaces{}, []validating.PolicyHook{hook})
 	slices.Sort(notes)
-	j := judgement{warnings: said, annotations: notes}
+	j := verdict{warnings: said, annotations: notes}
 	var failure *apierrors.StatusError
 	if errors.As(err, &failure) {
 		j.code, j.reason = failure.ErrStatus.Code, failure.ErrStatus.Reason

@@ -53,7 +53,7 @@ func bound(t *testing.T, spec string, bindings ...string) *Policy {
 func findings(r *admission.Report) string {
 	var all []string
 	for _, d := range r.Denials() {
-		all = append(all, strings.TrimPrefix(d.Message, "ValidatingAdmissionPolicy 'p' "))
+		all = append(all, strings.TrimPrefix(d.Cause.Message, "ValidatingAdmissionPolicy 'p' "))
 	}
 	for _, i := range r.IgnoredFailures() {
 		all = append(all, "ignored: "+i.Err.Error())

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// practiceObjects are what policies can refer to.
+// practiceObjects are objects that policies can refer to.
 var practiceObjects = []string{
 	"{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {tier: prod, 'pod-security.kubernetes.io/enforce': restricted}, annotations: {quota: '3'}}, spec: {finalizers: [kubernetes]}}",
 	"{apiVersion: v1, kind: Namespace, metadata: {name: team-b, labels: {tier: test}}}",
@@ -89,6 +89,34 @@ var podWrites = only("", "pods", "CREATE, UPDATE")
 var practices = []practice{
 	// What the documentation of Kubernetes shows.
 	{name: "replicas", policy: only("apps", "deployments", "CREATE, UPDATE") + `validations: [{expression: object.spec.replicas <= 4, message: too many}]`},
+	{name: "variables of one name: the last one counts, for those between too", policy: only("apps", "deployments", "CREATE, UPDATE") + `
+variables:
+- {name: a, expression: "1"}
+- {name: between, expression: variables.a + 1}
+- {name: a, expression: object.spec.replicas}
+- {name: after, expression: variables.a > 3 || variables.between > 4}
+validations: [{expression: "!variables.after", messageExpression: "string(variables.a) + ' and ' + string(variables.between)"}, {expression: variables.a == 1}]`},
+	{name: "variables of one name and of other types", policy: only("apps", "deployments", "CREATE, UPDATE") + `
+variables:
+- {name: a, expression: "1"}
+- {name: sum, expression: variables.a + 1}
+- {name: a, expression: "'x'"}
+- {name: size, expression: size(variables.a)}
+- {name: a, expression: "['x', 'y']"}
+validations: [{expression: "variables.a == [] || variables.size == 3"}, {expression: variables.sum == 2}, {expression: "variables.a.all(x, x == 'x')"}]`},
+	{name: "variables of one name, the last one failing", policy: only("apps", "deployments", "CREATE, UPDATE") + `
+variables:
+- {name: a, expression: "1"}
+- {name: a, expression: object.spec.none}
+validations: [{expression: variables.a == 1}]`},
+	{name: "variables of one name with parameters", policy: only("apps", "deployments", "CREATE, UPDATE") + `
+paramKind: {apiVersion: rules.example.com/v1, kind: ReplicaLimit}
+variables:
+- {name: limit, expression: "10"}
+- {name: exceeded, expression: object.spec.replicas > variables.limit}
+- {name: limit, expression: params.maxReplicas}
+validations: [{expression: "!variables.exceeded", messageExpression: "'more than ' + string(variables.limit)"}]`,
+		bindings: []string{"{paramRef: {name: small, parameterNotFoundAction: Deny}, validationActions: [Deny]}"}},
 	{name: "replicas by parameter", policy: only("apps", "deployments", "CREATE, UPDATE") + `
 paramKind: {apiVersion: rules.example.com/v1, kind: ReplicaLimit}
 validations: [{expression: "object.spec.replicas <= params.maxReplicas", reason: Invalid, message: too many}]`,

@@ -4,10 +4,7 @@ import "github.com/admission-gateway/gateway/internal/cel"
 
 // Programs are all expressions of the policy.
 func (p *Policy) Programs() []*cel.Program {
-	all := append([]*cel.Program{}, p.conditions...)
-	if p.variables != nil {
-		all = append(all, p.variables.Programs()...)
-	}
+	all := p.Policy.Programs()
 	for _, v := range p.validations {
 		all = append(all, v.program)
 		if v.compute != nil {

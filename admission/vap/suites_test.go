@@ -166,9 +166,9 @@ func attributesOf(t *testing.T, method, path string, object, old json.RawMessage
 	return a
 }
 
-// judge compares what a report came to with a recorded answer. Where several validations failed, the recorded answer
-// names the first of them.
-func judge(t *testing.T, c *cases.Case, r *admission.Report, a *admission.Attributes) {
+// compare compares what a report came to with a recorded answer. Where several validations failed,
+// the recorded answer names the first of them.
+func compare(t *testing.T, c *cases.Case, r *admission.Report, a *admission.Attributes) {
 	t.Helper()
 	answer := r.Err(a)
 	if c.Expect.Code < 300 {
@@ -233,7 +233,7 @@ func TestRecordedLab(t *testing.T) {
 			a.Lookup = l.lookup()
 			var r admission.Report
 			admission.NewChain(nil, validators).Validate(context.Background(), a, &r)
-			judge(t, &c, &r, a)
+			compare(t, &c, &r, a)
 			if c.Expect.Code < 500 {
 				var want []string
 				for _, w := range c.Expect.Warnings {
@@ -274,7 +274,7 @@ func TestRecordedExpressions(t *testing.T) {
 			a := attributesOf(t, c.Request.Method, c.Request.Path, c.Request.Body, nil)
 			var r admission.Report
 			admission.NewChain(nil, []admission.Validator{compiled}).Validate(context.Background(), a, &r)
-			judge(t, &c, &r, a)
+			compare(t, &c, &r, a)
 		})
 	}
 }
@@ -290,7 +290,7 @@ func TestRecordedKubescape(t *testing.T) {
 			}
 			a := attributesOf(t, c.Request.Method, c.Request.Path, c.Request.Body, nil)
 			a.Lookup = l.lookup()
-			judge(t, &c, run(t, a, compiled), a)
+			compare(t, &c, run(t, a, compiled), a)
 		})
 	}
 }

@@ -10,11 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission/match"
-	"github.com/admission-gateway/gateway/admission/params"
 )
-
-// What kube-apiserver's own validation of policies refuses is refused here, with its words. That validation is in
-// k8s.io/kubernetes, which cannot be imported.
 
 const (
 	maxAuditAnnotations = 20
@@ -23,23 +19,7 @@ const (
 
 func validatePolicy(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	spec, fldPath := &p.Spec, field.NewPath("spec")
-	var errs field.ErrorList
-	if spec.FailurePolicy != nil {
-		errs = append(errs, match.OneOf(*spec.FailurePolicy, fldPath.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
-	}
-	if spec.ParamKind != nil {
-		errs = append(errs, params.ValidateKind(spec.ParamKind, fldPath.Child("paramKind"))...)
-	}
-	if spec.MatchConstraints == nil {
-		errs = append(errs, field.Required(fldPath.Child("matchConstraints"), ""))
-	} else {
-		errs = append(errs, match.Validate(spec.MatchConstraints, fldPath.Child("matchConstraints"))...)
-		if len(spec.MatchConstraints.ResourceRules) == 0 {
-			errs = append(errs, field.Required(fldPath.Child("matchConstraints", "resourceRules"), ""))
-		}
-	}
-	errs = append(errs, match.ValidateConditions(spec.MatchConditions, fldPath.Child("matchConditions"))...)
-	errs = append(errs, match.ValidateVariables(spec.Variables, fldPath.Child("variables"))...)
+	errs := kind.Validate(specOf(p))
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
 		return append(errs, field.Required(fldPath.Child("validations"), why), field.Required(fldPath.Child("auditAnnotations"), why))
@@ -99,22 +79,6 @@ func validateAnnotations(policy string, annotations []admissionv1.AuditAnnotatio
 		}
 	}
 	return errs
-}
-
-func validateBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-	spec, fldPath := &b.Spec, field.NewPath("spec")
-	var errs field.ErrorList
-	if spec.PolicyName == "" {
-		errs = append(errs, field.Required(fldPath.Child("policyName"), ""))
-	} else {
-		for _, why := range utilvalidation.IsDNS1123Subdomain(spec.PolicyName) {
-			errs = append(errs, field.Invalid(fldPath.Child("policyName"), spec.PolicyName, why))
-		}
-	}
-	if spec.MatchResources != nil {
-		errs = append(errs, match.Validate(spec.MatchResources, fldPath.Child("matchResources"))...)
-	}
-	return append(errs, validateActions(spec.ValidationActions, fldPath.Child("validationActions"))...)
 }
 
 func validateActions(actions []admissionv1.ValidationAction, fldPath *field.Path) field.ErrorList {

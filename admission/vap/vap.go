@@ -23,30 +23,29 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/match"
-	"github.com/admission-gateway/gateway/admission/params"
+	"github.com/admission-gateway/gateway/admission/policy"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/explain"
+	"github.com/admission-gateway/gateway/internal/status"
 )
+
+// kind is the kind of the policies.
+var kind = policy.Kind{
+	Denied:        status.DeniedByValidatingPolicy,
+	Misconfigured: metav1.StatusReasonInvalid,
+	Operations:    admission.AllOperations,
+	ValidateMatch: match.Validate,
+}
 
 // A Policy is a compiled ValidatingAdmissionPolicy with its bindings. It is
 // immutable and safe for concurrent use.
 type Policy struct {
-	name     string
-	match    *match.Matcher
-	params   schema.GroupVersionKind // of the parameters; empty: there are none
-	failure  admission.FailurePolicy
-	bindings []*Binding
-	rules    []admission.Rule
-	needsOld bool
-	// needsNamespace: an expression reads namespaceObject.
-	needsNamespace bool
-
-	conditions  match.Conditions
-	variables   *cel.Variables
+	policy.Policy
+	bindings    []*Binding
 	validations []validation
 	annotations []annotation
 }
@@ -54,7 +53,8 @@ type Policy struct {
 // validation is one rule of a policy.
 type validation struct {
 	program *cel.Program
-	message string // the author's; "" where there is none
+	because *explain.Explanation // why it does not hold
+	message string               // the author's; "" where there is none
 	compute *cel.Message
 	reason  metav1.StatusReason
 	field   string // that it is about; "" when it does not tell
@@ -68,20 +68,9 @@ type annotation struct {
 
 // A Binding is a compiled ValidatingAdmissionPolicyBinding.
 type Binding struct {
-	name    string
-	policy  string
-	match   *match.Matcher // nil: whatever the policy matches
-	params  *params.Ref
+	*policy.Binding
 	actions []admissionv1.ValidationAction
 	texts   []string // the actions, for the audit event
-}
-
-// PolicyName is the name of the policy that the binding is for.
-func (b *Binding) PolicyName() string { return b.policy }
-
-// Compile is that of a [Compiler] without states.
-func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
-	return Compiler{}.Compile(p, bindings...)
 }
 
 // A Compiler compiles the policies of one set.
@@ -90,11 +79,9 @@ type Compiler struct {
 	States []string
 }
 
-// Compile checks and compiles a policy. bindings are those of this policy, as
-// [CompileBinding] made them, and act in the order given; a policy without any
-// is checked and does nothing.
-// Findings have paths such as spec.validations[0].expression; with any, the
-// Policy is nil.
+// Compile checks and compiles a policy. bindings are the bindings of this policy, as
+// [CompileBinding] made them, and act in the order given; a policy without any is checked and does
+// nothing. Findings have paths such as spec.validations[0].expression; with any, the Policy is nil.
 func (set Compiler) Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
 	errs := validatePolicy(p)
 	if p.Spec.MatchConstraints == nil {
@@ -102,150 +89,89 @@ func (set Compiler) Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings .
 	}
 	c := compiler{
 		spec:   &p.Spec,
-		cel:    cel.NewAdmissionCompiler(p.Spec.ParamKind != nil),
-		policy: &Policy{name: p.Name, failure: failurePolicy(p.Spec.FailurePolicy), bindings: slices.Clone(bindings)},
-		errs:   errs,
+		cel:    explain.NewCompiler(cel.NewAdmissionCompiler(p.Spec.ParamKind != nil)),
+		policy: &Policy{bindings: slices.Clone(bindings)},
 	}
-	c.policy.params, _ = params.Kind(p.Spec.ParamKind)
-	c.cel.DeclareState(set.States)
+	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, specOf(p), c.cel, set.States)
+	c.Errs = errs
 	c.compile()
-	if len(c.errs) > 0 {
-		return nil, c.errs
+	if len(c.Errs) > 0 {
+		return nil, c.Errs
 	}
 	return c.policy, nil
 }
 
+// specOf is the part of a policy that all kinds of policies have.
+func specOf(p *admissionv1.ValidatingAdmissionPolicy) *policy.Spec {
+	return &policy.Spec{
+		Name: p.Name, FailurePolicy: p.Spec.FailurePolicy, ParamKind: p.Spec.ParamKind,
+		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, Variables: p.Spec.Variables,
+	}
+}
+
 // CompileBinding checks and compiles a binding.
 func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
-	errs := validateBinding(b)
-	spec := field.NewPath("spec")
-	matcher, matchErrs := match.New(b.Spec.MatchResources, spec.Child("matchResources"))
-	ref, refErrs := params.Compile(b.Spec.ParamRef, spec.Child("paramRef"))
-	if errs = append(append(errs, matchErrs...), refErrs...); len(errs) > 0 {
+	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources}
+	errs := append(kind.ValidateBinding(spec), validateActions(b.Spec.ValidationActions, field.NewPath("spec", "validationActions"))...)
+	base, errs := policy.CompileBinding(spec, errs)
+	if base == nil {
 		return nil, errs
 	}
-	compiled := &Binding{name: b.Name, policy: b.Spec.PolicyName, match: matcher, params: ref, actions: b.Spec.ValidationActions}
+	compiled := &Binding{Binding: base, actions: b.Spec.ValidationActions}
 	for _, action := range b.Spec.ValidationActions {
 		compiled.texts = append(compiled.texts, string(action))
 	}
 	return compiled, nil
 }
 
-func failurePolicy(p *admissionv1.FailurePolicyType) admission.FailurePolicy {
-	if p != nil && *p == admissionv1.Ignore {
-		return admission.Ignore
-	}
-	return admission.Fail
-}
-
-// Name implements admission.Policy.
-func (p *Policy) Name() string { return p.name }
-
-// Rules implements admission.Policy.
-func (p *Policy) Rules() []admission.Rule { return p.rules }
-
-// FailurePolicy implements admission.Policy.
-func (p *Policy) FailurePolicy() admission.FailurePolicy { return p.failure }
-
-// NeedsOld implements admission.Policy.
-func (p *Policy) NeedsOld() bool { return p.needsOld }
-
 // compiler compiles the expressions of a policy, all of them, so that every finding is reported.
 type compiler struct {
+	policy.Compiler
 	spec   *admissionv1.ValidatingAdmissionPolicySpec
-	cel    *cel.AdmissionCompiler
+	cel    *explain.Compiler
 	policy *Policy
-	errs   field.ErrorList
 }
 
 func (c *compiler) compile() {
+	c.Constraints()
+	c.Conditions()
+	c.Variables()
 	spec := field.NewPath("spec")
-	var errs field.ErrorList
-	c.policy.match, errs = match.New(c.spec.MatchConstraints, spec.Child("matchConstraints"))
-	c.errs = append(c.errs, errs...)
-	if len(c.policy.bindings) > 0 { // they can only narrow what the policy matches
-		c.policy.rules = match.IndexRules(c.spec.MatchConstraints)
-	}
-	c.compileConditions(spec.Child("matchConditions"))
-	c.compileVariables(spec.Child("variables"))
 	for i := range c.spec.Validations {
 		c.compileValidation(&c.spec.Validations[i], spec.Child("validations").Index(i))
 	}
-	c.compileAnnotations(spec.Child("auditAnnotations"))
-	c.policy.needsOld = c.policy.needsOld || c.policy.match.SelectsObjects() ||
-		slices.ContainsFunc(c.policy.bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
-}
-
-// use notes what a compiled expression needs.
-func (c *compiler) use(p interface{ Uses(cel.Slot) bool }) {
-	c.policy.needsOld = c.policy.needsOld || p.Uses(cel.OldObject)
-	c.policy.needsNamespace = c.policy.needsNamespace || p.Uses(cel.NamespaceObject)
-}
-
-// program compiles an expression that is there.
-func (c *compiler) program(compile func(string) (*cel.Program, error), expression string, fldPath *field.Path) *cel.Program {
-	if strings.TrimSpace(expression) == "" {
-		return nil // validatePolicy has reported it
+	for i, a := range c.spec.AuditAnnotations {
+		p := c.Program(c.cel.Annotation, a.ValueExpression, spec.Child("auditAnnotations").Index(i).Child("valueExpression"))
+		c.policy.annotations = append(c.policy.annotations, annotation{a.Key, p})
 	}
-	p, err := compile(expression)
-	if err != nil {
-		c.errs = append(c.errs, field.Invalid(fldPath, expression, err.Error()))
-		return nil
+	bindings := make([]*policy.Binding, len(c.policy.bindings))
+	for i, b := range c.policy.bindings {
+		bindings[i] = b.Binding
 	}
-	c.use(p)
-	return p
-}
-
-// compileConditions compiles the match conditions, to which namespaceObject is null.
-func (c *compiler) compileConditions(fldPath *field.Path) {
-	needed := c.policy.needsNamespace
-	defer func() { c.policy.needsNamespace = needed }()
-	for i, condition := range c.spec.MatchConditions {
-		p := c.program(c.cel.MatchCondition, condition.Expression, fldPath.Index(i).Child("expression"))
-		c.policy.conditions = append(c.policy.conditions, p)
-	}
-}
-
-func (c *compiler) compileVariables(fldPath *field.Path) {
-	for i, variable := range c.spec.Variables {
-		if strings.TrimSpace(variable.Expression) == "" {
-			continue
-		}
-		path := fldPath.Index(i).Child("expression")
-		if err := c.cel.Variable(variable.Name, variable.Expression); err != nil {
-			c.errs = append(c.errs, field.Invalid(path, variable.Expression, err.Error()))
-			continue
-		}
-		programs := c.cel.Variables().Programs()
-		c.use(programs[len(programs)-1])
-	}
-	c.policy.variables = c.cel.Variables()
+	c.Bind(bindings...)
 }
 
 func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.Path) {
 	compiled := validation{message: strings.TrimSpace(v.Message), reason: metav1.StatusReasonInvalid}
-	compiled.program = c.program(c.cel.Condition, v.Expression, fldPath.Child("expression"))
-	if compiled.program != nil {
-		compiled.field = compiled.program.Field()
+	condition := func(expression string) (p *cel.Program, err error) {
+		p, compiled.because, err = c.cel.Condition(expression)
+		return p, err
+	}
+	if compiled.program = c.Program(condition, v.Expression, fldPath.Child("expression")); compiled.program != nil {
+		compiled.field = compiled.because.Field()
 	}
 	if strings.TrimSpace(v.MessageExpression) != "" {
-		m, err := c.cel.Message(v.MessageExpression)
-		if err != nil {
-			c.errs = append(c.errs, field.Invalid(fldPath.Child("messageExpression"), v.MessageExpression, err.Error()))
-		} else {
+		c.Program(func(expression string) (*cel.Program, error) {
+			m, err := c.cel.Message(expression)
+			if err != nil {
+				return nil, err
+			}
 			compiled.compute = m
-			c.use(m)
-		}
+			return m.Program(), nil
+		}, v.MessageExpression, fldPath.Child("messageExpression"))
 	}
 	if v.Reason != nil {
 		compiled.reason = *v.Reason
 	}
 	c.policy.validations = append(c.policy.validations, compiled)
-}
-
-func (c *compiler) compileAnnotations(fldPath *field.Path) {
-	for i, a := range c.spec.AuditAnnotations {
-		p := c.program(c.cel.Annotation, a.ValueExpression, fldPath.Index(i).Child("valueExpression"))
-		c.policy.annotations = append(c.policy.annotations, annotation{a.Key, p})
-	}
 }

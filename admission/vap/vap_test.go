@@ -11,6 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -59,6 +60,11 @@ func run(t testing.TB, a *admission.Attributes, policies ...admission.Validator)
 	return r
 }
 
+// Compile compiles without states.
+func Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
+	return Compiler{}.Compile(p, bindings...)
+}
+
 const deployments = "/apis/apps/v1/namespaces/team-a/deployments"
 
 func post(t *testing.T, object string) *admission.Attributes {
@@ -69,9 +75,9 @@ func post(t *testing.T, object string) *admission.Attributes {
 func denials(r *admission.Report) []string {
 	var all []string
 	for _, d := range r.Denials() {
-		text := strings.TrimPrefix(d.Message, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ")
-		if d.Field != "" {
-			text = d.Field + ": " + text
+		text := strings.TrimPrefix(d.Cause.Message, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ")
+		if d.Cause.Field != "" {
+			text = d.Cause.Field + ": " + text
 		}
 		all = append(all, fmt.Sprintf("%s: %s", d.Reason, text))
 	}
@@ -104,8 +110,8 @@ func TestFailureMatrix(t *testing.T) {
 	many := `{"metadata":{"name":"web"},"spec":{"x":"a","l":[` + strings.TrimSuffix(strings.Repeat("1,", 5000), ",") + `]}}`
 	costly := "object.spec.l.all(a, object.spec.l.all(b, a == b))"
 	over := "validation failed due to running out of cost budget, no further validation rules will be run"
-	// About 900,000 units each: eleven of them cannot be evaluated in the budget of ten million, three not in that of
-	// match conditions.
+	// About 900,000 units each: eleven of them cannot be evaluated in the budget of ten million,
+	// three not in the budget of match conditions.
 	near := "object.spec.l.all(a, lists.range(175).all(b, b >= 0))"
 	for _, c := range []struct {
 		name, spec string
@@ -159,7 +165,7 @@ validations: [{expression: "false"}]`,
 				}
 				for _, d := range r.Denials() {
 					if !d.Failed {
-						t.Errorf("%q is no failure", d.Message)
+						t.Errorf("%q is no failure", d.Cause.Message)
 					}
 				}
 			})
@@ -426,7 +432,7 @@ func TestFindings(t *testing.T) {
 		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
 	}
 	p.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "a b", Expression: "variables.x"}, {Name: "", Expression: ""}}
-	p.Spec.Variables = []admissionv1.Variable{{Name: "x", Expression: "1 +"}, {Name: "x", Expression: "authorizer.path('/x').check('get').allowed()"}}
+	p.Spec.Variables = []admissionv1.Variable{{Name: "x", Expression: "1 +"}, {Name: "x y", Expression: "authorizer.path('/x').check('get').allowed()"}}
 	p.Spec.Validations = []admissionv1.Validation{{Expression: "params.x == variables.x", Message: "a\nb", MessageExpression: "params"}, {Expression: "object.x ="}}
 	p.Spec.AuditAnnotations = []admissionv1.AuditAnnotation{{Key: "a", ValueExpression: ""}}
 	_, errs := Compile(p)

@@ -1,16 +1,23 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/review"
 )
 
+// checkFlags are the flags of the command.
+type checkFlags struct {
+	output output
+	config string
+	probed string
+	stdin  stdinFlags
+	plans  bool
+}
+
 func newCheck() *cobra.Command {
-	plans, file := false, ""
+	flags := checkFlags{output: output{checks: review.Checks, summarize: policies.Summarized}}
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
 		Short: "Say what is wrong with policy files",
@@ -19,81 +26,74 @@ finding on a line of its own:
 
   file:line: field.path: message
 
-Findings marked 'warning' do not keep the gateway from starting. The exit code is 0 if there is no error, 1 if there
-is one, 2 if the command line is wrong.
+What is wrong with an expression is printed with its column, its line and a caret. Errors come first. Findings marked
+'warning' do not keep the gateway from starting; --strict makes them count like errors. Those about the wording of
+messages, and what documents say of answers, come last, counted for each file, and -v lists them. The exit code is 0 if there is no error, 1 if there is
+one, 2 if the command line is wrong.
 
-With --config they are also held to a configuration: to the upstreams that it names, and whether gateways share limits.
+Beside what the gateway itself refuses or warns of, it warns of what compiles and still cannot be meant: rules that by
+the schema no object can break, or that none can keep; conditions that decide nothing; variables and collections that no
+expression reads.
+
+With -o json, sarif or github the findings are written for other programs: SARIF for code scanning, and commands of
+GitHub's workflows that annotate the lines of a pull request.
+
+With --config they are also held to a configuration: to the upstreams that it names and their dialects, and whether
+gateways share limits. A warning says if the largest body that the configuration allows does not fit the memory that it
+gives to requests; where the configuration does not say how much that is, it is derived from the memory of the machine
+that runs the check.
 Without a PATH it is the policy files of the configuration that are checked.
+
+Whether a backend compares If-Match with its ETags no file says; --probe URL finds out, by one object of it. Before one that does not, a gateway loses no update that
+comes through it, but several gateways, or others who write to the backend, may.
+
+With --stdin it reads a file that is not saved yet from its standard input, beside the files of the paths; with --watch
+it goes on reading: each version of the file ends with a zero byte, and is answered with one line of JSON.
 
 With --plans it also says how each CEL expression runs: natively, or by cel-go and why.`,
 		Example: `  gateway check policies/
-  gateway check crds/orders.yaml limits.yaml
+  gateway check --strict -o sarif policies/ > findings.sarif
   gateway check --plans policies/
   gateway check --config /etc/gateway/gateway.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 && file == "" {
+			if len(args) == 0 && flags.config == "" && flags.probed == "" && !flags.stdin.on {
 				return usageError("name at least one file or directory to check")
 			}
-			return nil
+			return flags.output.validate()
 		},
-		RunE: func(cmd *cobra.Command, paths []string) error {
-			found, paths, err := check(paths, file)
-			if err != nil {
-				return &failure{exitUsage, err}
-			}
-			for _, f := range found {
-				cmd.Println(f)
-			}
-			if plans {
-				for _, p := range policies.Plans(paths) {
-					cmd.Println(p)
-				}
-			}
-			if !policies.HasErrors(found) {
-				return nil
-			}
-			errs := 0
-			for _, f := range found {
-				if f.Severity == policies.Error {
-					errs++
-				}
-			}
-			return &failure{exitFailure, fmt.Errorf("%s, %s", count(errs, "error"), count(len(found)-errs, "warning"))}
-		},
+		RunE: func(cmd *cobra.Command, paths []string) error { return flags.run(cmd, paths) },
 	}
-	cmd.Flags().StringVar(&file, "config", "", "hold the files to the gateway's configuration `FILE`")
-	cmd.Flags().BoolVar(&plans, "plans", false, "also say which CEL expressions run natively, and why others do not")
+	cmd.Flags().StringVar(&flags.probed, "probe", "", "write the object at the `URL` back unchanged with a wrong If-Match, and say whether the backend refuses it")
+	cmd.Flags().StringVar(&flags.config, "config", "", "hold the files to the gateway's configuration `FILE`")
+	flags.output.register(cmd)
+	flags.stdin.register(cmd)
+	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions run natively, and why others do not")
 	return cmd
 }
 
-// check checks files, and holds them to a configuration where there is one. It returns the paths that were checked.
-func check(paths []string, file string) ([]policies.Finding, []string, error) {
-	if file == "" {
-		return policies.Check(paths), paths, nil
+func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
+	if f.probed != "" {
+		said, err := probe(cmd.Context(), f.probed)
+		if err != nil {
+			return &failure{exitFailure, err}
+		}
+		cmd.Println(said)
+		if len(paths) == 0 && f.config == "" {
+			return nil
+		}
 	}
-	// It may be meant for a pod, where it needs no upstream.
-	c, err := config.Load(file, config.Flags{Pod: config.Pod{Host: "kubernetes.default.svc", Port: "443"}})
+	if f.stdin.on {
+		return f.stdin.check(cmd, paths, f.config, &f.output)
+	}
+	found, paths, err := check(paths, f.config)
 	if err != nil {
-		return nil, nil, err
+		return &failure{exitUsage, err}
 	}
-	if len(paths) == 0 {
-		paths = c.Policies
+	failed := f.output.write(cmd, found)
+	if f.plans {
+		for _, p := range policies.Plans(paths) {
+			cmd.Println(p)
+		}
 	}
-	return policies.CheckFor(paths, asked(c)), paths, nil
-}
-
-// asked is what policy files may ask of a gateway with the configuration.
-func asked(c *config.Configuration) policies.Gateway {
-	g := policies.Gateway{Upstreams: []string{}, SharedLimits: c.Redis != nil}
-	for _, u := range c.Upstreams {
-		g.Upstreams = append(g.Upstreams, u.Name)
-	}
-	return g
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return failed
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,5 +30,108 @@ func TestCheckConfig(t *testing.T) {
 	}
 	if got := run("check", "--config", unread); got.code != 2 || !strings.Contains(got.stderr, unread+":3: upstream: ") {
 		t.Errorf("a wrong configuration: %+v", got)
+	}
+}
+
+// TestBareBeforeKubernetes: objects that are not of Kubernetes' form are refused before an upstream
+// of that dialect when files are checked and when the gateway starts; --dialect Plain is the way out.
+func TestBareBeforeKubernetes(t *testing.T) {
+	source := write(t, "orders.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: orders}\nspec:\n"+
+		"  group: shop.example.com\n  version: v2\n  names: {plural: orders, kind: Order}\n  paths: {collection: /v2/orders, item: '/v2/orders/{name}'}\n  envelope: Bare\n")
+	config := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams:\n- {name: shop, dialect: Kubernetes, endpoints: ['http://127.0.0.1:9000']}\n"
+	file := write(t, "gateway.yaml", config)
+	plain := write(t, "gateway.yaml", strings.Replace(config, "Kubernetes,", "Plain,", 1))
+	const why = ":9: spec.envelope: objects that are not of Kubernetes' form must be served by an upstream of the dialect Plain, not by 'shop': " +
+		"set `dialect: Plain` (--dialect Plain) if it is an ordinary API, else add a route that leads '/v2/orders' to one\n"
+	for _, c := range []struct {
+		args []string
+		want result
+	}{
+		{[]string{source}, result{0, "", ""}},
+		{[]string{"--config", plain, source}, result{0, "", ""}},
+		{[]string{"--config", file, source}, result{1, source + why, "gateway check: 1 error, 0 warnings\n"}},
+	} {
+		if got := run(append([]string{"check"}, c.args...)...); got != c.want {
+			t.Errorf("check %v: %+v, want\n%+v", c.args, got, c.want)
+		}
+	}
+	got := run("serve", "--config", file, "--policies", source, "--admin", "127.0.0.1:0", "--listen", "127.0.0.1:0")
+	if got.code != 2 || !strings.Contains(got.stderr, source+why) {
+		t.Errorf("serve: %+v", got)
+	}
+}
+
+// Findings about wording come last, one line for each file, and all of them with -v: in the log of 'serve' they are counted too.
+func TestCheckWording(t *testing.T) {
+	const policy = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: ["*"], resources: [widgets]}]}
+  validations:
+  - {expression: "object.spec.size < 5", message: should be < 5}
+  - {expression: "object.spec.size > 0", message: MESSAGE}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: POLICY, validationActions: [Deny]}
+`
+	a := write(t, "a.yaml", strings.NewReplacer("NAME", "a", "MESSAGE", "cannot be 0", "POLICY", "a").Replace(policy))
+	b := write(t, "b.yaml", strings.NewReplacer("NAME", "b", "MESSAGE", "must be greater than 0", "POLICY", "none").Replace(policy))
+	unbound := b + ":3: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'b', so that it never runs\n" +
+		b + ":13: spec.policyName: warning: no ValidatingAdmissionPolicy in the policy files has the name 'none', so that the binding does nothing\n"
+	words := a + ": warning: 2 messages are not worded as the API conventions ask; 'gateway check -v' lists them\n" +
+		b + ": warning: 1 message is not worded as the API conventions ask; 'gateway check -v' shows it\n"
+	if got, want := run("check", a, b), (result{0, unbound + words, ""}); got != want {
+		t.Errorf("%+v, want\n%+v", got, want)
+	}
+	less := "; an inequality must be in words, not '<'; better: must be less than 5\n"
+	all := a + ":7: spec.validations[0].message: warning: a requirement must be worded with 'must', not 'should'" + less +
+		a + ":8: spec.validations[1].message: warning: what is not possible must be worded with 'must not' for a format and 'may not' for behaviour, not 'cannot'; better: may not be 0\n" +
+		b + ":7: spec.validations[0].message: warning: a requirement must be worded with 'must', not 'should'" + less
+	if got, want := run("check", "-v", a, b), (result{0, unbound + all, ""}); got != want {
+		t.Errorf("%+v, want\n%+v", got, want)
+	}
+	_, addr := startBackend(t)
+	p := startServe(t, addr, "--policies", a, "--policies", b)
+	if log := p.log.String(); strings.Contains(log, "worded with") || strings.Count(log, "worded as the API conventions ask") != 2 {
+		t.Errorf("the log says\n%s", log)
+	}
+}
+
+// TestCheckStdin: an editor gives each version of a file that is not saved, and gets what is wrong with it alone.
+func TestCheckStdin(t *testing.T) {
+	saved := write(t, "limit.yaml", strings.Replace(limitPolicy, "requests: 50", "requests: -1", 1))
+	var stdout, stderr bytes.Buffer
+	root := newRoot()
+	root.AddCommand(newCheck())
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	root.SetIn(strings.NewReader(limitPolicy + "\x00" + strings.Replace(limitPolicy, "requests: 50", "request: 50", 1) + "\x00"))
+	code := execute(root, []string{"check", "--stdin", "--stdin-name", saved, "--watch", filepath.Dir(saved)})
+	want := `{"findings":[]}` + "\n" + `{"findings":[{"file":"` + saved + `","line":7,"column":3,"field":"spec.request","severity":"error","message":"unknown field; did you mean ` + "`requests`" + `?"}]}` + "\n"
+	if code != 0 || stdout.String() != want || stderr.Len() > 0 {
+		t.Errorf("%d %s%s, want\n%s", code, &stdout, &stderr, want)
+	}
+}
+
+// TestInitAsks: without flags the command asks, and the first letter of an answer will do.
+func TestInitAsks(t *testing.T) {
+	for answers, want := range map[string]string{
+		"k\nwarn\n": "Is the backend a Kubernetes API server, or an ordinary (plain) API? [Kubernetes/Plain] Shall the policies warn at first, or deny? [Warn/Deny] 93 files written",
+		"Plain\n":   "Is the backend a Kubernetes API server, or an ordinary (plain) API? [Kubernetes/Plain] 17 files written",
+		"":          "--backend must be given if nobody is there to ask: 'Kubernetes' or 'Plain'",
+		"x\n":       "--backend: must be 'Kubernetes' or 'Plain', not 'x'",
+	} {
+		var out bytes.Buffer
+		root := newRoot()
+		root.AddCommand(newInit())
+		root.SetOut(&out)
+		root.SetErr(&out)
+		root.SetIn(strings.NewReader(answers))
+		if execute(root, []string{"init", filepath.Join(t.TempDir(), "new")}); !strings.Contains(out.String(), want) {
+			t.Errorf("%q: %s, want\n%s", answers, &out, want)
+		}
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestConventionsAreTested holds README's table of conventions to the tests: what it claims, a test names.
+// TestConventionsAreTested holds the table of conventions in docs/conformance.md to the tests: what it claims, a test names.
 func TestConventionsAreTested(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed := regexp.MustCompile(`(?m)^\| ([A-Z]+-[0-9]+) \|`).FindAllStringSubmatch(string(readme), -1)
+	claimed := regexp.MustCompile(`(?m)^\| ([A-Z]+-[0-9]+) \|`).FindAllStringSubmatch(string(page), -1)
 	if len(claimed) < 20 {
-		t.Fatalf("README claims %d conventions; its table has moved", len(claimed))
+		t.Fatalf("docs/conformance.md claims %d conventions; its table has moved", len(claimed))
 	}
 	named := map[string]bool{}
 	id := regexp.MustCompile(`\b[A-Z]+-[0-9]+\b`)
@@ -42,7 +42,7 @@ func TestConventionsAreTested(t *testing.T) {
 	}
 	for _, c := range claimed {
 		if !named[c[1]] {
-			t.Errorf("README claims %s, and no test names it", c[1])
+			t.Errorf("docs/conformance.md claims %s, and no test names it", c[1])
 		}
 	}
 }

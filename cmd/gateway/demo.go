@@ -11,7 +11,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/library"
 )
 
@@ -69,10 +68,11 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 		return &failure{exitUsage, err}
 	}
 	c.DrainSeconds = 0 // nobody balances load to a demo
-	log, err := telemetry.NewLogger(logs, "", "")
+	log, closeLog, err := openLog(logs, &c.Telemetry.Log)
 	if err != nil {
 		return err
 	}
+	defer closeLog()
 	n, err := newNode(c, log)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 	return n.run(signals)
 }
 
-// demoText is what the demo prints. README shows the answers to its commands.
+// demoText is printed by the demo. README shows the answers to its commands.
 var demoText = template.Must(template.New("demo").Parse(strings.TrimLeft(`
 The gateway       http://{{.Gateway}}
 for operators     http://{{.Admin}}/policies, /metrics, /readyz?verbose

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 )
 
@@ -19,17 +20,15 @@ const kustomize = "../../deploy/kustomize"
 
 // The configurations that the folders bring start a gateway, and drain within the Pod's grace period.
 func TestDeployedConfigurations(t *testing.T) {
-	account := t.TempDir() // of the Pod
+	serviceAccount := t.TempDir() // of the Pod
 	for _, name := range []string{"token", "ca.crt"} {
-		if err := os.WriteFile(filepath.Join(account, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testutil.WriteFile(t, filepath.Join(serviceAccount, name), "")
 	}
 	ingress := deployment(t, "ingress/deployment.yaml")
-	for folder, grace := range map[string]int64{"ingress": ingress, "apiserver": ingress, "sidecar": 30} {
+	for folder, grace := range map[string]int64{"ingress": ingress, "apiserver": ingress, "sidecar": corev1.DefaultTerminationGracePeriodSeconds} {
 		flags := config.Flags{}
 		if folder == "apiserver" {
-			flags.Pod = config.Pod{Host: "10.96.0.1", Port: "443", Directory: account}
+			flags.Pod = config.Pod{Host: "10.96.0.1", Port: "443", Directory: serviceAccount}
 		}
 		c, err := config.Load(filepath.Join(kustomize, folder, "gateway.yaml"), flags)
 		if err != nil {
@@ -39,6 +38,15 @@ func TestDeployedConfigurations(t *testing.T) {
 		if got := int64(c.DrainSeconds + c.ShutdownDeadlineSeconds); got >= grace {
 			t.Errorf("%s: drains for %d seconds, but the Pod is killed after %d", folder, got, grace)
 		}
+	}
+	c, err := config.Load(filepath.Join(kustomize, "ingress", "gateway.yaml"), config.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scaled autoscalingv2.HorizontalPodAutoscaler
+	decode(t, "ingress/horizontalpodautoscaler.yaml", &scaled)
+	if c.Replicas != scaled.Spec.MaxReplicas {
+		t.Errorf("the configuration speaks of %d gateways, the autoscaler may run %d", c.Replicas, scaled.Spec.MaxReplicas)
 	}
 	apiserver := filepath.Join(kustomize, "apiserver", "gateway.yaml")
 	if got := run("check", "--config", apiserver, filepath.Join(kustomize, "ingress", "policies.yaml")); got.code != 0 {
@@ -58,15 +66,6 @@ func deployment(t *testing.T, name string) int64 {
 		return corev1.DefaultTerminationGracePeriodSeconds
 	}
 	return *d.Spec.Template.Spec.TerminationGracePeriodSeconds
-}
-
-// Every object is one that Kubernetes reads without unknown or duplicate fields.
-func TestDeployedObjects(t *testing.T) {
-	decode(t, "ingress/deployment.yaml", &appsv1.Deployment{})
-	decode(t, "ingress/service.yaml", &corev1.Service{})
-	decode(t, "ingress/poddisruptionbudget.yaml", &policyv1.PodDisruptionBudget{})
-	decode(t, "sidecar/patch.yaml", &appsv1.Deployment{})
-	decode(t, "apiserver/deployment.yaml", &appsv1.Deployment{})
 }
 
 func decode(t *testing.T, name string, into any) {

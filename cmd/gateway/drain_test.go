@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // A watch goes on while the gateway drains, and then ends as a complete answer: its client comes again, elsewhere.
@@ -39,7 +40,7 @@ func TestWatchEndsOnSIGTERM(t *testing.T) {
 	}
 	put("before")
 	p.signal(t, syscall.SIGTERM)
-	eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
+	testutil.Eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
 	put("while-draining")
 	p.signal(t, syscall.SIGHUP) // has no part in it
 	for i, path := range collections {
@@ -59,7 +60,10 @@ func TestShutdownDeadline(t *testing.T) {
 	p := startServe(t, addr, "--config", file)
 	arrived, release := make(chan struct{}), make(chan struct{})
 	defer close(release)
-	api.SetFault(func(*backend.Request) backend.Fault {
+	api.SetFault(func(r *backend.Request) backend.Fault {
+		if r.Target != "/v2/orders/slow" {
+			return backend.Fault{} // the gateway's own question what the backend is
+		}
 		close(arrived)
 		<-release
 		return backend.Fault{}

@@ -46,7 +46,7 @@ func (n *node) secured(l net.Listener) (net.Listener, error) {
 		return nil, errors.Join(usageError("admin.tls: %w", err), l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{
-		MinVersion: tls.VersionTLS12, // that of the files, which are read for each connection, may be greater
+		MinVersion: tls.VersionTLS12, // the files, which are read for each connection, may ask for a greater one
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return server.Get().Config, nil
 		},

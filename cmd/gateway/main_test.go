@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestMain lets tests run this program itself, as a process with signals and an exit code.
@@ -19,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result is what a user sees of a command that ends.
+// result holds the output and exit code of a command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -28,7 +34,7 @@ type result struct {
 func run(args ...string) result {
 	var stdout, stderr bytes.Buffer
 	root := newRoot()
-	root.AddCommand(newServe(), newDemo(), newBackend(), newCheck(), newVersion())
+	root.AddCommand(newServe(), newDemo(), newBackend(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
 	code := execute(root, args)
@@ -38,11 +44,7 @@ func run(args ...string) result {
 // write makes a file in a new directory and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testutil.WriteFile(t, filepath.Join(t.TempDir(), name), text)
 }
 
 const limitPolicy = `apiVersion: admission-gateway.io/v1alpha1
@@ -120,6 +122,7 @@ func TestAddressInUse(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	const inDocuments = "../../policies/library/ordinary-apis/pagination.yaml: note: 2 more places are not enforced, like answers in any document; 'gateway check -v' lists them\n"
 	good := write(t, "limit.yaml", limitPolicy)
 	bad := write(t, "limit.yaml", strings.Replace(limitPolicy, "key: ClientAddress", "key: Header", 1))
 	for _, c := range []struct {
@@ -127,7 +130,7 @@ func TestCheck(t *testing.T) {
 		want  result
 	}{
 		{[]string{good}, result{0, "", ""}},
-		{[]string{"../../policies/library", "../../deploy/kustomize/ingress/policies.yaml"}, result{0, "", ""}},
+		{[]string{"../../policies/library", "../../deploy/kustomize/ingress/policies.yaml"}, result{0, inDocuments, ""}},
 		{[]string{bad}, result{1, bad + ":5: spec.headerName: Required value: must be set when `key` is 'Header'\n", "gateway check: 1 error, 0 warnings\n"}},
 		{[]string{good, bad}, result{1, bad + ":4: metadata.name: must be unique; RateLimitPolicy 'per-client' is in " + good + ":4 already\n", "gateway check: 1 error, 0 warnings\n"}},
 	} {
@@ -159,9 +162,15 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestVersion shows what the program says of itself: the release that it was built as, else what Go knows of the build.
 func TestVersion(t *testing.T) {
-	if got := run("version"); got.code != 0 || !strings.HasPrefix(got.stdout, "gateway ") || !strings.Contains(got.stdout, " go1.") {
-		t.Errorf("gateway version: %+v", got)
+	release = "v1.2.3"
+	defer func() { release = "" }()
+	want := result{stdout: fmt.Sprintf("gateway v1.2.3 %s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)}
+	for _, arg := range []string{"version", "--version"} {
+		if got := run(arg); got != want {
+			t.Errorf("gateway %s: %+v, want %+v", arg, got, want)
+		}
 	}
 	info := func(version string, settings ...string) *debug.BuildInfo {
 		i := &debug.BuildInfo{Main: debug.Module{Version: version}}
@@ -172,17 +181,95 @@ func TestVersion(t *testing.T) {
 		return i
 	}
 	for _, c := range []struct {
-		info *debug.BuildInfo
-		want string
+		release string
+		info    *debug.BuildInfo
+		want    string
 	}{
-		{info(""), "devel"},
-		{info("(devel)"), "devel"},
-		{info("v0.1.0"), "v0.1.0"},
-		{info("v0.1.0", "vcs.revision=0123456789abcdef0123", "vcs.modified=false"), "v0.1.0 (0123456789ab)"},
-		{info("(devel)", "vcs.revision=0123", "vcs.modified=true"), "devel (0123, modified)"},
+		{"", info(""), "devel"},
+		{"", info("(devel)"), "devel"},
+		{"", info("v0.1.0"), "v0.1.0"},
+		{"", info("v0.1.0", "vcs.revision=0123456789abcdef0123", "vcs.modified=false"), "v0.1.0 (0123456789ab)"},
+		{"", info("(devel)", "vcs.revision=0123", "vcs.modified=true"), "devel (0123, modified)"},
+		{"v0.2.0", info("(devel)"), "v0.2.0"},
+		{"v0.2.0+dirty", info("v0.2.0", "vcs.revision=0123", "vcs.modified=true"), "v0.2.0+dirty"},
 	} {
-		if got := versionOf(c.info); got != c.want {
+		if got := versionOf(c.release, c.info); got != c.want {
 			t.Errorf("version is %q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestVersionOfBuild holds the builds of Makefile and Dockerfile to the version that git gives and to a binary without
+// symbols and debug information.
+func TestVersionOfBuild(t *testing.T) {
+	for _, program := range []string{"make", "git"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+	dockerfile, err := os.ReadFile("../../deploy/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `-trimpath -ldflags="-s -w -X main.release=$(tools/version.sh)"`; !strings.Contains(string(dockerfile), want) {
+		t.Errorf("deploy/Dockerfile does not build with %s", want)
+	}
+	made, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "build", "VERSION=v1.2.3").CombinedOutput()
+	if want := `-trimpath -ldflags="-s -w -X main.release=v1.2.3"`; err != nil || !strings.Contains(string(made), want) {
+		t.Errorf("make build runs %s, %v; want %s in it", made, err, want)
+	}
+
+	repository := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"}, args...)...)
+		cmd.Dir = repository
+		cmd.Env = append(os.Environ(), "GIT_AUTHOR_DATE=2026-01-14T10:12:44+01:00", "GIT_COMMITTER_DATE=2026-01-14T10:12:44+01:00")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	version := func() string {
+		t.Helper()
+		out, err := exec.Command("../../tools/version.sh", repository).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	change := func(text string) {
+		t.Helper()
+		testutil.WriteFile(t, filepath.Join(repository, "a.txt"), text)
+	}
+	if got := version(); got != "" {
+		t.Errorf("without a repository the version is %q, want none", got)
+	}
+	change("a")
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "a")
+	if got := version(); !regexp.MustCompile(`^v0\.0\.0-20260114091244-[0-9a-f]{12}$`).MatchString(got) {
+		t.Errorf("without a tag the version is %q, want the time and the id of the commit", got)
+	}
+	git("tag", "v0.3.0")
+	if got := version(); got != "v0.3.0" {
+		t.Errorf("the version is %q, want the tag", got)
+	}
+	copied := filepath.Join(t.TempDir(), "copied") // as a container image is built: the index knows other files of the same content
+	if err := os.CopyFS(copied, os.DirFS(repository)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("../../tools/version.sh", copied).Output(); err != nil || strings.TrimSpace(string(out)) != "v0.3.0" {
+		t.Errorf("of a copy the version is %q, %v", out, err)
+	}
+	change("b")
+	if got := version(); got != "v0.3.0+dirty" {
+		t.Errorf("of changed files the version is %q", got)
+	}
+	if err := os.Remove(filepath.Join(repository, "a.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if got := version(); got != "v0.3.0" {
+		t.Errorf("without some files the version is %q, want the tag", got)
 	}
 }

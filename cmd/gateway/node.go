@@ -14,11 +14,14 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy"
 )
@@ -28,11 +31,15 @@ type node struct {
 	config  *config.Configuration
 	log     *slog.Logger
 	metrics *telemetry.Telemetry
+	tracer  *tracing.Tracer // nil if nobody is to have spans
 	gateway *proxy.Gateway
 	admin   *admin.Server
 
-	states    *state.Manager
-	sharing   io.Closer                        // of the limits that gateways share
+	audit   *audit.Auditor // nil if no event is recorded
+	states  *state.Manager
+	sharing io.Closer // of the limits that gateways share
+	// locker locks objects for all gateways; nil if they do not share locks.
+	locker    storage.Locker
 	files     *credentials.Watcher             // with certificates, keys and tokens
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
 	loaded    atomic.Pointer[time.Time]        // when the set in force came into force
@@ -40,15 +47,21 @@ type node struct {
 	listening atomic.Bool
 
 	public, private net.Listener
-	failed          chan error // a listener's end that nobody asked for
+	failed          chan error               // a listener's end that nobody asked for
+	dialects        atomic.Pointer[dialects] // nil until the gateway is made
+	mistaken        chan error               // that a backend is not what is assumed of it
 }
 
 // newNode makes everything that a gateway needs and starts the admin listener, so that what follows can be watched on
 // it; then it compiles the policies and opens the public listener. Clients are served from run on.
-func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
-	n := &node{config: c, log: log, failed: make(chan error, 2)}
-	if n.metrics, err = telemetry.New(telemetry.Options{Version: version()}); err != nil {
-		return nil, err
+func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) {
+	log := logs.Messages
+	n := &node{config: c, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1)}
+	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics)); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
+	if n.tracer, err = newTracer(c.Telemetry.Tracing, log); err != nil {
+		return nil, &failure{exitUsage, err}
 	}
 	if n.states, err = state.NewManager(state.Options{Log: log}); err != nil {
 		return nil, err
@@ -57,12 +70,14 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	n.admin = admin.New(admin.Options{
 		Ready: []admin.Check{
 			{Name: "policies", Probe: n.policiesReady},
-			{Name: "state", Probe: n.states.Settled},
+			{Name: "state", Probe: n.states.Synced},
+			{Name: "dialects", Probe: n.dialectsDecided},
 			{Name: "listener", Probe: n.listenerReady},
 		},
 		Metrics:   n.metrics.Handler(),
 		Policies:  n.describePolicies,
 		Upstreams: n.describeUpstreams,
+		Hosts:     c.Admin.AllowedHosts(),
 		Logger:    log,
 	})
 	if n.private, err = listenOn(c.Admin.Listen, "--admin"); err != nil {
@@ -78,8 +93,8 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 		}
 	}()
 	manager, found := policies.NewManager(c.Policies, policies.Options{
-		Loaded: n.policiesLoaded, Confirmed: n.policiesConfirmed, Rejected: n.policiesRejected, Log: log,
-		SharedLimits: c.Redis != nil, Upstreams: asked(c).Upstreams,
+		Loaded: n.policiesLoaded, Confirmed: n.policiesConfirmed, Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log,
+		Gateway: asked(c),
 	})
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
@@ -89,19 +104,35 @@ func newNode(c *config.Configuration, log *slog.Logger) (_ *node, err error) {
 	if n.sharing, err = n.share(limiter); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
+	if n.audit, err = newAudit(c.Telemetry.Audit, n.metrics, log); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
 	n.gateway, err = proxy.New(proxy.Options{
-		Config:      c,
-		Policies:    manager.Current,
-		Limiter:     limiter,
-		States:      n.states,
-		Credentials: n.files,
-		Metrics:     n.metrics,
-		Log:         log,
+		Config:       c,
+		Policies:     manager.Current,
+		Limiter:      limiter,
+		States:       n.states,
+		Locker:       n.locker,
+		AsksVersions: true,
+		Credentials:  n.files,
+		Metrics:      n.metrics,
+		Log:          log,
+		Access:       logs.Access,
+		Audit:        n.audit,
+		Tracer:       n.tracer,
 	})
 	if err != nil {
 		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
 	}
+	asking := newDialects(c, n.gateway, log)
+	if err := asking.ask(context.Background(), asking.assumed()); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
+	n.dialects.Store(asking)
+	n.metrics.ObserveDroppedLines(logs.Dropped)
 	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
+	n.metrics.ObserveCertificates(n.files.Expiries)
+	n.metrics.ObserveStates(n.states.Ages)
 	n.metrics.ObserveUpstreams(n.measureUpstreams)
 	n.public, err = listenOn(c.Listen, "--listen")
 	return n, err
@@ -121,9 +152,13 @@ func (n *node) run(signals <-chan os.Signal) error {
 	defer unwatch()
 	go n.manager.Load().Run(watching)
 	go n.files.Run(watching)
+	go n.dialects.Load().run(watching, n.mistaken)
 	go func() { n.failed <- n.gateway.Serve(n.public) }()
 	n.listening.Store(true)
 	go forgetStart()
+	readPolicies, readCredentials := onDemand(func() { n.manager.Load().Reload() }), onDemand(n.files.Reload)
+	defer close(readPolicies)
+	defer close(readCredentials)
 	n.log.Info("serving", "listen", n.public.Addr(), "admin", n.private.Addr(), "version", version())
 	for {
 		select {
@@ -132,15 +167,36 @@ func (n *node) run(signals <-chan os.Signal) error {
 				err = errors.New("it was closed")
 			}
 			return fmt.Errorf("a listener failed: %w", err)
+		case err := <-n.mistaken:
+			return err
 		case s := <-signals:
 			if s == syscall.SIGHUP {
 				n.log.Info("reading the policy files and those with credentials again", "cause", "SIGHUP")
-				n.manager.Load().Reload()
-				n.files.Reload()
+				ask(readPolicies)
+				ask(readCredentials)
 				continue
 			}
 			return n.drain(s, signals)
 		}
+	}
+}
+
+// onDemand calls f after each demand, one call at a time, until the channel is closed: whoever asks does not wait for f. All
+// that is asked while f runs is one call after it.
+func onDemand(f func()) chan<- struct{} {
+	demands := make(chan struct{}, 1)
+	go func() {
+		for range demands {
+			f()
+		}
+	}()
+	return demands
+}
+
+func ask(demands chan<- struct{}) {
+	select {
+	case demands <- struct{}{}:
+	default: // a call that begins later is due already
 	}
 }
 
@@ -179,9 +235,12 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	if err != nil {
 		err = fmt.Errorf("some requests did not finish within %d seconds (shutdownDeadlineSeconds) and were cut off", n.config.ShutdownDeadlineSeconds)
 	}
+	if lost := closeAudit(n.audit); lost != nil {
+		n.log.Error("the audit log could not be closed", "cause", lost)
+	}
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = errors.Join(err, n.sharing.Close(), n.admin.Shutdown(last), n.metrics.Shutdown(last))
+	err = errors.Join(err, n.sharing.Close(), n.admin.Shutdown(last), n.metrics.Shutdown(last), n.tracer.Shutdown(last))
 	if err == nil {
 		n.log.Info("all requests are finished")
 	}
@@ -193,6 +252,13 @@ func (n *node) policiesReady() error {
 		return errors.New("no policies are compiled yet")
 	}
 	return nil
+}
+
+func (n *node) dialectsDecided() error {
+	if d := n.dialects.Load(); d != nil {
+		return d.decided()
+	}
+	return errors.New("the backends have not been asked yet which of them are Kubernetes API servers")
 }
 
 func (n *node) listenerReady() error {
@@ -218,10 +284,16 @@ func (n *node) policiesRejected(found []policies.Finding) {
 	n.metrics.PoliciesRejected()
 }
 
+// policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
+func (n *node) policiesOverdue(found policies.Finding) {
+	n.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
+	n.metrics.PoliciesOverdue()
+}
+
 func (n *node) describePolicies() admin.Policies {
 	m := n.manager.Load()
 	if m == nil {
-		return admin.Policies{Files: []admin.PolicyFile{}}
+		return admin.Policies{Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
 	}
 	set := m.Current()
 	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
@@ -240,6 +312,7 @@ func (n *node) describePolicies() admin.Policies {
 
 // lines are the findings as `gateway check` prints them.
 func lines(found []policies.Finding) []string {
+	found = policies.Summarized(found)
 	out := make([]string, len(found))
 	for i, f := range found {
 		out[i] = f.String()

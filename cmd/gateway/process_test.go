@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,15 +15,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
-
-// patience is how long a test waits for what must come; it decides nothing about speed.
-const patience = time.Minute
 
 // process is the gateway as a process of its own.
 type process struct {
@@ -36,7 +32,7 @@ type process struct {
 // startServe runs `gateway serve` on free ports before the given backend, with more flags, and waits until it is ready.
 func startServe(t *testing.T, backend string, more ...string) *process {
 	t.Helper()
-	p := &process{listen: freeAddress(t), admin: freeAddress(t), log: &lockedBuffer{}}
+	p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
 	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", p.listen, "--admin", p.admin, "--upstream", "http://" + backend, "--dialect", "plain"}, more...)...)
 	p.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
 	p.Stderr = p.log
@@ -50,7 +46,9 @@ func startServe(t *testing.T, backend string, more ...string) *process {
 			t.Logf("the gateway's log:\n%s", p.log)
 		}
 	})
-	eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
+	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
+	// The log comes through a pipe, later than an answer does.
+	testutil.Eventually(t, "logged", func() bool { return strings.Contains(p.log.String(), "msg=serving") })
 	return p
 }
 
@@ -87,25 +85,6 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s within %v", what, patience)
-		}
-	}
-}
-
 func startBackend(t *testing.T) (*backend.Server, string) {
 	t.Helper()
 	s := backend.New(backend.Options{})
@@ -139,14 +118,14 @@ func TestDrainOnSIGTERM(t *testing.T) {
 	<-arrived
 
 	p.signal(t, syscall.SIGTERM)
-	eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
+	testutil.Eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
 	if got := p.get("/readyz").body; !strings.Contains(got, "[-]draining failed") || !strings.Contains(got, "[+]listener ok") {
 		t.Errorf("/readyz is %q, want that draining alone fails", got)
 	}
 	if got, want := fetch("http://"+p.listen+"/v2/orders/o1"), (reply{200, `{"id":"o1"}`, "close"}); got != want {
 		t.Errorf("while draining the answer is %+v, want %+v", got, want)
 	}
-	eventually(t, "closed to new clients", func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 0 })
+	testutil.Eventually(t, "closed to new clients", func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 0 })
 	close(release)
 	if got := <-slow; got.code != 404 {
 		t.Errorf("the request in progress was answered %+v, want the backend's 404", got)
@@ -162,7 +141,7 @@ func TestSecondSIGTERM(t *testing.T) {
 	file := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 3600\n")
 	p := startServe(t, addr, "--config", file)
 	p.signal(t, syscall.SIGTERM)
-	eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
+	testutil.Eventually(t, "draining", func() bool { return p.get("/readyz").code == 503 })
 	p.signal(t, syscall.SIGTERM)
 	if err := p.Wait(); err != nil {
 		t.Errorf("exit: %v, want 0", err)
@@ -190,9 +169,7 @@ func TestReload(t *testing.T) {
 	metric := func(line string) bool { return strings.Contains(p.get("/metrics").body, "\n"+line+"\n") }
 	replace := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testutil.WriteFile(t, file+".new", text)
 		if err := os.Rename(file+".new", file); err != nil {
 			t.Fatal(err)
 		}
@@ -212,10 +189,10 @@ func TestReload(t *testing.T) {
 
 	replace(strings.Replace(limitPolicy, "requests: 50", "requests: 60", 1))
 	p.signal(t, syscall.SIGHUP)
-	eventually(t, "reloaded", func() bool { return active().Generation == 2 })
+	testutil.Eventually(t, "reloaded", func() bool { return active().Generation == 2 })
 
 	replace(strings.Replace(limitPolicy, "requests: 50", "requests: none", 1))
-	eventually(t, "refused", func() bool { return active().LastFailure != nil })
+	testutil.Eventually(t, "refused", func() bool { return active().LastFailure != nil })
 	if got := active(); got.Generation != 2 || len(got.LastFailure.Findings) != 1 || !strings.HasPrefix(got.LastFailure.Findings[0], file+":7: spec.requests: ") {
 		t.Errorf("after a bad file /policies has generation %d, failure %v", got.Generation, got.LastFailure)
 	}
@@ -227,13 +204,11 @@ func TestReload(t *testing.T) {
 	}
 	// What was in force comes back: no new generation, and the failure is over.
 	replace(strings.Replace(limitPolicy, "requests: 50", "requests: 60", 1))
-	eventually(t, "mended", func() bool { return active().LastFailure == nil })
+	testutil.Eventually(t, "mended", func() bool { return active().LastFailure == nil })
 	if got := active().Generation; got != 2 {
 		t.Errorf("generation %d, want still 2", got)
 	}
-	if !strings.Contains(p.log.String(), "spec.requests") {
-		t.Error("the finding is not in the log")
-	}
+	testutil.Eventually(t, "the finding in the log", func() bool { return strings.Contains(p.log.String(), "spec.requests") })
 }
 
 // The admin pages are not on the public listener: there their paths are the backend's.
@@ -284,7 +259,7 @@ func TestDemo(t *testing.T) {
 			t.Skipf("%s is not installed", program)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	demo := exec.CommandContext(ctx, os.Args[0], "demo", "--listen", "127.0.0.1:0", "--admin", "localhost:0")
 	demo.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
@@ -310,7 +285,7 @@ func TestDemo(t *testing.T) {
 	if len(commands) != 5 {
 		t.Fatalf("the demo prints %d commands, want 5:\n%s", len(commands), &printed)
 	}
-	date := regexp.MustCompile(`(?m)^Date: .*\r\n`)
+	date := regexp.MustCompile(`(?m)^Date: .*\r?\n`)
 	created := regexp.MustCompile(`"uid":"[0-9a-f-]{36}","creationTimestamp":"[0-9TZ:-]{20}"`)
 	const createdThen = `"uid":"5f0c6a1e-8a0b-4c53-9a57-3d1c0e6b7f21","creationTimestamp":"2026-01-14T09:12:44Z"`
 	paste := func(i int) string {
@@ -361,6 +336,13 @@ func TestDemo(t *testing.T) {
 	last := limited[strings.LastIndex(limited, "HTTP/1.1"):]
 	if !regexp.MustCompile(`^HTTP/1\.1 429 Too Many Requests\r\n(?s:.*)Retry-After: (\d+)\r\n(?s:.*)"reason":"TooManyRequests","details":\{"retryAfterSeconds":\d+\},"code":429\}`).MatchString(last) {
 		t.Errorf("the fourth create is answered\n%s", last)
+	}
+	digits := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+`)
+	plain := func(answer string) string {
+		return digits.ReplaceAllString(date.ReplaceAllString(strings.ReplaceAll(answer, "\r\n", "\n"), ""), "0")
+	}
+	if !strings.Contains(plain(string(readme)), plain(last)) {
+		t.Errorf("README does not show the answer to the fourth create:\n%s", last)
 	}
 	if got := paste(4); got != invoices {
 		t.Errorf("GET: %s, want %s", got, invoices)

@@ -5,14 +5,16 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/file"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // share has the limiter count what gateways share in Redis, where the configuration names one. It does not wait for Redis:
@@ -35,7 +37,22 @@ func (n *node) share(limiter *ratelimit.Limiter) (io.Closer, error) {
 		return nil, err
 	}
 	limiter.Share(s)
+	if c.WriteLocks == config.SharedLocks {
+		n.locker = redisLocks{s}
+	}
 	return s, nil
+}
+
+// redisLocks are the locks that gateways share in Redis.
+type redisLocks struct{ store *shared.Store }
+
+// Lock implements storage.Locker.
+func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock, error) {
+	l, err := r.store.Lock(object, wait)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // identifyToRedis sets who the gateway is to Redis, from files that may change.
@@ -62,21 +79,21 @@ func (n *node) identifyToRedis(c *config.Redis, o *shared.Options) error {
 		}
 	}
 	if c.SentinelPasswordFile != "" {
-		text, err := os.ReadFile(c.SentinelPasswordFile)
+		text, _, err := file.Read(c.SentinelPasswordFile, maxSecret)
 		if err != nil {
-			return err
+			return fmt.Errorf("the file '%s' %w", c.SentinelPasswordFile, err)
 		}
 		o.SentinelUser, o.SentinelPassword = c.SentinelUsername, secretIn(text)
 	}
 	if t := c.TLS; t != nil {
-		account, err := credentials.WatchAccount(n.files, "redis", &rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		own, err := credentials.WatchServiceAccount(n.files, "redis", &rest.Config{TLSClientConfig: rest.TLSClientConfig{
 			CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
 		}})
 		if err != nil {
 			return err
 		}
 		o.TLS = func() *tls.Config {
-			made := account.OwnTLS()
+			made := own.OwnTLS()
 			if made == nil {
 				return &tls.Config{MinVersion: tls.VersionTLS12}
 			}
@@ -88,7 +105,10 @@ func (n *node) identifyToRedis(c *config.Redis, o *shared.Options) error {
 	return nil
 }
 
-// secretIn is what a file with a secret holds, without the end of its line.
+// maxSecret is how large a file with a secret may be, in bytes.
+const maxSecret = 64 << 10
+
+// secretIn returns the secret in a file, without the end of its line.
 func secretIn(text []byte) string {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	return string(bytes.TrimSuffix(line, []byte("\r")))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 const sharedConfiguration = `apiVersion: admission-gateway.io/v1alpha1
@@ -52,7 +53,7 @@ spec:
 // Two gateways count together; while Redis is gone each goes on as its policies say, ready all the time, and counts with the
 // other again once it is back.
 func TestSharedLimits(t *testing.T) {
-	users := []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all", "--user", "gateway", "on", ">secret", "~admission-gateway:*", "+evalsha", "+eval", "+time", "+mget", "+set"}
+	users := []string{"--user", "default", "on", "nopass", "~*", "&*", "+@all", "--user", "gateway", "on", ">secret", "~admission-gateway:*", "+evalsha", "+eval", "+time", "+mget", "+set", "+get", "+del", "+pexpire"}
 	redis := redistest.Start(t, users...)
 	api, addr := startBackend(t)
 	if _, err := api.Put("/v2/orders/o1", []byte(`{"id":"o1"}`)); err != nil {
@@ -88,7 +89,7 @@ func TestSharedLimits(t *testing.T) {
 	// The policy that falls back has 5 for each of the two gateways; what Redis had said of it is forgotten after a second.
 	for _, p := range gateways {
 		passed := 0
-		eventually(t, "limited by each gateway on its own", func() bool {
+		testutil.Eventually(t, "limited by each gateway on its own", func() bool {
 			switch r := fetch("http://" + p.listen + "/v2/orders/o1"); r.code {
 			case 200:
 				passed++
@@ -110,7 +111,7 @@ func TestSharedLimits(t *testing.T) {
 
 	redis.Run()
 	for _, p := range gateways {
-		eventually(t, "asking Redis again", func() bool { return fetch("http://"+p.listen+"/v2/orders").code == 200 })
+		testutil.Eventually(t, "asking Redis again", func() bool { return fetch("http://"+p.listen+"/v2/orders").code == 200 })
 	}
 	if got, want := ask("/v2/orders", 4), "200 200 200 429"; got != want {
 		t.Errorf("with Redis again: got %s, want %s", got, want)
@@ -155,7 +156,7 @@ func TestRedisUsage(t *testing.T) {
 			"spec.scope: must be 'Local': there is nothing to share it by, as the configuration has no section `redis`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run("serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--config", test.file, "--policies", policy)
+			r := run("serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--dialect", "Plain", "--config", test.file, "--policies", policy)
 			if r.code != test.code || !strings.Contains(r.stderr, test.want) {
 				t.Errorf("the exit code is %d, want %d, and it says %s", r.code, test.code, r.stderr)
 			}

@@ -29,14 +29,17 @@ OpenAPI documents, ValidatingAdmissionPolicies and MutatingAdmissionPolicies, an
 The backend may be a Kubernetes API server or an ordinary JSON API.`,
 		Example: `  gateway demo                                  try it: everything in one process, with commands to paste
   gateway check policies/                       see what is wrong with policy files
-  gateway serve --upstream http://127.0.0.1:9000 --dialect Plain --policies policies/`,
+  gateway serve --upstream http://127.0.0.1:9000 --policies policies/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetOut(os.Stdout)
 	root.SetErr(os.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = version()
+	root.SetVersionTemplate(versionLine())
+	root.Flags().Bool("version", false, "print the version of this gateway")
+	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }
 
@@ -44,6 +47,12 @@ The backend may be a Kubernetes API server or an ordinary JSON API.`,
 // stderr, without the usage: it would bury them.
 func execute(root *cobra.Command, args []string) int {
 	markRuntimeErrors(root)
+	if len(args) > 0 && args[0] == "test" {
+		if i := slices.Index(args, "-run"); i > 0 { // as 'go test' has it
+			args = slices.Clone(args)
+			args[i] = "--run"
+		}
+	}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 	if err == nil {
@@ -136,7 +145,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// noArgs refuses arguments, of which a command with flags only has none.
+// noArgs refuses arguments, for commands with flags only.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/memory"
 )
 
 func newServe() *cobra.Command {
@@ -23,12 +23,15 @@ Settings come from a configuration file (kind GatewayConfiguration, admission-ga
 both; a flag overrides the file. One backend is enough to start: --upstream names it, or --kubeconfig. In a pod the API
 server of its cluster is the backend where neither they nor the file name one.
 
+A backend that is named by its URL is taken for an ordinary JSON API unless --dialect or the file says more. It is asked
+for its version first: if a Kubernetes API server answers, the gateway does not start without a stated dialect.
+
 Policy files, certificates and tokens are read again when they change, and on SIGHUP. Files with errors never replace
 what is in force. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds, those
 in progress finish, then the process exits with 0. A second SIGTERM skips the waiting.
 
 The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
-		Example: `  gateway serve --upstream http://127.0.0.1:9000 --dialect Plain --policies policies/
+		Example: `  gateway serve --upstream http://127.0.0.1:9000 --policies policies/
   gateway serve --config /etc/gateway/gateway.yaml --admin 0.0.0.0:8081
   gateway serve --kubeconfig ~/.kube/config --policies policies/
   curl http://127.0.0.1:8081/readyz?verbose`,
@@ -38,17 +41,18 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 			if err != nil {
 				return &failure{exitUsage, err}
 			}
-			log, err := telemetry.NewLogger(cmd.ErrOrStderr(), "", "")
+			log, closeLog, err := openLog(cmd.ErrOrStderr(), &c.Telemetry.Log)
 			if err != nil {
 				return err
 			}
-			klog.SetSlogLogger(log) // which Kubernetes' libraries write to
+			defer closeLog()
 			signals, ignore := serveSignals()
 			defer ignore()
 			n, err := newNode(c, log)
 			if err != nil {
 				return err
 			}
+			tellMemory(&c.Limits, log.Messages)
 			return n.run(signals)
 		},
 	}
@@ -59,10 +63,20 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 	f.StringVar(&flags.Upstream, "upstream", "", "forward to the backend at `URL`, such as http://127.0.0.1:9000")
 	f.StringVar(&flags.Kubeconfig, "kubeconfig", "", "forward to the API server that `FILE` names, by what it says of certificates; the gateway's own account is its user's")
 	f.StringVar(&flags.Context, "context", "", "take the context `NAME` of the kubeconfig instead of the current one")
-	f.StringVar(&flags.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes for a kube-apiserver or what behaves like one, Plain for an ordinary JSON API (default Kubernetes)")
+	f.StringVar(&flags.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes for a kube-apiserver or what behaves like one, Plain for an ordinary JSON API (default Plain with --upstream, Kubernetes with --kubeconfig and in a pod)")
 	f.StringArrayVar(&flags.Policies, "policies", nil, "read policies from `PATH`, a file or a directory; may be repeated")
 	f.StringVar(&flags.Admin, "admin", "", "serve health, metrics and the active policies on `ADDR` (default "+defaults.Admin.Listen+")")
 	return cmd
+}
+
+// tellMemory keeps the process within the memory that it may use, and says what requests may take of it.
+func tellMemory(l *config.Limits, log *slog.Logger) {
+	machine, by := memory.Machine()
+	log.Info("memory for requests", "bodiesInFlightBytes", l.BodiesInFlightBytes, "heavyRequests", l.HeavyRequests,
+		"available", machine, "availableBy", by, "collectorLimit", memory.Keep())
+	if shortage := l.Shortage(); shortage != "" {
+		log.Warn("the memory for requests is short", "problem", shortage)
+	}
 }
 
 // refusedPolicies is an error that shows findings, a line each.

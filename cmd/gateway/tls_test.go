@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // Both listeners speak TLS by files that are followed while the process runs; files that are no good are told of, and change nothing.
@@ -28,7 +29,7 @@ tls: {certFile: tls.crt, keyFile: tls.key, minVersion: VersionTLS13}
 admin: {tls: {certFile: tls.crt, keyFile: tls.key}}
 drainSeconds: 0
 `))
-	p := &process{listen: freeAddress(t), admin: freeAddress(t), log: &lockedBuffer{}}
+	p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
 	p.Cmd = exec.Command(os.Args[0], "serve", "--config", file, "--listen", p.listen, "--admin", p.admin, "--upstream", "http://"+backend, "--dialect", "plain")
 	p.Env, p.Stderr = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1"), p.log
 	if err := p.Start(); err != nil {
@@ -62,7 +63,7 @@ drainSeconds: 0
 		_, body, _ := ask(admin + "/metrics")
 		return strings.Contains(body, fmt.Sprintf("\n%s %d\n", name, want))
 	}
-	eventually(t, "ready", func() bool { code, _, _ := ask(admin + "/readyz"); return code == 200 })
+	testutil.Eventually(t, "ready", func() bool { code, _, _ := ask(admin + "/readyz"); return code == 200 })
 	if code, body, signed := ask(public); code != 200 || signed != "first" {
 		t.Fatalf("answered %d %s, signed by %s", code, body, signed)
 	}
@@ -77,18 +78,18 @@ drainSeconds: 0
 	}
 
 	next.Server(t, []string{"127.0.0.1"}).Write(t, dir, "tls")
-	eventually(t, "signed by another", func() bool {
+	testutil.Eventually(t, "signed by another", func() bool {
 		_, _, public := ask(public)
 		_, _, admin := ask(admin + "/readyz")
 		return public == "next" && admin == "next"
 	})
 	credentialstest.WriteFile(t, dir, "tls.key", []byte("no key"))
 	p.signal(t, syscall.SIGHUP)
-	eventually(t, "told of", func() bool { return strings.Contains(p.log.String(), "new credentials cannot be used") })
+	testutil.Eventually(t, "told of", func() bool { return strings.Contains(p.log.String(), "new credentials cannot be used") })
 	if code, _, signed := ask(public); code != 200 || signed != "next" {
 		t.Errorf("answered %d, signed by %s", code, signed)
 	}
-	eventually(t, "counted", func() bool {
+	testutil.Eventually(t, "counted", func() bool {
 		_, body, _ := ask(admin + "/metrics")
 		return !strings.Contains(body, "\ngateway_credentials_reload_failure_total 0\n")
 	})

@@ -2,8 +2,9 @@ package main
 
 import (
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/circuit"
+	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/telemetry"
-	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
@@ -27,6 +28,9 @@ func (n *node) describeUpstreams() admin.Upstreams {
 			}
 			one.Endpoints = append(one.Endpoints, shown)
 		}
+		for _, v := range u.Versions {
+			one.Versions = append(one.Versions, admin.Versions(v))
+		}
 		for _, name := range u.Unresolved {
 			one.UnresolvedNames = append(one.UnresolvedNames, admin.UnresolvedName{Host: name.Authority, Message: name.Cause})
 		}
@@ -44,13 +48,13 @@ func (n *node) measureUpstreams() []telemetry.Upstream {
 			Endpoints: make(map[string]int), Circuits: make(map[string]int),
 			Active: u.Open - u.Idle, Idle: u.Idle, Pending: u.Pending, Retries: u.Retried, Ejections: u.Ejections,
 		}
-		for _, s := range []upstream.EndpointStatus{upstream.EndpointReady, upstream.EndpointEjected, upstream.EndpointUnhealthy} {
+		for _, s := range []balance.EndpointStatus{balance.EndpointReady, balance.EndpointEjected, balance.EndpointUnhealthy} {
 			one.Endpoints[s.String()] = 0
 		}
 		for _, e := range u.Endpoints {
 			one.Endpoints[e.Status.String()]++
 		}
-		for _, s := range []upstream.CircuitState{upstream.Closed, upstream.Open, upstream.HalfOpen} {
+		for _, s := range []circuit.State{circuit.Closed, circuit.Open, circuit.HalfOpen} {
 			one.Circuits[s.String()] = 0
 		}
 		one.Circuits[u.Circuit.String()] = 1

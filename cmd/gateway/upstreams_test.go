@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // Operators see the servers of the backends on /upstreams and in the metrics.
 func TestUpstreamsAreShown(t *testing.T) {
 	_, backend := startBackend(t)
 	p := startServe(t, backend)
+	testutil.Becomes(t, 200, func() int { return p.get("/readyz").code }) // the gateway has no question to the backend left
 	if r := fetch("http://" + p.listen + "/v2/things"); r.code != 200 {
 		t.Fatalf("got %+v", r)
 	}

@@ -8,29 +8,39 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// release is the version that the build was given with -ldflags "-X main.release=v1.2.3"; see tools/version.sh.
+var release string
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this gateway",
-		Long:  `Print the gateway's version, the commit it was built from (if the build knew it), and the Go version.`,
+		Long:  `Print the gateway's version or the commit it was built from, the Go version and the platform, as 'gateway --version' does.`,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.Printf("gateway %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			cmd.Print(versionLine())
 			return nil
 		},
 	}
 }
 
-// version reads from the build information what the module proxy or the version control system said at build time.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "devel"
-	}
-	return versionOf(info)
+// versionLine returns the line that `gateway version` and `gateway --version` print.
+func versionLine() string {
+	return fmt.Sprintf("gateway %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-func versionOf(info *debug.BuildInfo) string {
+// version returns the release, or what the module proxy or the version control system said at build time.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return versionOf(release, info)
+	}
+	return versionOf(release, &debug.BuildInfo{})
+}
+
+func versionOf(release string, info *debug.BuildInfo) string {
+	if release != "" {
+		return release
+	}
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {
 		v = "devel"

@@ -1,18 +1,31 @@
-// Package admin is the listener for operators: health, metrics, the active policies and the backends. It is never the public one: what it
-// tells is not for clients.
+// Package admin is the listener for operators: health, metrics, the active policies and the
+// backends. It is never the public one: what it says is not for clients.
+//
+// fasthttp.Server serves it, with its loop that accepts, its workers, its reading of requests and
+// its shutdown. Requests of this listener go to no other server, so it does no harm that fasthttp
+// reads leniently what another server may read differently.
 package admin
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/valyala/fasthttp"
+)
+
+// What one client may ask of the listener. Probes, a scraper and a few people ask it.
+const (
+	maxConnections = 512
+	maxHeadBytes   = 16 << 10
+	maxBodyBytes   = 16 << 10 // no page reads a body
+	readTimeout    = 10 * time.Second
+	writeTimeout   = time.Minute
+	idleTimeout    = 2 * time.Minute
 )
 
 // Options configure New.
@@ -27,124 +40,60 @@ type Options struct {
 	Policies func() Policies
 	// Upstreams describes the backends; nil means that there is no /upstreams.
 	Upstreams func() Upstreams
-	// Logger gets the errors of connections; nil means none.
+	// Hosts are names by which the listener is asked, beside IP addresses and localhost. Who asks by
+	// another name gets /livez and /readyz alone.
+	Hosts []string
+	// Logger gets the errors of connections and the panics of pages; nil means none.
 	Logger *slog.Logger
 }
 
-// Policies is the answer of /policies.
-type Policies struct {
-	// Generation counts the sets that came into force in this process, from 1.
-	Generation int64 `json:"generation"`
-	// Hash of the contents of all files: replicas that agree on their policies agree on it.
-	Hash string `json:"hash"`
-	// LoadTime is when the set came into force.
-	LoadTime time.Time `json:"loadTime"`
-	// Files that the set was made of, with the objects in each.
-	Files []PolicyFile `json:"files"`
-	// LastFailure is set while the files differ from the set in force because they were refused.
-	LastFailure *Failure `json:"lastFailure,omitempty"`
-}
-
-// PolicyFile is one file of the active set.
-type PolicyFile struct {
-	Path    string         `json:"path"`
-	Objects []PolicyObject `json:"objects"`
-}
-
-// PolicyObject is one object in a policy file.
-type PolicyObject struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-}
-
-// Failure is why the newest policy files are not in force.
-type Failure struct {
-	Time     time.Time `json:"time"`
-	Findings []string  `json:"findings"`
-}
-
-// Server answers operators. It is an http.Handler, which Serve puts behind a listener.
+// Server answers operators.
 type Server struct {
-	handler  http.Handler
-	http     *http.Server
+	http     fasthttp.Server
+	pages    pages
+	log      *slog.Logger
 	draining atomic.Bool
 }
 
 // New returns a Server that listens nowhere yet.
 func New(o Options) *Server {
-	s := &Server{}
+	s := &Server{log: o.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	ready := append(o.Ready[:len(o.Ready):len(o.Ready)], Check{Name: "draining", Probe: func() error {
 		if s.draining.Load() {
 			return errors.New("the gateway is shutting down")
 		}
 		return nil
 	}})
-	mux := http.NewServeMux()
-	page := func(path string, h http.Handler) { mux.Handle(path, onlyGet(h)) }
-	page("/livez", checks{"livez", o.Live})
-	page("/livez/{check}", checks{"livez", o.Live})
-	page("/readyz", checks{"readyz", ready})
-	page("/readyz/{check}", checks{"readyz", ready})
-	if o.Metrics != nil {
-		page("/metrics", o.Metrics)
-	}
-	if o.Policies != nil {
-		page("/policies", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, o.Policies()) }))
-	}
-	if o.Upstreams != nil {
-		page("/upstreams", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, o.Upstreams()) }))
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, status.NoSuchPath("the admin listener has no %s: it serves /livez, /readyz, /metrics, /policies and /upstreams", r.URL.Path))
-	})
-	s.handler = mux
-	s.http = &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-	}
-	if o.Logger != nil {
-		s.http.ErrorLog = slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)
+	s.pages = newPages(o, ready)
+	s.http = fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 refuse,
+		Logger:                       errorLog{s.log},
+		SecureErrorLogMessage:        true, // what a client sent may be a credential
+		Concurrency:                  maxConnections,
+		ReadBufferSize:               maxHeadBytes,
+		MaxRequestBodySize:           maxBodyBytes,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		CloseOnShutdown:              true,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
 	}
 	return s
 }
 
 // Serve answers on the listener until Shutdown, which makes it return nil.
-func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
-
-// Drain makes /readyz fail from now on, so that load balancers stop sending requests; everything else goes on.
+// Drain makes /readyz fail from now on, so that load balancers stop sending requests; everything
+// else goes on.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Shutdown closes the listener and waits for answers under way; see http.Server.Shutdown.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
-
-func onlyGet(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			writeError(w, status.Coded(http.StatusMethodNotAllowed, fmt.Sprintf("%s does not support %s: the admin listener is for reading", r.URL.Path, r.Method)))
-			return
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		h.ServeHTTP(w, r)
-	})
-}
-
-func writeError(w http.ResponseWriter, err *status.Error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(err.ErrStatus.Code))
-	_, _ = w.Write(append(status.AppendJSON(nil, &err.ErrStatus), '\n')) // the client may be gone
-}
+// Shutdown closes the listener and idle connections, and waits for answers under way until ctx
+// ends.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }

@@ -1,16 +1,25 @@
 package admin_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 type answer struct {
@@ -18,10 +27,80 @@ type answer struct {
 	ContentType, Body string
 }
 
-func get(s http.Handler, method, target string) answer {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(method, target, nil))
-	return answer{w.Code, w.Header().Get("Content-Type"), w.Body.String()}
+// client asks a server over connections of its own.
+type client struct {
+	t       *testing.T
+	address string
+}
+
+// serve serves s until the test ends.
+func serve(t *testing.T, s *admin.Server) client {
+	t.Helper()
+	return serveOn(t, s, listen(t))
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func serveOn(t *testing.T, s *admin.Server, l net.Listener) client {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("Serve returned %v, want nil", err)
+		}
+	})
+	return client{t, l.Addr().String()}
+}
+
+func (c client) get(method, target string) answer {
+	c.t.Helper()
+	return c.getFrom(method, "127.0.0.1:8081", target)
+}
+
+func (c client) getFrom(method, host, target string) answer {
+	c.t.Helper()
+	got, header := c.send(method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", method, target, host))
+	got.ContentType = header.Get("Content-Type")
+	return got
+}
+
+// send sends a request as it is, and reads the answer and the end of the connection.
+func (c client) send(method, request string) (answer, http.Header) {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", c.address)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, request); err != nil {
+		c.t.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	got, err := http.ReadResponse(reader, &http.Request{Method: method})
+	if err != nil {
+		c.t.Fatalf("%.200q is answered with %v", request, err)
+	}
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 {
+		c.t.Errorf("after the answer to %.200q come %q and %v", request, rest, err)
+	}
+	return answer{Code: got.StatusCode, Body: string(body)}, got.Header
 }
 
 const (
@@ -35,9 +114,10 @@ func TestHealth(t *testing.T) {
 		{Name: "policies", Probe: func() error { return policies }},
 		{Name: "listener", Probe: func() error { return listener }},
 	}})
+	c := serve(t, s)
 	expect := func(target string, want answer) {
 		t.Helper()
-		if got := get(s, "GET", target); got != want {
+		if got := c.get("GET", target); got != want {
 			t.Errorf("GET %s answered\n%+v, want\n%+v", target, got, want)
 		}
 	}
@@ -84,7 +164,8 @@ func TestPages(t *testing.T) {
 			}}}
 		},
 	})
-	for _, c := range []struct {
+	c := serve(t, s)
+	for _, test := range []struct {
 		method, target string
 		want           answer
 	}{
@@ -164,33 +245,205 @@ func TestPages(t *testing.T) {
 }
 `}},
 	} {
-		if got := get(s, c.method, c.target); got != c.want {
-			t.Errorf("%s %s answered\n%+v, want\n%+v", c.method, c.target, got, c.want)
+		if got := c.get(test.method, test.target); got != test.want {
+			t.Errorf("%s %s answered\n%+v, want\n%+v", test.method, test.target, got, test.want)
+		}
+		if test.method != "GET" {
+			continue
+		}
+		// An answer to HEAD has the head of the answer to GET, and no body.
+		want := answer{test.want.Code, test.want.ContentType, ""}
+		if got := c.get("HEAD", test.target); got != want {
+			t.Errorf("HEAD %s answered\n%+v, want\n%+v", test.target, got, want)
 		}
 	}
 }
 
-func TestServeAndShutdown(t *testing.T) {
-	s := admin.New(admin.Options{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// TestHeads holds the header lines of all answers: what a page says is neither kept by caches nor
+// taken for another type.
+func TestHeads(t *testing.T) {
+	c := serve(t, admin.New(admin.Options{Policies: func() admin.Policies { return admin.Policies{} }}))
+	for _, test := range []struct {
+		method, target string
+		want           map[string]string
+	}{
+		{"GET", "/livez", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Length": "3", "Content-Type": text}},
+		{"HEAD", "/livez", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Length": "3", "Content-Type": text}},
+		{"HEAD", "/policies", map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Length": "91", "Content-Type": jsonT}},
+		{"DELETE", "/policies", map[string]string{"Allow": "GET, HEAD", "Content-Length": "189", "Content-Type": jsonT}},
+	} {
+		_, header := c.send(test.method, test.method+" "+test.target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		if header.Get("Date") == "" {
+			t.Errorf("%s %s has no Date", test.method, test.target)
+		}
+		header.Del("Date")
+		header.Del("Connection")
+		got := map[string]string{}
+		for name := range header {
+			got[name] = header.Get(name)
+		}
+		if !maps.Equal(got, test.want) {
+			t.Errorf("%s %s has the header lines\n%v, want\n%v", test.method, test.target, got, test.want)
+		}
+	}
+}
+
+// TestUnreadable: what is no request, or too large a one, is refused, and its connection ends.
+func TestUnreadable(t *testing.T) {
+	c := serve(t, admin.New(admin.Options{}))
+	const head = " HTTP/1.1\r\nHost: localhost\r\n"
+	for _, test := range []struct {
+		request string
+		code    int
+		message string
+	}{
+		{"GET /livez" + head + strings.Repeat("x", 16<<10-len("GET /livez"+head)), 431, "the head of a request to the admin listener may have 16384 bytes"},
+		{"POST /livez" + head + "Content-Length: 16385\r\n\r\n", 413, "the body of a request to the admin listener may have 16384 bytes"},
+		{"GET /livez HTTP/1.1\r\n\r\n", 400, "the admin listener cannot read the request"},
+		{"GET /livez" + head + "Host: localhost\r\n\r\n", 400, "the admin listener cannot read the request"},
+		{"GET /livez" + head + "no line\r\n\r\n", 400, "the admin listener cannot read the request"},
+	} {
+		got, _ := c.send("GET", test.request)
+		if got.Code != test.code || !strings.Contains(got.Body, `"message":"`+test.message+`"`) {
+			t.Errorf("%.60q answered %+v, want %d and '%s'", test.request, got, test.code, test.message)
+		}
+	}
+}
+
+// TestPanic: a page that panics is answered, and the server goes on.
+func TestPanic(t *testing.T) {
+	var log lockedBuffer
+	c := serve(t, admin.New(admin.Options{
+		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
+		Metrics:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no metrics") }),
+		Upstreams: func() admin.Upstreams { panic("no upstreams") },
+	}))
+	for page, logged := range map[string]string{"/metrics": "no metrics", "/upstreams": "no upstreams"} {
+		want := answer{500, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Internal error occurred: the admin listener failed to answer: see the gateway's log",` +
+			`"reason":"InternalError","details":{"causes":[{"message":"the admin listener failed to answer: see the gateway's log"}]},"code":500}` + "\n"}
+		if got := c.get("GET", page); got != want {
+			t.Errorf("GET %s answered\n%+v, want\n%+v", page, got, want)
+		}
+		if !strings.Contains(log.String(), logged) {
+			t.Errorf("the log does not say '%s':\n%s", logged, log.String())
+		}
+	}
+	if got := c.get("GET", "/livez"); got.Code != 200 {
+		t.Errorf("then GET /livez answered %+v", got)
+	}
+}
+
+// TestConcurrency: a connection too many is refused at once, and has its place again when another
+// one ends.
+func TestConcurrency(t *testing.T) {
+	c := serve(t, admin.New(admin.Options{}))
+	var opened []net.Conn
+	for range 512 {
+		conn, err := net.Dial("tcp", c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		opened = append(opened, conn)
+	}
+	if got, _ := c.send("GET", ""); got.Code != 503 {
+		t.Errorf("a connection too many is answered %+v", got)
+	}
+	_ = opened[0].Close()
+	testutil.Eventually(t, "served again", func() bool {
+		r, err := http.Get("http://" + c.address + "/livez")
+		return err == nil && r.Body.Close() == nil && r.StatusCode == 200
+	})
+}
+
+// TestPlainHTTPToTLS: a client that speaks no TLS reads why it gets no answer.
+func TestPlainHTTPToTLS(t *testing.T) {
+	authority := credentialstest.NewAuthority(t, "authority")
+	certificate := authority.Server(t, []string{"127.0.0.1"})
+	l := tls.NewListener(listen(t), certificate.Config(t))
+	c := serveOn(t, admin.New(admin.Options{}), l)
+	got, _ := c.send("GET", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if want := (answer{Code: 400, Body: "the client sent an HTTP request to an HTTPS server\n"}); got != want {
+		t.Errorf("answered %+v, want %+v", got, want)
+	}
+	https := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool()}}}
+	defer https.CloseIdleConnections()
+	r, err := https.Get("https://" + c.address + "/livez")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.Body.Close(); err != nil || r.StatusCode != 200 {
+		t.Errorf("answered %d, %v", r.StatusCode, err)
+	}
+}
+
+// TestShutdown: an answer under way is sent, idle connections end, and Serve returns.
+func TestShutdown(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	s := admin.New(admin.Options{Upstreams: func() admin.Upstreams {
+		close(begun)
+		<-goOn
+		return admin.Upstreams{}
+	}})
+	l := listen(t)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	resp, err := http.Get("http://" + l.Addr().String() + "/livez")
+	c := client{t, l.Addr().String()}
+	idle, err := net.Dial("tcp", c.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
-		t.Errorf("GET /livez answered %d, %v", resp.StatusCode, err)
+	defer func() { _ = idle.Close() }()
+	if _, err := io.WriteString(idle, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
 	}
+	reader := bufio.NewReader(idle)
+	r, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(r.Body); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		got, _ := c.send("GET", "GET /upstreams HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		answered <- got
+	}()
+	<-begun
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
+	shut := make(chan error, 1)
+	go func() { shut <- s.Shutdown(ctx) }()
+	if _, err := reader.ReadByte(); err != io.EOF {
+		t.Errorf("the idle connection ends with %v", err)
+	}
+	close(goOn)
+	if got := <-answered; got.Code != 200 {
+		t.Errorf("the answer under way is %+v", got)
+	}
+	if err := <-shut; err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("Serve returned %v, want nil", err)
 	}
+}
+
+// lockedBuffer takes the lines of a log.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
 }

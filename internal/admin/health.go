@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -15,16 +17,18 @@ type Check struct {
 	Probe func() error
 }
 
-// checks serves all of them, or the one that the path names. As with Kubernetes' components the answer is "ok", or lists
-// every check if one fails or if the client asks for ?verbose. A failure is 503.
+// checks are the conditions of one page of health.
 type checks struct {
 	endpoint string
 	all      []Check
 }
 
-func (c checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers for the check of that name, or for all without a name. As with Kubernetes'
+// components the answer is "ok", or lists every check if one fails or if the client asks for
+// ?verbose. A failure is 503.
+func (c checks) serve(ctx *fasthttp.RequestCtx, name string) {
 	asked := c.all
-	if name := r.PathValue("check"); name != "" {
+	if name != "" {
 		asked = nil
 		for _, one := range c.all {
 			if one.Name == name {
@@ -32,7 +36,7 @@ func (c checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if asked == nil {
-			writeError(w, status.NoSuchPath("/%s has no check '%s'", c.endpoint, name))
+			writeError(ctx, status.NoSuchPath("/%s has no check '%s'", c.endpoint, name))
 			return
 		}
 	}
@@ -46,16 +50,16 @@ func (c checks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(&report, "[+]%s ok\n", one.Name)
 		}
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	ctx.SetContentType("text/plain; charset=utf-8")
 	switch {
 	case failed:
-		w.WriteHeader(http.StatusServiceUnavailable)
+		ctx.SetStatusCode(http.StatusServiceUnavailable)
 		fmt.Fprintf(&report, "%s check failed\n", c.endpoint)
-	case r.URL.Query().Has("verbose"):
+	case ctx.QueryArgs().Has("verbose"):
 		fmt.Fprintf(&report, "%s check passed\n", c.endpoint)
 	default:
 		report.Reset()
 		report.WriteString("ok\n")
 	}
-	_, _ = w.Write([]byte(report.String())) // the client may be gone
+	ctx.SetBodyString(report.String())
 }

@@ -1,12 +1,6 @@
 package admin
 
-import (
-	"encoding/json"
-	"net/http"
-	"time"
-
-	"github.com/admission-gateway/gateway/internal/status"
-)
+import "time"
 
 // Upstreams is the answer of /upstreams.
 type Upstreams struct {
@@ -26,8 +20,17 @@ type Upstream struct {
 	Retries   uint64     `json:"retries"`
 	Ejections uint64     `json:"ejections"`
 	Endpoints []Endpoint `json:"endpoints"`
-	// UnresolvedNames are those of the configuration that cannot be resolved; their last addresses stay in use.
+	// Versions say, for each resource that was written since the start, what its ETags are worth.
+	Versions []Versions `json:"versions,omitempty"`
+	// UnresolvedNames are names of the configuration that cannot be resolved; their last addresses stay in use.
 	UnresolvedNames []UnresolvedName `json:"unresolvedNames,omitempty"`
+}
+
+// Versions say whether a backend compares the versions that writes of a resource are pinned to.
+type Versions struct {
+	Resource string `json:"resource"`
+	// ETags is Compared, NotCompared, Weak or None. But for Compared only the gateway's locks keep writers apart.
+	ETags string `json:"etags"`
 }
 
 // UnresolvedName is a name that cannot be resolved at the moment.
@@ -39,7 +42,7 @@ type UnresolvedName struct {
 
 // Endpoint is a server of a backend.
 type Endpoint struct {
-	// Address is what is dialled, Host the host and port of the URL in the configuration that it stands for.
+	// Address is dialled, Host is the host and port of the URL in the configuration that it stands for.
 	Address string `json:"address"`
 	Host    string `json:"host"`
 	// Status is Ready, Ejected or Unhealthy; only ready ones are asked, unless none is.
@@ -48,19 +51,8 @@ type Endpoint struct {
 	EjectedUntil *time.Time `json:"ejectedUntil,omitempty"`
 	// HealthCheck says why its health checks fail.
 	HealthCheck string `json:"healthCheck,omitempty"`
-	// ConsecutiveFailures are those of requests.
+	// ConsecutiveFailures counts failures of requests.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 	Connections         int `json:"connections"`
 	RequestsInFlight    int `json:"requestsInFlight"`
-}
-
-// writeJSON answers with a page for people and programs alike.
-func writeJSON(w http.ResponseWriter, page any) {
-	body, err := json.MarshalIndent(page, "", "  ")
-	if err != nil {
-		writeError(w, status.Internal("cannot write the answer: %v", err))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }

@@ -121,7 +121,8 @@ func (s *Server) SetFault(fault func(*Request) Fault) {
 // Len returns the number of objects kept.
 func (s *Server) Len() int { return s.store.len() }
 
-// Object returns the bytes and the ETag of the item at the given path, as GET would; ok tells whether it exists.
+// Object returns the bytes and the ETag of the item at the given path, as GET would; ok reports
+// whether it exists.
 func (s *Server) Object(path string) (body []byte, etag string, ok bool) {
 	t, ok := parsePath(path)
 	if !ok || t.name == "" {

@@ -29,7 +29,7 @@ func start(t testing.TB, o backend.Options) (*backend.Server, string) {
 	return s, "http://" + addr
 }
 
-// answer is what a client sees, in the parts that matter.
+// answer has the parts that matter of what a client sees.
 type answer struct {
 	Code                               int
 	ContentType, ETag, Location, Allow string
@@ -122,7 +122,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// Objects of a namespaced resource belong to the collection of their namespace and to that of all namespaces.
+// Objects of a namespaced resource belong to the collection of their namespace and to the
+// collection of all namespaces.
 func TestNamespaces(t *testing.T) {
 	s, url := start(t, backend.Options{})
 	base := url + "/apis/example.com/v1"

@@ -21,7 +21,7 @@ type Fault struct {
 	Raw []byte
 }
 
-// inject does what the fault asks and tells whether the request is dealt with.
+// inject does what the fault asks, and reports whether the request is dealt with.
 func (s *Server) inject(f Fault, w http.ResponseWriter, r *http.Request, body []byte) (done bool) {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)

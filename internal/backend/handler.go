@@ -95,7 +95,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// wantsWatch tells whether the query asks for a stream.
+// wantsWatch reports whether the query asks for a stream.
 func wantsWatch(query string) bool {
 	for one := range strings.SplitSeq(query, "&") {
 		if one == "watch=true" || one == "watch=1" {

@@ -2,8 +2,9 @@ package backend
 
 import "strings"
 
-// target is what a path names: a collection, or the item called name in it. An object of a namespaced Kubernetes
-// resource belongs to the collection of its namespace and to that of all namespaces.
+// target is the thing that a path names: a collection, or the item called name in it. An object of
+// a namespaced Kubernetes resource belongs to the collection of its namespace and to the collection
+// of all namespaces.
 type target struct {
 	// collection is the path of all objects of one kind; in Kubernetes paths without the namespace.
 	collection string
@@ -71,7 +72,7 @@ func kubernetesPath(path, rest string, prefix int) (target, bool) {
 	return target{collection: root + resource, namespace: namespace, name: name}, true
 }
 
-// isVersion tells whether a segment looks like v1, v2beta1 or v1alpha3.
+// isVersion reports whether a segment looks like v1, v2beta1 or v1alpha3.
 func isVersion(s string) bool {
 	digits := func(s string) int {
 		n := 0

@@ -109,8 +109,8 @@ func (s *store) create(t target, body []byte) (*object, error) {
 	return s.write(t, nil, body)
 }
 
-// put creates or replaces an object if the condition holds, or fails with errMismatch or errFull. It tells whether the
-// object is new.
+// put creates or replaces an object if the condition holds, or fails with errMismatch or errFull.
+// It reports whether the object is new.
 func (s *store) put(t target, body []byte, when condition) (o *object, created bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *store) put(t target, body []byte, when condition) (o *object, created b
 	if c := s.collections[t.collection]; c != nil {
 		old = c.items[itemKey{t.namespace, t.name}]
 	}
-	if !when.holds(old) {
+	if !when.allows(old) {
 		return nil, false, errMismatch
 	}
 	o, err = s.write(t, old, body)
@@ -136,7 +136,7 @@ func (s *store) delete(t target, when condition) error {
 		}
 		return errMissing
 	}
-	if !when.holds(c.items[itemKey{t.namespace, t.name}]) {
+	if !when.allows(c.items[itemKey{t.namespace, t.name}]) {
 		return errMismatch
 	}
 	s.remove(t)
@@ -222,8 +222,8 @@ func etag(version uint64) string {
 // condition is a request's If-Match and If-None-Match; empty means not sent.
 type condition struct{ match, noneMatch string }
 
-// holds tells whether a write over old, which may be nil, may go on.
-func (c condition) holds(old *object) bool {
+// allows reports whether a write over old, which may be nil, may go on.
+func (c condition) allows(old *object) bool {
 	if c.match != "" && (old == nil || !matches(c.match, old.etag)) {
 		return false
 	}

@@ -51,9 +51,9 @@ func (m Measure) about(c *Case) bool {
 	return true
 }
 
-// held reports whether every case that does not agree by the measure has to be named in the ledger; of the others only
-// the number is held.
-func (m Measure) held() bool { return m == ByAnswer || m == ByObject }
+// isNamed reports whether every case that does not agree by the measure has to be named in the
+// ledger. Of other measures the ledger has only the number.
+func (m Measure) isNamed() bool { return m == ByAnswer || m == ByObject }
 
 // A Deliberate difference is a case in which the gateway answers otherwise than the real server on purpose, with the
 // answer that it gives instead.
@@ -73,10 +73,11 @@ type Ledger struct {
 	Open  map[Measure]map[string]string // by measure and case id: what is missing
 }
 
-// Judge holds results against the ledger and the deliberate differences. It returns the agreement now, as a ledger to
-// record, and what is wrong: cases that agreed before and do not now, deliberate differences that are no longer so,
-// entries without their case, and agreement that is not recorded yet.
-func (l *Ledger) Judge(results []*Result, deliberate []Deliberate) (*Ledger, []string) {
+// Compare compares results with the ledger and the deliberate differences. It returns the agreement
+// now, as a ledger to record, and what is wrong: cases that agreed before and do not now,
+// deliberate differences that are no longer so, entries without their case, and agreement that is
+// not recorded yet.
+func (l *Ledger) Compare(results []*Result, deliberate []Deliberate) (*Ledger, []string) {
 	now := &Ledger{Agree: map[Measure]int{}, Total: map[Measure]int{}, Open: map[Measure]map[string]string{}}
 	onPurpose := map[string]*Deliberate{}
 	for i := range deliberate {
@@ -109,7 +110,7 @@ func (l *Ledger) count(m Measure, r *Result, onPurpose bool, open map[string]str
 	}
 	missing, isOpen := open[r.Case.ID]
 	switch {
-	case agrees || !m.held() || onPurpose:
+	case agrees || !m.isNamed() || onPurpose:
 	case isOpen:
 		l.Open[m][r.Case.ID] = missing
 	case m == ByObject && !r.Agrees(Code):
@@ -137,7 +138,8 @@ func (l *Ledger) compareWith(now *Ledger, m Measure) []string {
 	return problems
 }
 
-// check tells whether a deliberate difference is still one, and the one that is written down.
+// check returns what is wrong with a deliberate difference: it is no difference any more, or
+// another one than is written down.
 func (d *Deliberate) check(r *Result) []string {
 	reason := ""
 	if r.Got.Reason != nil {
@@ -191,7 +193,7 @@ func ReadLedger(file string) (*Ledger, error) {
 			l.Total[m], err = strconv.Atoi(words[4])
 			return err
 		case "open":
-			if !m.held() {
+			if !m.isNamed() {
 				return fmt.Errorf("only the number of cases is held by %s", m)
 			}
 			if l.Open[m] == nil {

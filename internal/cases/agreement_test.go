@@ -14,7 +14,7 @@ func played(id string, want, got int) *Result {
 	return r
 }
 
-func TestJudge(t *testing.T) {
+func TestLedger(t *testing.T) {
 	ledger := func(agree, total int, open map[string]string) *Ledger {
 		return &Ledger{
 			Agree: map[Measure]int{ByAnswer: agree, ByWarnings: agree, ByMessage: agree},
@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, problems := c.before.Judge(c.results, onPurpose)
+			_, problems := c.before.Compare(c.results, onPurpose)
 			if !reflect.DeepEqual(problems, c.problems) {
 				t.Errorf("got  %q\nwant %q", problems, c.problems)
 			}
@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestJudgeObjects(t *testing.T) {
+func TestLedgerOfObjects(t *testing.T) {
 	result := func(id string, code int, got string) *Result {
 		r := &Result{Case: &Case{ID: id, Expect: Answer{Code: 200, Object: []byte(`{"a":1}`)}}, Got: Answer{Code: code, Object: []byte(got)}}
 		r.compare()
@@ -80,7 +80,7 @@ func TestJudgeObjects(t *testing.T) {
 		Total: map[Measure]int{ByAnswer: 3, ByObject: 3, ByMetadata: 3, ByWarnings: 3},
 		Open:  map[Measure]map[string]string{ByAnswer: {"refused": "not yet"}},
 	}
-	now, problems := before.Judge(results, nil)
+	now, problems := before.Compare(results, nil)
 	if want := []string{"other: does not agree by object:\n\tobject: want (at a) {\"a\":1}, got {\"a\":2}"}; !reflect.DeepEqual(problems, want) {
 		t.Errorf("got %q, want %q", problems, want)
 	}

@@ -67,7 +67,8 @@ type Answer struct {
 	ContentType string   `json:"contentType"`
 	Warnings    []string `json:"warnings"` // values of the Warning headers
 
-	// Reason, Message and Causes are those of a Status that reports a failure; Reason is nil in any other answer.
+	// Reason, Message and Causes come from a Status that reports a failure; Reason is nil in any
+	// other answer.
 	Reason  *string `json:"reason"`
 	Message string  `json:"message"`
 	Causes  []Cause `json:"causes"`

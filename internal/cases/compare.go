@@ -45,7 +45,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s%s: want %s, got %s", step, d.Aspect, d.Want, d.Got)
 }
 
-// A Result is what came of playing a case.
+// A Result has what came of playing a case.
 type Result struct {
 	Case        *Case
 	Setup       []Answer // answers to the setup requests
@@ -116,10 +116,11 @@ func compareAnswers(to []Difference, step int, want, got *Answer, anyOrder bool)
 	return to
 }
 
-// fieldSet returns the causes' fields, each once, in order. Kubernetes writes <nil> where an error is about no field and
-// a dot before some paths that a CEL value error is about: the first names no field, and the second is the same field.
-// The denials of policies name no field there; those that the gateway derives come on top and do not count, and neither do
-// the items that a rule's demand on a list fails for.
+// fieldSet returns the causes' fields, each once, in order. Kubernetes writes <nil> where an error
+// is about no field and a dot before some paths that a CEL value error is about: the first names no
+// field, and the second is the same field. The denials of policies name no field there; causes that
+// the gateway derives come on top and do not count, and neither do the items that a rule's demand
+// on a list fails for.
 func fieldSet(a *Answer) []string {
 	set := map[string]bool{}
 	for _, c := range a.Causes {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/cases"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 var update = flag.Bool("update", false, "record the agreement with the recorded answers where it has risen")
@@ -45,7 +46,7 @@ func TestAgreement(t *testing.T) {
 			for _, r := range results {
 				known[r.Case.ID] = true
 			}
-			hold(t, set, results, deliberate, "How far the gateway over a plain backend agrees with the recorded answers of "+set+".jsonl. The numbers may only rise;\n"+
+			compareWithLedger(t, set, results, deliberate, "How far the gateway over a plain backend agrees with the recorded answers of "+set+".jsonl. The numbers may only rise;\n"+
 				"go test ./internal/cases -run TestAgreement -update records it. Open cases say what they wait for.")
 		})
 	}
@@ -56,16 +57,16 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// hold judges results by the set's ledger, and records the agreement with -update unless it has fallen; the comment stands
-// at the ledger's head.
-func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate, comment string) {
+// compareWithLedger compares results with the set's ledger, and records the agreement with -update
+// unless it has fallen; the comment stands at the ledger's head.
+func compareWithLedger(t *testing.T, set string, results []*cases.Result, deliberate []cases.Deliberate, comment string) {
 	t.Helper()
 	file := filepath.Join("testdata", set+".txt")
 	ledger, err := cases.ReadLedger(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, problems := ledger.Judge(results, deliberate)
+	now, problems := ledger.Compare(results, deliberate)
 	t.Log(now.Summary(set, results, deliberate))
 	for _, measure := range cases.Measures() {
 		if *update && now.Agree[measure] < ledger.Agree[measure] {
@@ -76,7 +77,7 @@ func hold(t *testing.T, set string, results []*cases.Result, deliberate []cases.
 		if err := now.Write(file, comment); err != nil {
 			t.Fatal(err)
 		}
-		_, problems = now.Judge(results, deliberate)
+		_, problems = now.Compare(results, deliberate)
 	}
 	for _, p := range problems {
 		t.Error(p)
@@ -157,7 +158,7 @@ func asFrontProxy(u cases.User) []cases.Header {
 // serve runs "gateway serve" until the test ends and returns its address once it is ready.
 func serve(t *testing.T, gateway string, args ...string) string {
 	t.Helper()
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	cmd := exec.Command(gateway, append([]string{"serve", "--listen", listen, "--admin", admin}, args...)...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -177,35 +178,23 @@ func serve(t *testing.T, gateway string, args ...string) string {
 		}
 	})
 	client := http.Client{Timeout: time.Second}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
-		response, err := client.Get("http://" + admin + "/readyz")
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return listen
-			}
-		}
+	testutil.Eventually(t, "the gateway is ready", func() bool {
 		select {
 		case <-exited:
 			t.Fatalf("the gateway does not start: %s", output.String())
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
-	}
-	t.Fatal("the gateway does not become ready")
-	return ""
+		response, err := client.Get("http://" + admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	return listen
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
 
 // buildGateway builds the binary that users run.
 func buildGateway(t *testing.T) string {

@@ -23,7 +23,7 @@ func maskPattern(name string) string {
 	panic("no mask is named " + name)
 }
 
-// matches reports whether got is what the recorded string says, masks taken into account.
+// matches reports whether got equals the recorded string, masks taken into account.
 func matches(recorded, got string) bool {
 	if recorded == got {
 		return true

@@ -9,6 +9,9 @@ import (
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // requestType and namespaceType are the types of the variables request and namespaceObject.
@@ -57,28 +60,29 @@ func (c *AdmissionCompiler) env(authorizer bool) (*env, error) {
 
 // newAdmissionEnv declares the variables of a policy; variables and state may be nil.
 func newAdmissionEnv(variables, state *apiservercel.DeclType, params, authorizer bool) (*env, error) {
-	declTypes := []*apiservercel.DeclType{namespaceType(), requestType()}
+	declTypes := []*apiservercel.DeclType{namespaceType(), requestType(), httpType()}
 	options := []celgo.EnvOption{
-		celgo.Variable(nameObject, celgo.DynType),
-		celgo.Variable(nameOldObject, celgo.DynType),
-		celgo.Variable(nameNamespaceObject, namespaceType().CelType()),
-		celgo.Variable(nameRequest, requestType().CelType()),
+		celgo.Variable(plan.NameObject, celgo.DynType),
+		celgo.Variable(plan.NameOldObject, celgo.DynType),
+		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
+		celgo.Variable(plan.NameRequest, requestType().CelType()),
+		celgo.Variable(plan.NameHTTP, httpType().CelType()),
 	}
 	if variables != nil {
 		declTypes = append(declTypes, variables)
-		options = append(options, celgo.Variable(nameVariables, variables.CelType()))
+		options = append(options, celgo.Variable(plan.NameVariables, variables.CelType()))
 	}
 	if state != nil {
 		declTypes = append(declTypes, state)
 		options = append(options, declareState(state))
 	}
 	if params {
-		options = append(options, celgo.Variable(nameParams, celgo.DynType))
+		options = append(options, celgo.Variable(plan.NameParams, celgo.DynType))
 	}
 	if authorizer {
 		options = append(options,
-			celgo.Variable(nameAuthorizer, library.AuthorizerType),
-			celgo.Variable(nameRequestResource, library.ResourceCheckType))
+			celgo.Variable(plan.NameAuthorizer, library.AuthorizerType),
+			celgo.Variable(plan.NameRequestResource, library.ResourceCheckType))
 	}
 	e, err := newEnv(declTypes, options...)
 	if err == nil {
@@ -99,9 +103,15 @@ func (c *AdmissionCompiler) compile(expression string, authorizer bool, returns 
 // expression of any type will do. A variable that does not compile is declared
 // all the same, with any type, so that it is reported once.
 func (c *AdmissionCompiler) Variable(name, expression string) error {
+	_, err := c.CheckVariable(name, expression)
+	return err
+}
+
+// CheckVariable is Variable for who explains conditions.
+func (c *AdmissionCompiler) CheckVariable(name, expression string) (*Checked, error) {
 	e, err := c.env(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	declared := apiservercel.DynType
 	defer func() {
@@ -110,16 +120,15 @@ func (c *AdmissionCompiler) Variable(name, expression string) error {
 	}()
 	ast, issues := e.Compile(expression)
 	if issues != nil {
-		return e.refuse(expression, issues)
+		return nil, e.refuse(expression, issues)
 	}
 	declared = declType(ast.OutputType())
 	p, err := e.plan(expression, ast.NativeRep(), &c.list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e.deriveVariable(p, ast.NativeRep(), &c.list)
 	c.list.add(name, p)
-	return nil
+	return &Checked{p, ast.NativeRep(), e, &c.list}, nil
 }
 
 // Variables are those added so far; nil when there are none.
@@ -133,6 +142,15 @@ func (c *AdmissionCompiler) Variables() *Variables {
 
 // Condition compiles an expression that must be true for a request to pass.
 func (c *AdmissionCompiler) Condition(expression string) (*Program, error) {
+	checked, err := c.CheckCondition(expression)
+	if err != nil {
+		return nil, err
+	}
+	return checked.Program, nil
+}
+
+// CheckCondition is Condition for who explains why it does not hold.
+func (c *AdmissionCompiler) CheckCondition(expression string) (*Checked, error) {
 	e, err := c.env(true)
 	if err != nil {
 		return nil, err
@@ -190,8 +208,8 @@ type Message struct{ p *Program }
 // Program is the message's expression.
 func (m *Message) Program() *Program { return m.p }
 
-// Uses tells whether the message refers to the variable.
-func (m *Message) Uses(s Slot) bool { return m.p.Uses(s) }
+// Uses reports whether the message refers to the variable.
+func (m *Message) Uses(s value.Slot) bool { return m.p.Uses(s) }
 
 // Eval evaluates the message. It returns "" when the expression gives no usable
 // message. The error is an [*Error] of cause OverBudget, OverLimit or Cancelled.
@@ -231,3 +249,8 @@ func declType(t *celgo.Type) *apiservercel.DeclType {
 	}
 	return apiservercel.DynType
 }
+
+// DeclareState declares the variable state with the collections of these names,
+// each a list of objects: state.NAME. Names that are no identifiers are escaped as
+// names of fields are. It must be called before anything is compiled.
+func (c *AdmissionCompiler) DeclareState(names []string) { c.state = stateType(names) }

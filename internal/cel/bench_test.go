@@ -19,15 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
-
-// benchObject has 1.4 KB.
-const benchObject = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"payments","namespace":"team-a","labels":{"app":"payments","team":"a","tier":"backend"},"annotations":{"example.com/owner":"payments@example.com"}},` +
-	`"spec":{"replicas":3,"revisionHistoryLimit":10,"selector":{"matchLabels":{"app":"payments"}},"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"25%","maxUnavailable":0}},` +
-	`"template":{"metadata":{"labels":{"app":"payments","team":"a"}},"spec":{"serviceAccountName":"payments","containers":[` +
-	`{"name":"server","image":"registry.example.com/payments/server:1.4.2","ports":[{"name":"http","containerPort":8080},{"name":"metrics","containerPort":9090}],"resources":{"requests":{"cpu":"250m","memory":"256Mi"},"limits":{"cpu":"500m","memory":"512Mi"}},"securityContext":{"runAsNonRoot":true,"readOnlyRootFilesystem":true},"env":[{"name":"LOG_LEVEL","value":"info"},{"name":"DB_HOST","value":"db.team-a.svc"}]},` +
-	`{"name":"proxy","image":"registry.example.com/mesh/proxy:2.1.0","ports":[{"name":"admin","containerPort":15000}],"resources":{"requests":{"cpu":"50m","memory":"64Mi"},"limits":{"cpu":"100m","memory":"128Mi"}},"securityContext":{"runAsNonRoot":true}}]}}}}`
 
 // benchRules are typical rules of policies. All hold for benchObject.
 var benchRules = []string{
@@ -132,7 +127,7 @@ func lazyPrograms(t testing.TB, rules []string) []*Program {
 }
 
 // evalAll evaluates programs in a frame of their own, as a request does.
-func evalAll(t testing.TB, programs []*Program, s Slot, n document.Node, typ *Type) {
+func evalAll(t testing.TB, programs []*Program, s value.Slot, n document.Node, typ *value.Type) {
 	f := NewFrame(context.Background())
 	v := f.Vars()
 	v.Set(s, n, typ)
@@ -145,13 +140,13 @@ func evalAll(t testing.TB, programs []*Program, s Slot, n document.Node, typ *Ty
 }
 
 func natively(b testing.TB) contender {
-	programs, n := nativePrograms(b, benchRules), parse(b, benchObject)
-	return contender{"native", func() { evalAll(b, programs, Object, n, nil) }}
+	programs, n := nativePrograms(b, benchRules), celtest.Parse(b, celtest.BenchObject)
+	return contender{"native", func() { evalAll(b, programs, value.Object, n, nil) }}
 }
 
 func lazily(b testing.TB) contender {
-	programs, n := lazyPrograms(b, benchRules), parse(b, benchObject)
-	return contender{"cel-go over lazy values", func() { evalAll(b, programs, Object, n, nil) }}
+	programs, n := lazyPrograms(b, benchRules), celtest.Parse(b, celtest.BenchObject)
+	return contender{"cel-go over lazy values", func() { evalAll(b, programs, value.Object, n, nil) }}
 }
 
 // guardedMaps is cel-go over maps with its own cost limit and cancellation.
@@ -173,7 +168,7 @@ func guardedMaps(b testing.TB) contender {
 		}
 		programs = append(programs, p)
 	}
-	object := types.DefaultTypeAdapter.NativeToValue(decode(b, benchObject))
+	object := types.DefaultTypeAdapter.NativeToValue(decode(b, celtest.BenchObject))
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
 	return contender{"guarded cel-go over maps", func() {
@@ -199,7 +194,7 @@ func kubernetesPolicies(b testing.TB) contender {
 		nothing := compiler.CompileCondition(nil, declarations, environment.StoredExpressions)
 		policies = append(policies, validating.NewValidator(condition, nil, nothing, nothing, nil, nil))
 	}
-	object := &unstructured.Unstructured{Object: decode(b, benchObject).(map[string]any)}
+	object := &unstructured.Unstructured{Object: decode(b, celtest.BenchObject).(map[string]any)}
 	kind := object.GroupVersionKind()
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	attributes := admission.NewAttributesRecord(object, nil, kind, "team-a", "payments", resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane", Groups: []string{"dev"}})
@@ -218,17 +213,18 @@ func kubernetesPolicies(b testing.TB) contender {
 	}}
 }
 
-// kubernetesRules evaluates the rules as those of a schema, over the typed values that Kubernetes makes of an object.
+// kubernetesRules evaluates the rules as a schema's, over the typed values that Kubernetes makes of
+// an object.
 func kubernetesRules(b testing.TB) (theirs, ours contender) {
-	s := structural(b, benchSchema)
+	s := celtest.Structural(b, benchSchema)
 	rules := make(apiextensionsv1.ValidationRules, len(benchRules))
 	for i, rule := range benchRules {
 		rules[i].Rule = strings.ReplaceAll(rule, "object.", "self.")
 	}
 	s.XValidations = rules
-	object := decode(b, benchObject)
-	judge := schemacel.NewValidator(s, false, uint64(ExpressionLimit))
-	compiled, errs := CompileRules(rules, s, false, field.NewPath("rules"))
+	object := decode(b, celtest.BenchObject)
+	kube := schemacel.NewValidator(s, false, uint64(ExpressionLimit))
+	compiled, _, errs := CompileRules(rules, s, false, field.NewPath("rules"))
 	if len(errs) > 0 {
 		b.Fatal(errs)
 	}
@@ -239,13 +235,13 @@ func kubernetesRules(b testing.TB) (theirs, ours contender) {
 		}
 		programs = append(programs, r.Program)
 	}
-	n := parse(b, benchObject)
+	n := celtest.Parse(b, celtest.BenchObject)
 	theirs = contender{"Kubernetes' rules", func() {
-		if errs, _ := judge.Validate(context.Background(), nil, s, object, nil, PolicyBudget); len(errs) > 0 {
+		if errs, _ := kube.Validate(context.Background(), nil, s, object, nil, PolicyBudget); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}}
-	return theirs, contender{"native rules", func() { evalAll(b, programs, Self, n, compiled.Type) }}
+	return theirs, contender{"native rules", func() { evalAll(b, programs, value.Self, n, compiled.Type) }}
 }
 
 // BenchmarkTenRules evaluates ten typical rules on an object of 1.4 KB in all ways.
@@ -263,12 +259,12 @@ func BenchmarkTenRules(b *testing.B) {
 
 // BenchmarkEachRule evaluates each of the rules alone.
 func BenchmarkEachRule(b *testing.B) {
-	n := parse(b, benchObject)
+	n := celtest.Parse(b, celtest.BenchObject)
 	for i, p := range nativePrograms(b, benchRules) {
 		b.Run(benchRules[i], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				evalAll(b, []*Program{p}, Object, n, nil)
+				evalAll(b, []*Program{p}, value.Object, n, nil)
 			}
 		})
 	}

@@ -24,6 +24,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/mutation"
 	"k8s.io/apiserver/pkg/cel/mutation/dynamic"
+
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // mutationSpec is a policy as far as its expressions go.
@@ -107,7 +110,7 @@ var mutationSpecs = []mutationSpec{{
 func TestCorpusOfPatches(t *testing.T) {
 	var n tally
 	specs := mutationSpecs
-	for _, object := range policyDocuments(t) {
+	for _, object := range celtest.PolicyDocuments(t) {
 		var p struct {
 			Kind string
 			Spec struct {
@@ -133,7 +136,7 @@ func TestCorpusOfPatches(t *testing.T) {
 		}
 		specs = append(specs, s)
 	}
-	bodies := requestBodies(t)
+	bodies := celtest.RequestBodies(t)
 	for _, s := range specs {
 		evaluatePatches(t, &n, &s, bodies)
 	}
@@ -142,7 +145,7 @@ func TestCorpusOfPatches(t *testing.T) {
 
 func evaluatePatches(t *testing.T, n *tally, s *mutationSpec, bodies []string) {
 	c := NewPatchCompiler(false)
-	judge, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	kubeCompiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,11 +155,11 @@ func evaluatePatches(t *testing.T, n *tally, s *mutationSpec, bodies []string) {
 			t.Logf("%s: %v", v[1], err)
 			return // meant to be refused
 		}
-		judge.CompileAndStoreVariable(anyExpression{v[0], v[1]}, declared, environment.StoredExpressions)
+		kubeCompiler.CompileAndStoreVariable(anyExpression{v[0], v[1]}, declared, environment.StoredExpressions)
 	}
 	declared.HasPatchTypes = true
 	each := func(expression string, compile func(string) (*Program, error), accessor plugincel.ExpressionAccessor) {
-		theirs := judge.CompileMutatingEvaluator(accessor, declared, environment.StoredExpressions)
+		theirs := kubeCompiler.CompileMutatingEvaluator(accessor, declared, environment.StoredExpressions)
 		natively, err := compile(expression)
 		if (err == nil) != (len(theirs.CompilationErrors()) == 0) {
 			t.Errorf("%s\ncompiling: %v, Kubernetes %v", expression, err, theirs.CompilationErrors())
@@ -192,7 +195,7 @@ func evaluatePatches(t *testing.T, n *tally, s *mutationSpec, bodies []string) {
 			var want outcome
 			agree := false
 			for try := 0; try < 100 && !agree; try++ { // the order of a map's keys is random
-				want = kubernetesPatch(t, judge.CreateContext(context.Background()), theirs, body)
+				want = kubernetesPatch(t, kubeCompiler.CreateContext(context.Background()), theirs, body)
 				agree = (a.err == "") == (want.err == "") && (a.err != "" || sameTree(t, a.value, want.value))
 			}
 			if !agree {
@@ -217,7 +220,7 @@ func patchOf(t *testing.T, p *Program, variables *Variables, body string) (outco
 	f := NewFrame(context.Background())
 	defer f.Release()
 	v := f.Vars()
-	v.Set(Object, parse(t, body), nil)
+	v.Set(value.Object, celtest.Parse(t, body), nil)
 	v.SetRequest(&Request{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "default", Name: "web", Operation: "CREATE", User: User{Name: "jane"}})
 	if variables != nil {
 		f.OpenVariables(v, variables)

@@ -15,6 +15,9 @@ import (
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // anyExpression is an expression of any type for Kubernetes' compiler.
@@ -24,7 +27,7 @@ func (e anyExpression) GetName() string          { return e.name }
 func (e anyExpression) GetExpression() string    { return e.text }
 func (anyExpression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
 
-// policySpec is what admission policies of all kinds have.
+// policySpec holds the fields that admission policies of all kinds have.
 type policySpec struct {
 	Kind string
 	Spec struct {
@@ -42,15 +45,15 @@ const corpusNamespace = `{"metadata":{"name":"default","labels":{"team":"a"}},"s
 // on lazy values, and with Kubernetes' own compiler and evaluator.
 func TestCorpusOfPolicies(t *testing.T) {
 	var n tally
-	bodies := requestBodies(t)
+	bodies := celtest.RequestBodies(t)
 	var params []string
-	for _, object := range policyDocuments(t) {
+	for _, object := range celtest.PolicyDocuments(t) {
 		if bytes.Contains(object, []byte(`"ControlConfiguration"`)) && bytes.Contains(object, []byte(`"settings"`)) && !bytes.Contains(object, []byte("CustomResourceDefinition")) {
 			params = append(params, string(object))
 		}
 	}
 	params = params[:min(len(params), 3)]
-	for _, object := range policyDocuments(t) {
+	for _, object := range celtest.PolicyDocuments(t) {
 		var p policySpec
 		if json.Unmarshal(object, &p) != nil || p.Kind != "ValidatingAdmissionPolicy" && p.Kind != "MutatingAdmissionPolicy" {
 			continue
@@ -63,7 +66,7 @@ func TestCorpusOfPolicies(t *testing.T) {
 func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []string) {
 	hasParams := p.Spec.ParamKind != nil
 	c := NewAdmissionCompiler(hasParams)
-	judge, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	kubeCompiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []stri
 		if err := c.Variable(v.Name, v.Expression); err != nil {
 			continue
 		}
-		judge.CompileAndStoreVariable(anyExpression{v.Name, v.Expression}, declarations, environment.StoredExpressions)
+		kubeCompiler.CompileAndStoreVariable(anyExpression{v.Name, v.Expression}, declarations, environment.StoredExpressions)
 		program := c.list.programs[len(c.list.programs)-1]
 		n.planned(program)
 		checked, issues := e.Compile(v.Expression)
@@ -120,7 +123,7 @@ func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []stri
 			t.Fatal(err)
 		}
 		n.planned(natively)
-		theirs := judge.CompileCondition([]plugincel.ExpressionAccessor{anyExpression{"", expression}}, declarations, environment.StoredExpressions)
+		theirs := kubeCompiler.CompileCondition([]plugincel.ExpressionAccessor{anyExpression{"", expression}}, declarations, environment.StoredExpressions)
 		for i, body := range bodies {
 			param := ""
 			if len(params) > 0 && hasParams && i%4 != 3 {
@@ -158,11 +161,11 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 		return outcome{value: show(results[0].EvalResult)}
 	}
 	set := func(v *Vars) {
-		v.Set(Object, parse(t, body), nil)
-		v.Set(OldObject, parse(t, old), nil)
-		v.Set(NamespaceObject, parse(t, corpusNamespace), nil)
+		v.Set(value.Object, celtest.Parse(t, body), nil)
+		v.Set(value.OldObject, celtest.Parse(t, old), nil)
+		v.Set(value.NamespaceObject, celtest.Parse(t, corpusNamespace), nil)
 		if param != "" {
-			v.Set(Params, parse(t, param), nil)
+			v.Set(value.Params, celtest.Parse(t, param), nil)
 		}
 		v.SetRequest(&Request{
 			Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "default", Name: "web", Operation: "UPDATE",

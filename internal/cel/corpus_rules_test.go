@@ -17,6 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // TestCorpusOfRules evaluates every rule of every CustomResourceDefinition in the suites on the values in recorded objects
@@ -24,7 +27,7 @@ import (
 func TestCorpusOfRules(t *testing.T) {
 	var n tally
 	objects := recordedObjects(t)
-	for _, text := range policyDocuments(t) {
+	for _, text := range celtest.PolicyDocuments(t) {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if json.Unmarshal(text, &crd) != nil || crd.Kind != "CustomResourceDefinition" {
 			continue
@@ -57,7 +60,7 @@ func recordedObjects(t *testing.T) map[string][]any {
 		}
 	}
 	for _, name := range []string{"gateway-api-cel-standard.jsonl", "gateway-api-examples.jsonl", "vap-map-lab.jsonl"} {
-		eachLine(t, name, func(line []byte) {
+		celtest.EachLine(t, name, func(line []byte) {
 			var c struct {
 				Request struct{ Body json.RawMessage }
 				Setup   []struct{ Body json.RawMessage }
@@ -71,13 +74,14 @@ func recordedObjects(t *testing.T) map[string][]any {
 			}
 		})
 	}
-	for _, text := range policyDocuments(t) {
+	for _, text := range celtest.PolicyDocuments(t) {
 		add(text)
 	}
 	return objects
 }
 
-// rules compares the rules of a schema and of the schemas in it; values are what objects have there.
+// rules compares the rules of a schema and of the schemas in it; values are the values that objects
+// have there.
 func (n *tally) rules(t *testing.T, s *structuralschema.Structural, root bool, values []any) {
 	if len(s.XValidations) > 0 {
 		n.rulesOf(t, s, root, values)
@@ -112,11 +116,11 @@ func (n *tally) rules(t *testing.T, s *structuralschema.Structural, root bool, v
 }
 
 func (n *tally) rulesOf(t *testing.T, s *structuralschema.Structural, root bool, values []any) {
-	compiled, _ := CompileRules(s.XValidations, s, root, field.NewPath("rules"))
+	compiled, _, _ := CompileRules(s.XValidations, s, root, field.NewPath("rules"))
 	if compiled == nil {
 		return
 	}
-	judges := map[bool]*celgo.Env{}
+	environments := map[bool]*celgo.Env{}
 	c := ruleCompiler{node: s, typ: compiled.Type, self: model.SchemaDeclType(s, root).MaybeAssignTypeName(selfTypeName)}
 	withMeta := s
 	if root || s.XEmbeddedResource {
@@ -131,8 +135,8 @@ func (n *tally) rulesOf(t *testing.T, s *structuralschema.Structural, root bool,
 		if err != nil {
 			t.Fatal(err)
 		}
-		if judges[rule.OptionalOldSelf] == nil {
-			judges[rule.OptionalOldSelf] = rulesEnv(t, s, root, rule.OptionalOldSelf)
+		if environments[rule.OptionalOldSelf] == nil {
+			environments[rule.OptionalOldSelf] = rulesEnv(t, s, root, rule.OptionalOldSelf)
 		}
 		expressions := []string{s.XValidations[i].Rule}
 		if m := s.XValidations[i].MessageExpression; m != "" {
@@ -140,7 +144,7 @@ func (n *tally) rulesOf(t *testing.T, s *structuralschema.Structural, root bool,
 		}
 		for _, expression := range expressions {
 			checked, issues := e.Compile(expression)
-			theirAST, theirIssues := judges[rule.OptionalOldSelf].Compile(expression)
+			theirAST, theirIssues := environments[rule.OptionalOldSelf].Compile(expression)
 			if issues != nil || theirIssues != nil {
 				continue
 			}
@@ -152,7 +156,7 @@ func (n *tally) rulesOf(t *testing.T, s *structuralschema.Structural, root bool,
 			if err != nil {
 				t.Fatal(err)
 			}
-			theirs, err := judges[rule.OptionalOldSelf].Program(theirAST)
+			theirs, err := environments[rule.OptionalOldSelf].Program(theirAST)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +187,7 @@ func rulesEnv(t testing.TB, s *structuralschema.Structural, root, optional bool)
 	return set.StoredExpressionsEnv()
 }
 
-func (n *tally) rule(t *testing.T, expression string, natively, lazily *Program, theirs celgo.Program, typ *Type, s *structuralschema.Structural, optional bool, self, old any) {
+func (n *tally) rule(t *testing.T, expression string, natively, lazily *Program, theirs celgo.Program, typ *value.Type, s *structuralschema.Structural, optional bool, self, old any) {
 	if self == nil || old == nil && !optional {
 		return // rules are not evaluated for null
 	}
@@ -195,9 +199,9 @@ func (n *tally) rule(t *testing.T, expression string, natively, lazily *Program,
 		}
 	}
 	set := func(v *Vars) {
-		v.Set(Self, parse(t, encode(t, self)), typ)
+		v.Set(value.Self, celtest.Parse(t, encode(t, self)), typ)
 		if old != nil {
-			v.Set(OldSelf, parse(t, encode(t, old)), typ)
+			v.Set(value.OldSelf, celtest.Parse(t, encode(t, old)), typ)
 		}
 	}
 	n.compare(t, expression,

@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/common/types"
+
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // TestCorpusOfSources evaluates the expressions in cel-spec and in the sources of the tests of cel-go and Kubernetes.
@@ -23,15 +26,15 @@ func TestCorpusOfSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	object, old := decode(t, plainObject), decode(t, benchObject)
+	object, old := decode(t, celtest.PlainObject), decode(t, celtest.BenchObject)
 	values := map[string]any{
 		"object": types.DefaultTypeAdapter.NativeToValue(object), "oldObject": types.DefaultTypeAdapter.NativeToValue(old),
 		"params": nil, "namespaceObject": nil,
 	}
-	node, oldNode := parse(t, plainObject), parse(t, benchObject)
+	node, oldNode := celtest.Parse(t, celtest.PlainObject), celtest.Parse(t, celtest.BenchObject)
 	set := func(v *Vars) {
-		v.Set(Object, node, nil)
-		v.Set(OldObject, oldNode, nil)
+		v.Set(value.Object, node, nil)
+		v.Set(value.OldObject, oldNode, nil)
 	}
 	for _, expression := range sourceExpressions(t) {
 		checked, issues := e.Compile(expression)
@@ -62,7 +65,7 @@ func TestCorpusOfSources(t *testing.T) {
 // sourceExpressions are the strings in sources that may be expressions.
 func sourceExpressions(t *testing.T) []string {
 	var all []string
-	eachLine(t, "cel-spec.jsonl", func(line []byte) {
+	celtest.EachLine(t, "cel-spec.jsonl", func(line []byte) {
 		var c struct{ Expr string }
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatal(err)

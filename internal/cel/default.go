@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -20,7 +22,7 @@ const objectTypeName = "@object"
 // Expressions read two variables, both typed by the schema: self, the object that has the field, and object, the whole.
 type DefaultCompiler struct {
 	schema *apiservercel.DeclType
-	object *Type
+	object *value.Type
 }
 
 // NewDefaultCompiler begins with the schema of the whole object. resource is set where kind, apiVersion and metadata are
@@ -30,13 +32,13 @@ func NewDefaultCompiler(root *structuralschema.Structural, resource bool) (*Defa
 	if declared == nil {
 		return nil, fmt.Errorf("the types of its fields cannot be told from this schema")
 	}
-	return &DefaultCompiler{declared.MaybeAssignTypeName(objectTypeName), NewType(root, resource)}, nil
+	return &DefaultCompiler{declared.MaybeAssignTypeName(objectTypeName), value.NewType(root, resource)}, nil
 }
 
 // A DefaultScope compiles the defaults of the fields of one kind of object.
 type DefaultScope struct {
 	env  *env
-	self *Type
+	self *value.Type
 	of   *DefaultCompiler
 }
 
@@ -48,12 +50,12 @@ func (c *DefaultCompiler) Scope(self *structuralschema.Structural, resource bool
 	}
 	declared = declared.MaybeAssignTypeName(selfTypeName)
 	e, err := newEnv([]*apiservercel.DeclType{declared, c.schema},
-		celgo.Variable(nameSelf, declared.CelType()), celgo.Variable(nameObject, c.schema.CelType()))
+		celgo.Variable(plan.NameSelf, declared.CelType()), celgo.Variable(plan.NameObject, c.schema.CelType()))
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
-	scope := &DefaultScope{e, NewType(self, resource), c}
-	e.seen[Self], e.seen[Object] = scope.self, c.object
+	scope := &DefaultScope{e, value.NewType(self, resource), c}
+	e.Seen[value.Self], e.Seen[value.Object] = scope.self, c.object
 	return scope, nil
 }
 
@@ -63,7 +65,7 @@ type Default struct {
 	Reads []Read
 
 	when, value  *Program
-	self, object *Type
+	self, object *value.Type
 }
 
 // Condition adds the condition under which there is a default.
@@ -118,10 +120,10 @@ func (d *Default) Programs() []*Program {
 // there is none. It sets the variables of the frame. The error is an [*Error].
 func (d *Default) Eval(f *Frame, self, whole document.Node, dst []byte) (json []byte, ok bool, err error) {
 	v := f.Vars()
-	v.Set(Self, self, d.self)
-	v.Set(Object, whole, d.object)
+	v.Set(value.Self, self, d.self)
+	v.Set(value.Object, whole, d.object)
 	if d.when != nil {
-		if holds, err := d.when.EvalBool(f, v); err != nil || !holds {
+		if ok, err := d.when.EvalBool(f, v); err != nil || !ok {
 			return dst, false, err
 		}
 	}
@@ -157,8 +159,8 @@ func wanted(s *structuralschema.Structural) string {
 	return s.Type
 }
 
-// fits tells whether values of a type can be right for a schema. What can be told only when the expression is evaluated
-// is left to the check of the object.
+// fits reports whether values of a type can be right for a schema. What can be told only when the
+// expression is evaluated is left to the check of the object.
 func fits(t *celgo.Type, s *structuralschema.Structural) bool {
 	switch t.Kind() {
 	case types.DynKind, types.AnyKind, types.TypeParamKind:
@@ -211,12 +213,12 @@ func isStringMap(t *celgo.Type) bool {
 
 // stringKindOf is the kind of values that strings of the format are to expressions.
 func stringKindOf(s *structuralschema.Structural) types.Kind {
-	switch stringKind(s) {
-	case kindDateTime:
+	switch value.StringKind(s) {
+	case value.KindDateTime:
 		return types.TimestampKind
-	case kindDuration:
+	case value.KindDuration:
 		return types.DurationKind
-	case kindBytes:
+	case value.KindBytes:
 		return types.BytesKind
 	}
 	return types.StringKind

@@ -12,21 +12,18 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
-	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// outcome is what an evaluation came to, in a form that can be compared.
+// outcome is the result of an evaluation, in a form that can be compared.
 type outcome struct {
 	value string // with its type
 	err   string
@@ -75,16 +72,6 @@ func show(v ref.Val) string {
 	return fmt.Sprintf("%s(%v)", v.Type().TypeName(), v.Value())
 }
 
-func parse(t testing.TB, body string) document.Node {
-	t.Helper()
-	d, err := document.Parse([]byte(body), document.Limits{})
-	if err != nil {
-		t.Fatalf("parsing %.200s: %.300v", body, err)
-	}
-	t.Cleanup(d.Release)
-	return d.Root()
-}
-
 func decode(t testing.TB, body string) any {
 	t.Helper()
 	var v any
@@ -112,6 +99,20 @@ func bothWays(t testing.TB, e *env, expression string, ast *celast.AST) (nativel
 	return p, lazily, nil
 }
 
+// programs compiles an expression of the environment in both ways, by their names.
+func programs(t testing.TB, e *env, expression string) map[string]*Program {
+	t.Helper()
+	ast, issues := e.Compile(expression)
+	if issues != nil {
+		t.Fatal(issues.Err())
+	}
+	natively, lazily, err := bothWays(t, e, expression, ast.NativeRep())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*Program{"natively": natively, "lazily": lazily}
+}
+
 // ours evaluates a compiled expression of any type.
 func ours(p *Program, set func(*Vars)) outcome { return oursWith(p, nil, set) }
 
@@ -131,9 +132,9 @@ func oursWith(p *Program, variables *Variables, set func(*Vars)) outcome {
 	}
 	// Looking into a lazy value costs units too.
 	f.SetBudget(1 << 40)
-	f.allow(1 << 40)
+	f.Arena.Allow(1 << 40)
 	f.vars = v
-	return outcome{value: show(f.ref(out))}
+	return outcome{value: show(f.Ref(out))}
 }
 
 func theirs(prog celgo.Program, vars map[string]any) outcome {
@@ -152,21 +153,6 @@ func adhocEnv(t testing.TB) *env {
 	}
 	return e
 }
-
-const plainObject = `{
-  "apiVersion": "apps/v1", "kind": "Deployment",
-  "metadata": {"name": "web", "namespace": "team-a", "labels": {"app": "web", "example.com/tier": "front"}, "annotations": {}},
-  "spec": {
-    "replicas": 3, "big": 9007199254740993, "most": 9223372036854775807, "least": -9223372036854775808,
-    "ratio": 0.5, "whole": 1.0, "exp": 1e3, "minus": -0, "nothing": null, "paused": false, "empty": "", "none": [], "blank": {},
-    "text": "a\u00e9\ud83d\ude00\n\"x\"", "nested": [[1, 2], [3], []], "mixed": [1, "a", true, null, 1.5, {"a": 1}],
-    "containers": [
-      {"name": "web", "image": "registry.example.com/web:1.2", "ports": [{"containerPort": 8080, "protocol": "TCP"}], "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}}},
-      {"name": "log", "image": "log:latest", "ports": []}
-    ],
-    "with-dash": 1, "a.b": 2, "__proto__": 3, "if": 4, "namespace": "ns"
-  }
-}`
 
 var plainExpressions = []string{
 	`object`, `object.spec`, `object.spec.replicas`, `object.spec.big`, `object.spec.most`, `object.spec.least`,
@@ -233,10 +219,10 @@ var plainExpressions = []string{
 // object as cel-go shows it.
 func TestPlainAgainstKubernetes(t *testing.T) {
 	e := adhocEnv(t)
-	old := strings.Replace(plainObject, `"replicas": 3`, `"replicas": 2`, 1)
-	node, oldNode := parse(t, plainObject), parse(t, old)
+	old := strings.Replace(celtest.PlainObject, `"replicas": 3`, `"replicas": 2`, 1)
+	node, oldNode := celtest.Parse(t, celtest.PlainObject), celtest.Parse(t, old)
 	values := map[string]any{
-		"object":          types.DefaultTypeAdapter.NativeToValue(decode(t, plainObject)),
+		"object":          types.DefaultTypeAdapter.NativeToValue(decode(t, celtest.PlainObject)),
 		"oldObject":       types.DefaultTypeAdapter.NativeToValue(decode(t, old)),
 		"params":          nil,
 		"namespaceObject": nil,
@@ -264,9 +250,9 @@ func TestPlainAgainstKubernetes(t *testing.T) {
 				continue
 			}
 			got := ours(p, func(v *Vars) {
-				v.Set(Object, node, nil)
+				v.Set(value.Object, node, nil)
 				if withOld {
-					v.Set(OldObject, oldNode, nil)
+					v.Set(value.OldObject, oldNode, nil)
 				}
 			})
 			for try := 0; try < 100 && got != want; try++ {
@@ -360,23 +346,6 @@ var typedExpressions = []string{
 	`quantity('1Gi').isGreaterThan(quantity('1Mi'))`, `self.spec.name.size() < self.spec.replicas + 1`,
 }
 
-func structural(t testing.TB, text string) *structuralschema.Structural {
-	t.Helper()
-	var v1 apiextensionsv1.JSONSchemaProps
-	if err := yaml.Unmarshal([]byte(text), &v1); err != nil {
-		t.Fatal(err)
-	}
-	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := structuralschema.NewStructural(&internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // TestTypedAgainstKubernetes holds lazy values with a schema against Kubernetes' own.
 func TestTypedAgainstKubernetes(t *testing.T) {
 	variants := map[string]string{
@@ -385,7 +354,7 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 		"smaller":        strings.NewReplacer(`["b", "a"]`, `["b"]`, `{"name": "y", "port": 2}`, `{"name": "y", "port": 3}`, `"replicas": 3`, `"replicas": 2`, `"raw": {"a": [1, 2.0]}`, `"raw": {"a": [1, 2]}`, `, "unknown": {"a": [1]}`, ``).Replace(typedObject),
 		"of wrong types": strings.NewReplacer(`"replicas": 3`, `"replicas": "3"`, `"list": [1, 2, 3]`, `"list": {"a": 1}`, `"labels": {"app": "web",`, `"labels": {"app": null,`, `"when": "2024-01-02T03:04:05Z"`, `"when": "x"`, `"data": "aGVsbG8="`, `"data": "%"`, `"timeout": "90s"`, `"timeout": "x"`, `"name": "web"`, `"name": null`, `"named": [{`, `"named": [1, {`, `"port": 80`, `"port": 1.5`).Replace(typedObject),
 	}
-	s := structural(t, typedSchema)
+	s := celtest.Structural(t, typedSchema)
 	decl := model.SchemaDeclType(s, true).MaybeAssignTypeName("selfType")
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
@@ -395,7 +364,7 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typ := NewType(s, true)
+	typ := value.NewType(s, true)
 	c := ruleCompiler{node: s, typ: typ, self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
 	e, err := c.env(false)
 	if err != nil {
@@ -403,7 +372,7 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 	}
 	withMeta := model.WithTypeAndObjectMeta(s)
 	for name, body := range variants {
-		node, oldNode := parse(t, body), parse(t, typedObject)
+		node, oldNode := celtest.Parse(t, body), celtest.Parse(t, typedObject)
 		vars := map[string]any{
 			"self":    schemacel.UnstructuredToVal(decode(t, body), withMeta),
 			"oldSelf": schemacel.UnstructuredToVal(decode(t, typedObject), withMeta),
@@ -433,8 +402,8 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 					}
 					want := theirs(prog, vars)
 					got := ours(p, func(v *Vars) {
-						v.Set(Self, node, typ)
-						v.Set(OldSelf, oldNode, typ)
+						v.Set(value.Self, node, typ)
+						v.Set(value.OldSelf, oldNode, typ)
 					})
 					// Kubernetes compares the members of objects in any order, and so comes to the first difference or to the
 					// first error.

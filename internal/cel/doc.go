@@ -5,14 +5,16 @@
 // compiled. Evaluation is our own, in one of two ways that give the same values
 // and errors:
 //
-//   - natively (native*.go): the checked expression becomes closures over the
+//   - natively (package plan): the checked expression becomes closures over the
 //     document's tape. Strings, numbers and places in a document travel in
 //     registers; functions of libraries are called with cel-go's values.
-//   - by cel-go's interpreter over lazy values (object.go, list.go): for what
+//   - by cel-go's interpreter over lazy values (package value): for what
 //     native plans do not cover, always the whole expression, but that members
-//     of variables are followed natively (paths.go).
+//     of variables are followed natively (plan.Paths).
 //
 // In both ways nothing is decoded that no expression asks for.
+//
+// Package explain stands above: it says why a condition does not hold.
 //
 // # Use
 //
@@ -31,7 +33,7 @@
 // unit for each byte of a string. What those values cannot see (loops over
 // lists that the expression itself made, functions whose work is more than what
 // was counted for their arguments) is found in the checked expression when it
-// is compiled, and only there a counting step is planned in; see meter.go.
+// is compiled, and only there a counting step is planned in; see plan.Meter.
 // Native plans count the same, and each call, variable and round of a loop as
 // Kubernetes does. What expressions make is counted in bytes too, and bounded.
 // The static estimate is not used to refuse an expression.
@@ -46,7 +48,7 @@ import celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 // Limits, in units of cost, as Kubernetes has them.
 const (
-	// ExpressionLimit is what one evaluation of one expression may use.
+	// ExpressionLimit bounds one evaluation of one expression.
 	ExpressionLimit int64 = celconfig.PerCallLimit
 	// PolicyBudget is shared by what a policy evaluates for one binding and
 	// one parameter, and by all rules of a schema for one object.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/cel/plan"
 	"github.com/admission-gateway/gateway/internal/quantity"
 )
 
@@ -41,9 +41,11 @@ var functions = sync.OnceValues(func() (interpreter.Dispatcher, error) {
 	return d, nil
 })
 
-// bounded makes functions that read quantities refuse those that would take unbounded time, which clients may send.
+// bounded makes functions that read quantities refuse quantities that would take unbounded time,
+// which clients may send, and functions that make much of little refuse to make too much.
 func bounded(bindings []*celfunctions.Overload) []*celfunctions.Overload {
 	for i, b := range bindings {
+		bindings[i] = plan.Enlarged(b)
 		if b.Operator != "string_to_quantity" && b.Operator != "is_quantity_string" {
 			continue
 		}
@@ -62,10 +64,9 @@ func bounded(bindings []*celfunctions.Overload) []*celfunctions.Overload {
 // An env is an environment with variables, in which expressions are compiled.
 type env struct {
 	*celgo.Env
+	plan.Language
 	interpreter interpreter.Interpreter
-	functions   interpreter.Dispatcher
-	seen        [slots]*Type // how variables are seen, where that is known; nil as plain JSON
-	stateless   bool         // the variable state would be declared if there were a state
+	stateless   bool // the variable state would be declared if there were a state
 }
 
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
@@ -89,29 +90,18 @@ func newEnv(declTypes []*apiservercel.DeclType, variables ...celgo.EnvOption) (*
 	if err != nil {
 		return nil, err
 	}
-	values := adapter{extended.CELTypeAdapter()}
+	return assemble(extended, dispatcher), nil
+}
+
+// assemble gives an environment what plans expressions in it.
+func assemble(extended *celgo.Env, dispatcher interpreter.Dispatcher) *env {
+	values := plan.Adapter{Adapter: extended.CELTypeAdapter()}
 	attributes := interpreter.NewAttributeFactory(extended.Container, values, extended.CELTypeProvider())
 	return &env{
 		Env:         extended,
-		functions:   dispatcher,
+		Language:    plan.Language{Types: extended.CELTypeProvider(), Adapter: values, Functions: dispatcher, Container: extended.Container},
 		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values, attributes),
-	}, nil
-}
-
-// adapter lets values that are CEL values already pass before cel-go's adapter looks for what else they could be.
-type adapter struct{ types.Adapter }
-
-// NativeToValue implements types.Adapter.
-func (a adapter) NativeToValue(v any) ref.Val {
-	switch v := v.(type) {
-	case *object:
-		return v
-	case *list:
-		return v
-	case ref.Val: // cases for strings and numbers would copy them
-		return v
 	}
-	return a.Adapter.NativeToValue(v)
 }
 
 // A CompileError says why an expression cannot be compiled.
@@ -123,8 +113,8 @@ type CompileError struct {
 
 func (e *CompileError) Error() string { return e.Detail }
 
-// Compile parses and checks an expression. It is that of the environment, but that a panic of cel-go, such as over
-// [?object.a], is an issue.
+// Compile parses and checks an expression as the environment does, but a panic of cel-go, such as
+// over [?object.a], becomes an issue.
 func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -138,7 +128,7 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 // on how to come by one.
 func (e *env) refuse(expression string, issues *celgo.Issues) *CompileError {
 	detail := "compilation failed: " + issues.String()
-	if e.stateless && strings.Contains(detail, "undeclared reference to '"+nameState+"'") {
+	if e.stateless && strings.Contains(detail, "undeclared reference to '"+plan.NameState+"'") {
 		detail += "; the policy files must have a StateSource for each member of `state`"
 	}
 	return &CompileError{expression, detail}
@@ -184,26 +174,27 @@ func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*P
 	if err != nil {
 		return nil, err
 	}
-	if p.native, p.reason = e.compileNative(ast, m, variables); p.native != nil {
-		p.plan, p.sizes = nil, 0
+	if p.native, p.reason = plan.Compile(&e.Language, ast, m, variables.places()); p.native != nil {
+		p.plan = nil
+		p.size.Native, p.size.Locals, p.size.Sizes = true, p.native.Locals, 0
 	}
 	return p, nil
 }
 
 // interpreted plans an expression for cel-go.
-func (e *env) interpreted(expression string, ast *celast.AST, variables *Variables) (p *Program, m *meter, err error) {
+func (e *env) interpreted(expression string, ast *celast.AST, variables *Variables) (p *Program, m *plan.Meter, err error) {
 	defer func() {
 		if r := recover(); r != nil { // cel-go panics over literals such as {b'a': 1}
 			p, m, err = nil, nil, &CompileError{expression, fmt.Sprintf("program instantiation failed: %v", r)}
 		}
 	}()
-	m = newMeter(ast)
-	plan, err := e.interpreter.NewInterpretable(ast,
-		interpreter.CustomDecoratorV2(planAlternative),
+	m = plan.NewMeter(ast)
+	planned, err := e.interpreter.NewInterpretable(ast,
+		interpreter.CustomDecoratorV2(plan.PlanAlternative),
 		interpreter.Optimize(),
-		interpreter.CompileRegexConstants(matchesConstant, library.FindRegexOptimization, library.FindAllRegexOptimization),
-		interpreter.CustomDecoratorV2(e.pathsIn(ast, m).decorate),
-		interpreter.CustomDecoratorV2(m.decorate),
+		interpreter.CompileRegexConstants(plan.MatchesConstant, library.FindRegexOptimization, plan.FindAllConstant),
+		interpreter.CustomDecoratorV2(plan.Paths(&e.Language, ast, m).Decorate),
+		interpreter.CustomDecoratorV2(m.Decorate),
 	)
 	if err != nil {
 		return nil, nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
@@ -211,58 +202,17 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 	u := usesIn(ast)
 	return &Program{
 		source:  expression,
-		plan:    plan,
+		plan:    planned,
 		uses:    u,
-		roots:   u.slots(),
 		foreign: foreignIn(u, variables),
-		sizes:   m.sizes,
-		field:   fieldOf(ast, variables),
+		size:    plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
 	}, m, nil
 }
 
-func usesIn(ast *celast.AST) uses {
-	var u uses
+func usesIn(ast *celast.AST) plan.Uses {
+	var u plan.Uses
 	for _, r := range ast.ReferenceMap() {
-		u |= usesOf[r.Name]
+		u |= plan.UsesOf[r.Name]
 	}
 	return u
 }
-
-// matchesConstant plans 'matches' with a literal pattern so that it allocates nothing, which cel-go's own optimisation does.
-var matchesConstant = &interpreter.RegexOptimization{
-	Function:   interpreter.MatchesRegexOptimization.Function,
-	RegexIndex: interpreter.MatchesRegexOptimization.RegexIndex,
-	Factory: func(call interpreter.InterpretableCall, text string) (interpreter.InterpretableCall, error) {
-		re, err := pattern.New(text)
-		if err != nil {
-			return nil, err
-		}
-		return &matchCall{InterpretableCall: call, subject: call.Args()[0], re: re}, nil
-	},
-}
-
-type matchCall struct {
-	interpreter.InterpretableCall
-	subject interpreter.InterpretableV2
-	re      *pattern.Pattern
-}
-
-// Exec implements interpreter.InterpretableV2.
-func (c *matchCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	v := c.subject.Exec(frame)
-	if s, ok := v.(types.String); ok {
-		return types.Bool(c.re.Match(string(s)))
-	}
-	if types.IsUnknownOrError(v) {
-		return v
-	}
-	if o, ok := v.(*types.Optional); ok {
-		if s, ok := o.Value().(string); ok { // as in cel-go
-			return types.Bool(c.re.Match(s))
-		}
-	}
-	return types.LabelErrNode(c.ID(), types.NoSuchOverloadErr())
-}
-
-// Eval implements interpreter.Interpretable.
-func (c *matchCall) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }

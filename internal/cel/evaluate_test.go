@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -23,12 +25,12 @@ func condition(t testing.TB, expression string) *Program {
 	return p
 }
 
-// judge evaluates a condition about an object.
-func judge(t testing.TB, expression, object string) (bool, error) {
+// verdictOn evaluates a condition about an object.
+func verdictOn(t testing.TB, expression, object string) (bool, error) {
 	t.Helper()
 	f := NewFrame(context.Background())
 	defer f.Release()
-	f.Vars().Set(Object, parse(t, object), nil)
+	f.Vars().Set(value.Object, celtest.Parse(t, object), nil)
 	return condition(t, expression).EvalBool(f, f.Vars())
 }
 
@@ -51,9 +53,9 @@ func TestErrorIsNotFalse(t *testing.T) {
 		{`object.spec.x[1] == 1`, `{"spec":{"x":[1]}}`, "index out of bounds: 1"},
 	} {
 		t.Run(c.expression+" "+c.object, func(t *testing.T) {
-			ok, err := judge(t, c.expression, c.object)
+			ok, err := verdictOn(t, c.expression, c.object)
 			var e *Error
-			if ok || !errors.As(err, &e) || e.Cause != Failed || e.Detail != c.want {
+			if ok || !errors.As(err, &e) || e.Cause != value.Failed || e.Detail != c.want {
 				t.Fatalf("got %v, %v, want error %q", ok, err, c.want)
 			}
 			if want := fmt.Sprintf("expression '%s' resulted in error: %s", c.expression, c.want); err.Error() != want {
@@ -73,7 +75,7 @@ func TestExactNumbers(t *testing.T) {
 		`type(object.x) == double && object.x == 1000`:                 `{"x":1e3}`,
 		`type(object.x) == int && object.x == 0`:                       `{"x":-0}`,
 	} {
-		if ok, err := judge(t, expression, object); !ok || err != nil {
+		if ok, err := verdictOn(t, expression, object); !ok || err != nil {
 			t.Errorf("%s with %s: %v, %v", expression, object, ok, err)
 		}
 	}
@@ -123,7 +125,7 @@ func TestLimit(t *testing.T) {
 		{"flattening", `lists.range(3000).map(i, object.l).flatten().size() > 0`, hostile(3000, 1), "OverLimit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := judge(t, c.expression, c.object)
+			_, err := verdictOn(t, c.expression, c.object)
 			if c.want == "" && err != nil || c.want != "" && causeOf(err) != c.want {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -134,10 +136,10 @@ func TestLimit(t *testing.T) {
 // TestSharedBudget: expressions of one policy share a budget, and the cost of an expression is not absorbed by logic.
 func TestSharedBudget(t *testing.T) {
 	p := condition(t, `object.l.all(x, x == 'a') || true`)
-	n := parse(t, hostile(1000, 1))
+	n := celtest.Parse(t, hostile(1000, 1))
 	f := NewFrame(context.Background())
 	defer f.Release()
-	f.Vars().Set(Object, n, nil)
+	f.Vars().Set(value.Object, n, nil)
 	f.SetBudget(15_000)
 	evaluations := 0
 	var err error
@@ -165,14 +167,14 @@ func TestSharedBudget(t *testing.T) {
 // TestCancelled: an evaluation ends with the request.
 func TestCancelled(t *testing.T) {
 	p := condition(t, `object.l.all(x, object.l.all(y, x == y))`)
-	n := parse(t, hostile(900, 1))
+	n := celtest.Parse(t, hostile(900, 1))
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	expired, cancelExpired := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancelExpired()
 	for name, ctx := range map[string]context.Context{"context cancelled": cancelled, "deadline passed": expired} {
 		f := NewFrame(ctx)
-		f.Vars().Set(Object, n, nil)
+		f.Vars().Set(value.Object, n, nil)
 		_, err := p.EvalBool(f, f.Vars())
 		if causeOf(err) != "Cancelled" {
 			t.Errorf("%s: %v", name, err)
@@ -182,7 +184,7 @@ func TestCancelled(t *testing.T) {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	f.SetDeadline(time.Now().Add(-time.Second))
-	f.Vars().Set(Object, n, nil)
+	f.Vars().Set(value.Object, n, nil)
 	if _, err := p.EvalBool(f, f.Vars()); causeOf(err) != "Cancelled" {
 		t.Errorf("deadline set: %v", err)
 	}
@@ -207,7 +209,7 @@ func TestPanic(t *testing.T) {
 	bad := &Program{source: "broken", plan: panicking{}}
 	f := NewFrame(context.Background())
 	defer f.Release()
-	f.Vars().Set(Object, parse(t, `{"s":"a"}`), nil)
+	f.Vars().Set(value.Object, celtest.Parse(t, `{"s":"a"}`), nil)
 	if _, err := bad.EvalBool(f, f.Vars()); causeOf(err) != "Internal" {
 		t.Errorf("got %v", err)
 	}
@@ -230,7 +232,7 @@ func TestVariables(t *testing.T) {
 			t.Fatal(v[0], err)
 		}
 	}
-	n := parse(t, hostile(200, 1))
+	n := celtest.Parse(t, hostile(200, 1))
 	for expression, want := range map[string]string{
 		`variables.first == 'a!'`: "true",
 		`variables.items.size() == 200 && variables.items[199] == 'a!'`: "true",
@@ -247,7 +249,7 @@ func TestVariables(t *testing.T) {
 			}
 			f := NewFrame(context.Background())
 			defer f.Release()
-			f.Vars().Set(Object, n, nil)
+			f.Vars().Set(value.Object, n, nil)
 			f.OpenVariables(f.Vars(), c.Variables())
 			defer f.CloseVariables(f.Vars())
 			for range 2 {
@@ -283,7 +285,7 @@ func TestVariablesShareBudget(t *testing.T) {
 	}
 	f := NewFrame(context.Background())
 	defer f.Release()
-	f.Vars().Set(Object, parse(t, hostile(1000, 1)), nil)
+	f.Vars().Set(value.Object, celtest.Parse(t, hostile(1000, 1)), nil)
 	f.SetBudget(500)
 	f.OpenVariables(f.Vars(), c.Variables())
 	defer f.CloseVariables(f.Vars())
@@ -301,7 +303,7 @@ func TestRequest(t *testing.T) {
 		Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Subresource: "status", Namespace: "team-a", Name: "web",
 		Operation: "UPDATE", DryRun: true,
 		User:    User{Name: "jane", UID: "1", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"a", "b"}}},
-		Options: parse(t, `{"apiVersion":"meta.k8s.io/v1","kind":"UpdateOptions","fieldManager":"kubectl"}`),
+		Options: celtest.Parse(t, `{"apiVersion":"meta.k8s.io/v1","kind":"UpdateOptions","fieldManager":"kubectl"}`),
 	}
 	bare := &Request{Version: "v1", Kind: "Node", Resource: "nodes", Operation: "CREATE"}
 	for _, c := range []struct {
@@ -448,7 +450,7 @@ func TestEdited(t *testing.T) {
 	d.Append(l, []byte(`5`))
 	f := NewFrame(context.Background())
 	defer f.Release()
-	f.Vars().Set(Object, d.Root(), nil)
+	f.Vars().Set(value.Object, d.Root(), nil)
 	p := condition(t, `object.spec.a == 'x' && object.spec.b == {'c': [3]} && object.l == [1, 2, 5] && object.l[2] == 5 && object.spec.size() == 2`)
 	if ok, err := p.EvalBool(f, f.Vars()); !ok || err != nil {
 		t.Errorf("got %v, %v", ok, err)

@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -26,7 +28,7 @@ var fuzzExpressions = []string{
 // FuzzAgainstKubernetes evaluates expressions on any object by lazy values and by cel-go over the decoded object.
 func FuzzAgainstKubernetes(f *testing.F) {
 	for i, object := range []string{
-		plainObject, `{"a":1,"b":2}`, `{"a":[1,"b",null,{"b":1}],"b":"b"}`, `{"a":{"b":[[]]},"b":{"b":[[]]}}`, `{"a":"bbb","b":"b"}`, `[1,{"a":2}]`, `null`, `{"a":1.5,"b":-0}`,
+		celtest.PlainObject, `{"a":1,"b":2}`, `{"a":[1,"b",null,{"b":1}],"b":"b"}`, `{"a":{"b":[[]]},"b":{"b":[[]]}}`, `{"a":"bbb","b":"b"}`, `[1,{"a":2}]`, `null`, `{"a":1.5,"b":-0}`,
 		`{"a":[1,[2,[3]]],"b":[1.0]}`, `{"a":"\u00e9\n","b":""}`, `{"a":true,"b":false}`, `{"a":[],"b":{}}`,
 	} {
 		f.Add([]byte(object), []byte(`{"a":1}`), uint8(i*7))
@@ -36,7 +38,7 @@ func FuzzAgainstKubernetes(f *testing.F) {
 		f.Fatal(err)
 	}
 	var programs []*Program
-	var judges []celgo.Program
+	var kubePrograms []celgo.Program
 	for _, expression := range fuzzExpressions {
 		ast, issues := e.Compile(expression)
 		if issues != nil {
@@ -46,20 +48,20 @@ func FuzzAgainstKubernetes(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		judge, err := e.Program(ast)
+		kubeProgram, err := e.Program(ast)
 		if err != nil {
 			f.Fatal(err)
 		}
 		for _, p := range []*Program{natively, lazily} {
 			if p != nil {
-				programs, judges = append(programs, p), append(judges, judge)
+				programs, kubePrograms = append(programs, p), append(kubePrograms, kubeProgram)
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, object, old []byte, which uint8) {
 		i := int(which) % len(programs)
 		values := map[string]any{"params": nil, "namespaceObject": nil}
-		nodes := map[Slot]document.Node{}
+		nodes := map[value.Slot]document.Node{}
 		for name, body := range map[string][]byte{"object": object, "oldObject": old} {
 			d, err := document.Parse(body, document.Limits{})
 			if err != nil {
@@ -71,7 +73,7 @@ func FuzzAgainstKubernetes(f *testing.F) {
 				return
 			}
 			values[name] = types.DefaultTypeAdapter.NativeToValue(v)
-			nodes[map[string]Slot{"object": Object, "oldObject": OldObject}[name]] = d.Root()
+			nodes[map[string]value.Slot{"object": value.Object, "oldObject": value.OldObject}[name]] = d.Root()
 		}
 		got := ours(programs[i], func(v *Vars) {
 			for s, n := range nodes {
@@ -81,12 +83,12 @@ func FuzzAgainstKubernetes(f *testing.F) {
 		if strings.Contains(got.err, "beyond 64 bits") || strings.Contains(got.err, "cost limit") {
 			return // Kubernetes rounds the first, and counts costs by another measure
 		}
-		want := theirs(judges[i], values)
+		want := theirs(kubePrograms[i], values)
 		if strings.Contains(want.err, "cost limit") || strings.HasPrefix(want.err, "internal error") && got.err != "" {
 			return // cel-go's cost tracking panics over some arguments that are errors
 		}
 		for try := 0; try < 100 && got != want; try++ {
-			want = theirs(judges[i], values) // the order of a map's keys is random
+			want = theirs(kubePrograms[i], values) // the order of a map's keys is random
 		}
 		if got != want {
 			t.Errorf("%s\ngot  %v\nwant %v", programs[i].Source(), got, want)

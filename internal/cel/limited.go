@@ -6,6 +6,8 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
 // limitedType is the type of the variable request of rate limits. Where it shows what an AdmissionRequest shows it uses
@@ -41,12 +43,13 @@ var limitedType = sync.OnceValue(func() *apiservercel.DeclType {
 })
 
 var limitedEnv = sync.OnceValues(func() (*env, error) {
-	return newEnv([]*apiservercel.DeclType{limitedType()}, celgo.Variable(nameRequest, limitedType().CelType()))
+	return newEnv([]*apiservercel.DeclType{limitedType(), httpType()},
+		celgo.Variable(plan.NameRequest, limitedType().CelType()), celgo.Variable(plan.NameHTTP, httpType().CelType()))
 })
 
 // A RequestCompiler compiles expressions about requests of any verb, before
 // their bodies are read: the conditions, keys and costs of rate limits. They see
-// one variable, request, with
+// http, as all policies do, and request, with
 //
 //	verb           get, list, watch, create, update, patch, delete or deletecollection
 //	path           the raw path
@@ -61,7 +64,7 @@ var limitedEnv = sync.OnceValues(func() (*env, error) {
 // What a request does not have is empty. The zero value is ready for use.
 type RequestCompiler struct{}
 
-// Condition compiles an expression that tells whether a limit concerns a request.
+// Condition compiles an expression that reports whether a limit concerns a request.
 func (RequestCompiler) Condition(expression string) (*Program, error) {
 	return compileLimited(expression, celgo.BoolType)
 }

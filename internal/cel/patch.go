@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -48,7 +50,7 @@ func (c *PatchCompiler) patch(expression string, returns *celgo.Type) (*Program,
 	if c.patches == nil {
 		e, err := c.env(true)
 		if err == nil {
-			c.patches, err = e.extend(common.ResolverEnvOption(madeTypes{}), library.JSONPatch())
+			c.patches, err = e.extend(common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("environment misconfigured: %w", err)
@@ -70,7 +72,7 @@ func NewDefaultingCompiler() *DefaultingCompiler {
 	return &DefaultingCompiler{AdmissionCompiler: *NewAdmissionCompiler(false)}
 }
 
-// When compiles an expression that tells whether a default applies.
+// When compiles an expression that reports whether a default applies.
 func (c *DefaultingCompiler) When(expression string) (*Program, error) {
 	e, err := c.env()
 	if err != nil {
@@ -80,7 +82,7 @@ func (c *DefaultingCompiler) When(expression string) (*Program, error) {
 }
 
 // Value compiles an expression whose value [Program.EvalJSON] writes as JSON. The
-// kind is that of the value as far as it is known before it is computed, else
+// kind is the value's as far as it is known before it is computed, else
 // document.Invalid.
 func (c *DefaultingCompiler) Value(expression string) (*Program, document.Kind, error) {
 	e, err := c.env()
@@ -99,7 +101,7 @@ func (c *DefaultingCompiler) env() (*env, error) {
 	if c.defaults == nil {
 		e, err := c.AdmissionCompiler.env(true)
 		if err == nil {
-			c.defaults, err = e.extend(celgo.Variable(nameSelf, celgo.DynType))
+			c.defaults, err = e.extend(celgo.Variable(plan.NameSelf, celgo.DynType))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("environment misconfigured: %w", err)
@@ -156,15 +158,4 @@ func (e *env) extend(options ...celgo.EnvOption) (*env, error) {
 	made := assemble(extended, dispatcher)
 	made.stateless = e.stateless
 	return made, nil
-}
-
-// assemble gives an environment what plans expressions in it.
-func assemble(extended *celgo.Env, dispatcher interpreter.Dispatcher) *env {
-	values := adapter{extended.CELTypeAdapter()}
-	attributes := interpreter.NewAttributeFactory(extended.Container, values, extended.CELTypeProvider())
-	return &env{
-		Env:         extended,
-		functions:   dispatcher,
-		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values, attributes),
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -65,7 +66,7 @@ func TestPatches(t *testing.T) {
 			continue
 		}
 		f := NewFrame(context.Background())
-		f.Vars().Set(Object, d.Root(), nil)
+		f.Vars().Set(value.Object, d.Root(), nil)
 		f.OpenVariables(f.Vars(), compiler.Variables())
 		raw, err := p.EvalPatch(f, f.Vars(), nil)
 		got := string(raw)
@@ -92,9 +93,9 @@ func TestPatchesAreCounted(t *testing.T) {
 	}
 	f := NewFrame(context.Background())
 	defer f.Release()
-	f.Vars().Set(Object, d.Root(), nil)
+	f.Vars().Set(value.Object, d.Root(), nil)
 	_, err = p.EvalPatch(f, f.Vars(), nil)
-	if failure, ok := err.(*Error); !ok || failure.Cause != OverLimit {
+	if failure, ok := err.(*Error); !ok || failure.Cause != value.OverLimit {
 		t.Errorf("got %v", err)
 	}
 }
@@ -110,19 +111,19 @@ func TestDefaultingCompiler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, kind, err := c.Value(`{'policy': self.image}`)
+	v, kind, err := c.Value(`{'policy': self.image}`)
 	if kind != document.Object || err != nil {
 		t.Fatal(kind, err)
 	}
 	f := NewFrame(context.Background())
 	defer f.Release()
 	spec, _ := d.Root().Get("spec")
-	f.Vars().Set(Object, d.Root(), nil)
-	f.Vars().Set(Self, spec, nil)
+	f.Vars().Set(value.Object, d.Root(), nil)
+	f.Vars().Set(value.Self, spec, nil)
 	if ok, err := when.EvalBool(f, f.Vars()); !ok || err != nil {
 		t.Errorf("when: %v, %v", ok, err)
 	}
-	raw, ok, err := value.EvalJSON(f, f.Vars(), nil)
+	raw, ok, err := v.EvalJSON(f, f.Vars(), nil)
 	if string(raw) != `{"policy":"a:latest"}` || !ok || err != nil {
 		t.Errorf("value: %s, %v, %v", raw, ok, err)
 	}

@@ -6,62 +6,68 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
+	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // A Program is a compiled expression. It is immutable and safe for concurrent
 // use; each evaluation needs a [Frame] of its own goroutine.
 type Program struct {
 	source      string
-	native      *nativePlan
+	native      *plan.Native
 	plan        interpreter.InterpretableV2 // nil where native runs
 	reason      string                      // why there is no native plan
-	uses        uses
-	roots       []Slot // the variables among them that hold nodes
-	foreign     bool   // it can come to values of other objects; see redact.go
-	optionalOld bool   // oldSelf is an optional value
-	limited     bool   // request is that of rate limits
-	sizes       int    // what counted calls need to remember; see meter.go
-	field       []step
-	meaning     *meaning // what it demands; see derive.go
+	uses        plan.Uses
+	foreign     bool // it can come to values of other objects; see redact.go
+	optionalOld bool // oldSelf is an optional value
+	limited     bool // request is the variable of rate limits
+	size        plan.FrameSize
+	observed    *Observation // nil unless a test asks
 }
 
 // Source is the expression.
 func (p *Program) Source() string { return p.source }
 
-// Uses tells whether the expression refers to the variable.
-func (p *Program) Uses(s Slot) bool { return p.uses&(1<<s) != 0 }
+// Uses reports whether the expression refers to the variable.
+func (p *Program) Uses(s value.Slot) bool { return p.uses&(1<<s) != 0 }
 
-// Plan tells whether the expression runs natively, and why it does not.
+// Plan reports whether the expression runs natively, and why it does not.
 func (p *Program) Plan() (native bool, reason string) { return p.native != nil, p.reason }
 
-// UsesAuthorizer tells whether the expression refers to the authorizer.
-func (p *Program) UsesAuthorizer() bool { return p.uses&usesAuthorizer != 0 }
-
-// Field is the path of the field that the expression is about, relative to self
-// or object, such as 'spec.replicas'; empty where the expression does not tell.
-// It is meant to be called when the expression is compiled.
-func (p *Program) Field() string { return pathText(p.field) }
+// UsesAuthorizer reports whether the expression refers to the authorizer.
+func (p *Program) UsesAuthorizer() bool { return p.uses&plan.UsesAuthorizer != 0 }
 
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.
 func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
-	f.begin(p, v)
+	if p.observed == nil {
+		return p.evalBool(f, v)
+	}
+	result, err = p.evalBool(f, v)
+	p.observed.note(result, err)
+	return result, err
+}
+
+func (p *Program) evalBool(f *Frame, v *Vars) (result bool, err error) {
+	f.enter(p, v)
 	defer f.finish(p, &err)
 	if n := p.native; n != nil {
-		if n.test != nil {
-			switch n.test(f) {
-			case isTrue:
+		if n.Test != nil {
+			switch n.Test(&f.Machine) {
+			case plan.IsTrue:
 				return true, nil
-			case isFalse:
+			case plan.IsFalse:
 				return false, nil
 			}
-			return false, p.failure(f.err, "bool")
+			return false, p.failure(f.Err, "bool")
 		}
-		v := f.settled(n.eval(f))
-		if v.kind == valBool {
-			return v.bool(), nil
+		v := f.Scalar(n.Eval(&f.Machine))
+		if v.Kind == plan.ValBool {
+			return v.Bool(), nil
 		}
-		return false, p.failure(f.ref(v), "bool")
+		return false, p.failure(f.Ref(v), "bool")
 	}
 	switch out := p.plan.Exec(f.exec).(type) {
 	case types.Bool:
@@ -81,16 +87,16 @@ func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
 // EvalOptionalString evaluates an expression whose value is a string or null;
 // ok is false for null. The error is an [*Error].
 func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
-	f.begin(p, v)
+	f.enter(p, v)
 	defer f.finish(p, &err)
 	if n := p.native; n != nil {
-		switch v := f.settled(n.eval(f)); v.kind {
-		case valString:
-			return v.str(), true, nil
-		case valNull:
+		switch v := f.Scalar(n.Eval(&f.Machine)); v.Kind {
+		case plan.ValString:
+			return v.Str(), true, nil
+		case plan.ValNull:
 			return "", false, nil
 		default:
-			return "", false, p.failure(f.ref(v), "string")
+			return "", false, p.failure(f.Ref(v), "string")
 		}
 	}
 	switch out := p.plan.Exec(f.exec).(type) {
@@ -106,14 +112,14 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 // EvalInt evaluates an expression whose value is an integer. The error is an
 // [*Error]; with one the result means nothing.
 func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
-	f.begin(p, v)
+	f.enter(p, v)
 	defer f.finish(p, &err)
 	if n := p.native; n != nil {
-		v := f.settled(n.eval(f))
-		if v.kind == valInt {
-			return v.int(), nil
+		v := f.Scalar(n.Eval(&f.Machine))
+		if v.Kind == plan.ValInt {
+			return v.Int(), nil
 		}
-		return 0, p.failure(f.ref(v), "int")
+		return 0, p.failure(f.Ref(v), "int")
 	}
 	switch out := p.plan.Exec(f.exec).(type) {
 	case types.Int:
@@ -124,21 +130,21 @@ func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
 }
 
 // evalKept evaluates an expression whose value is kept beyond the evaluation.
-func (p *Program) evalKept(f *Frame, v *Vars) (result val, err error) {
-	f.begin(p, v)
+func (p *Program) evalKept(f *Frame, v *Vars) (result plan.Val, err error) {
+	f.enter(p, v)
 	defer f.finish(p, &err)
 	if n := p.native; n != nil {
-		result = f.settled(n.eval(f))
-		if result.kind == valList && result.list().made == nil {
-			result.list().kept = true
+		result = f.Scalar(n.Eval(&f.Machine))
+		if result.Kind == plan.ValList && result.List().Made == nil {
+			result.List().Kept = true
 		}
 	} else {
-		result = f.of(p.plan.Exec(f.exec))
+		result = f.Of(p.plan.Exec(f.exec))
 	}
-	if result.kind == valErr {
-		return val{}, errorOf(p, result.ref())
+	if result.Kind == plan.ValErr {
+		return plan.Val{}, errorOf(p, result.Ref())
 	}
-	f.retained++
+	f.Retained++
 	return result, nil
 }
 
@@ -146,17 +152,66 @@ func (p *Program) failure(out ref.Val, want string) error {
 	if failure := errorOf(p, out); failure != nil {
 		return failure
 	}
-	return &Error{Cause: Failed, Expression: p.source, Detail: fmt.Sprintf("must evaluate to %s but got %s", want, out.Type().TypeName())}
+	return &Error{Cause: value.Failed, Expression: p.source, Detail: fmt.Sprintf("must evaluate to %s but got %s", want, out.Type().TypeName())}
 }
 
 // finish ends an evaluation, also one that panicked.
 func (f *Frame) finish(p *Program, err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case stop:
-		*err = &Error{Cause: Cause(r), Expression: p.source, Detail: r.detail()}
-	default:
-		*err = &Error{Cause: Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
+	r := recover()
+	if r == document.ErrNoMemory {
+		r = value.Stop(value.Refused)
 	}
-	f.end()
+	switch r := r.(type) {
+	case nil:
+	case value.Stop:
+		*err = &Error{Cause: value.Cause(r), Expression: p.source, Detail: detailOf(r)}
+	default:
+		*err = &Error{Cause: value.Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
+	}
+	f.leave()
+}
+
+// EvalValue evaluates a part of an expression whose value is looked into before the
+// evaluation around it ends; see [Program.Around]. The error is an [*Error].
+func (p *Program) EvalValue(f *Frame, v *Vars) (ref.Val, error) {
+	result, err := p.evalKept(f, v)
+	if err != nil {
+		return nil, err
+	}
+	return f.Ref(result), nil
+}
+
+// Around evaluates parts of the expression one after another, as run does, within
+// what is left of the shared budget, at most [ExpressionLimit] units of it. The
+// error is an [*Error]: whatever is wrong leads out of run.
+func (p *Program) Around(f *Frame, v *Vars, run func()) (err error) {
+	restore := f.Arena.Share(ExpressionLimit)
+	kept, loops := f.Retained, len(v.loops)
+	around := &Program{source: p.source} // whose evaluation consists of the evaluations of p's parts
+	f.enter(around, v)
+	defer func() {
+		v.loops = v.loops[:loops]
+		restore()
+	}()
+	defer f.finish(around, &err)
+	defer func() {
+		if v.named.list == nil {
+			f.Retained = kept // no variable keeps what was made here
+		}
+	}()
+	run()
+	return nil
+}
+
+// errorOf turns what cel-go returned into an error, or nil when it is a value.
+func errorOf(p *Program, v ref.Val) *Error {
+	switch v := v.(type) {
+	case *types.Err:
+		return &Error{Cause: value.Failed, Expression: p.source, Detail: p.detail(v.Error())}
+	case *types.Unknown:
+		return &Error{Cause: value.Failed, Expression: p.source, Detail: p.detail("no value: " + v.String())}
+	case nil:
+		return &Error{Cause: value.Internal, Expression: p.source, Detail: "no result"}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -22,7 +23,7 @@ func TestBoundedQuantities(t *testing.T) {
 		rules := []string{`isQuantity(object.q)`, `quantity(object.q).isGreaterThan(quantity('0'))`, `object.q == '' || sign(quantity(object.q)) == 1`}
 		for _, p := range append(nativePrograms(t, rules), lazyPrograms(t, rules)...) {
 			f := NewFrame(context.Background())
-			f.Vars().Set(Object, d.Root(), nil)
+			f.Vars().Set(value.Object, d.Root(), nil)
 			ok, err := p.EvalBool(f, f.Vars())
 			got := ""
 			if err != nil {

@@ -5,12 +5,15 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // A Read is a place that an expression reads.
 type Read struct {
 	// Root is the variable that it begins at.
-	Root Slot
+	Root value.Slot
 	Path []ReadStep
 	// Deep is set where everything in the value counts, and not only whether it is there and how many it holds.
 	Deep bool
@@ -43,7 +46,7 @@ func (c *readCollector) note(r Read, deep bool) {
 	c.reads = append(c.reads, r)
 }
 
-// collect notes what the expression reads. deep tells whether all of its value counts.
+// collect notes what the expression reads. deep reports whether all of its value counts.
 func (c *readCollector) collect(e celast.Expr, deep bool) {
 	if r, ok := c.place(e); ok {
 		c.note(r, deep && !(e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly()))
@@ -138,10 +141,10 @@ func (c *readCollector) place(e celast.Expr) (Read, bool) {
 			return *local, true
 		}
 		switch name {
-		case nameSelf:
-			return Read{Root: Self}, true
-		case nameObject:
-			return Read{Root: Object}, true
+		case plan.NameSelf:
+			return Read{Root: value.Self}, true
+		case plan.NameObject:
+			return Read{Root: value.Object}, true
 		}
 	case celast.SelectKind:
 		s := e.AsSelect()

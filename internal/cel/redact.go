@@ -1,17 +1,23 @@
 package cel
 
-import "strings"
+import (
+	"strings"
 
-// foreign are the variables that show other objects than that of the request: what they hold may get into a message only
-// where its author put it there (ERR-7).
-const foreign = uses(1<<Params | 1<<NamespaceObject | usesState)
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
+)
 
-// foreignIn tells whether an expression can come to values of other objects, itself or through variables.
-func foreignIn(u uses, variables *Variables) bool {
+// foreign are the variables that show other objects than the request's: what they hold may get into
+// a message only if its author put it there (ERR-7).
+const foreign = plan.Uses(1<<value.Params | 1<<value.NamespaceObject | plan.UsesState)
+
+// foreignIn reports whether an expression can come to values of other objects, itself or through
+// variables.
+func foreignIn(u plan.Uses, variables *Variables) bool {
 	if u&foreign != 0 {
 		return true
 	}
-	if u&usesVariables == 0 || variables == nil {
+	if u&plan.UsesVariables == 0 || variables == nil {
 		return false
 	}
 	for _, p := range variables.programs {
@@ -27,7 +33,7 @@ const msgUnknownState = "the state '"
 
 const msgRedacted = "what went wrong may not be told here, since it may show values of other objects"
 
-// detail is what went wrong, in words that hold no value of another object.
+// detail says what went wrong, in words that hold no value of another object.
 func (p *Program) detail(text string) string {
 	if !p.foreign {
 		return text
@@ -66,7 +72,7 @@ func redacted(text, source string) string {
 	return msgRedacted
 }
 
-// names tells whether the expression has the word in it.
+// names reports whether the expression has the word in it.
 func names(source, word string) bool {
 	for from := 0; ; {
 		i := strings.Index(source[from:], word)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // TestErrorsTellNothingOfOthers: ERR-7: an expression that fails on parameters, states or namespaces does not tell what
@@ -42,9 +45,9 @@ func TestErrorsTellNothingOfOthers(t *testing.T) {
 		}
 		f := NewFrame(context.Background())
 		v := f.Vars()
-		v.Set(Object, parse(t, `{"word":"mine"}`), nil)
-		v.Set(Params, parse(t, `{"word":"SECRET","one":1,"list":[],"nested":{}}`), nil)
-		v.Set(NamespaceObject, parse(t, `{"metadata":{"name":"SECRET"}}`), nil)
+		v.Set(value.Object, celtest.Parse(t, `{"word":"mine"}`), nil)
+		v.Set(value.Params, celtest.Parse(t, `{"word":"SECRET","one":1,"list":[],"nested":{}}`), nil)
+		v.Set(value.NamespaceObject, celtest.Parse(t, `{"metadata":{"name":"SECRET"}}`), nil)
 		v.SetStates(collections{"things": nodesOf(t, `{"word":"SECRET"}`)})
 		f.OpenVariables(v, compiler.Variables())
 		_, err = p.EvalBool(f, v)

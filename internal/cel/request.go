@@ -8,10 +8,11 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A Request is what the variable request shows of a request. Its strings must
+// A Request holds what the variable request shows of a request. Its strings must
 // stay valid until the evaluations are over.
 type Request struct {
 	// Group, Version, Kind and Resource are of the resource in the path, which
@@ -44,7 +45,7 @@ type Matched struct {
 	Group, Version, Kind, Resource string
 }
 
-// matched is what kind and resource show.
+// matched returns what kind and resource show.
 func (r *Request) matched() Matched {
 	if r.Matched != nil {
 		return *r.Matched
@@ -67,209 +68,120 @@ type Headers interface {
 	Each(f func(name, value string) bool)
 }
 
-// A recordField is a member of a record. get returns nil where it is absent.
-type recordField struct {
-	name string
-	get  func(*Frame, *Request) ref.Val
+func always(name string, get func(*Request) string) value.Field {
+	return of(name, func(f *value.Arena, r *Request) ref.Val { return f.NewText(get(r)) })
 }
 
-func always(get func(*Request) string) func(*Frame, *Request) ref.Val {
-	return func(f *Frame, r *Request) ref.Val { return f.newText(get(r)) }
-}
-
-func unlessEmpty(get func(*Request) string) func(*Frame, *Request) ref.Val {
-	return func(f *Frame, r *Request) ref.Val {
+func unlessEmpty(name string, get func(*Request) string) value.Field {
+	return of(name, func(f *value.Arena, r *Request) ref.Val {
 		s := get(r)
 		if s == "" {
 			return nil
 		}
-		return f.newText(s)
-	}
+		return f.NewText(s)
+	})
 }
 
-func part(fields []recordField) func(*Frame, *Request) ref.Val {
-	return func(f *Frame, r *Request) ref.Val { return f.newRecord(r, fields) }
+// of is a member that is made of a Request.
+func of(name string, get func(*value.Arena, *Request) ref.Val) value.Field {
+	return value.Field{Name: name, Get: func(f *value.Arena, r any) ref.Val { return get(f, r.(*Request)) }}
 }
 
-// newText is a string that counts like one of a document.
-func (f *Frame) newText(s string) ref.Val {
-	f.charge(int64(len(s)) / bytesPerUnit)
-	return f.newString(s)
+func part(name string, fields []value.Field) value.Field {
+	return value.Field{Name: name, Get: func(f *value.Arena, r any) ref.Val { return f.NewRecord(r, fields) }}
 }
 
 // The fields are present or absent as in an AdmissionRequest that was encoded and decoded: what is empty is left out where
 // its JSON tag says omitempty.
 var (
-	kindFields = []recordField{
-		{"group", always(func(r *Request) string { return r.Group })},
-		{"version", always(func(r *Request) string { return r.Version })},
-		{"kind", always(func(r *Request) string { return r.Kind })},
+	kindFields = []value.Field{
+		always("group", func(r *Request) string { return r.Group }),
+		always("version", func(r *Request) string { return r.Version }),
+		always("kind", func(r *Request) string { return r.Kind }),
 	}
-	resourceFields = []recordField{
-		{"group", always(func(r *Request) string { return r.Group })},
-		{"version", always(func(r *Request) string { return r.Version })},
-		{"resource", always(func(r *Request) string { return r.Resource })},
+	resourceFields = []value.Field{
+		always("group", func(r *Request) string { return r.Group }),
+		always("version", func(r *Request) string { return r.Version }),
+		always("resource", func(r *Request) string { return r.Resource }),
 	}
-	matchedKindFields = []recordField{
-		{"group", always(func(r *Request) string { return r.matched().Group })},
-		{"version", always(func(r *Request) string { return r.matched().Version })},
-		{"kind", always(func(r *Request) string { return r.matched().Kind })},
+	matchedKindFields = []value.Field{
+		always("group", func(r *Request) string { return r.matched().Group }),
+		always("version", func(r *Request) string { return r.matched().Version }),
+		always("kind", func(r *Request) string { return r.matched().Kind }),
 	}
-	matchedResourceFields = []recordField{
-		{"group", always(func(r *Request) string { return r.matched().Group })},
-		{"version", always(func(r *Request) string { return r.matched().Version })},
-		{"resource", always(func(r *Request) string { return r.matched().Resource })},
+	matchedResourceFields = []value.Field{
+		always("group", func(r *Request) string { return r.matched().Group }),
+		always("version", func(r *Request) string { return r.matched().Version }),
+		always("resource", func(r *Request) string { return r.matched().Resource }),
 	}
-	userFields = []recordField{
-		{"username", unlessEmpty(func(r *Request) string { return r.User.Name })},
-		{"uid", unlessEmpty(func(r *Request) string { return r.User.UID })},
-		{"groups", func(f *Frame, r *Request) ref.Val {
+	userFields = []value.Field{
+		unlessEmpty("username", func(r *Request) string { return r.User.Name }),
+		unlessEmpty("uid", func(r *Request) string { return r.User.UID }),
+		of("groups", func(f *value.Arena, r *Request) ref.Val {
 			if len(r.User.Groups) == 0 {
 				return nil
 			}
 			return types.NewStringList(types.DefaultTypeAdapter, r.User.Groups)
-		}},
-		{"extra", func(f *Frame, r *Request) ref.Val {
+		}),
+		of("extra", func(f *value.Arena, r *Request) ref.Val {
 			if len(r.User.Extra) == 0 {
 				return nil
 			}
 			return types.NewDynamicMap(types.DefaultTypeAdapter, r.User.Extra)
-		}},
+		}),
 	}
-	requestFields = []recordField{
-		{"kind", part(matchedKindFields)},
-		{"resource", part(matchedResourceFields)},
-		{"subResource", unlessEmpty(func(r *Request) string { return r.Subresource })},
-		{"requestKind", part(kindFields)},
-		{"requestResource", part(resourceFields)},
-		{"requestSubResource", unlessEmpty(func(r *Request) string { return r.Subresource })},
-		{"name", unlessEmpty(func(r *Request) string { return r.Name })},
-		{"namespace", unlessEmpty(func(r *Request) string { return r.Namespace })},
-		{"operation", always(func(r *Request) string { return r.Operation })},
-		{"userInfo", part(userFields)},
-		{"dryRun", func(_ *Frame, r *Request) ref.Val { return types.Bool(r.DryRun) }},
-		{"options", func(f *Frame, r *Request) ref.Val {
+	requestFields = []value.Field{
+		part("kind", matchedKindFields),
+		part("resource", matchedResourceFields),
+		unlessEmpty("subResource", func(r *Request) string { return r.Subresource }),
+		part("requestKind", kindFields),
+		part("requestResource", resourceFields),
+		unlessEmpty("requestSubResource", func(r *Request) string { return r.Subresource }),
+		unlessEmpty("name", func(r *Request) string { return r.Name }),
+		unlessEmpty("namespace", func(r *Request) string { return r.Namespace }),
+		always("operation", func(r *Request) string { return r.Operation }),
+		part("userInfo", userFields),
+		of("dryRun", func(_ *value.Arena, r *Request) ref.Val { return types.Bool(r.DryRun) }),
+		of("options", func(f *value.Arena, r *Request) ref.Val {
 			if !r.Options.Valid() {
 				return types.NullValue
 			}
-			return f.value(r.Options, nil)
-		}},
+			return f.Value(r.Options, nil)
+		}),
 	}
 	// limitedFields are of rate limits. All are always present, so that an expression needs no guards.
-	limitedFields = []recordField{
-		{"verb", always(func(r *Request) string { return r.Verb })},
-		{"path", always(func(r *Request) string { return r.Path })},
-		{"resource", part(resourceFields)},
-		{"subResource", always(func(r *Request) string { return r.Subresource })},
-		{"namespace", always(func(r *Request) string { return r.Namespace })},
-		{"name", always(func(r *Request) string { return r.Name })},
-		{"clientAddress", always(func(r *Request) string { return r.ClientAddress })},
-		{"client", part(clientFields)},
-		{"headers", func(f *Frame, r *Request) ref.Val { return &headers{frame: f, of: r.Headers} }},
-		{"query", func(f *Frame, r *Request) ref.Val { return &headers{frame: f, of: query(r.Query)} }},
-		{"bodyBytes", func(_ *Frame, r *Request) ref.Val { return types.Int(r.BodyBytes) }},
-		{"userInfo", part(limitedUserFields)},
+	limitedFields = []value.Field{
+		always("verb", func(r *Request) string { return r.Verb }),
+		always("path", func(r *Request) string { return r.Path }),
+		part("resource", resourceFields),
+		always("subResource", func(r *Request) string { return r.Subresource }),
+		always("namespace", func(r *Request) string { return r.Namespace }),
+		always("name", func(r *Request) string { return r.Name }),
+		always("clientAddress", func(r *Request) string { return r.ClientAddress }),
+		part("client", clientFields),
+		of("headers", func(f *value.Arena, r *Request) ref.Val { return &headers{frame: f, of: r.Headers} }),
+		of("query", func(f *value.Arena, r *Request) ref.Val { return &headers{frame: f, of: query(r.Query)} }),
+		of("bodyBytes", func(_ *value.Arena, r *Request) ref.Val { return types.Int(r.BodyBytes) }),
+		part("userInfo", limitedUserFields),
 	}
-	clientFields = []recordField{
-		{"address", always(func(r *Request) string { return r.ClientAddress })},
+	clientFields = []value.Field{
+		always("address", func(r *Request) string { return r.ClientAddress }),
 	}
-	limitedUserFields = []recordField{
-		{"username", always(func(r *Request) string { return r.User.Name })},
-		{"uid", always(func(r *Request) string { return r.User.UID })},
-		{"groups", func(f *Frame, r *Request) ref.Val {
+	limitedUserFields = []value.Field{
+		always("username", func(r *Request) string { return r.User.Name }),
+		always("uid", func(r *Request) string { return r.User.UID }),
+		of("groups", func(f *value.Arena, r *Request) ref.Val {
 			return types.NewStringList(types.DefaultTypeAdapter, r.User.Groups)
-		}},
-		{"extra", func(f *Frame, r *Request) ref.Val {
+		}),
+		of("extra", func(f *value.Arena, r *Request) ref.Val {
 			return types.NewDynamicMap(types.DefaultTypeAdapter, r.User.Extra)
-		}},
+		}),
 	}
 )
 
-// record is a part of a Request as a CEL map.
-type record struct {
-	frame  *Frame
-	of     *Request
-	fields []recordField
-}
-
-var _ traits.Mapper = (*record)(nil)
-
-func (f *Frame) newRecord(r *Request, fields []recordField) ref.Val {
-	rec := f.records.take()
-	*rec = record{frame: f, of: r, fields: fields}
-	return rec
-}
-
-// Find implements traits.Mapper.
-func (r *record) Find(key ref.Val) (ref.Val, bool) {
-	r.frame.charge(1)
-	name, ok := key.(types.String)
-	if !ok {
-		return types.ValOrErr(key, "unsupported map key type: %T", key), true
-	}
-	for i := range r.fields {
-		if r.fields[i].name == string(name) {
-			v := r.fields[i].get(r.frame, r.of)
-			return v, v != nil
-		}
-	}
-	return nil, false
-}
-
-// Get implements traits.Indexer.
-func (r *record) Get(key ref.Val) ref.Val {
-	v, found := r.Find(key)
-	if found {
-		return v
-	}
-	return types.ValOrErr(key, "no such key: %v", key)
-}
-
-// Contains implements traits.Container.
-func (r *record) Contains(key ref.Val) ref.Val {
-	v, found := r.Find(key)
-	if v != nil && types.IsError(v) {
-		return v
-	}
-	return types.Bool(found)
-}
-
-func (r *record) names() []string {
-	var names []string
-	for _, fd := range r.fields {
-		if fd.get(r.frame, r.of) != nil {
-			names = append(names, fd.name)
-		}
-	}
-	return names
-}
-
-// Size implements traits.Sizer.
-func (r *record) Size() ref.Val { return types.Int(len(r.names())) }
-
-// Iterator implements traits.Iterable.
-func (r *record) Iterator() traits.Iterator { return &nameIterator{names: r.names()} }
-
-// Equal implements ref.Val.
-func (r *record) Equal(other ref.Val) ref.Val { return equalMaps(r, other) }
-
-// Type implements ref.Val.
-func (r *record) Type() ref.Type { return types.MapType }
-
-// Value implements ref.Val.
-func (r *record) Value() any { return types.NoSuchOverloadErr() }
-
-// ConvertToType implements ref.Val.
-func (r *record) ConvertToType(t ref.Type) ref.Val { return convertMap(r, t) }
-
-// ConvertToNative implements ref.Val.
-func (r *record) ConvertToNative(t reflect.Type) (any, error) {
-	return nil, fmt.Errorf("type conversion error from 'request' to '%s'", t)
-}
-
 // headers is the headers of a request as a CEL map.
 type headers struct {
-	frame *Frame
+	frame *value.Arena
 	of    Headers
 }
 
@@ -277,9 +189,9 @@ var _ traits.Mapper = (*headers)(nil)
 
 // Find implements traits.Mapper.
 func (h *headers) Find(key ref.Val) (ref.Val, bool) {
-	h.frame.charge(1)
+	h.frame.Charge(1)
 	if q, ok := h.of.(query); ok {
-		h.frame.charge(int64(len(q)) / bytesPerUnit) // which is read to its end
+		h.frame.Charge(int64(len(q)) / value.BytesPerUnit) // which is read to its end
 	}
 	name, ok := key.(types.String)
 	if !ok || h.of == nil {
@@ -289,7 +201,7 @@ func (h *headers) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return nil, false
 	}
-	return h.frame.newText(value), true
+	return h.frame.NewText(value), true
 }
 
 // Get implements traits.Indexer.
@@ -311,7 +223,7 @@ func (h *headers) names() []string {
 	var names []string
 	if h.of != nil {
 		h.of.Each(func(name, _ string) bool {
-			h.frame.charge(1)
+			h.frame.Charge(1)
 			names = append(names, name)
 			return true
 		})
@@ -323,53 +235,23 @@ func (h *headers) names() []string {
 func (h *headers) Size() ref.Val { return types.Int(len(h.names())) }
 
 // Iterator implements traits.Iterable.
-func (h *headers) Iterator() traits.Iterator { return &nameIterator{names: h.names()} }
+func (h *headers) Iterator() traits.Iterator { return &value.NameIterator{Names: h.names()} }
 
 // Equal implements ref.Val.
-func (h *headers) Equal(other ref.Val) ref.Val { return equalMaps(h, other) }
+func (h *headers) Equal(other ref.Val) ref.Val { return value.EqualMaps(h, other) }
 
 // Type implements ref.Val.
 func (h *headers) Type() ref.Type { return types.MapType }
+
+func (h *headers) CountsItself() {}
 
 // Value implements ref.Val.
 func (h *headers) Value() any { return types.NoSuchOverloadErr() }
 
 // ConvertToType implements ref.Val.
-func (h *headers) ConvertToType(t ref.Type) ref.Val { return convertMap(h, t) }
+func (h *headers) ConvertToType(t ref.Type) ref.Val { return value.ConvertMap(h, t) }
 
 // ConvertToNative implements ref.Val.
 func (h *headers) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("type conversion error from 'headers' to '%s'", t)
-}
-
-func equalMaps(a traits.Mapper, other ref.Val) ref.Val {
-	b, ok := other.(traits.Mapper)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	if a.Size() != b.Size() {
-		return types.False
-	}
-	for it := a.Iterator(); it.HasNext() == types.True; {
-		key := it.Next()
-		x, _ := a.Find(key)
-		y, found := b.Find(key)
-		if !found {
-			return types.False
-		}
-		if eq := x.Equal(y); eq != types.True {
-			return eq
-		}
-	}
-	return types.True
-}
-
-func convertMap(m ref.Val, t ref.Type) ref.Val {
-	switch t {
-	case types.MapType:
-		return m
-	case types.TypeType:
-		return types.MapType
-	}
-	return types.NewErr("type conversion error from '%s' to '%s'", types.MapType, t.TypeName())
 }

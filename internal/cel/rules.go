@@ -12,6 +12,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // A Rule is one compiled rule of x-kubernetes-validations. It is evaluated with
@@ -36,7 +39,7 @@ type Rule struct {
 	// FieldPath is the author's fieldPath relative to the value, in the syntax
 	// of field.Path without a leading dot; "" where there is none.
 	FieldPath string
-	// UsesOldSelf tells whether the rule reads oldSelf: a transition rule, whose
+	// UsesOldSelf reports whether the rule reads oldSelf: a transition rule, whose
 	// failure is never ratcheted.
 	UsesOldSelf bool
 	// OptionalOldSelf makes oldSelf an optional value in the rule.
@@ -48,40 +51,41 @@ type Rule struct {
 // Rules are the compiled rules of one node of a schema.
 type Rules struct {
 	// Type is how the rules see the node's value.
-	Type *Type
+	Type *value.Type
 	// Rules are in the order of the schema.
 	Rules []Rule
-	// UsesOldSelf tells whether any rule reads oldSelf.
+	// UsesOldSelf reports whether any rule reads oldSelf.
 	UsesOldSelf bool
 }
 
-// CompileRules compiles rules of one node of a schema, without those of its
-// children. node is the node on the schema's structural spine: where rules stand
+// CompileRules compiles the rules of one node of a schema, without the rules of
+// its children. node is the node on the schema's structural spine: if rules stand
 // in a nested allOf, node is still the one that allOf belongs to. resourceRoot
 // is true for the root of a resource and of an embedded resource.
 //
 // It compiles once per node and is expensive; nothing it does is repeated when a
 // request is validated. Findings name the rules by their paths below fldPath,
-// which is the path of x-kubernetes-validations. Rules are returned for those
-// that compiled, in their places; others have no Program.
-func CompileRules(rules apiextensionsv1.ValidationRules, node *structuralschema.Structural, resourceRoot bool, fldPath *field.Path) (*Rules, field.ErrorList) {
+// which is the path of x-kubernetes-validations. All rules are returned, in
+// their places; a rule that did not compile has no Program, and nothing Checked.
+func CompileRules(rules apiextensionsv1.ValidationRules, node *structuralschema.Structural, resourceRoot bool, fldPath *field.Path) (*Rules, []*Checked, field.ErrorList) {
 	if len(rules) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	declType := model.SchemaDeclType(node, resourceRoot)
 	if declType == nil {
-		return nil, field.ErrorList{field.Invalid(fldPath, node.Type, "may not have rules: their types cannot be told from this schema")}
+		return nil, nil, field.ErrorList{field.Invalid(fldPath, node.Type, "may not have rules: their types cannot be told from this schema")}
 	}
-	compiled := &Rules{Type: NewType(node, resourceRoot), Rules: make([]Rule, len(rules))}
+	compiled := &Rules{Type: value.NewType(node, resourceRoot), Rules: make([]Rule, len(rules))}
 	c := ruleCompiler{node: node, typ: compiled.Type, self: declType.MaybeAssignTypeName(selfTypeName)}
+	checked := make([]*Checked, len(rules))
 	var errs field.ErrorList
 	for i := range rules {
 		var ruleErrs field.ErrorList
-		compiled.Rules[i], ruleErrs = c.compile(&rules[i], fldPath.Index(i))
+		compiled.Rules[i], checked[i], ruleErrs = c.compile(&rules[i], fldPath.Index(i))
 		errs = append(errs, ruleErrs...)
 		compiled.UsesOldSelf = compiled.UsesOldSelf || compiled.Rules[i].UsesOldSelf
 	}
-	return compiled, errs
+	return compiled, checked, errs
 }
 
 // selfTypeName is the name of the type of self where it is an object. Kubernetes makes up a new one each time so that no
@@ -90,7 +94,7 @@ const selfTypeName = "@self"
 
 type ruleCompiler struct {
 	node *structuralschema.Structural
-	typ  *Type
+	typ  *value.Type
 	self *apiservercel.DeclType
 
 	plain, optional *env // by how oldSelf is declared; made when a rule needs it
@@ -103,17 +107,17 @@ func (c *ruleCompiler) env(optionalOldSelf bool) (*env, error) {
 	}
 	if *made == nil {
 		e, err := newEnv([]*apiservercel.DeclType{c.self},
-			celgo.Variable(nameSelf, c.self.CelType()), celgo.Variable(nameOldSelf, oldSelf))
+			celgo.Variable(plan.NameSelf, c.self.CelType()), celgo.Variable(plan.NameOldSelf, oldSelf))
 		if err != nil {
 			return nil, fmt.Errorf("environment misconfigured: %w", err)
 		}
-		e.seen[Self], e.seen[OldSelf] = c.typ, c.typ
+		e.Seen[value.Self], e.Seen[value.OldSelf] = c.typ, c.typ
 		*made = e
 	}
 	return *made, nil
 }
 
-func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule, fldPath *field.Path) (Rule, field.ErrorList) {
+func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule, fldPath *field.Path) (Rule, *Checked, field.ErrorList) {
 	rule := Rule{
 		Source:          strings.TrimSpace(r.Rule),
 		Message:         strings.TrimSpace(r.Message),
@@ -121,18 +125,20 @@ func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule, fldPath *field
 		OptionalOldSelf: r.OptionalOldSelf != nil && *r.OptionalOldSelf,
 	}
 	if rule.Source == "" {
-		return rule, nil
+		return rule, nil, nil
 	}
 	var errs field.ErrorList
 	e, err := c.env(rule.OptionalOldSelf)
 	if err != nil {
-		return rule, field.ErrorList{field.InternalError(fldPath, err)}
+		return rule, nil, field.ErrorList{field.InternalError(fldPath, err)}
 	}
-	if rule.Program, err = e.condition(r.Rule, nil); err != nil {
+	checked, err := e.condition(r.Rule, nil)
+	if err != nil {
 		errs = append(errs, field.Invalid(fldPath.Child("rule"), r.Rule, err.Error()))
 	} else {
-		rule.UsesOldSelf = rule.Program.Uses(OldSelf)
-		rule.Program.setOptionalOld(rule.OptionalOldSelf)
+		rule.Program = checked.Program
+		rule.UsesOldSelf = rule.Program.Uses(value.OldSelf)
+		rule.Program.optionalOld = rule.OptionalOldSelf
 	}
 	if strings.TrimSpace(r.MessageExpression) != "" {
 		if rule.message, err = e.compile(r.MessageExpression, nil, celgo.StringType); err != nil {
@@ -149,16 +155,16 @@ func (c *ruleCompiler) compile(r *apiextensionsv1.ValidationRule, fldPath *field
 			rule.FieldPath = path.String()
 		}
 	}
-	return rule, errs
+	return rule, checked, errs
 }
 
-// Applies tells whether the rule is evaluated when there is, or is not, an old
+// Applies reports whether the rule is evaluated when there is, or is not, an old
 // value.
 func (r *Rule) Applies(hasOld bool) bool {
 	return r.Program != nil && (hasOld || !r.UsesOldSelf || r.OptionalOldSelf)
 }
 
-// HasMessageExpression tells whether the author gave a messageExpression.
+// HasMessageExpression reports whether the author gave a messageExpression.
 func (r *Rule) HasMessageExpression() bool { return r.message != nil }
 
 // Programs are the rule's expressions, none of them nil.
@@ -188,7 +194,7 @@ func (r *Rule) EvalMessage(f *Frame, v *Vars) (string, error) {
 func evalMessage(p *Program, f *Frame, v *Vars) (string, error) {
 	s, err := p.EvalString(f, v)
 	if err != nil {
-		if e, ok := err.(*Error); ok && (e.Fatal() || e.Cause == OverLimit) {
+		if e, ok := err.(*Error); ok && (e.Fatal() || e.Cause == value.OverLimit) {
 			return "", err
 		}
 		return "", nil

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -29,7 +31,7 @@ func nodesOf(t testing.TB, texts ...string) []document.Node {
 	t.Helper()
 	nodes := make([]document.Node, len(texts))
 	for i, text := range texts {
-		nodes[i] = parse(t, text)
+		nodes[i] = celtest.Parse(t, text)
 	}
 	return nodes
 }
@@ -80,11 +82,11 @@ func TestState(t *testing.T) {
 		}
 		f := NewFrame(context.Background())
 		v := f.Vars()
-		v.Set(Object, parse(t, `{"class":"fast"}`), nil)
+		v.Set(value.Object, celtest.Parse(t, `{"class":"fast"}`), nil)
 		v.SetStates(states)
 		f.OpenVariables(v, compiler.Variables())
-		holds, err := p.EvalBool(f, v)
-		got := fmt.Sprint(holds)
+		ok, err := p.EvalBool(f, v)
+		got := fmt.Sprint(ok)
 		if IsSkip(err) {
 			got = "skip"
 		} else if err != nil {
@@ -135,7 +137,7 @@ func TestStateIsDeclared(t *testing.T) {
 // TestStateCosts: reading a large collection counts, as reading the request's own object does.
 func TestStateCosts(t *testing.T) {
 	many := make([]document.Node, 200)
-	one := parse(t, `{"a":1}`)
+	one := celtest.Parse(t, `{"a":1}`)
 	for i := range many {
 		many[i] = one
 	}
@@ -149,7 +151,7 @@ func TestStateCosts(t *testing.T) {
 	defer f.Release()
 	f.Vars().SetStates(collections{"many": many})
 	var failure *Error
-	if _, err := p.EvalBool(f, f.Vars()); !errors.As(err, &failure) || failure.Cause != OverLimit {
+	if _, err := p.EvalBool(f, f.Vars()); !errors.As(err, &failure) || failure.Cause != value.OverLimit {
 		t.Errorf("8,000,000 comparisons ended with %v", err)
 	}
 }
@@ -194,8 +196,8 @@ func TestAuthorizer(t *testing.T) {
 		v.SetRequest(&Request{Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "team-a", Name: "web", User: User{Name: "jane"}})
 		a := &questioned{}
 		v.SetAuthorizer(a)
-		holds, err := p.EvalBool(f, v)
-		got := fmt.Sprint(holds)
+		ok, err := p.EvalBool(f, v)
+		got := fmt.Sprint(ok)
 		if err != nil {
 			_, got, _ = strings.Cut(err.Error(), " resulted in error: ")
 		}
@@ -229,7 +231,7 @@ func TestAuthorizerCosts(t *testing.T) {
 		t.Error(err)
 	}
 	var failure *Error
-	if err := check(3); !errors.As(err, &failure) || failure.Cause != OverLimit {
+	if err := check(3); !errors.As(err, &failure) || failure.Cause != value.OverLimit {
 		t.Errorf("three questions ended with %v", err)
 	}
 }

@@ -11,9 +11,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// An ObjectType is what can be known of the objects of a kind before there are
+// An ObjectType holds what can be known of the objects of a kind before there are
 // any: their fields and types.
 type ObjectType struct {
 	name string
@@ -21,7 +24,7 @@ type ObjectType struct {
 }
 
 // NewObjectType takes the fields and types from a schema as an API server
-// publishes it. The name, that of the kind, is for messages. resource is set for
+// publishes it. The name, the kind's, is for messages. resource is set for
 // objects with the envelope of Kubernetes. It returns nil where the schema tells
 // nothing.
 func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
@@ -90,13 +93,14 @@ type TypedVariables struct {
 func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
 	c := &TypeChecker{variables: variables, roots: map[string]*apiservercel.DeclType{}}
-	declared := []*apiservercel.DeclType{namespaceType(), requestType(), variables}
+	declared := []*apiservercel.DeclType{namespaceType(), requestType(), httpType(), variables}
 	options := []celgo.EnvOption{
-		celgo.Variable(nameNamespaceObject, namespaceType().CelType()),
-		celgo.Variable(nameRequest, requestType().CelType()),
-		celgo.Variable(nameVariables, variables.CelType()),
-		celgo.Variable(nameAuthorizer, library.AuthorizerType),
-		celgo.Variable(nameRequestResource, library.ResourceCheckType),
+		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
+		celgo.Variable(plan.NameRequest, requestType().CelType()),
+		celgo.Variable(plan.NameHTTP, httpType().CelType()),
+		celgo.Variable(plan.NameVariables, variables.CelType()),
+		celgo.Variable(plan.NameAuthorizer, library.AuthorizerType),
+		celgo.Variable(plan.NameRequestResource, library.ResourceCheckType),
 	}
 	declare := func(t *ObjectType, suffix string, names ...string) {
 		typ := celgo.DynType
@@ -112,19 +116,19 @@ func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 			options = append(options, celgo.Variable(name, typ))
 		}
 	}
-	declare(v.Object, "", nameObject, nameOldObject)
+	declare(v.Object, "", plan.NameObject, plan.NameOldObject)
 	if v.HasParams {
-		declare(v.Params, "Params", nameParams) // parameters can be of the same kind
+		declare(v.Params, "Params", plan.NameParams) // parameters can be of the same kind
 	}
 	if state := stateType(v.States); state != nil {
 		declared = append(declared, state)
 		options = append(options, declareState(state))
 	}
 	if v.Mutating {
-		options = append(options, common.ResolverEnvOption(madeTypes{}), library.JSONPatch())
+		options = append(options, common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
 	}
 	if v.Defaulting {
-		options = append(options, celgo.Variable(nameSelf, celgo.DynType))
+		options = append(options, celgo.Variable(plan.NameSelf, celgo.DynType))
 	}
 	provider := apiservercel.NewDeclTypeProvider(declared...)
 	provider.SetRecognizeKeywordAsFieldName(true)
@@ -138,7 +142,7 @@ func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 	return c, nil
 }
 
-// Variable adds a variable, whose value can be of any type. The error is what is
+// Variable adds a variable, whose value can be of any type. The error says what is
 // wrong with its types; later expressions may use the variable all the same.
 func (c *TypeChecker) Variable(name, expression string) error {
 	declared := apiservercel.DynType

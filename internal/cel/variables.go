@@ -9,6 +9,9 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // Variables are the named expressions of one policy, which its other
@@ -22,7 +25,24 @@ type Variables struct {
 // Programs are the expressions in their order.
 func (l *Variables) Programs() []*Program { return l.programs }
 
+// places are the places of the variables by their names.
+func (l *Variables) places() map[string]int {
+	if l == nil {
+		return nil
+	}
+	return l.index
+}
+
+// add adds a variable, or replaces the one of the same name for all expressions: as on an API server the last one counts, also
+// for variables between the two, which were compiled beside the first.
 func (l *Variables) add(name string, p *Program) {
+	if i, ok := l.index[name]; ok {
+		l.programs[i] = p
+		for _, v := range l.programs { // what is known of them may come from the variable that is replaced
+			v.foreign = foreignIn(v.uses, l)
+		}
+		return
+	}
 	if l.index == nil {
 		l.index = make(map[string]int)
 	}
@@ -35,10 +55,10 @@ func (l *Variables) add(name string, p *Program) {
 // read first, and its value or error is kept until CloseVariables.
 func (f *Frame) OpenVariables(v *Vars, l *Variables) {
 	n := &v.named
-	n.frame, n.vars, n.list, n.marks = f, v, l, f.mark()
+	n.frame, n.vars, n.list, n.marks = f, v, l, f.Mark()
 	n.values = n.values[:0]
 	for range l.names {
-		n.values = append(n.values, val{})
+		n.values = append(n.values, plan.Val{})
 	}
 }
 
@@ -50,8 +70,7 @@ func (f *Frame) CloseVariables(v *Vars) {
 	}
 	clear(n.values)
 	n.list = nil
-	f.retained = n.marks.retained
-	f.reset(n.marks)
+	f.Forget(n.marks)
 }
 
 // named is the variable 'variables': a map whose values are computed when they are read.
@@ -59,15 +78,15 @@ type named struct {
 	frame  *Frame
 	vars   *Vars
 	list   *Variables
-	values []val
-	marks  marks
+	values []plan.Val
+	marks  plan.Marks
 }
 
 var _ traits.Mapper = (*named)(nil)
 
 // computing stands for a value whose evaluation has begun. The checker lets an expression see only variables declared
 // before it, but dyn(variables) gets around it.
-var computing = errVal(types.NewErr("a variable refers to itself"))
+var computing = plan.ErrVal(types.NewErr("a variable refers to itself"))
 
 // Find implements traits.Mapper.
 func (n *named) Find(key ref.Val) (ref.Val, bool) {
@@ -76,7 +95,7 @@ func (n *named) Find(key ref.Val) (ref.Val, bool) {
 		return types.MaybeNoSuchOverloadErr(key), true
 	}
 	plain := string(name)
-	if mayBeEscaped(plain) {
+	if value.MayBeEscaped(plain) {
 		if plain, ok = apiservercel.Unescape(plain); !ok {
 			return nil, false
 		}
@@ -85,22 +104,22 @@ func (n *named) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return nil, false
 	}
-	return n.frame.ref(n.read(i)), true
+	return n.frame.Ref(n.read(i)), true
 }
 
 // read is the value of a variable, computed if it has not been read before.
-func (n *named) read(i int) val {
-	n.frame.charge(1)
-	if n.values[i].kind == valUnset {
+func (n *named) read(i int) plan.Val {
+	n.frame.Arena.Charge(1)
+	if n.values[i].Kind == plan.ValUnset {
 		n.values[i] = computing
 		n.values[i] = n.compute(i)
 	}
 	v := n.values[i]
-	n.frame.charge(linear.measure(n.frame, v) / bytesPerUnit)
+	n.frame.Arena.Charge(plan.Linear.Measure(&n.frame.Machine, v) / value.BytesPerUnit)
 	return v
 }
 
-func (n *named) compute(i int) val {
+func (n *named) compute(i int) plan.Val {
 	p := n.list.programs[i]
 	v, err := p.evalKept(n.frame, n.vars)
 	if err == nil {
@@ -108,12 +127,12 @@ func (n *named) compute(i int) val {
 	}
 	var failure *Error
 	if !errors.As(err, &failure) {
-		return errVal(types.WrapErr(err))
+		return plan.ErrVal(types.WrapErr(err))
 	}
 	if failure.Fatal() {
-		panic(stop(failure.Cause))
+		panic(value.Stop(failure.Cause))
 	}
-	return errVal(types.NewErr("composited variable %q fails to evaluate: %v", n.list.names[i], failure.Detail))
+	return plan.ErrVal(types.NewErr("composited variable %q fails to evaluate: %v", n.list.names[i], failure.Detail))
 }
 
 // Get implements traits.Indexer.
@@ -138,13 +157,15 @@ func (n *named) Contains(key ref.Val) ref.Val {
 func (n *named) Size() ref.Val { return types.Int(len(n.list.names)) }
 
 // Iterator implements traits.Iterable: it goes through the names.
-func (n *named) Iterator() traits.Iterator { return &nameIterator{names: n.list.names} }
+func (n *named) Iterator() traits.Iterator { return &value.NameIterator{Names: n.list.names} }
 
 // Equal implements ref.Val.
 func (n *named) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(n)) }
 
 // Type implements ref.Val.
 func (n *named) Type() ref.Type { return types.MapType }
+
+func (n *named) CountsItself() {}
 
 // Value implements ref.Val.
 func (n *named) Value() any { return types.NoSuchOverloadErr() }
@@ -163,23 +184,4 @@ func (n *named) ConvertToType(t ref.Type) ref.Val {
 // ConvertToNative implements ref.Val.
 func (n *named) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("disallowed conversion from 'variables' to '%s'", t)
-}
-
-// nameIterator goes through names.
-type nameIterator struct {
-	noValue
-	names []string
-}
-
-// HasNext implements traits.Iterator.
-func (it *nameIterator) HasNext() ref.Val { return types.Bool(len(it.names) > 0) }
-
-// Next implements traits.Iterator.
-func (it *nameIterator) Next() ref.Val {
-	if len(it.names) == 0 {
-		return nil
-	}
-	name := it.names[0]
-	it.names = it.names[1:]
-	return types.String(name)
 }

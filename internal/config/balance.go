@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -40,7 +38,7 @@ type Ejection struct {
 
 // HealthCheck is a GET that every server is asked.
 type HealthCheck struct {
-	// Path is what is asked for, such as /readyz.
+	// Path is the path of the probe, such as /readyz.
 	Path string `json:"path"`
 	// PeriodSeconds is the time between the starts of two checks, TimeoutSeconds that in which a server has to answer.
 	PeriodSeconds  Seconds `json:"periodSeconds"`
@@ -133,25 +131,6 @@ func (v *validator) balance(path string, b *Balance) {
 		v.within(at+".maxOpenSeconds", c.MaxOpenSeconds, 1, maxSeconds)
 		v.atLeast(at+".maxOpenSeconds", c.MaxOpenSeconds, "openSeconds", c.OpenSeconds)
 	}
-}
-
-// atLeast checks that a time is no shorter than another one beside it, where both are in their bounds.
-func (v *validator) atLeast(path string, value Seconds, name string, least Seconds) {
-	if value < least && value >= 1 && least <= maxSeconds {
-		v.check(path, fmt.Sprintf("must be greater than or equal to `%s`, which is %d", name, least))
-	}
-}
-
-// isHost tells whether a server can have the name: an address, or labels of letters, digits, '-' and '_', which names
-// inside of clusters may have too.
-func isHost(host string) bool {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return true
-	}
-	host = strings.TrimSuffix(host, ".")
-	return len(host) <= 253 && !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
-		return label == "" || len(label) > 63 || strings.ContainsFunc(label, func(c rune) bool { return c == '~' || notPlain(c) })
-	})
 }
 
 // checkPathProblem says what is wrong with the path of a health check.

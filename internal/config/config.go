@@ -3,23 +3,17 @@
 package config
 
 import (
+	"net"
 	"net/netip"
-	"time"
 
 	"k8s.io/client-go/rest"
 )
 
-// APIVersion and Kind are what a configuration file must say.
+// APIVersion and Kind are the type of a configuration file.
 const (
 	APIVersion = "admission-gateway.io/v1alpha1"
 	Kind       = "GatewayConfiguration"
 )
-
-// Seconds is a duration in whole seconds.
-type Seconds int32
-
-// Duration converts s.
-func (s Seconds) Duration() time.Duration { return time.Duration(s) * time.Second }
 
 // Dialect says how much of Kubernetes' conventions a backend keeps by itself.
 type Dialect string
@@ -45,8 +39,6 @@ const (
 
 // Configuration is a checked configuration: every field has its value, defaults included.
 type Configuration struct {
-	TypeMeta `json:",inline"`
-
 	// Listen is the address, host and port, on which clients are served.
 	Listen string `json:"listen"`
 	// TLS is how clients are served by TLS; nil is plain HTTP.
@@ -54,11 +46,11 @@ type Configuration struct {
 	// Admin is the listener for health and metrics.
 	Admin Admin `json:"admin"`
 	// Upstreams are the backends, at least one.
-	Upstreams []Upstream `json:"upstreams"`
+	Upstreams []UpstreamSpec `json:"upstreams"`
 	// Routes choose the upstream of a request: the longest PathPrefix of those whose Host fits, a named host
 	// before any host. There is at least one.
 	Routes []Route `json:"routes"`
-	// Policies are files and directories with policies. Those of a file are relative to its directory.
+	// Policies are files and directories with policies. Paths in a file are relative to its directory.
 	Policies []string `json:"policies"`
 	// AdmitOn says which object the validating ones of them judge before Kubernetes backends.
 	AdmitOn AdmitOn `json:"admitOn"`
@@ -78,11 +70,15 @@ type Configuration struct {
 	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
 	UnregisteredResources UnregisteredResources `json:"unregisteredResources"`
+	// Replicas is how many gateways with this configuration write to the same backends.
+	Replicas int32 `json:"replicas"`
+	// Telemetry says what is told of requests.
+	Telemetry Telemetry `json:"telemetry"`
 	// Redis is where limits are kept that gateways share; nil is nowhere, and no policy may ask for it.
 	Redis *Redis `json:"redis"`
 }
 
-// TypeMeta is what every file has.
+// TypeMeta is in every file.
 type TypeMeta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -92,35 +88,55 @@ type TypeMeta struct {
 type Admin struct {
 	// Listen is its address, host and port.
 	Listen string `json:"listen"`
+	// Hosts are the names that it answers to, beside IP addresses, localhost and the host of Listen.
+	Hosts []string `json:"hosts"`
 	// TLS is how it speaks TLS; nil is plain HTTP.
 	TLS *ListenerTLS `json:"tls"`
 }
 
-// Upstream is a backend.
-type Upstream struct {
+// AllowedHosts are the names that the listener answers to beside IP addresses and localhost: Hosts, and the host of Listen.
+func (a *Admin) AllowedHosts() []string {
+	host, _, err := net.SplitHostPort(a.Listen)
+	if err != nil || host == "" {
+		return a.Hosts
+	}
+	return append(a.Hosts[:len(a.Hosts):len(a.Hosts)], host)
+}
+
+// UpstreamSpec has the settings of a backend.
+type UpstreamSpec struct {
 	// Name is by which routes name it.
 	Name string `json:"name"`
-	// Endpoints are the base URLs (scheme, host and port) of the backend's servers, all of one scheme.
+	// Endpoints are the base URLs of the backend's servers, all of one scheme and path. The path is put before the path
+	// of every request.
 	Endpoints []string `json:"endpoints"`
-	// Dialect says how much of Kubernetes' conventions the backend keeps.
+	// Dialect says how much of Kubernetes' conventions the backend keeps: Kubernetes if a kubeconfig names the
+	// backend, or if it is the API server of the pod's cluster; else Plain, unless the file or a flag says it.
 	Dialect Dialect `json:"dialect"`
+	// isAssumed says that neither the file nor a flag says the dialect of a backend that is named by its URL.
+	isAssumed bool
 	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
-	// refer to, and what users may do. Empty means none. That of a file is relative to its directory.
+	// refer to, and what users may do. Empty means none. A path in a file is relative to its directory.
 	TokenFile string `json:"tokenFile"`
 	// TLS is how it is known, and what is shown to it, where its endpoints have the scheme https; nil means the
 	// authorities of the system.
 	TLS *UpstreamTLS `json:"tls"`
 	// Kubeconfig is a file that says of Endpoints, TLS and TokenFile what there is to say, in the context of the name
-	// KubeconfigContext, or else its current one. That of a file is relative to its directory.
+	// KubeconfigContext, or else its current one. A path in a file is relative to its directory.
 	Kubeconfig        string       `json:"kubeconfig"`
 	KubeconfigContext string       `json:"kubeconfigContext"`
-	account           *rest.Config // of the kubeconfig
+	clientConfig      *rest.Config // of the kubeconfig
 	// Credentials says how it is told who asks.
 	Credentials Credentials `json:"credentials"`
 	// Upgrades are the subresources ('pods/exec', 'machines.example.com/console') and the prefixes of paths that are no
 	// resources ('/live') on which clients may go on in another protocol: WebSocket or SPDY; nil is the default
 	// of AllowedUpgrades.
 	Upgrades []string `json:"upgrades"`
+	// ErrorFormat says how the gateway itself refuses requests; empty is Status.
+	ErrorFormat ErrorFormat `json:"errorFormat"`
+	// Undescribed says what happens to requests that no policy file describes; empty is Pass. Only an upstream
+	// of the dialect Plain has such requests.
+	Undescribed Undescribed `json:"undescribed"`
 	// ConnectTimeoutSeconds bounds the making of a connection.
 	ConnectTimeoutSeconds Seconds `json:"connectTimeoutSeconds"`
 	// ResponseTimeoutSeconds bounds the time from the start of a request to the end of the answer's head.
@@ -141,20 +157,46 @@ type Upstream struct {
 
 // Route sends requests to an upstream.
 type Route struct {
+	// Name is by which policy files name the route in their scopes; empty if none does.
+	Name string `json:"name"`
 	// Host is the host name of the requests, without a port and in lower case; empty means any.
 	Host string `json:"host"`
 	// PathPrefix is a path of whole segments: "/v2" is a prefix of "/v2" and "/v2/orders" but not of "/v20".
 	PathPrefix string `json:"pathPrefix"`
 	// Upstream is the name of the upstream.
 	Upstream string `json:"upstream"`
+	// StripPrefix takes PathPrefix off the paths that the backend gets. AddPrefix is put before them, after
+	// the path of the endpoints.
+	StripPrefix bool   `json:"stripPrefix"`
+	AddPrefix   string `json:"addPrefix"`
+	// BackendHost says which Host the backend gets; empty is Keep.
+	BackendHost BackendHost `json:"backendHost"`
+	// BodyBytes is limits.bodyBytes for the requests of this route, and bounds bodies too that no file describes; 0
+	// leaves the former, and the latter unbounded.
+	BodyBytes int64 `json:"bodyBytes"`
+	// ResponseTimeoutSeconds and BodyTimeoutSeconds are the upstream's settings of these names for the requests of
+	// this route; 0 leaves the upstream's.
+	ResponseTimeoutSeconds Seconds `json:"responseTimeoutSeconds"`
+	BodyTimeoutSeconds     Seconds `json:"bodyTimeoutSeconds"`
+	// ErrorFormat is the upstream's setting of this name for the requests of this route; empty leaves it as it is.
+	ErrorFormat ErrorFormat `json:"errorFormat"`
+	// Undescribed is the upstream's setting of this name for the requests of this route; empty leaves the
+	// upstream's.
+	Undescribed Undescribed `json:"undescribed"`
+	// CORS says which scripts may read answers; nil leaves it to the backend.
+	CORS *CORS `json:"cors"`
 }
 
 // Limits bound what a request may take.
 type Limits struct {
 	// BodyBytes is the size of the largest request body.
 	BodyBytes int64 `json:"bodyBytes"`
-	// BodiesInFlightBytes bounds all request bodies in memory together.
+	// BodiesInFlightBytes bounds what all requests together hold in memory: their bodies and what is made of them, such as
+	// parsed documents, stored objects and what expressions make. 0 derives it from the memory that there is.
 	BodiesInFlightBytes int64 `json:"bodiesInFlightBytes"`
+	// HeavyRequests is how many requests that take much work are worked on at a time. 0 derives it from the processors and
+	// the memory that there are.
+	HeavyRequests int32 `json:"heavyRequests"`
 	// HeaderBytes bounds a request's head, URIBytes its target, Headers the number of its header lines.
 	HeaderBytes int32 `json:"headerBytes"`
 	URIBytes    int32 `json:"uriBytes"`
@@ -204,18 +246,16 @@ func (p *Prefix) UnmarshalText(text []byte) error {
 // Default is the configuration of an empty file. It lacks upstreams and routes.
 func Default() *Configuration {
 	return &Configuration{
-		TypeMeta: TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Listen:   "127.0.0.1:8080",
-		Admin:    Admin{Listen: "127.0.0.1:8081"},
+		Listen: "127.0.0.1:8080",
+		Admin:  Admin{Listen: "127.0.0.1:8081"},
 		Limits: Limits{
-			BodyBytes:           3 << 20,
-			BodiesInFlightBytes: 256 << 20,
-			HeaderBytes:         16 << 10,
-			URIBytes:            8 << 10,
-			Headers:             128,
-			JSONDepth:           64,
-			JSONNodes:           1 << 20,
-			Connections:         64 << 10,
+			BodyBytes:   3 << 20,
+			HeaderBytes: 16 << 10,
+			URIBytes:    8 << 10,
+			Headers:     128,
+			JSONDepth:   64,
+			JSONNodes:   1 << 20,
+			Connections: 64 << 10,
 		},
 		Timeouts: Timeouts{
 			HeaderDeadlineSeconds: 10,
@@ -225,16 +265,17 @@ func Default() *Configuration {
 			// As long as a kubelet's.
 			UpgradeIdleTimeoutSeconds: 4 * 60 * 60,
 		},
+		Replicas:                1,
 		DrainSeconds:            10,
 		ShutdownDeadlineSeconds: 30,
 		UnderscoreHeaders:       Refuse,
 		AdmitOn:                 AdmitOnRequest,
+		Telemetry:               defaultTelemetry(),
 	}
 }
 
-func defaultUpstream() Upstream {
-	return Upstream{
-		Dialect:                Kubernetes,
+func defaultUpstream() UpstreamSpec {
+	return UpstreamSpec{
 		Credentials:            PassCredentials,
 		ConnectTimeoutSeconds:  5,
 		ResponseTimeoutSeconds: 60,

@@ -34,14 +34,16 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(problem)
 	}
 	want := Default()
+	want.Limits.derive()
 	u := defaultUpstream()
 	u.Name, u.Endpoints = "default", []string{"http://127.0.0.1:9000"}
-	want.Upstreams = []Upstream{u}
+	u.assumeDialect()
+	want.Upstreams = []UpstreamSpec{u}
 	want.Routes = []Route{{PathPrefix: "/", Upstream: "default"}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
-	if c.Listen != "127.0.0.1:8080" || c.Limits.BodyBytes != 3<<20 || u.Dialect != Kubernetes {
+	if c.Listen != "127.0.0.1:8080" || c.Limits.BodyBytes != 3<<20 || u.Dialect != Plain || !u.AssumesDialect() {
 		t.Errorf("the documented defaults are different: %+v", c)
 	}
 }
@@ -75,13 +77,15 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 		t.Fatal(problem)
 	}
 	want := Default()
+	want.Limits.derive()
 	want.Listen, want.Admin.Listen = ":8443", "[::1]:9090"
 	orders, cluster := defaultUpstream(), defaultUpstream()
 	orders.Name, orders.Endpoints, orders.Dialect = "orders", []string{"http://10.0.0.1:9000", "http://10.0.0.2:9000"}, Plain
 	orders.ResponseTimeoutSeconds, orders.MaxConnections = 5, 64
 	orders.TokenFile = filepath.Join(dir, "token")
 	cluster.Name, cluster.Endpoints = "cluster", []string{"https://kubernetes.default.svc"}
-	want.Upstreams = []Upstream{orders, cluster}
+	cluster.assumeDialect()
+	want.Upstreams = []UpstreamSpec{orders, cluster}
 	want.Routes = []Route{{Host: "orders.example.com", PathPrefix: "/v2", Upstream: "orders"}, {PathPrefix: "/", Upstream: "cluster"}}
 	want.Policies = []string{filepath.Join(dir, "policies"), "/etc/gateway/more.yaml"}
 	want.Limits.BodyBytes, want.Limits.JSONDepth = 1<<20, 32
@@ -101,10 +105,11 @@ func TestFlagsOverride(t *testing.T) {
 		t.Fatal(problem)
 	}
 	want := Default()
+	want.Limits.derive()
 	want.Listen, want.Admin.Listen = ":2", ":3"
 	u := defaultUpstream()
 	u.Name, u.Endpoints, u.Dialect = "default", []string{"http://c"}, Plain
-	want.Upstreams, want.Routes, want.Policies = []Upstream{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, []string{"y", "z"}
+	want.Upstreams, want.Routes, want.Policies = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, []string{"y", "z"}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
@@ -134,6 +139,8 @@ func TestProblems(t *testing.T) {
 		{"not YAML", head + "a: [\n", Flags{}, "gateway.yaml:4: must be valid YAML: did not find expected node content"},
 		{"addresses", head + upstream + "listen: 8080\nadmin: {listen: 'x:y'}\n", Flags{}, "gateway.yaml:4: listen: must be a string, not the number 8080"},
 		{"addresses that are strings", head + upstream + "listen: '8080'\nadmin: {listen: 'x:y'}\n", Flags{}, "gateway.yaml:4: listen: must be a host and a port such as '127.0.0.1:8080', not '8080'\ngateway.yaml:5: admin.listen: must end with a port between 0 and 65535, not 'y'"},
+		{"hosts of the admin listener", head + upstream + "admin:\n  hosts: [gateway-admin.team-a.svc, '', 'Gateway:8081']\n", Flags{}, "gateway.yaml:5: admin.hosts[1]: must name a host\n" +
+			"gateway.yaml:5: admin.hosts[2]: must be a host name in lower case without a port, not 'Gateway:8081'"},
 		{"a host that is none", head + upstream + "listen: 'a b:1'\n", Flags{}, "gateway.yaml:4: listen: must begin with a host name or an IP address, not 'a b'"},
 		{"one address twice", head + upstream + "admin: {listen: '127.0.0.1:8080'}\n", Flags{}, "the address '127.0.0.1:8080' must not be both the public and the admin listener's"},
 		{"upstreams", head + "upstreams:\n- {}\n- name: A_b\n  endpoints: [ftp://a, http://u:p@a, http://a/x, 'http://a:0', http://a]\n- name: c\n  dialect: plain\n  endpoints: [http://a, https://a, http://a]\n- {name: c, endpoints: [http://c]}\nroutes: [{upstream: c}]\n", Flags{}, "" +
@@ -142,7 +149,6 @@ func TestProblems(t *testing.T) {
 			"gateway.yaml:5: upstreams[1].name: must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends, not 'A_b'\n" +
 			"gateway.yaml:6: upstreams[1].endpoints[0]: must be a URL such as 'http://127.0.0.1:9000', not 'ftp://a'\n" +
 			"gateway.yaml:6: upstreams[1].endpoints[1]: must not hold a user name or password\n" +
-			"gateway.yaml:6: upstreams[1].endpoints[2]: must end after the host and port: paths are forwarded as clients send them, not 'http://a/x'\n" +
 			"gateway.yaml:6: upstreams[1].endpoints[3]: must have a port between 1 and 65535, not '0'\n" +
 			"gateway.yaml:9: upstreams[2].endpoints[1]: must have the scheme 'http' of `upstreams[2].endpoints[0]`\n" +
 			"gateway.yaml:9: upstreams[2].endpoints[2]: must be unique; 'http://a' is listed twice\n" +
@@ -187,5 +193,21 @@ func TestProblems(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"), Flags{})
 	if err == nil || !strings.HasSuffix(err.Error(), "none.yaml: may not be read: no such file or directory") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAllowedHosts(t *testing.T) {
+	for _, tt := range []struct {
+		listen string
+		want   []string
+	}{
+		{"admin.internal:8081", []string{"a", "admin.internal"}},
+		{"127.0.0.1:8081", []string{"a", "127.0.0.1"}},
+		{":8081", []string{"a"}},
+	} {
+		a := Admin{Listen: tt.listen, Hosts: []string{"a"}}
+		if got := a.AllowedHosts(); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.listen, got, tt.want)
+		}
 	}
 }

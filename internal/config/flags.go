@@ -47,8 +47,10 @@ func (f *Flags) apply(c *Configuration) []error {
 			fail("--dialect", notOneOf(f.Dialect, dialects))
 		} else if len(c.Upstreams) != 1 {
 			fail("--dialect", "must not be given where the file has several `upstreams` or none, each with a dialect of its own, unless --upstream is given too")
-		} else {
-			c.Upstreams[0].Dialect = d
+		} else if c.Upstreams[0].sayDialect(d); d == Kubernetes && c.saysUndescribed(&c.Upstreams[0]) {
+			fail("--dialect", "must not be 'Kubernetes' where the file says `undescribed`: only an upstream of the dialect Plain has undescribed requests")
+		} else if d == Kubernetes && c.Upstreams[0].BasePath() != "" {
+			fail("--dialect", "must not be 'Kubernetes' where the backend's URL has a path")
 		}
 	}
 	if len(f.Policies) > 0 {
@@ -62,8 +64,8 @@ func (f *Flags) apply(c *Configuration) []error {
 	return errs
 }
 
-// server chooses the one backend for everything, where the flags do; else, where the file names none, that of the pod.
-// It returns what is wrong, and with which flag.
+// server chooses the one backend for everything if the flags do; else, if the file names none, the
+// API server of the pod. It returns what is wrong, and with which flag.
 func (f *Flags) server(c *Configuration) (flag, problem string) {
 	u := defaultUpstream()
 	u.Name = DefaultUpstream
@@ -92,7 +94,8 @@ func (f *Flags) server(c *Configuration) (flag, problem string) {
 	default:
 		return "", ""
 	}
-	c.Upstreams, c.Routes = []Upstream{u}, nil
+	u.assumeDialect()
+	c.Upstreams, c.Routes = []UpstreamSpec{u}, nil
 	return flag, problem
 }
 

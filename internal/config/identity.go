@@ -65,18 +65,19 @@ func (j *JWT) Internal() (*apiserver.JWTAuthenticator, error) {
 type TokenReview struct {
 	// Upstream is the name of the one that is asked, with the gateway's own account.
 	Upstream string `json:"upstream"`
-	// Audiences are those of which a token must have one; none are those of the API server.
+	// Audiences are the audiences that a token may be for. Without any, a token must be for the API
+	// server itself.
 	Audiences []string `json:"audiences"`
 }
 
 // RequestHeader says which proxies may tell who the user is.
 type RequestHeader struct {
-	// CAFile is a PEM file with the authorities that sign the certificates of proxies; empty are those of the listener's
-	// tls.clientCAFile. That of a file is relative to its directory.
+	// CAFile is a PEM file with the authorities that sign the certificates of proxies; empty means
+	// the listener's tls.clientCAFile. A path in a file is relative to its directory.
 	CAFile string `json:"caFile"`
 	// ClientNames are the common names of proxies' certificates; none are all where there is a CAFile, and none elsewhere.
 	ClientNames []string `json:"clientNames"`
-	// Addresses are those of proxies that need no certificate.
+	// Addresses are of proxies that need no certificate.
 	Addresses []Prefix `json:"addresses"`
 }
 
@@ -177,7 +178,7 @@ func (v *validator) identity(c *Configuration) {
 	between(v, "identity.tokens.failureBurst", t.FailureBurst, 1, 60_000)
 }
 
-// authenticator checks one of them; asks tells whether the listener verifies client certificates.
+// authenticator checks one of them; asks reports whether the listener verifies client certificates.
 func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool, compiler func() authenticationcel.Compiler) {
 	set := 0
 	for _, one := range []bool{a.ClientCertificate != nil, a.JWT != nil, a.TokenReview != nil, a.RequestHeader != nil} {
@@ -210,7 +211,7 @@ func (v *validator) tokenReview(path string, t *TokenReview, c *Configuration) {
 			continue
 		}
 		if u.Dialect != Kubernetes {
-			v.check(path+".upstream", fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; that of '%s' is '%s'", u.Name, u.Dialect))
+			v.check(path+".upstream", fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'", u.Name, u.Dialect))
 		}
 		return
 	}
@@ -228,7 +229,7 @@ func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, tls 
 	case r.CAFile != "" && (tls == nil || tls.ClientCertificates == IgnoreCertificates):
 		v.check(path+".caFile", "must not be set where `tls` does not ask clients for certificates")
 	case r.CAFile != "" && tls.ClientCertificates == RequireCertificates:
-		v.check(path+".caFile", "must not be set where `tls.clientCertificates` is 'Require': then certificates of other authorities than those of `tls.clientCAFile` end the handshake")
+		v.check(path+".caFile", "must not be set where `tls.clientCertificates` is 'Require': then only certificates of the authorities in `tls.clientCAFile` survive the handshake")
 	case r.CAFile == "" && len(r.ClientNames) > 0 && !asks:
 		v.check(path+".clientNames", "must not be set without `caFile` here or `tls.clientCAFile`, which name the authorities")
 	}
@@ -255,7 +256,7 @@ func (v *validator) jwt(path string, j *JWT, compiler func() authenticationcel.C
 }
 
 // credentials checks how a backend is told who asks.
-func (v *validator) credentials(path string, u *Upstream) {
+func (v *validator) credentials(path string, u *UpstreamSpec) {
 	shows := u.Kubeconfig != "" || u.TLS != nil && u.TLS.CertFile != ""
 	secure := len(u.Endpoints) > 0 && scheme(u.Endpoints[0]) == "https"
 	switch {

@@ -11,7 +11,7 @@ import (
 const wholeIdentity = head + `
 tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}
 upstreams:
-- {name: cluster, endpoints: [https://kubernetes.default.svc], credentials: Impersonate, tokenFile: token}
+- {name: cluster, endpoints: [https://kubernetes.default.svc], dialect: Kubernetes, credentials: Impersonate, tokenFile: token}
 - {name: orders, endpoints: [http://127.0.0.1:9000], dialect: Plain, credentials: FrontProxy}
 - {name: files, endpoints: [http://127.0.0.1:9001], dialect: Plain}
 routes: [{upstream: cluster}]
@@ -91,19 +91,19 @@ func TestIdentityProblems(t *testing.T) {
 				"gateway.yaml:9: identity.authenticators[2].requestHeader.clientNames: must not be set without `caFile` here or `tls.clientCAFile`, which name the authorities\n" +
 				"gateway.yaml:10: identity.authenticators[3].requestHeader: must name the proxies by `caFile`, `clientNames` or `addresses`"},
 		{"other authorities where clients must have certificates", some + "tls: {certFile: a, keyFile: b, clientCAFile: c, clientCertificates: Require}\nidentity:\n  authenticators:\n  - {requestHeader: {caFile: a}}\n",
-			"gateway.yaml:8: identity.authenticators[0].requestHeader.caFile: must not be set where `tls.clientCertificates` is 'Require': then certificates of other authorities than those of `tls.clientCAFile` end the handshake"},
+			"gateway.yaml:8: identity.authenticators[0].requestHeader.caFile: must not be set where `tls.clientCertificates` is 'Require': then only certificates of the authorities in `tls.clientCAFile` survive the handshake"},
 		{"reviews", some + "identity:\n  authenticators:\n  - {tokenReview: {}}\n  - {tokenReview: {upstream: b}}\n  - {tokenReview: {upstream: p, audiences: ['']}}\n",
 			"gateway.yaml:7: identity.authenticators[0].tokenReview.upstream: Required value: must be the name of one of the `upstreams`\n" +
 				"gateway.yaml:8: identity.authenticators[1].tokenReview.upstream: must be the name of one of the `upstreams`, not 'b'\n" +
 				"gateway.yaml:9: identity.authenticators[2].tokenReview.audiences[0]: Required value\n" +
-				"gateway.yaml:9: identity.authenticators[2].tokenReview.upstream: must name a backend of the dialect 'Kubernetes'; that of 'p' is 'Plain'"},
+				"gateway.yaml:9: identity.authenticators[2].tokenReview.upstream: must name a backend of the dialect 'Kubernetes'; the dialect of 'p' is 'Plain'"},
 		{"credentials", "upstreams: [{name: a, endpoints: [http://a], credentials: Basic}, {name: p, endpoints: [http://p], dialect: Plain, credentials: Impersonate}]\nroutes: [{upstream: a}]\nidentity: {authenticators: [{requestHeader: {addresses: [10.0.0.1]}}]}\n",
 			"gateway.yaml:3: upstreams[0].credentials: must be 'Pass', 'FrontProxy' or 'Impersonate', not 'Basic'\n" +
 				"gateway.yaml:3: upstreams[1].credentials: must not be 'Impersonate' for the dialect 'Plain': only Kubernetes API servers know how to act as another user"},
-		{"credentials without an account", "upstreams: [{name: a, endpoints: [https://a], credentials: Impersonate}, {name: b, endpoints: [https://b], credentials: FrontProxy, tokenFile: t}]\nroutes: [{upstream: a}]\nidentity: {authenticators: [{requestHeader: {addresses: [10.0.0.1]}}]}\n",
+		{"credentials without an account", "upstreams: [{name: a, endpoints: [https://a], dialect: Kubernetes, credentials: Impersonate}, {name: b, endpoints: [https://b], dialect: Kubernetes, credentials: FrontProxy, tokenFile: t}]\nroutes: [{upstream: a}]\nidentity: {authenticators: [{requestHeader: {addresses: [10.0.0.1]}}]}\n",
 			"gateway.yaml:3: upstreams[0].credentials: must not be 'Impersonate' without `tokenFile`, `tls.certFile` or `kubeconfig`, by which the gateway has an account of its own\n" +
 				"gateway.yaml:3: upstreams[1].credentials: must not be 'FrontProxy' without `tls.certFile` or `kubeconfig`: API servers believe a front proxy by its certificate"},
-		{"credentials of nobody, and those that are none", "upstreams: [{name: a, endpoints: [http://a], credentials: FrontProxy}, {name: b, endpoints: [http://b], credentials: pass}]\nroutes: [{upstream: a}]\n",
+		{"credentials of nobody, and unknown ones", "upstreams: [{name: a, endpoints: [http://a], credentials: FrontProxy}, {name: b, endpoints: [http://b], credentials: pass}]\nroutes: [{upstream: a}]\n",
 			"gateway.yaml:3: upstreams[1].credentials: must be 'Pass', 'FrontProxy' or 'Impersonate', not 'pass'\n" +
 				"gateway.yaml:3: upstreams[0].credentials: must not be 'FrontProxy' without `identity`, which says who asks"},
 		{"an issuer by HTTP, without audience and name", some + "identity:\n  authenticators:\n  - jwt:\n      issuer: {url: http://i}\n",

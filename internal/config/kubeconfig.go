@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,12 +11,18 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	regular "github.com/admission-gateway/gateway/internal/file"
 )
+
+// maxKubeconfig is how large a kubeconfig may be, in bytes.
+const maxKubeconfig = 4 << 20
 
 // KubernetesUpstream is the name of the upstream that is the API server of the cluster in whose pod the gateway runs.
 const KubernetesUpstream = "kubernetes"
 
-// Pod is what a pod knows of the API server of its cluster.
+// Pod holds a pod's knowledge of the API server of its cluster.
 type Pod struct {
 	// Host and Port are where the API server is; empty outside of pods.
 	Host, Port string
@@ -33,11 +40,12 @@ func ThisPod() Pod {
 
 // upstream is the API server of the pod's cluster, asked as the pod's service account; nil outside of pods. The error says
 // which file of the account is missing.
-func (p Pod) upstream() (*Upstream, error) {
+func (p Pod) upstream() (*UpstreamSpec, error) {
 	if p.Host == "" || p.Port == "" {
 		return nil, nil
 	}
 	u := defaultUpstream()
+	u.Dialect = Kubernetes
 	u.Name, u.Endpoints = KubernetesUpstream, []string{"https://" + net.JoinHostPort(p.Host, p.Port)}
 	u.TokenFile = filepath.Join(p.Directory, "token")
 	u.TLS = &UpstreamTLS{CAFile: filepath.Join(p.Directory, "ca.crt")}
@@ -49,10 +57,10 @@ func (p Pod) upstream() (*Upstream, error) {
 	return &u, nil
 }
 
-// Account is the gateway's own account at the backend, and how it knows the backend, in the terms of Kubernetes' clients.
-func (u *Upstream) Account() *rest.Config {
-	if u.account != nil {
-		return u.account
+// ClientConfig is the gateway's own account at the backend, and how it knows the backend, in the terms of Kubernetes' clients.
+func (u *UpstreamSpec) ClientConfig() *rest.Config {
+	if u.clientConfig != nil {
+		return u.clientConfig
 	}
 	c := &rest.Config{BearerTokenFile: u.TokenFile}
 	if t := u.TLS; t != nil {
@@ -64,7 +72,7 @@ func (u *Upstream) Account() *rest.Config {
 }
 
 // readKubeconfig takes the server and the account from the kubeconfig of an upstream that names one.
-func (u *Upstream) readKubeconfig() error {
+func (u *UpstreamSpec) readKubeconfig() error {
 	c, err := loadKubeconfig(u.Kubeconfig, u.KubeconfigContext)
 	if err != nil {
 		return err
@@ -74,18 +82,32 @@ func (u *Upstream) readKubeconfig() error {
 		return fmt.Errorf("must name a server by a URL: %w", err)
 	}
 	endpoint := strings.TrimSuffix(server.String(), "/")
-	if problem := endpointProblem(endpoint); problem != "" {
+	problem := endpointProblem(endpoint)
+	if problem == "" && basePath(endpoint) != "" {
+		problem = fmt.Sprintf("must end after the host and port, not '%s'", endpoint)
+	}
+	if problem != "" {
 		return fmt.Errorf("must name a server by a URL that the gateway can use: it %s", problem)
 	}
-	u.account, u.Endpoints = c, []string{endpoint}
+	u.clientConfig, u.Endpoints = c, []string{endpoint}
 	return nil
 }
 
-// loadKubeconfig is what kubectl would do with the file, but that the gateway has nobody to ask for a password.
+// loadKubeconfig reads the file as kubectl does, except that the gateway has nobody to ask for a password.
 func loadKubeconfig(file, context string) (*rest.Config, error) {
-	all, err := clientcmd.LoadFromFile(file)
+	text, _, err := regular.Read(file, maxKubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("may not be read: %w", withoutPath(err))
+		return nil, err
+	}
+	all, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, fmt.Errorf("may not be read: %w", err)
+	}
+	for _, cluster := range all.Clusters { // paths in a file are relative to its origin
+		cluster.LocationOfOrigin = file
+	}
+	for _, user := range all.AuthInfos {
+		user.LocationOfOrigin = file
 	}
 	if err := clientcmd.ResolveLocalPaths(all); err != nil {
 		return nil, fmt.Errorf("may not be read: %w", err)
@@ -99,6 +121,9 @@ func loadKubeconfig(file, context string) (*rest.Config, error) {
 	case all.Contexts[context] == nil:
 		return nil, fmt.Errorf("must have the context '%s'", context)
 	}
+	if err := checkFiles(all, all.Contexts[context]); err != nil {
+		return nil, err
+	}
 	c, err := clientcmd.NewNonInteractiveClientConfig(*all, context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	switch {
 	case err != nil:
@@ -111,11 +136,23 @@ func loadKubeconfig(file, context string) (*rest.Config, error) {
 	return c, nil
 }
 
-// withoutPath is the cause of an error about a file, which is named anyway.
-func withoutPath(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
+// checkFiles returns an error about a file of a context that cannot be read. The library would open each of them, and wait for
+// the writer of a named pipe. A file that is missing is left to the library, which says so.
+func checkFiles(all *api.Config, context *api.Context) error {
+	var names []string
+	if cluster := all.Clusters[context.Cluster]; cluster != nil {
+		names = append(names, cluster.CertificateAuthority)
 	}
-	return err
+	if user := all.AuthInfos[context.AuthInfo]; user != nil {
+		names = append(names, user.ClientCertificate, user.ClientKey, user.TokenFile)
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if err := regular.Check(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("must be usable: the file '%s' %w", name, err)
+		}
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ func kubeconfig(t *testing.T, dir string, cluster api.Cluster, user api.AuthInfo
 	return file
 }
 
-// What a kubeconfig says is what client-go makes of it.
+// A kubeconfig says here what it says to client-go.
 func TestKubeconfig(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -72,8 +72,8 @@ func TestKubeconfig(t *testing.T) {
 			if len(got.Upstreams) != 1 || u.Name != "default" || u.Dialect != Kubernetes || !reflect.DeepEqual(u.Endpoints, []string{c.endpoint}) {
 				t.Errorf("got %+v", got.Upstreams)
 			}
-			if !reflect.DeepEqual(u.Account(), want) {
-				t.Errorf("got\n%+v\nwant\n%+v", u.Account(), want)
+			if !reflect.DeepEqual(u.ClientConfig(), want) {
+				t.Errorf("got\n%+v\nwant\n%+v", u.ClientConfig(), want)
 			}
 			inFile := filepath.Join(dir, "gateway.yaml")
 			text := head + "upstreams: [{name: a, kubeconfig: kubeconfig, kubeconfigContext: '" + c.context + "', responseTimeoutSeconds: 7}]\n"
@@ -83,7 +83,7 @@ func TestKubeconfig(t *testing.T) {
 			if got, err = Load(inFile, Flags{}); err != nil {
 				t.Fatal(err)
 			}
-			if u := got.Upstreams[0]; u.Name != "a" || u.ResponseTimeoutSeconds != 7 || u.Endpoints[0] != c.endpoint || !reflect.DeepEqual(u.Account(), want) {
+			if u := got.Upstreams[0]; u.Name != "a" || u.ResponseTimeoutSeconds != 7 || u.Endpoints[0] != c.endpoint || !reflect.DeepEqual(u.ClientConfig(), want) {
 				t.Errorf("got\n%+v", u)
 			}
 		})
@@ -101,7 +101,7 @@ func TestKubeconfigProblems(t *testing.T) {
 		want    string
 	}{
 		{"no server", api.Cluster{}, token, nil, Flags{}, "--kubeconfig: the file 'FILE' must be usable: invalid configuration: no server found for cluster \"one\""},
-		{"a path", api.Cluster{Server: "https://a/k8s/clusters/c1"}, token, nil, Flags{}, "--kubeconfig: the file 'FILE' must name a server by a URL that the gateway can use: it must end after the host and port: paths are forwarded as clients send them, not 'https://a/k8s/clusters/c1'"},
+		{"a path", api.Cluster{Server: "https://a/k8s/clusters/c1"}, token, nil, Flags{}, "--kubeconfig: the file 'FILE' must name a server by a URL that the gateway can use: it must end after the host and port, not 'https://a/k8s/clusters/c1'"},
 		{"a proxy", api.Cluster{Server: "https://a", ProxyURL: "http://proxy:3128"}, token, nil, Flags{}, "--kubeconfig: the file 'FILE' must not have a `proxy-url`: the gateway reaches backends without proxies"},
 		{"a provider", api.Cluster{Server: "https://a"}, api.AuthInfo{AuthProvider: &api.AuthProviderConfig{Name: "gcp"}}, nil, Flags{}, "--kubeconfig: the file 'FILE' must not have an `auth-provider`: Kubernetes' clients have none any more; use `exec`"},
 		{"no such context", api.Cluster{Server: "https://a"}, token, nil, Flags{Context: "two"}, "--kubeconfig: the file 'FILE' must have the context 'two'"},
@@ -139,7 +139,8 @@ func TestKubeconfigProblems(t *testing.T) {
 	}
 }
 
-// In a pod the API server is the backend where nothing else is; the account is what client-go makes of the files there.
+// In a pod the API server is the backend if nothing else is; client-go makes the account of the
+// files there.
 func TestInPod(t *testing.T) {
 	dir := t.TempDir()
 	pod := Pod{Host: "10.96.0.1", Port: "443", Directory: dir}
@@ -175,8 +176,8 @@ func TestInPod(t *testing.T) {
 			t.Errorf("got %+v", c)
 		}
 		want := &rest.Config{BearerTokenFile: filepath.Join(dir, "token"), TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "ca.crt")}}
-		if !reflect.DeepEqual(u.Account(), want) {
-			t.Errorf("got %+v", u.Account())
+		if !reflect.DeepEqual(u.ClientConfig(), want) {
+			t.Errorf("got %+v", u.ClientConfig())
 		}
 	}
 	pod.Host = "fd00::1"

@@ -9,23 +9,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// Errors are all that is wrong with a configuration.
-type Errors []error
-
-// Error has one line for each error.
-func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, err := range e {
-		lines[i] = err.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap returns the errors.
-func (e Errors) Unwrap() []error { return e }
-
-// Load reads the configuration file, where there is one, and lays the flags over it. An error is Errors; those of
-// the file are "FILE:LINE: FIELD.PATH: MESSAGE", those of flags begin with the flag's name.
+// Load reads the configuration file, if there is one, and lays the flags over it. An error is
+// Errors; an error in the file is "FILE:LINE: FIELD.PATH: MESSAGE", and an error in a flag begins
+// with the flag's name.
 func Load(file string, flags Flags) (*Configuration, error) {
 	c := Default()
 	var errs Errors
@@ -39,6 +25,7 @@ func Load(file string, flags Flags) (*Configuration, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	c.Limits.derive()
 	return c, nil
 }
 
@@ -78,6 +65,7 @@ func read(file string) (*Configuration, Errors) {
 	beside(file, c.Identity.files()...)
 	beside(file, c.Admin.TLS.files()...)
 	beside(file, c.Redis.files()...)
+	beside(file, c.Telemetry.Audit.files()...)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		beside(file, &u.TokenFile, &u.Kubeconfig)
@@ -85,7 +73,7 @@ func read(file string) (*Configuration, Errors) {
 		if u.Kubeconfig != "" && len(v.errs) == 0 {
 			if err := u.readKubeconfig(); err != nil {
 				v.check(fmt.Sprintf("upstreams[%d].kubeconfig", i), err.Error())
-			} else if u.Credentials == ImpersonateCredentials && u.account.Impersonate.UserName != "" {
+			} else if u.Credentials == ImpersonateCredentials && u.clientConfig.Impersonate.UserName != "" {
 				v.check(fmt.Sprintf("upstreams[%d].credentials", i), "must not be 'Impersonate' where the user of the kubeconfig itself asks to act `as` another")
 			}
 		}
@@ -105,17 +93,41 @@ func beside(file string, names ...*string) {
 // decode lays the file's values over the defaults, which the items of lists have too.
 func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	var d manifest.Decoder
-	errs := d.Decode(o, c)
+	errs := d.Decode(o, &struct {
+		TypeMeta       `json:",inline"`
+		*Configuration `json:",inline"`
+	}{Configuration: c})
 	if len(errs) > 0 {
 		return errs
+	}
+	if t := c.Telemetry.Tracing; t != nil {
+		*t = defaultTracing()
+		errs = append(errs, d.DecodeAt(o, "telemetry.tracing", t)...)
+	}
+	if p := c.Telemetry.Metrics.Push; p != nil {
+		*p = defaultPush()
+		errs = append(errs, d.DecodeAt(o, "telemetry.metrics.push", p)...)
 	}
 	if c.Redis != nil {
 		*c.Redis = defaultRedis()
 		errs = append(errs, d.DecodeAt(o, "redis", c.Redis)...)
 	}
+	if a := c.Telemetry.Audit; a != nil {
+		*a = defaultAudit()
+		errs = append(errs, d.DecodeAt(o, "telemetry.audit", a)...)
+		if a.Log != nil {
+			*a.Log = defaultAuditLog()
+			errs = append(errs, d.DecodeAt(o, "telemetry.audit.log", a.Log)...)
+		}
+		if a.Webhook != nil {
+			*a.Webhook = defaultAuditWebhook()
+			errs = append(errs, d.DecodeAt(o, "telemetry.audit.webhook", a.Webhook)...)
+		}
+	}
 	for i := range c.Upstreams {
 		c.Upstreams[i] = defaultUpstream()
 		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("upstreams[%d]", i), &c.Upstreams[i])...)
+		c.Upstreams[i].assumeDialect()
 	}
 	if c.Identity != nil {
 		c.Identity = defaultIdentity()
@@ -124,6 +136,10 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	for i := range c.Routes {
 		c.Routes[i] = Route{PathPrefix: "/"}
 		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("routes[%d]", i), &c.Routes[i])...)
+		if c.Routes[i].CORS != nil {
+			*c.Routes[i].CORS = defaultCORS()
+			errs = append(errs, d.DecodeAt(o, fmt.Sprintf("routes[%d].cors", i), c.Routes[i].CORS)...)
+		}
 	}
 	return errs
 }
@@ -146,8 +162,4 @@ func (c *Configuration) complete(file string) Errors {
 		return Errors{fmt.Errorf("the address '%s' must not be both the public and the admin listener's", c.Listen)}
 	}
 	return nil
-}
-
-func at(o *manifest.Object, path, format string, args ...any) *manifest.Error {
-	return &manifest.Error{File: o.File, Line: o.Line(path), Path: path, Msg: fmt.Sprintf(format, args...)}
 }

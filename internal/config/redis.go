@@ -21,15 +21,28 @@ const (
 
 var redisModes = []RedisMode{RedisSingle, RedisSentinel, RedisCluster}
 
-// Redis is where the gateways keep the limits that they share. Its files are read again when they change; those of a
-// configuration file are relative to its directory. There is no place for a password in the file itself.
+// WriteLocks says which writes to an object of an ordinary API come one after the other.
+type WriteLocks string
+
+const (
+	// SharedLocks are kept in Redis, for all gateways. Without Redis nothing is written.
+	SharedLocks WriteLocks = "Shared"
+	// LocalLocks are kept by each gateway for its own writes.
+	LocalLocks WriteLocks = "Local"
+)
+
+var writeLocks = []WriteLocks{SharedLocks, LocalLocks}
+
+// Redis is where the gateways keep the limits that they share. Its files are read again when they
+// change. In a configuration file, a path is relative to its directory. There is no place for a
+// password in the file itself.
 type Redis struct {
 	// Mode is how Redis is deployed.
 	Mode RedisMode `json:"mode"`
-	// Addresses are, as host and port, the one of the server, those of the sentinels, or those of some servers of the
-	// cluster.
+	// Addresses are, as host and port, the address of the server, of the sentinels, or of some
+	// servers of the cluster.
 	Addresses []string `json:"addresses"`
-	// MasterName is what the sentinels call the server.
+	// MasterName is the name that the sentinels have for the server.
 	MasterName string `json:"masterName"`
 	// Database is the number of the database.
 	Database int32 `json:"database"`
@@ -45,16 +58,18 @@ type Redis struct {
 	TLS *UpstreamTLS `json:"tls"`
 	// KeyPrefix begins the names of all keys. Gateways with the same one count together.
 	KeyPrefix string `json:"keyPrefix"`
-	// TimeoutMilliseconds is the longest time that a decision takes, ConnectTimeoutMilliseconds that of making a connection.
+	// TimeoutMilliseconds is the longest time that a decision takes, ConnectTimeoutMilliseconds the longest to connect.
 	TimeoutMilliseconds        int32 `json:"timeoutMilliseconds"`
 	ConnectTimeoutMilliseconds int32 `json:"connectTimeoutMilliseconds"`
+	// WriteLocks says whether the gateways that share Redis write an object one after the other.
+	WriteLocks WriteLocks `json:"writeLocks"`
 	// Connections is the largest number of connections to each server; each carries many decisions at once.
 	Connections int32 `json:"connections"`
 }
 
 func defaultRedis() Redis {
 	return Redis{
-		Mode: RedisSingle, KeyPrefix: "admission-gateway:",
+		Mode: RedisSingle, WriteLocks: SharedLocks, KeyPrefix: "admission-gateway:",
 		TimeoutMilliseconds: 10, ConnectTimeoutMilliseconds: 1000, Connections: 4,
 	}
 }
@@ -108,6 +123,9 @@ func (v *validator) redis(path string, r *Redis) {
 	}
 	between(v, path+".timeoutMilliseconds", r.TimeoutMilliseconds, 1, 1000)
 	between(v, path+".connectTimeoutMilliseconds", r.ConnectTimeoutMilliseconds, 1, 60_000)
+	if !slices.Contains(writeLocks, r.WriteLocks) {
+		v.check(path+".writeLocks", notOneOf(string(r.WriteLocks), writeLocks))
+	}
 	between(v, path+".connections", r.Connections, 1, 1024)
 }
 
@@ -150,4 +168,14 @@ func remoteProblem(address string) string {
 		return fmt.Sprintf("must be a host and a port such as 'redis:6379', not '%s'", address)
 	}
 	return ""
+}
+
+// LocksLocally reports whether there are several gateways, and each keeps writers of an object apart for itself
+// alone. isStated says that the configuration asks for that.
+func (c *Configuration) LocksLocally() (locally, isStated bool) {
+	if c.Redis == nil {
+		return c.Replicas > 1, false
+	}
+	isStated = c.Redis.WriteLocks == LocalLocks
+	return isStated, isStated
 }

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 const behindRedis = head + "upstreams: [{name: api, endpoints: [http://127.0.0.1:9000]}]\nredis:\n"
@@ -14,13 +17,13 @@ func TestRedis(t *testing.T) {
 		want    Redis
 	}{
 		{"addresses: [redis:6379]", Redis{Mode: RedisSingle, Addresses: []string{"redis:6379"}, KeyPrefix: "admission-gateway:",
-			TimeoutMilliseconds: 10, ConnectTimeoutMilliseconds: 1000, Connections: 4}},
+			TimeoutMilliseconds: 10, ConnectTimeoutMilliseconds: 1000, WriteLocks: SharedLocks, Connections: 4}},
 		{"{mode: Sentinel, addresses: [a:26379, '[::1]:26379'], masterName: limits, database: 3, usernameFile: /etc/user, " +
 			"passwordFile: /etc/password, sentinelUsername: watcher, sentinelPasswordFile: /etc/sentinel, tls: {caFile: /etc/ca.crt}, " +
 			"keyPrefix: 'team-a:', timeoutMilliseconds: 5, connectTimeoutMilliseconds: 200, connections: 2}",
 			Redis{Mode: RedisSentinel, Addresses: []string{"a:26379", "[::1]:26379"}, MasterName: "limits", Database: 3,
 				UsernameFile: "/etc/user", PasswordFile: "/etc/password", SentinelUsername: "watcher", SentinelPasswordFile: "/etc/sentinel",
-				TLS: &UpstreamTLS{CAFile: "/etc/ca.crt"}, KeyPrefix: "team-a:", TimeoutMilliseconds: 5, ConnectTimeoutMilliseconds: 200, Connections: 2}},
+				TLS: &UpstreamTLS{CAFile: "/etc/ca.crt"}, KeyPrefix: "team-a:", TimeoutMilliseconds: 5, ConnectTimeoutMilliseconds: 200, WriteLocks: SharedLocks, Connections: 2}},
 	} {
 		c, problem, _ := load(t, behindRedis+"  "+test.setting+"\n", Flags{})
 		if problem != "" {
@@ -58,6 +61,7 @@ func TestRedisProblems(t *testing.T) {
 		"{addresses: [a:1], timeoutMilliseconds: 0}":                             "timeoutMilliseconds: must be between 1 and 1000, inclusive, not 0",
 		"{addresses: [a:1], connectTimeoutMilliseconds: 100000}":                 "connectTimeoutMilliseconds: must be between 1 and 60000, inclusive, not 100000",
 		"{addresses: [a:1], connections: 0}":                                     "connections: must be between 1 and 1024, inclusive, not 0",
+		"{addresses: [a:1], writeLocks: None}":                                   "writeLocks: must be 'Shared' or 'Local', not 'None'",
 	} {
 		_, problem, _ := load(t, behindRedis+"  "+setting+"\n", Flags{})
 		if problem != at+want && problem != strings.Replace(at, ":5:", ":4:", 1)+want {
@@ -67,5 +71,24 @@ func TestRedisProblems(t *testing.T) {
 	// A secret has no place in the file.
 	if _, problem, _ := load(t, behindRedis+"  {addresses: [a:1], password: secret}\n", Flags{}); problem == "" {
 		t.Error("a password in the file is taken")
+	}
+}
+
+// TestLocksLocally: several gateways lock objects together if they have Redis, unless the file says otherwise.
+func TestLocksLocally(t *testing.T) {
+	for text, want := range map[string][2]bool{
+		"":              {false, false},
+		"replicas: 2\n": {true, false},
+		"replicas: 2\nredis: {addresses: [a:1]}\n":                    {false, false},
+		"replicas: 2\nredis: {addresses: [a:1], writeLocks: Local}\n": {true, true},
+		"redis: {addresses: [a:1], writeLocks: Local}\n":              {true, true},
+	} {
+		c, err := Load(testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams:\n- {name: a, endpoints: ['http://127.0.0.1:9000']}\n"+text), Flags{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if locally, isStated := c.LocksLocally(); locally != want[0] || isStated != want[1] {
+			t.Errorf("%q: %v, %v", text, locally, isStated)
+		}
 	}
 }

@@ -32,8 +32,8 @@ var (
 	clientCertificates = []ClientCertificates{IgnoreCertificates, RequestCertificates, RequireCertificates}
 )
 
-// ListenerTLS is how a listener proves who it is, and how it asks clients to. Its files are read again when they change;
-// those of a configuration file are relative to its directory.
+// ListenerTLS is how a listener proves who it is, and how it asks clients to. Its files are read
+// again when they change. In a configuration file, a path is relative to its directory.
 type ListenerTLS struct {
 	// CertFile is a PEM file with the certificate, and the intermediate ones after it.
 	CertFile string `json:"certFile"`
@@ -47,10 +47,11 @@ type ListenerTLS struct {
 	MinVersion TLSVersion `json:"minVersion"`
 }
 
-// UpstreamTLS is how the gateway knows the servers of a backend, and what it shows them of itself. Its files are read again
-// when they change; those of a configuration file are relative to its directory.
+// UpstreamTLS is how the gateway knows the servers of a backend, and what it shows them of itself.
+// Its files are read again when they change. In a configuration file, a path is relative to its
+// directory.
 type UpstreamTLS struct {
-	// CAFile is a PEM file with the authorities that sign the certificates of the servers; empty means those of the system.
+	// CAFile is a PEM file with the authorities that sign the certificates of the servers; empty means the system's.
 	CAFile string `json:"caFile"`
 	// CertFile and KeyFile are PEM files with the certificate that the gateway shows on its own account, and its key. Requests
 	// of clients go by connections that do not show it, unless Credentials say that the gateway tells the backend who asks.
@@ -70,8 +71,8 @@ func (t *UpstreamTLS) files() []*string {
 	return []*string{&t.CAFile, &t.CertFile, &t.KeyFile}
 }
 
-// account checks how the gateway knows a backend and is known there.
-func (v *validator) account(path string, u *Upstream) {
+// serviceAccount checks how the gateway knows a backend and is known there.
+func (v *validator) serviceAccount(path string, u *UpstreamSpec) {
 	if u.Kubeconfig != "" {
 		for _, one := range []struct {
 			field string

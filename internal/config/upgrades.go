@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AllowedUpgrades are the Upgrades or, where nothing is said, their default: on a backend of the dialect Kubernetes exec,
-// attach and port-forward. A proxy subresource is not among them: that of a node leads to whatever its kubelet serves, exec
-// in every pod included, past the policies about pods.
-func (u *Upstream) AllowedUpgrades() []string {
+// AllowedUpgrades are the Upgrades or, if nothing is said, their default: on a backend of the
+// dialect Kubernetes exec, attach and port-forward. A proxy subresource is not among them: the
+// proxy of a node leads to whatever its kubelet serves, exec in every pod included, past the
+// policies about pods.
+func (u *UpstreamSpec) AllowedUpgrades() []string {
 	if u.Upgrades == nil && u.Dialect == Kubernetes {
 		return []string{"pods/exec", "pods/attach", "pods/portforward"}
 	}

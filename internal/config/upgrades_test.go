@@ -11,8 +11,8 @@ func TestUpgrades(t *testing.T) {
 		want    []string
 		problem string
 	}{
-		{"", []string{"pods/exec", "pods/attach", "pods/portforward"}, ""},
-		{"\n  dialect: Plain", nil, ""},
+		{"", nil, ""},
+		{"\n  dialect: Kubernetes", []string{"pods/exec", "pods/attach", "pods/portforward"}, ""},
 		{"\n  upgrades: []", []string{}, ""},
 		{"\n  upgrades: [pods/exec, nodes/proxy, machines.subresources.example.com/console, /live, /v2/events]",
 			[]string{"pods/exec", "nodes/proxy", "machines.subresources.example.com/console", "/live", "/v2/events"}, ""},

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Server is what a TLS listener shows and asks for.
+// Server holds the certificate that a TLS listener shows, and the authority for clients' certificates.
 type Server struct {
 	// Config is for handshakes.
 	Config *tls.Config
@@ -88,7 +88,7 @@ func (s *Server) Verify(shown []*x509.Certificate, at time.Time) ([]*x509.Certif
 	}
 	o := x509.VerifyOptions{Roots: s.ClientCAs, CurrentTime: at, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if o.Roots == nil {
-		o.Roots = x509.NewCertPool() // not those of the system
+		o.Roots = x509.NewCertPool() // not the system's
 	}
 	for _, c := range shown[1:] {
 		o.Intermediates.AddCert(c)

@@ -2,18 +2,21 @@ package credentials
 
 import (
 	"crypto/sha256"
-	"errors"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"sync/atomic"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/file"
 )
 
 // maxFile is how large a file may be, in bytes.
 const maxFile = 4 << 20
 
-// Value is what a set of files makes, always all of it from one reading. Get is safe for concurrent use.
+// Value is a value that is made of a set of files, always all of it from one reading. Get is safe
+// for concurrent use.
 type Value[T any] struct {
 	name  string
 	files []string
@@ -23,10 +26,12 @@ type Value[T any] struct {
 	problem string            // why the files could not be read, the last time
 	changed []func()
 	current atomic.Pointer[T]
+	expires atomic.Pointer[time.Time] // nil for no certificate
 }
 
-// Watch reads the files, makes a value of their contents, which come in the order of the files, and keeps it up to date. An
-// empty name of a file stands for no content. The error names the file, or is that of read. The name says in logs what it is.
+// Watch reads the files, makes a value of their contents, which come in the order of the files, and
+// keeps it up to date. An empty name of a file stands for no content. The error names the file, or
+// comes from read. The name stands for the value in logs.
 func Watch[T any](w *Watcher, name string, files []string, read func(contents [][]byte) (T, error)) (*Value[T], error) {
 	v := &Value[T]{name: name, files: files, read: read}
 	if _, err := v.refresh(); err != nil {
@@ -44,8 +49,31 @@ func (v *Value[T]) OnChange(f func()) { v.changed = append(v.changed, f) }
 
 func (v *Value[T]) describe() string { return v.name }
 
-// refresh implements refresher. What cannot be read counts as a change once, and is not told again until it is another
-// problem; nor is what was read and is no good.
+// expiry implements refresher.
+func (v *Value[T]) expiry() time.Time {
+	if at := v.expires.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// firstExpiry returns when the first certificate of a file expires, the earliest of all files; zero for no certificate.
+func firstExpiry(contents [][]byte) (first time.Time) {
+	for _, text := range contents {
+		block, _ := pem.Decode(text)
+		if block == nil || block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (first.IsZero() || c.NotAfter.Before(first)) {
+			first = c.NotAfter
+		}
+	}
+	return first
+}
+
+// refresh implements refresher. What cannot be read counts as a change once, and is not reported
+// again until it is another problem; nor is a value that was read and is no good.
 func (v *Value[T]) refresh() (bool, error) {
 	contents, err := readFiles(v.files)
 	if err != nil {
@@ -63,6 +91,9 @@ func (v *Value[T]) refresh() (bool, error) {
 	if err != nil {
 		return true, err
 	}
+	if at := firstExpiry(contents); !at.IsZero() {
+		v.expires.Store(&at)
+	}
 	v.current.Store(&value)
 	for _, f := range v.changed {
 		f()
@@ -76,34 +107,13 @@ func readFiles(files []string) ([][]byte, error) {
 		if name == "" {
 			continue
 		}
-		var err error
-		if contents[i], err = readFile(name); err != nil {
-			return nil, err
+		content, _, err := file.Read(name, maxFile)
+		if err != nil {
+			return nil, fmt.Errorf("the file '%s' %w", name, err)
 		}
+		contents[i] = content
 	}
 	return contents, nil
-}
-
-func readFile(name string) ([]byte, error) {
-	unreadable := func(err error) error {
-		if path := (*os.PathError)(nil); errors.As(err, &path) {
-			err = path.Err
-		}
-		return fmt.Errorf("the file '%s' may not be read: %w", name, err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("the size of the file '%s' must be less than or equal to %d bytes", name, maxFile)
-	}
-	return b, nil
 }
 
 // sumOf is a hash of several contents: keys are not kept in memory longer than they must be.

@@ -21,7 +21,7 @@ type Options struct {
 	// Poll is how often the files are looked at whether or not a change was seen (default 1 minute), Quiet how long
 	// they must be left alone after a change before they are read (default 100 ms).
 	Poll, Quiet time.Duration
-	// Log is told of new credentials and of those that cannot be used.
+	// Log is told of new credentials and of credentials that cannot be used.
 	Log *slog.Logger
 }
 
@@ -39,9 +39,25 @@ type Watcher struct {
 
 // refresher is a Value of any type.
 type refresher interface {
-	// refresh reads the files again; changed tells whether their content did.
+	// refresh reads the files again; changed reports whether their content did.
 	refresh() (changed bool, err error)
 	describe() string
+	// expiry returns when the first of the value's certificates expires; zero for no certificate.
+	expiry() time.Time
+}
+
+// Expiries returns when the certificates in the files expire, by the names of the values made of them.
+func (w *Watcher) Expiries() map[string]time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make(map[string]time.Time)
+	for _, v := range w.values {
+		at, name := v.expiry(), v.describe()
+		if known, ok := all[name]; !at.IsZero() && (!ok || at.Before(known)) {
+			all[name] = at
+		}
+	}
+	return all
 }
 
 // NewWatcher returns a Watcher without files. It reads none again before Run.
@@ -78,7 +94,14 @@ func (w *Watcher) Reload() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, v := range w.values {
-		switch changed, err := v.refresh(); {
+		done := watch.Overdue(func() {
+			w.options.Log.Error("the files with credentials take too long to read, those before stay in use, and no others are read",
+				"of", v.describe(), "longer than", watch.Patience)
+			w.options.Reloaded(false)
+		})
+		changed, err := v.refresh()
+		done()
+		switch {
 		case !changed:
 		case err != nil:
 			w.options.Log.Error("new credentials cannot be used, those before stay in use", "of", v.describe(), "error", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // text is a value that is the content of a file, which may not be empty or begin with "bad".
@@ -23,14 +24,14 @@ func text(w *Watcher, file string) (*Value[string], error) {
 	})
 }
 
-// What was good stays in use, and everything is told once.
+// What was good stays in use, and everything is said once.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	file := credentialstest.WriteFile(t, dir, "a", []byte("one"))
-	told := ""
+	said := ""
 	w := NewWatcher(Options{Reloaded: func(ok bool) {
-		if told += "-"; ok {
-			told += "+"
+		if said += "-"; ok {
+			said += "+"
 		}
 	}})
 	v, err := text(w, file)
@@ -40,7 +41,7 @@ func TestReload(t *testing.T) {
 	changes := 0
 	v.OnChange(func() { changes++ })
 	for _, step := range []struct {
-		name, content, want, told string
+		name, content, want, said string
 		changes                   int
 	}{
 		{"the same", "one", "one", "", 0},
@@ -56,14 +57,14 @@ func TestReload(t *testing.T) {
 		{"back as it was", "three", "three", "", 3},
 		{"too large", strings.Repeat("a", maxFile+1), "three", "-", 3},
 	} {
-		if told = ""; step.content == "" {
+		if said = ""; step.content == "" {
 			_ = os.Remove(file)
 		} else {
 			credentialstest.WriteFile(t, dir, "a", []byte(step.content))
 		}
 		w.Reload()
-		if got := v.Get(); got != step.want || told != step.told || changes != step.changes {
-			t.Errorf("%s: %q, told '%s', %d changes; want %q, '%s', %d", step.name, got, told, changes, step.want, step.told, step.changes)
+		if got := v.Get(); got != step.want || said != step.said || changes != step.changes {
+			t.Errorf("%s: %q, said '%s', %d changes; want %q, '%s', %d", step.name, got, said, changes, step.want, step.said, step.changes)
 		}
 	}
 	if _, err := text(w, filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
@@ -111,11 +112,7 @@ func TestRun(t *testing.T) {
 	running.Go(func() { w.Run(ctx) })
 	wait := func(v *Value[string], want string) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); v.Get() != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("got %q, want %q", v.Get(), want)
-			}
-		}
+		testutil.Becomes(t, want, v.Get)
 	}
 	data("..2", "mounted 2")
 	wait(mounted, "mounted 2")
@@ -162,11 +159,7 @@ func TestPoll(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "next"), filepath.Join(dir, "current")); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); v.Get() != "two"; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got %q", v.Get())
-		}
-	}
+	testutil.Becomes(t, "two", v.Get)
 }
 
 // A pool has every authority of its file, or is none.

@@ -20,7 +20,7 @@ func (n Node) Children() Cursor {
 	return c
 }
 
-// Valid tells whether the Cursor is at a member or item.
+// Valid reports whether the Cursor is at a member or item.
 func (c *Cursor) Valid() bool { return c.e != nil }
 
 // Next moves on.

@@ -20,7 +20,7 @@
 //
 // A number is read by its value, and its spelling is kept: [Node.Int64] answers
 // for every number whose exact value is an integer within int64, so 1.0 and 1e0
-// read as 1 and -0 as 0, and [Node.IsInteger] tells whether the number was
+// read as 1 and -0 as 0, and [Node.IsInteger] reports whether the number was
 // spelled as an integer, without fraction or exponent (1.0 and 1e0 are not, -0
 // is). No number is ever rounded by being read and printed.
 //
@@ -54,6 +54,15 @@ type Limits struct {
 	Depth int // objects and arrays open at once; '[[]]' has depth 2
 	Nodes int // values of any kind, containers included
 
+	// Memory is asked for what the document takes, its edits included; nil bounds nothing.
+	Memory Memory
+
+	// Repeated, if set, is given the offsets of two keys of one object that are the same. The
+	// second would otherwise be an error. It may be given a pair more than once. Of a document with
+	// such keys nothing but walking over its members is defined.
+	Repeated func(first, again int)
+
+	open    bool // more text may follow the value
 	trusted bool // the gateway made the text itself: keys may have '\u0000'
 }
 
@@ -88,13 +97,16 @@ type Document struct {
 	edited bool
 	idle   uint8 // how many texts in a row needed little of the tape
 
+	memory  Memory // who is asked for what the document takes, nil for nobody
+	charged int    // how much of it was granted
+
 	revision uint64 // how often the document was edited, in all of its lives
 
 	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
 }
 
 // What a pooled Document may keep whatever it was last used for. Up to keepLarge
-// times as much is kept while texts are large enough to need it: after keepIdle
+// times as many bytes, and keepLongest times as many entries, is kept while texts are large enough to need it: after keepIdle
 // small texts in a row the memory goes to the garbage collector, so that one
 // large request does not pin it.
 const (
@@ -102,6 +114,7 @@ const (
 	keepBytes   = 128 << 10
 	keepIndex   = 32 << 10
 	keepLarge   = 16
+	keepLongest = 4
 	keepIdle    = 8
 
 	firstEntries = 160 // for an object of about 2 KB
@@ -122,11 +135,24 @@ func Parse(body []byte, limits Limits) (*Document, error) {
 	return d, nil
 }
 
+// ParseNext reads the value that body begins with, whatever follows it, and returns how many bytes
+// it read. See [Parse].
+func ParseNext(body []byte, limits Limits) (d *Document, read int, err error) {
+	limits.open = true
+	if d, err = Parse(body, limits); err != nil {
+		return nil, 0, err
+	}
+	return d, int(d.tape[0].end), nil
+}
+
 func (d *Document) parse(body []byte, limits Limits) *Error {
 	if len(body) > limits.Bytes {
 		return &Error{Offset: limits.Bytes, Code: TooLarge, Msg: msgTooLarge(limits.Bytes)}
 	}
 	d.body = body
+	if limits.Memory != nil {
+		d.memory = limits.Memory
+	}
 	if d.tape == nil {
 		d.tape = make([]entry, 0, firstEntries)
 	}
@@ -140,6 +166,7 @@ func (d *Document) Release() {
 	if d == nil {
 		return
 	}
+	d.giveBack()
 	d.reset()
 	pool.Put(d)
 }
@@ -158,7 +185,7 @@ func (d *Document) reset() {
 	}
 	d.side = recycle(d.side, large*keepBytes)
 	d.own = recycle(d.own, large*keepBytes)
-	d.tape = recycle(d.tape, large*keepEntries)
+	d.tape = recycle(d.tape, min(large, keepLongest)*keepEntries)
 	d.index = recycle(d.index, large*keepIndex)
 }
 
@@ -172,7 +199,7 @@ func recycle[T any](s []T, keep int) []T {
 // Root is the document's value.
 func (d *Document) Root() Node { return Node{d: d} }
 
-// Edited tells whether any edit was made since the document was parsed.
+// Edited reports whether any edit was made since the document was parsed.
 func (d *Document) Edited() bool { return d.edited }
 
 // Revision differs whenever the document has been edited or reused in between: while it is the same, a path leads to the
@@ -184,14 +211,24 @@ func (d *Document) Revision() uint64 { return d.revision }
 func (d *Document) Clone() *Document { return d.Root().Clone() }
 
 // Clone copies the value as it is now into a Document of its own, which shares
-// nothing with the node's. It returns nil for an invalid node.
+// nothing with the node's but who is asked for its memory. It returns nil for an
+// invalid node, and panics with ErrNoMemory if the memory is refused.
 func (n Node) Clone() *Document {
 	if !n.Valid() {
 		return nil
 	}
 	c := pool.Get().(*Document)
-	c.own = n.AppendRaw(c.own[:0])
+	c.memory = n.d.memory
+	if c.own = c.own[:0]; !c.makeOwn(n.extent()) {
+		c.Release()
+		panic(ErrNoMemory)
+	}
+	c.own = n.AppendRaw(c.own)
 	if err := c.parse(c.own, unlimited()); err != nil {
+		if err.Code == NoMemory {
+			c.Release()
+			panic(ErrNoMemory)
+		}
 		panic("document: cloning printed what cannot be parsed: " + err.Error())
 	}
 	return c

@@ -103,7 +103,7 @@ func (d *Document) replace(i uint32) {
 		old := *e
 		old.meta |= flagRemoved
 		ghost := uint32(len(d.tape))
-		d.tape = append(d.tape, old)
+		d.addEntry(old)
 		e = &d.tape[i]
 		e.next = ghost
 		parent := &d.tape[e.parent]
@@ -116,6 +116,7 @@ func (d *Document) replace(i uint32) {
 		src := d.source(e)
 		prefix := src[e.key-1 : e.off]
 		size := e.keyEnd - e.key
+		d.roomAside(len(prefix))
 		from := uint32(len(d.side))
 		d.side = append(d.side, prefix...)
 		e.key, e.keyEnd = from+1, from+1+size
@@ -142,8 +143,16 @@ func (n Node) removed() bool { return n.d.tape[n.i].meta&flagRemoved != 0 }
 // newEntry adds an entry for an inserted value to the tape.
 func (d *Document) newEntry(parent uint32) uint32 {
 	i := uint32(len(d.tape))
-	d.tape = append(d.tape, entry{parent: parent, meta: flagInserted | flagSide})
+	d.addEntry(entry{parent: parent, meta: flagInserted | flagSide})
 	return i
+}
+
+// addEntry adds an entry to the tape.
+func (d *Document) addEntry(e entry) {
+	if len(d.tape) == cap(d.tape) {
+		d.tape = mustExtend(d, d.tape, max(len(d.tape)/4, firstEntries), entryBytes)
+	}
+	d.tape = append(d.tape, e)
 }
 
 // link makes i the last child of a container.
@@ -166,6 +175,7 @@ func (d *Document) link(container, i uint32) {
 // write parses raw into the side buffer as the value of the entry i.
 func (d *Document) write(i uint32, raw []byte) {
 	from := len(d.side)
+	d.roomAside(len(raw))
 	d.side = append(d.side, raw...)
 	d.scanSide(from, i)
 }
@@ -173,6 +183,9 @@ func (d *Document) write(i uint32, raw []byte) {
 // scanSide parses what the side buffer ends with as the value of the entry i.
 func (d *Document) scanSide(from int, i uint32) {
 	if err := d.scan(d.side, from, i, flagSide, unlimited()); err != nil {
+		if err.Code == NoMemory {
+			panic(ErrNoMemory)
+		}
 		panic("document: an edit with a value that is not JSON: " + err.Error())
 	}
 }

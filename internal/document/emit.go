@@ -6,7 +6,7 @@ import (
 )
 
 // AppendTo appends the document as it is now to dst. Bytes that no edit touched
-// are those that were parsed, white space before and after the root included.
+// are as they were parsed, white space before and after the root included.
 func (d *Document) AppendTo(dst []byte) []byte {
 	if !d.edited {
 		return append(dst, d.body...)

@@ -1,6 +1,6 @@
 package document
 
-// EqualNodes tells whether two values, of one document or of two, are the same
+// EqualNodes reports whether two values, of one document or of two, are the same
 // JSON: members in any order, numbers by their exact value (1, 1.0 and 10e-1 are
 // equal), strings by their characters. Invalid nodes equal each other only.
 func EqualNodes(a, b Node) bool {

@@ -3,6 +3,8 @@ package document
 import (
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // ErrorCode classifies why a text was refused.
@@ -17,6 +19,7 @@ const (
 	TooLarge                      // more bytes than Limits.Bytes
 	TooDeep                       // nested deeper than Limits.Depth
 	TooManyNodes                  // more values than Limits.Nodes
+	NoMemory                      // Limits.Memory refused what the document takes
 )
 
 // Error says where and why a text was refused.
@@ -67,14 +70,4 @@ func quoteRune(r rune) string {
 }
 
 // abbreviate bounds what a message repeats of the input.
-func abbreviate(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+func abbreviate(s string) string { return quote.Clip(s, quote.MaxToken) }

@@ -67,14 +67,14 @@ func appendFolded(dst []byte, s string) []byte {
 	return dst
 }
 
-// CaseVariant returns the first member of an object whose key is a case variant
+// VariantIn returns the first member of an object whose key is a case variant
 // of one of the names, and that name. The Node is invalid if there is none.
-func (n Node) CaseVariant(names *FoldSet) (member Node, name string) {
-	if n.Kind() != Object {
+func (s *FoldSet) VariantIn(object Node) (member Node, name string) {
+	if object.Kind() != Object {
 		return Node{}, ""
 	}
-	for m := n.First(); m.Valid(); m = m.Next() {
-		if name, ok := names.Variant(m.Key()); ok {
+	for m := object.First(); m.Valid(); m = m.Next() {
+		if name, ok := s.Variant(m.Key()); ok {
 			return m, name
 		}
 	}

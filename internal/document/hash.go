@@ -77,14 +77,14 @@ func hashEscaped(raw []byte) uint32 {
 // that nobody can prepare collisions for.
 func Hash(s string) uint32 { return hashString(s) }
 
-// HashWords is a hash of two words of which the same holds.
+// HashWords is such a hash of two words.
 func HashWords(a, b uint64) uint64 { return mix(a^secret[0], b^secret[1]) }
 
 // maxShort is how many bytes are compared as two words.
 const maxShort = 16
 
-// sameShort compares size bytes, of which there are at most maxShort, at two places
-// where eight bytes can be read: with two comparisons instead of a call.
+// sameShort compares size bytes, at most maxShort, at two places where eight bytes
+// can be read: with two comparisons instead of a call.
 func sameShort(a, b unsafe.Pointer, size int) bool {
 	if size <= 8 {
 		return (load64(a, 0)^load64(b, 0))<<(64-8*size) == 0 // a shift by 64 leaves no bits

@@ -39,9 +39,9 @@ func (d *Document) newTable(members, last uint32) uint32 {
 }
 
 // indexParsed makes the table of the object f, which the parser has just closed.
-// It returns the first member whose key stood in the object before, 0 if all
-// differ.
-func (d *Document) indexParsed(tape []entry, src []byte, node, last, count uint32) uint32 {
+// It returns the first member whose key stood in the object before and may not,
+// 0 if there is none.
+func (d *Document) indexParsed(tape []entry, src []byte, node, last, count uint32, limits *Limits) uint32 {
 	place := d.newTable(count, last)
 	d.index[place+indexUsed] = count
 	slots := d.table(place)
@@ -55,7 +55,7 @@ func (d *Document) indexParsed(tape []entry, src []byte, node, last, count uint3
 		e := &tape[k]
 		at := e.hash & mask
 		for ; slots[at] != 0; at = (at + 1) & mask {
-			if o := &tape[slots[at]]; o.hash == e.hash && sameKey(src, o, e) {
+			if o := &tape[slots[at]]; o.hash == e.hash && sameKey(src, o, e) && !limits.allow(o, e) {
 				return k
 			}
 		}

@@ -52,7 +52,7 @@ func TestLooksForMembers(t *testing.T) {
 		}
 		// The tables that an object has outgrown take no more than its last one.
 		if got, last := len(edited.index), 1<<edited.index[edited.tape[0].last+indexBits]; got > 3*last {
-			t.Errorf("%s, added: tables of %d words, the last of which has %d", name, got, last)
+			t.Errorf("%s, added: tables of %d words, %d of them in the last", name, got, last)
 		}
 		parsed.Release()
 		edited.Release()

@@ -159,8 +159,9 @@ func (d *Document) Fill(object Node, m *Member, harmless bool) {
 		return
 	}
 	i, from := uint32(len(d.tape)), uint32(len(d.side))
+	d.roomAside(len(m.text))
 	d.side = append(d.side, m.text...)
-	d.tape = append(d.tape, m.entry)
+	d.addEntry(m.entry)
 	e := &d.tape[i]
 	e.key += from
 	e.keyEnd += from
@@ -182,6 +183,7 @@ func (d *Document) Fill(object Node, m *Member, harmless bool) {
 func (d *Document) add(object Node, key string, hash uint32, raw []byte) Node {
 	i := d.newEntry(object.i)
 	from := uint32(len(d.side))
+	d.roomAside(len(key) + len(`"":`)) // escapes are left to the end of the edit
 	d.side = AppendString(d.side, key)
 	e := &d.tape[i]
 	e.key, e.keyEnd, e.hash = from+1, uint32(len(d.side))-1, hash

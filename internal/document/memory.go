@@ -1,18 +1,16 @@
 package document
 
-import "slices"
-
 // room is the tape with all of its capacity.
 func (d *Document) room() []entry { return d.tape[:cap(d.tape)] }
 
-// grow makes room for more entries on a full tape, nil if there may be no more.
-// A long tape grows by what the text read so far lets expect, so that it is
+// grow makes room for more entries on a full tape, nil if there may be no more,
+// for the reason that code says. A long tape grows by what the text read so far lets expect, so that it is
 // neither copied often nor much too large in the end.
-func (d *Document) grow(tape []entry, read, end, most int) []entry {
+func (d *Document) grow(tape []entry, read, end, most int) (longer []entry, code ErrorCode) {
 	n := len(tape)
 	d.tape = tape
 	if n >= most {
-		return nil
+		return nil, TooManyNodes
 	}
 	size := 2 * n
 	if n >= firstEntries {
@@ -21,6 +19,8 @@ func (d *Document) grow(tape []entry, read, end, most int) []entry {
 	}
 	// No value takes less than two bytes, its separator included.
 	size = min(size, n+(end-read)/2+2, most)
-	tape = slices.Grow(tape, size-n)
-	return tape[:min(cap(tape), most)]
+	if tape = extend(d, tape, size-n, entryBytes); tape == nil {
+		return nil, NoMemory
+	}
+	return tape[:min(cap(tape), most)], 0
 }

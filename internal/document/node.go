@@ -21,6 +21,12 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "object", "array"}[k]
 }
 
+// WithArticle is the kind as a sentence says it: "an object", "a list", "null". A
+// value that is not there counts as null.
+func (k Kind) WithArticle() string {
+	return [...]string{"null", "null", "a boolean", "a number", "a string", "an object", "a list"}[k]
+}
+
 // A Node is a value of a Document, as it is now. It follows its place: after
 // Set or Replace it reads the new value there. The node of a removed value still
 // reads what was there, but edits through it no longer reach the document. The
@@ -30,7 +36,7 @@ type Node struct {
 	i uint32
 }
 
-// Valid tells whether the node is a value of a document.
+// Valid reports whether the node is a value of a document.
 func (n Node) Valid() bool { return n.d != nil }
 
 // Document is the document that the node belongs to, nil for the zero Node.
@@ -42,6 +48,16 @@ func (n Node) Index() uint32 { return n.i }
 
 // Node is the value with the index, which one of the document's nodes told.
 func (d *Document) Node(index uint32) Node { return Node{d, index} }
+
+// Offset returns where the value begins in the text that was parsed, of a member its key; it is not
+// ok if an edit brought the value.
+func (n Node) Offset() (offset int, ok bool) {
+	if n.d == nil {
+		return 0, false
+	}
+	e := &n.d.tape[n.i]
+	return int(e.start()), e.meta&flagSide == 0
+}
 
 // Kind is the type of the value.
 func (n Node) Kind() Kind {
@@ -172,7 +188,7 @@ func (n Node) raw() []byte {
 	return n.d.source(e)[e.off:e.end:e.end]
 }
 
-// quoted is what stands between the quotation marks of a string.
+// quoted returns the bytes between the quotation marks of a string.
 func (n Node) quoted() []byte {
 	raw := n.raw()
 	return raw[1 : len(raw)-1]
@@ -201,7 +217,7 @@ func (n Node) AppendStr(dst []byte) []byte {
 	return append(dst, n.quoted()...)
 }
 
-// Is tells whether the value is the string s, without decoding it.
+// Is reports whether the value is the string s, without decoding it.
 func (n Node) Is(s string) bool {
 	if n.Kind() != String {
 		return false
@@ -212,12 +228,12 @@ func (n Node) Is(s string) bool {
 	return string(n.quoted()) == s
 }
 
-// Escaped tells whether Str has to decode and therefore to allocate.
+// Escaped reports whether Str has to decode and therefore to allocate.
 func (n Node) Escaped() bool {
 	return n.Kind() == String && n.d.tape[n.i].meta&flagEscaped != 0
 }
 
-// HasNUL tells whether the value is a string with the character U+0000.
+// HasNUL reports whether the value is a string with the character U+0000.
 func (n Node) HasNUL() bool {
 	return n.Kind() == String && n.d.tape[n.i].meta&flagNUL != 0
 }
@@ -248,7 +264,7 @@ func (n Node) Float64() (float64, bool) {
 	return f, err == nil
 }
 
-// IsInteger tells whether the value is a number spelled as an integer, without
+// IsInteger reports whether the value is a number spelled as an integer, without
 // fraction and exponent, of any size.
 func (n Node) IsInteger() bool {
 	return n.Kind() == Number && n.d.tape[n.i].meta&flagInteger != 0

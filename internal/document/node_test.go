@@ -2,7 +2,9 @@ package document
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -332,6 +334,15 @@ func TestEqualNodes(t *testing.T) {
 	}
 }
 
+func TestKindWithArticle(t *testing.T) {
+	want := []string{"null", "null", "a boolean", "a number", "a string", "an object", "a list"}
+	for k := Invalid; k <= Array; k++ {
+		if got := k.WithArticle(); got != want[k] {
+			t.Errorf("%s: got %q, want %q", k, got, want[k])
+		}
+	}
+}
+
 func TestAppendString(t *testing.T) {
 	tests := map[string]string{
 		"":                   `""`,
@@ -369,16 +380,16 @@ func TestCaseVariants(t *testing.T) {
 		}
 	}
 	d := mustParse(t, `{"apiVersion":1,"\u212aind":{"Kind":1},"STATUS":2}`)
-	if n, name := d.Root().CaseVariant(set); n.Key() != "\u212aind" || name != "kind" {
+	if n, name := set.VariantIn(d.Root()); n.Key() != "\u212aind" || name != "kind" {
 		t.Errorf("got %q for %q", n.Key(), name)
 	}
 	for _, text := range []string{`["Kind"]`, `"Kind"`} {
-		if n, _ := mustParse(t, text).Root().CaseVariant(set); n.Valid() {
+		if n, _ := set.VariantIn(mustParse(t, text).Root()); n.Valid() {
 			t.Errorf("%s has members", text)
 		}
 	}
 	d = mustParse(t, `{"apiVersion":1,"kind":{"Kind":1}}`)
-	if n, _ := d.Root().CaseVariant(set); n.Valid() {
+	if n, _ := set.VariantIn(d.Root()); n.Valid() {
 		t.Errorf("got %q", n.Key())
 	}
 }
@@ -400,4 +411,54 @@ func TestConcurrentReads(t *testing.T) {
 		})
 	}
 	readers.Wait()
+}
+
+// Texts may follow one another, and who reads them may allow that keys stand twice.
+func TestParseNext(t *testing.T) {
+	const text = ` {"a": [1, "b"], "c": {"d": null}} [2] x`
+	d, read, err := ParseNext([]byte(text), Limits{})
+	if err != nil || text[read:] != " [2] x" {
+		t.Fatalf("read %d: %v", read, err)
+	}
+	offsets := map[string]int{"": 1, "a": 2, "a[0]": 8, "a[1]": 11, "c": 17, "c.d": 23}
+	var visit func(n Node)
+	visit = func(n Node) {
+		if at, ok := n.Offset(); !ok || at != offsets[n.Path()] {
+			t.Errorf("%s: got offset %d, %v, want %d", n.Path(), at, ok, offsets[n.Path()])
+		}
+		for m := n.First(); m.Valid(); m = m.Next() {
+			visit(m)
+		}
+	}
+	visit(d.Root())
+	if _, ok := d.Set(d.Root(), "e", []byte("1")).Offset(); ok {
+		t.Error("what an edit brought has an offset")
+	}
+	d.Release()
+	if d, read, err = ParseNext([]byte(text[read:]), Limits{}); err != nil || read != len(" [2]") || d.Root().Len() != 1 {
+		t.Fatalf("read %d: %v", read, err)
+	}
+	d.Release()
+	if _, _, err = ParseNext([]byte(" x"), Limits{}); err == nil {
+		t.Error("a word was read")
+	}
+}
+
+func TestRepeatedKeys(t *testing.T) {
+	many := `{"k0":0`
+	for i := 1; i < 40; i++ {
+		many += `,"k` + strconv.Itoa(i) + `":0`
+	}
+	for text, want := range map[string]map[int]int{
+		`{"a":1,"b":{"a":2},"\u0061":3}`: {19: 1},
+		many + `,"k7":1}`:                {len(many) + 1: strings.Index(many, `"k7"`)},
+		many + `}`:                       {},
+	} {
+		got := map[int]int{}
+		d, err := Parse([]byte(text), Limits{Repeated: func(first, again int) { got[again] = first }})
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
+		}
+		d.Release()
+	}
 }

@@ -5,7 +5,7 @@ package document
 // away the marks of all values around it; numbers say something of a value's
 // place and stay while it has that place.
 
-// Marks are what holds for a value and for everything in it.
+// Marks are facts about a value and everything in it.
 type Marks uint8
 
 // The marks that a value may have.
@@ -47,10 +47,10 @@ func (d *Document) TakeNotes(author *Noter) {
 	d.noter = author
 }
 
-// NotedBy tells whether the notes of the document are the author's.
+// NotedBy reports whether the notes of the document are the author's.
 func (d *Document) NotedBy(author *Noter) bool { return d != nil && d.noter == author && author != nil }
 
-// SetNote writes a number up to MaxNote on the value, of which 0 is none.
+// SetNote writes a number up to MaxNote on the value; 0 takes it away.
 func (n Node) SetNote(note int) {
 	e := &n.d.tape[n.i]
 	e.meta = e.meta&(1<<noteShift-1) | uint32(note)<<noteShift
@@ -67,6 +67,6 @@ func (n Node) Note(author *Noter) int {
 // Mark notes what holds for the value, besides what was noted before.
 func (n Node) Mark(marks Marks) { n.d.tape[n.i].meta |= marks.bits() }
 
-// Marked tells whether the value was marked so, and nothing in it edited since.
+// Marked reports whether the value was marked so, and nothing in it edited since.
 // Whose marks they are [Document.NotedBy] tells.
 func (n Node) Marked(marks Marks) bool { return n.d.tape[n.i].meta&marks.bits() == marks.bits() }

@@ -21,7 +21,7 @@ func TestNotes(t *testing.T) {
 	mark(d.Root())
 	deepest, e := at(t, d, "a", "b", 1, "c"), at(t, d, "d", "e")
 	if !d.NotedBy(first) || d.NotedBy(second) || deepest.Note(first) != int(deepest.Index())+7 || deepest.Note(second) != 0 || deepest.Note(nil) != 0 {
-		t.Error("notes must be those of their author, and nobody else's")
+		t.Error("notes must be their author's, and nobody else's")
 	}
 	marked := func(want string) {
 		t.Helper()

@@ -64,11 +64,11 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 
 const (
 	maxExponent = 9   // digits; keeps exact comparisons within an int
-	maxDigits   = 200 // of which a number without a long exponent is surely within a double's range
+	maxDigits   = 200 // a number of so many, without a long exponent, is surely within a double's range
 	msgRange    = "numbers must be within the range of a double"
 )
 
-// tooWide tells whether a double can hold the number only as an infinity.
+// tooWide reports whether a double can hold the number only as an infinity.
 func tooWide(number []byte) bool {
 	_, err := strconv.ParseFloat(viewString(number), 64)
 	return err != nil

@@ -93,6 +93,8 @@ func (d *Document) applyJSONPatch(patch Node, limits Limits, lenient bool) error
 // be used then.
 func (d *Document) Atomically(edit func() error) error {
 	saved := checkpoints.Get().(*checkpoint)
+	copied := d.chargeCopy()
+	defer d.giveBackCopy(copied)
 	saved.take(d)
 	err := edit()
 	if err != nil {
@@ -106,7 +108,7 @@ func (d *Document) Atomically(edit func() error) error {
 
 var checkpoints = sync.Pool{New: func() any { return new(checkpoint) }}
 
-// A checkpoint is what edits change of a document.
+// A checkpoint holds the parts of a document that edits change.
 type checkpoint struct {
 	tape             []entry
 	index            []uint32
@@ -302,7 +304,7 @@ func (p *patcher) test(path string, value Node) *refusal {
 }
 
 func testFailed() *refusal {
-	return &refusal{PatchTestFailed, "the value must be equal to that of the test"}
+	return &refusal{PatchTestFailed, "the value must be equal to the test's"}
 }
 
 // transfer is copy and, with a removal, move.

@@ -89,7 +89,7 @@ func TestJSONPatch(t *testing.T) {
 		{"move into itself", `[{"op":"move","path":"/a/b","from":"/a"}]`, "", "JSON patch: operation 0 ('move' at '/a/b'): a value may not be moved into itself"},
 		{"move of the root", `[{"op":"move","path":"/a","from":""}]`, "", "JSON patch: operation 0 ('move' at '/a'): a value may not be moved into itself"},
 		{"remove the root", `[{"op":"remove","path":""}]`, "", "JSON patch: operation 0 ('remove' at ''): the whole document may not be removed"},
-		{"failing test after edits", `[{"op":"remove","path":"/a"},{"op":"replace","path":"","value":[]},{"op":"test","path":"","value":{}}]`, "", "JSON patch: operation 2 ('test' at ''): the value must be equal to that of the test"},
+		{"failing test after edits", `[{"op":"remove","path":"/a"},{"op":"replace","path":"","value":[]},{"op":"test","path":"","value":{}}]`, "", "JSON patch: operation 2 ('test' at ''): the value must be equal to the test's"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

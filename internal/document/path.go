@@ -87,7 +87,7 @@ func AppendPathIndex(dst []byte, position int) []byte {
 	return append(dst, ']')
 }
 
-// isName tells whether a key can follow a dot.
+// isName reports whether a key can follow a dot.
 func isName(key string) bool {
 	for i := range len(key) {
 		c := key[i]

@@ -104,7 +104,7 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) *
 	} else {
 		i = s.value(i, slot, s.tape[slot].meta)
 	}
-	if i != broken {
+	if i != broken && !limits.open {
 		if i = skipBlank(src, i); i < len(src) {
 			i = s.fail(i, 0, Syntax, unexpected(src, i, "the end of the document"))
 		}
@@ -112,6 +112,9 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) *
 	d.tape = s.tape[:s.n]
 	if i == broken {
 		return &Error{Offset: s.at, Path: d.pathOf(s.where), Code: s.code, Msg: s.msg}
+	}
+	if !d.charge() {
+		return &Error{Code: NoMemory, Msg: msgNoMemory}
 	}
 	return nil
 }
@@ -170,10 +173,14 @@ func (s *scanner) text(i int, x, place uint32) int {
 
 // grow makes room for another child of the container node, if there may be one.
 func (s *scanner) grow(i int, node uint32) bool {
-	tape := s.d.grow(s.tape, i, len(s.src), s.limits.Nodes)
+	tape, code := s.d.grow(s.tape, i, len(s.src), s.limits.Nodes)
 	if tape == nil {
 		s.tape = s.d.tape
-		s.fail(i, node, TooManyNodes, msgTooMany(s.limits.Nodes))
+		msg := msgNoMemory
+		if code == TooManyNodes {
+			msg = msgTooMany(s.limits.Nodes)
+		}
+		s.fail(i, node, code, msg)
 		return false
 	}
 	s.tape = tape

@@ -124,8 +124,10 @@ func (s *scanner) object(i int, node uint32) int {
 		// Few keys are compared pairwise, and only when the hash's bit was seen
 		// before. Many are left to the index, which is built when the object ends.
 		bit := uint64(1) << (hash & 63)
-		if seen&bit != 0 && count <= indexFrom && s.repeats(first, x) {
-			return s.fail(start-1, x, Duplicate, msgDuplicate(src, t))
+		if seen&bit != 0 && count <= indexFrom {
+			if k := s.repeats(first, x); k != 0 && !s.limits.allow(&s.tape[k], t) {
+				return s.fail(start-1, x, Duplicate, msgDuplicate(src, t))
+			}
 		}
 		seen |= bit
 
@@ -166,7 +168,7 @@ func (s *scanner) object(i int, node uint32) int {
 	}
 	s.close(i+1, node, first, last, count)
 	if count > indexFrom {
-		if k := s.d.indexParsed(s.tape, src, node, last, count); k != 0 {
+		if k := s.d.indexParsed(s.tape, src, node, last, count, &s.limits); k != 0 {
 			return s.fail(int(s.tape[k].key)-1, k, Duplicate, msgDuplicate(src, &s.tape[k]))
 		}
 	}
@@ -189,16 +191,25 @@ func (s *scanner) oddKey(start int, object uint32) (end int, hash, flags uint32)
 	return end, hashString(viewString(s.src[start:end])), 0
 }
 
-// repeats tells whether an earlier member of the object has the key of the
-// member x.
-func (s *scanner) repeats(first, x uint32) bool {
+// repeats returns the earlier member of the object that has the key of the member x, 0 if there is
+// none.
+func (s *scanner) repeats(first, x uint32) uint32 {
 	t := &s.tape[x]
 	for k := first; k != x; k = s.tape[k].next {
 		if s.tape[k].hash == t.hash && sameKey(s.src, &s.tape[k], t) {
-			return true
+			return k
 		}
 	}
-	return false
+	return 0
+}
+
+// allow reports whether a key may stand twice, and tells of it if so.
+func (l *Limits) allow(first, again *entry) bool {
+	if l.Repeated == nil {
+		return false
+	}
+	l.Repeated(int(first.key)-1, int(again.key)-1)
+	return true
 }
 
 // colon reads what stands between the key of the member x and its value.

@@ -2,9 +2,10 @@ package document
 
 import "errors"
 
-// A Stream reads a JSON text that comes in pieces of any size, hands the items in it to an editor, each parsed as a
-// Document, and passes everything else byte for byte. The text as a whole is never held; one item at a time may be. An
-// item leaves when its last byte has come, and one that the editor leaves alone leaves byte for byte too.
+// A Stream reads a JSON text that comes in pieces of any size, hands the items in it to an editor,
+// each parsed as a Document, and passes everything else byte for byte. The text as a whole is never
+// kept; one item at a time may be. An item leaves when its last byte has come, and one that the
+// editor leaves alone leaves byte for byte too.
 //
 // The text is read as strictly as Parse reads one, with the exception that outside of items only those keys are known
 // to be duplicates that lead to the items or are the names of Members. The zero Stream is ready for Reset. It belongs
@@ -16,13 +17,7 @@ type Stream struct {
 
 	streamPosition
 
-	token  streamToken
-	begin  int    // of the token, in the text
-	quoted bool   // within an item, a string is open
-	escape bool   // the next character of a string is escaped
-	nested int    // containers that are open within an item
-	held   []byte // of the token, what earlier calls read
-	own    []byte // memory for small tokens, kept for the next text
+	token openToken
 }
 
 // StreamOptions say where the items are and what else is to be done with the text.
@@ -39,12 +34,13 @@ type StreamOptions struct {
 	// Wrap makes an object of a root that is an array though Path is one key: the array becomes the member with that
 	// key, and the Members follow it.
 	Wrap bool
-	// ItemsOnly leaves out everything but the items: those of a list stand with a comma between them, those of a
-	// sequence each on a line. There are no Members then.
+	// ItemsOnly leaves out everything but the items. The items of a list stand with a comma between
+	// them, the items of a sequence each on a line. There are no Members then.
 	ItemsOnly bool
 }
 
-// ErrOmit is what an ItemEditor returns for an item that is to be left out, which it may where there is nothing but items.
+// ErrOmit is the answer of an ItemEditor to an item that is to be left out. It may be given only
+// with ItemsOnly.
 var ErrOmit = errors.New("the item is left out")
 
 // ItemPlace says where the items of a text are.
@@ -70,9 +66,10 @@ type StreamMember struct {
 type ItemEditor interface {
 	// EditItem may edit the item, which is released when the item has left. An error ends the Stream, but for ErrOmit.
 	EditItem(item *Document) error
-	// ItemMemory returns memory for at least so many bytes of an item that comes in parts. Those that came already are
-	// in held, and have to be at its beginning. What was returned before is no longer used. An error ends the Stream.
-	ItemMemory(held []byte, least int) ([]byte, error)
+	// ItemMemory returns memory for at least so many bytes of an item that comes in parts. The
+	// bytes that came already are in kept, and have to be at its beginning. What was returned
+	// before is no longer used. An error ends the Stream.
+	ItemMemory(kept []byte, least int) ([]byte, error)
 }
 
 // ownMemory is up to what size in bytes a Stream keeps an item in memory of its own, which it keeps for the next text.
@@ -81,22 +78,23 @@ const ownMemory = 16 << 10
 // Reset makes the Stream ready for a text.
 func (s *Stream) Reset(o StreamOptions, editor ItemEditor) {
 	o.Limits = o.Limits.withDefaults()
-	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]}, own: s.own}
+	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]}, token: openToken{room: s.token.room}}
 	if o.Place == Sequence {
 		s.state = wantEnd
 	}
-	s.held = s.own[:0]
+	s.token.kept = s.token.room[:0]
 }
 
-// Holding tells whether an item, or a string or number outside of items, has come in part.
-func (s *Stream) Holding() bool { return s.token != noToken }
+// Holding reports whether an item, or a string or number outside of items, has come in part.
+func (s *Stream) Holding() bool { return s.token.kind != noToken }
 
-// Listed tells whether a list of items has come: an array where the Path leads, or null, or a root object without any member.
-func (s *Stream) Listed() bool { return s.listed || s.emptied }
+// Listed reports whether a list of items has come: an array where the Path leads, or null, or a root object without any member.
+func (s *Stream) Listed() bool { return s.list.found }
 
-// Append reads src and appends to dst what is to be sent for it. It stops early where that has become most
-// bytes long, and tells how many bytes of src it has read. What it has read of an item that goes on in the next part of
-// the text is held. An error, which is an [*Error] or the editor's, ends the Stream; what is in dst then is still good.
+// Append reads src and appends to dst what is to be sent for it. It stops early where that has
+// become most bytes long, and returns how many bytes of src it has read. What it has read of an
+// item that goes on in the next part of the text is kept. An error, which is an [*Error] or the
+// editor's, ends the Stream; what is in dst then is still good.
 func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err error) {
 	if s.o.ItemsOnly {
 		return s.appendItems(dst, src, most)
@@ -106,7 +104,7 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 		from = 0 // src[from:i] passes and is not in dst yet
 	)
 	for i < len(src) && len(dst)+i-from < most {
-		if s.token == noToken {
+		if s.token.kind == noToken {
 			if i = skipBlank(src, i); i == len(src) {
 				break
 			}
@@ -117,14 +115,14 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 			}
 			switch event {
 			case tokenBegins:
-				s.begin = s.total + i
+				s.token.begin = s.total + i
 				continue
-			case rootWrapped:
+			case rootOpens:
 				dst = append(dst, src[from:i]...)
 				dst = append(AppendString(append(dst, '{'), s.o.Path[0]), ':')
 				from = i
 			case rootCloses:
-				if !s.wrapped {
+				if s.root != rootWrapped {
 					dst, from = append(dst, src[from:i]...), i
 					dst = s.appendMembers(dst)
 					break
@@ -136,11 +134,11 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 			continue
 		}
 		end, whole := s.tokenEnd(src, i)
-		inPlace := whole && len(s.held) == 0
+		inPlace := whole && len(s.token.kept) == 0
 		raw := src[i:end]
 		if !inPlace {
 			dst, from = append(dst, src[from:i]...), end
-			if raw, err = s.hold(raw); err != nil {
+			if raw, err = s.keep(raw); err != nil {
 				return dst, end, err
 			}
 		}
@@ -159,7 +157,7 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 			case !inPlace:
 				dst = append(dst, raw...)
 			}
-			s.token, s.held = noToken, s.own[:0]
+			s.token.ends()
 		}
 		i = end
 	}
@@ -171,7 +169,7 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, err error) {
 	i := 0
 	for i < len(src) && len(dst) < most {
-		if s.token == noToken {
+		if s.token.kind == noToken {
 			if i = skipBlank(src, i); i == len(src) {
 				break
 			}
@@ -181,7 +179,7 @@ func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, e
 				return dst, i, failure
 			}
 			if event == tokenBegins {
-				s.begin = s.total + i
+				s.token.begin = s.total + i
 			} else {
 				i++
 			}
@@ -189,8 +187,8 @@ func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, e
 		}
 		end, whole := s.tokenEnd(src, i)
 		raw := src[i:end]
-		if !whole || len(s.held) > 0 {
-			if raw, err = s.hold(raw); err != nil {
+		if !whole || len(s.token.kept) > 0 {
+			if raw, err = s.keep(raw); err != nil {
 				return dst, end, err
 			}
 		}
@@ -198,7 +196,7 @@ func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, e
 			if dst, err = s.appendItem(dst, raw); err != nil {
 				return dst, end, err
 			}
-			s.token, s.held = noToken, s.own[:0]
+			s.token.ends()
 		}
 		i = end
 	}
@@ -208,7 +206,7 @@ func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, e
 
 // appendItem appends a token that is an item.
 func (s *Stream) appendItem(dst, raw []byte) ([]byte, error) {
-	isItem := s.token == itemToken
+	isItem := s.token.kind == itemToken
 	item, err := s.take(raw)
 	switch {
 	case err == ErrOmit:
@@ -232,49 +230,49 @@ func (s *Stream) appendItem(dst, raw []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Close ends the text. It appends to dst what was held of a number at the end, and fails with an [*Error] if the text is
-// not complete.
+// Close ends the text. It appends to dst what was kept of a number at the end, and fails with an
+// [*Error] if the text is not complete.
 func (s *Stream) Close(dst []byte) ([]byte, error) {
-	if s.token == bareToken {
-		if _, err := s.take(s.held); err != nil {
+	if s.token.kind == bareToken {
+		if _, err := s.take(s.token.kept); err != nil {
 			return dst, err
 		}
 		if !s.o.ItemsOnly {
-			dst = append(dst, s.held...)
+			dst = append(dst, s.token.kept...)
 		}
-		s.token, s.held = noToken, s.own[:0]
+		s.token.ends()
 	}
-	if s.token == noToken && s.state == wantEnd {
+	if s.token.kind == noToken && s.state == wantEnd {
 		return dst, nil
 	}
 	return dst, &Error{Offset: s.total, Msg: "unexpected end of the document"}
 }
 
-// hold keeps a part of a token and returns all of it so far.
-func (s *Stream) hold(part []byte) ([]byte, error) {
-	n := len(s.held) + len(part)
+// keep keeps a part of a token and returns all of it so far.
+func (s *Stream) keep(part []byte) ([]byte, error) {
+	n := len(s.token.kept) + len(part)
 	if n > s.o.Limits.Bytes {
-		return nil, &Error{Offset: s.begin + s.o.Limits.Bytes, Path: s.path(), Code: TooLarge, Msg: msgTooLarge(s.o.Limits.Bytes)}
+		return nil, &Error{Offset: s.token.begin + s.o.Limits.Bytes, Path: s.itemPath(), Code: TooLarge, Msg: msgTooLarge(s.o.Limits.Bytes)}
 	}
 	switch {
-	case n <= cap(s.held):
+	case n <= cap(s.token.kept):
 	case n <= ownMemory:
-		s.own = make([]byte, 0, min(2*n, ownMemory))
-		s.held = append(s.own, s.held...)
+		s.token.room = make([]byte, 0, min(2*n, ownMemory))
+		s.token.kept = append(s.token.room, s.token.kept...)
 	default:
-		memory, err := s.editor.ItemMemory(s.held, n)
+		memory, err := s.editor.ItemMemory(s.token.kept, n)
 		if err != nil {
 			return nil, err
 		}
-		s.held = memory[:len(s.held):len(memory)]
+		s.token.kept = memory[:len(s.token.kept):len(memory)]
 	}
-	s.held = append(s.held, part...)
-	return s.held, nil
+	s.token.kept = append(s.token.kept, part...)
+	return s.token.kept, nil
 }
 
 // take is given a whole token. The Document is an item that was edited.
 func (s *Stream) take(raw []byte) (*Document, error) {
-	if s.token != itemToken {
+	if s.token.kind != itemToken {
 		if failure := s.check(raw); failure != nil {
 			return nil, failure
 		}
@@ -283,8 +281,8 @@ func (s *Stream) take(raw []byte) (*Document, error) {
 	d, err := Parse(raw, s.o.Limits)
 	if err != nil {
 		failure := err.(*Error)
-		failure.Offset += s.begin
-		failure.Path = joinPath(s.path(), failure.Path)
+		failure.Offset += s.token.begin
+		failure.Path = joinPath(s.itemPath(), failure.Path)
 		return nil, failure
 	}
 	s.valueEnds()

@@ -32,10 +32,10 @@ func markItem(d *Document, item Node) {
 	}
 }
 
-func (m *marker) ItemMemory(held []byte, least int) ([]byte, error) {
+func (m *marker) ItemMemory(kept []byte, least int) ([]byte, error) {
 	m.asked = max(m.asked, least)
 	memory := make([]byte, 2*least)
-	copy(memory, held)
+	copy(memory, kept)
 	// What was given before is overwritten, so that a use of it shows.
 	for i := range m.memory {
 		m.memory[i] = '!'
@@ -160,7 +160,7 @@ func TestStreamRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, size := range []int{1, 2, 3, 7, 1000} {
 				if size < 1000 && c.want.Msg == "document must not begin with a byte order mark" {
-					continue // of which nothing is known without its second byte
+					continue // nothing is known of it without its second byte
 				}
 				_, err := stream(c.o, &marker{}, []byte(c.text), func() int { return size })
 				var got *Error
@@ -331,7 +331,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// TestStreamSuite: of the texts of JSONTestSuite a Stream takes those that Parse takes, and passes them byte for byte.
+// TestStreamSuite: a Stream takes the texts of JSONTestSuite that Parse takes, and passes them byte
+// for byte.
 func TestStreamSuite(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(suiteDir(t, "data/JSONTestSuite"), "test_parsing", "*.json"))
 	if err != nil || len(files) < 300 {
@@ -360,6 +361,6 @@ type idle struct{}
 
 func (idle) EditItem(*Document) error { return nil }
 
-func (idle) ItemMemory(held []byte, least int) ([]byte, error) {
-	return append(make([]byte, 0, 2*least), held...)[:2*least], nil
+func (idle) ItemMemory(kept []byte, least int) ([]byte, error) {
+	return append(make([]byte, 0, 2*least), kept...)[:2*least], nil
 }

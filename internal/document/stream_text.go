@@ -10,21 +10,57 @@ type streamPosition struct {
 	state streamState
 	stack []byte // the open containers, each by its opening character
 
-	// The path to the items: how many of the open containers lie on it, how many of its keys have come, and whether the
-	// value to come is on it.
-	on     int
-	keys   int
-	onPath bool
-
-	list    int    // the depth of the list of items, 0 outside of it
-	items   int    // values in that list so far
-	wrapped bool   // the root is an array that becomes a member
+	path    pathProgress
+	list    itemList
+	root    rootForm
 	members uint64 // a bit for each of the Members that have come
-	filled  bool   // the root object has a member
-	listed  bool   // there was a list of items
-	emptied bool   // the root object was one without members
-	sent    bool   // an item was, where there is nothing else
+	sent    bool   // an item has been sent, with ItemsOnly
 }
+
+// pathProgress is how far the text has followed the path to the items.
+type pathProgress struct {
+	depth int  // how many of the open containers lie on the path
+	keys  int  // how many of its keys have come
+	next  bool // the value to come is on the path
+}
+
+// itemList is the list of items.
+type itemList struct {
+	depth int  // 0 outside of the list
+	items int  // values in it so far
+	found bool // there was one, or a root object without any member
+}
+
+// rootForm is the form of the text's root.
+type rootForm uint8
+
+const (
+	rootEmpty   rootForm = iota // without a member so far
+	rootFilled                  // an object with a member
+	rootWrapped                 // an array that becomes a member
+)
+
+// openToken is the token that is being read, as a whole or in parts.
+type openToken struct {
+	kind   tokenKind
+	begin  int // in the text
+	text   textPlace
+	nested int    // containers that are open within an item
+	kept   []byte // what earlier calls read of it
+	room   []byte // memory for small tokens, which is kept for the next text
+}
+
+// ends forgets the token, which has been read.
+func (t *openToken) ends() { t.kind, t.kept = noToken, t.room[:0] }
+
+// textPlace is where the next character of a token is, seen from the strings in it.
+type textPlace uint8
+
+const (
+	outsideText textPlace = iota
+	insideText
+	afterBackslash
+)
 
 type streamState uint8
 
@@ -39,23 +75,23 @@ const (
 )
 
 // A streamToken is a part of the text that is only looked at as a whole.
-type streamToken uint8
+type tokenKind uint8
 
 const (
-	noToken streamToken = iota
+	noToken tokenKind = iota
 	keyToken
 	stringToken
 	bareToken // a number or a literal, which ends where something else begins
 	itemToken
 )
 
-// streamEvent is what a character outside of tokens means beyond the state that it leads to.
+// streamEvent is the meaning of a character outside of tokens, besides the state that it leads to.
 type streamEvent uint8
 
 const (
 	nothing     streamEvent = iota
 	tokenBegins             // with this character
-	rootWrapped             // the root is an array, and an object is to be made of it
+	rootOpens               // the root is an array, and an object is to be made of it
 	rootCloses              // an object that may get Members, or a wrapped array
 )
 
@@ -85,7 +121,7 @@ func (s *Stream) step(src []byte, i int) (streamEvent, *Error) {
 		case object && c != '"':
 			return nothing, misplaced(src, i, "a key in double quotes")
 		case object:
-			s.token = keyToken
+			s.token.kind = keyToken
 			return tokenBegins, nil
 		}
 	case wantEnd:
@@ -98,23 +134,23 @@ func (s *Stream) step(src []byte, i int) (streamEvent, *Error) {
 
 // value reads the first character of a value.
 func (s *Stream) value(src []byte, i int) (streamEvent, *Error) {
-	inList := s.list > 0 && s.list == len(s.stack)
+	inList := s.list.depth > 0 && s.list.depth == len(s.stack)
 	if inList {
-		s.items++
+		s.list.items++
 	}
 	switch c := src[i]; {
 	case c == '{' && (inList || len(s.stack) == 0 && s.o.Place != List):
-		s.token = itemToken
+		s.token.kind = itemToken
 	case c == '{' || c == '[':
 		if len(s.stack) >= s.o.Limits.Depth {
 			return nothing, &Error{Offset: i, Code: TooDeep, Msg: msgTooDeep(s.o.Limits.Depth)}
 		}
 		return s.opens(c), nil
 	case c == '"':
-		s.token = stringToken
+		s.token.kind = stringToken
 	case isBare(c):
-		s.token = bareToken
-		s.listed = s.listed || c == 'n' && s.onPath && s.on == len(s.o.Path)
+		s.token.kind = bareToken
+		s.list.found = s.list.found || c == 'n' && s.path.next && s.path.depth == len(s.o.Path)
 	default:
 		if s.total > 0 {
 			return nothing, misplaced(src, i, "a value")
@@ -122,7 +158,7 @@ func (s *Stream) value(src []byte, i int) (streamEvent, *Error) {
 		code, msg := badValue(src, i)
 		return nothing, &Error{Offset: i, Code: code, Msg: msg}
 	}
-	s.onPath = false
+	s.path.next = false
 	return tokenBegins, nil
 }
 
@@ -132,8 +168,8 @@ func misplaced(src []byte, i int, required string) *Error {
 
 // opens enters a container outside of items.
 func (s *Stream) opens(c byte) streamEvent {
-	root, onPath := len(s.stack) == 0, s.onPath
-	s.onPath = false
+	root, onPath := len(s.stack) == 0, s.path.next
+	s.path.next = false
 	s.stack = append(s.stack, c)
 	if s.state = wantElement; c == '{' {
 		s.state = wantMember
@@ -142,13 +178,13 @@ func (s *Stream) opens(c byte) streamEvent {
 		return nothing
 	}
 	switch keys := len(s.o.Path); {
-	case c == '{' && s.on < keys:
-		s.on++
-	case c == '[' && s.on == keys:
-		s.list, s.listed = len(s.stack), true
+	case c == '{' && s.path.depth < keys:
+		s.path.depth++
+	case c == '[' && s.path.depth == keys:
+		s.list.depth, s.list.found = len(s.stack), true
 	case c == '[' && root && keys == 1 && s.o.Wrap:
-		s.list, s.wrapped, s.listed = 1, true, true
-		return rootWrapped
+		s.list.depth, s.list.found, s.root = 1, true, rootWrapped
+		return rootOpens
 	}
 	return nothing
 }
@@ -156,15 +192,15 @@ func (s *Stream) opens(c byte) streamEvent {
 // closes leaves a container outside of items.
 func (s *Stream) closes() (event streamEvent) {
 	depth := len(s.stack)
-	if depth == 1 && s.o.Place == List && (s.wrapped || s.stack[0] == '{') {
+	if depth == 1 && s.o.Place == List && (s.root == rootWrapped || s.stack[0] == '{') {
 		event = rootCloses
-		s.emptied = !s.wrapped && !s.filled
+		s.list.found = s.list.found || s.root == rootEmpty
 	}
 	switch depth {
-	case s.list:
-		s.list = 0
-	case s.on:
-		s.on--
+	case s.list.depth:
+		s.list.depth = 0
+	case s.path.depth:
+		s.path.depth--
 	}
 	s.stack = s.stack[:depth-1]
 	s.valueEnds()
@@ -178,15 +214,15 @@ func (s *Stream) valueEnds() {
 	}
 }
 
-// isBare tells the characters that numbers and literals consist of.
+// isBare reports whether numbers and literals consist of such characters.
 func isBare(c byte) bool {
 	return c-'0' <= 9 || c|0x20-'a' <= 'z'-'a' || c == '-' || c == '+' || c == '.'
 }
 
 // tokenEnd finds the end of the token that src[i:] begins with or goes on with.
 func (s *Stream) tokenEnd(src []byte, i int) (end int, whole bool) {
-	first := len(s.held) == 0
-	switch s.token {
+	first := len(s.token.kept) == 0
+	switch s.token.kind {
 	case bareToken:
 		for i < len(src) && isBare(src[i]) {
 			i++
@@ -194,7 +230,7 @@ func (s *Stream) tokenEnd(src []byte, i int) (end int, whole bool) {
 		return i, i < len(src)
 	case itemToken:
 		if first {
-			s.nested = 0
+			s.token.nested = 0
 		}
 		return s.itemEnd(src, i)
 	}
@@ -208,8 +244,8 @@ func (s *Stream) tokenEnd(src []byte, i int) (end int, whole bool) {
 func (s *Stream) stringEnd(src []byte, i int) (end int, whole bool) {
 	base := unsafe.Pointer(unsafe.SliceData(src))
 	for i < len(src) {
-		if s.escape {
-			s.escape = false
+		if s.token.text == afterBackslash {
+			s.token.text = insideText
 			i++
 			continue
 		}
@@ -225,32 +261,32 @@ func (s *Stream) stringEnd(src []byte, i int) (end int, whole bool) {
 		}
 		switch src[i] {
 		case '"':
+			s.token.text = outsideText
 			return i + 1, true
 		case '\\':
-			s.escape = true
+			s.token.text = afterBackslash
 		}
 		i++
 	}
 	return i, false
 }
 
-// itemEnd finds the end of an item by its brackets alone: whether it is good JSON the parser tells.
+// itemEnd finds the end of an item by its brackets alone. The parser reads it afterwards.
 func (s *Stream) itemEnd(src []byte, i int) (end int, whole bool) {
 	for i < len(src) {
-		if s.quoted {
+		if s.token.text != outsideText {
 			if i, whole = s.stringEnd(src, i); !whole {
 				return i, false
 			}
-			s.quoted = false
 			continue
 		}
 		switch src[i] {
 		case '"':
-			s.quoted = true
+			s.token.text = insideText
 		case '{', '[':
-			s.nested++
+			s.token.nested++
 		case '}', ']':
-			if s.nested--; s.nested == 0 {
+			if s.token.nested--; s.token.nested == 0 {
 				return i + 1, true
 			}
 		}
@@ -282,14 +318,14 @@ func (s *Stream) check(raw []byte) *Error {
 	if msg == "" && at < len(raw) {
 		msg = unexpected(raw, at, "the end of a value")
 	}
-	if msg == "" && s.token == keyToken {
+	if msg == "" && s.token.kind == keyToken {
 		code, msg = s.key(raw[1:len(raw)-1], flags)
 		at = 0
 	}
 	if msg != "" {
-		return &Error{Offset: s.begin + at, Code: code, Msg: msg}
+		return &Error{Offset: s.token.begin + at, Code: code, Msg: msg}
 	}
-	if s.token != keyToken {
+	if s.token.kind != keyToken {
 		s.valueEnds()
 	}
 	return nil
@@ -307,16 +343,16 @@ func (s *Stream) key(key []byte, flags uint32) (ErrorCode, string) {
 		return string(key) == name
 	}
 	s.state = wantColon
-	if depth := len(s.stack); depth == s.on && is(s.o.Path[depth-1]) {
-		if s.keys >= depth {
+	if depth := len(s.stack); depth == s.path.depth && is(s.o.Path[depth-1]) {
+		if s.path.keys >= depth {
 			return Duplicate, "duplicate key '" + s.o.Path[depth-1] + "'"
 		}
-		s.keys, s.onPath = depth, true
+		s.path.keys, s.path.next = depth, true
 	}
 	if len(s.stack) > 1 || s.o.Place != List {
 		return 0, ""
 	}
-	s.filled = true
+	s.root = rootFilled
 	for i := range s.o.Members {
 		if !is(s.o.Members[i].Name) {
 			continue
@@ -335,24 +371,25 @@ func (s *Stream) appendMembers(dst []byte) []byte {
 		if s.members&(1<<i) != 0 {
 			continue
 		}
-		if s.filled || s.wrapped {
+		if s.root != rootEmpty {
 			dst = append(dst, ',')
+		} else {
+			s.root = rootFilled
 		}
-		s.filled = true
 		dst = append(AppendString(dst, s.o.Members[i].Name), ':')
 		dst = append(dst, s.o.Members[i].Value...)
 	}
 	return dst
 }
 
-// path is that of the item at which the text is, "" where it is at none.
-func (s *Stream) path() string {
-	if s.list == 0 {
+// path returns the path of the item at which the text is, "" if it is at none.
+func (s *Stream) itemPath() string {
+	if s.list.depth == 0 {
 		return ""
 	}
 	var b []byte
 	for _, key := range s.o.Path {
 		b = AppendPathKey(b, key)
 	}
-	return string(AppendPathIndex(b, s.items-1))
+	return string(AppendPathIndex(b, s.list.items-1))
 }

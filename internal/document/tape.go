@@ -34,7 +34,7 @@ const (
 	flagHead                                // container: the first child is not the next entry
 	flagIndexed                             // object: members are in the index
 
-	// placeMask is what an entry keeps when its value is replaced.
+	// placeMask selects the bits that an entry keeps when its value is replaced.
 	placeMask = flagMember | flagKeyEscaped | flagInserted | flagReplaced | flagRemoved
 )
 

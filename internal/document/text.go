@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // viewString is b as a string, without a copy.
@@ -139,7 +141,7 @@ func appendDecoded(dst, raw []byte) []byte {
 	}
 }
 
-// decodedIs tells whether raw, which has escapes, decodes to s.
+// decodedIs reports whether raw, which has escapes, decodes to s.
 func decodedIs(raw []byte, s string) bool {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -184,42 +186,4 @@ func msgDuplicate(src []byte, t *entry) string {
 
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD, and nothing is escaped that need not be.
-func AppendString(dst []byte, s string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				dst = append(dst, s[from:i]...)
-				dst = append(dst, "\uFFFD"...)
-				from = i + 1
-			}
-			i += size
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		}
-		i++
-		from = i
-	}
-	dst = append(dst, s[from:]...)
-	return append(dst, '"')
-}
+func AppendString(dst []byte, s string) []byte { return quote.AppendJSON(dst, s) }

@@ -36,7 +36,7 @@ func ParseTrustedProxies(cidrs []string) (TrustedProxies, error) {
 	return t, nil
 }
 
-// Trusts tells whether the address is that of a trusted proxy.
+// Trusts reports whether the address is a trusted proxy's.
 func (t *TrustedProxies) Trusts(a netip.Addr) bool {
 	a = plain(a)
 	for _, n := range t.networks {

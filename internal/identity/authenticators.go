@@ -81,7 +81,7 @@ type presenter interface {
 	present(r *Request) (*Principal, error)
 }
 
-// Request is what a request says of who sent it.
+// Request holds the credentials of a request, and where it came from.
 type Request struct {
 	// Now is the time of the request.
 	Now time.Time
@@ -89,10 +89,12 @@ type Request struct {
 	Authorization []byte
 	// Peer is the other end of the connection, Client the address of the client: both are the same without a proxy.
 	Peer, Client netip.Addr
-	// Connection is what the client's connection is remembered to have proved; nil without TLS.
+	// Connection holds the identity that the client's connection has proved; nil without TLS.
 	Connection *Connection
 	// Remote has the lines X-Remote-*, of any peer.
 	Remote Headers
+	// RemoteNamed: the header Connection names one of these lines, which Remote then lacks.
+	RemoteNamed bool
 }
 
 // Headers are the header lines of a request that tell of a user.
@@ -153,8 +155,9 @@ func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel
 // Close ends what goes on in the background.
 func (a *Authenticators) Close() { a.stop() }
 
-// Identify tells who sends a request. An error is a *Refusal, or that of an authenticator that cannot tell now (503) or
-// will not (429): a request with credentials that are not valid never passes as anonymous.
+// Identify tells who sends a request. An error is a *Refusal, or the error of an authenticator that
+// cannot tell now (503) or will not (429), or that reads the request in two ways (400): a request
+// with credentials that are not valid never passes as anonymous.
 func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 	var found tokenResult
 	var failure error
@@ -167,6 +170,10 @@ func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 			p, err := m.other.present(r)
 			if p != nil {
 				return p, nil
+			}
+			var ambiguous *status.Error
+			if errors.As(err, &ambiguous) {
+				return nil, err
 			}
 			if err != nil {
 				refusal = refusalCause{m.name, err}

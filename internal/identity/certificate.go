@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Connection is what the client of a connection has shown by TLS, and what was made of it. Only the goroutine that serves
+// Connection holds the certificates that the client has shown by TLS, and the user that they name. Only the goroutine that serves
 // the connection may use it.
 type Connection struct {
 	// Shown are the certificates that the client has shown, its own first.
@@ -66,7 +66,7 @@ const proxyTTL = 10 * time.Second
 
 var errOtherName = errors.New("the certificate has none of the names of proxies")
 
-// isProxy tells whether the client has shown a certificate of a proxy that may tell who the user is.
+// isProxy reports whether the client has shown a certificate of a proxy that may tell who the user is.
 func (m *remote) isProxy(c *Connection, now time.Time) bool {
 	if c == nil || len(c.Shown) == 0 || m.o.Verify == nil && len(m.o.Names) == 0 {
 		return false

@@ -40,7 +40,7 @@ func newFailures(perMinute, burst int) *failures {
 	return f
 }
 
-// blockOf is what counts as one client: an address, of IPv6 a /64, which one client has all of.
+// blockOf returns the addresses that count as one client: an IPv4 address, or a /64 of IPv6, which one client has all of.
 func blockOf(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is6() && !a.Is4In6() {

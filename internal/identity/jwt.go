@@ -69,8 +69,8 @@ func (j *jwt) refreshKeys(ctx context.Context, o *apiserver.JWTAuthenticator) {
 	}
 }
 
-// refresh has the library look for a key that there is not. Keys that cannot be read, or that the issuer said to keep for
-// longer, leave those that were read before.
+// refresh has the library look for a key that there is not. Keys that cannot be read, or that the
+// issuer said to keep for longer, leave the keys that were read before.
 func (j *jwt) refresh(ctx context.Context, o *apiserver.JWTAuthenticator) {
 	claims, err := json.Marshal(map[string]any{"iss": o.Issuer.URL, "aud": o.Issuer.Audiences, "exp": time.Now().Add(time.Hour).Unix()})
 	if err != nil {
@@ -92,7 +92,7 @@ func (j *jwt) verify(ctx context.Context, token string, _ *bearer) (*User, time.
 	case err != nil || !ok:
 		return nil, time.Time{}, err
 	case response.User.GetName() == "":
-		return nil, time.Time{}, errors.New("the token is that of a user without a name")
+		return nil, time.Time{}, errors.New("the token belongs to a user without a name")
 	}
 	u := userOf(response.User)
 	return &u, expiryOf(token), nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // jwtOf is the configuration of an issuer: claims become users by expressions.
@@ -42,19 +43,10 @@ func newTest(t testing.TB, o Options) *Authenticators {
 	t.Cleanup(a.Close)
 	for _, m := range a.methods {
 		if j, ok := m.token.(*jwt); ok {
-			waitFor(t, func() bool { return j.library.HealthCheck() == nil })
+			testutil.Eventually(t, "the keys of the issuer are read", func() bool { return j.library.HealthCheck() == nil })
 		}
 	}
 	return a
-}
-
-func waitFor(t testing.TB, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it takes too long")
-		}
-	}
 }
 
 var client = netip.MustParseAddr("192.0.2.1")
@@ -136,7 +128,8 @@ func TestJWT(t *testing.T) {
 
 func parts(token string) []string { return strings.Split(token, ".") }
 
-// New keys are looked up when a token names one; those of a token that is remembered do not matter until it is not.
+// New keys are looked up when a token names one. The key of a token that is remembered does not
+// matter until it is forgotten.
 func TestJWTKeysRotate(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
 	a := newTest(t, Options{Methods: []Method{{JWT: jwtOf(issuer)}}, Tokens: TokenOptions{FailureTTL: time.Millisecond, Failures: 6000, Burst: 1000}})
@@ -145,7 +138,7 @@ func TestJWTKeysRotate(t *testing.T) {
 	for published := 1; published <= 3; published++ {
 		token := issuer.Token(claims)
 		// The library gives who asks at the very end of a reading its result once more.
-		waitFor(t, func() bool {
+		testutil.Eventually(t, "a token of the published keys is taken", func() bool {
 			p, err := a.Identify(bearing(token))
 			return reflect.DeepEqual(outcome(p, err), kim)
 		})
@@ -193,7 +186,7 @@ func TestJWTKeyIsWithdrawn(t *testing.T) {
 		t.Errorf("while the issuer is down: %v", err)
 	}
 	issuer.Break(false)
-	waitFor(t, func() bool {
+	testutil.Eventually(t, "the issuer answers again", func() bool {
 		verifier.refresh(context.Background(), o)
 		err := verify()
 		return err != nil && !errors.Is(err, errUnavailable)
@@ -212,7 +205,7 @@ func TestJWTIssuerDown(t *testing.T) {
 	issuer.Break(true)
 	issuer.Rotate(t, 1)
 	fresh := issuer.Token(claims)
-	waitFor(t, func() bool { // as above
+	testutil.Eventually(t, "a token whose key is not known cannot be checked", func() bool { // as above
 		p, err := a.Identify(bearing(fresh))
 		return outcome(p, err) == unavailable
 	})
@@ -220,7 +213,7 @@ func TestJWTIssuerDown(t *testing.T) {
 		t.Errorf("a token that is remembered: %v", err)
 	}
 	issuer.Break(false)
-	waitFor(t, func() bool {
+	testutil.Eventually(t, "the new key is known", func() bool {
 		_, err := a.Identify(bearing(fresh))
 		return err == nil
 	})

@@ -80,7 +80,7 @@ func untoldError(what string) error {
 	return fmt.Errorf("the user has a %s with characters that no header can carry, so that the backend cannot be told who asks", what)
 }
 
-// carriable tells whether a header value comes to its reader as it is.
+// carriable reports whether a header value comes to its reader as it is.
 func carriable(value string) bool {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -104,7 +104,7 @@ func escapeKey(key string) string {
 	return b.String()
 }
 
-// token tells whether a character may be in the name of a header (RFC 9110, 5.6.2).
+// token reports whether a character may be in the name of a header (RFC 9110, 5.6.2).
 func token(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // lines are header lines after their prefix.
@@ -33,8 +34,8 @@ func (l lines) Each(yield func(name, value []byte)) {
 	}
 }
 
-// judge is what Kubernetes' authenticator makes of a request.
-func judge(t *testing.T, a authenticator.Request, r *http.Request) *User {
+// judge returns the answer of Kubernetes' authenticator about a request.
+func kubernetesUser(t *testing.T, a authenticator.Request, r *http.Request) *User {
 	t.Helper()
 	response, ok, err := group.NewAuthenticatedGroupAdder(a).AuthenticateRequest(r)
 	if err != nil || !ok {
@@ -67,10 +68,9 @@ func TestRequestHeader(t *testing.T) {
 	for _, l := range []lines{
 		nil,
 		{{"User", "kim"}},
-		{{"user", ""}, {"User", "kim"}, {"USER", "lee"}},
 		{{"User", ""}, {"Group", "a"}},
 		{{"Group", "system:masters"}, {"Uid", "1"}},
-		{{"User", "kim"}, {"Uid", "1"}, {"Uid", "2"}, {"Group", "a"}, {"Group", ""}, {"group", "b"}, {"Group", "a"}},
+		{{"User", "kim"}, {"Uid", "1"}, {"Group", "a"}, {"Group", ""}, {"group", "b"}, {"Group", "a"}},
 		{{"User", "kim"}, {"Group", "system:unauthenticated"}},
 		{{"User", "kim"}, {"Group", "system:authenticated"}, {"Group", "b"}},
 		{{"User", "system:anonymous"}},
@@ -83,11 +83,7 @@ func TestRequestHeader(t *testing.T) {
 			key := http.CanonicalHeaderKey("X-Remote-" + one[0])
 			r.Header[key] = append(r.Header[key], one[1])
 		}
-		want := judge(t, kubernetes, r)
-		if len(l) == 3 && l[0][0] == "user" {
-			// Kubernetes takes the first line alone, and one that is empty for none; here it is the first that is not.
-			want = &User{Name: "kim", Groups: []string{AuthenticatedGroup}}
-		}
+		want := kubernetesUser(t, kubernetes, r)
 		p, err := m.present(&Request{Peer: client, Client: client, Remote: l})
 		if err != nil {
 			t.Fatal(err)
@@ -105,8 +101,48 @@ func TestRequestHeader(t *testing.T) {
 	}
 }
 
+// What two readers of a proxy's headers could read in two ways is refused, before any other authenticator is asked. Other
+// peers' headers are nobody's.
+func TestAmbiguousRequestHeader(t *testing.T) {
+	networks, err := ParseTrustedProxies([]string{"192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Options{Methods: []Method{{RequestHeader: &HeaderOptions{Networks: networks}}, {ClientCertificate: true}}, AllowAnonymous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	const (
+		twice = "the request has the header 'X-Remote-User' more than once"
+		named = "the header 'Connection' must not name headers 'X-Remote-…': the proxy would not tell all of the user"
+	)
+	for _, tt := range []struct {
+		name    string
+		headers lines
+		named   bool
+		want    string
+	}{
+		{"two users", lines{{"User", "kim"}, {"User", "lee"}}, false, twice},
+		{"one user twice", lines{{"User", "kim"}, {"Group", "a"}, {"USER", "kim"}}, false, twice},
+		{"one of them is empty", lines{{"user", ""}, {"User", "kim"}}, false, twice},
+		{"two uids", lines{{"User", "kim"}, {"Uid", "1"}, {"uid", "2"}}, false, "the request has the header 'X-Remote-Uid' more than once"},
+		{"Connection names what is left out", lines{{"User", "kim"}}, true, named},
+		{"Connection names all", nil, true, named},
+	} {
+		_, err := a.Identify(&Request{Peer: client, Client: client, Remote: tt.headers, RemoteNamed: tt.named})
+		var answer *status.Error
+		if !errors.As(err, &answer) || answer.ErrStatus.Code != 400 || answer.ErrStatus.Message != tt.want {
+			t.Errorf("%s: got %v", tt.name, err)
+		}
+		if p, err := a.Identify(&Request{Peer: client.Next(), Client: client, Remote: tt.headers, RemoteNamed: tt.named}); err != nil || p.Name != AnonymousName {
+			t.Errorf("%s: of a peer that is not trusted: %v, %v", tt.name, p, err)
+		}
+	}
+}
+
 // What a backend reads of the headers that it gets is the user.
-func TestHeadersToldAreRead(t *testing.T) {
+func TestUserIsRead(t *testing.T) {
 	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {
 		t.Fatal(err)
@@ -133,13 +169,13 @@ func TestHeadersToldAreRead(t *testing.T) {
 				l = append(l, [2]string{line[0][len(prefix):], line[1]})
 			}
 			if prefix == "X-Remote-" {
-				if got := judge(t, kubernetes, &http.Request{Header: header}); !same(got, judgeOf(u)) {
+				if got := kubernetesUser(t, kubernetes, &http.Request{Header: header}); !same(got, named(u)) {
 					t.Errorf("Kubernetes reads %+v of %q", got, text)
 				}
 				continue
 			}
-			got := Impersonated(l)
-			if !same(&got, judgeOf(u)) {
+			got, err := Impersonated(l)
+			if err != nil || !same(&got, named(u)) {
 				t.Errorf("got %+v of %q", got, text)
 			}
 		}
@@ -170,7 +206,7 @@ func TestHeadersToldAreRead(t *testing.T) {
 	}
 }
 
-func judgeOf(u User) *User {
+func named(u User) *User {
 	u = known(u)
 	return &u
 }
@@ -243,7 +279,7 @@ func TestImpersonated(t *testing.T) {
 		want User
 	}{
 		{lines{{"Group", "a"}}, User{}},
-		{lines{{"User", ""}, {"User", "kim"}}, User{}},                                   // an API server reads the first line alone
+		{lines{{"User", ""}, {"Group", "a"}}, User{}},
 		{lines{{"User", "system:serviceaccount:team-a:builder"}, {"Group", ""}}, User{}}, // to it that is a group
 		{lines{{"User", "kim"}}, User{Name: "kim", Groups: []string{AuthenticatedGroup}}},
 		{lines{{"User", "system:anonymous"}}, Anonymous()},
@@ -252,13 +288,18 @@ func TestImpersonated(t *testing.T) {
 		}},
 		{lines{{"User", "system:serviceaccount:team-a:builder"}, {"Group", "a"}}, User{Name: "system:serviceaccount:team-a:builder", Groups: []string{"a", AuthenticatedGroup}}},
 	} {
-		if got := Impersonated(tt.l); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%v: got %+v", tt.l, got)
+		if got, err := Impersonated(tt.l); err != nil || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%v: got %+v, %v", tt.l, got, err)
+		}
+	}
+	for _, l := range []lines{{{"User", "kim"}, {"user", "lee"}}, {{"User", ""}, {"User", "kim"}}, {{"User", "kim"}, {"Uid", "1"}, {"Uid", "1"}}} {
+		if got, err := Impersonated(l); err == nil {
+			t.Errorf("%v: got %+v", l, got)
 		}
 	}
 }
 
-// shown is what a client has shown on a connection whose listener has the authority.
+// shown returns a connection on which the client has shown certificates to a listener with the authority.
 func shown(t *testing.T, a *credentialstest.Authority, pairs ...credentialstest.Pair) *Connection {
 	t.Helper()
 	c := &Connection{}
@@ -323,7 +364,7 @@ func TestClientCertificate(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("got %s, want %s (%v)", got, tt.want, err)
 				}
-				want := judge(t, kubernetes, &http.Request{TLS: &tls.ConnectionState{PeerCertificates: tt.c.Shown}})
+				want := kubernetesUser(t, kubernetes, &http.Request{TLS: &tls.ConnectionState{PeerCertificates: tt.c.Shown}})
 				if want != nil && !same(&p.User, want) {
 					t.Errorf("got %+v, Kubernetes %+v", p.User, want)
 				}
@@ -335,7 +376,8 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// A proxy is one by its certificate: of authorities for proxies, or by its name among those of clients.
+// A proxy is one by its certificate: of authorities for proxies, or by its name among the
+// certificates of clients.
 func TestProxyByCertificate(t *testing.T) {
 	clients, proxies := credentialstest.NewAuthority(t, "clients"), credentialstest.NewAuthority(t, "proxies")
 	verify := func(shown []*x509.Certificate, now time.Time) ([]*x509.Certificate, error) {
@@ -401,9 +443,9 @@ func TestProxyIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// FuzzHeadersToldAreRead holds that a user is either told to nobody or read by Kubernetes as it is, and never in more lines
+// FuzzUserIsRead holds that a user is either told to nobody or read by Kubernetes as it is, and never in more lines
 // than there are.
-func FuzzHeadersToldAreRead(f *testing.F) {
+func FuzzUserIsRead(f *testing.F) {
 	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {
 		f.Fatal(err)

@@ -19,7 +19,8 @@ import (
 type ReviewOptions struct {
 	// Post sends the body to a Kubernetes API server's tokenreviews on the gateway's own account.
 	Post func(ctx context.Context, body []byte) (code int, answer []byte, err error)
-	// Audiences are those that a token must have one of; none are those of the server itself.
+	// Audiences are the audiences that a token may be for. Without any, a token must be for the
+	// server itself.
 	Audiences []string
 }
 
@@ -82,7 +83,7 @@ func (r *reviewer) ask(ctx context.Context, token string) (*User, error) {
 	case !s.Authenticated:
 		return nil, nil
 	case s.User.Username == "":
-		return nil, errors.New("the token is that of a user without a name")
+		return nil, errors.New("the token belongs to a user without a name")
 	case len(r.o.Audiences) > 0 && !slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(r.o.Audiences, a) }):
 		// A server that knows no audiences leaves them out, which is no proof.
 		return nil, errors.New("the token is for another audience")

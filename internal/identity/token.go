@@ -87,8 +87,8 @@ type tokens struct {
 
 const tokenShards = 32
 
-// tokenShard is a part of the memory, with a lock of its own. Valid and invalid tokens are apart: those that somebody
-// makes up never push out a valid one.
+// tokenShard is a part of the memory, with a lock of its own. Valid and invalid tokens are apart: a
+// token that somebody makes up never pushes out a valid one.
 type tokenShard struct {
 	mu             sync.Mutex
 	valid, invalid *simplelru.LRU[tokenID, tokenResult]
@@ -96,7 +96,7 @@ type tokenShard struct {
 
 type tokenID [16]byte
 
-// tokenResult is what became of a token: of whom it is, or that it is nobody's.
+// tokenResult is the answer about a token: its user, or that it is nobody's.
 type tokenResult struct {
 	principal *Principal
 	until     int64 // nanoseconds since 1970
@@ -151,7 +151,7 @@ func (t *tokens) find(a *Authenticators, token []byte, r *Request) (tokenResult,
 	return t.ask(a, id, string(token), r.Client)
 }
 
-// memory is what is remembered of a token.
+// memory is a remembered answer about a token.
 type memory uint8
 
 const (
@@ -258,7 +258,7 @@ type refusalCause struct {
 	err    error
 }
 
-// resultOf is that of a token whose user the method at that place knows.
+// resultOf returns the result for a token whose user the method at that place knows.
 func (t *tokens) resultOf(at int, u User, expires time.Time) tokenResult {
 	ttl := t.o.TTL
 	if t.methods[at].review {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 func TestBearer(t *testing.T) {
@@ -220,7 +221,7 @@ func TestTokenIsAskedAboutOnce(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, func() bool { return s.asked.Load() > 0 })
+	testutil.Eventually(t, "the server is asked", func() bool { return s.asked.Load() > 0 })
 	close(goOn)
 	all.Wait()
 	if s.asked.Load() != 1 {
@@ -228,8 +229,8 @@ func TestTokenIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-// However many invalid tokens an address sends, and however fast, the server is asked about few of them (429); those of
-// other addresses are asked about, and what is remembered is answered.
+// However many invalid tokens an address sends, and however fast, the server is asked about few of
+// them (429). Tokens of other addresses are asked about, and what is remembered is answered.
 func TestInvalidTokensDoNotAmplify(t *testing.T) {
 	s := &server{answer: func(r *authenticationv1.TokenReview) (int, string, error) {
 		return reviewed(fmt.Sprintf(`{"authenticated":%t,"user":{"username":"kim"}}`, r.Spec.Token == "secret"))
@@ -355,7 +356,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// BenchmarkIdentify is what a token costs that is remembered, and an address that sends no credentials.
+// BenchmarkIdentify measures a token that is remembered, and an address that sends no credentials.
 func BenchmarkIdentify(b *testing.B) {
 	issuer := identitytest.NewIssuer(b)
 	a := newTest(b, Options{Methods: []Method{{ClientCertificate: true}, {JWT: jwtOf(issuer)}}, AllowAnonymous: true, Tokens: TokenOptions{TTL: time.Hour}})

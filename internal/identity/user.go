@@ -31,7 +31,7 @@ func Anonymous() User {
 
 var unauthenticated = [...]string{UnauthenticatedGroup}
 
-// IsAnonymous tells whether the user is the one of a request without
+// IsAnonymous reports whether the user is the one of a request without
 // credentials.
 func (u *User) IsAnonymous() bool { return u.Name == AnonymousName }
 

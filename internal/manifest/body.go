@@ -44,17 +44,17 @@ func ReadBody(data []byte) ([]byte, error) {
 		line, msg := syntaxError(err, lines)
 		return nil, &Error{File: bodyName, Line: line, Msg: "must be valid YAML: " + msg}
 	}
-	t := &translator{reader: r, lines: lines, anchors: map[*yaml.Node]anchor{}, plain: true}
-	v := t.document(document)
+	t := &translator{reader: r, text: &text{json: make([]byte, 0, len(data)), bare: true}, lines: lines, dialect: bodyYAML}
+	t.document(document)
 	for _, e := range r.errs {
 		if !e.Warning {
 			return nil, e
 		}
 	}
-	if v == nil || v.kind != object {
+	if !bytes.HasPrefix(t.json, []byte{'{'}) {
 		return nil, &Error{File: bodyName, Line: document.Line, Msg: "must be an object"}
 	}
-	return v.appendJSON(make([]byte, 0, v.size)), nil
+	return t.json, nil
 }
 
 const (

@@ -4,10 +4,13 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/document"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -31,41 +34,87 @@ func (d Decoder) Decode(o *Object, into any) []*Error { return d.DecodeAt(o, "",
 // DecodeAt decodes the value at a field path of o as Decode does for the whole. The paths of errors are those
 // within o.
 func (d Decoder) DecodeAt(o *Object, path string, into any) []*Error {
-	at, line := o.root, o.line
-	for rest := path; rest != ""; {
-		m, after, ok := at.step(rest)
-		if !ok {
-			return nil // nothing is there, so everything keeps what it has
-		}
-		at, line, rest = m.value, m.line, after
+	at, found := o.At(path)
+	if !found {
+		return nil // so everything keeps what it has
 	}
-	c := &checker{Decoder: d, file: o.File}
-	c.value(at, reflect.TypeOf(into).Elem(), path, line)
+	c := &checker{Decoder: d, object: o}
+	c.value(at, reflect.TypeOf(into).Elem(), path)
 	if c.failed {
 		return c.errs
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(at.appendJSON(nil), into); err != nil {
-		c.fail(line, path, "must be decodable: %v", err)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.raw(at), into); err != nil {
+		c.fail(at, path, "must be decodable: %v", err)
 	}
 	return c.errs
+}
+
+// Check is Decode that decodes nothing: into points to a value of the type.
+func (d Decoder) Check(o *Object, into any) []*Error {
+	c := &checker{Decoder: d, object: o}
+	c.value(o.document.Root(), reflect.TypeOf(into).Elem(), "")
+	return c.errs
+}
+
+// raw is the JSON of a value of the object, with those letters as strings that were taken for text.
+func (o *Object) raw(n document.Node) []byte {
+	raw := n.Raw()
+	start := o.valueOffset(n)
+	end := start
+	var out []byte
+	for _, l := range o.places.lettersFrom(start) {
+		if at := int(l.offset); l.isText && at < start+len(raw) {
+			out = append(append(out, o.JSON[end:at]...), '"', l.char, '"')
+			end = at + len("true")
+			if o.JSON[at] == 'f' {
+				end = at + len("false")
+			}
+		}
+	}
+	if end == start {
+		return raw
+	}
+	return append(out, raw[end-start:]...)
+}
+
+// valueOffset is where a value begins in the JSON, which is compact, behind the key of a member.
+func (o *Object) valueOffset(n document.Node) int {
+	offset, _ := n.Offset()
+	if n.Parent().Kind() == document.Object {
+		offset += len(document.AppendString(nil, n.Key())) + len(":")
+	}
+	return offset
 }
 
 // checker compares values with the Go types that they are for.
 type checker struct {
 	Decoder
-	file   string
+	object *Object
 	errs   []*Error
 	failed bool // an error is no warning
 }
 
-func (c *checker) fail(line int, path, format string, args ...any) {
-	c.failed = true
-	c.errs = append(c.errs, &Error{File: c.file, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)})
+func (c *checker) at(n document.Node, path, format string, args ...any) *Error {
+	return &Error{File: c.object.File, Line: c.object.lineOf(n), Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
-func (c *checker) unknown(line int, path, hint string) {
-	c.failed = c.failed || !c.WarnUnknown
-	c.errs = append(c.errs, &Error{File: c.file, Line: line, Path: path, Msg: "unknown field" + hint, Warning: c.WarnUnknown})
+func (c *checker) fail(n document.Node, path, format string, args ...any) {
+	c.failed = true
+	c.errs = append(c.errs, c.at(n, path, format, args...))
+}
+
+func (c *checker) warn(n document.Node, path, format string, args ...any) {
+	e := c.at(n, path, format, args...)
+	e.Warning = true
+	c.errs = append(c.errs, e)
+}
+
+func (c *checker) unknown(n document.Node, path, hint string) {
+	if c.WarnUnknown {
+		c.warn(n, path, "unknown field%s", hint)
+		return
+	}
+	c.fail(n, path, "unknown field%s", hint)
 }
 
 var (
@@ -73,103 +122,106 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-func (c *checker) value(v *value, t reflect.Type, path string, line int) {
-	if v.kind == other && v.text == "null" {
+func (c *checker) value(n document.Node, t reflect.Type, path string) {
+	if n.Kind() == document.Null {
 		return // as if it were left out
 	}
 	if t.Kind() == reflect.Pointer {
-		c.value(v, t.Elem(), path, line)
+		c.value(n, t.Elem(), path)
 		return
 	}
 	if reflect.PointerTo(t).Implements(unmarshaler) || reflect.PointerTo(t).Implements(textUnmarshaler) {
-		c.own(v, t, path, line)
+		c.own(n, t, path)
 		return
 	}
 	switch t.Kind() {
 	case reflect.Interface:
 	case reflect.Struct:
-		if c.is(v, object, "an object", path, line) {
-			c.fields(v, t, path)
+		if c.is(n, document.Object, "an object", path) {
+			c.fields(n, t, path)
 		}
 	case reflect.Map:
-		if c.is(v, object, "an object", path, line) {
-			for _, m := range v.members {
-				c.value(m.value, t.Elem(), childPath(path, m.key), m.line)
+		if c.is(n, document.Object, "an object", path) {
+			for m := n.First(); m.Valid(); m = m.Next() {
+				c.value(m, t.Elem(), childPath(path, m.Key()))
 			}
 		}
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			if c.is(v, str, "a string", path, line) {
-				c.own(v, t, path, line) // base64
+			if c.is(n, document.String, "a string", path) {
+				c.own(n, t, path) // base64
 			}
-		} else if c.is(v, array, "a list", path, line) {
-			for i, m := range v.members {
-				c.value(m.value, t.Elem(), path+"["+strconv.Itoa(i)+"]", m.line)
+		} else if c.is(n, document.Array, "a list", path) {
+			i := 0
+			for m := n.First(); m.Valid(); m = m.Next() {
+				c.value(m, t.Elem(), path+"["+strconv.Itoa(i)+"]")
+				i++
 			}
 		}
 	case reflect.String:
-		c.text(v, path, line)
+		c.text(n, path)
 	default:
-		c.scalar(v, t, path, line)
+		c.scalar(n, t, path)
 	}
 }
 
 // own leaves the check to the type's own way of decoding, or checks the type behind it.
-func (c *checker) own(v *value, t reflect.Type, path string, line int) {
-	if c.Inside != nil && (v.kind == object || v.kind == array) {
-		if behind, ok := c.Inside(t, v.kind == object); ok {
-			c.value(v, behind, path, line)
+func (c *checker) own(n document.Node, t reflect.Type, path string) {
+	if c.Inside != nil && n.Kind() >= document.Object {
+		if behind, ok := c.Inside(t, n.Kind() == document.Object); ok {
+			c.value(n, behind, path)
 			return
 		}
 	}
-	if err := json.Unmarshal(v.appendJSON(nil), reflect.New(t).Interface()); err != nil {
+	if err := json.Unmarshal(c.object.raw(n), reflect.New(t).Interface()); err != nil {
 		msg := err.Error()
 		if !strings.HasPrefix(msg, "must ") {
 			msg = "must be valid: " + msg
 		}
-		c.fail(line, path, "%s", msg)
+		c.fail(n, path, "%s", msg)
 	}
 }
 
 // text takes a string. A plain 'y' or 'n' is meant for one, though YAML 1.1 makes a boolean of it: most writers of YAML
 // know nothing of that.
-func (c *checker) text(v *value, path string, line int) {
-	if v.letter != "" && v.kind == other {
-		c.errs = append(c.errs, &Error{
-			File: c.file, Line: line, Path: path, Warning: true,
-			Msg: fmt.Sprintf("must be in quotes: '%s' is read as text here, where kubectl reads '%s', as YAML 1.1 has it", v.letter, v.text),
-		})
-		v.kind, v.text = str, v.letter
+func (c *checker) text(n document.Node, path string) {
+	if l := c.object.letterOf(n); l != nil {
+		if !l.isText {
+			c.warn(n, path, "must be in quotes: '%c' is read as text here, where kubectl reads '%s', as YAML 1.1 has it", l.char, n.Raw())
+			l.isText = true
+		}
+		return
 	}
-	c.is(v, str, "a string", path, line)
+	c.is(n, document.String, "a string", path)
 }
 
-func (c *checker) is(v *value, want kind, name, path string, line int) bool {
-	if v.kind == want {
+// letterOf returns the letter that a boolean is written as, nil if it is not.
+func (o *Object) letterOf(n document.Node) *letter {
+	if n.Kind() != document.Bool || len(o.places.letters) == 0 {
+		return nil
+	}
+	return o.places.letterAt(o.valueOffset(n))
+}
+
+func (c *checker) is(n document.Node, want document.Kind, name, path string) bool {
+	if n.Kind() == want {
 		return true
 	}
-	c.fail(line, path, "must be %s, not %s", name, v.describe())
+	c.fail(n, path, "must be %s, not %s", name, article(n))
 	return false
 }
 
-func (v *value) describe() string {
-	switch {
-	case v.kind == object:
-		return "an object"
-	case v.kind == array:
-		return "a list"
-	case v.kind == str:
-		return "a string"
-	case v.text == "true" || v.text == "false":
-		return "a boolean"
-	default:
-		return "the number " + v.text
+// article returns what a value is, in words.
+func article(n document.Node) string {
+	if n.Kind() == document.Number {
+		return "the number " + string(n.Raw())
 	}
+	return n.Kind().WithArticle()
 }
 
-func (c *checker) scalar(v *value, t reflect.Type, path string, line int) {
-	isBool := v.kind == other && (v.text == "true" || v.text == "false")
-	isNumber := v.kind == other && !isBool
+func (c *checker) scalar(n document.Node, t reflect.Type, path string) {
+	isBool, isNumber := n.Kind() == document.Bool, n.Kind() == document.Number
+	text := string(n.Raw())
 	var err error
 	want := ""
 	switch t.Kind() {
@@ -179,44 +231,45 @@ func (c *checker) scalar(v *value, t reflect.Type, path string, line int) {
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		if want = "an integer"; isNumber {
-			if _, err = strconv.ParseInt(v.text, 10, t.Bits()); err == nil {
+			if _, err = strconv.ParseInt(text, 10, t.Bits()); err == nil {
 				want = ""
-			} else if _, wide := strconv.ParseInt(v.text, 10, 64); wide == nil {
+			} else if _, wide := strconv.ParseInt(text, 10, 64); wide == nil {
 				want = fmt.Sprintf("an integer of %d bits", t.Bits())
 			}
 		}
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		if want = "an integer that is not negative"; isNumber {
-			if _, err = strconv.ParseUint(v.text, 10, t.Bits()); err == nil {
+			if _, err = strconv.ParseUint(text, 10, t.Bits()); err == nil {
 				want = ""
 			}
 		}
 	case reflect.Float32, reflect.Float64:
 		if want = "a number"; isNumber {
-			if _, err = strconv.ParseFloat(v.text, t.Bits()); err == nil {
+			if _, err = strconv.ParseFloat(text, t.Bits()); err == nil {
 				want = ""
 			}
 		}
 	}
 	if want != "" {
-		c.fail(line, path, "must be %s, not %s", want, v.describe())
+		c.fail(n, path, "must be %s, not %s", want, article(n))
 	}
 }
 
-func (c *checker) fields(v *value, t reflect.Type, path string) {
+func (c *checker) fields(n document.Node, t reflect.Type, path string) {
 	known := map[string]reflect.Type{}
 	collectFields(t, known)
-	for _, m := range v.members {
-		memberPath := childPath(path, m.key)
-		field, ok := known[m.key]
-		if !ok && c.Elsewhere != nil && c.Elsewhere(t, m.key) {
+	for m := n.First(); m.Valid(); m = m.Next() {
+		key := m.Key()
+		memberPath := childPath(path, key)
+		field, ok := known[key]
+		if !ok && c.Elsewhere != nil && c.Elsewhere(t, key) {
 			continue
 		}
 		if !ok {
-			c.unknown(m.line, memberPath, suggestion(m.key, known))
+			c.unknown(m, memberPath, suggestion(key, known))
 			continue
 		}
-		c.value(m.value, field, memberPath, m.line)
+		c.value(m, field, memberPath)
 	}
 }
 
@@ -241,9 +294,14 @@ func collectFields(t reflect.Type, known map[string]reflect.Type) {
 	}
 }
 
-// suggestion proposes the known field that the author may have meant. People get the first letter right, and leave units
-// out, as in 'period' for 'periodSeconds'.
+// suggestion proposes the known field that the author may have meant.
 func suggestion(key string, known map[string]reflect.Type) string {
+	return Suggest(key, maps.Keys(known))
+}
+
+// Suggest returns the end of a message that proposes the known name that the author may have meant; "" if none is like it.
+// People get the first letter right, and leave units out, as in 'period' for 'periodSeconds'.
+func Suggest(key string, known iter.Seq[string]) string {
 	const limit, minAbbreviation = 2, 4
 	best, bestScore := "", 2*limit+2
 	for name := range known {

@@ -8,13 +8,13 @@ package manifest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/file"
 )
 
 // Bounds of a file. They are far above what people write by hand; the Gateway API's CRDs, among the largest of the
@@ -25,6 +25,8 @@ const (
 	// maxExpandedBytes bounds the JSON made of one file. Aliases repeat what they point to, so a small file can
 	// mean a very large one.
 	maxExpandedBytes = 32 << 20
+	// maxWritten bounds what is written to make it: members that a '<<' brings are written twice.
+	maxWritten = 3 * maxExpandedBytes
 	// maxDepth bounds the nesting of objects and lists.
 	maxDepth = 256
 )
@@ -43,9 +45,12 @@ type Object struct {
 	// JSON is the object as compact JSON, members in the file's order, numbers unrounded.
 	JSON []byte
 
-	line int
-	root *value
+	document *document.Document // of JSON
+	places   *places            // in JSON
 }
+
+// Document is the object as it was parsed from JSON. It must not be edited or released.
+func (o *Object) Document() *document.Document { return o.document }
 
 // GroupVersion splits the object's apiVersion; the group of "v1" is empty.
 func (o *Object) GroupVersion() (group, version string) {
@@ -86,41 +91,14 @@ func (e *Error) Error() string {
 
 // ReadFile reads the objects of the file with the given name. See Read.
 func ReadFile(name string) ([]*Object, []*Error) {
-	data, err := ReadBytes(name)
+	data, _, err := file.Read(name, MaxBytes)
 	if err != nil {
 		return nil, []*Error{{File: name, Msg: err.Error()}}
 	}
 	return Read(name, data)
 }
 
-// ReadBytes returns a file's bytes, at most one more than MaxBytes so that Read can tell that there are too many. The
-// error is a sentence without the file's name.
-func ReadBytes(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		var pathErr *os.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err
-		}
-		return nil, fmt.Errorf("may not be read: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("may not be read: %w", err)
-	}
-	if info.IsDir() {
-		return nil, errors.New("must be a file, not a directory")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("may not be read: %w", err)
-	}
-	return data, nil
-}
-
-// Read reads the objects in data, which is YAML, or JSON when the name ends in ".json" or the content begins like
-// JSON and is. Documents that are empty are left out; a `kind: List` is replaced by its items.
+// Read reads the objects in data, which is YAML, or JSON if the name ends in ".json" or as far as the content is. Documents that are empty are left out; a `kind: List` is replaced by its items.
 //
 // Objects without an error of their own are returned beside the errors of others. The name is used in messages only.
 func Read(name string, data []byte) ([]*Object, []*Error) {
@@ -138,13 +116,7 @@ func Read(name string, data []byte) ([]*Object, []*Error) {
 	case strings.EqualFold(filepath.Ext(name), ".json"):
 		r.readJSON(data)
 	case looksLikeJSON(data):
-		// JSON may hold what YAML's scanner does not take (surrogate pairs, very long keys), and YAML in braces is
-		// not JSON: the content decides.
-		asJSON := &reader{file: name}
-		if asJSON.readJSON(data); len(asJSON.errs) == 0 {
-			return asJSON.objects, nil
-		}
-		r.readYAML(data)
+		r.readByContent(data)
 	default:
 		r.readYAML(data)
 	}
@@ -193,98 +165,126 @@ func (r *reader) warn(line int, path, format string, args ...any) {
 	r.errs = append(r.errs, &Error{File: r.file, Line: line, Path: path, Msg: fmt.Sprintf(format, args...), Warning: true})
 }
 
-// add takes a document's value; failed tells that errors were found inside it.
-func (r *reader) add(v *value, failed bool) {
-	if v == nil || failed {
-		return
-	}
-	if v.kind != object {
-		r.fail(v.line, "", "must be an object with `apiVersion` and `kind`")
-		return
-	}
-	if r.expanded += v.size; r.expanded > maxExpandedBytes {
-		r.fail(v.line, "", "must mean at most %d bytes of JSON in all, its aliases replaced", maxExpandedBytes)
-		return
-	}
-	r.addObject(v, v.line, "", 0)
+// notReadable is the message about what is too odd for the strict reader of JSON, such as an exponent of ten digits.
+const notReadable = "must be an object that can be read in one way only: %v"
+
+// limitsOf are the limits of a text that was read and bounded already.
+func limitsOf(json []byte) document.Limits {
+	return document.Limits{Bytes: len(json), Nodes: len(json), Depth: maxDepth + 1}
 }
 
-func (r *reader) addObject(v *value, line int, path string, depth int) {
-	o := &Object{File: r.file, line: line, root: v}
-	if depth == 0 && isOpenAPI(v) {
+// add takes a document's value; failed tells that errors were found inside it.
+func (r *reader) add(t *text, failed bool) {
+	if failed {
+		return
+	}
+	if len(t.json) == 0 || t.json[0] != '{' {
+		r.fail(t.line(0), "", "must be an object with `apiVersion` and `kind`")
+		return
+	}
+	if r.expanded += len(t.json); r.expanded > maxExpandedBytes {
+		r.fail(t.line(0), "", "must mean at most %d bytes of JSON in all, its aliases replaced", maxExpandedBytes)
+		return
+	}
+	r.addObject(t, "", 0)
+}
+
+func (r *reader) addObject(t *text, path string, depth int) {
+	d, err := document.Parse(t.json, limitsOf(t.json))
+	if err != nil {
+		r.fail(t.line(0), path, notReadable, err)
+		return
+	}
+	o := &Object{File: r.file, JSON: t.json, document: d, places: &t.places}
+	root := d.Root()
+	if depth == 0 && isOpenAPI(root) {
 		r.addOpenAPI(o)
 		return
 	}
-	o.APIVersion = r.requiredString(v, line, path, "apiVersion")
-	o.Kind = r.requiredString(v, line, path, "kind")
+	o.APIVersion = r.requiredString(o, path, "apiVersion")
+	o.Kind = r.requiredString(o, path, "kind")
 	if o.APIVersion == "" || o.Kind == "" {
 		return
 	}
-	if items, ok := listItems(v, o); ok {
+	if items, kind, ok := listItems(root, o); ok {
 		if depth > 0 {
-			r.fail(line, path, "must not be a list inside a list")
+			r.fail(t.line(0), path, "must not be a list inside a list")
 			return
 		}
-		for i, item := range items {
-			itemPath := fmt.Sprintf("items[%d]", i)
-			if item.value.kind != object {
-				r.fail(item.line, itemPath, "must be an object with `apiVersion` and `kind`")
-				continue
-			}
-			r.addObject(item.value, item.line, itemPath, depth+1)
-		}
+		r.addItems(t, items, o.APIVersion, kind)
+		d.Release()
 		return
 	}
-	if metadata, ok := v.get("metadata"); ok {
-		o.Name = metadata.stringMember("name")
-		o.Namespace = metadata.stringMember("namespace")
-	}
-	o.JSON = v.appendJSON(make([]byte, 0, v.size))
+	metadata, _ := root.Get("metadata")
+	o.Name = stringMember(metadata, "name")
+	o.Namespace = stringMember(metadata, "namespace")
 	r.objects = append(r.objects, o)
 }
 
-func (r *reader) requiredString(v *value, line int, path, key string) string {
+// addItems takes the items of a list, with the kind that the list gives them, if any.
+func (r *reader) addItems(t *text, items document.Node, apiVersion, kind string) {
+	i := 0
+	for item := items.First(); item.Valid(); item = item.Next() {
+		path := fmt.Sprintf("items[%d]", i)
+		i++
+		start, _ := item.Offset()
+		if item.Kind() != document.Object {
+			r.fail(t.line(start), path, "must be an object with `apiVersion` and `kind`")
+			continue
+		}
+		one := t.part(start, start+len(item.Raw()))
+		if kind != "" {
+			one = one.withType(item, apiVersion, kind)
+		}
+		r.addObject(one, path, 1)
+	}
+}
+
+// requiredString returns a member of an object; its strings are kept, and with them the object's JSON.
+func (r *reader) requiredString(o *Object, path, key string) string {
 	at := key
 	if path != "" {
 		at = path + "." + key
 	}
-	m, ok := v.member(key)
+	m, ok := o.document.Root().Get(key)
 	switch {
 	case !ok:
-		r.fail(line, at, "Required value")
-	case m.value.kind != str:
-		r.fail(m.line, at, "must be a string")
-	case m.value.text == "":
-		r.fail(m.line, at, "may not be empty")
+		r.fail(o.places.line(0), at, "Required value")
+	case m.Kind() != document.String:
+		r.fail(o.lineOf(m), at, "must be a string")
+	case m.Is(""):
+		r.fail(o.lineOf(m), at, "may not be empty")
 	default:
-		return m.value.text
+		return m.Str()
 	}
 	return ""
 }
 
-// listItems tells whether v is a list of objects, as `kubectl get -o yaml` and `kubectl get --raw` print them, and
-// returns its items. The latter name their kind only once, for the whole list: the items get theirs from it.
-func listItems(v *value, o *Object) ([]member, bool) {
-	items, ok := v.member("items")
-	if !ok || items.value.kind != array {
-		return nil, false
+// stringMember returns a member that is a string, or "".
+func stringMember(n document.Node, key string) string {
+	m, _ := n.Get(key)
+	return m.Str()
+}
+
+// listItems reports whether root is a list of objects, as `kubectl get -o yaml` and `kubectl get
+// --raw` print them, and returns its items. The latter name their kind only once, for the whole
+// list: the items get theirs from it.
+func listItems(root document.Node, o *Object) (items document.Node, kind string, ok bool) {
+	items, ok = root.Get("items")
+	if !ok || items.Kind() != document.Array {
+		return items, "", false
 	}
 	if o.APIVersion == "v1" && o.Kind == "List" {
-		return items.value.members, true
+		return items, "", true
 	}
-	kind, ok := strings.CutSuffix(o.Kind, "List")
-	if _, hasSpec := v.get("spec"); !ok || kind == "" || hasSpec {
-		return nil, false
+	kind, ok = strings.CutSuffix(o.Kind, "List")
+	if _, hasSpec := root.Get("spec"); !ok || kind == "" || hasSpec {
+		return items, "", false
 	}
-	typed := make([]member, len(items.value.members))
-	for i, item := range items.value.members {
-		if item.value.kind != object {
-			return nil, false
+	for item := items.First(); item.Valid(); item = item.Next() {
+		if _, ok := item.Get("metadata"); !ok {
+			return items, "", false
 		}
-		if _, ok := item.value.get("metadata"); !ok {
-			return nil, false
-		}
-		typed[i] = member{line: item.line, value: item.value.withType(o.APIVersion, kind)}
 	}
-	return typed, true
+	return items, kind, true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -289,6 +290,41 @@ items:
 	for path, want := range map[string]int{"": 2, "kind": 3, "a[1]": 6, "a[2]": 4} {
 		if got := objects[0].Line(path); got != want {
 			t.Errorf("%s: got line %d, want %d", path, got, want)
+		}
+	}
+}
+
+// The content of a file decides what is JSON, as for kubectl: objects that are JSON are read as JSON, and what is not as YAML.
+func TestReadByContent(t *testing.T) {
+	const object = `{"apiVersion": "v1", "kind": "K", "metadata": {"name": "\ud83d\ude00"}}`
+	const yaml = "apiVersion: v1\nkind: K\nmetadata: {name: b}\n"
+	for _, c := range []struct {
+		in    string
+		names []string
+		errs  string
+	}{
+		{object, []string{"😀"}, ""},
+		{"\n" + object + "\n" + object, []string{"😀", "😀"}, ""},
+		{object + " # a comment\n", []string{"😀"}, ""},
+		{object + "\n---\n" + yaml, []string{"😀", "b"}, ""},
+		{"{apiVersion: v1, kind: K, metadata: {name: b}}\n---\n" + yaml, []string{"b", "b"}, ""},
+		// What is wrong with JSON is said of JSON, and of YAML after it with the line of the file.
+		{`{"kind": "K", "a": "\ud83d\ude00"}`, nil, "a.yaml:1: apiVersion: Required value\n"},
+		{`{"apiVersion": "v1", "kind": "K", "a": 1,` + "\n" + ` "a": "\ud83d\ude00"}`, nil, "a.yaml:2: a: must not be set twice; it is set on line 1 already\n"},
+		{object + "\n\n---\n" + yaml + "kind: K\n", []string{"😀"}, "a.yaml:7: kind: must not be set twice; it is set on line 5 already\n"},
+		{object + "\n---\na: [\n", []string{"😀"}, "a.yaml:4: must be valid YAML: did not find expected node content\n"},
+	} {
+		objects, errs := Read("a.yaml", []byte(c.in))
+		var names []string
+		for _, o := range objects {
+			names = append(names, o.Name)
+		}
+		found := ""
+		for _, err := range errs {
+			found += err.Error() + "\n"
+		}
+		if !slices.Equal(names, c.names) || found != c.errs {
+			t.Errorf("%s: %v, %s\nwant %v, %s", c.in, names, found, c.names, c.errs)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"github.com/admission-gateway/gateway/internal/document"
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
@@ -10,18 +11,19 @@ const (
 	swaggerKey = "swagger" // of version 2
 )
 
-// isOpenAPI tells whether an object is an OpenAPI document.
-func isOpenAPI(v *value) bool {
-	if _, ok := v.member("kind"); ok {
+// isOpenAPI reports whether an object is an OpenAPI document.
+func isOpenAPI(root document.Node) bool {
+	if _, ok := root.Get("kind"); ok {
 		return false
 	}
-	_, openAPI := v.member(openAPIKey)
-	_, swagger := v.member(swaggerKey)
+	_, openAPI := root.Get(openAPIKey)
+	_, swagger := root.Get(swaggerKey)
 	return openAPI || swagger
 }
 
-// documentsOpenAPI tells whether a YAML document is an OpenAPI document. These are YAML 1.2, where 'yes', 'no', 'on' and
-// 'off' are words like any other, as far as the specification has its way.
+// documentsOpenAPI reports whether a YAML document is an OpenAPI document. These are YAML 1.2,
+// where 'yes', 'no', 'on' and 'off' are words like any other, as far as the specification has its
+// way.
 func documentsOpenAPI(doc *yaml.Node) bool {
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return false
@@ -39,20 +41,29 @@ func documentsOpenAPI(doc *yaml.Node) bool {
 }
 
 func (r *reader) addOpenAPI(o *Object) {
-	m, ok := o.root.member(openAPIKey)
+	root := o.document.Root()
+	version, ok := root.Get(openAPIKey)
 	if !ok {
-		swagger, _ := o.root.member(swaggerKey)
-		r.fail(swagger.line, swaggerKey, "must be an OpenAPI document of version 3, not of '%s'; there are converters", swagger.value.text)
+		version, _ = root.Get(swaggerKey)
+	}
+	o.OpenAPI, o.Kind, o.APIVersion = true, "OpenAPI", textOf(version)
+	if o.APIVersion == "" {
+		r.fail(o.lineOf(version), version.Key(), "must be the version of the specification that the document follows, such as '3.0.3'")
 		return
 	}
-	o.OpenAPI, o.Kind, o.APIVersion = true, "OpenAPI", m.value.text
-	if m.value.kind != str && m.value.kind != other || o.APIVersion == "" {
-		r.fail(m.line, openAPIKey, "must be the version of the specification that the document follows, such as '3.0.3'")
-		return
-	}
-	if info, ok := o.root.get("info"); ok {
-		o.Name = info.stringMember("title")
-	}
-	o.JSON = o.root.appendJSON(make([]byte, 0, o.root.size))
+	info, _ := root.Get("info")
+	title, _ := info.Get("title")
+	o.Name = title.Str()
 	r.objects = append(r.objects, o)
+}
+
+// textOf is a string, or how another scalar is written; "" for others.
+func textOf(n document.Node) string {
+	switch n.Kind() {
+	case document.String:
+		return n.Str()
+	case document.Object, document.Array, document.Invalid:
+		return ""
+	}
+	return string(n.Raw())
 }

@@ -58,7 +58,7 @@ metadata: {name: b}
 
 func TestOpenAPIRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		"info: {}\nswagger: '2.0'\n":            "a.yaml:2: swagger: must be an OpenAPI document of version 3, not of '2.0'; there are converters",
+		"swagger: []\n":                         "a.yaml:1: swagger: must be the version of the specification that the document follows, such as '3.0.3'",
 		"openapi: {}\n":                         "a.yaml:1: openapi: must be the version of the specification that the document follows, such as '3.0.3'",
 		"openapi: 3.0.0\npaths: {a: 1, a: 2}\n": "a.yaml:2: paths.a: must not be set twice; it is set on line 2 already",
 		"a: 1\n":                                "a.yaml:1: apiVersion: Required value",

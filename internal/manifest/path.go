@@ -3,51 +3,76 @@ package manifest
 import (
 	"strconv"
 	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// Line returns the line, counted from 1, of the value at a field path as k8s.io/apimachinery writes them:
-// "spec.versions[0].name", "metadata.labels[example.com/x]". Of a member it is the line of its key. Where the file
-// has no such value, the line is that of its closest ancestor; the empty path is the object itself.
+// Line returns the line, counted from 1, of the value at a field path as k8s.io/apimachinery writes
+// them: "spec.versions[0].name", "metadata.labels[example.com/x]". Of a member it is the line of
+// its key. If the file has no such value, it is the line of its closest ancestor. The empty path is
+// the object itself.
 func (o *Object) Line(path string) int {
-	line, at := o.line, o.root
+	at := o.document.Root()
 	for path != "" {
-		m, rest, ok := at.step(path)
+		n, rest, ok := step(at, path)
 		if !ok {
 			break
 		}
-		line, at, path = m.line, m.value, rest
+		at, path = n, rest
 	}
-	return line
+	return o.lineOf(at)
+}
+
+// At returns the value at a field path, which must not be edited; false where there is none.
+func (o *Object) At(path string) (document.Node, bool) {
+	at := o.document.Root()
+	for path != "" {
+		n, rest, ok := step(at, path)
+		if !ok {
+			return document.Node{}, false
+		}
+		at, path = n, rest
+	}
+	return at, true
+}
+
+// lineOf returns the line of a value of the object.
+func (o *Object) lineOf(n document.Node) int {
+	offset, _ := n.Offset()
+	return o.places.line(offset)
 }
 
 // step takes the first element off a field path. Keys may themselves hold dots and brackets, and both ways to
 // write a key are in use (`properties.a.b` and `properties[a.b]`), so the value's own keys decide: the longest wins.
-func (v *value) step(path string) (found member, rest string, ok bool) {
-	switch v.kind {
-	case array:
+func step(at document.Node, path string) (found document.Node, rest string, ok bool) {
+	switch at.Kind() {
+	case document.Array:
 		digits, rest, closed := strings.Cut(strings.TrimPrefix(path, "["), "]")
 		i, err := strconv.Atoi(digits)
-		if !closed || path[0] != '[' || err != nil || i < 0 || i >= len(v.members) {
-			return member{}, "", false
+		if !closed || path[0] != '[' || err != nil {
+			return document.Node{}, "", false
 		}
-		return v.members[i], rest, true
-	case object:
+		found, ok = at.At(i)
+		return found, rest, ok
+	case document.Object:
 		bracketed := path[0] == '['
 		path = strings.TrimPrefix(path, ".")
-		for _, m := range v.members {
-			after, has := strings.CutPrefix(path, m.key)
+		longest := 0
+		for m := at.First(); m.Valid(); m = m.Next() {
+			key := m.Key()
+			after, has := strings.CutPrefix(path, key)
 			if bracketed {
-				after, has = strings.CutPrefix(path, "["+m.key+"]")
+				after, has = strings.CutPrefix(path, "["+key+"]")
 			}
 			if !has || after != "" && after[0] != '.' && after[0] != '[' {
 				continue
 			}
-			if !ok || len(m.key) > len(found.key) {
-				found, rest, ok = m, after, true
+			if !ok || len(key) > longest {
+				found, longest, rest, ok = m, len(key), after, true
 			}
 		}
 		return found, rest, ok
 	default:
-		return member{}, "", false
+		return document.Node{}, "", false
 	}
 }

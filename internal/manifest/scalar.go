@@ -11,9 +11,16 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// scalar sets v to what a scalar means to sigs.k8s.io/yaml, that is to YAML 1.1 as go-yaml v2 reads it: "yes" is
+// A scalar is a string, or the JSON of another scalar.
+type scalar struct {
+	text     string
+	isString bool
+	letter   byte // of a boolean that is written as a letter, else 0
+}
+
+// scalar returns what a scalar means to sigs.k8s.io/yaml, that is to YAML 1.1 as go-yaml v2 reads it: "yes" is
 // true, "0777" is octal. Numbers keep every digit where that library would round.
-func (t *translator) scalar(v *value, n *yaml.Node, path string) bool {
+func (t *translator) scalar(n *yaml.Node, path string) (s scalar, ok bool) {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	tag := ""
 	switch {
@@ -25,41 +32,40 @@ func (t *translator) scalar(v *value, n *yaml.Node, path string) bool {
 	switch tag {
 	case "", "!!bool", "!!int", "!!float", "!!null":
 	case "!!str":
-		v.kind, v.text = str, n.Value
-		return true
+		return scalar{text: n.Value, isString: true}, true
 	default:
 		t.fail(n.Line, path, "must not have the tag '%s'", tag)
-		return false
+		return s, false
 	}
 	is, text := resolve(n.Value)
-	if t.core && is == "!!bool" && !strings.EqualFold(n.Value, text) {
+	if t.dialect == coreYAML && is == "!!bool" && !strings.EqualFold(n.Value, text) {
 		is = "!!str" // 'yes' and 'on' are words
 	}
 	if is == outOfRange {
 		t.fail(n.Line, path, "must not be the number '%s', which is too large; a string must be in quotes", n.Value)
-		return false
+		return s, false
 	}
 	if tag != "" && tag != is && !(tag == "!!float" && is == "!!int") {
 		t.fail(n.Line, path, "must not have the tag '%s', which does not fit '%s'", tag, n.Value)
-		return false
+		return s, false
 	}
 	switch is {
 	case "!!str":
-		v.kind, v.text = str, n.Value
+		s.text, s.isString = n.Value, true
 	case notANumber:
 		t.fail(n.Line, path, "must not be '%s', which JSON cannot hold; a string must be in quotes", n.Value)
-		return false
+		return s, false
 	default:
-		v.text = text
+		s.text = text
 		if is == "!!bool" && len(n.Value) == 1 {
-			v.letter = n.Value
+			s.letter = n.Value[0]
 		}
 	}
-	return true
+	return s, true
 }
 
-// nonSpecificTag tells whether the node has the tag "!", which makes a string of it. The parser's nodes do not keep
-// that tag, so the file's text is asked.
+// nonSpecificTag reports whether the node has the tag "!", which makes a string of it. The parser's
+// nodes do not keep that tag, so the file's text is asked.
 func (t *translator) nonSpecificTag(n *yaml.Node) bool {
 	if n.Line < 1 || n.Line > len(t.lines) {
 		return false

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/admission-gateway/gateway/internal/document"
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
@@ -27,9 +28,13 @@ func (r *reader) readYAML(data []byte) {
 			return
 		}
 		before := r.failed
-		t := &translator{reader: r, lines: lines, anchors: map[*yaml.Node]anchor{}, core: documentsOpenAPI(doc)}
-		v := t.document(doc)
-		r.add(v, r.failed > before)
+		t := &translator{reader: r, text: &text{}, lines: lines}
+		if documentsOpenAPI(doc) {
+			t.dialect = coreYAML
+		}
+		if t.document(doc) {
+			r.add(t.text, r.failed > before)
+		}
 	}
 }
 
@@ -44,8 +49,9 @@ func nextDocument(decoder *yaml.Decoder) (doc *yaml.Node, err error) {
 	return doc, decoder.Decode(doc)
 }
 
-// syntaxError splits the parser's "yaml: line 3: message". The parser leaves out the first line, counts from 0 in the
-// messages of its grammar (those of its scanner count from 1), and does not say where an unknown anchor is used.
+// syntaxError splits the parser's "yaml: line 3: message". The parser leaves out the first line,
+// counts from 0 in the messages of its grammar (the messages of its scanner count from 1), and does
+// not say where an unknown anchor is used.
 func syntaxError(err error, lines [][]byte) (line int, msg string) {
 	line = 1
 	msg = strings.TrimPrefix(err.Error(), "yaml: ")
@@ -84,14 +90,19 @@ func isGrammarMessage(msg string) bool {
 	return false
 }
 
-// translator turns one document's nodes into values.
+// translator writes the JSON of one document's nodes.
 type translator struct {
 	*reader
-	lines [][]byte // of the whole file
-	core  bool     // words mean what they mean in YAML 1.2
-	plain bool     // anchors and aliases are refused
+	*text            // what is written to
+	lines   [][]byte // of the whole file
+	dialect dialect
 
-	// rest is what of a line stands from a column on: nodes are asked about in their order.
+	// size is how long the JSON would be that is written, and written is how much was written in
+	// all. Nothing is written beyond a bound, behind which an error is certain.
+	size, written int
+	spent         bool // that too much was written is recorded
+
+	// rest is the part of a line from a column on: nodes are asked about in their order.
 	line, column int
 	rest         []byte
 
@@ -99,68 +110,131 @@ type translator struct {
 	anchors map[*yaml.Node]anchor
 }
 
-// anchor is what is known of an anchored node.
+// dialect says how a text is read.
+type dialect uint8
+
+const (
+	fileYAML dialect = iota // as Kubernetes' tools read files: words mean what they mean in YAML 1.1
+	coreYAML                // an OpenAPI document, whose words mean what they mean in YAML 1.2
+	bodyYAML                // the body of a request, in which anchors and aliases are refused
+)
+
+// anchor holds what is known of an anchored node.
 type anchor struct {
-	open  bool   // its value is still being built
-	value *value // nil while it is open and after an error
+	open       bool // its value is still being written
+	ok         bool // it has a value, at from.json[start:end]
+	from       *text
+	start, end int
+	size       int
 }
 
-func (t *translator) document(doc *yaml.Node) *value {
+// document writes a document's value; false if there is none, or an error was recorded.
+func (t *translator) document(doc *yaml.Node) bool {
 	if len(doc.Content) != 1 {
-		return nil
+		return false
 	}
 	root := doc.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
-		return nil // nothing but comments
+		return false // nothing but comments
 	}
+	t.mark(root.Line)
 	return t.value(root, "", 0)
 }
 
-// value translates a node; it returns nil after an error, which is recorded.
-func (t *translator) value(n *yaml.Node, path string, depth int) (v *value) {
+// take reports whether some bytes of JSON may be written, and counts them.
+func (t *translator) take(size int) bool {
+	t.size += size
+	if t.size > maxExpandedBytes || t.written > maxWritten {
+		return false
+	}
+	t.written += size
+	return true
+}
+
+func (t *translator) raw(s string) {
+	if t.take(len(s)) {
+		t.json = append(t.json, s...)
+	}
+}
+
+func (t *translator) string(s string) {
+	before := len(t.json)
+	if t.take(len(s) + 2) {
+		t.json = document.AppendString(t.json, s)
+		escapes := len(t.json) - before - len(s) - 2
+		t.size, t.written = t.size+escapes, t.written+escapes
+	}
+}
+
+// value writes a node's value; it returns false after an error, which is recorded, and may leave
+// part of the value.
+func (t *translator) value(n *yaml.Node, path string, depth int) (ok bool) {
 	if depth > maxDepth {
 		t.fail(n.Line, path, "must be nested at most %d levels deep", maxDepth)
-		return nil
+		return false
 	}
 	if n.Kind == yaml.AliasNode {
 		return t.alias(n, path)
 	}
-	if n.Anchor != "" && t.plain {
+	if n.Anchor != "" && t.dialect == bodyYAML {
 		t.fail(n.Line, path, "must not use anchors, such as '&%s'", n.Anchor)
-		return nil
+		return false
 	}
+	size := t.size
 	if n.Anchor != "" {
-		t.anchors[n] = anchor{open: true}
-		defer func() { t.anchors[n] = anchor{value: v} }()
+		from, start := t.text, len(t.json)
+		t.anchored(n, anchor{open: true})
+		defer func() {
+			t.anchored(n, anchor{ok: ok, from: from, start: start, end: len(from.json), size: t.size - size})
+		}()
 	}
-	v = &value{line: n.Line}
-	ok := false
 	switch n.Kind {
 	case yaml.ScalarNode:
-		ok = t.scalar(v, n, path)
+		ok = t.scalarValue(n, path)
 	case yaml.SequenceNode:
-		v.kind = array
-		ok = t.collectionTag(n, "!!seq", path) && t.sequence(v, n, path, depth)
+		ok = t.collectionTag(n, "!!seq", path) && t.sequence(n, path, depth)
 	case yaml.MappingNode:
-		v.kind = object
-		ok = t.collectionTag(n, "!!map", path) && t.mapping(v, n, path, depth)
+		ok = t.collectionTag(n, "!!map", path) && t.mapping(n, path, depth)
 	default:
 		t.fail(n.Line, path, "must be valid YAML: a node of an unknown kind")
 	}
-	if !ok {
-		return nil
-	}
-	v.measure()
-	if v.size > maxExpandedBytes {
+	switch {
+	case !ok:
+		return false
+	case t.size-size > maxExpandedBytes, t.written > maxWritten && !t.spent:
 		t.fail(n.Line, path, "must mean at most %d bytes of JSON, its aliases replaced", maxExpandedBytes)
-		return nil
+		t.spent = t.written > maxWritten
+		return false
 	}
-	return v
+	return !t.spent
 }
 
-// alias returns the value that the alias names. Only anchors of the same document count: the parser would also take
-// those of an earlier one, which other readers do not know.
-func (t *translator) alias(n *yaml.Node, path string) *value {
+func (t *translator) anchored(n *yaml.Node, a anchor) {
+	if t.anchors == nil {
+		t.anchors = map[*yaml.Node]anchor{}
+	}
+	t.anchors[n] = a
+}
+
+func (t *translator) scalarValue(n *yaml.Node, path string) bool {
+	s, ok := t.scalar(n, path)
+	switch {
+	case !ok:
+		return false
+	case s.isString:
+		t.string(s.text)
+	default:
+		if s.letter != 0 && !t.bare {
+			t.letters = append(t.letters, letter{offset: uint32(len(t.json)), char: s.letter})
+		}
+		t.raw(s.text)
+	}
+	return true
+}
+
+// alias writes the value that the alias names. Only anchors of the same document count: the parser
+// would also take the anchors of an earlier document, which other readers do not know.
+func (t *translator) alias(n *yaml.Node, path string) bool {
 	a, met := t.anchors[n.Alias]
 	switch {
 	case !met:
@@ -168,7 +242,13 @@ func (t *translator) alias(n *yaml.Node, path string) *value {
 	case a.open:
 		t.fail(n.Line, path, "must not use the alias '*%s' inside the value it stands for", n.Value)
 	}
-	return a.value // nil as well after an error inside the anchored value, which is recorded already
+	if !a.ok {
+		return false // as well after an error inside the anchored value, which is recorded already
+	}
+	if t.take(a.size) && a.end-a.start == a.size { // else not all of it was written, for an error that is certain
+		t.appendValue(a.from, a.start, a.end)
+	}
+	return true
 }
 
 func (t *translator) collectionTag(n *yaml.Node, want, path string) bool {
@@ -179,38 +259,41 @@ func (t *translator) collectionTag(n *yaml.Node, want, path string) bool {
 	return false
 }
 
-func (t *translator) sequence(v *value, n *yaml.Node, path string, depth int) bool {
+func (t *translator) sequence(n *yaml.Node, path string, depth int) bool {
 	ok := true
-	v.members = make([]member, 0, len(n.Content))
+	t.raw("[")
 	for i, item := range n.Content {
-		itemValue := t.value(item, path+"["+strconv.Itoa(i)+"]", depth+1)
-		if itemValue == nil {
-			ok = false
-			continue
+		if i > 0 {
+			t.raw(",")
 		}
-		v.members = append(v.members, member{line: item.Line, value: itemValue})
+		t.mark(item.Line)
+		ok = t.value(item, path+"["+strconv.Itoa(i)+"]", depth+1) && ok
 	}
+	t.raw("]")
 	return ok
 }
 
-func (t *translator) mapping(v *value, n *yaml.Node, path string, depth int) bool {
+func (t *translator) mapping(n *yaml.Node, path string, depth int) bool {
 	ok := true
-	v.members = make([]member, 0, len(n.Content)/2)
-	seen := make(map[string]int, len(n.Content)/2) // key → line
-	var merge *value
+	var set keys
+	var brought []merged
+	hasMerge := false
+	t.raw("{")
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		keyNode := n.Content[i]
 		if isMerge(keyNode) {
-			if merge != nil {
+			if hasMerge {
 				t.fail(keyNode.Line, path, "must not have the merge key '<<' twice")
 				ok = false
 				continue
 			}
-			if merge = t.mergeValue(n.Content[i+1], path, depth+1); merge == nil {
+			var isMerged bool
+			if brought, isMerged = t.merge(n.Content[i+1], path, depth+1); !isMerged {
 				ok = false
-			} else {
-				ok = t.mergeConflicts(merge, v, keyNode.Line, path) && ok
+				continue
 			}
+			hasMerge = true
+			ok = t.mergeConflicts(brought, &set, keyNode.Line, path) && ok
 			continue
 		}
 		key, isKey := t.key(keyNode, path)
@@ -219,68 +302,36 @@ func (t *translator) mapping(v *value, n *yaml.Node, path string, depth int) boo
 			continue
 		}
 		memberPath := childPath(path, key)
-		if line, twice := seen[key]; twice {
+		if line, twice := set.line(key); twice {
 			t.fail(keyNode.Line, memberPath, "must not be set twice; it is set on line %d already", line)
 			ok = false
 			continue
 		}
-		seen[key] = keyNode.Line
-		memberValue := t.value(n.Content[i+1], memberPath, depth+1)
-		if memberValue == nil {
-			ok = false
-			continue
-		}
-		v.members = append(v.members, member{key: key, line: keyNode.Line, value: memberValue})
+		t.member(key, keyNode.Line, len(set.list) > 0)
+		set.add(key, keyNode.Line)
+		ok = t.value(n.Content[i+1], memberPath, depth+1) && ok
 	}
-	if ok && merge != nil {
-		for _, m := range merge.members {
-			if _, set := seen[m.key]; !set {
-				v.members = append(v.members, m)
+	for _, m := range brought {
+		if _, own := set.line(m.key); !own {
+			t.member(m.key, m.line, len(set.list) > 0)
+			set.add(m.key, m.line)
+			if t.take(m.end - m.start) {
+				t.appendValue(m.from, m.start, m.end)
 			}
 		}
 	}
+	t.raw("}")
 	return ok
 }
 
-func isMerge(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!merge" }
-
-// mergeConflicts refuses a '<<' after a member that it would bring too: some readers let the merge win there, others
-// the member.
-func (t *translator) mergeConflicts(merge, v *value, line int, path string) bool {
-	for _, m := range v.members {
-		if _, twice := merge.member(m.key); twice {
-			t.fail(line, path, "must have the merge key '<<' before `%s`, which it would bring too", m.key)
-			return false
-		}
+// member writes a key and what stands before its value.
+func (t *translator) member(key string, line int, another bool) {
+	if another {
+		t.raw(",")
 	}
-	return true
-}
-
-// mergeValue returns the object that a '<<' brings: a mapping, or several of which the earlier ones win.
-func (t *translator) mergeValue(n *yaml.Node, path string, depth int) *value {
-	v := t.value(n, path, depth)
-	if v == nil {
-		return nil
-	}
-	sources := []member{{line: n.Line, value: v}}
-	if v.kind == array && n.Kind == yaml.SequenceNode {
-		sources = v.members
-	}
-	merged := &value{kind: object, line: n.Line}
-	seen := map[string]bool{}
-	for _, source := range sources {
-		if source.value.kind != object {
-			t.fail(source.line, path, "must merge a mapping or a list of mappings with '<<'")
-			return nil
-		}
-		for _, m := range source.value.members {
-			if !seen[m.key] {
-				seen[m.key] = true
-				merged.members = append(merged.members, m)
-			}
-		}
-	}
-	return merged
+	t.mark(line)
+	t.string(key)
+	t.raw(":")
 }
 
 func (t *translator) key(n *yaml.Node, path string) (string, bool) {
@@ -292,17 +343,18 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 		t.fail(line, path, "must have strings as keys, not lists or mappings")
 		return "", false
 	}
-	if n.Anchor != "" && t.plain {
+	if n.Anchor != "" && t.dialect == bodyYAML {
 		t.fail(line, path, "must not use anchors, such as '&%s'", n.Anchor)
 		return "", false
 	}
-	v := &value{}
-	if !t.scalar(v, n, path) {
+	s, ok := t.scalar(n, path)
+	if !ok {
 		return "", false
 	}
-	if v.kind != str && t.core {
-		v = &value{kind: str, text: n.Value} // a code such as 200
-	} else if v.kind != str {
+	key := s.text
+	if !s.isString && t.dialect == coreYAML {
+		key = n.Value // a code such as 200
+	} else if !s.isString {
 		switch is, text := resolve(n.Value); {
 		case is == "!!bool":
 			// kubectl takes `on:` for `true:`; so do we, but nobody means it.
@@ -317,14 +369,16 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 			t.fail(line, path, "must have strings as keys; the key '%s' is read as %s and must be in quotes", n.Value, text)
 			return "", false
 		}
-		v = &value{kind: str, text: v.text}
+	}
+	if t.dialect != bodyYAML && strings.Contains(key, "\x00") { // of a body the caller refuses it
+		t.fail(line, path, "must not have a key with the character U+0000")
+		return "", false
 	}
 	if n.Anchor != "" {
-		v.line = n.Line
-		v.measure()
-		t.anchors[n] = anchor{value: v}
+		from := &text{json: document.AppendString(nil, key)}
+		t.anchored(n, anchor{ok: true, from: from, end: len(from.json), size: len(from.json)})
 	}
-	return v.text, true
+	return key, true
 }
 
 // childPath appends a member to a field path; keys that are no plain names are written in brackets.

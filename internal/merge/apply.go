@@ -13,13 +13,13 @@ import (
 // values may not be in it, since all that it leaves out of them would be lost.
 // With an error nothing is changed; the texts are Kubernetes'.
 func (t *Type) Apply(d *document.Document, configuration document.Node) (changed bool, err error) {
-	if err := t.check(configuration, false); err != nil {
+	if err := t.Check(configuration); err != nil {
 		return false, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
 	if atomics := t.atomics(configuration); len(atomics) > 0 {
 		return false, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(atomics, ", "))
 	}
-	if err := t.check(d.Root(), true); err != nil {
+	if err := t.checkOriginal(d.Root()); err != nil {
 		return false, fmt.Errorf("failed to convert original object to typed object: %w", err)
 	}
 	a := applier{d: d}
@@ -86,7 +86,7 @@ type applier struct {
 	changed bool
 }
 
-// value merges right into left, both of which are there.
+// value merges right into left. Both are there.
 func (a *applier) value(t *Type, left, right document.Node) {
 	switch kind := right.Kind(); {
 	case t.Object != nil && (kind == document.Object || kind == document.Null):

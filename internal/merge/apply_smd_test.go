@@ -118,7 +118,7 @@ func (g *generator) list(depth int) (*merge.Type, schema.TypeRef) {
 	return &merge.Type{List: l}, schema.TypeRef{Inlined: schema.Atom{List: t}}
 }
 
-// theirs is what Kubernetes' ApplyConfiguration patcher does with typed values.
+// merge does what Kubernetes' ApplyConfiguration patcher does with typed values.
 func (w world) merge(live, patch any) (any, error) {
 	p, err := w.theirs.FromUnstructured(patch)
 	if err != nil {

@@ -2,12 +2,11 @@ package merge
 
 import "github.com/admission-gateway/gateway/internal/document"
 
-// Fold changes an apply configuration so that it asks for everything in which
-// the object that it would result in, before, was changed to after: members and
-// items that were added or changed are set, those that were removed are no
-// longer asked for. What did not change is left as it is, so that whoever
-// applies the configuration owns nothing else. Before and after are values of
-// documents other than the configuration's.
+// Fold changes an apply configuration so that it asks for everything in which the object that it
+// would result in, before, was changed to after: members and items that were added or changed are
+// set, and removed ones are no longer asked for. What did not change is left as it is, so that
+// whoever applies the configuration owns nothing else. Before and after are values of documents
+// other than the configuration's.
 func (t *Type) Fold(configuration *document.Document, before, after document.Node) {
 	f := folder{configuration}
 	f.value(t, configuration.Root(), before, after)

@@ -41,32 +41,19 @@ func refuse(part document.Node, format string, args ...any) error {
 // $deleteFromPrimitiveList have their effect. The result is no deeper than the
 // deeper of both and has no more values than both together.
 //
-// What k8s.io/apimachinery's strategicpatch does is done, with these
-// differences: a directive never becomes part of the result; '$patch: merge' is
-// taken for what it says, which is what happens without it; items may be told
-// apart by several keys; fields that the type does not know are merged as if it
-// said nothing of them; and of additions to a list of scalars and deletions from
-// it, which come there in any order, the deletions are first.
+// What k8s.io/apimachinery's strategicpatch does is done, with these differences: a directive never
+// becomes part of the result; '$patch: merge' is taken at its word, which changes nothing; items
+// may be told apart by several keys; fields that the type does not know are merged as if it said
+// nothing of them; and of additions to a list of scalars and deletions from it, which come there in
+// any order, the deletions are first.
 func (t *Type) Patch(d *document.Document, patch document.Node) error {
 	switch {
 	case patch.Kind() != document.Object:
-		return &PatchError{Msg: "a patch must be an object, not " + kindOf(patch)}
+		return &PatchError{Msg: "a patch must be an object, not " + patch.Kind().WithArticle()}
 	case d.Root().Kind() != document.Object:
-		return &PatchError{Msg: "what is patched must be an object, not " + kindOf(d.Root())}
+		return &PatchError{Msg: "what is patched must be an object, not " + d.Root().Kind().WithArticle()}
 	}
 	return d.Atomically(func() error { return mergeObject(t.object(), d.Root(), patch) })
-}
-
-func kindOf(n document.Node) string {
-	switch n.Kind() {
-	case document.Object:
-		return "an object"
-	case document.Array:
-		return "a list"
-	case document.Null:
-		return "null"
-	}
-	return "a " + n.Kind().String()
 }
 
 // mergeObject merges a patch into an object; o may be nil.
@@ -109,7 +96,7 @@ func mergeObject(o *Object, target, patch document.Node) error {
 	return nil
 }
 
-// isDirective tells whether a member of a patch says how to merge, and is no
+// isDirective reports whether a member of a patch says how to merge, and is no
 // member itself.
 func isDirective(key string) bool {
 	return key != "" && key[0] == '$' && (key == patchDirective || key == retainKeysDirective ||
@@ -182,12 +169,12 @@ func retainKeys(target, patch document.Node) error {
 		return nil
 	}
 	if list.Kind() != document.Array {
-		return refuse(list, "must be a list, not %s", kindOf(list))
+		return refuse(list, "must be a list, not %s", list.Kind().WithArticle())
 	}
 	retained := make(map[string]struct{}, list.Len())
 	for n := list.First(); n.Valid(); n = n.Next() {
 		if n.Kind() != document.String {
-			return refuse(n, "must be a string, not %s", kindOf(n))
+			return refuse(n, "must be a string, not %s", n.Kind().WithArticle())
 		}
 		retained[n.Str()] = struct{}{}
 	}
@@ -209,7 +196,7 @@ func retainKeys(target, patch document.Node) error {
 // deleteScalars removes values from a list of scalars.
 func deleteScalars(target document.Node, name string, deletions document.Node) error {
 	if deletions.Kind() != document.Array {
-		return refuse(deletions, "must be a list, not %s", kindOf(deletions))
+		return refuse(deletions, "must be a list, not %s", deletions.Kind().WithArticle())
 	}
 	list, ok := target.Get(name)
 	if !ok || list.Kind() != document.Array {
@@ -219,7 +206,7 @@ func deleteScalars(target document.Node, name string, deletions document.Node) e
 	var id []byte
 	for n := deletions.First(); n.Valid(); n = n.Next() {
 		if n.Kind() >= document.Object {
-			return refuse(n, "must be a scalar, not %s", kindOf(n))
+			return refuse(n, "must be a scalar, not %s", n.Kind().WithArticle())
 		}
 		id, _ = identity(id[:0], nil, n)
 		gone[string(id)] = struct{}{}

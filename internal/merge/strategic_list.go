@@ -31,9 +31,8 @@ func mergeLists(l *List, list, patch document.Node) (elements, error) {
 	return arrange(merged, given, old), nil
 }
 
-// combine merges the items of two lists. It returns those of the list without
-// what the patch deletes, the merged ones in no particular order, and the
-// identities of the patch's items.
+// combine merges the items of two lists. It returns the items of the list without what the patch
+// deletes, the merged ones in no particular order, and the identities of the patch's items.
 func combine(l *List, list, patch document.Node) (old, merged elements, given []string, err error) {
 	kind := document.Invalid
 	for _, n := range []document.Node{list, patch} {
@@ -93,7 +92,7 @@ func elementOf(l *List, item document.Node) (element, error) {
 		case !value.Valid():
 			return element{}, refuse(item, "the merge key `%s` must be set", l.MergeKeys[i].Name)
 		case value.Kind() >= document.Object:
-			return element{}, refuse(value, "a merge key must be a scalar, not %s", kindOf(value))
+			return element{}, refuse(value, "a merge key must be a scalar, not %s", value.Kind().WithArticle())
 		}
 	}
 	id, _ := identity(nil, l.MergeKeys, item)
@@ -128,9 +127,8 @@ func unite(old elements, patch document.Node) (merged elements, given []string) 
 	return merged, given
 }
 
-// sort tells the items of a patch apart: those that are merged, and the
-// identities of those that it deletes. replaced tells that the former are all
-// there is to be.
+// sort tells the items of a patch apart: the items to merge, and the identities of the items to
+// delete. replaced reports whether the former are all there is to be.
 func sort(l *List, patch document.Node) (plain elements, gone map[string]bool, replaced bool, err error) {
 	gone = map[string]bool{}
 	for item := patch.First(); item.Valid(); item = item.Next() {
@@ -155,8 +153,7 @@ func sort(l *List, patch document.Node) (plain elements, gone map[string]bool, r
 	return plain, gone, replaced, nil
 }
 
-// mergeItems merges the items of a patch into those that have their keys, and
-// adds the others.
+// mergeItems merges the items of a patch into the items with their keys, and adds the others.
 func mergeItems(l *List, old, plain elements) (elements, error) {
 	merged := slices.Clone(old)
 	first := make(map[string]int, len(old))
@@ -186,9 +183,8 @@ func mergeItems(l *List, old, plain elements) (elements, error) {
 	return merged, nil
 }
 
-// arrange puts merged items in order: those that order names as it has them, and
-// the others as they stood in the old list, before the first that stood behind
-// them.
+// arrange puts merged items in order: items that order names as it has them, and the others as they
+// stood in the old list, before the first that stood behind them.
 func arrange(merged elements, order []string, old elements) elements {
 	rank := make(map[string]int, len(order))
 	for i := len(order) - 1; i >= 0; i-- {

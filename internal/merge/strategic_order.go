@@ -15,7 +15,7 @@ func mergeOrdered(o *Object, target, patch document.Node) (done map[string]bool,
 			continue
 		}
 		if m.Kind() != document.Array {
-			return nil, refuse(m, "must be a list, not %s", kindOf(m))
+			return nil, refuse(m, "must be a list, not %s", m.Kind().WithArticle())
 		}
 		if err := mergeInOrder(o.named(name).list(), target, patch, name, m); err != nil {
 			return nil, err
@@ -36,11 +36,11 @@ func mergeInOrder(l *List, target, patch document.Node, name string, order docum
 	}
 	list, there := target.Get(name)
 	if there && list.Kind() != document.Array {
-		return refuse(order, "`%s` must be a list, not %s", clip(name), kindOf(list))
+		return refuse(order, "`%s` must be a list, not %s", clip(name), list.Kind().WithArticle())
 	}
 	changes, given := patch.Get(name)
 	if given && changes.Kind() != document.Array {
-		return refuse(changes, "must be a list, not %s", kindOf(changes))
+		return refuse(changes, "must be a list, not %s", changes.Kind().WithArticle())
 	}
 	wanted, err := elementsOf(l, order)
 	if err != nil {
@@ -60,7 +60,7 @@ func mergeInOrder(l *List, target, patch document.Node, name string, order docum
 		}
 		old, merged, _, err = combine(l, list, changes)
 		if room := list.Len() - len(old); room > 0 && len(merged) >= len(old) {
-			// Kubernetes lets new items take the places of those that the patch deletes.
+			// Kubernetes lets new items take the places of items that the patch deletes.
 			old = merged[:min(len(merged), list.Len())]
 		}
 	case given:

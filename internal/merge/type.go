@@ -59,7 +59,7 @@ type List struct {
 	MergeKeys []Key
 }
 
-// Relation is what the items of a list are to each other.
+// Relation says how the items of a list relate to each other.
 type Relation uint8
 
 // The relations.
@@ -84,6 +84,10 @@ type Object struct {
 	// Replaced tells that a strategic merge patch replaces the object as a
 	// whole.
 	Replaced bool
+	// Grows reports whether a later version of the type may name further
+	// members. What is merged into an object must not set them, but the object
+	// may have them, and keeps them as they are.
+	Grows bool
 
 	fields []Field
 	names  document.Names
@@ -133,7 +137,7 @@ func (o *Object) member(m document.Node) *Type {
 	return o.Rest
 }
 
-// Allows tells whether values of the kind may be of the type.
+// Allows reports whether values of the kind may be of the type.
 func (t *Type) Allows(k document.Kind) bool {
 	switch k {
 	case document.Object:
@@ -167,8 +171,8 @@ func (t *Type) object() *Object {
 	return t.Object
 }
 
-// Deduced is the type of values of which nothing is known: objects are merged
-// member by member, and lists are single values.
+// Deduced is the type of values about which nothing is known: objects are merged member by member,
+// and lists are single values.
 func Deduced() *Type { return deduced }
 
 // Opaque is the type of values that are merged as a whole, whatever they are.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // A ValidationError says which values do not have the type that they are merged
@@ -45,19 +46,22 @@ func (p problem) String() string {
 
 // checker finds values that do not have their types.
 type checker struct {
-	path       []byte // of the value that is looked at
-	duplicates bool   // items with the same keys are allowed
-	err        *ValidationError
+	path     []byte // of the value that is looked at
+	original bool   // nobody merged it yet
+	err      *ValidationError
 }
 
 // Check holds a value to the type: fields that it does not name are wrong, and
 // values of other types. The error is a [*ValidationError].
 func (t *Type) Check(n document.Node) error { return t.check(n, false) }
 
-// check holds a value to its type. Items with the same keys are allowed where
-// duplicates is set, as in objects that nobody merged yet.
-func (t *Type) check(n document.Node, duplicates bool) error {
-	c := checker{duplicates: duplicates}
+// checkOriginal holds an object that nobody merged yet to its type: items may
+// have the same keys, and objects of types that grow may have members that the
+// type does not name.
+func (t *Type) checkOriginal(n document.Node) error { return t.check(n, true) }
+
+func (t *Type) check(n document.Node, original bool) error {
+	c := checker{original: original}
 	c.value(t, n)
 	if c.err != nil {
 		return c.err
@@ -110,7 +114,7 @@ func (s Scalar) allows(k document.Kind) bool {
 	return false
 }
 
-// String is what the scalar is called in errors.
+// String is the name of the scalar in errors.
 func (s Scalar) String() string {
 	switch s {
 	case Numeric:
@@ -131,6 +135,9 @@ func (c *checker) object(o *Object, n document.Node) {
 		c.path = appendName(c.path[:length], m.Key())
 		t := o.member(m)
 		if t == nil {
+			if c.original && o.Grows {
+				continue
+			}
 			c.fail("field not declared in schema")
 			break
 		}
@@ -142,7 +149,7 @@ func (c *checker) object(o *Object, n document.Node) {
 func (c *checker) list(l *List, n document.Node) {
 	length, position := len(c.path), 0
 	var seen map[string]struct{}
-	if l.Relation == Associative && !c.duplicates {
+	if l.Relation == Associative && !c.original {
 		seen = make(map[string]struct{}, n.Len())
 	}
 	var id []byte
@@ -220,12 +227,4 @@ func shown(n document.Node) string {
 	return clip(string(n.Raw()))
 }
 
-// maxShown is how many bytes of a name or a value errors show.
-const maxShown = 253
-
-func clip(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxShown], "") + "…"
-}
+func clip(s string) string { return quote.Clip(s, quote.MaxName) }

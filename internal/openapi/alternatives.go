@@ -42,10 +42,10 @@ func (b *builder) group(c *conjunction, p part, key string, list document.Node) 
 	switch {
 	case len(branches) == 0:
 	case len(branches) == 1:
-		b.collect(c, branches[0], true, p.way)
+		b.t.collect(c, branches[0], true, p.way)
 	case all(branches, b.isType):
 		for _, n := range branches {
-			names, isNull := b.typesOf(n)
+			names, isNull := b.t.typesOf(n)
 			b.union = append(b.union, names...)
 			c.null = c.null || isNull || truth(n, "nullable")
 		}
@@ -71,26 +71,26 @@ func (b *builder) alternatives(c *conjunction, p part, key string, branches []do
 	}
 	choice := schema.Choice{Property: strings.Clone(property)}
 	for _, n := range branches {
-		branch := b.flatten([]document.Node{n}, c.trail)
-		free := b.freely(branch)
+		branch := b.t.flatten([]document.Node{n}, c.trail)
+		free := b.t.freely(branch)
 		group = append(group, free)
 		if branch.name != "" {
 			choice.Cases = append(choice.Cases, schema.ChoiceCase{Values: names(branch.name), Schema: free})
 		}
 	}
 	if property != "" && len(choice.Cases) == len(branches) {
-		b.e.Choices = append(b.e.Choices, choice)
+		b.e.Beyond.Choices = append(b.e.Beyond.Choices, choice)
 		return
 	}
 	if key == "oneOf" {
-		b.e.OneOf = append(b.e.OneOf, group)
+		b.e.Beyond.OneOf = append(b.e.Beyond.OneOf, group)
 	} else {
-		b.e.AnyOf = append(b.e.AnyOf, group)
+		b.e.Beyond.AnyOf = append(b.e.Beyond.AnyOf, group)
 	}
 }
 
-// discriminated finds the values of a discriminator that name a component: those that the mapping gives it, and its own name
-// unless that is given to another.
+// discriminated finds the values of a discriminator that name a component: the ones that the
+// mapping gives it, and its own name unless that is given to another.
 func (b *builder) discriminated(p part) func(component string) []string {
 	mapped := map[string][]string{}
 	taken := map[string]bool{}
@@ -110,12 +110,10 @@ func (b *builder) discriminated(p part) func(component string) []string {
 	}
 }
 
-const componentPrefix = "#/components/schemas/"
-
 // children translates a discriminator of a schema that others extend by allOf: a value is one of them, or the schema itself.
 func (b *builder) children(c *conjunction, p part, discriminator document.Node) {
-	property, base := text(discriminator, "propertyName"), b.doc.component(p.Node)
-	heirs := b.doc.heirs(base)
+	property, base := text(discriminator, "propertyName"), b.t.doc.component(p.Node)
+	heirs := b.t.doc.heirs(base)
 	if property == "" || base == "" || len(heirs) == 0 {
 		return
 	}
@@ -124,17 +122,17 @@ func (b *builder) children(c *conjunction, p part, discriminator document.Node) 
 	choice := schema.Choice{Property: strings.Clone(property), Cases: []schema.ChoiceCase{{Values: names(base), Schema: itself}}}
 	for _, heir := range heirs {
 		pointer := componentPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(heir)
-		child, _ := b.doc.resolve(pointer)
+		child, _ := b.t.doc.resolve(pointer)
 		branch := conjunction{trail: c.trail, refs: []string{pointer}, deepest: 1}
-		if branch.cut = c.trail.length() >= b.depth || c.trail.count(pointer) >= maxRepeats; branch.cut {
-			b.doc.report.warn(child, "is not enforced everywhere: the schema stands in itself, or too deep in others")
+		if branch.cut = c.trail.length() >= b.t.depth || c.trail.count(pointer) >= maxRepeats; branch.cut {
+			b.warn(child, "is not enforced everywhere: the schema stands in itself, or too deep in others")
 		} else {
-			b.collect(&branch, child, true, branch.refs)
+			b.t.collect(&branch, child, true, branch.refs)
 		}
 		branch.extend(c.trail)
-		choice.Cases = append(choice.Cases, schema.ChoiceCase{Values: names(heir), Schema: b.freely(branch)})
+		choice.Cases = append(choice.Cases, schema.ChoiceCase{Values: names(heir), Schema: b.t.freely(branch)})
 	}
-	b.e.Choices = append(b.e.Choices, choice)
+	b.e.Beyond.Choices = append(b.e.Beyond.Choices, choice)
 }
 
 // component is the name of a schema among the components; empty where it is none of them.
@@ -188,11 +186,7 @@ func extensionsOf(schemas document.Node) map[string][]string {
 	return extends
 }
 
-func all(nodes []document.Node, is func(document.Node) bool) bool {
-	return !slices.ContainsFunc(nodes, func(n document.Node) bool { return !is(n) })
-}
-
-// isNull tells whether only null is right.
+// isNull reports whether only null is right.
 func isNull(n document.Node) bool {
 	if t, found := n.Get("type"); found {
 		return t.Is("null") || t.Kind() == document.Array && t.Len() == 1 && t.First().Is("null")
@@ -204,7 +198,7 @@ func isNull(n document.Node) bool {
 	return found && values.Len() == 1 && values.First().Kind() == document.Null
 }
 
-// isType tells whether a schema names a type and nothing else that counts.
+// isType reports whether a schema names a type and nothing else that counts.
 func (b *builder) isType(n document.Node) bool {
 	if _, found := n.Get("type"); !found {
 		return false
@@ -214,7 +208,7 @@ func (b *builder) isType(n document.Node) bool {
 		switch key := m.Key(); key {
 		case "type", "nullable":
 		case "format":
-			only = only && b.options.kubernetes
+			only = only && b.t.options.kubernetes
 		default:
 			only = only && annotation(key)
 		}
@@ -222,7 +216,7 @@ func (b *builder) isType(n document.Node) bool {
 	return only
 }
 
-// isConst tells whether a schema lists values and says nothing else that counts.
+// isConst reports whether a schema lists values and says nothing else that counts.
 func isConst(n document.Node) bool {
 	found, only := false, true
 	members(n, func(m document.Node) {

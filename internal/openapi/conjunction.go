@@ -20,7 +20,7 @@ type conjunction struct {
 	cut bool
 	// null is set where alternatives allow null.
 	null bool
-	// name is that of the component that the schema refers to and nothing else; empty for others.
+	// name is the name of the component, if the schema refers to one and says nothing else; else empty.
 	name string
 }
 
@@ -31,8 +31,8 @@ type part struct {
 	way []string
 }
 
-// trail are the references that led to a schema: those that were followed for one value, and before them those for the
-// value around it.
+// trail are the references that led to a schema: the ones that were followed for one value, and
+// before them the ones for the value around it.
 type trail struct {
 	refs []string
 	next *trail
@@ -155,14 +155,14 @@ func (c *conjunction) each(key string, visit func(document.Node)) {
 	}
 }
 
-// says tells whether one of the parts has the member and it is true.
+// says reports whether one of the parts has the member and it is true.
 func (c *conjunction) says(key string) bool {
 	found := false
 	c.each(key, func(m document.Node) { found = found || m.Bool() })
 	return found
 }
 
-// forbids tells whether one of the parts is the schema 'false'.
+// forbids reports whether one of the parts is the schema 'false'.
 func (c *conjunction) forbids() bool {
 	return slices.ContainsFunc(c.parts, func(p part) bool { return p.Kind() == document.Bool && !p.Bool() })
 }

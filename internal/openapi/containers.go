@@ -21,7 +21,7 @@ func (b *builder) list(c *conjunction) {
 		}
 		if m, found := p.Get("items"); found {
 			if m.Kind() == document.Array {
-				b.doc.report.warn(m, "must be one schema; it is not enforced")
+				b.warn(m, "must be one schema; it is not enforced")
 				continue
 			}
 			items = append(items, m)
@@ -31,7 +31,7 @@ func (b *builder) list(c *conjunction) {
 		items = nil // what follows the first items cannot be told from them
 	}
 	if len(items) > 0 {
-		props, e := b.emit(b.flatten(items, c.trail), b.at+"."+"items", b.free)
+		props, e := b.t.emit(b.t.flatten(items, c.trail), b.at+"."+"items", b.free)
 		b.p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props}
 		if !e.Empty() {
 			b.e.Items = e
@@ -40,7 +40,7 @@ func (b *builder) list(c *conjunction) {
 		props := anything(false)
 		b.p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props}
 	}
-	b.e.Unique = c.says("uniqueItems")
+	b.e.Beyond.Unique = c.says("uniqueItems")
 }
 
 // object translates the members of an object. Unlike in Kubernetes' schemas, members that are not named may be anything
@@ -69,7 +69,8 @@ func (c *conjunction) required() (names []string) {
 	return names
 }
 
-// properties translates the named members; left are those that a client may leave out though they are required.
+// properties translates the named members; left are the ones that a client may leave out though
+// they are required.
 func (b *builder) properties(c *conjunction) (left []string) {
 	var names []string
 	schemas := map[string][]document.Node{}
@@ -83,12 +84,12 @@ func (b *builder) properties(c *conjunction) (left []string) {
 		})
 	})
 	for _, name := range names {
-		sub := b.flatten(schemas[name], c.trail)
-		ownedByAPI := sub.says("readOnly") && !b.options.response || sub.says("writeOnly") && b.options.response
-		if ownedByAPI || b.options.kubernetes && sub.isZeroWhenMissing() {
+		sub := b.t.flatten(schemas[name], c.trail)
+		ownedByAPI := sub.says("readOnly") && b.t.options.of != ofAnswers || sub.says("writeOnly") && b.t.options.of == ofAnswers
+		if ownedByAPI || b.t.options.kubernetes && sub.isZeroWhenMissing() {
 			left = append(left, name)
 		}
-		if b.p.Properties == nil {
+		if b.markOwned(name, &sub); b.p.Properties == nil {
 			b.p.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
 		}
 		if implied := b.implied(name); implied != nil {
@@ -99,7 +100,7 @@ func (b *builder) properties(c *conjunction) (left []string) {
 		if b.at == "" {
 			at = at[1:]
 		}
-		props, e := b.emit(sub, at, b.free)
+		props, e := b.t.emit(sub, at, b.free)
 		b.p.Properties[name] = props
 		if !e.Empty() {
 			b.e.SetProperty(name, e)
@@ -119,9 +120,9 @@ func (c *conjunction) isZeroWhenMissing() bool {
 	return kind.Is("array") || kind.Is("object") && isMap
 }
 
-// implied is what the envelope of Kubernetes' objects says of a member itself; nil for others.
+// implied returns the schema of a member of the envelope of Kubernetes' objects; nil for others.
 func (b *builder) implied(name string) *apiextensionsv1.JSONSchemaProps {
-	if !b.options.envelope || b.at != "" || b.free {
+	if !b.t.options.envelope || b.at != "" || b.free {
 		return nil
 	}
 	switch name {
@@ -154,7 +155,7 @@ func (b *builder) additional(c *conjunction) {
 			take(patterns.First())
 			return
 		}
-		b.doc.report.warn(patterns, "the keyword 'patternProperties' is not enforced")
+		b.warn(patterns, "the keyword 'patternProperties' is not enforced")
 		closed, open = false, true
 		schemas = nil
 	})
@@ -164,19 +165,19 @@ func (b *builder) additional(c *conjunction) {
 	named := len(b.p.Properties) > 0
 	switch {
 	case closed:
-		b.e.Closed = true
+		b.e.Beyond.Closed = true
 	case len(schemas) > 0 && (b.free || !named):
 		at := strings.TrimPrefix(b.at+".additionalProperties", ".")
-		props, e := b.emit(b.flatten(schemas, c.trail), at, b.free)
+		props, e := b.t.emit(b.t.flatten(schemas, c.trail), at, b.free)
 		b.p.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &props}
 		if !e.Empty() {
 			b.e.Additional = e
 		}
 	case len(schemas) > 0:
 		b.p.XPreserveUnknownFields = new(true)
-		b.e.Rest = b.freely(b.flatten(schemas, c.trail))
+		b.e.Beyond.Rest = b.t.freely(b.t.flatten(schemas, c.trail))
 	case b.free:
-	case open || !named || !b.options.kubernetes:
+	case open || !named || !b.t.options.kubernetes:
 		b.p.XPreserveUnknownFields = new(true)
 	}
 }
@@ -201,9 +202,9 @@ func (b *builder) own(c *conjunction) {
 			default:
 				if strings.HasPrefix(key, "x-admission-gateway-") {
 					place := Place(p.Node)
-					b.origins[place] = p.Node
-					b.keywords.Keyword(b.e, m, field.NewPath(place))
-					b.translator.defaults = b.translator.defaults || b.e.Default != nil
+					b.t.origins[place] = p.Node
+					b.t.keywords.Keyword(b.e, m, field.NewPath(place))
+					b.t.defaults = b.t.defaults || b.e.Default != nil
 				}
 			}
 		})
@@ -226,24 +227,24 @@ func (b *builder) checkListType(c *conjunction) {
 			if p, found := items.Properties[key]; found && (p.Default != nil || slices.Contains(items.Required, key)) {
 				continue
 			}
-			if b.options.kubernetes && b.requiredInItems(c, key) {
+			if b.t.options.kubernetes && b.requiredInItems(c, key) {
 				items.Required = append(items.Required, key)
 				continue
 			}
 		}
-		if at, _ := c.get("x-kubernetes-list-map-keys"); !b.options.kubernetes {
-			b.doc.report.warn(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
+		if at, _ := c.get("x-kubernetes-list-map-keys"); !b.t.options.kubernetes {
+			b.warn(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
 		}
 		b.p.XListType, b.p.XListMapKeys = nil, nil
 		return
 	}
 }
 
-// requiredInItems tells whether the items of a list must have a member.
+// requiredInItems reports whether the items of a list must have a member.
 func (b *builder) requiredInItems(c *conjunction, name string) bool {
 	required := false
 	c.each("items", func(n document.Node) {
-		items := b.flatten([]document.Node{n}, c.trail)
+		items := b.t.flatten([]document.Node{n}, c.trail)
 		required = required || slices.Contains(items.required(), name)
 	})
 	return required

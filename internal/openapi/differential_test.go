@@ -16,7 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// The verdict on an object is that of a validator of JSON Schema 2020-12, the dialect of OpenAPI 3.1, for random schemas of
+// The verdict on an object is the verdict of a validator of JSON Schema 2020-12, the dialect of OpenAPI 3.1, for random schemas of
 // what is enforced. Where the gateway means to differ the generator does not go: nulls where there is none are dropped, a
 // schema that names members means an object, and formats and discriminators are the gateway's own.
 func TestAgreesWithJSONSchema(t *testing.T) {
@@ -54,15 +54,15 @@ func agrees(t *testing.T, seed uint64) (compared, valid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge := jsonschema.NewCompiler()
+	library := jsonschema.NewCompiler()
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := judge.AddResource("doc.json", parsed); err != nil {
+	if err := library.AddResource("doc.json", parsed); err != nil {
 		t.Fatal(err)
 	}
-	want, err := judge.Compile("doc.json#/components/schemas/Thing")
+	want, err := library.Compile("doc.json#/components/schemas/Thing")
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
@@ -87,19 +87,19 @@ func agrees(t *testing.T, seed uint64) (compared, valid int) {
 			t.Fatal(err)
 		}
 		wrong := want.Validate(instance)
-		held := holds(t, got, text)
-		if held != (wrong == nil) {
-			t.Errorf("%s\nobject %s: valid %v, and to the judge: %v", raw, text, held, wrong)
+		ours := takes(t, got, text)
+		if ours != (wrong == nil) {
+			t.Errorf("%s\nobject %s: valid %v, and to the library: %v", raw, text, ours, wrong)
 		}
 		compared++
-		if held {
+		if ours {
 			valid++
 		}
 	}
 	return compared, valid
 }
 
-func holds(t *testing.T, s *schema.Schema, text []byte) bool {
+func takes(t *testing.T, s *schema.Schema, text []byte) bool {
 	d, err := document.Parse(text, document.Limits{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,37 +1,91 @@
 // Package openapi makes of OpenAPI documents, as the teams of APIs publish them, what policies are about: resources with
 // their paths, and the schemas of their objects in the form that package schema compiles.
 //
-// Versions 3.0 and 3.1 are read. A document says of an API more than a gateway can hold requests to, and says some of it
+// Versions 3.0 and 3.1 are read, and version 2 by making 3.0 of it. A document says of an API more than a gateway can hold requests to, and says some of it
 // in ways that have no meaning here; whatever is in a document and will not be enforced is a [Finding].
 package openapi
 
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // Document is an OpenAPI document.
 type Document struct {
-	parsed *document.Document
 	root   document.Node
 	v31    bool // the dialect of schemas is JSON Schema 2020-12
 	report *report
 
-	extends    map[string][]string // by component, those that it extends by allOf; made when it is needed
+	extends    map[string][]string // by component, the ones that it extends by allOf; made when it is needed
 	translated map[cacheKey]*Schema
 	sizes      map[sizeKey]int
+	actions    []*Action
 }
 
-// Parse reads a document in JSON. The error is a sentence about the document as a whole.
-func Parse(json []byte) (*Document, error) {
-	parsed, err := document.Parse(json, document.Limits{Bytes: len(json), Depth: 1000, Nodes: len(json)})
-	if err != nil {
-		return nil, fmt.Errorf("must be a document that can be read in one way only: %w", err)
+// Schema is a schema of a document as package schema compiles it.
+type Schema struct {
+	Props      *apiextensionsv1.JSONSchemaProps
+	Extensions *schema.Extensions
+	// Defaults reports whether there are any.
+	Defaults bool
+	// Owned says what is readOnly; nil if nothing is.
+	Owned *contract.Owned
+
+	doc     *Document
+	node    document.Node
+	options translation
+	origins map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
+}
+
+// translation says what a schema is translated for.
+type translation struct {
+	// envelope is set for objects of Kubernetes' form: what kind, apiVersion and metadata are is known.
+	envelope bool
+	// kubernetes is set for the schemas that Kubernetes publishes: what they do not name is unknown.
+	kubernetes bool
+	of         purpose
+}
+
+// purpose is which values a schema is translated for.
+type purpose uint8
+
+const (
+	// The zero value is for objects that clients send.
+	_ purpose = iota
+	// ofAnswers are objects as they are read: what is readOnly is there, and what is writeOnly is not.
+	ofAnswers
+	// ofForms are the fields of forms, to which no defaults are given: forms are sent on as they are.
+	ofForms
+)
+
+// cacheKey tells the translations of a document apart.
+type cacheKey struct {
+	node    uint32
+	options translation
+}
+
+// sizeKey is a schema, and how many references deep it is looked at.
+type sizeKey struct {
+	node  uint32
+	depth int
+}
+
+// New takes a document that was parsed, which must not be edited or released while the answer is in use. The error is a
+// sentence about the document as a whole.
+func New(parsed *document.Document) (*Document, error) {
+	_, isOpenAPI := parsed.Root().Get("openapi")
+	if _, isSwagger := parsed.Root().Get(swaggerKey); isSwagger && !isOpenAPI {
+		return newSwagger(parsed)
 	}
-	d := &Document{parsed: parsed, root: parsed.Root(), report: newReport()}
+	d := &Document{root: parsed.Root(), report: newReport()}
 	version := text(d.root, "openapi")
 	if n, found := d.root.Get("openapi"); found && n.Kind() == document.Number {
 		version = string(n.Raw())
@@ -41,14 +95,10 @@ func Parse(json []byte) (*Document, error) {
 	case version == "3.1" || strings.HasPrefix(version, "3.1."):
 		d.v31 = true
 	default:
-		parsed.Release()
 		return nil, fmt.Errorf("must be of version 3.0 or 3.1 of OpenAPI, not '%.80s'", version)
 	}
 	return d, nil
 }
-
-// Release gives the memory of the document back. Nothing that came from it may be used any more.
-func (d *Document) Release() { d.parsed.Release() }
 
 // resolve finds what a $ref points to.
 func (d *Document) resolve(ref string) (document.Node, error) {
@@ -94,7 +144,8 @@ func item(list document.Node, token string) (document.Node, bool) {
 	return list.At(n)
 }
 
-// follow is what a value stands for: itself, or what it refers to. Invalid is what cannot be found, which is reported.
+// follow returns what a value stands for: itself, or what it refers to. The result is invalid if
+// that cannot be found, which is reported.
 func (d *Document) follow(n document.Node) document.Node {
 	for range maxRefs {
 		ref, found := n.Get("$ref")
@@ -121,7 +172,7 @@ func text(n document.Node, key string) string {
 	return m.Str()
 }
 
-// truth tells whether a member is true.
+// truth reports whether a member is true.
 func truth(n document.Node, key string) bool {
 	m, _ := n.Get(key)
 	return m.Bool()
@@ -133,3 +184,11 @@ func members(n document.Node, visit func(document.Node)) {
 		visit(m)
 	}
 }
+
+// all reports whether something is true of each node.
+func all(nodes []document.Node, is func(document.Node) bool) bool {
+	return !slices.ContainsFunc(nodes, func(n document.Node) bool { return !is(n) })
+}
+
+// componentPrefix is how the references to schemas begin.
+const componentPrefix = "#/components/schemas/"

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLargeSchemas has documents that say in a few lines what becomes much when references are replaced by what they refer
-// to: it stays bounded, and what is left out is told.
+// to: it stays bounded, and what is left out is reported.
 func TestLargeSchemas(t *testing.T) {
 	const (
 		tooLarge = "is not enforced here: with everything that it refers to the schema would be too large"
@@ -29,8 +29,8 @@ func TestLargeSchemas(t *testing.T) {
 	last := func(n int) string { return fmt.Sprintf("T%d: {type: object, properties: {end: {type: string}}}\n", n) }
 	thing := "Thing: {$ref: '#/components/schemas/T0'}\n"
 	for name, c := range map[string]struct {
-		components, told string
-		whole            bool
+		components, finding string
+		whole               bool
 	}{
 		"a chain of references": {each(20, "T%d: {$ref: '#/components/schemas/TNEXT'}\n") + last(20) + thing, "", true},
 		"diamonds of allOf": {
@@ -61,8 +61,8 @@ func TestLargeSchemas(t *testing.T) {
 			if n := nodesOf(resources[0].Create); n > 5000 {
 				t.Errorf("%d schemas", n)
 			}
-			told := slices.ContainsFunc(found, func(f openapi.Finding) bool { return strings.HasPrefix(f.Message, c.told) })
-			if c.whole && len(found) > 0 || !c.whole && (!told || len(found) == 0) {
+			reported := slices.ContainsFunc(found, func(f openapi.Finding) bool { return strings.HasPrefix(f.Message, c.finding) })
+			if c.whole && len(found) > 0 || !c.whole && (!reported || len(found) == 0) {
 				t.Errorf("found %q", findings(found))
 			}
 			compiled(t, resources[0].Create)
@@ -87,7 +87,7 @@ func propsIn(p *apiextensionsv1.JSONSchemaProps) int {
 	return n
 }
 
-// freeIn counts those that need not be structural.
+// freeIn counts the schemas that need not be structural.
 func freeIn(e *schema.Extensions) int {
 	if e == nil {
 		return 0
@@ -96,14 +96,14 @@ func freeIn(e *schema.Extensions) int {
 	for _, sub := range e.Properties {
 		n += freeIn(sub)
 	}
-	all := slices.Concat(append(slices.Concat(e.AnyOf, e.OneOf), e.AllOf, e.Not)...)
-	for _, c := range e.Choices {
+	all := slices.Concat(append(slices.Concat(e.Beyond.AnyOf, e.Beyond.OneOf), e.Beyond.AllOf, e.Beyond.Not)...)
+	for _, c := range e.Beyond.Choices {
 		for _, one := range c.Cases {
 			all = append(all, one.Schema)
 		}
 	}
-	if e.Rest != nil {
-		all = append(all, e.Rest)
+	if e.Beyond.Rest != nil {
+		all = append(all, e.Beyond.Rest)
 	}
 	for _, free := range all {
 		n += propsIn(free.Schema) + freeIn(free.Extensions)
@@ -112,7 +112,7 @@ func freeIn(e *schema.Extensions) int {
 }
 
 // FuzzResources reads documents of any kind: whatever they say, reading them ends, and what becomes a schema compiles or is
-// told to be wrong.
+// reported as wrong.
 func FuzzResources(f *testing.F) {
 	f.Add(`{"openapi":"3.1.0","paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}}}}},` +
 		`"components":{"schemas":{"A":{"type":["object","null"],"properties":{"a":{"oneOf":[{"$ref":"#/components/schemas/A"},{"const":1}],"default":{}}},` +

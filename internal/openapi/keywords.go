@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// annotation tells whether a keyword says nothing of what values are right.
+// annotation reports whether a keyword says nothing of what values are right.
 func annotation(key string) bool {
 	switch key {
 	case "title", "description", "example", "examples", "deprecated", "externalDocs", "xml", "summary",
@@ -40,12 +40,12 @@ func (b *builder) unenforced(c *conjunction) {
 			if annotation(key) || slices.Contains(enforced, key) || strings.HasPrefix(key, "x-kubernetes-") || strings.HasPrefix(key, "x-admission-gateway-") {
 				return
 			}
-			b.doc.report.warn(m, "the keyword '%.80s' is not enforced", key)
+			b.warn(m, "the keyword '%.80s' is not enforced", key)
 		})
 	}
 }
 
-// values are those that all enumerations and constants have in common.
+// values are in all enumerations and constants.
 func (b *builder) values(c *conjunction) (values []document.Node, listed bool) {
 	values, listed = b.consts, b.listed
 	for _, p := range c.parts {
@@ -83,24 +83,24 @@ func (b *builder) enumeration(c *conjunction) {
 	for _, v := range values {
 		switch {
 		case v.Kind() == document.Null:
-			b.e.Null = true
+			b.e.Beyond.Null = true
 		case !b.fits(v):
-			b.doc.report.warn(v, "must be a value of the schema's type; it is left out of the enumeration")
+			b.warn(v, "must be a value of the schema's type; it is left out of the enumeration")
 		default:
 			b.p.Enum = append(b.p.Enum, apiextensionsv1.JSON{Raw: slices.Clone(v.Raw())})
 		}
 	}
 	if b.nullable {
-		b.e.Null = true
+		b.e.Beyond.Null = true
 	}
 	if len(b.p.Enum) == 0 {
 		if at, found := c.get("enum"); found && !all(values, func(v document.Node) bool { return v.Kind() == document.Null }) {
-			b.doc.report.warn(at, "has no value of the schema's type; the enumeration is not enforced")
+			b.warn(at, "has no value of the schema's type; the enumeration is not enforced")
 		}
 	}
 }
 
-// fits tells whether a value has one of the types.
+// fits reports whether a value has one of the types.
 func (b *builder) fits(v document.Node) bool {
 	if len(b.typed) == 0 {
 		return true
@@ -114,8 +114,9 @@ func (b *builder) fits(v document.Node) bool {
 	return slices.Contains(b.typed, name)
 }
 
-// formats are those of strings that are checked, as Kubernetes understands them. What it understands otherwise than JSON
-// Schema does is not among them: its durations are '1h30m', not 'PT1H30M'.
+// formats are the formats of strings that are checked, as Kubernetes understands them. What it
+// understands otherwise than JSON Schema does is not among them: its durations are '1h30m', not
+// 'PT1H30M'.
 var formats = []string{
 	"date", "date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid", "mac", "cidr", "password",
 	"uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
@@ -133,15 +134,15 @@ func (b *builder) text(c *conjunction) {
 			pattern = converted
 		}
 		if _, err := regexp.Compile(pattern); err != nil {
-			b.doc.report.warn(m, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			b.warn(m, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			return
 		}
 		b.matches(strings.Clone(pattern))
 	})
 	b.format(c, func(format string) bool {
-		return slices.Contains(formats, format) || b.options.kubernetes && format == "duration"
+		return slices.Contains(formats, format) || b.t.options.kubernetes && format == "duration"
 	})
-	if format, _ := c.get("format"); format.Is("byte") && !b.options.kubernetes && len(b.typed) == 1 {
+	if format, _ := c.get("format"); format.Is("byte") && !b.t.options.kubernetes && len(b.typed) == 1 {
 		b.matches(base64)
 	}
 }
@@ -169,7 +170,7 @@ func (b *builder) format(c *conjunction, checked func(string) bool) {
 		switch {
 		case len(b.typed) != 1 || slices.Contains(hints, format):
 		case !checked(format):
-			b.doc.report.warn(m, "the format '%.80s' is not enforced", format)
+			b.warn(m, "the format '%.80s' is not enforced", format)
 		case b.p.Format == "":
 			b.p.Format = strings.Clone(format)
 		}
@@ -185,7 +186,7 @@ func (b *builder) number(c *conjunction) {
 		f, ok := m.Float64()
 		switch {
 		case !ok || f <= 0:
-			b.doc.report.warn(m, "must be greater than 0; it is not enforced")
+			b.warn(m, "must be greater than 0; it is not enforced")
 		case b.p.MultipleOf == nil:
 			b.p.MultipleOf = &f
 		case *b.p.MultipleOf != f:
@@ -203,7 +204,7 @@ func (b *builder) bound(n document.Node, inclusive, exclusive string, to **float
 	take := func(m document.Node, strict bool) {
 		f, ok := m.Float64()
 		if !ok || math.IsInf(f, 0) {
-			b.doc.report.warn(m, "must be a number; it is not enforced")
+			b.warn(m, "must be a number; it is not enforced")
 			return
 		}
 		if *to == nil || sign*f > sign**(*to) || f == **to && strict {
@@ -223,7 +224,7 @@ func (b *builder) bound(n document.Node, inclusive, exclusive string, to **float
 func (b *builder) count(m document.Node) (int64, bool) {
 	n, ok := m.Int64()
 	if !ok || n < 0 {
-		b.doc.report.warn(m, "must be an integer of at least 0; it is not enforced")
+		b.warn(m, "must be an integer of at least 0; it is not enforced")
 		return 0, false
 	}
 	return n, true
@@ -251,19 +252,19 @@ func (b *builder) least(c *conjunction, key string) (least *int64) {
 // setDefault takes the default of a value that clients may set.
 func (b *builder) setDefault(c *conjunction) {
 	m, found := c.get("default")
-	if !found || b.without[b.at] || b.at == "" || c.says("readOnly") && !b.options.response || c.says("writeOnly") && b.options.response {
+	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || c.says("readOnly") && b.t.options.of != ofAnswers || c.says("writeOnly") && b.t.options.of == ofAnswers {
 		return
 	}
 	switch {
 	case m.Kind() == document.Null && !b.nullable:
 		return
-	case b.options.kubernetes && isZero(m):
+	case b.t.options.kubernetes && isZero(m):
 		return // Go's zero values, which Kubernetes' own encoding leaves out
 	case m.Kind() != document.Null && !b.fits(m):
-		b.doc.report.warn(m, "must be of the schema's type; the default is not applied")
+		b.warn(m, "must be of the schema's type; the default is not applied")
 		return
 	}
-	b.translator.defaults = true
+	b.t.defaults = true
 	b.p.Default = &apiextensionsv1.JSON{Raw: slices.Clone(m.Raw())}
 }
 
@@ -285,6 +286,6 @@ func isZero(n document.Node) bool {
 // decode reads a member into a Kubernetes type.
 func (b *builder) decode(m document.Node, into any) {
 	if err := json.Unmarshal(m.Raw(), into); err != nil {
-		b.doc.report.refuse(m, "must be what Kubernetes has here: %s", err.Error())
+		b.t.doc.report.refuse(m, "must be what Kubernetes has here: %s", err.Error())
 	}
 }

@@ -13,7 +13,7 @@ import (
 // gvk is how Kubernetes says of what kind a schema's objects are, and what an operation is about.
 const gvk = "x-kubernetes-group-version-kind"
 
-// isKubernetes tells whether the document is one that a Kubernetes API server publishes.
+// isKubernetes reports whether the document is one that a Kubernetes API server publishes.
 func (d *Document) isKubernetes() bool {
 	schemas, err := d.resolve("#/components/schemas")
 	if err != nil {
@@ -83,7 +83,7 @@ func kindIn(p *pathItem) string {
 	return ""
 }
 
-// kubernetesPlace is what a path of Kubernetes leads to.
+// kubernetesPlace is the kind of resource that a path of Kubernetes leads to.
 type kubernetesPlace struct {
 	group, version, plural, subresource string
 	namespaced, item                    bool

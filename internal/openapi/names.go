@@ -49,7 +49,7 @@ func (d *Document) name(all []*Resource) {
 
 var versionSegment = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// versionOf is what the author says, else a version in the path, else the first number of the document's version.
+// versionOf returns the author's version, else a version in the path, else the first number of the document's version.
 func (d *Document) versionOf(r *Resource) string {
 	if v := r.setting("version"); v != "" {
 		return v
@@ -67,8 +67,11 @@ func (d *Document) versionOf(r *Resource) string {
 	return "v1"
 }
 
-// affixes are what names of schemas have behind the kind that they are about.
+// affixes are endings that names of schemas have behind the name of their kind.
 var affixes = []string{"Request", "Response", "Input", "Output", "Dto", "DTO", "Payload", "Body", "Representation", "Resource", "Model", "Schema"}
+
+// generated are names that programs which write documents give to schemas, and that no reader of the API knows.
+var generated = regexp.MustCompile(`(?i)^((def|schema|model|inline|body|request|response|object|type|payload|anonymous|unnamed)+[0-9]*)+$`)
 
 // kindOf is the name of the objects' schema, or the path's last segment in the singular.
 func (d *Document) kindOf(r *Resource, schemas ...document.Node) string {
@@ -80,7 +83,7 @@ func (d *Document) kindOf(r *Resource, schemas ...document.Node) string {
 				name = rest
 			}
 		}
-		if name != "" {
+		if name != "" && !generated.MatchString(name) {
 			return name
 		}
 	}

@@ -66,8 +66,8 @@ func compiled(t testing.TB, s *openapi.Schema) *schema.Schema {
 	return c
 }
 
-// held is what an object becomes, and what is wrong with it then.
-func held(t testing.TB, s *schema.Schema, text string) (string, []string) {
+// admitted returns what an object becomes, and what is wrong with it then.
+func admitted(t testing.TB, s *schema.Schema, text string) (string, []string) {
 	t.Helper()
 	d, err := document.Parse([]byte(text), document.Limits{})
 	if err != nil {
@@ -467,7 +467,7 @@ Thing:
 				if o.want == "" {
 					o.want = o.text
 				}
-				if got, wrong := held(t, s, o.text); got != o.want || !slices.Equal(wrong, o.wrong) {
+				if got, wrong := admitted(t, s, o.text); got != o.want || !slices.Equal(wrong, o.wrong) {
 					t.Errorf("%s:\n got %s\n%s\nwant %s\n%s", o.text, got, strings.Join(wrong, "\n"), o.want, strings.Join(o.wrong, "\n"))
 				}
 			}

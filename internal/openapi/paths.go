@@ -11,13 +11,16 @@ import (
 
 // pathItem is a path of the document with what is done there.
 type pathItem struct {
-	path     string
-	node     document.Node // in the document
-	item     document.Node // what it stands for
-	segments []string
-	bases    []string // where the API's servers have the path
-	trailing bool     // a slash at the end
-	part     partOf   // of a resource
+	path       string
+	node       document.Node // in the document
+	item       document.Node // what it stands for
+	segments   []string
+	bases      []string // where the API's servers have the path
+	trailing   bool     // a slash at the end
+	part       partOf   // of a resource
+	noBody     bool     // a POST needs none
+	patchTypes []string // of its PATCH, besides the usual ones
+	operations []Operation
 }
 
 // methods are the operations that a path can have, in the order of the specification.
@@ -29,6 +32,20 @@ func (p *pathItem) operation(method string) document.Node {
 	}
 	n, _ := p.item.Get(method)
 	return n
+}
+
+// methods returns the methods of the path's operations; none if the document does not have the path.
+func (p *pathItem) methods() resource.MethodSet {
+	if p == nil {
+		return 0
+	}
+	var names []string
+	for _, method := range methods {
+		if p.has(method) {
+			names = append(names, strings.ToUpper(method))
+		}
+	}
+	return resource.NewMethodSet(names...)
 }
 
 func (p *pathItem) has(method string) bool { return p.operation(method).Valid() }
@@ -123,33 +140,7 @@ func (d *Document) bases(n document.Node) []string {
 	return bases
 }
 
-// passing are what is done at paths that are no part of a resource, and at those that are but have no verb for it, such as a
-// POST of an object.
-func (d *Document) passing(paths []*pathItem) []resource.Passing {
-	var all []resource.Passing
-	for _, p := range paths {
-		var done []string
-		for _, method := range methods {
-			operation := p.operation(method)
-			if !operation.Valid() || p.part.has(method) {
-				continue
-			}
-			done = append(done, strings.ToUpper(method))
-			if _, found := operation.Get("requestBody"); found && !ignored(d.settings(p)) {
-				d.report.warn(operation, "passes without being judged: the path is neither that of a collection that is posted to nor that of an object that is replaced")
-				d.requestSchema(operation)
-			}
-		}
-		for _, base := range p.bases {
-			if len(done) > 0 {
-				all = append(all, resource.Passing{Template: base + p.path, Methods: done})
-			}
-		}
-	}
-	return all
-}
-
-// partOf is what a path is of a resource.
+// partOf returns which part of a resource a path leads to.
 type partOf uint8
 
 const (
@@ -159,7 +150,7 @@ const (
 	kubernetesPart
 )
 
-// has tells whether a resource has a verb for the method there.
+// has reports whether a resource has a verb for the method there.
 func (p partOf) has(method string) bool {
 	switch p {
 	case collectionPart:
@@ -170,6 +161,12 @@ func (p partOf) has(method string) bool {
 	return p == kubernetesPart
 }
 
+// needsNoBody reports whether an operation may be sent no body: it documents none, or one that is not required.
+func (d *Document) needsNoBody(operation document.Node) bool {
+	body, found := operation.Get("requestBody")
+	return !found || !truth(d.follow(body), "required")
+}
+
 // requestSchema is the schema of the JSON that an operation is sent; invalid where there is none.
 func (d *Document) requestSchema(operation document.Node) document.Node {
 	body, found := operation.Get("requestBody")
@@ -177,11 +174,7 @@ func (d *Document) requestSchema(operation document.Node) document.Node {
 		return document.Node{}
 	}
 	content, _ := d.follow(body).Get("content")
-	media := jsonMedia(content)
-	if !media.Valid() && content.Len() > 0 {
-		d.report.warn(operation, "has a body that is no JSON: the gateway reads nothing else and refuses it")
-	}
-	s, _ := media.Get("schema")
+	s, _ := jsonMedia(content).Get("schema")
 	return s
 }
 

@@ -31,5 +31,9 @@ func Place(n document.Node) string {
 	for i := len(steps) - 1; i >= 0; i-- {
 		b.WriteString(steps[i])
 	}
-	return strings.TrimPrefix(b.String(), ".")
+	path := strings.TrimPrefix(b.String(), ".")
+	if _, converted := n.Get(swaggerKey); converted {
+		return inSwagger(path)
+	}
+	return path
 }

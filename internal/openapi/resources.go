@@ -9,38 +9,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Resource is a resource that the paths of a document describe. What the document does not say itself is derived.
-type Resource struct {
-	Group, Version, Plural, Kind string
-	// Envelope is how the objects look.
-	Envelope resource.Envelope
-	// Paths are the path templates; empty for Kubernetes' own.
-	Paths      []string
-	Namespaced bool
-	// NameField is the member that repeats the name in the path, ItemsField that of a list's answer which holds the items;
-	// empty where there is none, and where the answer is the list itself.
-	NameField, ItemsField string
-	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
-	Status, Scale bool
-	Subresources  []string
-	// Create, Update and Read are the schemas of objects that are created, that replace others or result from patches, and
-	// that are read; nil where there is nothing to hold them against, and nothing to fill in on reads.
-	Create, Update, Read *Schema
-	// Settings are the members of the extension x-admission-gateway-resource, of the whole document and of the
-	// resource's own paths, the latter last. Their values are in the document.
-	Settings []document.Node
-
-	at                 document.Node
-	collection, object *pathItem
-	static             []string // the plain segments of the path
-}
-
-// Path is where in the document the resource is described.
-func (r *Resource) Path() string { return Place(r.at) }
-
-// Extension is the keyword by which a document, or a path of it, says about its resources what cannot be derived.
-const Extension = "x-admission-gateway-resource"
-
 // Resources are the resources that the document describes, the paths that are none of theirs, and everything that was
 // found on the way.
 func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
@@ -55,10 +23,12 @@ func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
 		if len(r.Paths) > 0 {
 			r.collection.is(collectionPart)
 			r.object.is(objectPart)
+			d.operations(r)
 		}
 		d.describe(r)
 	}
 	d.name(all)
+	findActions(d, all, paths)
 	passing := d.passing(paths)
 	return all, passing, d.report.findings()
 }
@@ -69,50 +39,8 @@ func (p *pathItem) is(part partOf) {
 	}
 }
 
-// ignored tells whether the author leaves a resource out.
-func ignored(settings []document.Node) bool {
-	ignored := false
-	for _, s := range settings {
-		if m, found := s.Get("ignore"); found {
-			ignored = m.Bool()
-		}
-	}
-	return ignored
-}
-
-// setting is what the author says of a resource: a string at a path of members of the extension.
-func (r *Resource) setting(path ...string) string {
-	said := ""
-	for _, at := range r.Settings {
-		for _, key := range path {
-			at, _ = at.Get(key)
-		}
-		if at.Kind() == document.String {
-			said = strings.Clone(at.Str())
-		}
-	}
-	return said
-}
-
-// settings are the extensions of the document and of the paths.
-func (d *Document) settings(paths ...*pathItem) []document.Node {
-	var all []document.Node
-	if s, found := d.root.Get(Extension); found {
-		all = append(all, s)
-	}
-	for _, p := range paths {
-		if p == nil {
-			continue
-		}
-		if s, found := p.item.Get(Extension); found {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// ordinary finds the resources among paths that are not Kubernetes' own: a path that ends in a variable is that of an
-// object, what stands before it that of its collection. Collections without paths of objects can be posted to.
+// ordinary finds the resources among paths that are not Kubernetes' own: a path that ends in a variable leads to an
+// object, and what stands before it to its collection. Collections without paths of objects can be posted to.
 func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	byShape := map[string]*pathItem{}
 	for _, p := range paths {
@@ -148,7 +76,7 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	return all
 }
 
-// plainBut tells whether each segment is plain or a variable, the first one plain.
+// plainBut reports whether each segment is plain or a variable, the first one plain.
 func plainBut(segments []string) bool {
 	for i, s := range segments {
 		if s == "" || isVariable(s) && i == 0 || !isVariable(s) && strings.ContainsAny(s, "{}%") {
@@ -158,7 +86,7 @@ func plainBut(segments []string) bool {
 	return true
 }
 
-// resource makes the resource of a collection and the path of its objects, either of which may be missing.
+// resource makes the resource of a collection and the path of its objects. Either may be missing.
 func (d *Document) resource(collection, object *pathItem, segments []string) *Resource {
 	at := cmp.Or(object, collection)
 	r := &Resource{at: at.node, collection: collection, object: object, Settings: d.settings(collection, object)}
@@ -186,6 +114,9 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 // describe finds the schemas of a resource, and what follows from them.
 func (d *Document) describe(r *Resource) {
 	create := d.requestSchema(r.collection.operation("post"))
+	if r.collection != nil {
+		r.collection.noBody = d.needsNoBody(r.collection.operation("post"))
+	}
 	update := d.requestSchema(r.object.operation("put"))
 	read := d.responseSchema(r.object.operation("get"))
 	first := func(nodes ...document.Node) document.Node {
@@ -221,21 +152,47 @@ func (d *Document) describe(r *Resource) {
 	if n := first(create, update, read); n.Valid() && !unread {
 		r.Create = d.cached(n, o)
 	}
+	if !create.Valid() && r.Create.isList() {
+		r.Create = nil // what is read as a list may be written otherwise
+	}
 	if n := first(update, read, create); n.Valid() && !unread {
 		r.Update = d.cached(n, o)
 	}
-	o.response = true
+	if !update.Valid() && r.Update.isList() {
+		r.Update = nil
+	}
+	o.of = ofAnswers
 	if n := first(read, update, create); n.Valid() {
-		if s := d.cached(n, o); s != nil && s.Defaults {
+		if s := d.cached(n, o); s != nil && s.Defaults && !s.isList() {
 			r.Read = s
 		}
 	}
-	if patch := r.object.operation("patch"); patch.Valid() && !r.object.has("put") && len(r.Paths) > 0 {
-		d.report.warn(patch, "becomes a PUT of the object that results from it, and the document has no PUT here")
+	if patch := r.object.operation("patch"); patch.Valid() && len(r.Paths) > 0 {
+		r.object.patchTypes = d.patchTypes(patch)
 	}
 }
 
-// takesNoJSON tells whether all writes that the document describes carry something else.
+// patchTypes returns the media types of an operation's JSON besides the usual ones of patches: each is one of merge patches.
+func (d *Document) patchTypes(patch document.Node) []string {
+	body, _ := patch.Get("requestBody")
+	content, _ := d.follow(body).Get("content")
+	var types []string
+	members(content, func(m document.Node) {
+		name, _, _ := strings.Cut(strings.ToLower(m.Key()), ";")
+		switch name = strings.TrimSpace(name); {
+		case name == "application/json", !strings.HasSuffix(name, "+json") && !strings.HasSuffix(name, "/json"):
+		case slices.Contains(usualPatches, name), slices.Contains(types, name):
+		default:
+			types = append(types, name)
+		}
+	})
+	return types
+}
+
+// usualPatches are the media types of patches whose language they say themselves.
+var usualPatches = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
+
+// takesNoJSON reports whether all writes that the document describes carry something else.
 func (r *Resource) takesNoJSON(create, update document.Node) bool {
 	documented := false
 	for _, operation := range []document.Node{r.collection.operation("post"), r.object.operation("post"), r.object.operation("put"), r.object.operation("patch")} {
@@ -250,12 +207,6 @@ func (r *Resource) takesNoJSON(create, update document.Node) bool {
 		}
 	}
 	return documented && !create.Valid() && !update.Valid()
-}
-
-// cacheKey tells the translations of a document apart.
-type cacheKey struct {
-	node    uint32
-	options translation
 }
 
 func (d *Document) cached(n document.Node, o translation) *Schema {
@@ -276,7 +227,7 @@ func (d *Document) cached(n document.Node, o translation) *Schema {
 	return s
 }
 
-// hasMember tells whether the schema names a member.
+// hasMember reports whether the schema names a member.
 func (c *conjunction) hasMember(name string) bool {
 	found := false
 	c.each("properties", func(p document.Node) {

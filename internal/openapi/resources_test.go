@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -98,10 +99,8 @@ func TestResources(t *testing.T) {
 	if !slices.Equal(passes, wantPasses) {
 		t.Errorf("passing\n%s\nwant\n%s", strings.Join(passes, "\n"), strings.Join(wantPasses, "\n"))
 	}
-	const unjudged = ": warning: passes without being judged: the path is neither that of a collection that is posted to nor that of an object that is replaced"
+	const unjudged = ": warning: passes without being validated: the path is neither a collection that is posted to nor an object that is replaced"
 	wantFound := []string{
-		"paths[/orders/{order_id}/lines/{line}].put: warning: has a body that is no JSON: the gateway reads nothing else and refuses it",
-		"paths[/stock/{id}].patch: warning: becomes a PUT of the object that results from it, and the document has no PUT here",
 		"paths[/tenants/{tenant}/orders/{id}]: warning: is the resource 'tenants-orders', because another path has the shorter name: policies match it by that; `x-admission-gateway-resource.names.plural` may give it another one",
 		"paths[/orders/{order_id}].post" + unjudged, "paths[/orders/{order_id}/cancel].post" + unjudged, "paths[/trailing/].post" + unjudged,
 		"paths[/files/{name}.txt].put" + unjudged, "paths[/settings].put" + unjudged,
@@ -120,12 +119,11 @@ func get[T any](list []T, i int) any {
 
 func TestVersions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"openapi":"3.0.3"}`:  "",
-		`{"openapi":"3.1.1"}`:  "",
-		`{"openapi":3.1}`:      "",
-		`{"openapi":"3.2.0"}`:  "must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'",
-		`{"openapi":"4"}`:      "must be of version 3.0 or 3.1 of OpenAPI, not '4'",
-		`{"openapi":"3.0.3",}`: "must be a document that can be read in one way only: unexpected character '}', a key in double quotes must stand here at offset 19",
+		`{"openapi":"3.0.3"}`: "",
+		`{"openapi":"3.1.1"}`: "",
+		`{"openapi":3.1}`:     "",
+		`{"openapi":"3.2.0"}`: "must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'",
+		`{"openapi":"4"}`:     "must be of version 3.0 or 3.1 of OpenAPI, not '4'",
 	} {
 		d, err := openapi.Parse([]byte(text))
 		got := ""
@@ -137,5 +135,64 @@ func TestVersions(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
+	}
+}
+
+// Names that a program gave to schemas are no kinds: the path names them.
+func TestKindsOfGeneratedSchemas(t *testing.T) {
+	for name, want := range map[string]string{
+		"def-0": "User", "Schema12": "User", "InlineResponse200": "User", "inline_model_1": "User", "Body": "User", "Model": "User",
+		"Account": "Account", "UserResponse": "User", "Definition": "Definition", "Defender": "Defender",
+	} {
+		resources, _, _ := read(t, strings.ReplaceAll(`
+openapi: 3.0.3
+paths:
+  /v1/users: {post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NAME'}}}}}}
+  /v1/users/{id}: {get: {}}
+components: {schemas: {NAME: {type: object}}}
+`, "NAME", name)).Resources()
+		if got := resources[0].Kind; got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+// What an operation says of itself by the extension.
+func TestActions(t *testing.T) {
+	d := read(t, `
+openapi: 3.0.3
+paths:
+  /v1/{tenant}/users: {get: {}, post: {requestBody: {content: {application/json: {schema: {type: object}}}}}}
+  /v1/{tenant}/users/{id}: {get: {}}
+  /v1/{tenant}/users/{id}/keys/{key}/rotate: {post: {x-admission-gateway-operation: rotate}}
+  /v1/{tenant}/users/bulk:
+    put:
+      x-admission-gateway-operation: {name: bulk, operation: UPDATE, items: Each}
+      requestBody: {required: true, content: {application/json: {schema: {type: array, items: {type: object}}}}}
+  /search: {post: {x-admission-gateway-operation: search, requestBody: {content: {application/json: {schema: {type: object}}}}}}
+  /other/x: {delete: {x-admission-gateway-operation: {name: purge, resource: users}}}
+  /nowhere/x: {delete: {x-admission-gateway-operation: purge}}
+`)
+	_, _, found := d.Resources()
+	var got []string
+	for _, a := range d.Actions() {
+		schema := "any"
+		if a.Schema != nil {
+			schema = a.Schema.Props.Type
+		}
+		got = append(got, fmt.Sprint(a.Of.Plural, "/", a.Name(), " ", a.Method, " ", a.Paths, " ", a.Routes, " ", schema, " ", a.MayBeEmpty, " ", a.Member("items")))
+	}
+	want := []string{
+		"users/rotate POST [/v1/{namespace}/users/{name}/keys/{parent-key}/rotate] [/v1/{tenant}/users/{id}/keys/{key}/rotate] any true ",
+		"users/bulk PUT [/v1/{namespace}/users/bulk] [/v1/{tenant}/users/bulk] array false Each",
+		"search/search POST [/search] [/search] object true ",
+		"users/purge DELETE [/other/x] [/other/x] any true ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	wantFound := "paths[/nowhere/x].delete.x-admission-gateway-operation: must be below the path of a resource, or name the `resource` that it belongs to"
+	if got := findings(found); !slices.Contains(got, wantFound) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), wantFound)
 	}
 }

@@ -4,12 +4,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// sizeKey is a schema, and how many references deep it is looked at.
-type sizeKey struct {
-	node  uint32
-	depth int
-}
-
 // depthOf is how many references deep a schema can be enforced without becoming too large.
 func (d *Document) depthOf(n document.Node) int {
 	depth := maxDepth - 1

@@ -12,29 +12,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// Schema is a schema of a document as package schema compiles it.
-type Schema struct {
-	Props      *apiextensionsv1.JSONSchemaProps
-	Extensions *schema.Extensions
-	// Defaults tells whether there are any.
-	Defaults bool
-
-	doc     *Document
-	node    document.Node
-	options translation
-	origins map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
-}
-
-// translation says what a schema is translated for.
-type translation struct {
-	// envelope is set for objects of Kubernetes' form: what kind, apiVersion and metadata are is known.
-	envelope bool
-	// kubernetes is set for the schemas that Kubernetes publishes: what they do not name is unknown.
-	kubernetes bool
-	// response is set for objects as they are read: what is readOnly is there, and what is writeOnly is not.
-	response bool
-}
-
 // Bounds of a schema whose references are replaced by what they refer to. What the document itself spells out is not
 // bounded by them.
 const (
@@ -42,15 +19,17 @@ const (
 	maxDepth = 24 // of references
 )
 
-// translate makes a schema of an object; nil where it is none. Where the whole would be too large, what is deepest is left
+// translate makes a schema of an object, or of a list without envelope; nil where it is neither. Where the whole would be too large, what is deepest is left
 // out.
 func (d *Document) translate(n document.Node, o translation, without map[string]bool) *Schema {
 	for depth := maxDepth; ; depth = min(depth-1, d.depthOf(n)) {
 		saved := d.report
 		d.report = saved.clone()
-		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, without: without}
+		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, owned: map[string]bool{}, without: without, undefaulted: o.of == ofForms}
 		c := t.flatten([]document.Node{n}, nil)
-		if types, _ := t.types(&c); len(types) > 0 && !slices.Equal(types, []string{"object"}) {
+		types, _ := t.types(&c)
+		isList := !o.envelope && slices.Equal(types, []string{"array"})
+		if len(types) > 0 && !isList && !slices.Equal(types, []string{"object"}) {
 			d.report.warn(n, "must be of type object; the schema is not enforced")
 			return nil
 		}
@@ -59,15 +38,21 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 			d.report = saved
 			continue
 		}
-		if props.Type != "object" {
+		if props.Type != "object" && !isList {
 			return nil
 		}
 		for _, err := range t.keywords.Errors {
 			d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
 		}
-		return &Schema{Props: &props, Extensions: extensions, Defaults: t.defaults, doc: d, node: n, options: o, origins: t.origins}
+		return &Schema{
+			Props: &props, Extensions: extensions, Defaults: t.defaults, Owned: t.ownedIn(&props, ""),
+			doc: d, node: n, options: o, origins: t.origins,
+		}
 	}
 }
+
+// isList reports whether the schema is one of lists.
+func (s *Schema) isList() bool { return s != nil && s.Props.Type == "array" }
 
 // Where finds the place in the document that a path within Props is about.
 func (s *Schema) Where(path string) string {
@@ -88,19 +73,6 @@ func (s *Schema) Without(paths map[string]bool) *Schema {
 	return s.doc.translate(s.node, s.options, paths)
 }
 
-// translator makes a structural schema of one of JSON Schema, and of what a structural one cannot say the extensions.
-type translator struct {
-	doc      *Document
-	options  translation
-	depth    int // of references
-	nodes    int // so far
-	full     bool
-	defaults bool // there are some
-	origins  map[string]document.Node
-	keywords schema.ExtensionReader
-	without  map[string]bool
-}
-
 // emit translates a conjunction that stands at a place of the result. free is set where the result need not be structural.
 func (t *translator) emit(c conjunction, at string, free bool) (apiextensionsv1.JSONSchemaProps, *schema.Extensions) {
 	t.nodes++
@@ -112,7 +84,7 @@ func (t *translator) emit(c conjunction, at string, free bool) (apiextensionsv1.
 	if !free {
 		t.origins[at] = c.parts[0].Node
 	}
-	b := &builder{translator: t, at: at, free: free, e: e}
+	b := &builder{t: t, at: at, free: free, e: e}
 	b.groups(&c)
 	b.typed, b.nullable = t.types(&c)
 	b.typed = intersect(b.typed, b.union)
@@ -122,14 +94,6 @@ func (t *translator) emit(c conjunction, at string, free bool) (apiextensionsv1.
 		b.own(&c)
 	}
 	return b.p, e
-}
-
-// anything is the schema that every value is right for.
-func anything(free bool) apiextensionsv1.JSONSchemaProps {
-	if free {
-		return apiextensionsv1.JSONSchemaProps{Nullable: true}
-	}
-	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true), Nullable: true}
 }
 
 // freely translates a schema that need not be structural.
@@ -142,21 +106,6 @@ func (t *translator) freely(c conjunction) *schema.Free {
 	at := schema.At(path)
 	at.Beyond, at.Properties, at.Items, at.Additional = e.Beyond, e.Properties, e.Items, e.Additional
 	return &schema.Free{Schema: &props, Extensions: at}
-}
-
-// builder is the translation of one schema.
-type builder struct {
-	*translator
-	at       string
-	free     bool
-	typed    []string // the types that the value may have; none is any
-	nullable bool
-	union    []string        // types that alternatives allow
-	consts   []document.Node // values that alternatives list
-	listed   bool            // there are such alternatives
-
-	p apiextensionsv1.JSONSchemaProps
-	e *schema.Extensions
 }
 
 // build translates what the parts say, by the types that the value may have.
@@ -172,7 +121,7 @@ func (b *builder) build(c *conjunction) {
 	case b.isIntOrString(c):
 		b.p.XIntOrString = !b.free
 		if b.free {
-			b.e.Types = b.typed
+			b.e.Beyond.Types = b.typed
 		}
 	default:
 		b.several(c)
@@ -181,24 +130,19 @@ func (b *builder) build(c *conjunction) {
 	b.keywordsOf(c)
 }
 
-// never says that no value is right.
-func (b *builder) never() {
-	b.e.Not = append(b.e.Not, &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{Nullable: true}, Extensions: &schema.Extensions{}})
-}
-
 // several translates a value of no known type, or of several, which a structural schema says nothing about.
 func (b *builder) several(c *conjunction) {
 	if len(b.typed) > 0 {
-		b.e.Types = b.typed
+		b.e.Beyond.Types = b.typed
 		if b.nullable && !slices.Contains(b.typed, "null") {
-			b.e.Types = append(slices.Clip(b.typed), "null")
+			b.e.Beyond.Types = append(slices.Clip(b.typed), "null")
 		}
 	}
 	if b.free {
 		b.keywordsOf(c)
 		return
 	}
-	rest := builder{translator: b.translator, free: true, typed: b.typed, nullable: b.nullable, consts: b.consts, listed: b.listed, e: &schema.Extensions{}}
+	rest := builder{t: b.t, free: true, typed: b.typed, nullable: b.nullable, consts: b.consts, listed: b.listed, e: &schema.Extensions{}}
 	rest.p.Nullable = b.nullable || len(b.typed) == 0
 	rest.keywordsOf(c)
 	b.p = anything(false)
@@ -207,11 +151,11 @@ func (b *builder) several(c *conjunction) {
 	said.Extensions.Beyond, said.Extensions.Properties, said.Extensions.Items, said.Extensions.Additional =
 		rest.e.Beyond, rest.e.Properties, rest.e.Items, rest.e.Additional
 	if !said.Extensions.Empty() || !reflect.DeepEqual(rest.p, apiextensionsv1.JSONSchemaProps{Nullable: rest.p.Nullable}) {
-		b.e.AllOf = append(b.e.AllOf, said)
+		b.e.Beyond.AllOf = append(b.e.Beyond.AllOf, said)
 	}
 }
 
-// keywordsOf translates the keywords, each of which looks at values of one type.
+// keywordsOf translates the keywords; each looks at values of one type.
 func (b *builder) keywordsOf(c *conjunction) {
 	b.enumeration(c)
 	b.unenforced(c)
@@ -228,17 +172,14 @@ func (b *builder) keywordsOf(c *conjunction) {
 		b.object(c)
 	}
 	c.each("not", func(n document.Node) {
-		b.e.Not = append(b.e.Not, b.freely(b.flatten([]document.Node{n}, c.trail)))
+		b.e.Beyond.Not = append(b.e.Beyond.Not, b.t.freely(b.t.flatten([]document.Node{n}, c.trail)))
 	})
 	if !b.free {
 		b.setDefault(c)
 	}
 }
 
-// may tells whether the value may be of the type.
-func (b *builder) may(name string) bool { return len(b.typed) == 0 || slices.Contains(b.typed, name) }
-
-// isIntOrString tells whether the value is Kubernetes' kind of number or name.
+// isIntOrString reports whether the value is Kubernetes' kind of number or name.
 func (b *builder) isIntOrString(c *conjunction) bool {
 	if c.says("x-kubernetes-int-or-string") {
 		b.typed = []string{"integer", "string"}

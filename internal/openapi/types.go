@@ -9,7 +9,7 @@ import (
 // The types of JSON Schema, in the order in which messages list them.
 var allTypes = []string{"integer", "number", "string", "boolean", "object", "array", "null"}
 
-// types are what all parts allow, without null; none is any. nullable tells whether null is allowed beside them.
+// types are the types that all parts allow, without null; none is any. nullable reports whether null is allowed beside them.
 func (t *translator) types(c *conjunction) (types []string, nullable bool) {
 	typed, may, granted := false, true, c.null
 	for _, p := range c.parts {
@@ -55,7 +55,7 @@ func (t *translator) typesOf(n document.Node) (names []string, null bool) {
 	return names, null
 }
 
-// intersect is what two lists of types have in common; an empty list is any.
+// intersect returns the types that are in both lists; an empty list is any.
 func intersect(a, b []string) []string {
 	switch {
 	case len(a) == 0:
@@ -103,7 +103,7 @@ func (b *builder) infer(c *conjunction) {
 			}
 		})
 	}
-	if found == "" && len(b.e.Choices) > 0 {
+	if found == "" && len(b.e.Beyond.Choices) > 0 {
 		found = "object"
 	}
 	if found == "" {
@@ -116,8 +116,8 @@ func (b *builder) infer(c *conjunction) {
 
 // commonType is the type that all alternatives have, or all values of an enumeration.
 func (b *builder) commonType(c *conjunction) string {
-	if len(b.e.OneOf)+len(b.e.AnyOf) > 0 {
-		for _, group := range append(slices.Clip(b.e.OneOf), b.e.AnyOf...) {
+	if len(b.e.Beyond.OneOf)+len(b.e.Beyond.AnyOf) > 0 {
+		for _, group := range append(slices.Clip(b.e.Beyond.OneOf), b.e.Beyond.AnyOf...) {
 			name := group[0].Schema.Type
 			for _, branch := range group {
 				if branch.Schema.Type != name {

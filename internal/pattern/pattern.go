@@ -18,7 +18,7 @@ type Pattern struct {
 	table  *automaton // nil when the expression is not for a small table
 }
 
-// New compiles an expression. The error is that of package regexp.
+// New compiles an expression. The error is package regexp's.
 func New(text string) (*Pattern, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Pattern) String() string { return p.text }
 // Regexp is the expression for those who want to know where it matches.
 func (p *Pattern) Regexp() *regexp.Regexp { return p.regexp }
 
-// Match tells whether the string contains a match.
+// Match reports whether the string contains a match.
 func (p *Pattern) Match(s string) bool {
 	if p.table != nil {
 		if matched, decided := p.table.match(s); decided {
@@ -49,8 +49,8 @@ const (
 	maxInstructions = 1024
 )
 
-// automaton is a deterministic automaton over ASCII. A state is the offset of its row in next; the states up to settled
-// are those that nothing which follows can change.
+// automaton is a deterministic automaton over ASCII. A state is the offset of its row in next;
+// nothing that follows can change the states before firstOpen.
 type automaton struct {
 	class [256]uint8 // of a byte; 0 for bytes beyond ASCII
 	next  []uint16   // row of a state + class
@@ -59,18 +59,19 @@ type automaton struct {
 	stay  []uint64 // by offset of a state: a bit for each class that leads back to it; none where classes are more than 64
 }
 
-// The states that settle the matter, by offset. No row but these is that short, so that others lie behind them.
+// The states that decide the match, by offset. No row but these is that short, so that others lie
+// behind them.
 const (
 	undecided uint16 = iota // the string is not ASCII
 	refused
 	matched
-	settled
+	firstOpen
 )
 
 // match decides strings of ASCII; decided is false for others.
 func (a *automaton) match(s string) (yes, decided bool) {
 	state := a.start
-	for i := 0; state >= settled; i++ {
+	for i := 0; state >= firstOpen; i++ {
 		// Most of a string is read in states that lead back to themselves, where no byte waits for the one before.
 		stay := a.stay[state]
 		for i < len(s) && stay>>(a.class[s[i]]&63)&1 != 0 {
@@ -131,7 +132,7 @@ func newAutomaton(text string) *automaton {
 	return b.compress(rows)
 }
 
-// ending is what is known when a string has led to a state.
+// ending is the answer when a string has led to a state.
 type ending uint8
 
 const (
@@ -162,7 +163,7 @@ func (b *builder) add(s subset) int {
 	return at
 }
 
-// closure is what can be reached from a state without reading anything, given where the string stands.
+// closure returns the states that can be reached without reading anything, given the place in the string.
 func (b *builder) closure(s *subset, end bool) (reached []uint32, match bool) {
 	flags := syntax.EmptyOp(0)
 	if s.first {
@@ -235,11 +236,12 @@ func (b *builder) row(at int) (row [128]int) {
 	return row
 }
 
-// compress merges the characters that no state tells apart, and makes states out of what is settled.
+// compress merges the characters that no state tells apart, and makes states out of what is
+// decided.
 func (b *builder) compress(rows [][128]int) *automaton {
 	a := &automaton{}
 	columns := map[string]uint8{}
-	kept := []int{-1} // a character of each class; class 0 is what is not ASCII
+	kept := []int{-1} // a character of each class; class 0 is all that is not ASCII
 	for c := range 128 {
 		column := make([]byte, 0, 2*len(rows))
 		for state := range rows {
@@ -261,12 +263,12 @@ func (b *builder) compress(rows [][128]int) *automaton {
 		case b.final[state] == goesOn && b.stuck(rows[state], state):
 			return refused
 		}
-		return settled + uint16(state*width)
+		return firstOpen + uint16(state*width)
 	}
-	a.next = make([]uint16, int(settled)+len(rows)*width)
+	a.next = make([]uint16, int(firstOpen)+len(rows)*width)
 	a.end, a.stay = make([]bool, len(a.next)), make([]uint64, len(a.next))
 	for state, row := range rows {
-		at := int(settled) + state*width
+		at := int(firstOpen) + state*width
 		a.end[at] = b.final[state] == atEnd
 		a.next[at] = undecided
 		for class := 1; class < width; class++ {
@@ -280,7 +282,7 @@ func (b *builder) compress(rows [][128]int) *automaton {
 	return a
 }
 
-// stuck tells whether nothing leads out of a state.
+// stuck reports whether nothing leads out of a state.
 func (b *builder) stuck(row [128]int, state int) bool {
 	for _, to := range row {
 		if to != state {

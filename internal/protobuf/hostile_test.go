@@ -41,7 +41,7 @@ func envelope(apiVersion, kind string, raw []byte) []byte {
 	return join(magic[:], lengthy(1, join(lengthy(1, []byte(apiVersion)...), lengthy(2, []byte(kind)...))...), lengthy(2, raw...))
 }
 
-// answer is what comes of a body: JSON, or the code and message of the refusal.
+// answer is the result of a body: JSON, or the code and message of the refusal.
 func answer(r *Reader, body []byte, limits Limits) string {
 	m, err := r.Read(body, limits)
 	var text []byte
@@ -88,7 +88,7 @@ func TestRead(t *testing.T) {
 		{"a field of the envelope that is not known", join(envelope("v1", "Pod", nil), lengthy(9)), lead + "it must not have a field 9, which this version of the gateway does not know"},
 		{"two objects in one envelope", join(envelope("v1", "Pod", nil), lengthy(2)), lead + "it must not have two fields `raw`"},
 		{"a field that is not known", envelope("v1", "Pod", lengthy(2, join(lengthy(2, named...), lengthy(2, join(named, lengthy(99))...))...)), lead + "`spec.containers[1]` must not have a field 99, which this version of the gateway does not know"},
-		{"a number beyond those of fields", envelope("v1", "Pod", lengthy(1<<28)), lead + "it must not have a field 268435456, which this version of the gateway does not know"},
+		{"a number beyond the numbers of fields", envelope("v1", "Pod", lengthy(1<<28)), lead + "it must not have a field 268435456, which this version of the gateway does not know"},
 		{"the field 0", envelope("v1", "Pod", []byte{2, 0}), lead + "it must not have a field 0, which this version of the gateway does not know"},
 		{"metadata twice", envelope("v1", "Pod", join(lengthy(1, named...), lengthy(1))), lead + "it must not have two fields `metadata`"},
 		{"another wire type", envelope("v1", "Pod", []byte{1 << 3, 1}), lead + "`metadata` must be of the wire type 2, not 0"},
@@ -128,7 +128,7 @@ func nested(n int) []byte {
 	return lengthy(2, lengthy(7, version...)...)
 }
 
-// A few bytes of protobuf can be large objects; nothing is made of those that would take more than a bounded multiple.
+// A few bytes of protobuf can be large objects; nothing is made of any that would take more than a bounded multiple.
 func TestAmplification(t *testing.T) {
 	const n = 200_000
 	items := func(number int) []byte { return bytes.Repeat(lengthy(number), n) }
@@ -161,7 +161,7 @@ func TestAmplification(t *testing.T) {
 	}
 }
 
-// What is read is what the scheme reads, garbage is refused in words, and nothing panics.
+// The reader reads what the scheme reads, refuses garbage in words, and never panics.
 func FuzzRead(f *testing.F) {
 	f.Add(bodyOf(f, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}))
 	f.Add(bodyOf(f, &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"a": {0}}}))

@@ -28,7 +28,7 @@ import (
 
 var generous = Limits{Bytes: 3 << 20, Depth: 64, Accepted: "application/json"}
 
-// The kinds are those of client-go's scheme, and CustomResourceDefinitions.
+// The kinds are in client-go's scheme, and CustomResourceDefinitions.
 func TestKindsAreThoseOfClientGo(t *testing.T) {
 	ours, err := newScheme()
 	if err != nil {
@@ -112,7 +112,8 @@ func kinds(t testing.TB) (*runtime.Scheme, []schema.GroupVersionKind) {
 	return s, all
 }
 
-// What an API server reads of the JSON is what it would have read of the protobuf, for objects of every kind (RES-7).
+// An API server reads of the JSON what it would have read of the protobuf, for objects of every
+// kind (RES-7).
 func TestServerReadsTheSame(t *testing.T) {
 	s, all := kinds(t)
 	if len(all) < 500 {

@@ -22,16 +22,16 @@ import (
 // MediaType is the type of the bodies that a [Reader] reads.
 const MediaType = runtime.ContentTypeProtobuf
 
-// magic is what every such body begins with.
+// magic is the beginning of every such body.
 var magic = [4]byte{'k', '8', 's', 0}
 
 // Limits bound what a body may make the gateway do.
 type Limits struct {
-	// Bytes are those of the JSON, at most.
+	// Bytes is the largest size of the JSON.
 	Bytes int
 	// Depth is how deeply messages may be nested.
 	Depth int
-	// Accepted is what the answer to a body of a kind that is not known says that the resource is written in.
+	// Accepted lists the media types that the answer to a body of an unknown kind names.
 	Accepted string
 }
 
@@ -66,7 +66,7 @@ type object interface {
 
 func (r *Reader) learn() { r.once.Do(func() { r.scheme, r.failed = newScheme() }) }
 
-// Knows tells whether there are kinds of the version that can be read.
+// Knows reports whether there are kinds of the version that can be read.
 func (r *Reader) Knows(version schema.GroupVersion) bool {
 	r.learn()
 	return r.failed == nil && r.scheme.IsVersionRegistered(version)
@@ -82,7 +82,7 @@ func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
 	if !bytes.HasPrefix(body, magic[:]) {
 		return nil, status.BadRequest("the body must be Kubernetes' protobuf, which begins with the bytes 'k8s' and 0")
 	}
-	if _, err := r.hold(reflect.TypeFor[runtime.Unknown](), body[len(magic):], limits); err != nil {
+	if _, err := r.check(reflect.TypeFor[runtime.Unknown](), body[len(magic):], limits); err != nil {
 		return nil, err
 	}
 	envelope := &runtime.Unknown{}
@@ -100,7 +100,7 @@ func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
 	if m.object = r.object(m.kind); m.object == nil {
 		return nil, status.UnsupportedMediaType(limits.Accepted)
 	}
-	m.Memory, err = r.hold(reflect.TypeOf(m.object).Elem(), m.raw, limits)
+	m.Memory, err = r.check(reflect.TypeOf(m.object).Elem(), m.raw, limits)
 	return m, err
 }
 
@@ -117,8 +117,8 @@ func (r *Reader) object(kind schema.GroupVersionKind) object {
 	return o
 }
 
-// hold holds a message to its type and returns about how much memory it takes to read it.
-func (r *Reader) hold(t reflect.Type, data []byte, limits Limits) (int64, error) {
+// check holds a message to its type and returns about how much memory it takes to read it.
+func (r *Reader) check(t reflect.Type, data []byte, limits Limits) (int64, error) {
 	w := walker{depth: limits.Depth, room: roomFor(len(data))}
 	err := w.message(r.shapeOf(t), data, 1)
 	var m *misfit
@@ -128,7 +128,7 @@ func (r *Reader) hold(t reflect.Type, data []byte, limits Limits) (int64, error)
 	return w.used(), err
 }
 
-// JSON is the object as JSON, with its kind and apiVersion. Errors are as those of [Reader.Read].
+// JSON is the object as JSON, with its kind and apiVersion. Errors are as from [Reader.Read].
 func (m *Message) JSON() (text []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

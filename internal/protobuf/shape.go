@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shape is what a message may have in it, as the tags of its Go type tell the generator of the code that reads it.
+// shape describes the fields of a message, as the tags of its Go type tell the generator of the code that reads it.
 type shape struct {
 	fields map[uint64]*field
 	blank  int // bytes of JSON of a message with nothing in it
@@ -20,13 +20,20 @@ type shape struct {
 type field struct {
 	name     string
 	wire     byte // how it is written, a wire type of protobuf
-	repeated bool
-	entry    bool // of a map
-	text     bool // it must be UTF-8
-	quantity bool
-	message  *shape // of what is in it; nil where that is a value
+	repeated bool // a list, or a map, whose entries are messages
+	bytes    contents
+	message  *shape // of what is in it; nil if that is a value
 	memory   int64  // of one of them, in bytes
 }
+
+// contents says what the bytes of a field have to be.
+type contents uint8
+
+const (
+	anyBytes contents = iota
+	utf8Text
+	quantityText // UTF-8 too
+)
 
 // The wire types of protobuf that Kubernetes' kinds use.
 const (
@@ -38,7 +45,7 @@ const (
 // maxFields is more than any field's number.
 const maxFields = 128
 
-// isMessage tells whether a type is read by a method of its own.
+// isMessage reports whether a type is read by a method of its own.
 func isMessage(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ Unmarshal([]byte) error }]())
 }
@@ -53,7 +60,7 @@ func (r *Reader) shapeOf(t reflect.Type) *shape {
 	return r.shape(t)
 }
 
-// shape makes the shape of a message and of all messages in it, some of which have the message itself in them.
+// shape makes the shape of a message and of all messages in it; some have the message itself in them.
 func (r *Reader) shape(t reflect.Type) *shape {
 	if s := r.shapes[t]; s != nil {
 		return s
@@ -67,7 +74,7 @@ func (r *Reader) shape(t reflect.Type) *shape {
 	case t == reflect.TypeFor[metav1.Time](), t == reflect.TypeFor[metav1.MicroTime]():
 		s.fields[1], s.fields[2] = &field{name: "seconds", wire: wireVarint}, &field{name: "nanos", wire: wireVarint}
 	case t == reflect.TypeFor[resource.Quantity]():
-		s.fields[1] = &field{name: "string", wire: wireBytes, text: true, quantity: true}
+		s.fields[1] = &field{name: "string", wire: wireBytes, bytes: quantityText}
 	case t.Kind() == reflect.Slice: // a named list, which is a message so that it can be the value of a map
 		item := r.field("items", t.Elem())
 		item.repeated, item.memory = true, listed(item.memory, t.Elem())
@@ -117,19 +124,19 @@ func (r *Reader) field(name string, t reflect.Type) *field {
 	case isMessage(t) || t.Kind() == reflect.Struct:
 		f.message = r.shape(t)
 	case t.Kind() == reflect.Map:
-		f.repeated, f.entry, f.memory = true, true, 4*int64(t.Key().Size()+t.Elem().Size())
+		f.repeated, f.memory = true, 4*int64(t.Key().Size()+t.Elem().Size())
 		f.message = &shape{fields: map[uint64]*field{1: r.field("key", t.Key()), 2: r.field("value", t.Elem())}, blank: 8}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 	case t.Kind() == reflect.Slice:
 		f = r.field(name, t.Elem())
 		f.repeated, f.memory = true, listed(f.memory, t.Elem())
 	case t.Kind() == reflect.String:
-		f.text = true
+		f.bytes = utf8Text
 	}
 	return f
 }
 
-// listed is what an item of a list takes, as the list is copied when it grows.
+// listed is the memory of an item of a list, as the list is copied when it grows.
 func listed(memory int64, t reflect.Type) int64 { return memory + 3*int64(t.Size()) }
 
 // wireOf is how a value is written.

@@ -17,7 +17,7 @@ type walker struct {
 	room
 }
 
-// room is what a message may take: two bytes of protobuf can be an object of a kilobyte, and a list has many of them.
+// room is the memory that a message may take: two bytes of protobuf can be an object of a kilobyte, and a list has many of them.
 type room struct {
 	objects, text         int64
 	mostObjects, mostText int64
@@ -40,7 +40,7 @@ func (r *room) take(objects, text int64) error {
 // used is about how much memory the message takes as object and as JSON, which is copied once, with what every one takes.
 func (r *room) used() int64 { return 4<<10 + r.objects + 3*r.text }
 
-// message goes through a message of the shape. An error tells where in it the fault is.
+// message goes through a message of the shape. An error says where in it the fault is.
 func (w *walker) message(s *shape, data []byte, depth int) error {
 	if depth > w.depth {
 		return misfitf("messages must be nested at most %d levels deep", w.depth)
@@ -104,9 +104,9 @@ func (w *walker) field(f *field, wire byte, data []byte, depth int) (int, error)
 		return 0, err
 	case f.message != nil:
 		return n, w.message(f.message, value, depth+1)
-	case f.text && !utf8.Valid(value):
+	case f.bytes != anyBytes && !utf8.Valid(value):
 		return 0, misfitf("must be UTF-8")
-	case f.quantity && !quantity.Bounded(string(value)):
+	case f.bytes == quantityText && !quantity.Bounded(string(value)):
 		return 0, misfitf("must be " + quantity.Bounds)
 	}
 	return n, w.take(int64(len(value)), escaped(value))
@@ -146,7 +146,7 @@ func escaped(text []byte) int64 {
 	return n
 }
 
-// misfit is what in a message does not fit its kind.
+// misfit is a part of a message that does not fit its kind.
 type misfit struct {
 	path    string
 	problem string
@@ -162,7 +162,8 @@ func (m *misfit) Error() string {
 	return "`" + m.path + "` " + m.problem
 }
 
-// inside tells of a misfit in which field of a message it is; before is what comes before it in the message.
+// inside adds to a misfit the field of a message that it is in; before is the part of the message
+// before it.
 func inside(err error, f *field, before []byte, number uint64) error {
 	var m *misfit
 	if !errors.As(err, &m) {

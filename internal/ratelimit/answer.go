@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -32,7 +31,7 @@ func (c *Charge) Warning() string {
 // crowd is the bound on requests in flight in words.
 func (c *Charge) crowd() string {
 	n, of := c.Rule.InFlight.PerKey, scope(c.Rule)
-	if c.CrowdedInAll {
+	if c.Crowd == CrowdInAll {
 		n, of = c.Rule.InFlight.Total, "in all"
 	}
 	return fmt.Sprintf("the rate limit '%s' allows %s at a time %s", c.Rule.Name, count(n, "request"), of)
@@ -107,7 +106,7 @@ func (c *Charges) AppendState(b []byte, retryAfter int) []byte {
 	return b
 }
 
-func (c *Charge) shown() bool { return c.Paced() && !c.Rule.Quiet && !c.unknown }
+func (c *Charge) shown() bool { return c.Paced() && !c.Rule.Quiet && c.by != byNobody }
 
 func separated(b []byte, from int) []byte {
 	if len(b) > from {
@@ -116,21 +115,8 @@ func separated(b []byte, from int) []byte {
 	return b
 }
 
-// quoted is a string of a structured field (RFC 9651), which has no other characters than those of ASCII that can be seen.
-func quoted(name string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range name {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r > '~':
-			b.WriteByte('?')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+// unavailable says to the client which limit cannot be counted.
+func (d Decision) unavailable() string {
+	return fmt.Sprintf("the rate limit '%s' cannot be counted, because the store that gateways share is unavailable: try again after %s",
+		d.Charge.Rule.Name, count(d.RetryAfter, "second"))
 }

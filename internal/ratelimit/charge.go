@@ -3,41 +3,34 @@ package ratelimit
 import (
 	"net/netip"
 
-	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
-	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Request is what rules can know of a request.
-type Request struct {
-	Info          *resource.Info
-	ClientAddress netip.Addr
-	// Username and Groups are who asks; nobody in particular is "system:anonymous".
-	Username string
-	Groups   []string
-	Headers  cel.Headers
-	// Frame returns what CEL is evaluated in, with the request bound; it is called only if a rule needs it.
-	Frame func() *cel.Frame
-}
-
-// anonymous is the name of those who did not say who they are, as in Kubernetes.
-const anonymous = "system:anonymous"
-
-// Charges are what the rules that concern one request make of it: what it would take from which buckets. A store
-// decides about all of them at once. The zero value is empty; a Charges is used by one goroutine, and again.
+// Charges are the claims of all rules on one request: what it would take from which buckets. A
+// store decides about all of them at once. The zero value is empty; a Charges is used by one
+// goroutine, and again.
 type Charges struct {
 	list   []Charge
 	keys   []byte
 	flying bool // one of the rules bounds requests in flight
 
+	repeated Repeated
+
 	sharing bool // one of the rules is shared
 	demands []shared.Demand
 }
 
-// Charge is what one rule makes of one request.
+// Repeated is a header that a request has more than once, and the rule that reads it: which line the backend takes for its
+// value nobody knows here, so that a client could choose its key.
+type Repeated struct{ Header, Rule string }
+
+// Repeated returns such a header of the request; the zero value where there is none. Rules that only warn refuse nothing.
+func (c *Charges) Repeated() Repeated { return c.repeated }
+
+// Charge is the claim of one rule on one request.
 type Charge struct {
 	Rule *Rule
-	// Key is what the rule counts the request by, the same in every process; it is valid until Reset.
+	// Key is the key by which the rule counts the request, the same in every process; it is valid until Reset.
 	Key []byte
 	// Cost is how many requests it counts as: at least 1, and at most as many as can ever pass at once.
 	Cost int64
@@ -45,35 +38,61 @@ type Charge struct {
 	// What the store that decided found, in nanoseconds. Wait is how long the request has to wait until it fits, 0 if it
 	// fits now. Debt is how far the theoretical arrival time of the bucket is ahead of now, after the decision.
 	Wait, Debt int64
-	// Crowded tells whether as many requests were served already as the rule allows, of the same key or, where CrowdedInAll
-	// is set, of all keys.
-	Crowded, CrowdedInAll bool
+	// Crowd says whether the request has its place in flight, and who took it if not.
+	Crowd Crowd
 
-	rule  *compiled
-	at    bucket
-	where found
-	after int64 // the arrival time if it is taken
-	// elsewhere: it is not decided here now. unknown: it is not decided at all.
-	elsewhere, unknown bool
-
+	rule   *compiled
+	at     bucket
+	where  found
+	after  int64 // the arrival time if it is taken
+	by     decider
 	flight *flight // under which it is served, or waits; nil where neither
 	lane   *lane
 }
 
-// Paced tells whether the rule counts requests over time; one that only bounds those in flight does not.
+// Crowd says who takes all places in flight that a rule allows.
+type Crowd uint8
+
+const (
+	// NoCrowd is nobody: there is a place for the request.
+	NoCrowd Crowd = iota
+	// CrowdOfKey stands for the requests of the same key.
+	CrowdOfKey
+	// CrowdInAll stands for the requests of all keys together.
+	CrowdInAll
+)
+
+// decider says who decides about a charge.
+type decider uint8
+
+const (
+	byProcess decider = iota // the buckets of this process
+	byStore                  // the store that gateways share
+	decided                  // it is decided already
+	byNobody                 // the store cannot be asked
+)
+
+// Paced reports whether the rule counts requests over time; one that only bounds those in flight does not.
 func (c *Charge) Paced() bool { return c.Rule.Requests > 0 }
 
-// here tells whether the buckets of this process decide.
-func (c *Charge) here() bool { return c.Paced() && !c.elsewhere }
+// here reports whether the buckets of this process decide.
+func (c *Charge) here() bool { return c.Paced() && c.by == byProcess }
 
-// Exceeds tells whether the charge does not fit into a limit that only warns.
-func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowded) && c.Rule.Mode == Warn }
+// vacate takes from the charge its place in flight, or in a queue.
+func (c *Charge) vacate() (r *flight, l *lane) {
+	r, l = c.flight, c.lane
+	c.flight, c.lane = nil, nil
+	return r, l
+}
+
+// Exceeds reports whether the charge does not fit into a limit that only warns.
+func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowd != NoCrowd) && c.Rule.Mode == Warn }
 
 // Reset forgets the charges and keeps their memory.
 func (c *Charges) Reset() {
 	clear(c.list)
 	c.list, c.keys, c.flying = c.list[:0], c.keys[:0], false
-	c.demands, c.sharing = c.demands[:0], false
+	c.demands, c.sharing, c.repeated = c.demands[:0], false, Repeated{}
 	if cap(c.keys) > maxKeptKeys {
 		c.keys = nil
 	}
@@ -85,7 +104,10 @@ const maxKeptKeys = 4 << 10
 // All are the charges. What is in them is valid until Reset.
 func (c *Charges) All() []Charge { return c.list }
 
-// Flying tells whether one of the rules bounds requests in flight.
+// AreShared reports whether a limit is kept for several gateways.
+func (c *Charges) AreShared() bool { return c.sharing }
+
+// Flying reports whether one of the rules bounds requests in flight.
 func (c *Charges) Flying() bool { return c.flying }
 
 // Charge adds what the rules make of a request.
@@ -95,27 +117,37 @@ func (r *Rules) Charge(c *Charges, q *Request) {
 			if rule.concerns(q) {
 				c.add(rule, q)
 			}
+			if q.Repeated == nil {
+				continue
+			}
+			if name := q.Repeated(); name != "" && rule.limit.Mode != Warn {
+				c.repeated = Repeated{name, rule.limit.Name}
+			}
 		}
 	}
 }
 
 func (c *Charges) add(rule *compiled, q *Request) {
 	from := len(c.keys)
-	c.flying = c.flying || rule.InFlight.bounds()
-	c.sharing = c.sharing || rule.Sharing != nil
+	c.flying = c.flying || rule.limit.InFlight.bounds()
+	c.sharing = c.sharing || rule.limit.Sharing != nil
 	c.keys = rule.appendKey(c.keys, q)
-	c.list = append(c.list, Charge{Rule: &rule.Rule, Key: c.keys[from:len(c.keys):len(c.keys)], Cost: rule.cost(q), rule: rule, elsewhere: rule.Sharing != nil})
+	by := byProcess
+	if rule.limit.Sharing != nil {
+		by = byStore
+	}
+	c.list = append(c.list, Charge{Rule: &rule.limit, Key: c.keys[from:len(c.keys):len(c.keys)], Cost: rule.cost(q), rule: rule, by: by})
 }
 
 // cost is how many requests a request counts as. What an author's expression cannot tell, or says is beyond what can ever
 // pass, counts as the most that can: as the seats of a request are cut to those there are in Kubernetes. Less than one
 // request is none that a client could send for free.
 func (c *compiled) cost(q *Request) int64 {
-	if c.Cost == nil {
+	if c.limit.Cost == nil {
 		return 1
 	}
 	f := q.Frame()
-	cost, err := c.Cost.EvalInt(f, f.Vars())
+	cost, err := c.limit.Cost.EvalInt(f, f.Vars())
 	if err != nil {
 		return c.pace.most
 	}
@@ -124,7 +156,7 @@ func (c *compiled) cost(q *Request) int64 {
 
 // appendKey appends what the rule counts a request by.
 func (c *compiled) appendKey(key []byte, q *Request) []byte {
-	switch c.Key {
+	switch c.limit.Key {
 	case User:
 		if q.Username == anonymous {
 			// They are many: one of them must not use up what all others may.
@@ -134,7 +166,7 @@ func (c *compiled) appendKey(key []byte, q *Request) []byte {
 	case ClientAddress:
 		return appendAddress(key, q.ClientAddress)
 	case Header:
-		value, _ := q.Headers.Get(c.HeaderName)
+		value, _ := q.Headers.Get(c.limit.HeaderName)
 		return append(key, value...)
 	case Namespace:
 		return append(key, q.Info.Namespace...)
@@ -142,7 +174,7 @@ func (c *compiled) appendKey(key []byte, q *Request) []byte {
 		return append(append(append(key, q.Info.Group...), '/'), q.Info.Resource...)
 	case Expression:
 		f := q.Frame()
-		if value, err := c.KeyProgram.EvalString(f, f.Vars()); err == nil {
+		if value, err := c.limit.KeyProgram.EvalString(f, f.Vars()); err == nil {
 			return append(key, value...)
 		}
 	}

@@ -29,7 +29,7 @@ func paceOf(requests int, period time.Duration, burst int) pace {
 // in seconds fits the 32 bits that a Status has for it.
 const forever = int64(1) << 60
 
-// decide tells whether a request of the given cost, at most p.most, fits at the time now into a bucket whose theoretical
+// decide reports whether a request of the given cost, at most p.most, fits at the time now into a bucket whose theoretical
 // arrival time is tat. It returns that time as it is after the request, or how long the request has to wait.
 func (p pace) decide(tat, now, cost int64) (after, wait int64) {
 	tat = max(tat, now)

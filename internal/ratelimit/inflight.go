@@ -2,138 +2,8 @@ package ratelimit
 
 import (
 	"container/list"
-	"sync"
 	"time"
 )
-
-// flights bounds how many requests are served at the same time. Its memory is bounded by those that are served and those
-// that wait: a key that has neither takes none.
-type flights struct {
-	mu      sync.Mutex
-	rules   map[uint64]*flight
-	free    []*lane // of keys that have none any more
-	waiting int
-}
-
-// flight is what is served and waits under one rule.
-type flight struct {
-	bounds InFlight
-	served int
-	lanes  map[uint64]*lane // by the hash of the key
-	// ready are the lanes in which a request waits for nothing but a place among all keys. Each gets one in its turn, so that
-	// a key with many requests does not keep those of others waiting.
-	ready list.List
-	drops Drops
-}
-
-// lane is what is served and waits of one key.
-type lane struct {
-	key     uint64
-	served  int
-	waiting list.List     // of the requests, as channels that are closed when their turn has come
-	turn    *list.Element // in ready; nil where it is not there
-}
-
-// maxIdleFlights is how many rules are known before those are forgotten under which nothing is served.
-const maxIdleFlights = 1024
-
-// maxFreeLanes is how many lanes are kept for other keys.
-const maxFreeLanes = 4096
-
-// of returns what is known of a rule, whose bounds may be new.
-func (f *flights) of(rule *compiled) *flight {
-	r := f.rules[rule.flightID]
-	if r == nil {
-		if len(f.rules) >= maxIdleFlights {
-			for id, other := range f.rules {
-				if len(other.lanes) == 0 {
-					delete(f.rules, id)
-				}
-			}
-		}
-		r = &flight{lanes: map[uint64]*lane{}}
-		if f.rules == nil {
-			f.rules = map[uint64]*flight{}
-		}
-		f.rules[rule.flightID] = r
-	}
-	if r.bounds != rule.InFlight {
-		r.bounds = rule.InFlight
-		for _, l := range r.lanes {
-			r.queue(l)
-		}
-		r.dispatch()
-	}
-	return r
-}
-
-// lane returns the lane of a key.
-func (f *flights) lane(r *flight, key uint64) *lane {
-	l := r.lanes[key]
-	if l != nil {
-		return l
-	}
-	if n := len(f.free); n > 0 {
-		l, f.free = f.free[n-1], f.free[:n-1]
-	} else {
-		l = &lane{}
-	}
-	l.key = key
-	r.lanes[key] = l
-	return l
-}
-
-// forget gives the memory of a lane back in which nothing is left.
-func (f *flights) forget(r *flight, l *lane) {
-	if l.served > 0 || l.waiting.Len() > 0 {
-		return
-	}
-	delete(r.lanes, l.key)
-	if len(f.free) < maxFreeLanes {
-		f.free = append(f.free, l)
-	}
-}
-
-// has tells whether one more may be served, among all keys and of this one.
-func (r *flight) has() bool           { return r.bounds.Total == 0 || r.served < r.bounds.Total }
-func (r *flight) hasFor(l *lane) bool { return r.bounds.PerKey == 0 || l.served < r.bounds.PerKey }
-
-func (r *flight) serve(l *lane) {
-	r.served++
-	l.served++
-}
-
-// queue puts a lane in which a request waits where it gets its turn, if its key has room.
-func (r *flight) queue(l *lane) {
-	if l.turn == nil && l.waiting.Len() > 0 && r.hasFor(l) {
-		l.turn = r.ready.PushBack(l)
-	}
-}
-
-// dispatch lets those that wait in, one of each key after the other.
-func (r *flight) dispatch() {
-	for r.has() && r.ready.Len() > 0 {
-		l := r.ready.Remove(r.ready.Front()).(*lane)
-		l.turn = nil
-		if !r.hasFor(l) || l.waiting.Len() == 0 {
-			continue
-		}
-		r.serve(l)
-		close(l.waiting.Remove(l.waiting.Front()).(chan struct{}))
-		r.queue(l)
-	}
-}
-
-// leave ends what one request had been served under a rule.
-func (f *flights) leave(c *Charge) {
-	r, l := c.flight, c.lane
-	c.flight, c.lane = nil, nil
-	r.served--
-	l.served--
-	r.queue(l)
-	r.dispatch()
-	f.forget(r, l)
-}
 
 // Enter asks for a place among the requests that are served, under every rule that bounds them. It returns nil if there is
 // one under each, which are then held until Leave; else the charge of a rule that has none, and nothing is held. Under
@@ -156,9 +26,8 @@ func (l *Limiter) enter(c *Charges) (full *Charge) {
 		}
 		r := f.of(charge.rule)
 		lane := f.lane(r, l.hasher.bytes(charge.Key))
-		charge.CrowdedInAll = r.hasFor(lane)
-		charge.Crowded = !charge.CrowdedInAll || !r.has()
-		if charge.Crowded && charge.Rule.Mode != Warn {
+		charge.Crowd = r.crowd(lane)
+		if charge.Crowd != NoCrowd && charge.Rule.Mode != Warn {
 			f.forget(r, lane)
 			l.leave(c)
 			return charge
@@ -182,7 +51,7 @@ func (l *Limiter) Leave(c *Charges) {
 func (l *Limiter) leave(c *Charges) {
 	for i := range c.list {
 		if charge := &c.list[i]; charge.flight != nil {
-			l.flights.leave(charge)
+			l.flights.leave(charge.vacate())
 		}
 	}
 }
@@ -243,12 +112,11 @@ func (l *Limiter) giveUp(c *Charge, turn chan struct{}, place *list.Element) {
 	f.waiting--
 	select {
 	case <-turn:
-		f.leave(c)
+		f.leave(c.vacate())
 		return
 	default:
 	}
-	r, lane := c.flight, c.lane
-	c.flight, c.lane = nil, nil
+	r, lane := c.vacate()
 	lane.waiting.Remove(place)
 	if lane.turn != nil && lane.waiting.Len() == 0 {
 		r.ready.Remove(lane.turn)

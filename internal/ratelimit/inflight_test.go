@@ -106,7 +106,7 @@ func TestInFlightWarns(t *testing.T) {
 	}
 }
 
-// Requests that wait are served one key after the other, those of a key in their order.
+// Requests that wait are served one key after the other, and the requests of a key in their order.
 func TestQueueIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, rules := New(100), NewRules([]*Rule{crowd(0, 1, 10)})
@@ -182,9 +182,9 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// Requests under several rules hold nothing while they wait, so that neither two of them wait for each other nor those of
-// one key keep the places of all others.
-func TestQueueHoldsNothing(t *testing.T) {
+// Requests under several rules take no place while they wait, so that no two of them wait for each
+// other, and the requests of one key do not keep the places of all others.
+func TestQueueTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &Rule{Name: "all", Key: Global, InFlight: InFlight{Total: 2, QueueLength: 10, QueueTimeout: time.Second}}
 		l, rules := New(100), NewRules([]*Rule{all, crowd(1, 0, 10)})

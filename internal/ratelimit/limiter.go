@@ -26,13 +26,14 @@ func New(buckets int) *Limiter {
 	return &Limiter{store: newStore(buckets), hasher: newHasher(), start: time.Now()}
 }
 
-// now is a time as buckets have it, in nanoseconds. It is that of the monotonic clock, as times of time.Now are: a bucket
+// now is a time as buckets have it, in nanoseconds. It comes from the monotonic clock, as times of time.Now are: a bucket
 // must not fill or empty when the time of day is set.
 func (l *Limiter) now(at time.Time) int64 { return int64(at.Sub(l.start)) }
 
-// Decision is what became of a request.
+// Decision is the answer about a request.
 type Decision struct {
-	// Charge is the one of those that refuse the request that has to wait longest; nil if the request may pass.
+	// Charge refuses the request: of several such charges, the one that has to wait longest. It is
+	// nil if the request may pass.
 	Charge *Charge
 	// RetryAfter is the number of whole seconds, at least 1, after which this very request would have passed.
 	RetryAfter int
@@ -40,7 +41,7 @@ type Decision struct {
 	Unavailable bool
 }
 
-// Allowed tells whether the request may pass.
+// Allowed reports whether the request may pass.
 func (d Decision) Allowed() bool { return d.Charge == nil }
 
 // Decide holds the charges of a request that came at the given time against their buckets. The request passes if all fit,
@@ -53,7 +54,7 @@ func (l *Limiter) Decide(c *Charges, at time.Time) Decision {
 	return l.decide(c, l.now(at), true)
 }
 
-// Peek is what Decide would say; it takes nothing.
+// Peek returns the answer that Decide would give; it takes nothing.
 func (l *Limiter) Peek(c *Charges, at time.Time) Decision { return l.decide(c, l.now(at), false) }
 
 // decide holds the locks of all shards concerned, taken in one order, so that either every bucket is charged or none.

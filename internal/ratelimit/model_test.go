@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
@@ -24,7 +25,7 @@ type world struct {
 	buckets map[string]*leaky
 }
 
-// at returns a bucket at a time, and the interval and the size of those of the rule.
+// at returns a bucket at a time, and the interval and the size of the rule's buckets.
 func (w *world) at(rule *Rule, key string, now int64) (b *leaky, interval, size int64) {
 	id := rule.Name + "/" + key
 	if b = w.buckets[id]; b == nil {
@@ -54,8 +55,9 @@ func (w *world) decide(keys []string, costs []int64, now int64) (waits []int64, 
 	return waits, longest
 }
 
-// holds tells whether in no span of time more was admitted than the burst and one more for each interval of it.
-func (w *world) holds(t *testing.T) {
+// checkSpans checks that in no span of time more was admitted than the burst and one more for each
+// interval of it.
+func (w *world) checkSpans(t *testing.T) {
 	for _, rule := range w.rules {
 		interval := (int64(rule.Period) + int64(rule.Requests) - 1) / int64(rule.Requests)
 		for id, b := range w.buckets {
@@ -78,8 +80,8 @@ func (w *world) holds(t *testing.T) {
 // numbers are where a run takes its choices from.
 type numbers interface{ IntN(n int) int }
 
-// play has many clients ask under several rules, and holds each decision against the model. Those that are refused
-// sometimes wait exactly as long as they are told, and must be admitted then.
+// play has many clients ask under several rules, and compares each decision with the model. Clients
+// that are refused sometimes wait exactly as long as they are told, and must be admitted then.
 func play(t *testing.T, n numbers, steps int) {
 	w := &world{buckets: map[string]*leaky{}}
 	keys := []Key{User, ClientAddress, Namespace, Resource, Header, Global}
@@ -140,11 +142,12 @@ func play(t *testing.T, n numbers, steps int) {
 			clock.wait(time.Duration(d.RetryAfter) * time.Second)
 		}
 	}
-	w.holds(t)
+	w.checkSpans(t)
 }
 
-// ERR-3: decisions, waits and what is left are those of the model, for many clients, rules and costs; never more passes than
-// the burst and one request for each interval; who waits exactly Retry-After is admitted.
+// ERR-3: decisions, waits and what is left are the same as in the model, for many clients, rules
+// and costs; never more passes than the burst and one request for each interval; who waits exactly
+// Retry-After is admitted.
 func TestDecisionsAgainstModel(t *testing.T) {
 	for seed := range uint64(150) {
 		play(t, rand.New(rand.NewPCG(seed, 11)), 250)
@@ -198,7 +201,7 @@ func TestForgettingNeverAdmitsMore(t *testing.T) {
 				b.admitted = append(b.admitted, admission{clock.now, 1})
 			}
 		}
-		w.holds(t)
+		w.checkSpans(t)
 	}
 }
 
@@ -206,7 +209,7 @@ func TestForgettingNeverAdmitsMore(t *testing.T) {
 // up its burst before them is refused after them.
 func TestTenMillionKeys(t *testing.T) {
 	keys := 10_000_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || testutil.Race {
 		keys = 1_000_000
 	}
 	l, clock := virtualLimiter(1 << 17)

@@ -1,36 +1,14 @@
 package ratelimit
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
 )
 
-// Sharing says how a rule counts the requests of all gateways together.
-type Sharing struct {
-	// WhenUnavailable is what becomes of requests while that is not possible.
-	WhenUnavailable Fallback
-	// Lease is how many requests a gateway may take at a time, at most Burst; 0 asks for each.
-	Lease int
-}
-
-// Fallback is what becomes of requests whose shared limit cannot be counted.
-type Fallback string
-
-// The fallbacks.
-const (
-	// LocalLimit holds them to the limit in each gateway on its own.
-	LocalLimit Fallback = "LocalLimit"
-	// Allow lets them pass.
-	Allow Fallback = "Allow"
-	// Deny refuses them.
-	Deny Fallback = "Deny"
-)
-
 // SharedStore decides on shared limits, as [shared.Store] does.
 type SharedStore interface {
-	// Take tells whether a request passes, and takes what it demands if so. An error means that nothing was decided.
+	// Take reports whether a request passes, and takes what it demands if so. An error means that nothing was decided.
 	Take([]shared.Demand) (bool, error)
 	// Known fills in how long the demands have to wait, as far as that is known without asking anybody.
 	Known([]shared.Demand)
@@ -40,9 +18,10 @@ type SharedStore interface {
 // before the Limiter decides on anything.
 func (l *Limiter) Share(s SharedStore) { l.shared = s }
 
-// decideShared decides on charges some of which are of shared limits. What is counted here comes first, so that nobody
-// else is asked about requests that are refused in any case; it is given back if the store refuses. In between, other
-// requests may find the buckets here fuller than they are, but never emptier.
+// decideShared decides on charges, some of shared limits. What is counted here comes first, so that
+// nobody else is asked about requests that are refused in any case; it is given back if the store
+// refuses. In between, other requests may find the buckets here fuller than they are, but never
+// emptier.
 func (l *Limiter) decideShared(c *Charges, now int64) Decision {
 	c.demand()
 	if d := l.decide(c, now, true); !d.Allowed() {
@@ -72,7 +51,7 @@ func (l *Limiter) decideShared(c *Charges, now int64) Decision {
 func (c *Charges) demand() {
 	for i := range c.list {
 		charge := &c.list[i]
-		if !charge.elsewhere || !charge.Paced() {
+		if charge.by != byStore || !charge.Paced() {
 			continue
 		}
 		p := charge.rule.pace
@@ -90,7 +69,7 @@ func (c *Charges) demand() {
 func (c *Charges) settle() {
 	next := 0
 	for i := range c.list {
-		if charge := &c.list[i]; charge.elsewhere && charge.Paced() {
+		if charge := &c.list[i]; charge.by == byStore && charge.Paced() {
 			charge.Wait, charge.Debt = int64(c.demands[next].Wait), int64(c.demands[next].Ahead)
 			next++
 		}
@@ -114,17 +93,17 @@ func (c *Charges) strictest() (d Decision) {
 // fallBack decides without the store, as the rules say.
 func (l *Limiter) fallBack(c *Charges, now int64) Decision {
 	var denies *Charge
-	held := false
+	hasLocal := false
 	for i := range c.list {
 		charge := &c.list[i]
-		if !charge.elsewhere {
-			charge.elsewhere = true // it is decided already
+		if charge.by == byProcess {
+			charge.by = decided
 			continue
 		}
-		charge.unknown = true
+		charge.by = byNobody
 		switch sharing := charge.Rule.Sharing; {
 		case sharing.WhenUnavailable == LocalLimit:
-			charge.elsewhere, held = false, true
+			hasLocal = true
 		case sharing.WhenUnavailable == Deny && charge.Rule.Mode != Warn && charge.Paced():
 			denies = charge
 		}
@@ -133,12 +112,13 @@ func (l *Limiter) fallBack(c *Charges, now int64) Decision {
 		l.giveBack(c, now)
 		return Decision{Charge: denies, RetryAfter: 1, Unavailable: true}
 	}
-	if !held {
+	if !hasLocal {
 		return Decision{}
 	}
 	for i := range c.list {
-		charge := &c.list[i]
-		charge.unknown = charge.unknown && charge.elsewhere
+		if charge := &c.list[i]; charge.by == byNobody && charge.Rule.Sharing.WhenUnavailable == LocalLimit {
+			charge.by = byProcess
+		}
 	}
 	d := l.decide(c, now, true)
 	if !d.Allowed() {
@@ -167,16 +147,10 @@ func (l *Limiter) giveBack(c *Charges, now int64) {
 		switch {
 		case where.tat != nil:
 			*where.tat = tat - back
-		case where.spilled:
+		case where.isCached:
 			l.store.keep(charge.at, where, tat-back, now+passed)
 		}
 		s.mu.Unlock()
 		charge.Debt = max(charge.Debt-back, 0)
 	}
-}
-
-// unavailable says to the client which limit cannot be counted.
-func (d Decision) unavailable() string {
-	return fmt.Sprintf("the rate limit '%s' cannot be counted, because the store that gateways share is unavailable: try again after %s",
-		d.Charge.Rule.Name, count(d.RetryAfter, "second"))
 }

@@ -120,7 +120,7 @@ func TestSharedWarns(t *testing.T) {
 	expect(t, []string{ask(l, shadow)}, "passes")
 }
 
-// TestFallback: without the store, requests are dealt with as each rule says, and nothing is taken for those that are refused.
+// TestFallback: without the store, requests are dealt with as each rule says, and nothing is taken for refused ones.
 func TestFallback(t *testing.T) {
 	local := hourly("local", 5, nil)
 	sharing := func(name string, n int, f Fallback) *Rule { return hourly(name, n, &Sharing{WhenUnavailable: f}) }

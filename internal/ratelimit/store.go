@@ -20,23 +20,25 @@ const (
 
 // A store keeps the theoretical arrival times of buckets, up to a number of them. Each is looked for in three places:
 //
-//   - a flat table, where nearly all are found with one access to memory: in their own line, or in its twin;
-//   - an LRU cache, of those whose lines in the table are full of others that still count;
-//   - the overflow, one bucket of each rule and shard that stands for all those that were pushed out of the cache.
+//   - a flat table, where nearly all are found with one access to memory: in their own line, or in
+//     its twin;
+//   - an LRU cache, for buckets whose lines in the table are full of others that still count;
+//   - the overflow, one bucket of each rule and shard that stands for all buckets that were pushed
+//     out of the cache.
 //
 // A bucket whose time has come counts no more, and its room is free: nothing is swept.
 type store struct {
-	shards [shards]shard
-	pairs  uint32 // of lines in the table of each shard, a power of two
-	spills int    // the size of the cache of each shard
+	shards    [shards]shard
+	pairs     uint32 // of lines in the table of each shard, a power of two
+	cacheSize int    // the size of the cache of each shard
 }
 
 // shard is a part of the store, with a lock of its own.
 type shard struct {
 	mu sync.Mutex
 	// table is made with the first bucket.
-	table   []line
-	spilled *simplelru.LRU[bucket, int64]
+	table []line
+	cache *simplelru.LRU[bucket, int64]
 	// overflow has, by rule, the latest arrival time of buckets that were pushed out while they still counted. A key that
 	// has no bucket may be one of them, so all such keys share this one: to make the store forget a bucket, by any number
 	// of other keys, never refills it.
@@ -65,23 +67,24 @@ func (b bucket) rule() uint16 { return uint16(b.tag) }
 // newStore returns a store in whose table so many buckets find room while not more than half of it is in use.
 func newStore(buckets int) *store {
 	pairs := max(1, (buckets+shards*ways-1)/(shards*ways))
-	return &store{pairs: 1 << bits.Len32(uint32(pairs-1)), spills: max(4, buckets/16/shards)}
+	return &store{pairs: 1 << bits.Len32(uint32(pairs-1)), cacheSize: max(4, buckets/16/shards)}
 }
 
 // place tells where the bucket of a rule and the hash of a key is.
 func (s *store) place(rule, hash uint64) bucket {
-	// The constant spreads the keys of one rule apart from those of another.
+	// The constant spreads the keys of one rule apart from another's.
 	hash ^= rule * 0x9e3779b97f4a7c15
 	return bucket{tag: hash&^0xffff | rule&0xffff, pair: uint32(hash>>6) & (s.pairs - 1), shard: uint32(hash % shards)}
 }
 
 // found is where a bucket was found. The zero value is nowhere.
 type found struct {
-	tat     *int64 // in the table
-	spilled bool
+	tat      *int64 // in the table
+	isCached bool
 }
 
-// find returns the arrival time of a bucket, and where it is; of one that is nowhere it is that of the overflow, or 0.
+// find returns the arrival time of a bucket, and where it is. For a bucket that is nowhere it
+// returns the arrival time of the overflow, or 0.
 func (s *shard) find(b bucket) (int64, found) {
 	if s.table == nil {
 		return 0, found{}
@@ -94,9 +97,9 @@ func (s *shard) find(b bucket) (int64, found) {
 			}
 		}
 	}
-	if s.spilled != nil {
-		if tat, ok := s.spilled.Get(b); ok {
-			return tat, found{spilled: true}
+	if s.cache != nil {
+		if tat, ok := s.cache.Get(b); ok {
+			return tat, found{isCached: true}
 		}
 	}
 	return s.overflow[b.rule()], found{}
@@ -106,8 +109,8 @@ func (s *shard) find(b bucket) (int64, found) {
 func (s *store) keep(b bucket, where found, tat, now int64) {
 	h := &s.shards[b.shard]
 	switch shared := h.overflow[b.rule()]; {
-	case where.spilled:
-		h.spilled.Remove(b)
+	case where.isCached:
+		h.cache.Remove(b)
 	case shared > now:
 		// It began with the arrival time of the overflow, and moves that on.
 		h.overflow[b.rule()] = max(shared, tat)
@@ -122,15 +125,15 @@ func (s *store) keep(b bucket, where found, tat, now int64) {
 			l, i = twin, j
 		}
 	}
-	// Of those that count the one that does so for the shortest time gives way.
+	// Of the buckets that count, the one whose time comes first gives way.
 	switch tag, least := l.tags[i], l.tats[i]; {
 	case least <= now:
 		l.tags[i], l.tats[i] = b.tag, tat
 	case least < tat:
 		l.tags[i], l.tats[i] = b.tag, tat
-		s.spill(bucket{tag: tag, pair: b.pair, shard: b.shard}, least, now)
+		s.cacheBucket(bucket{tag: tag, pair: b.pair, shard: b.shard}, least, now)
 	default:
-		s.spill(b, tat, now)
+		s.cacheBucket(b, tat, now)
 	}
 }
 
@@ -145,19 +148,19 @@ func (l *line) least() int {
 	return least
 }
 
-// spill keeps a bucket outside of the table.
-func (s *store) spill(b bucket, tat, now int64) {
+// cacheBucket keeps a bucket outside of the table.
+func (s *store) cacheBucket(b bucket, tat, now int64) {
 	h := &s.shards[b.shard]
-	if h.spilled == nil {
+	if h.cache == nil {
 		// It fails only for a size that is not positive.
-		h.spilled, _ = simplelru.NewLRU[bucket, int64](s.spills, nil)
+		h.cache, _ = simplelru.NewLRU[bucket, int64](s.cacheSize, nil)
 		h.overflow = map[uint16]int64{}
 	}
-	if h.spilled.Len() == s.spills {
-		oldest, last, _ := h.spilled.RemoveOldest()
+	if h.cache.Len() == s.cacheSize {
+		oldest, last, _ := h.cache.RemoveOldest()
 		h.push(oldest.rule(), last, now)
 	}
-	h.spilled.Add(b, tat)
+	h.cache.Add(b, tat)
 }
 
 // push keeps the arrival time of a bucket that loses its place in the cache, if it still counts.

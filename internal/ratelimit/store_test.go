@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Several limits at once are what each would say alone, and the longest wait is the answer.
+// Several limits at once say what each would say alone, and the longest wait is the answer.
 func TestSeveralLimitsAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 100 {
@@ -56,7 +56,7 @@ func TestSeveralLimitsAgainstModel(t *testing.T) {
 func TestFloodIsLimitedInAll(t *testing.T) {
 	const buckets, keys = shards * ways, 300_000
 	l, clock := virtualLimiter(buckets)
-	places := shards * (2*ways*int(l.store.pairs) + l.store.spills)
+	places := shards * (2*ways*int(l.store.pairs) + l.store.cacheSize)
 	rules := NewRules([]*Rule{byAddress(1, time.Minute, 2)})
 	r := create("192.0.2.1")
 	flood := func() (admitted int) {
@@ -103,7 +103,7 @@ func TestDeepestInDebtKeepsItsBucket(t *testing.T) {
 }
 
 // What leaves the table is found in the cache, and comes back into the table when there is room.
-func TestSpilledIsExact(t *testing.T) {
+func TestCachedIsExact(t *testing.T) {
 	s := newStore(1)
 	h := &s.shards[0]
 	const now = 1000
@@ -114,14 +114,14 @@ func TestSpilledIsExact(t *testing.T) {
 	}
 	for i := range uint64(2*ways + 3) {
 		tat, where := h.find(bucket{tag: (i + 1) << 16})
-		if tat != int64(now+10+i) || where.spilled != (i < 3) {
-			t.Errorf("bucket %d: %d, spilled %t", i, tat, where.spilled)
+		if tat != int64(now+10+i) || where.isCached != (i < 3) {
+			t.Errorf("bucket %d: %d, cached %t", i, tat, where.isCached)
 		}
 	}
 	back := bucket{tag: 1 << 16}
 	_, where := h.find(back)
 	s.keep(back, where, now+500, now+14) // when the first in the table counts no more
-	if tat, where := h.find(back); tat != now+500 || where.tat == nil || h.spilled.Contains(back) {
+	if tat, where := h.find(back); tat != now+500 || where.tat == nil || h.cache.Contains(back) {
 		t.Errorf("it did not come back: %d, %+v", tat, where)
 	}
 }
@@ -131,7 +131,7 @@ func TestOverflowIsShared(t *testing.T) {
 	s := newStore(1)
 	h := &s.shards[0]
 	const now, ahead = 1000, 1_000_000
-	for key := range uint64(2*ways + s.spills + 1) {
+	for key := range uint64(2*ways + s.cacheSize + 1) {
 		b := bucket{tag: (key + 1) << 16}
 		_, where := h.find(b)
 		s.keep(b, where, now+ahead, now)
@@ -151,7 +151,7 @@ func TestOverflowIsBounded(t *testing.T) {
 	s := newStore(1)
 	for rule := range uint64(10_000) {
 		now := int64(rule) * 100
-		for key := range uint64(2*ways + s.spills + 3) {
+		for key := range uint64(2*ways + s.cacheSize + 3) {
 			b := bucket{tag: (key+1)<<16 | rule}
 			_, where := s.shards[0].find(b)
 			s.keep(b, where, now+50+int64(key), now)

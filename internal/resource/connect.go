@@ -12,10 +12,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// proxySubresource is the subresource whose paths, methods and bodies are those of another server.
+// proxySubresource is the subresource whose paths, methods and bodies belong to another server.
 const proxySubresource = "proxy"
 
-// connects tells whether the path is one of the subresources of Kubernetes' own kinds that lead to somewhere else: a
+// connects reports whether the path is one of the subresources of Kubernetes' own kinds that lead to somewhere else: a
 // container, a port, or another server.
 func (i *Info) connects() bool {
 	if i.APIPrefix != "api" || i.Name == "" {
@@ -48,7 +48,7 @@ var connectVerbs = [...]string{
 	methodGet: VerbGet, methodHead: VerbGet, methodPost: VerbCreate, methodPut: VerbUpdate, methodPatch: VerbPatch, methodDelete: VerbDelete,
 }
 
-// proxied tells whether the request is one to another server, to which query and body belong.
+// proxied reports whether the request is one to another server, to which query and body belong.
 func (i *Info) proxied() bool { return i.Connect && i.Subresource == proxySubresource }
 
 // ConnectOptions is the object that policies see of a request that [Info.Connect] is set for, made of the query as
@@ -109,7 +109,8 @@ func (q *parameters) flag(name string, to *bool) {
 	q.failed(runtime.Convert_Slice_string_To_bool(&values, to, nil))
 }
 
-// single are the values of a parameter of which a second one would leave it to each reader which one counts.
+// single returns the values of a parameter that may be given once: with a second value it would be
+// up to each reader which one counts.
 func (q *parameters) single(name string) []string {
 	values := q.query[name]
 	if len(values) > 1 {
@@ -132,7 +133,7 @@ func (q *parameters) err() error {
 	return status.BadRequest("%s", q.first.Error())
 }
 
-// subpath is what follows the proxy subresource in the path, decoded, with its slash.
+// subpath is the rest of the path behind the proxy subresource, decoded, with its slash.
 func (i *Info) subpath() string {
 	segments := 5 // such as /api/v1/nodes/NAME/proxy
 	if i.Namespace != "" {

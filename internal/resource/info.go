@@ -50,7 +50,7 @@ func (f FieldValidation) String() string {
 	return ""
 }
 
-// Options are what the query asks of the gateway itself, read once. Info.Param
+// Options are the parameters of the query for the gateway itself, read once. Info.Param
 // gives every other parameter.
 type Options struct {
 	FieldValidation FieldValidation
@@ -63,7 +63,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Info is what method and target say. Its strings share the target's bytes
+// Info holds what method and target say. Its strings share the target's bytes
 // and live as long as those; the exception is a Name that was percent-encoded.
 type Info struct {
 	Verb string
@@ -71,14 +71,20 @@ type Info struct {
 	// neither below a Kubernetes version nor in a path template. Then only
 	// Verb, Path and Query are set.
 	IsResource bool
+	// IsUndescribed is true for a path of an ordinary API that no file describes.
+	IsUndescribed bool
 	// APIPrefix is "api" or "apis", and "" for a path template.
 	APIPrefix string
 
 	Group, Version, Resource, Subresource, Namespace, Name string
 
-	// APIVersion is what the URL says of an object's apiVersion: the group
+	// APIVersion returns an object's apiVersion according to the URL: the group
 	// and version. A subresource may carry objects of another one.
 	APIVersion string
+
+	// Template is the path template of the resource, and Route the template as its author wrote it; "" if the path is
+	// in no template.
+	Template, Route string
 
 	// Path and Query are the two parts of the target as they came; Query has
 	// no question mark.
@@ -91,7 +97,7 @@ type Info struct {
 	Connect bool
 }
 
-// IsWrite tells whether the verb changes stored objects.
+// IsWrite reports whether the verb changes stored objects.
 func (i *Info) IsWrite() bool {
 	switch i.Verb {
 	case VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbDeleteCollection:
@@ -100,7 +106,16 @@ func (i *Info) IsWrite() bool {
 	return false
 }
 
-// HasBody tells whether the verb's requests carry an object or a patch.
+// IsObject reports whether the request is about an object that may be stored, or a part of it.
+func (i *Info) IsObject() bool {
+	switch i.Verb {
+	case VerbGet, VerbUpdate, VerbPatch, VerbDelete:
+		return i.IsResource
+	}
+	return false
+}
+
+// HasBody reports whether the verb's requests carry an object or a patch.
 func (i *Info) HasBody() bool {
 	switch i.Verb {
 	case VerbCreate, VerbUpdate, VerbPatch:

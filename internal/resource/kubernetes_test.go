@@ -153,7 +153,7 @@ func FuzzResolve(f *testing.F) {
 			}
 			return
 		}
-		if res != nil && (res.Plural != info.Resource || res.Group != info.Group || res.Version != info.Version) {
+		if res != nil && (res.Names.Plural != info.Resource || res.Group != info.Group || res.Version != info.Version) {
 			t.Fatalf("%s %q: %+v is resource %s", method, target, info, res.GroupVersionResource())
 		}
 		compare(t, method, target, info)

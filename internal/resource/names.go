@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -74,9 +75,4 @@ func checkGroup(s string) *status.Error {
 }
 
 // short bounds what a message repeats of a request.
-func short(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "..."
-	}
-	return s
-}
+func short(s string) string { return quote.ClipDots(s, quote.MaxSegment) }

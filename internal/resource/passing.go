@@ -13,10 +13,12 @@ type Passing struct {
 	// Template is the path. '{…}' stands for any text within a segment; a slash
 	// at the end may be left out of requests.
 	Template string
-	// Methods are those that pass, save those that the path of a resource has a
-	// verb for. Others are for the resource whose template matches the path, lest
-	// it could be written past its policies.
+	// Methods are the methods that pass, except methods that the path of a resource has a verb for.
+	// Other methods belong to the resource whose template matches the path, lest it could be
+	// written past its policies.
 	Methods []string
+	// Scope says which requests the document describes.
+	Scope Scope
 }
 
 // partial is an edge to what segments with variables inside lead to.
@@ -25,7 +27,7 @@ type partial struct {
 	to       *node
 }
 
-// matches tells whether a segment has the literals in their order and something between them.
+// matches reports whether a segment has the literals in their order and something between them.
 func (e *partial) matches(s string) bool {
 	first, last := e.literals[0], e.literals[len(e.literals)-1]
 	rest, ok := strings.CutPrefix(s, first)
@@ -53,7 +55,7 @@ func (n *node) pass(p Passing) error {
 	if err := scanned.scan(plain); err != nil || scanned.disguised != "" || scanned.n == 0 || scanned.n > maxSegments-2 {
 		return fmt.Errorf("path '%s' must be between 1 and %d segments, each after a '/'", p.Template, maxSegments-2)
 	}
-	end := &endpoint{template: p.Template, name: -1, namespace: -1, trailing: trailing}
+	end := &endpoint{template: p.Template, route: p.Template, name: -1, namespace: -1, trailing: trailing}
 	for _, m := range p.Methods {
 		end.methods |= 1 << methodOf(m)
 	}
@@ -120,18 +122,18 @@ func cutVariables(s string) (literals []string, err error) {
 
 var errBraces = errors.New("must have a name in each pair of braces")
 
-// has tells whether there is a verb for the method on what ends here.
+// has reports whether there is a verb for the method on what ends here.
 func (e *endpoint) has(m method) bool {
 	switch {
 	case e == nil:
 		return false
 	case m == methodPost:
-		return e.name < 0
+		return !e.isItem
 	case m == methodPut || m == methodPatch:
-		return e.name >= 0
+		return e.isItem
 	}
 	return true
 }
 
-// takes tells whether requests of the method pass here.
+// takes reports whether requests of the method pass here, or are the operation.
 func (e *endpoint) takes(m method) bool { return e != nil && e.methods&(1<<m) != 0 }

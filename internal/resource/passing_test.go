@@ -10,16 +10,16 @@ import (
 
 // Paths that an API documents beside its resources pass, by the methods that it documents, and nothing else does.
 func TestPassing(t *testing.T) {
-	pet := &Resource{Group: "pets.example.com", Version: "v1", Kind: "Pet", Plural: "pets", Envelope: Bare, Namespaced: true,
+	pet := &Resource{Group: "pets.example.com", Version: "v1", Names: Names{Kind: "Pet", Plural: "pets"}, Envelope: Bare, Namespaced: true,
 		Paths: []string{"/v1/{namespace}/{shelf}/pets", "/v1/{namespace}/{shelf}/pets/{name}"}}
 	r, err := NewRegistry([]*Resource{pet},
-		Passing{"/v1/{store}/{shelf}/pets/search", []string{"GET", "POST"}},
-		Passing{"/v1/{store}/{shelf}/pets/{id}/feed", []string{"POST"}},
-		Passing{"/v1/{store}/{shelf}/pets/{id}/feed", []string{"DELETE"}},
-		Passing{"/v1/{store}/{shelf}/pets/{id}:cancel", []string{"POST"}},
-		Passing{"/v1/{store}/{shelf}/pets/{first}-{last}.json", []string{"PUT"}},
-		Passing{"/v1/{store}/{shelf}/pets/{id}", []string{"PUT"}},
-		Passing{"/v1/reports/", []string{"POST"}},
+		Passing{Template: "/v1/{store}/{shelf}/pets/search", Methods: []string{"GET", "POST"}},
+		Passing{Template: "/v1/{store}/{shelf}/pets/{id}/feed", Methods: []string{"POST"}},
+		Passing{Template: "/v1/{store}/{shelf}/pets/{id}/feed", Methods: []string{"DELETE"}},
+		Passing{Template: "/v1/{store}/{shelf}/pets/{id}:cancel", Methods: []string{"POST"}},
+		Passing{Template: "/v1/{store}/{shelf}/pets/{first}-{last}.json", Methods: []string{"PUT"}},
+		Passing{Template: "/v1/{store}/{shelf}/pets/{id}", Methods: []string{"PUT"}},
+		Passing{Template: "/v1/reports/", Methods: []string{"POST"}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +70,10 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// Subresources that are declared may be created and connected to, as those of resources that nobody describes.
+// Subresources that are declared may be created and connected to, as the subresources of resources
+// that nobody describes.
 func TestConnectedSubresources(t *testing.T) {
-	r, err := NewRegistry([]*Resource{{Version: "v1", Kind: "Pod", Plural: "pods", Namespaced: true, Status: true, Subresources: []string{"eviction", "exec", "proxy"}}})
+	r, err := NewRegistry([]*Resource{{Version: "v1", Names: Names{Kind: "Pod", Plural: "pods"}, Namespaced: true, Subresources: Subresources{Status: true, Other: []string{"eviction", "exec", "proxy"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,8 +77,8 @@ func (p *path) segment(s string) *status.Error {
 	return nil
 }
 
-// encoded checks the percent-encoding at raw[i:] and returns its length, which
-// is that of a whole character for UTF-8.
+// encoded checks the percent-encoding at raw[i:] and returns its length: for UTF-8, the length of a
+// whole character.
 func (p *path) encoded(raw string, i int) (int, *status.Error) {
 	c, ok := unhex(raw, i)
 	if !ok {
@@ -137,7 +137,7 @@ func refusedChar(c byte) *status.Error {
 	return status.BadRequest("the request target must not contain '%c'", c)
 }
 
-// isDots tells whether a segment reads '.' or '..' once it is decoded.
+// isDots reports whether a segment reads '.' or '..' once it is decoded.
 func isDots(s string) bool {
 	n := 0
 	for i := 0; i < len(s); n++ {
@@ -197,7 +197,7 @@ func decode(s string) string {
 	return s
 }
 
-// isUnreserved tells whether a character needs no encoding anywhere in a URI
+// isUnreserved reports whether a character needs no encoding anywhere in a URI
 // (RFC 3986, section 2.3).
 func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'

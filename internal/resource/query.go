@@ -47,16 +47,17 @@ func (i *Info) scanQuery() *status.Error {
 	return nil
 }
 
-// checkQuery refuses characters that a query may not have, and on a resource
-// the semicolon, which separates parameters for some servers and not for
-// others.
+// checkQuery refuses characters that a query may not have. On a resource it
+// also refuses what servers read in different ways: the semicolon, which
+// separates parameters for some of them, and a '%' without two hexadecimal
+// digits. Elsewhere the query is another server's to read.
 func checkQuery(s string, isResource bool) *status.Error {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
 		case !queryChars[c], c == ';' && isResource:
 			return refusedChar(c)
-		case c == '%':
+		case c == '%' && isResource:
 			if _, ok := unhex(s, i); !ok {
 				return status.BadRequest("the query must not contain '%%' without two hexadecimal digits")
 			}
@@ -65,7 +66,7 @@ func checkQuery(s string, isResource bool) *status.Error {
 	return nil
 }
 
-// isMethodOverride tells whether a key reads "_method" in any case and
+// isMethodOverride reports whether a key reads "_method" in any case and
 // encoding.
 func isMethodOverride(key string) bool {
 	if len(key) > 3*len("_method") {
@@ -199,8 +200,8 @@ func (i *Info) timeout(value string) *status.Error {
 	}
 	d, err := time.ParseDuration(value)
 	switch {
-	case err == nil && d >= 0:
-		i.Options.Timeout = d
+	case err == nil:
+		i.Options.Timeout = max(d, 0) // a negative one is none
 	case i.APIPrefix != "":
 		return status.BadRequest("the query parameter 'timeout' must be a duration such as '30s', not '%s'", short(value))
 	}

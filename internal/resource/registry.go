@@ -3,6 +3,7 @@ package resource
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,7 @@ import (
 // concurrent use.
 type Registry struct {
 	resources []*Resource
+	passing   []Passing
 	// byName has the resources at Kubernetes paths.
 	byName map[schema.GroupVersionResource]*Resource
 	// known has their groups and plurals, whatever the version.
@@ -20,17 +22,13 @@ type Registry struct {
 	templates node
 }
 
-// NewRegistry checks the resources, numbers them and indexes their paths, and
-// those of requests that pass. The error joins one error for everything that is
-// wrong.
+// NewRegistry checks the resources, numbers them and indexes their paths and the paths that pass, except
+// the ones that a scope has for some routes only: [Registry.Within] finds them. Paths may be equal if no route
+// has to have both. The error joins one error for everything that is wrong.
 func NewRegistry(resources []*Resource, passing ...Passing) (*Registry, error) {
-	r := &Registry{
-		resources: resources,
-		byName:    make(map[schema.GroupVersionResource]*Resource),
-		known:     make(map[schema.GroupResource]struct{}),
-	}
+	r := newRegistry(resources, passing)
 	var errs []error
-	kinds := make(map[schema.GroupVersionResource]struct{})
+	defined := make(map[definition]struct{})
 	for i, res := range resources {
 		res.ID = i
 		res.apiVersion = res.GroupVersion().String()
@@ -38,31 +36,90 @@ func NewRegistry(resources []*Resource, passing ...Passing) (*Registry, error) {
 			errs = append(errs, err)
 			continue
 		}
-		gvr := res.GroupVersionResource()
-		if _, twice := kinds[gvr]; twice {
+		d := res.definition()
+		if _, twice := defined[d]; twice {
 			errs = append(errs, fmt.Errorf("resource '%s' in version '%s' must not be defined more than once", res.GroupResource(), res.Version))
 			continue
 		}
-		kinds[gvr] = struct{}{}
-		if len(res.Paths) == 0 {
-			r.byName[gvr] = res
-			r.known[res.GroupResource()] = struct{}{}
-		}
-		for _, template := range res.Paths {
-			if err := r.templates.add(template, res); err != nil {
-				errs = append(errs, err)
-			}
-		}
-	}
-	for _, p := range passing {
-		if err := r.templates.pass(p); err != nil {
-			errs = append(errs, err)
-		}
+		defined[d] = struct{}{}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return r, nil
+	for _, scope := range r.scopes() {
+		if _, err := r.where(func(s *Scope) bool { return s.contains(scope) }); err != nil {
+			return nil, err
+		}
+	}
+	open, err := r.where((*Scope).IsOpen)
+	if err != nil {
+		return nil, err
+	}
+	open.resources, open.passing = r.resources, r.passing
+	return open, nil
+}
+
+// indexAll adds the paths of all resources, and the paths that pass.
+func (r *Registry) indexAll() error {
+	var errs []error
+	for _, res := range r.resources {
+		errs = append(errs, r.index(res)...)
+	}
+	return errors.Join(append(errs, r.indexPassing()...)...)
+}
+
+func newRegistry(resources []*Resource, passing []Passing) *Registry {
+	return &Registry{
+		resources: resources,
+		passing:   passing,
+		byName:    make(map[schema.GroupVersionResource]*Resource),
+		known:     make(map[schema.GroupResource]struct{}),
+	}
+}
+
+// selected returns a registry of some of the resources, which keep their numbers, and of what passes at a place.
+func (r *Registry) selected(resources []*Resource, at *Place) *Registry {
+	s := newRegistry(resources, slices.DeleteFunc(slices.Clone(r.passing), func(p Passing) bool { return !p.Scope.Covers(at) }))
+	_ = s.indexAll() // two of one place are found when the files are held to the routes
+	return s
+}
+
+// index adds the paths of a resource.
+func (r *Registry) index(res *Resource) (errs []error) {
+	if len(res.Paths) == 0 {
+		r.byName[res.GroupVersionResource()] = res
+		r.known[res.GroupResource()] = struct{}{}
+	}
+	for _, template := range res.Paths {
+		if err := r.templates.add(template, res); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// indexPassing adds the paths of requests that pass.
+func (r *Registry) indexPassing() (errs []error) {
+	for _, p := range r.passing {
+		if err := r.templates.pass(p); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// A definition tells resources apart. A resource may have several operations beside its objects.
+type definition struct {
+	schema.GroupVersionResource
+	Operation
+}
+
+func (r *Resource) definition() definition {
+	d := definition{GroupVersionResource: r.GroupVersionResource()}
+	if r.Operation != nil {
+		d.Operation = *r.Operation
+	}
+	return d
 }
 
 // Resources returns all resources, each at the index that is its ID.
@@ -77,14 +134,14 @@ func (r *Resource) check() error {
 		}
 	}
 	bad("version", r.Version, content.IsDNS1123Label(r.Version))
-	bad("name", r.Plural, content.IsDNS1123Label(r.Plural))
+	bad("name", r.Names.Plural, content.IsDNS1123Label(r.Names.Plural))
 	if r.Group != "" {
 		bad("group", r.Group, content.IsDNS1123Subdomain(r.Group))
 	}
-	if r.Kind == "" {
-		bad("kind", r.Kind, []string{"must be set"})
+	if r.Names.Kind == "" {
+		bad("kind", r.Names.Kind, []string{"must be set"})
 	}
-	for _, s := range r.Subresources {
+	for _, s := range r.Subresources.Other {
 		bad("subresource", s, content.IsDNS1123Label(s))
 	}
 	return errors.Join(errs...)

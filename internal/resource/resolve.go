@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"cmp"
+	"net/http"
 	"strings"
 	"unsafe"
 
@@ -12,15 +14,17 @@ import (
 // resource (Info.IsResource tells which). A target that two servers could read
 // in two ways is refused with 400, what the resource does not have with 404,
 // and a method that it does not have with 405; the error is a *status.Error,
-// and Info then has what was understood until there.
+// and Info then has what was understood until there. The resource is returned
+// beside an error too if the path is one of its own, or of a subresource that it
+// does not have.
 //
 // Resolve does not allocate unless it refuses or the name is percent-encoded.
 // Info refers to the target's bytes, which must stay unchanged.
 func (r *Registry) Resolve(method string, target []byte) (Info, *Resource, error) {
 	var info Info
 	res, err := r.resolve(method, unsafe.String(unsafe.SliceData(target), len(target)), &info)
-	if err != nil {
-		return info, nil, err
+	if err != nil { // a nil *status.Error is no nil error
+		return info, res, err
 	}
 	return info, res, nil
 }
@@ -35,19 +39,27 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, *statu
 	}
 	res, err := r.route(m, &p, info)
 	if err != nil {
-		return nil, err
+		return res, err
 	}
-	if m == methodOther {
-		if info.IsResource {
-			return nil, status.MethodNotAllowed(info.GroupResource(), short(method))
-		}
-		return nil, status.MethodNotAllowedf("%s is not supported: the methods are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS", short(method))
-	}
-	if err := info.scanQuery(); err != nil {
+	if err := info.finish(m, method); err != nil {
 		return nil, err
 	}
 	return res, nil
 }
+
+// finish refuses methods that nothing has, and reads the query.
+func (i *Info) finish(m method, name string) *status.Error {
+	switch {
+	case m != methodOther:
+		return i.scanQuery()
+	case i.IsResource:
+		return status.MethodNotAllowed(i.GroupResource(), short(name))
+	}
+	return status.MethodNotAllowedf("%s is not supported: the methods are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS", short(name))
+}
+
+// IsDescribed implements [Resolver]: everything at an API server is of a known form.
+func (r *Registry) IsDescribed() bool { return true }
 
 // route finds the resource: by a path template, by the Kubernetes paths, or
 // none at all.
@@ -59,25 +71,27 @@ func (r *Registry) route(m method, p *path, info *Info) (*Resource, *status.Erro
 	hit := match{method: m}
 	r.templates.find(p, 0, &hit)
 	templated := r.templates.child(first) != nil
+	end := hit.ending()
+	if first == "api" || first == "apis" {
+		end = end.unlessVariable()
+		hit.below = hit.below.unlessVariable()
+	}
 	switch {
-	case hit.end != nil && hit.end.resource == nil:
-		return nil, p.strict(hit.end.trailing)
-	case hit.end != nil:
-		if err := p.strict(false); err != nil {
+	case end != nil && end.resource == nil:
+		return nil, p.strict(end.trailing)
+	case end != nil:
+		if err := end.strict(p); err != nil {
 			return nil, err
 		}
-		return hit.end.resolve(m, p, &hit, info)
-	case hit.below != nil:
-		if err := p.strict(false); err != nil {
-			return nil, err
-		}
-		return nil, status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw), hit.below.template, hit.below.resource.GroupResource())
+		return end.resolve(m, p, &hit, info)
+	case hit.below != nil && hit.below.resource.Subresources.OtherPaths != OtherPathsPass:
+		return nil, hit.goesBeyond(p)
 	case hit.folded != "":
-		return nil, status.NoSuchPath("the path '%s' differs from that of a resource only in the case of '%s'", short(p.raw), short(hit.folded))
+		return nil, status.NoSuchPath("the path '%s' differs from the path of a resource only in the case of '%s'", short(p.raw), short(hit.folded))
 	case first == "api", first == "apis":
 		return r.kubernetes(m, p, info)
 	case len(first) <= len("apis") && (strings.EqualFold(first, "api") || strings.EqualFold(first, "apis")):
-		return nil, status.NoSuchPath("the path '%s' differs from that of a resource only in the case of '%s'", short(p.raw), first)
+		return nil, status.NoSuchPath("the path '%s' differs from the path of a resource only in the case of '%s'", short(p.raw), first)
 	case templated:
 		if err := p.strict(false); err != nil {
 			return nil, err
@@ -86,12 +100,40 @@ func (r *Registry) route(m method, p *path, info *Info) (*Resource, *status.Erro
 	return nil, nil
 }
 
+// ending returns where the path ends, if that is described.
+func (hit *match) ending() *endpoint { return cmp.Or(hit.end, hit.elsewise) }
+
+// unlessVariable returns the endpoint, but none if its first segment could be any: an API server's own paths are
+// not taken for paths of its kind.
+func (e *endpoint) unlessVariable() *endpoint {
+	if e != nil && e.template[1] == '{' {
+		return nil
+	}
+	return e
+}
+
+// goesBeyond refuses a path below a template, if the resource has nothing there.
+func (hit *match) goesBeyond(p *path) *status.Error {
+	if err := p.strict(false); err != nil {
+		return err
+	}
+	return status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw), hit.below.template, hit.below.resource.GroupResource())
+}
+
+// strict holds a path to the form of the template that it matches.
+func (e *endpoint) strict(p *path) *status.Error {
+	if e.trailing && !p.trailing {
+		return status.NoSuchPath("the path '%s' must end in '/', as '%s' does", short(p.raw), e.template)
+	}
+	return p.strict(e.trailing)
+}
+
 // resolve fills in what a template says.
 func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource, *status.Error) {
 	r := e.resource
 	info.IsResource = true
-	info.Group, info.Version, info.Resource, info.APIVersion = r.Group, r.Version, r.Plural, r.apiVersion
-	info.Subresource = hit.subresource
+	info.Group, info.Version, info.Resource, info.APIVersion = r.Group, r.Version, r.Names.Plural, r.apiVersion
+	info.Subresource, info.Template, info.Route = hit.subresource, e.template, e.route
 	if e.namespace >= 0 {
 		info.Namespace = decode(p.segments[e.namespace])
 		if r.Envelope == Kubernetes {
@@ -103,7 +145,10 @@ func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource
 	if e.name >= 0 {
 		info.Name = decode(p.segments[e.name])
 	}
-	return r, info.setVerb(m, r, e.name >= 0)
+	if r.Operation != nil {
+		return r, info.setOperation(m, e)
+	}
+	return r, info.setVerb(m, r, e.isItem)
 }
 
 // kubernetes resolves /api/VERSION/… and /apis/GROUP/VERSION/….
@@ -161,7 +206,7 @@ func apiVersion(p *path) string {
 func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Resource, *status.Error) {
 	res := r.byName[info.GroupVersionResource()]
 	// What follows a proxy subresource is a path of another server.
-	proxied := info.Subresource == "proxy" && (res == nil || res.HasSubresource("proxy"))
+	proxied := info.Subresource == "proxy" && (res == nil || res.Subresources.Has("proxy"))
 	if err := p.strict(proxied); err != nil {
 		return nil, err
 	}
@@ -172,13 +217,20 @@ func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Reso
 		if err := res.has(info); err != nil {
 			return nil, err
 		}
+		if info.Subresource != "" && !res.Subresources.Has(info.Subresource) {
+			return res, status.NotFound(info.GroupResource(), info.Name)
+		}
 	} else if _, known := r.known[info.GroupResource()]; known {
 		return nil, status.NoSuchPath("'%s' is not served in version '%s'", info.GroupResource().String(), info.Version)
 	}
 	if deeper && !proxied {
 		return nil, status.NoSuchPath("the path '%s' has more segments than '%s' has subresources", short(p.raw), info.GroupResource().String())
 	}
-	return res, info.setVerb(m, res, info.Name != "")
+	err := info.setVerb(m, res, info.Name != "")
+	if err != nil && err.ErrStatus.Code == http.StatusNotFound {
+		res = nil // it has no such path
+	}
+	return res, err
 }
 
 // checkForms holds the segments to the forms of what they are (RES-3).
@@ -208,57 +260,16 @@ func (i *Info) checkForms(res *Resource) *status.Error {
 	return checkName("name", i.Name)
 }
 
-// has tells whether a path of the right resource is one that it has: in a
-// namespace or not, with a subresource or not.
+// has returns why a path of the right resource is none that it has: in a
+// namespace, or in none.
 func (r *Resource) has(i *Info) *status.Error {
 	switch {
-	case i.Subresource != "" && !r.HasSubresource(i.Subresource):
-		return status.NotFound(i.GroupResource(), i.Name)
 	case !r.Namespaced && i.ObjectNamespace() != "":
 		return status.NoSuchPath("'%s' is not namespaced: its path must not contain '/namespaces/%s'", i.GroupResource().String(), i.Namespace)
 	case r.Namespaced && i.Namespace == "" && i.Name != "":
 		return status.NoSuchPath("'%s' is namespaced: the path of an object must contain '/namespaces/' and its namespace", i.GroupResource().String())
 	}
 	return nil
-}
-
-// method is an HTTP method.
-type method uint8
-
-const (
-	methodOther method = iota
-	methodGet
-	methodHead
-	methodPost
-	methodPut
-	methodPatch
-	methodDelete
-	methodOptions
-)
-
-func methodOf(s string) method {
-	switch s {
-	case "GET":
-		return methodGet
-	case "HEAD":
-		return methodHead
-	case "POST":
-		return methodPost
-	case "PUT":
-		return methodPut
-	case "PATCH":
-		return methodPatch
-	case "DELETE":
-		return methodDelete
-	case "OPTIONS":
-		return methodOptions
-	}
-	return methodOther
-}
-
-// lower is the verb of a path that is no resource.
-func (m method) lower() string {
-	return [...]string{"", "get", "head", "post", "put", "patch", "delete", VerbOptions}[m]
 }
 
 // setVerb finds the verb of a method on an item or a collection (RES-4).
@@ -308,6 +319,18 @@ func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
 		if everywhere || described && sub {
 			return status.MethodNotAllowed(gr, i.Verb)
 		}
+	}
+	return i.checkMethod(m, res, item)
+}
+
+// checkMethod refuses a method that a file rules out.
+func (i *Info) checkMethod(m method, res *Resource, item bool) *status.Error {
+	switch {
+	case res == nil:
+	case m == methodPatch && res.Backend.Patch == PatchRefused:
+		return status.MethodNotAllowed(i.GroupResource(), i.Verb)
+	case i.Subresource == "":
+		return res.Methods.check(m, i, item)
 	}
 	return nil
 }

@@ -6,68 +6,11 @@
 package resource
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// Envelope says how the objects of a resource look.
-type Envelope uint8
-
-const (
-	// Kubernetes objects have kind, apiVersion and metadata; lists have items.
-	Kubernetes Envelope = iota
-	// Bare objects are ordinary JSON objects; Fields says where what is.
-	Bare
-)
-
-// String returns the name that policy files use.
-func (e Envelope) String() string {
-	if e == Bare {
-		return "Bare"
-	}
-	return "Kubernetes"
-}
-
-// Concurrency says how a write that depends on the stored object is pinned.
-type Concurrency uint8
-
-const (
-	// Optimistic pins every such write to the version that was read (by
-	// resourceVersion, or by ETag and If-Match); a backend that changed in
-	// between answers with a conflict.
-	Optimistic Concurrency = iota
-	// BestEffort does without a precondition where the backend has none. The
-	// writes of one gateway to one object come one after the other; another
-	// writer between the read and the write goes unnoticed.
-	BestEffort
-)
-
-// String returns the name that policy files use.
-func (c Concurrency) String() string {
-	if c == BestEffort {
-		return "BestEffort"
-	}
-	return "Optimistic"
-}
-
-// FieldPath is where a value is in an object: member names from the root. The
-// empty path is the root itself.
-type FieldPath []string
-
-// Fields says where a Bare resource keeps what Kubernetes objects keep in
-// metadata, status and items. A nil path means that the objects have no such
-// field.
-type Fields struct {
-	// Name is the field that repeats the name in the URL.
-	Name FieldPath
-	// Version is the field that changes with every write; nil means that no
-	// field does. Kubernetes objects may have one too.
-	Version FieldPath
-	// Status is the field that only the backend's own components may write.
-	Status FieldPath
-	// Items is the array within a list answer; the empty, non-nil path is an
-	// answer that is itself the array.
-	Items FieldPath
-}
 
 // Resource is one resource in one version, as a policy file describes it. It
 // must not change once it is in a Registry.
@@ -75,50 +18,120 @@ type Resource struct {
 	// ID is the resource's index in its Registry, set by NewRegistry.
 	ID int
 
-	Group, Version, Kind, ListKind, Plural, Singular string
-	ShortNames, Categories                           []string
+	Group, Version string
+	Names          Names
+	// Scope says which requests the file describes.
+	Scope Scope
 
 	// Namespaced resources have {namespace} in their item paths.
 	Namespaced bool
-	// Status and Scale say which subresources exist besides Subresources.
-	Status, Scale bool
-	// Subresources are further subresources, by their path segment.
-	Subresources []string
-
-	// Selectable are the fields that field selectors may name besides the name
-	// and the namespace.
-	Selectable []FieldPath
-
+	// Singleton resources have one object: each of their paths is that object's.
+	Singleton bool
 	// Paths are the resource's path templates ("/v2/orders",
-	// "/v2/tenants/{namespace}/orders/{name}"): those with {name} are items,
-	// the others collections; of a namespaced resource, a collection without
-	// {namespace} can only be listed and watched. Empty means the Kubernetes paths
+	// "/v2/tenants/{namespace}/orders/{name}"): a template with {name} is an
+	// item, any other a collection; of a namespaced resource, a collection
+	// without {namespace} can only be listed and watched. Further variables
+	// stand for any segment. Empty means the Kubernetes paths
 	// "/apis/GROUP/VERSION/…" ("/api/VERSION/…" for the empty group).
 	Paths []string
+	// Routes are the Paths as their author wrote them, if that is otherwise.
+	Routes  []string
+	Methods Methods
+	// Operation is set if requests to the paths do something other than to read and write objects.
+	Operation    *Operation
+	Subresources Subresources
 
-	Envelope    Envelope
-	Fields      Fields
-	Concurrency Concurrency
-	// Versions say how the backend tells versions, where it is a plain one.
-	Versions Versions
-	// Emulated is what the gateway supplies where the backend is a plain one.
-	Emulated Capabilities
-	// Scaling is set where Scale is.
-	Scaling Scaling
-	// UnconditionalUpdate lets a PUT replace whatever is stored without naming
-	// its version, CreateOnUpdate one create what does not exist.
-	UnconditionalUpdate, CreateOnUpdate bool
-	// RefusesPatch answers PATCH with 405.
-	RefusesPatch bool
-	// YAML lets clients of a plain backend send YAML, of which the gateway makes
-	// JSON.
-	YAML bool
-	// FieldValidation is what holds for a write that does not say it in its
-	// query; FieldValidationUnset means Warn, as in Kubernetes.
-	FieldValidation FieldValidation
+	// Envelope and Fields say how the objects look.
+	Envelope Envelope
+	Fields   Fields
+
+	// Writes says what clients may send, Backend what a plain backend makes of it.
+	Writes  Writes
+	Backend Backend
+	// Errors says what clients get of errors.
+	Errors Errors
 
 	// apiVersion is the group and version as objects state them.
 	apiVersion string
+}
+
+// Names are the names of a resource and its kind, as in a CustomResourceDefinition.
+type Names struct {
+	Kind, ListKind, Plural, Singular string
+	ShortNames, Categories           []string
+}
+
+// Subresources are the parts of an object that have paths below its own.
+type Subresources struct {
+	// OtherPaths says what becomes of requests below the paths that no file describes.
+	OtherPaths OtherPaths
+	// Status reports whether there is /status.
+	Status bool
+	// Scale says what /scale reads and writes; nil if there is none.
+	Scale *Scaling
+	// Other are further subresources, by their path segment.
+	Other []string
+}
+
+// Has reports whether the resource declares the subresource.
+func (s *Subresources) Has(name string) bool {
+	if name == "status" && s.Status || name == "scale" && s.Scale != nil {
+		return true
+	}
+	return slices.Contains(s.Other, name)
+}
+
+// Scaling says where objects keep what the scale subresource reads and writes.
+// The paths are nil if the backend makes the scale itself.
+type Scaling struct {
+	Replicas       FieldPath // in the spec
+	StatusReplicas FieldPath
+	Selector       FieldPath // nil if there is none
+}
+
+// Writes says what clients may send.
+type Writes struct {
+	// UnconditionalUpdate lets a PUT replace whatever is stored without naming
+	// its version, CreateOnUpdate one create what does not exist.
+	UnconditionalUpdate, CreateOnUpdate bool
+	// MediaTypes are the types besides JSON in which clients of a plain backend
+	// may send objects. The gateway makes JSON of them.
+	MediaTypes []string
+	// PatchTypes are the types besides the usual ones in which clients of a plain
+	// backend may send merge patches.
+	PatchTypes []string
+	// EmptyBodies lets a POST have no body. There is nothing to validate by the schema then.
+	EmptyBodies bool
+	Items       Items
+	// FieldValidation applies to a write that does not say it in its query; FieldValidationUnset
+	// means Warn, as in Kubernetes.
+	FieldValidation FieldValidation
+}
+
+// Errors says what clients get of errors.
+type Errors struct {
+	// ArePassed says that errors of a plain backend come as they are, and not as a Status.
+	ArePassed bool
+	// Format says how the gateway's own refusals are written; "" leaves it to the route.
+	Format string
+}
+
+// Items says what policies see of a body that is an array.
+type Items uint8
+
+const (
+	// ItemsWhole shows them the array.
+	ItemsWhole Items = iota
+	// ItemsEach shows them one item after the other.
+	ItemsEach
+)
+
+// ItemsNamed returns the value that policy files write so.
+func ItemsNamed(name string) Items {
+	if name == "Each" {
+		return ItemsEach
+	}
+	return ItemsWhole
 }
 
 // APIVersion returns the group and version as objects state them. It is known
@@ -132,40 +145,67 @@ func (r *Resource) GroupVersion() schema.GroupVersion {
 
 // GroupResource returns the group and the plural name.
 func (r *Resource) GroupResource() schema.GroupResource {
-	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+	return schema.GroupResource{Group: r.Group, Resource: r.Names.Plural}
 }
 
 // GroupVersionResource returns the group, version and plural name.
 func (r *Resource) GroupVersionResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Names.Plural}
 }
 
 // GroupKind returns the group and kind.
 func (r *Resource) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
+	return schema.GroupKind{Group: r.Group, Kind: r.Names.Kind}
 }
 
 // GroupVersionKind returns the group, version and kind.
 func (r *Resource) GroupVersionKind() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Names.Kind}
 }
 
-// HasSubresource tells whether the resource declares the subresource.
-func (r *Resource) HasSubresource(name string) bool {
+// OtherPaths says what becomes of requests below the paths of a resource, if no file describes them.
+type OtherPaths uint8
+
+const (
+	// OtherPathsUnset is Deny for objects of Kubernetes' form, Pass for all others.
+	OtherPathsUnset OtherPaths = iota
+	// OtherPathsPass lets them pass as paths that no file describes.
+	OtherPathsPass
+	// OtherPathsDeny refuses them.
+	OtherPathsDeny
+)
+
+// OtherPathsNamed returns the value that policy files write so.
+func OtherPathsNamed(name string) OtherPaths {
 	switch name {
-	case "status":
-		if r.Status {
-			return true
-		}
-	case "scale":
-		if r.Scale {
-			return true
-		}
+	case "Pass":
+		return OtherPathsPass
+	case "Deny":
+		return OtherPathsDeny
 	}
-	for _, s := range r.Subresources {
-		if s == name {
-			return true
-		}
+	return OtherPathsUnset
+}
+
+// ShowsItems reports whether policies see the items of a body that is an array one after the other.
+func (r *Resource) ShowsItems() bool { return r != nil && r.Writes.Items == ItemsEach }
+
+// ClosesOtherPaths reports whether requests below the paths of the resource are refused, unless a file describes them.
+func (r *Resource) ClosesOtherPaths() bool {
+	if r.Subresources.OtherPaths == OtherPathsUnset {
+		return r.Envelope == Kubernetes
 	}
-	return false
+	return r.Subresources.OtherPaths == OtherPathsDeny
+}
+
+// route returns how the author wrote one of the paths.
+func (r *Resource) route(path string) string {
+	if at := slices.Index(r.Paths, path); at >= 0 && at < len(r.Routes) {
+		return r.Routes[at]
+	}
+	return path
+}
+
+// hasItem reports whether a path template leads to an object.
+func (r *Resource) hasItem(template string) bool {
+	return r.Singleton || strings.Contains(template, "{name}")
 }

@@ -2,20 +2,22 @@ package resource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // A node of the trie of path templates, one level per segment.
 type node struct {
 	static []edge
-	// variable is what {name} and {namespace} lead to; which of them it is
-	// says the endpoint.
+	// variable is the node behind a variable; the endpoint says which of them it is.
 	variable *node
 	// partials lead on by segments that have variables inside; only passing
 	// paths have any.
 	partials []partial
-	end      *endpoint // of a resource
-	passing  *endpoint
+	end      *endpoint // of the objects or the collection of a resource
+	// operations end here too; they go before what their methods would do to the resource.
+	operations []*endpoint
+	passing    *endpoint
 }
 
 type edge struct {
@@ -26,12 +28,17 @@ type edge struct {
 // endpoint is where a template ends.
 type endpoint struct {
 	template string
+	// route is the template as its author wrote it.
+	route    string
 	resource *Resource
 	// name and namespace are the segments that hold them, or -1.
 	name, namespace int
-	// methods are those that pass, a set of bits, and trailing lets a slash
-	// stand at the end; only where there is no resource.
-	methods  uint16
+	// isItem reports whether an object is there.
+	isItem bool
+	// methods is the set of methods that pass, or of the operation, as bits. It is not set for objects and
+	// collections.
+	methods uint16
+	// trailing reports whether the template ends in a slash. A path of a resource has to, too; a passing path may.
 	trailing bool
 }
 
@@ -70,12 +77,55 @@ func (n *node) add(template string, r *Resource) error {
 		}
 		n = n.plain(s)
 	}
+	if r.Operation != nil {
+		return n.addOperation(end)
+	}
 	if n.end != nil {
-		return fmt.Errorf("path '%s' of '%s' must not match the same requests as path '%s' of '%s'",
-			template, r.GroupResource(), n.end.template, n.end.resource.GroupResource())
+		return &TwinError{Template: template, Resource: r, of: n.end}
 	}
 	n.end = end
 	return nil
+}
+
+// addOperation adds the end of an operation's path.
+func (n *node) addOperation(end *endpoint) error {
+	for _, other := range n.operations {
+		if other.methods&end.methods != 0 {
+			return &TwinError{Template: end.template, Resource: end.resource, of: other}
+		}
+	}
+	n.operations = append(n.operations, end)
+	return nil
+}
+
+// ending returns what ends here for a method; nil if only operations of other methods do.
+func (n *node) ending(m method) *endpoint {
+	for _, end := range n.operations {
+		if end.takes(m) {
+			return end
+		}
+	}
+	if n.passing.takes(m) && !n.end.has(m) {
+		return n.passing
+	}
+	return n.end
+}
+
+// A TwinError is about a path that matches the same requests as one of another resource.
+type TwinError struct {
+	Template string
+	Resource *Resource
+	of       *endpoint
+}
+
+// Error implements error.
+func (e *TwinError) Error() string {
+	if o := e.Resource.Operation; o != nil {
+		return fmt.Sprintf("%s '%s' of '%s' must not match the same requests as '%s' of '%s'",
+			o.Method, e.Template, e.Resource.GroupResource(), e.of.template, e.of.resource.GroupResource())
+	}
+	return fmt.Sprintf("path '%s' of '%s' must not match the same requests as path '%s' of '%s'",
+		e.Template, e.Resource.GroupResource(), e.of.template, e.of.resource.GroupResource())
 }
 
 // parseTemplate cuts a template into segments and finds its variables.
@@ -83,14 +133,19 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	var p path
 	// The braces are not allowed in a path; everything else is held to the
 	// same form as the requests that it is to match.
-	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.trailing || p.disguised != "" || strings.Contains(template, "%") {
+	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || strings.Contains(template, "%") {
 		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
 	if p.n == 0 || p.n > maxSegments-2 {
 		return nil, nil, fmt.Errorf("path '%s' must have between 1 and %d segments", template, maxSegments-2)
 	}
-	end := &endpoint{template: template, resource: r, name: -1, namespace: -1}
-	segments := strings.Split(template[1:], "/")
+	end := &endpoint{
+		template: template, route: r.route(template), resource: r, name: -1, namespace: -1, isItem: r.hasItem(template), trailing: p.trailing,
+	}
+	if r.Operation != nil {
+		end.methods = 1 << methodOf(r.Operation.Method)
+	}
+	segments := strings.Split(strings.TrimSuffix(template[1:], "/"), "/")
 	for i, s := range segments {
 		at := &end.name
 		switch {
@@ -98,8 +153,8 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 		case s == "{namespace}":
 			at = &end.namespace
 		case isVariable(s):
-			if i == 0 {
-				return nil, nil, fmt.Errorf("path '%s' must start with a plain segment", template)
+			if slices.Contains(segments[:i], s) {
+				return nil, nil, fmt.Errorf("path '%s' must not contain '%s' more than once", template, s)
 			}
 			continue
 		case strings.ContainsAny(s, "{}"):
@@ -112,27 +167,26 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 		}
 		*at = i
 	}
-	if end.name == 0 || end.namespace == 0 {
-		return nil, nil, fmt.Errorf("path '%s' must start with a plain segment", template)
-	}
 	switch {
 	case end.namespace >= 0 && !r.Namespaced:
 		return nil, nil, fmt.Errorf("path '%s' must not contain '{namespace}': the resource is not namespaced", template)
-	case end.namespace < 0 && end.name >= 0 && r.Namespaced:
+	case end.namespace < 0 && end.isItem && r.Namespaced:
 		return nil, nil, fmt.Errorf("path '%s' must contain '{namespace}': the resource is namespaced", template)
 	}
 	return segments, end, nil
 }
 
-// isVariable tells whether a segment stands for any other.
+// isVariable reports whether a segment stands for any other.
 func isVariable(s string) bool {
 	return len(s) > 2 && s[0] == '{' && s[len(s)-1] == '}' && !strings.ContainsAny(s[1:len(s)-1], "{}")
 }
 
-// match is what the trie says of a path.
+// match is the answer of the trie about a path.
 type match struct {
 	method method
 	end    *endpoint
+	// elsewise is an operation at the path whose method is another.
+	elsewise *endpoint
 	// subresource is the segment after an item, where the resource has it.
 	subresource string
 	// below is a template that the path goes beyond, to nothing that its
@@ -146,11 +200,11 @@ type match struct {
 // goes before a variable, a template before a subresource of another.
 func (n *node) find(p *path, i int, m *match) bool {
 	if i == p.n {
-		end := n.end
-		if n.passing.takes(m.method) && !end.has(m.method) {
-			end = n.passing
-		}
+		end := n.ending(m.method)
 		if end == nil {
+			if len(n.operations) > 0 {
+				m.elsewise = n.operations[0]
+			}
 			return false
 		}
 		m.end, m.subresource = end, ""
@@ -180,7 +234,7 @@ func (n *node) find(p *path, i int, m *match) bool {
 		return true
 	}
 	if n.end != nil {
-		if n.end.name >= 0 && i == p.n-1 && m.end == nil && n.end.resource.HasSubresource(s) {
+		if n.end.isItem && i == p.n-1 && m.end == nil && n.end.resource.Subresources.Has(s) {
 			m.end, m.subresource = n.end, s
 		}
 		m.below = n.end

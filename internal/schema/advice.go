@@ -7,14 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
-	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/lint"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// wording holds the messages of a schema's own rules to the API conventions (VAL-4).
-func wording(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
+// OriginWording is the origin of warnings about the wording of messages.
+const OriginWording = "wording"
+
+// adviceOn holds the messages of a schema's own rules to the API conventions (VAL-4).
+func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
 	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
-		if advice := status.Advice(message, names); advice != "" {
-			warnings = append(warnings, field.Invalid(path, omitted, advice))
+		if advice := lint.Advice(message, names); advice != "" {
+			warnings = append(warnings, field.Invalid(path, wording.Omitted, advice).WithOrigin(OriginWording))
 		}
 	}
 	for i, r := range s.XValidations {

@@ -134,11 +134,11 @@ func benchmarkAdmit(b *testing.B, name string, crd *apiextensionsv1.CustomResour
 	if len(errs) > 0 {
 		b.Fatal(errs)
 	}
-	judge, err := schematest.NewJudge(props)
+	kube, err := schematest.NewKubernetes(props)
 	if err != nil {
 		b.Fatal(err)
 	}
-	judge.Namespaced = true
+	kube.Namespaced = true
 	b.Run(name, func(b *testing.B) {
 		frame := cel.NewFrame(b.Context())
 		defer frame.Release()
@@ -150,7 +150,7 @@ func benchmarkAdmit(b *testing.B, name string, crd *apiextensionsv1.CustomResour
 		}
 		ours := cost(func() { out = admit(b, versions[0].Schema, frame, raw, out) })
 		b.ReportMetric(ours/float64(len(raw)), "cpu-ns/byte")
-		b.ReportMetric(cost(func() { judged(b, judge, raw) })/ours, "×Kubernetes")
+		b.ReportMetric(cost(func() { viaKubernetes(b, kube, raw) })/ours, "×Kubernetes")
 	})
 }
 
@@ -262,7 +262,7 @@ func BenchmarkSteps(b *testing.B) {
 	})
 }
 
-// BenchmarkCompileCRD is what loading a definition of the suites costs.
+// BenchmarkCompileCRD measures loading a definition of the suites.
 func BenchmarkCompileCRD(b *testing.B) {
 	for _, name := range []string{"httproutes", "gateways", "referencegrants"} {
 		crd := definitions(b, suites(b)+"/data/gateway-api/config/crd/standard/gateway.networking.k8s.io_"+name+".yaml")[0]
@@ -293,16 +293,16 @@ func admit(b *testing.B, s *schema.Schema, frame *cel.Frame, raw, out []byte) []
 	return out
 }
 
-func judged(b *testing.B, judge *schematest.Judge, raw []byte) {
+func viaKubernetes(b *testing.B, kube *schematest.Kubernetes, raw []byte) {
 	obj, err := schematest.Decode(raw)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := judge.Prune(obj); err != nil {
+	if _, err := kube.Prune(obj); err != nil {
 		b.Fatal(err)
 	}
-	judge.Default(obj)
-	if failures, err := judge.Validate(obj, nil); err != nil || len(failures) > 0 {
+	kube.Default(obj)
+	if failures, err := kube.Validate(obj, nil); err != nil || len(failures) > 0 {
 		b.Fatal(failures, err)
 	}
 	schematest.Encode(obj)

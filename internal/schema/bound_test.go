@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/quote"
+	"github.com/admission-gateway/gateway/internal/schema/meta"
 )
 
 // repeated is an object whose member has so many items, all made by item.
@@ -32,13 +34,13 @@ func counted(format string) func(int) string {
 // all the same (META-2, VAL-1).
 func TestWrongMetadataIsBounded(t *testing.T) {
 	const n = 20_000
-	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &metadataRules{}}
+	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &meta.Rules{}}
 	s.root.summarise()
 	s.settle()
 	for _, c := range []struct {
 		name, member, end string
 		item              func(int) string
-		failures          int // of each member, some of which the library takes for one
+		failures          int // of each member; the library takes some of them for one
 	}{
 		{"keys of labels", `"labels":{`, `}`, counted(`" %d":""`), 1},
 		{"values of labels", `"labels":{`, `}`, counted(`"%d":"a b"`), 1},
@@ -67,10 +69,10 @@ func TestWrongMetadataIsBounded(t *testing.T) {
 			for _, err := range r.Errors {
 				shown += len(err.Error())
 			}
-			if len(r.Errors) > maxFailures+1 || shown > (maxFailures+1)*3*maxShown {
+			if len(r.Errors) > maxFailures+1 || shown > (maxFailures+1)*3*quote.MaxValue {
 				t.Errorf("%d failures of %d bytes", len(r.Errors), shown)
 			}
-			if found := len(r.Errors) + r.More; c.failures > 0 && (found < n-maxWrong || found > n+3*maxWrong) || c.failures == 0 && found != 1 {
+			if found := len(r.Errors) + r.More; c.failures > 0 && (found < n-meta.MaxWrong || found > n+3*meta.MaxWrong) || c.failures == 0 && found != 1 {
 				t.Errorf("%d failures and %d more for %d", len(r.Errors), r.More, n)
 			}
 		})
@@ -79,7 +81,7 @@ func TestWrongMetadataIsBounded(t *testing.T) {
 
 // However many are suspect, one that is wrong is found.
 func TestWrongMetadataAmongSuspects(t *testing.T) {
-	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &metadataRules{}}
+	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &meta.Rules{}}
 	s.root.summarise()
 	s.settle()
 	// The library lowers the case of annotations' keys first, and the lower case of the Kelvin sign is ASCII.
@@ -99,7 +101,7 @@ func TestWrongMetadataAmongSuspects(t *testing.T) {
 
 // What a failure shows of metadata is bounded.
 func TestLongMetadata(t *testing.T) {
-	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &metadataRules{}}
+	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &meta.Rules{}}
 	s.root.summarise()
 	s.settle()
 	long := strings.Repeat("x ", 100_000)
@@ -115,7 +117,7 @@ func TestLongMetadata(t *testing.T) {
 		}
 		r := s.Validate(nil, d.Root(), document.Node{})
 		for _, err := range r.Errors {
-			if len(err.Error()) > 3*maxShown {
+			if len(err.Error()) > 3*quote.MaxValue {
 				t.Errorf("%.40s…: a failure of %d bytes: %.200s", meta, len(err.Error()), err)
 			}
 		}
@@ -129,19 +131,19 @@ func TestLongMetadata(t *testing.T) {
 // Where many items fail, wherever they stand, their places are found in one walk or two through each list (VAL-2).
 func TestPlacesOfManyFailures(t *testing.T) {
 	const n = 20_000
-	inner := &Shape{accepts: anyKind, list: nil}
+	inner := &Shape{accepts: anyKind}
 	inner.summarise()
 	number := newShape(document.Number, "integer")
 	number.number = &numberRules{low: -1 << 63, maximum: &bound{value: 5}}
 	number.summarise()
 	list := func(items *Shape) *Shape {
 		s := newShape(document.Array, "array")
-		s.items = items
+		s.list.items = items
 		s.summarise()
 		return s
 	}
 	root := newShape(document.Object, "object")
-	root.properties = []Property{{Name: "l", Shape: list(list(number))}}
+	root.object.properties = []Property{{Name: "l", Shape: list(list(number))}}
 	root.link()
 	root.summarise()
 	s := &Schema{root: root, meta: newMetadata(false)}
@@ -163,7 +165,8 @@ func TestPlacesOfManyFailures(t *testing.T) {
 	}
 }
 
-// However alike items are, finding those that repeat others takes about one look for each (VAL-7).
+// However alike items are, finding the ones that repeat others takes about one look for each
+// (VAL-7).
 func TestLooksForRepeatedItems(t *testing.T) {
 	const n = 20_000
 	for name, item := range map[string]func(int) string{
@@ -176,11 +179,11 @@ func TestLooksForRepeatedItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := &keyedItems{}
-		(&listRules{}).repeats(nil, d.Root(), k)
+		(&listType{}).repeats(nil, d.Root(), k)
 		looks := 0
-		for slot, held := range k.slots {
-			if held != 0 {
-				home := int(held>>32) & (len(k.slots) - 1)
+		for slot, item := range k.slots {
+			if item != 0 {
+				home := int(item>>32) & (len(k.slots) - 1)
 				looks += (slot-home+len(k.slots))%len(k.slots) + 1
 			}
 		}
@@ -199,7 +202,7 @@ func TestRoomForItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := &keyedItems{}
-		(&listRules{}).repeats(nil, d.Root(), k)
+		(&listType{}).repeats(nil, d.Root(), k)
 		k.release()
 		if got := cap(k.items); n <= keptLarge*keptItems && got < n || got > keptLarge*keptItems {
 			t.Errorf("%d items: room for %d was kept", n, got)

@@ -19,7 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/pattern"
 )
 
-// maxProperties is what notes can count.
+// maxProperties is the largest number that a note can hold.
 const maxProperties = document.MaxNote - 3 // kind, apiVersion and metadata are added
 
 // compiler turns one structural schema into shapes.
@@ -36,13 +36,20 @@ func newCompiler() *compiler {
 	}
 }
 
-// shape compiles a schema. implied is set for objects that have kind, apiVersion and metadata at any rate. The structural schema is that of the same place; it is nil below allOf, anyOf, oneOf and
+// shape compiles a schema. implied is set for objects that have kind, apiVersion and metadata at
+// any rate. The structural schema stands at the same place. It is nil below allOf, anyOf, oneOf and
 // not, where there is neither default nor list type nor rule.
 func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.Structural, implied bool) (*Shape, error) {
-	s := &Shape{nullable: p.Nullable, implied: implied}
+	s := &Shape{}
+	if p.Nullable {
+		s.null = nullIsValue
+	}
+	if implied {
+		s.envelope = resourceEnvelope
+	}
 	for _, name := range p.Required {
-		if n := document.NewName(name); !slices.Contains(s.required, n) {
-			s.required = append(s.required, n)
+		if n := document.NewName(name); !slices.Contains(s.object.required, n) {
+			s.object.required = append(s.object.required, n)
 		}
 	}
 	if err := c.values(s, p); err != nil {
@@ -51,30 +58,31 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 	if st != nil {
 		s.merging = mergingOf(st)
 		s.preserves = st.XPreserveUnknownFields
-		s.embedded = st.XEmbeddedResource
-		s.implied = implied || st.XEmbeddedResource
+		if st.XEmbeddedResource {
+			s.envelope = embeddedEnvelope
+		}
 		switch {
 		case st.XListType != nil && *st.XListType == "set":
-			s.list = &listRules{mayRepeat: c.mayRepeat}
+			s.list.kind = &listType{mayRepeat: c.mayRepeat}
 		case st.XListType != nil && *st.XListType == "map":
-			s.list = &listRules{mayRepeat: c.mayRepeat}
+			s.list.kind = &listType{mayRepeat: c.mayRepeat}
 			for _, key := range st.XListMapKeys {
-				s.list.keys = append(s.list.keys, document.NewName(key))
+				s.list.kind.keys = append(s.list.kind.keys, document.NewName(key))
 			}
 		}
 		var err error
 		if s.def, err = defaultOf(st); err != nil {
 			return nil, err
 		}
-		if s.rules, err = newRules(st, s.implied); err != nil {
+		if s.rules, err = newRules(st, s.envelope != noEnvelope); err != nil {
 			return nil, err
 		}
 	}
 	if err := c.members(s, p, st); err != nil {
 		return nil, err
 	}
-	if s.list != nil {
-		s.list.setDefaults(s.items)
+	if s.list.kind != nil {
+		s.list.kind.setDefaults(s.list.items)
 	}
 	if err := c.logic(s, p); err != nil {
 		return nil, err
@@ -98,19 +106,21 @@ func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *struc
 		if err != nil {
 			return err
 		}
-		s.properties = append(s.properties, Property{Name: name, Shape: shape})
+		s.object.properties = append(s.object.properties, Property{Name: name, Shape: shape})
 	}
 	s.link()
 	if p.AdditionalProperties != nil {
-		s.extends = true
-		s.closed = !p.AdditionalProperties.Allows
+		s.object.others = othersAllowed
+		if !p.AdditionalProperties.Allows {
+			s.object.others = othersRefused
+		}
 		if sub := p.AdditionalProperties.Schema; sub != nil {
 			var subStructural *structuralschema.Structural
 			if st != nil && st.AdditionalProperties != nil {
 				subStructural = st.AdditionalProperties.Structural
 			}
 			var err error
-			if s.additional, err = c.shape(sub, subStructural, false); err != nil {
+			if s.object.additional, err = c.shape(sub, subStructural, false); err != nil {
 				return err
 			}
 		}
@@ -121,7 +131,7 @@ func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *struc
 			subStructural = st.Items
 		}
 		var err error
-		if s.items, err = c.shape(p.Items.Schema, subStructural, false); err != nil {
+		if s.list.items, err = c.shape(p.Items.Schema, subStructural, false); err != nil {
 			return err
 		}
 	}
@@ -131,16 +141,16 @@ func (c *compiler) members(s *Shape, p *apiextensions.JSONSchemaProps, st *struc
 // link completes an object whose properties are set: the names that every resource has, the index, and the bits of
 // members that must be there or are filled in.
 func (s *Shape) link() {
-	slices.SortFunc(s.properties, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
-	if s.implied {
+	slices.SortFunc(s.object.properties, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
+	if s.envelope != noEnvelope {
 		for _, name := range []string{"apiVersion", "kind", "metadata"} {
-			at, found := slices.BinarySearchFunc(s.properties, name, func(p Property, name string) int {
+			at, found := slices.BinarySearchFunc(s.object.properties, name, func(p Property, name string) int {
 				return strings.Compare(p.Name, name)
 			})
 			if !found {
-				s.properties = slices.Insert(s.properties, at, Property{Name: name})
+				s.object.properties = slices.Insert(s.object.properties, at, Property{Name: name})
 			}
-			s.properties[at].implied = roleOf(name)
+			s.object.properties[at].implied = roleOf(name)
 		}
 	}
 	s.index()
@@ -168,7 +178,7 @@ func (c *compiler) logic(s *Shape, p *apiextensions.JSONSchemaProps) error {
 		}
 	}
 	if p.XIntOrString {
-		// What int-or-string schemas spell out for other readers is what their type says already.
+		// Int-or-string schemas spell out for other readers what their type says already.
 		if intOrString(p.AnyOf) {
 			l.anyOf = nil
 		}
@@ -177,7 +187,7 @@ func (c *compiler) logic(s *Shape, p *apiextensions.JSONSchemaProps) error {
 			if l.allOf[0].logic.empty() {
 				l.allOf[0].logic = nil
 			}
-			if l.allOf[0].summarise(); !l.allOf[0].hasChecks {
+			if l.allOf[0].summarise(); l.allOf[0].checks == checkNothing {
 				l.allOf = l.allOf[1:]
 			}
 		}
@@ -196,7 +206,7 @@ func intOrString(anyOf []apiextensions.JSONSchemaProps) bool {
 	return len(anyOf) == 2 && only(&anyOf[0], "integer") && only(&anyOf[1], "string")
 }
 
-// only tells whether the schema says the type and nothing else that matters.
+// only reports whether the schema says the type and nothing else that matters.
 func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -208,32 +218,44 @@ func only(p *apiextensions.JSONSchemaProps, typeName string) bool {
 
 // summarise sets what the walks need to know about everything below.
 func (s *Shape) summarise() {
-	s.plain = s.logic == nil
-	s.flat = s.logic == nil && s.enum == nil && !s.embedded && !s.closed
-	s.deep = s.logic != nil || s.enum != nil || s.embedded || s.list != nil && s.list.keys == nil
-	s.hasChecks = !s.plain || !s.flat || s.text != nil || s.number != nil || s.size != nil || s.list != nil || len(s.required) > 0
-	s.hasDefaults, s.hasRules = len(s.fillings) > 0, s.rules != nil
-	s.needsOld = s.rules != nil && s.rules.compiled.UsesOldSelf
-	s.opaque = s.preserves && len(s.properties) == 0 && !s.extends && s.items == nil
-	for i := range s.properties {
-		s.include(s.properties[i].Shape)
+	s.flat = s.logic == nil && s.enum == nil && s.envelope != embeddedEnvelope && s.object.others != othersRefused
+	s.checks = checkNothing
+	if !s.flat || s.text != nil || s.number != nil || s.object.size != nil || s.list.size != nil || s.list.kind != nil || len(s.object.required) > 0 {
+		s.checks = checkAll
 	}
-	s.include(s.additional)
-	s.include(s.items)
-	s.onlyType = !s.hasChecks
-	s.hasChecks = s.hasChecks || s.accepts != anyKind
+	s.hasDefaults, s.rulesIn = len(s.object.defaults) > 0, noRules
+	if s.rules != nil {
+		s.rulesIn = someRules
+		if s.rules.compiled.UsesOldSelf {
+			s.rulesIn = rulesOnOld
+		}
+	}
+	for i := range s.object.properties {
+		s.include(s.object.properties[i].Shape)
+	}
+	s.include(s.object.additional)
+	s.include(s.list.items)
+	if s.checks == checkNothing && s.accepts != anyKind {
+		s.checks = checkType
+	}
 	// A null item or map value becomes the default of its shape.
-	s.hasDefaults = s.hasDefaults || s.additional.Default() != nil || s.items.Default() != nil
+	s.hasDefaults = s.hasDefaults || s.object.additional.Default() != nil || s.list.items.Default() != nil
 }
 
 func (s *Shape) include(child *Shape) {
 	if child == nil {
 		return
 	}
-	s.hasChecks = s.hasChecks || child.hasChecks
+	if child.checks != checkNothing {
+		s.checks = checkAll
+	}
 	s.hasDefaults = s.hasDefaults || child.hasDefaults
-	s.hasRules = s.hasRules || child.hasRules
-	s.needsOld = s.needsOld || child.needsOld
+	s.rulesIn = max(s.rulesIn, child.rulesIn)
+}
+
+// deep reports whether what is deeper in a value decides whether the value itself is right.
+func (s *Shape) deep() bool {
+	return s.logic != nil || s.enum != nil || s.envelope == embeddedEnvelope || s.list.kind != nil && s.list.kind.keys == nil
 }
 
 // defaultOf is the default of a value with the defaults inside it filled in, as the walk over a request would do.

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,8 +15,12 @@ import (
 	apiservervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/admission-gateway/gateway/internal/schema/meta"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // A Version is one version of a custom resource with its compiled schema.
@@ -25,24 +30,24 @@ type Version struct {
 	Status bool // has the status subresource
 	Scale  bool // has the scale subresource
 	Schema *Schema
-	// Warning is what clients of a deprecated version are told, "" for others.
+	// Warning is the text of the warning to clients of a deprecated version, "" for others.
 	Warning string
 }
 
-// CompileCRD compiles every version of a CustomResourceDefinition. A definition that a Kubernetes API server refuses
-// gives the server's own field errors and no versions; fields are those of the definition as it was written. Warnings
-// are what a server warns of, and estimates of the cost of CEL rules that a server would refuse. The definition is not
-// changed. extensions are what the schemas of the versions say in the gateway's own keywords, in the order of the
-// versions; there may be fewer.
+// CompileCRD compiles every version of a CustomResourceDefinition. A definition that a Kubernetes
+// API server refuses gives the server's own field errors and no versions; fields are named as the
+// definition was written. Warnings are a server's own, and estimates of the cost of CEL rules that
+// a server would refuse. The definition is not changed. extensions hold what the schemas of the
+// versions say in the gateway's own keywords, in the order of the versions; there may be fewer.
 func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition, extensions ...*Extensions) (versions []Version, warnings, errs field.ErrorList) {
 	crd = crd.DeepCopy()
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 	internal := &apiextensions.CustomResourceDefinition{}
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
-		return nil, nil, field.ErrorList{field.Invalid(field.NewPath("spec"), omitted, err.Error())}
+		return nil, nil, field.ErrorList{field.Invalid(field.NewPath("spec"), wording.Omitted, err.Error())}
 	}
-	warnings, errs = judge(internal)
+	warnings, errs = checkDefinition(internal)
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
@@ -65,30 +70,47 @@ func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition, extensions ...*Ex
 func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion, said *Extensions, path *field.Path) (Version, field.ErrorList) {
 	v := Version{Name: from.Name, Served: from.Served}
 	if from.Deprecated {
-		v.Warning = fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
+		v.Warning = deprecationOf(&crd.Spec, v.Name)
 		if from.DeprecationWarning != nil {
 			v.Warning = *from.DeprecationWarning
 		}
 	}
 	subresources, err := apiextensions.GetSubresourcesForVersion(crd, v.Name)
 	if err != nil {
-		return v, field.ErrorList{field.Invalid(path, omitted, err.Error())}
+		return v, field.ErrorList{field.Invalid(path, wording.Omitted, err.Error())}
 	}
 	definition, err := apiextensions.GetSchemaForVersion(crd, v.Name)
 	if err != nil {
-		return v, field.ErrorList{field.Invalid(path, omitted, err.Error())}
+		return v, field.ErrorList{field.Invalid(path, wording.Omitted, err.Error())}
 	}
 	var errs field.ErrorList
 	if v.Schema, errs = c.schema(definition.OpenAPIV3Schema, Options{Path: path, Resource: true, Extensions: said}); len(errs) > 0 {
 		return v, errs
 	}
-	v.Schema.metadata = &metadataRules{namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped}
+	v.Schema.metadata = &meta.Rules{Namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped}
 	if subresources != nil {
 		v.Status = subresources.Status != nil
 		v.Scale = subresources.Scale != nil
 		v.Schema.scale = newScale(subresources.Scale)
 	}
 	return v, nil
+}
+
+// deprecationOf returns the warning to clients of a deprecated version if its author gave none. As on an API server it names the
+// version of the greatest stability that is served, greater than the deprecated one, and not deprecated itself, and among
+// such versions the newest.
+func deprecationOf(crd *apiextensions.CustomResourceDefinitionSpec, deprecated string) string {
+	better := ""
+	for _, v := range crd.Versions {
+		if v.Served && !v.Deprecated && version.CompareKubeAwareVersionStrings(v.Name, cmp.Or(better, deprecated)) > 0 {
+			better = v.Name
+		}
+	}
+	text := fmt.Sprintf("%s/%s %s is deprecated", crd.Group, deprecated, crd.Names.Kind)
+	if better != "" {
+		text += fmt.Sprintf("; use %s/%s %s", crd.Group, better, crd.Names.Kind)
+	}
+	return text
 }
 
 // Options say what kind of object a schema is of.
@@ -98,9 +120,9 @@ type Options struct {
 	// Resource is set for objects with the envelope of Kubernetes: kind, apiVersion and metadata are known whatever
 	// the schema says of them, and metadata is checked.
 	Resource bool
-	// Namespaced tells whether metadata may have a namespace.
+	// Namespaced reports whether metadata may have a namespace.
 	Namespaced bool
-	// AnyName lets names be whatever can stand in a path, as those of some of Kubernetes' own kinds; else they are DNS
+	// AnyName lets names be whatever can stand in a path, as names of some of Kubernetes' own kinds may; else they are DNS
 	// subdomains.
 	AnyName bool
 	// MayRepeat lets lists of type set and map repeat themselves, as Kubernetes does in its own kinds: there the type
@@ -108,7 +130,7 @@ type Options struct {
 	MayRepeat bool
 	// Scale says what the scale subresource reads; nil where there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
-	// Extensions is what the schema says in the gateway's own keywords; nil is nothing.
+	// Extensions holds the gateway's own keywords of the schema; nil is none.
 	Extensions *Extensions
 }
 
@@ -117,12 +139,16 @@ type Options struct {
 func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warnings, errs field.ErrorList) {
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
-		return nil, nil, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
+		return nil, nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
-	if internal.Type != "object" {
-		return nil, nil, field.ErrorList{field.Invalid(o.Path.Child("type"), internal.Type, "must be object at the root")}
+	if internal.Type != "object" && (o.Resource || internal.Type != "array") {
+		expected := "must be object or array at the root"
+		if o.Resource {
+			expected = "must be object at the root"
+		}
+		return nil, nil, field.ErrorList{field.Invalid(o.Path.Child("type"), internal.Type, expected)}
 	}
-	warnings, errs = judgeSchema(internal, o)
+	warnings, errs = checkSchema(internal, o)
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
@@ -132,22 +158,22 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 		return nil, warnings, errs
 	}
 	if o.Resource {
-		s.metadata = &metadataRules{namespaced: o.Namespaced, anyName: o.AnyName}
+		s.metadata = &meta.Rules{Namespaced: o.Namespaced, AnyName: o.AnyName}
 	}
 	s.scale = newScale((*apiextensions.CustomResourceSubresourceScale)(o.Scale))
 	return s, warnings, nil
 }
 
-// judgeSchema has a schema judged as that of a custom resource; that of an object without envelope as the schema of a
-// field of one.
-func judgeSchema(props *apiextensions.JSONSchemaProps, o Options) (warnings, errs field.ErrorList) {
+// checkSchema has Kubernetes check a schema as a custom resource's. The schema of an object without
+// envelope is checked as the schema of a field of one.
+func checkSchema(props *apiextensions.JSONSchemaProps, o Options) (warnings, errs field.ErrorList) {
 	root, prefix := props, "spec.versions[0].schema.openAPIV3Schema"
 	if !o.Resource {
 		root = &apiextensions.JSONSchemaProps{Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"object": *props}}
 		prefix += ".properties[object]"
 	}
 	unpruned := false
-	warnings, errs = judge(&apiextensions.CustomResourceDefinition{
+	warnings, errs = checkDefinition(&apiextensions.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "objects.schema.example"},
 		Spec: apiextensions.CustomResourceDefinitionSpec{
 			Group: "schema.example",
@@ -179,11 +205,11 @@ func pathText(path *field.Path) string {
 	return path.String()
 }
 
-// judge has a definition judged by Kubernetes' own validation.
-func judge(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.ErrorList) {
+// checkDefinition holds a definition to Kubernetes' own validation.
+func checkDefinition(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.ErrorList) {
 	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), crd) {
 		err.Field = written(err.Field)
-		if !inOurWords(err) {
+		if !wording.Reword(err) {
 			continue
 		}
 		if isCostEstimate(err) {
@@ -195,16 +221,16 @@ func judge(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.Er
 	return append(warnings, advice(crd)...), errs
 }
 
-// isCostEstimate tells the refusals apart that rest on the static estimate of what CEL rules may cost. What they do
-// cost is counted when they run.
+// isCostEstimate reports whether a refusal rests on the static estimate of what CEL rules may cost.
+// What they do cost is counted when they run.
 func isCostEstimate(err *field.Error) bool {
 	return err.Type == field.ErrorTypeForbidden &&
 		(strings.Contains(err.Detail, "exceeds budget by factor of") ||
 			strings.Contains(err.Detail, "exceeding cost limit for entire OpenAPIv3 schema"))
 }
 
-// written is the field as it stands in the file. What all versions have in common Kubernetes judges in fields of the
-// definition that its version 1 does not have.
+// written is the field as it stands in the file. What all versions have in common Kubernetes checks
+// in fields of the definition that its version 1 does not have.
 func written(path string) string {
 	for _, moved := range []struct{ from, to string }{
 		{"spec.validation.", "spec.versions[0].schema."},
@@ -219,7 +245,7 @@ func written(path string) string {
 	return path
 }
 
-// advice is what a server warns of when a definition is created, and what the API conventions ask of messages.
+// advice returns the warnings of a server when a definition is created, and those about messages by the API conventions.
 func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorList) {
 	at := func(root *field.Path, schema *apiextensions.JSONSchemaProps) {
 		walkSchema(schema, root, func(s *apiextensions.JSONSchemaProps, path *field.Path) {
@@ -235,7 +261,7 @@ func advice(crd *apiextensions.CustomResourceDefinition) (warnings field.ErrorLi
 						fmt.Sprintf("for items of type '%s' is not supported by server-side apply or CEL validation rules", t)))
 				}
 			}
-			warnings = append(warnings, wording(s, path)...)
+			warnings = append(warnings, adviceOn(s, path)...)
 		})
 	}
 	for i, v := range crd.Spec.Versions {
@@ -281,11 +307,11 @@ func walkSchema(s *apiextensions.JSONSchemaProps, path *field.Path, visit func(*
 	walkSchema(s.Not, path.Child("not"), visit)
 }
 
-// schema turns a schema that was judged into shapes.
+// schema turns a schema that was checked into shapes.
 func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Schema, field.ErrorList) {
 	root, structural, err := c.structural(props, o.Resource)
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(o.Path, omitted, err.Error())}
+		return nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
 	s := &Schema{root: root, resource: o.Resource, meta: newMetadata(false)}
 	if errs := c.extend(s, structural, o.Extensions); len(errs) > 0 {
@@ -295,13 +321,21 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 	return s, nil
 }
 
+// pruneDefaults takes out of defaults what their schemas do not know. The library expects an object at the root.
+func pruneDefaults(s *structuralschema.Structural) error {
+	if s.Type != "array" || s.Items == nil {
+		return structuraldefaulting.PruneDefaults(s)
+	}
+	return pruneDefaults(s.Items)
+}
+
 func (c *compiler) structural(props *apiextensions.JSONSchemaProps, resource bool) (*Shape, *structuralschema.Structural, error) {
 	structural, err := structuralschema.NewStructural(props)
 	if err != nil {
 		return nil, nil, err
 	}
 	structural = structural.DeepCopy()
-	if err := structuraldefaulting.PruneDefaults(structural); err != nil {
+	if err := pruneDefaults(structural); err != nil {
 		return nil, nil, err
 	}
 	root, err := c.shape(props, structural, resource)

@@ -16,7 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// definition is a CustomResourceDefinition whose schema has spec as that of the field 'spec'.
+// definition is a CustomResourceDefinition whose schema has spec as the schema of the field 'spec'.
 func definition(t *testing.T, spec string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -139,7 +139,7 @@ func TestCompileCRDVersions(t *testing.T) {
 	want := []schema.Version{
 		{Name: "v1", Served: true},
 		{Name: "v1beta1", Status: true, Scale: true, Warning: "use v1"},
-		{Name: "v1alpha1", Served: true, Warning: "lab.example.com/v1alpha1 Widget is deprecated"},
+		{Name: "v1alpha1", Served: true, Warning: "lab.example.com/v1alpha1 Widget is deprecated; use lab.example.com/v1 Widget"},
 	}
 	if !reflect.DeepEqual(versions, want) {
 		t.Errorf("got %+v, want %+v", versions, want)
@@ -157,8 +157,11 @@ func TestCompile(t *testing.T) {
 			schema.Options{Path: path}, nil},
 		{"a resource may not", `{type: object, properties: {kind: {type: integer}}}`, schema.Options{Path: path, Resource: true},
 			[]string{`spec.schema.openAPIV3Schema.properties[kind].type: Invalid value: "integer": must be string`}},
-		{"not an object", `{type: array, items: {type: string}}`, schema.Options{Path: path},
+		{"no object", `{type: array, items: {type: string}}`, schema.Options{Path: path, Resource: true},
 			[]string{`spec.schema.openAPIV3Schema.type: Invalid value: "array": must be object at the root`}},
+		{"neither an object nor an array", `{type: string}`, schema.Options{Path: path},
+			[]string{`spec.schema.openAPIV3Schema.type: Invalid value: "string": must be object or array at the root`}},
+		{"an array", `{type: array, items: {type: object, properties: {n: {type: integer, default: 1}}}}`, schema.Options{Path: path}, nil},
 		{"paths of a bare object", `{type: object, properties: {a: {}}}`, schema.Options{Path: path},
 			[]string{`spec.schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields`}},
 		{"without a path", `{type: object, properties: {a: {}}}`, schema.Options{},

@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // A Derived is a default that is computed from the object (DEF-2).
@@ -25,7 +27,7 @@ type Derived struct {
 }
 
 // Derived are the schema's computed defaults in the order in which they are to be set: one that reads a field stands
-// behind the default of that field, and else the order is that of the file. The slice must not be changed.
+// behind the default of that field, and else they stand in the order of the file. The slice must not be changed.
 func (s *Schema) Derived() []Derived { return s.derived }
 
 // Objects visits the objects of a document that the field may be in, until visit returns false. Members may be added to
@@ -82,7 +84,7 @@ func (c *deriver) add(p *Property, e *Extensions, at object) {
 	path := e.path.Child(keywordDefault)
 	scope, err := c.scope(at)
 	if err != nil {
-		c.errs = append(c.errs, field.Invalid(path, omitted, err.Error()))
+		c.errs = append(c.errs, field.Invalid(path, wording.Omitted, err.Error()))
 		return
 	}
 	st := at.structural.Properties[p.Name]
@@ -173,7 +175,8 @@ func (c *deriver) finish() []Derived {
 	return ordered
 }
 
-// circular reports one circle among the defaults that are not done, each of which needs another one of them.
+// circular reports one circle among the defaults that are not done. Each of them needs another one
+// of them.
 func (c *deriver) circular(needs [][]int, done []bool) {
 	at := slices.Index(done, false)
 	var seen []int
@@ -193,11 +196,11 @@ func (c *deriver) circular(needs [][]int, done []bool) {
 			}
 		}
 	}
-	c.errs = append(c.errs, field.Invalid(c.list[at].path, omitted, message))
+	c.errs = append(c.errs, field.Invalid(c.list[at].path, wording.Omitted, message))
 }
 
-// needs tells whether another default has to be set before this one: it is that of an object around the field, or of a
-// field that is read.
+// needs reports whether another default has to be set before this one: the default of an object
+// around the field, or of a field that is read.
 func (d *Derived) needs(other *Derived) bool {
 	theirs := other.field()
 	if d != other && len(theirs) <= len(d.way) && meets(asRead(d.way[:len(theirs)]), theirs) {
@@ -205,7 +208,7 @@ func (d *Derived) needs(other *Derived) bool {
 	}
 	for _, r := range d.Reads {
 		path := r.Path
-		if r.Root == cel.Self {
+		if r.Root == value.Self {
 			path = append(asRead(d.way), r.Path...)
 		}
 		if n := min(len(path), len(theirs)); (n == len(theirs) || r.Deep) && meets(path[:n], theirs[:n]) {
@@ -224,7 +227,7 @@ func asRead(way []hop) []cel.ReadStep {
 	return steps
 }
 
-// meets tells whether a path that is read may lead where a way of the same length does.
+// meets reports whether a path that is read may lead where a way of the same length does.
 func meets(path []cel.ReadStep, way []hop) bool {
 	for i, s := range way {
 		if s.kind == hopProperty && !path[i].Any && path[i].Name != s.name.String() {

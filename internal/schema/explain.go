@@ -10,7 +10,7 @@ import (
 // A violation is a CEL rule that does not hold.
 type violation struct {
 	rules      *cel.Rules
-	rule       *cel.Rule
+	rule       *rule
 	value, old document.Node
 	failure    *field.Error // as it was added
 	worded     bool         // the author has a message for it
@@ -18,15 +18,16 @@ type violation struct {
 	warning    int          // which of the warnings it is; -1: it is an error
 }
 
-// explain finds out what is wrong by a rule that does not hold. Where its author gave no message, that is what is said;
-// else only the items that fail are added. All rules have been evaluated by then, so that nothing it does can change the verdict.
+// explain finds out what is wrong by a rule that does not hold. If its author gave no message, the
+// failure says it; else only the items that fail are added. All rules have been evaluated by then,
+// so that nothing it does can change the verdict.
 func (e *evaluator) explain(x *violation) {
 	if e.err != nil {
 		return
 	}
 	e.bind(x.rules, x.value, x.old)
-	found := x.rule.Program.Explain(e.frame, e.vars)
-	path := e.path(x.value)
+	found := x.rule.explanation.Explain(e.frame, e.vars)
+	path := e.walk.path(x.value)
 	place := func(err field.Error) *field.Error {
 		err.Field = below(path, err.Field)
 		return &err
@@ -78,7 +79,7 @@ func (e *evaluator) further(x *violation, err *field.Error) {
 		if len(e.details) < maxFailures {
 			e.details = append(e.details, err)
 		}
-	case !e.fails():
-		e.add(x.value, err)
+	case !e.walk.fails():
+		e.walk.add(x.value, err)
 	}
 }

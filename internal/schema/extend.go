@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// extra is what the gateway's own keywords say of a value. Few shapes have one; walks for the keywords go only where there
+// extra holds the gateway's own keywords about a value. Few shapes have one; walks for the keywords go only where there
 // is something for them to do.
 type extra struct {
 	immutable bool
@@ -65,29 +66,29 @@ func (x *extender) shape(s *Shape, e *Extensions, at object) {
 			x.property(s, p, e.Properties[name], at)
 		}
 	}
-	if e.Additional != nil && s.additional != nil {
-		x.element(s.additional, e.Additional, at.additional(s))
+	if e.Additional != nil && s.object.additional != nil {
+		x.element(s.object.additional, e.Additional, at.additional(s))
 	}
-	if e.Items != nil && s.items != nil {
-		if e.Items.Immutable && (s.list == nil || s.list.keys == nil) {
+	if e.Items != nil && s.list.items != nil {
+		if e.Items.Immutable && (s.list.kind == nil || s.list.kind.keys == nil) {
 			x.forbid(e.Items.path.Child(keywordImmutable), "may not be set on the items of a list unless its 'x-kubernetes-list-type' is 'map', which tells them apart")
 		}
-		x.element(s.items, e.Items, at.items())
+		x.element(s.list.items, e.Items, at.items())
 	}
 	for i := range e.Unions {
 		if u := x.union(s, &e.Unions[i]); u != nil {
 			more.unions, more.hasUnions = append(more.unions, u), true
 		}
 	}
-	for i := range s.properties {
-		p := &s.properties[i]
+	for i := range s.object.properties {
+		p := &s.object.properties[i]
 		if hasImmutable(p.Shape) {
 			more.keeps, more.hasImmutable = append(more.keeps, keeping{p, document.NewName(p.Name)}), true
 		}
 		more.hasUnions = more.hasUnions || hasUnions(p.Shape)
 	}
-	more.hasImmutable = more.hasImmutable || hasImmutable(s.additional) || hasImmutable(s.items)
-	more.hasUnions = more.hasUnions || hasUnions(s.additional) || hasUnions(s.items)
+	more.hasImmutable = more.hasImmutable || hasImmutable(s.object.additional) || hasImmutable(s.list.items)
+	more.hasUnions = more.hasUnions || hasUnions(s.object.additional) || hasUnions(s.list.items)
 	if more.hasImmutable || more.hasUnions {
 		s.extra = more
 	}
@@ -160,7 +161,7 @@ func (x *extender) element(s *Shape, e *Extensions, at object) {
 func (x *extender) union(s *Shape, from *Union) *union {
 	u, ok := &union{}, true
 	refuse := func(path *field.Path, message string) {
-		x.errs, ok = append(x.errs, field.Invalid(path, omitted, message)), false
+		x.errs, ok = append(x.errs, field.Invalid(path, wording.Omitted, message)), false
 	}
 	var values []string
 	if from.Discriminator != "" {
@@ -196,7 +197,7 @@ func (x *extender) union(s *Shape, from *Union) *union {
 			refuse(m.path, "must not have the value '"+m.Value+"', which another member has")
 		case u.discriminated && values != nil && !slices.Contains(values, m.Value):
 			refuse(m.path, "must have one of the values of `"+from.Discriminator+"`, not '"+m.Value+"'")
-		case slices.Contains(s.required, document.NewName(p.Name)):
+		case slices.Contains(s.object.required, document.NewName(p.Name)):
 			refuse(m.path, "must not be '"+m.Field+"', which is required: at most one member of a union is set")
 		case p.Shape.def != nil:
 			refuse(m.path, "must not be '"+m.Field+"', which has a default: at most one member of a union is set")

@@ -40,7 +40,7 @@ func extended(t testing.TB, text string) (*schema.Schema, field.ErrorList) {
 	return s, errs
 }
 
-// updated is what an update makes of an object, and what is wrong with it then.
+// updated returns the object that an update makes, and its failures.
 func updated(t testing.TB, s *schema.Schema, old, text string, patched bool) (string, []string) {
 	t.Helper()
 	before, d := parsed(t, old), parsed(t, text)
@@ -135,9 +135,9 @@ func TestImmutable(t *testing.T) {
 			want: `{"disk":{"class":"fast","key":{"id":"k"}},"size":2}`, errs: []string{`disk.format: Required value`}},
 		{name: "an object", old: `{"disk":{"format":"x","key":{"id":"k","version":1.0}}}`, object: `{"disk":{"format":"x","key":{"version":1,"id":"k"}}}`,
 			want: `{"disk":{"format":"x","key":{"version":1,"id":"k"}},"size":2}`},
-		{name: "an object of which something is left out", old: `{"disk":{"format":"x","key":{"id":"k","version":1}}}`, object: `{"disk":{"format":"x","key":{"id":"k"}}}`,
+		{name: "an object with something left out", old: `{"disk":{"format":"x","key":{"id":"k","version":1}}}`, object: `{"disk":{"format":"x","key":{"id":"k"}}}`,
 			want: `{"disk":{"format":"x","key":{"id":"k"}},"size":2}`, errs: []string{`disk.key: Invalid value: {"id":"k"}: field is immutable`}},
-		{name: "items by their keys, of which one has a default",
+		{name: "items by their keys, one of them with a default",
 			old:    `{"ports":[{"port":1,"protocol":"TCP","host":"a"},{"port":2,"host":"b"},{"port":3,"host":"c"}]}`,
 			object: `{"ports":[{"port":2},{"port":1,"host":"a"},{"port":1,"protocol":"UDP","host":"x"}]}`,
 			want:   `{"ports":[{"port":2,"host":"b","protocol":"TCP"},{"port":1,"host":"a","protocol":"TCP"},{"port":1,"protocol":"UDP","host":"x"}],"size":2}`},
@@ -161,7 +161,8 @@ func TestImmutable(t *testing.T) {
 	}
 }
 
-// items are ports: those stored, those of an update that leaves the hosts out, and those that come of it.
+// items are ports: stored ones, ones of an update that leaves the hosts out, and the result of the
+// update.
 func items(n, form int) string {
 	var b strings.Builder
 	for i := range n {
@@ -329,7 +330,7 @@ func TestUnionWithoutDefault(t *testing.T) {
 	}
 }
 
-// VAL-6: the verdict is that of Kubernetes' own check of discriminated unions.
+// VAL-6: the verdict is the verdict of Kubernetes' own check of discriminated unions.
 func TestUnionAgreesWithKubernetes(t *testing.T) {
 	s, errs := extended(t, `{type: object, properties: {type: {type: string}, a: {type: string}, b: {type: string}, c: {type: string}},
 		x-admission-gateway-union: {discriminator: type, members: [a, b, c]}}`)
@@ -365,7 +366,7 @@ func TestUnionAgreesWithKubernetes(t *testing.T) {
 	written := func(o object) *document.Document {
 		return parsed(t, strings.NewReplacer(`"=a"`, `"A"`, `"=b"`, `"B"`, `"=z"`, `"Z"`).Replace(raw(o)))
 	}
-	judge := func(op operation.Type, o, old *object) (fields []string) {
+	check := func(op operation.Type, o, old *object) (fields []string) {
 		for _, err := range validate.DiscriminatedUnion(t.Context(), operation.Operation{Type: op}, nil, o, old, membership,
 			func(o *object) string {
 				if o == nil {
@@ -392,11 +393,11 @@ func TestUnionAgreesWithKubernetes(t *testing.T) {
 		return fields
 	}
 	for _, o := range objects {
-		if got, want := failing(written(o), nil), judge(operation.Create, &o, nil); !slices.Equal(got, want) {
+		if got, want := failing(written(o), nil), check(operation.Create, &o, nil); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", raw(o), got, want)
 		}
 		for _, old := range objects {
-			if got, want := failing(written(o), written(old)), judge(operation.Update, &o, &old); !slices.Equal(got, want) {
+			if got, want := failing(written(o), written(old)), check(operation.Update, &o, &old); !slices.Equal(got, want) {
 				t.Errorf("%s, before %s: got %q, want %q", raw(o), raw(old), got, want)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // ExtensionPrefix is how the gateway's own keywords of schemas begin. A keyword that begins so and is none of them is an
@@ -21,16 +22,16 @@ const (
 	keywordUnion     = ExtensionPrefix + "union"
 )
 
-// Extensions is what a schema says of one value and of what is in it that Kubernetes' types have no place for. It is read
-// beside these and given to [CompileCRD] and [Compile] with them.
+// Extensions holds what a schema says of one value, and of the values in it, that Kubernetes' types
+// have no place for. It is read beside these and given to [CompileCRD] and [Compile] with them.
 type Extensions struct {
-	Beyond
-
+	// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack.
+	Beyond Beyond
 	// Default is how the value is computed where it is not set; nil is not at all.
 	Default *DerivedDefault
 	// Immutable is set where the value may not change once it is set.
 	Immutable bool
-	// Unions are the sets of members of which at most one may be set.
+	// Unions are sets of members; at most one member of each may be set.
 	Unions []Union
 
 	// Properties, Items and Additional are for the values in this one.
@@ -48,7 +49,7 @@ func At(path *field.Path) *Extensions { return &Extensions{path: path} }
 type DerivedDefault struct {
 	// Expression is CEL and gives the value. It reads `self`, the object that the field is in, and `object`, the whole.
 	Expression string
-	// When is CEL and tells whether there is a default at all; empty means always.
+	// When is CEL and reports whether there is a default at all; empty means always.
 	When string
 
 	order int // in which the file declares the defaults
@@ -63,11 +64,11 @@ type Union struct {
 	path *field.Path
 }
 
-// UnionMember is one of the members of which at most one may be set.
+// UnionMember is a member of a Union.
 type UnionMember struct {
 	// Field is its name.
 	Field string
-	// Value is that of the discriminator when the member is set.
+	// Value is the discriminator's when the member is set.
 	Value string
 	// Optional is set where the member may be left out though the discriminator has its value.
 	Optional bool
@@ -84,7 +85,7 @@ func ReadExtensions(root document.Node, path *field.Path) (*Extensions, field.Er
 
 // An ExtensionReader reads keywords one by one, for schemas whose form is not Kubernetes'. The zero value is ready.
 type ExtensionReader struct {
-	// Errors are what is wrong with the keywords read so far.
+	// Errors are the faults of the keywords read so far.
 	Errors field.ErrorList
 
 	defaults int
@@ -169,7 +170,7 @@ func (e *Extensions) SetProperty(name string, of *Extensions) {
 	e.Properties[strings.Clone(name)] = of
 }
 
-// Empty tells whether nothing is said.
+// Empty reports whether nothing is said.
 func (e *Extensions) Empty() bool {
 	return e == nil || e.Beyond.empty() && e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
 }
@@ -184,7 +185,7 @@ func (r *ExtensionReader) forbid(n document.Node, path *field.Path, keyword stri
 	subschemas(n, path, func(sub document.Node, path *field.Path, _, _ string) { r.forbid(sub, path, keyword) })
 }
 
-// reads are what can be read of the members of an object, by name.
+// reads are the functions that read the members of an object, by name.
 type reads map[string]func(document.Node, *field.Path)
 
 func (r *ExtensionReader) derived(n document.Node, path *field.Path) *DerivedDefault {
@@ -237,7 +238,7 @@ func (r *ExtensionReader) unionMember(n document.Node, path *field.Path) UnionMe
 	return u
 }
 
-// object reads the members of an object, each of which must be known, and one there.
+// object reads the members of an object. Each must be known, and the required one must be there.
 func (r *ExtensionReader) object(n document.Node, path *field.Path, known reads, required string) bool {
 	if n.Kind() != document.Object {
 		r.refuse(path, "must be an object with `"+required+"`")
@@ -274,5 +275,5 @@ func (r *ExtensionReader) truth(n document.Node, path *field.Path) bool {
 }
 
 func (r *ExtensionReader) refuse(path *field.Path, message string) {
-	r.Errors = append(r.Errors, field.Invalid(path, omitted, message))
+	r.Errors = append(r.Errors, field.Invalid(path, wording.Omitted, message))
 }

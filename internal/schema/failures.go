@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// failures is what a walk found wrong.
+// failures holds the faults that a walk found.
 type failures struct {
 	list      []failure
 	more      int  // that were not kept

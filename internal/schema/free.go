@@ -8,23 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// Beyond is what schemas of JSON Schema and OpenAPI can say and structural ones cannot. It holds beside what the
-// structural schema says of the same value.
+// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack. It adds to
+// what the structural schema says of the same value.
 type Beyond struct {
-	// Types are JSON types, null among them, of which the value has one; empty means what the schema says.
+	// Types are JSON types, null among them. The value has one of them; empty means what the schema
+	// says.
 	Types []string
 	// Closed refuses members that are no property of the schema.
 	Closed bool
-	// Rest is what members are that are no property of the schema; nil is nothing to say.
+	// Rest describes the members that are no property of the schema; nil allows any.
 	Rest *Free
 	// Unique refuses lists in which an item stands twice.
 	Unique bool
 	// Null is set where null is one of the values of the enumeration.
 	Null bool
 
-	// AllOf must all hold, AnyOf and OneOf are groups of which each has one that holds, and of Not none may hold.
+	// AllOf must all match. In each group of AnyOf and OneOf one must match. None of Not may match.
 	AllOf        []*Free
 	AnyOf, OneOf [][]*Free
 	Not          []*Free
@@ -63,17 +65,19 @@ func (x *extender) beyond(s *Shape, b *Beyond) {
 	}
 	if len(b.Types) > 0 {
 		s.accepts, s.typeName = [document.Array + 1]verdict{}, ""
-		s.nullable = s.nullable || slices.Contains(b.Types, "null")
+		if slices.Contains(b.Types, "null") {
+			s.null = nullIsValue
+		}
 		s.accept(b.Types, "")
 	}
-	if b.Closed {
-		s.extends, s.closed = true, true
-	}
 	if b.Rest != nil {
-		s.extends, s.additional = true, x.free(b.Rest)
+		s.object.additional, s.object.others = x.free(b.Rest), max(s.object.others, othersAllowed)
 	}
-	if b.Unique && (s.list == nil || s.list.mayRepeat) {
-		s.list = &listRules{}
+	if b.Closed {
+		s.object.others = othersRefused
+	}
+	if b.Unique && (s.list.kind == nil || s.list.kind.mayRepeat) {
+		s.list.kind = &listType{}
 	}
 	if b.Null && s.enum != nil {
 		s.enum.null = true
@@ -140,25 +144,25 @@ func (x *extender) free(f *Free) *Shape {
 		s, err = x.compiler.shape(props, nil, false)
 	}
 	if err != nil {
-		x.errs = append(x.errs, field.Invalid(f.Extensions.path, omitted, err.Error()))
+		x.errs = append(x.errs, field.Invalid(f.Extensions.path, wording.Omitted, err.Error()))
 		return combined(logicRules{})
 	}
-	keepUnknown(s)
+	preserveUnknown(s)
 	x.freely(s, f.Extensions)
 	return s
 }
 
 // keepUnknown lets members be that the shapes do not name: unlike in structural schemas they are not unknown.
-func keepUnknown(s *Shape) {
+func preserveUnknown(s *Shape) {
 	if s == nil {
 		return
 	}
 	s.preserves = true
-	for i := range s.properties {
-		keepUnknown(s.properties[i].Shape)
+	for i := range s.object.properties {
+		preserveUnknown(s.object.properties[i].Shape)
 	}
-	keepUnknown(s.additional)
-	keepUnknown(s.items)
+	preserveUnknown(s.object.additional)
+	preserveUnknown(s.list.items)
 	s.summarise()
 }
 
@@ -172,11 +176,11 @@ func (x *extender) freely(s *Shape, e *Extensions) {
 			x.freely(p.Shape, e.Properties[name])
 		}
 	}
-	if s.additional != nil {
-		x.freely(s.additional, e.Additional)
+	if s.object.additional != nil {
+		x.freely(s.object.additional, e.Additional)
 	}
-	if s.items != nil {
-		x.freely(s.items, e.Items)
+	if s.list.items != nil {
+		x.freely(s.list.items, e.Items)
 	}
 	x.beyond(s, &e.Beyond)
 	s.summarise()

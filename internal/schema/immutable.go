@@ -4,6 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -17,7 +19,8 @@ func (s *Schema) Carry(d *document.Document, old document.Node, patched bool) {
 	s.root.carry(d, d.Root(), old, patched)
 }
 
-// CarryStatus is Carry for the status alone, on a write to the status subresource of which nothing else counts.
+// CarryStatus is Carry for the status alone, on a write to the status subresource. Nothing else of
+// such a write counts.
 func (s *Schema) CarryStatus(d *document.Document, old document.Node, patched bool) {
 	v, found := d.Root().Lookup(statusName)
 	before, had := old.Lookup(statusName)
@@ -49,20 +52,20 @@ func (s *Shape) descend(v, old document.Node, concerned func(*Shape) bool, visit
 			}
 		}
 	case document.Array:
-		if !concerned(s.items) {
+		if !concerned(s.list.items) {
 			return
 		}
-		previous := s.list.ancestors(old)
+		previous := s.list.kind.ancestors(old)
 		for n := v.First(); n.Valid(); n = next {
 			next = n.Next()
-			visit(s.items, n, previous.of(n))
+			visit(s.list.items, n, previous.of(n))
 		}
 	}
 }
 
-// unset tells whether a member is no value of its shape, but stands for a missing one.
+// unset reports whether a member is no value of its shape, but stands for a missing one.
 func (s *Shape) unset(m document.Node, found bool) bool {
-	return !found || m.Kind() == document.Null && !s.nullable
+	return !found || m.Kind() == document.Null && s.null != nullIsValue
 }
 
 // keep gives immutable values that are missing in an object, and in objects in it, their old values. Objects around them
@@ -131,7 +134,7 @@ func (w *validator) changedValues(s *Shape, v, old document.Node) {
 		case !child.extra.immutable:
 			w.changedValues(child, v, old)
 		case !sameValue(child, v, old) && !w.fails():
-			w.add(v, status.Immutable(text(w.path(v)), shown(v)))
+			w.add(v, status.Immutable(w.path(v).String(), wording.Shown(v)))
 		}
 	})
 }
@@ -140,7 +143,7 @@ func (w *validator) changedValues(s *Shape, v, old document.Node) {
 func (w *validator) lost(s *Shape, v, before document.Node, path *field.Path) {
 	if s.extra.immutable {
 		if !w.fails() {
-			w.add(v, status.Immutable(text(path), nil))
+			w.add(v, status.Immutable(path.String(), nil))
 		}
 		return
 	}
@@ -151,11 +154,11 @@ func (w *validator) lost(s *Shape, v, before document.Node, path *field.Path) {
 	}
 }
 
-// sameValue tells whether two values are the same: numbers count by their value, and the items of sets and of lists of
+// sameValue reports whether two values are the same: numbers count by their value, and the items of sets and of lists of
 // type map in any order, as in CEL rules.
 func sameValue(s *Shape, a, b document.Node) bool {
 	if s == nil || a.Kind() != b.Kind() {
-		return same(a, b, true)
+		return compare.Same(a, b, true)
 	}
 	switch a.Kind() {
 	case document.Object:
@@ -173,35 +176,35 @@ func sameValue(s *Shape, a, b document.Node) bool {
 		if a.Len() != b.Len() {
 			return false
 		}
-		if s.list != nil && sameItems(s, a, b) {
+		if s.list.kind != nil && sameItems(s, a, b) {
 			return true
 		}
 		y := b.First()
 		for x := a.First(); x.Valid(); x, y = x.Next(), y.Next() {
-			if !sameValue(s.items, x, y) {
+			if !sameValue(s.list.items, x, y) {
 				return false
 			}
 		}
 		return true
 	}
-	return same(a, b, true)
+	return compare.Same(a, b, true)
 }
 
-// sameItems tells whether two lists of one length have the same items, none of them twice.
+// sameItems reports whether two lists of one length have the same items, none of them twice.
 func sameItems(s *Shape, a, b document.Node) bool {
 	known := keyedItems{filled: true}
 	known.reset(a.Len())
 	for n := b.First(); n.Valid(); n = n.Next() {
-		if s.list.misfits(n) || known.put(s.list, n, false) != nil {
+		if s.list.kind.misfits(n) || known.put(s.list.kind, n, false) != nil {
 			return false
 		}
 	}
 	for n := a.First(); n.Valid(); n = n.Next() {
-		if s.list.misfits(n) {
+		if s.list.kind.misfits(n) {
 			return false
 		}
-		found := known.put(s.list, n, false)
-		if found == nil || found.repeats > 0 || !sameValue(s.items, n, found.node) {
+		found := known.put(s.list.kind, n, false)
+		if found == nil || found.repeats > 0 || !sameValue(s.list.items, n, found.node) {
 			return false
 		}
 		found.repeats++
@@ -212,11 +215,11 @@ func sameItems(s *Shape, a, b document.Node) bool {
 // ancestors finds the old items of a list of type map where keys that are missing have their defaults: before an object's
 // defaults are set, and after.
 type ancestors struct {
-	list  *listRules
+	list  *listType
 	items keyedItems
 }
 
-func (l *listRules) ancestors(old document.Node) ancestors {
+func (l *listType) ancestors(old document.Node) ancestors {
 	if l == nil || l.keys == nil || old.Kind() != document.Array {
 		return ancestors{}
 	}

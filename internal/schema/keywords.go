@@ -10,6 +10,8 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/format"
 )
 
 // values compiles the keywords that look at the value itself.
@@ -28,20 +30,15 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 	s.accept(types, sp.Format)
 
 	var err error
-	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || formatOf(sp.Format) != nil {
-		s.text = &textRules{minLength: count(p.MinLength), maxLength: count(p.MaxLength), format: formatOf(sp.Format)}
+	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || format.Of(sp.Format) != nil {
+		s.text = &textRules{minLength: count(p.MinLength), maxLength: count(p.MaxLength), format: format.Of(sp.Format)}
 		if p.Pattern != "" {
 			if s.text.pattern, err = c.pattern(p.Pattern); err != nil {
 				return fmt.Errorf("pattern %q: %w", p.Pattern, err)
 			}
 		}
 	}
-	if p.MinItems != nil || p.MaxItems != nil || p.MinProperties != nil || p.MaxProperties != nil {
-		s.size = &sizeRules{
-			minItems: count(p.MinItems), maxItems: count(p.MaxItems),
-			minProperties: count(p.MinProperties), maxProperties: count(p.MaxProperties),
-		}
-	}
+	s.list.size, s.object.size = sizes(p.MinItems, p.MaxItems), sizes(p.MinProperties, p.MaxProperties)
 	s.number = numbers(p, types, sp.Format)
 	s.enum, err = enumeration(p.Enum)
 	return err
@@ -69,7 +66,7 @@ func (s *Shape) accept(types []string, format string) {
 		return
 	}
 	s.typeName, s.typeCount = strings.Join(types, " or "), 2
-	if s.nullable || len(types) == 0 {
+	if s.null == nullIsValue || len(types) == 0 {
 		s.accepts[document.Null] = match
 	}
 	numeric := false
@@ -92,7 +89,9 @@ func (s *Shape) accept(types []string, format string) {
 	if format != "" && !numeric {
 		s.accepts[document.String] = match
 		s.accepts[document.Array] = match
-		s.format = format
+		if len(types) == 0 {
+			s.typeName = format
+		}
 	}
 }
 
@@ -101,6 +100,13 @@ func count(p *int64) int64 {
 		return -1
 	}
 	return max(*p, 0)
+}
+
+func sizes(least, most *int64) *sizeRules {
+	if least == nil && most == nil {
+		return nil
+	}
+	return &sizeRules{least: count(least), most: count(most)}
 }
 
 func numbers(p *apiextensions.JSONSchemaProps, types []string, format string) *numberRules {
@@ -145,9 +151,9 @@ func enumeration(values []apiextensions.JSON) (*enumRules, error) {
 			e.strings = append(e.strings, v)
 			shown = v
 		case int64:
-			e.numbers = append(e.numbers, number{i: v, integer: true})
+			e.numbers = append(e.numbers, compare.Number{Int: v, IsInt: true})
 		case float64:
-			e.numbers = append(e.numbers, number{f: v})
+			e.numbers = append(e.numbers, compare.Number{Double: v})
 		default:
 			d, err := document.Parse(raw, document.Limits{})
 			if err != nil {
@@ -158,4 +164,12 @@ func enumeration(values []apiextensions.JSON) (*enumRules, error) {
 		e.shown = append(e.shown, shown)
 	}
 	return e, nil
+}
+
+// Format is the name of the format that a string must have; "" where there is none that Kubernetes checks.
+func (s *Shape) Format() string {
+	if s == nil || s.text == nil || s.text.format == nil {
+		return ""
+	}
+	return s.text.format.Name
 }

@@ -55,11 +55,11 @@ func agrees(t *testing.T, seed uint64) bool {
 	if len(errs) > 0 {
 		return false
 	}
-	judge, err := schematest.NewJudge(props)
+	kube, err := schematest.NewKubernetes(props)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := comparison{t: t, props: props, schema: s, judge: judge, frame: cel.NewFrame(t.Context())}
+	c := comparison{t: t, props: props, schema: s, kube: kube, frame: cel.NewFrame(t.Context())}
 	defer c.frame.Release()
 	wordless := props.DeepCopy()
 	schematest.Wordless(wordless)
@@ -85,7 +85,7 @@ type comparison struct {
 	t      *testing.T
 	props  *apiextensionsv1.JSONSchemaProps
 	schema *schema.Schema
-	judge  *schematest.Judge
+	kube   *schematest.Kubernetes
 	frame  *cel.Frame
 
 	wordless *schema.Schema // whose rules have no messages; nil where the schema has no rules
@@ -111,11 +111,11 @@ func (c *comparison) theirs(raw []byte) (map[string]any, []string, error) {
 	if err != nil {
 		c.t.Fatalf("%s: %v", raw, err)
 	}
-	unknown, err := c.judge.Prune(obj)
+	unknown, err := c.kube.Prune(obj)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.judge.Default(obj)
+	c.kube.Default(obj)
 	for i, path := range unknown {
 		unknown[i] = `unknown field "` + path + `"`
 	}
@@ -165,7 +165,7 @@ func (c *comparison) object(raw, oldRaw []byte) {
 			c.failf(raw, "without messages: got %v %q\nwant %v %q", derived.Errors, derived.Warnings, result.Errors, result.Warnings)
 		}
 	}
-	wantFailures, err := c.judge.Validate(want, wantBefore)
+	wantFailures, err := c.kube.Validate(want, wantBefore)
 	if err != nil {
 		return // not to be compared
 	}
@@ -174,7 +174,7 @@ func (c *comparison) object(raw, oldRaw []byte) {
 		c.failf(raw, "%v", err)
 	}
 	failures = onlyTooLong(failures, wantFailures)
-	if result.More > 0 { // more than are kept: those that are kept must be right
+	if result.More > 0 { // more than are kept: the ones that are kept must be right
 		wantFailures = slices.DeleteFunc(wantFailures, func(f schematest.Failure) bool { return !slices.Contains(failures, f) })
 	}
 	if len(failures)+len(wantFailures) > 0 && !slices.Equal(failures, wantFailures) {
@@ -192,7 +192,7 @@ var (
 	banned = regexp.MustCompile(`(?i)\b(should|shall|cannot|can't|larger|bigger|more than|fewer than)\b|[<>]`)
 )
 
-// conventional tells whether a message is worded as the API conventions ask, but for what it quotes.
+// conventional reports whether a message is worded as the API conventions ask, but for what it quotes.
 func conventional(detail string) bool {
 	return !banned.MatchString(quoted.ReplaceAllString(detail, ""))
 }
@@ -216,7 +216,7 @@ func (c *comparison) normal(raw []byte) map[string]any {
 		err = objectmeta.SetObjectMeta(obj, meta)
 	}
 	if err == nil {
-		err = c.judge.Coerce(obj)
+		err = c.kube.Coerce(obj)
 	}
 	if err != nil {
 		c.failf(raw, "metadata: %v", err)
@@ -252,7 +252,7 @@ func FuzzObject(f *testing.F) {
 	if len(errs) > 0 {
 		f.Fatal(errs)
 	}
-	judge, err := schematest.NewJudge(props)
+	kube, err := schematest.NewKubernetes(props)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func FuzzObject(f *testing.F) {
 		if !isObject || refusal != nil && strings.Contains(refusal.Detail, "must be spelled") {
 			return // Kubernetes tells fields apart by case
 		}
-		c := comparison{t: t, props: props, schema: s, judge: judge}
+		c := comparison{t: t, props: props, schema: s, kube: kube}
 		c.object([]byte(text), nil)
 	})
 }

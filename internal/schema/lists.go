@@ -3,12 +3,17 @@ package schema
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // repeats appends the items that repeat an earlier one, once for each value that is repeated, in the list's order. Where
 // a list of type map has an item that cannot have keys, that misfit is all there is to say.
-func (l *listRules) repeats(found []document.Node, list document.Node, scratch *keyedItems) (repeated []document.Node, misfit document.Node) {
+func (l *listType) repeats(found []document.Node, list document.Node, scratch *keyedItems) (repeated []document.Node, misfit document.Node) {
 	if l.mayRepeat {
 		return found[:0], document.Node{}
 	}
@@ -22,8 +27,8 @@ func (l *listRules) repeats(found []document.Node, list document.Node, scratch *
 		if l.keys != nil && c.Kind() != document.Object && l.misfits(n) {
 			return found[:0], n
 		}
-		if earlier := scratch.put(l, n, false); earlier != nil {
-			if earlier.repeats++; earlier.repeats == 1 {
+		if same := scratch.put(l, n, false); same != nil {
+			if same.repeats++; same.repeats == 1 {
 				found = append(found, n)
 			}
 		}
@@ -32,8 +37,8 @@ func (l *listRules) repeats(found []document.Node, list document.Node, scratch *
 }
 
 // repeatsAmongFew is repeats for a short list.
-func (l *listRules) repeatsAmongFew(found []document.Node, list document.Node, filled bool) (repeated []document.Node, misfit document.Node) {
-	var items, values [few]document.Node // values are those of the first key, invalid where there is none
+func (l *listType) repeatsAmongFew(found []document.Node, list document.Node, filled bool) (repeated []document.Node, misfit document.Node) {
+	var items, values [few]document.Node // values of the first key, invalid if there is none
 	var again [few]bool
 	i := 0
 	for n := list.First(); n.Valid(); n = n.Next() {
@@ -45,7 +50,7 @@ func (l *listRules) repeatsAmongFew(found []document.Node, list document.Node, f
 			values[i] = l.value(n, 0, filled)
 		}
 		for j := range i {
-			if !sameItem(values[j], values[i]) && (len(l.keys) <= 1 || !same(values[j], values[i], true)) {
+			if !sameItem(values[j], values[i]) && (len(l.keys) <= 1 || !compare.Same(values[j], values[i], true)) {
 				continue
 			}
 			if len(l.keys) > 1 && !l.same(items[j], items[i], filled) {
@@ -62,8 +67,8 @@ func (l *listRules) repeatsAmongFew(found []document.Node, list document.Node, f
 	return found, document.Node{}
 }
 
-// value is that of an item's key, invalid where there is none. With filled set, a key that is missing has its default.
-func (l *listRules) value(item document.Node, key int, filled bool) document.Node {
+// value returns the value of an item's key, invalid if there is none. With filled set, a key that is missing has its default.
+func (l *listType) value(item document.Node, key int, filled bool) document.Node {
 	v, found := item.Lookup(l.keys[key])
 	if !found && filled {
 		return l.defaults[key]
@@ -71,8 +76,8 @@ func (l *listRules) value(item document.Node, key int, filled bool) document.Nod
 	return v
 }
 
-// misfits tells whether an item cannot have keys though it needs some.
-func (l *listRules) misfits(item document.Node) bool {
+// misfits reports whether an item cannot have keys though it needs some.
+func (l *listType) misfits(item document.Node) bool {
 	if l.keys == nil {
 		return false
 	}
@@ -81,7 +86,7 @@ func (l *listRules) misfits(item document.Node) bool {
 }
 
 // setDefaults notes the defaults that the items' shape has for the keys.
-func (l *listRules) setDefaults(items *Shape) {
+func (l *listType) setDefaults(items *Shape) {
 	l.defaults = make([]document.Node, len(l.keys))
 	for i, key := range l.keys {
 		if items == nil {
@@ -95,32 +100,32 @@ func (l *listRules) setDefaults(items *Shape) {
 	}
 }
 
-// hash is that of the item in a set, and that of its keys in a list of type map. A missing key and a missing item
-// are values like any other.
-func (l *listRules) hash(item document.Node, filled bool) uint32 {
+// hash is the hash of an item in a set, and of the item's keys in a list of type map. A missing key
+// and a missing item are values like any other.
+func (l *listType) hash(item document.Node, filled bool) uint32 {
 	h := uint64(0)
 	switch {
 	case l.keys == nil:
-		h = hash(item)
+		h = compare.Hash(item)
 	case len(l.keys) == 1:
-		h = hash(l.value(item, 0, filled))
+		h = compare.Hash(l.value(item, 0, filled))
 	default:
 		for key := range l.keys {
-			h = document.HashWords(h, hash(l.value(item, key, filled)))
+			h = document.HashWords(h, compare.Hash(l.value(item, key, filled)))
 		}
 	}
 	return uint32(h ^ h>>32)
 }
 
-// alike tells whether two items are the same, strictly or not.
-func (l *listRules) alike(a, b document.Node, strictly, filled bool) bool {
+// alike reports whether two items are the same, strictly or not.
+func (l *listType) alike(a, b document.Node, strictly, filled bool) bool {
 	if strictly {
 		return l.correlates(b, a)
 	}
 	return l.same(a, b, filled)
 }
 
-func (l *listRules) same(a, b document.Node, filled bool) bool {
+func (l *listType) same(a, b document.Node, filled bool) bool {
 	if l.keys == nil {
 		return sameItem(a, b)
 	}
@@ -132,7 +137,7 @@ func (l *listRules) same(a, b document.Node, filled bool) bool {
 		if !x.Valid() {
 			continue
 		}
-		if len(l.keys) == 1 && !sameItem(x, y) || !same(x, y, true) {
+		if len(l.keys) == 1 && !sameItem(x, y) || !compare.Same(x, y, true) {
 			return false
 		}
 	}
@@ -143,16 +148,16 @@ func (l *listRules) same(a, b document.Node, filled bool) bool {
 // what is missing.
 func sameItem(a, b document.Node) bool {
 	kind := a.Kind()
-	return same(a, b, kind == document.Object || kind == document.Array)
+	return compare.Same(a, b, kind == document.Object || kind == document.Array)
 }
 
-// correlates tells whether an item of a list of type map is the successor of an old one: both have all keys, all keys
+// correlates reports whether an item of a list of type map is the successor of an old one: both have all keys, all keys
 // are scalars, and they are the same.
-func (l *listRules) correlates(item, old document.Node) bool {
+func (l *listType) correlates(item, old document.Node) bool {
 	for _, key := range l.keys {
 		x, inItem := item.Lookup(key)
 		y, inOld := old.Lookup(key)
-		if !inItem || !inOld || !scalar(x) || !equal(x, y) {
+		if !inItem || !inOld || !scalar(x) || !compare.Equal(x, y) {
 			return false
 		}
 	}
@@ -169,12 +174,12 @@ func scalar(n document.Node) bool {
 
 // predecessors finds the old items of a list of type map.
 type predecessors struct {
-	list  *listRules
+	list  *listType
 	old   document.Node // the old list; invalid when nothing can be found
 	items keyedItems    // empty while the list is short
 }
 
-func (l *listRules) predecessors(old document.Node) predecessors {
+func (l *listType) predecessors(old document.Node) predecessors {
 	if l == nil || l.keys == nil || old.Kind() != document.Array {
 		return predecessors{}
 	}
@@ -251,7 +256,7 @@ func (k *keyedItems) reset(length int) {
 
 // put adds an item, unless one that is the same is there already: that one is the result then. With strictly set, two
 // items without keys are not the same.
-func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedItem {
+func (k *keyedItems) put(l *listType, n document.Node, strictly bool) *keyedItem {
 	item, slot, hash := k.search(l, n, strictly)
 	if item != nil {
 		return item
@@ -264,7 +269,7 @@ func (k *keyedItems) put(l *listRules, n document.Node, strictly bool) *keyedIte
 }
 
 // search looks for an item that is the same, and else for the slot that it would have.
-func (k *keyedItems) search(l *listRules, n document.Node, strictly bool) (item *keyedItem, slot int, hash uint32) {
+func (k *keyedItems) search(l *listType, n document.Node, strictly bool) (item *keyedItem, slot int, hash uint32) {
 	if len(k.slots) == 0 {
 		for i := range k.items {
 			if l.alike(k.items[i].node, n, strictly, k.filled) {
@@ -287,7 +292,7 @@ func (k *keyedItems) search(l *listRules, n document.Node, strictly bool) (item 
 }
 
 // get is the item that another one correlates with; invalid when there is none.
-func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
+func (k *keyedItems) get(l *listType, n document.Node) document.Node {
 	if item, _, _ := k.search(l, n, true); item != nil {
 		return item.node
 	}
@@ -295,7 +300,7 @@ func (k *keyedItems) get(l *listRules, n document.Node) document.Node {
 }
 
 // find is the item that is the same; invalid when there is none.
-func (k *keyedItems) find(l *listRules, n document.Node) document.Node {
+func (k *keyedItems) find(l *listType, n document.Node) document.Node {
 	if item, _, _ := k.search(l, n, false); item != nil {
 		return item.node
 	}
@@ -314,4 +319,18 @@ func (k *keyedItems) release() {
 	if room := cap(k.items); room > keptItems && (room > keptLarge*keptItems || k.idle >= keptIdle) {
 		*k = keyedItems{}
 	}
+}
+
+// duplicateFailure shows the item of a set, and the keys of an item of a list of type map.
+func duplicateFailure(path *field.Path, l *listType, v document.Node) *field.Error {
+	if l.keys == nil {
+		return status.Duplicate(path.String(), wording.Shown(v))
+	}
+	keys := map[string]any{}
+	for _, name := range l.keys {
+		if value, found := v.Lookup(name); found {
+			keys[name.String()] = wording.Shown(value)
+		}
+	}
+	return status.Duplicate(path.String(), keys)
 }

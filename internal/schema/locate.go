@@ -3,11 +3,11 @@ package schema
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // A locator says where a value stands. Walks keep no account of where they are: the way is found backwards from the
@@ -61,7 +61,7 @@ func (l *locator) walk(n document.Node, visit func(step)) (s *Shape, lists int) 
 		if s == nil {
 			return nil, lists + 1
 		}
-		return s.items, lists + 1
+		return s.list.items, lists + 1
 	}
 	name := n.Key()
 	if s == nil {
@@ -75,9 +75,9 @@ func (l *locator) walk(n document.Node, visit func(step)) (s *Shape, lists int) 
 		}
 		return p.Shape, lists
 	}
-	if s.extends {
+	if s.object.others != othersUnknown {
 		visit(step{name: name, kind: stepKey})
-		return s.additional, lists
+		return s.object.additional, lists
 	}
 	visit(step{name: name})
 	return nil, lists
@@ -113,9 +113,9 @@ func (l *locator) path(n document.Node) *field.Path {
 	l.steps(n, func(s step) {
 		switch s.kind {
 		case stepMember:
-			path = path.Child(clip(s.name))
+			path = path.Child(wording.Clip(s.name))
 		case stepKey:
-			path = path.Key(clip(s.name))
+			path = path.Key(wording.Clip(s.name))
 		case stepItem:
 			path = path.Index(s.index)
 		}
@@ -134,11 +134,11 @@ func (l *locator) unknownPath(n document.Node, o origin, limit int) string {
 		case s.kind == stepItem:
 			b.WriteString("[" + strconv.Itoa(s.index) + "]")
 		case s.kind == stepKey && o == inEmbeddedMetadata:
-			b.WriteString("[" + clip(s.name) + "]")
+			b.WriteString("[" + wording.Clip(s.name) + "]")
 		case b.Len() > 0:
-			b.WriteString("." + clip(s.name))
+			b.WriteString("." + wording.Clip(s.name))
 		default:
-			b.WriteString(clip(s.name))
+			b.WriteString(wording.Clip(s.name))
 		}
 	})
 	if b.Len() > limit {
@@ -147,17 +147,39 @@ func (l *locator) unknownPath(n document.Node, o origin, limit int) string {
 	return b.String()
 }
 
-// maxShown is how many bytes of a name or value of the request a message repeats.
-const maxShown = 512
+// PathOf is the field path of a value in an object of the schema, as failures name it: keys of maps stand in brackets.
+func (s *Schema) PathOf(v document.Node) string {
+	l := locator{top: v.Document().Root(), shape: s.root, meta: s.meta}
+	if v == l.top {
+		return ""
+	}
+	return l.path(v).String()
+}
 
-// clip copies a string of a document, shortened to what a message may repeat.
-func clip(s string) string {
-	if len(s) <= maxShown {
-		return strings.Clone(s)
+// HasDataKeys reports whether the keys of an object are names that its users choose: the schema describes it by
+// additionalProperties, as it does labels and annotations.
+func (s *Schema) HasDataKeys(object document.Node) bool {
+	shape := s.shapeOf(object)
+	return shape != nil && shape.object.others != othersUnknown
+}
+
+// shapeOf returns the shape of a value of the object; nil where the schema knows nothing about it.
+func (s *Schema) shapeOf(v document.Node) *Shape {
+	parent := v.Parent()
+	if !parent.Valid() {
+		return s.root
 	}
-	cut := maxShown
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	outer := s.shapeOf(parent)
+	switch {
+	case outer == nil:
+		return nil
+	case parent.Kind() == document.Array:
+		return outer.list.items
+	case outer.envelope != noEnvelope && v.Key() == "metadata" && s.meta != nil:
+		return s.meta
 	}
-	return s[:cut] + "…"
+	if p := outer.Property(v.Key()); p != nil {
+		return p.Shape
+	}
+	return outer.object.additional
 }

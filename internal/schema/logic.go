@@ -2,15 +2,20 @@ package schema
 
 import (
 	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // logic checks allOf, anyOf, oneOf and not. Which branch failed how is looked at only once it is known that the value
 // fails. What is below these keywords has no old value: Kubernetes does not ratchet there.
 func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
 	trusting := w.trusting
-	w.trusting = false // values are marked by other shapes than those of the branches
+	w.trusting = false // values are marked by other shapes than the branches
 	if len(l.anyOf) > 0 && !w.done() {
 		matched += w.anyOf(l.anyOf, v)
 	}
@@ -22,20 +27,20 @@ func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
 			matched += w.value(branch, v, document.Node{})
 		}
 	}
-	if l.not != nil && !w.done() && w.holds(l.not, v) && !w.fails() {
-		w.add(v, notFailure(w.path(v)))
+	if l.not != nil && !w.done() && w.matches(l.not, v) && !w.fails() {
+		w.add(v, wording.Not(w.path(v)))
 	}
 	for _, c := range l.choices {
 		if !w.done() {
-			matched += w.choose(c, v)
+			matched += c.check(w, v)
 		}
 	}
 	w.trusting = trusting
 	return matched
 }
 
-// choose holds an object against the shape that one of its members names.
-func (w *validator) choose(c *choice, v document.Node) (matched int) {
+// check validates an object by the shape that one of its members names.
+func (c *choice) check(w *validator, v document.Node) (matched int) {
 	if v.Kind() != document.Object {
 		return 0
 	}
@@ -50,26 +55,26 @@ func (w *validator) choose(c *choice, v document.Node) (matched int) {
 		}
 	}
 	if !w.fails() {
-		w.add(m, enumFailure(w.path(m), m, c.values))
+		w.add(m, wording.Enum(w.path(m), m, c.values))
 	}
 	return 0
 }
 
-// holds tells whether the value fits a shape.
-func (w *validator) holds(s *Shape, v document.Node) bool {
+// matches reports whether a shape takes the value.
+func (w *validator) matches(s *Shape, v document.Node) bool {
 	outer := w.failed
 	w.failed = false
 	w.probing++
 	w.value(s, v, document.Node{})
 	w.probing--
-	holds := !w.failed
+	matches := !w.failed
 	w.failed = outer
-	return holds
+	return matches
 }
 
 func (w *validator) anyOf(branches []*Shape, v document.Node) int {
 	for _, branch := range branches {
-		if w.holds(branch, v) {
+		if w.matches(branch, v) {
 			return w.weigh(branch, v)
 		}
 	}
@@ -84,7 +89,7 @@ func (w *validator) oneOf(branches []*Shape, v document.Node) int {
 	fitting := 0
 	var first *Shape
 	for _, branch := range branches {
-		if w.holds(branch, v) {
+		if w.matches(branch, v) {
 			if fitting++; first == nil {
 				first = branch
 			}
@@ -103,7 +108,7 @@ func (w *validator) oneOf(branches []*Shape, v document.Node) int {
 	return w.explain(branches, v)
 }
 
-// weigh counts what matches in a branch that holds, where somebody asks.
+// weigh counts what matches in a branch that does, if somebody asks.
 func (w *validator) weigh(branch *Shape, v document.Node) int {
 	if w.weighing == 0 || w.probing > 0 {
 		return 0
@@ -125,4 +130,38 @@ func (w *validator) explain(branches []*Shape, v document.Node) int {
 	w.weighing--
 	w.failures.list = append(w.failures.list, closest...)
 	return most
+}
+
+func anyOfFailure(path *field.Path, branches []*Shape) *field.Error {
+	if names := demands(branches); names != nil {
+		return field.Invalid(path, wording.Omitted, "must have at least one of "+among(names))
+	}
+	return status.AnyOf(path.String(), wording.Omitted)
+}
+
+// oneOfFailure says of alternatives that each demand a member that they are a union (VAL-6).
+func oneOfFailure(path *field.Path, fitting int, branches []*Shape) *field.Error {
+	err, verb := status.OneOf(path.String(), wording.Omitted), "matches"
+	if names := demands(branches); names != nil {
+		err.Detail, verb = "must have exactly one of "+among(names), "has"
+	}
+	if fitting == 0 {
+		err.Detail += ", and " + verb + " none"
+	} else {
+		err.Detail += ", and " + verb + " " + strconv.Itoa(fitting)
+	}
+	return err
+}
+
+// demands are the members that alternatives ask for, if each asks for one and nothing else; else nil.
+func demands(branches []*Shape) []string {
+	names := make([]string, 0, len(branches))
+	for _, s := range branches {
+		if len(s.object.required) != 1 || len(s.object.properties) > 0 || s.logic != nil || s.enum != nil || s.object.size != nil || s.list.size != nil ||
+			s.object.additional != nil || s.object.others == othersRefused || s.typeName != "" && s.typeName != "object" {
+			return nil
+		}
+		names = append(names, "`"+wording.Clip(s.object.required[0].String())+"`")
+	}
+	return names
 }

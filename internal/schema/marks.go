@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
 )
 
 // Most objects are right, and every one of their members is looked up and looked at by Prune anyhow. So Prune leaves
@@ -19,35 +20,36 @@ func (s *Schema) settle() {
 	s.settleShape(s.meta, s.notes, false)
 }
 
-// settleShape does so for a shape and those in it. alone is set where nothing around a value looks into it, other than
-// for the keys that tell the items of a list apart: Prune takes their defaults for those that are missing, so that items
-// which differ in its eyes differ with their defaults and without.
+// settleShape does so for a shape and the shapes in it. alone is set if nothing around a value
+// looks into it, other than for the keys that tell the items of a list apart: Prune takes the
+// defaults of missing keys, so that items which differ in its eyes differ with their defaults and
+// without.
 func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	if at == nil {
 		return
 	}
-	at.notes = notes
-	inside := alone && !at.deep
-	for i := range at.properties {
-		p := &at.properties[i]
+	at.object.notes = notes
+	inside := alone && !at.deep()
+	for i := range at.object.properties {
+		p := &at.object.properties[i]
 		if p.implied == objectMeta {
 			s.settleShape(p.Shape, nil, false) // what is in metadata is noted on by the shape of every metadata
 			continue
 		}
 		s.settleShape(p.Shape, notes, inside)
 	}
-	for i := range at.fillings {
-		f := &at.fillings[i]
-		f.harmless = alone && at.flat && at.size == nil && s.takes(f.shape, f.shape.def)
+	for i := range at.object.defaults {
+		f := &at.object.defaults[i]
+		f.harmless = alone && at.flat && at.object.size == nil && s.takes(f.shape, f.shape.def)
 	}
-	s.settleShape(at.additional, notes, inside)
-	s.settleShape(at.items, notes, inside)
+	s.settleShape(at.object.additional, notes, inside)
+	s.settleShape(at.list.items, notes, inside)
 }
 
-// Noted tells whether the notes on a document are those of Prune for this schema.
+// Noted reports whether the notes on a document come from Prune for this schema.
 func (s *Schema) Noted(d *document.Document) bool { return d.NotedBy(s.notes) }
 
-// takes tells whether a value is right.
+// takes reports whether a value is right.
 func (s *Schema) takes(shape *Shape, raw []byte) bool {
 	d, err := document.Parse(raw, document.Limits{})
 	if err != nil {
@@ -56,10 +58,10 @@ func (s *Schema) takes(shape *Shape, raw []byte) bool {
 	defer d.Release()
 	w := s.validator(d.Root(), document.Node{})
 	defer w.release()
-	return w.holds(shape, d.Root())
+	return w.matches(shape, d.Root())
 }
 
-// right tells whether a value is right, where what is in it may be marked.
+// right reports whether a value is right, where what is in it may be marked.
 func (w *validator) right(s *Shape, v document.Node) bool {
 	w.failed = false
 	w.value(s, v, document.Node{})
@@ -68,14 +70,18 @@ func (w *validator) right(s *Shape, v document.Node) bool {
 
 // flat is right for an object or list of a flat shape in which all is right, required members included.
 func (w *validator) flat(s *Shape, v document.Node, kind document.Kind) bool {
-	if s.accepts[kind] != match || s.size != nil && !s.size.takes(v, kind) {
+	size := s.list.size
+	if kind == document.Object {
+		size = s.object.size
+	}
+	if s.accepts[kind] != match || size != nil && !size.takes(v) {
 		return false
 	}
-	if kind == document.Object || s.list == nil {
+	if kind == document.Object || s.list.kind == nil {
 		return true
 	}
 	w.failed = false
-	w.distinct(s.list, v)
+	w.distinct(s.list.kind, v)
 	return !w.failed
 }
 
@@ -95,8 +101,8 @@ func (w *validator) plain(s *Shape, c *document.Cursor, kind document.Kind) bool
 		}
 		return (s.text == nil || s.text.takes(text)) && (s.enum == nil || s.enum.hasString(text))
 	case kind == document.Number:
-		n := numberOf(c.Node())
-		return (verdict == match || n.integral()) && (s.number == nil || s.number.takes(n)) && (s.enum == nil || s.enum.hasNumber(n))
+		n := compare.NumberOf(c.Node())
+		return (verdict == match || n.Integral()) && (s.number == nil || s.number.takes(n)) && (s.enum == nil || s.enum.hasNumber(n))
 	}
 	return s.enum == nil || s.enum.has(c.Node(), kind)
 }
@@ -110,7 +116,7 @@ func (w *validator) str(v document.Node) string {
 	return unsafe.String(unsafe.SliceData(w.decoded), len(w.decoded))
 }
 
-// passes tells whether a value need not be looked at again: it is marked, or nothing can be wrong with it.
+// passes reports whether a value need not be looked at again: it is marked, or nothing can be wrong with it.
 func (w *validator) passes(s *Shape, v document.Node) bool {
 	return w.weighing == 0 && (w.trusting && v.Marked(document.Sound) || s.fits(v))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 )
 
-// merging is what a shape does not say otherwise of how its values are merged.
+// merging says how values are merged, as far as the rest of a shape does not.
 type merging struct {
 	scalar merge.Scalar
 	any    bool // the schema names no type
@@ -44,13 +44,16 @@ func (s *Schema) MergeType() *merge.Type {
 	return s.root.mergeType(false)
 }
 
-// HasMergeKeys tells whether the schema says of any list how its items are told
+// ItemMergeType is the type of the items of a list.
+func (s *Schema) ItemMergeType() *merge.Type { return s.root.list.items.mergeType(false) }
+
+// HasMergeKeys reports whether the schema says of any list how its items are told
 // apart.
 func (s *Schema) HasMergeKeys() bool { return s.root.hasMergeKeys() }
 
 func (s *Shape) hasMergeKeys() bool {
-	return s != nil && (s.list != nil || s.items.hasMergeKeys() || s.additional.hasMergeKeys() ||
-		slices.ContainsFunc(s.properties, func(p Property) bool { return p.Shape.hasMergeKeys() }))
+	return s != nil && (s.list.kind != nil || s.list.items.hasMergeKeys() || s.object.additional.hasMergeKeys() ||
+		slices.ContainsFunc(s.object.properties, func(p Property) bool { return p.Shape.hasMergeKeys() }))
 }
 
 // mergeType is the type of the shape's values. preserve is set where unknown fields of objects are kept, which is
@@ -72,16 +75,16 @@ func (s *Shape) mergeType(preserve bool) *merge.Type {
 
 func (s *Shape) mergeList(preserve bool) *merge.List {
 	l := &merge.List{Items: merge.Opaque()}
-	if s.items != nil {
-		l.Items = s.items.mergeType(preserve)
+	if s.list.items != nil {
+		l.Items = s.list.items.mergeType(preserve)
 	}
-	if s.list == nil {
+	if s.list.kind == nil {
 		return l
 	}
 	l.Relation, l.Merged = merge.Associative, true
-	for _, name := range s.list.keys {
+	for _, name := range s.list.kind.keys {
 		key := merge.Key{Name: name}
-		if p := s.items.Property(name.String()); p != nil {
+		if p := s.list.items.Property(name.String()); p != nil {
 			key.Default = constant(p.Shape.Default())
 		}
 		l.Keys = append(l.Keys, key)
@@ -104,10 +107,10 @@ func constant(raw []byte) document.Node {
 
 func (s *Shape) mergeObject(preserve bool) *merge.Object {
 	o := &merge.Object{Atomic: s.merging.atomic, Replaced: s.merging.atomic}
-	fields := make([]merge.Field, 0, len(s.properties))
+	fields := make([]merge.Field, 0, len(s.object.properties))
 	declared := 0
-	for i := range s.properties {
-		p := &s.properties[i]
+	for i := range s.object.properties {
+		p := &s.object.properties[i]
 		var t *merge.Type
 		switch p.implied {
 		case typeMeta:
@@ -122,10 +125,10 @@ func (s *Shape) mergeObject(preserve bool) *merge.Object {
 	}
 	o.SetFields(fields)
 	switch {
-	case s.additional != nil:
-		o.Rest = s.additional.mergeType(preserve)
-	case s.closed:
-	case s.extends, preserve, declared == 0:
+	case s.object.additional != nil:
+		o.Rest = s.object.additional.mergeType(preserve)
+	case s.object.others == othersRefused:
+	case s.object.others == othersAllowed, preserve, declared == 0:
 		o.Rest = merge.Deduced()
 	}
 	return o

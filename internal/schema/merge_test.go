@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
 )
 
-// published is what kube-apiserver merges objects of a schema by: the types of the OpenAPI document that it publishes.
+// published is the type by which kube-apiserver merges objects of a schema: the types of the OpenAPI document that it publishes.
 func published(t *testing.T, props *apiextensionsv1.JSONSchemaProps) managedfields.TypeConverter {
 	t.Helper()
 	document, err := builder.BuildOpenAPIV3(&apiextensionsv1.CustomResourceDefinition{

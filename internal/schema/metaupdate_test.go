@@ -19,10 +19,11 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/meta"
 )
 
-// META-1: what an update may do to metadata is what k8s.io/apiserver lets it do, for any metadata that it may find
-// stored.
+// META-1: an update may do to metadata what k8s.io/apiserver lets it do, for any metadata that it
+// may find stored.
 func TestMetadataOfUpdatesAgreesWithKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := definitionOf(t)
@@ -108,9 +109,9 @@ func gatewayUpdate(t *testing.T, s *schema.Schema, old, sent map[string]any) (st
 	if err := s.Prune(d, nil); err != nil {
 		t.Fatal(err)
 	}
-	schema.CarryMetadata(d, before.Root())
+	meta.Carry(d, before.Root())
 	result := s.Validate(nil, d.Root(), before.Root())
-	errs := append(schema.ValidateMetadataUpdate(d.Root(), before.Root()), result.Errors...)
+	errs := append(meta.ValidateUpdate(d.Root(), before.Root()), result.Errors...)
 	return canonical(t, d), fieldsOf(errs)
 }
 
@@ -138,7 +139,7 @@ func fieldsOf(errs field.ErrorList) []string {
 	return slices.Compact(fields)
 }
 
-// libraryUpdate is what k8s.io/apiserver makes of the update.
+// libraryUpdate returns the update's result by k8s.io/apiserver.
 func libraryUpdate(t *testing.T, old, sent map[string]any) (string, []string) {
 	t.Helper()
 	object := func(meta map[string]any) *unstructured.Unstructured {
@@ -170,7 +171,7 @@ func libraryUpdate(t *testing.T, old, sent map[string]any) (string, []string) {
 	return canonical(t, parsed(t, string(raw))), nil
 }
 
-// strategy is that of a namespaced resource without rules of its own.
+// strategy is for a namespaced resource without rules of its own.
 type strategy struct{ rest.RESTUpdateStrategy }
 
 func (strategy) ObjectKinds(runtime.Object) ([]kubernetes.GroupVersionKind, bool, error) {
@@ -209,9 +210,9 @@ func TestMetadataOfUpdatesOnOddObjects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			old, d := parsed(t, c.stored), parsed(t, c.sent)
-			schema.CarryMetadata(d, old.Root())
+			meta.Carry(d, old.Root())
 			got := string(d.AppendTo(nil))
-			if errs := lines(schema.ValidateMetadataUpdate(d.Root(), old.Root())); got != c.want || !slices.Equal(errs, c.errs) {
+			if errs := lines(meta.ValidateUpdate(d.Root(), old.Root())); got != c.want || !slices.Equal(errs, c.errs) {
 				t.Errorf("got  %s %q\nwant %s %q", got, errs, c.want, c.errs)
 			}
 		})

@@ -34,11 +34,11 @@ func TestNumbersAgreeWithKubernetes(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(typ, errs)
 		}
-		judge, err := schematest.NewJudge(props)
+		kube, err := schematest.NewKubernetes(props)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := comparison{t: t, props: props, schema: s, judge: judge, frame: cel.NewFrame(t.Context())}
+		c := comparison{t: t, props: props, schema: s, kube: kube, frame: cel.NewFrame(t.Context())}
 		for _, n := range numbers {
 			object := []byte(`{"apiVersion":"g/v1","kind":"K","metadata":{"name":"a"},"spec":{"one":` + n + `,"l":[1,` + n + `]}}`)
 			c.object(object, nil)

@@ -8,7 +8,7 @@ import (
 func shapeOf(names ...string) *Shape {
 	s := &Shape{}
 	for _, name := range names {
-		s.properties = append(s.properties, Property{Name: name})
+		s.object.properties = append(s.object.properties, Property{Name: name})
 	}
 	s.link()
 	return s

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/meta"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // Unknown collects the fields that a schema does not know. The zero value is ready for use.
@@ -36,7 +39,7 @@ const (
 	maxUnknownPath = 1024 // bytes
 )
 
-// Any tells whether a field was unknown.
+// Any reports whether a field was unknown.
 func (u *Unknown) Any() bool { return len(u.found) > 0 }
 
 // Messages are one sentence for each unknown field as Kubernetes writes them, for warnings; at most 100, and one that
@@ -58,14 +61,14 @@ func (u *Unknown) Messages() []string {
 	return messages
 }
 
-// Error is what a request with fieldValidation=Strict is refused with.
+// Error returns the error that refuses a request with fieldValidation=Strict.
 func (u *Unknown) Error() string {
 	return "strict decoding error: " + strings.Join(u.Messages(), ", ")
 }
 
-// Prune removes from the object what its schema does not know, as a Kubernetes API server does between reading an
-// object and admitting it: unknown fields, those of metadata included, and nulls that stand for nothing. Unknown fields
-// are added to unknown, which may be nil.
+// Prune removes from the object what its schema does not know, as a Kubernetes API server does
+// between reading an object and admitting it: unknown fields, also in metadata, and nulls that
+// stand for nothing. Unknown fields are added to unknown, which may be nil.
 //
 // The error is the first thing that keeps the object from being read at all, and is answered with 400: a field whose
 // name differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
@@ -81,11 +84,14 @@ func (s *Schema) PruneUnknown(d *document.Document) *field.Error { return s.prun
 func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) *field.Error {
 	d.TakeNotes(s.notes)
 	p := pruner{d: d, unknown: unknown, keepNulls: keepNulls, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
-	p.judge = s.validator(p.top, document.Node{})
-	p.judge.probing, p.judge.trusting, p.judge.items.filled = 1, true, true
-	defer p.judge.release()
-	if p.top.Kind() == document.Object {
+	p.checker = s.validator(p.top, document.Node{})
+	p.checker.probing, p.checker.trusting, p.checker.items.filled = 1, true, true
+	defer p.checker.release()
+	switch p.top.Kind() {
+	case document.Object:
 		p.top.Mark(p.object(s.root, p.top, s.root.preserves))
+	case document.Array:
+		p.top.Mark(p.list(s.root, p.top, s.root.preserves))
 	}
 	return p.err
 }
@@ -99,18 +105,18 @@ type pruner struct {
 	decodes bool // within metadata: what has a wrong type is an error
 	err     *field.Error
 
-	keepNulls bool // those that stand for nothing too
+	keepNulls bool // also the nulls that stand for nothing
 
-	judge *validator     // says what is right with a value
-	rules *metadataRules // of the root's metadata
+	checker *validator  // says what is right with a value
+	rules   *meta.Rules // of the root's metadata
 }
 
 // fine are the marks of what nothing is to be said about.
 const fine = document.Sound | document.Complete
 
-// value prunes what is in the value at the cursor, and marks the value with what holds for it. keep is the state of
-// x-kubernetes-preserve-unknown-fields, which items inherit from their list and members do not. Metadata is judged as a
-// whole, see implied.
+// value prunes what is in the value at the cursor, and marks the value with what holds for it. keep
+// is the state of x-kubernetes-preserve-unknown-fields, which items inherit from their list and
+// members do not. Metadata is checked as a whole, see implied.
 func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (marks document.Marks) {
 	if p.decodes && !p.readable(s, c.Node()) {
 		return 0
@@ -120,7 +126,7 @@ func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (marks document.
 		marks = p.object(s, c.Node(), keep)
 	case kind == document.Array:
 		marks = p.list(s, c.Node(), keep)
-	case s == nil || p.decodes || s.onlyType && s.accepts[kind] == match && kind != document.Null:
+	case s == nil || p.decodes || s.checks <= checkType && s.accepts[kind] == match && kind != document.Null:
 		marks = fine
 	default:
 		marks = p.scalar(s, c, kind)
@@ -132,10 +138,10 @@ func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (marks document.
 }
 
 func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks document.Marks) {
-	if s.plain && p.judge.plain(s, c, kind) || !s.plain && p.judge.right(s, c.Node()) {
+	if s.logic == nil && p.checker.plain(s, c, kind) || s.logic != nil && p.checker.right(s, c.Node()) {
 		marks = document.Sound
 	}
-	if kind != document.Null || s.def == nil || s.nullable {
+	if kind != document.Null || s.def == nil || s.null == nullIsValue {
 		marks |= document.Complete
 	}
 	return marks
@@ -144,7 +150,7 @@ func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks
 func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Marks) {
 	var items *Shape
 	if s != nil {
-		items = s.items
+		items = s.list.items
 	}
 	marks = fine
 	if !keep || items != nil {
@@ -159,7 +165,7 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Mark
 	switch {
 	case marks&document.Sound == 0 || s == nil || p.decodes:
 		return marks
-	case s.flat && p.judge.flat(s, v, document.Array) || !s.flat && p.judge.right(s, v):
+	case s.flat && p.checker.flat(s, v, document.Array) || !s.flat && p.checker.right(s, v):
 		return marks
 	}
 	return marks &^ document.Sound
@@ -171,10 +177,10 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Ma
 	case s == nil:
 		p.clear(v)
 		return fine
-	case len(s.properties) > 0:
+	case len(s.object.properties) > 0:
 		seen, marks = p.members(s, v, keep)
-	case s.extends:
-		marks = p.values(s.additional, v)
+	case s.object.others != othersUnknown:
+		marks = p.values(s.object.additional, v)
 	case keep:
 		marks = fine
 	default:
@@ -184,31 +190,31 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Ma
 	if p.decodes {
 		return marks
 	}
-	if seen&s.fillable != s.fillable {
+	if seen&s.object.defaulted != s.object.defaulted {
 		marks &^= document.Complete
 	}
 	switch {
 	case marks&document.Sound == 0:
-	case s.flat && seen&s.demanded == s.demanded:
-		if !p.judge.flat(s, v, document.Object) {
+	case s.flat && seen&s.object.demanded == s.object.demanded:
+		if !p.checker.flat(s, v, document.Object) {
 			marks &^= document.Sound
 		}
-	case !p.judge.right(s, v):
+	case !p.checker.right(s, v):
 		marks &^= document.Sound
 	}
 	return marks
 }
 
-// members prunes an object of which some members are known. seen are the bits of those that are there.
+// members prunes an object with some known members. seen are the bits of the members that are there.
 func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, marks document.Marks) {
 	marks = fine
 	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
 		var child *Shape
 		var bit uint64
 		if at := s.placeAt(&c); at >= 0 {
-			property := &s.properties[at]
+			property := &s.object.properties[at]
 			bit = property.Bit()
-			if s.notes != nil {
+			if s.object.notes != nil {
 				c.SetNote(at + 1)
 			}
 			if property.implied != ordinary {
@@ -220,11 +226,11 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, mar
 			}
 			child = property.Shape
 		} else if known, found := s.variant(c.Key()); found {
-			key := clip(c.Key())
+			key := wording.Clip(c.Key())
 			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
 			return 0, 0
-		} else if s.extends {
-			child = s.additional
+		} else if s.object.others != othersUnknown {
+			child = s.object.additional
 		} else if keep {
 			continue
 		} else {
@@ -258,7 +264,7 @@ func (p *pruner) values(s *Shape, v document.Node) (marks document.Marks) {
 	return marks
 }
 
-// clear removes all members of an object of which nothing is known.
+// clear removes all members of an object without known members.
 func (p *pruner) clear(v document.Node) {
 	var next document.Node
 	for m := v.First(); m.Valid(); m = next {
@@ -267,12 +273,12 @@ func (p *pruner) clear(v document.Node) {
 	}
 }
 
-// null takes out a member that is null where null is no value of its own, and tells whether nothing is left to be done.
+// null takes out a member that is null where null is no value of its own, and reports whether nothing is left to be done.
 func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 	switch {
-	case s == nil || s.nullable || s.def != nil || p.keepNulls:
+	case s == nil || s.null == nullIsValue || s.def != nil || p.keepNulls:
 		return p.decodes
-	case s.zeroesNull:
+	case s.null == nullIsEmpty:
 		p.d.Replace(m, []byte(`""`))
 	default:
 		p.d.Remove(m)
@@ -280,16 +286,16 @@ func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 	return true
 }
 
-// implied prunes kind, apiVersion or metadata of a resource, and tells whether it is there still and what holds for it.
+// implied prunes kind, apiVersion or metadata of a resource, and reports whether it is there still and what holds for it.
 func (p *pruner) implied(property *Property, c *document.Cursor, resource document.Node) (there bool, marks document.Marks) {
 	m, kind := c.Node(), c.Kind()
 	if property.implied == typeMeta {
-		if kind == document.Null && property.Shape != nil && !property.Shape.nullable && property.Shape.def == nil {
+		if kind == document.Null && property.Shape != nil && property.Shape.null != nullIsValue && property.Shape.def == nil {
 			p.d.Remove(m)
 			return false, fine
 		}
 		if kind != document.String {
-			p.err = typeFailure(p.path(m), m, "string")
+			p.err = wording.Type(p.path(m), m, "string")
 			return false, 0
 		}
 		return true, p.value(property.Shape, c, false)
@@ -310,7 +316,7 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 	if p.err != nil {
 		return true, 0
 	}
-	if (property.Shape == nil || p.judge.right(property.Shape, m)) && (resource != p.top || p.rules == nil || p.rules.quick(p.meta, m)) {
+	if (property.Shape == nil || p.checker.right(property.Shape, m)) && (resource != p.top || p.rules == nil || p.rules.Quick(p.meta.object.notes, m)) {
 		marks = document.Sound
 	}
 	if !property.Shape.Fillable() {
@@ -320,7 +326,7 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 	return true, marks
 }
 
-// readable tells whether a value within metadata can be read into the field that it is for.
+// readable reports whether a value within metadata can be read into the field that it is for.
 func (p *pruner) readable(s *Shape, v document.Node) bool {
 	if s == nil {
 		return true
@@ -328,17 +334,17 @@ func (p *pruner) readable(s *Shape, v document.Node) bool {
 	kind := v.Kind()
 	switch s.accepts[kind] {
 	case match:
-		if kind != document.String || s.text == nil || s.text.format == nil || s.text.format.matches(v.Str()) {
+		if kind != document.String || s.text == nil || s.text.format == nil || s.text.format.Matches(v.Str()) {
 			return true
 		}
-		p.err = formatFailure(p.path(v), v, s.text.format.name)
+		p.err = wording.Format(p.path(v), v, s.text.format.Name)
 		return false
 	case integral:
-		if numberOf(v).integral() {
+		if compare.NumberOf(v).Integral() {
 			return true
 		}
 	}
-	p.err = typeFailure(p.path(v), v, s.typeName)
+	p.err = wording.Type(p.path(v), v, s.typeName)
 	return false
 }
 

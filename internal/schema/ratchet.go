@@ -2,6 +2,7 @@ package schema
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
 )
 
 // ratchet drops what is wrong with a value that an update leaves as it was, as Kubernetes does since 1.33.
@@ -16,7 +17,7 @@ func (w *validator) ratchet(s *Shape, v, old document.Node, begin mark, changes 
 	w.failures.drop(begin, func(f failure) bool { return f.class != ofSchema })
 }
 
-// unchanged tells whether a value equals its predecessor. It follows Kubernetes' CorrelatedObject: the items of lists
+// unchanged reports whether a value equals its predecessor. It follows Kubernetes' CorrelatedObject: the items of lists
 // of type map may change places, and an object that has members without a schema counts as changed.
 func unchanged(s *Shape, v, old document.Node) bool {
 	kind := v.Kind()
@@ -43,19 +44,19 @@ func unchanged(s *Shape, v, old document.Node) bool {
 		if v.Len() != old.Len() {
 			return false
 		}
-		if s.list == nil || s.list.keys == nil || s.items == nil {
-			return equal(v, old)
+		if s.list.kind == nil || s.list.kind.keys == nil || s.list.items == nil {
+			return compare.Equal(v, old)
 		}
-		previous := s.list.predecessors(old)
+		previous := s.list.kind.predecessors(old)
 		for n := v.First(); n.Valid(); n = n.Next() {
 			before := previous.of(n)
-			if !before.Valid() || !unchanged(s.items, n, before) {
+			if !before.Valid() || !unchanged(s.list.items, n, before) {
 				return false
 			}
 		}
 		return true
 	}
-	return equal(v, old)
+	return compare.Equal(v, old)
 }
 
 // child is the shape of a member, or nil.
@@ -63,5 +64,5 @@ func (s *Shape) child(m document.Node) *Shape {
 	if p := s.property(m); p != nil {
 		return p.Shape
 	}
-	return s.additional
+	return s.object.additional
 }

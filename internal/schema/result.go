@@ -5,9 +5,10 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// Result is what Validate found. The zero value is that of a valid object.
+// Result holds the findings of Validate. The zero value says that an object is valid.
 type Result struct {
 	// Errors are the failures in the order of the document.
 	Errors field.ErrorList
@@ -22,7 +23,7 @@ type Result struct {
 	Err error
 }
 
-// Valid tells whether everything was checked and nothing found.
+// Valid reports whether everything was checked and nothing found.
 func (r *Result) Valid() bool { return len(r.Errors) == 0 && r.Err == nil }
 
 // Validate holds an object against its schema, and against the schema's CEL rules unless something is wrong that makes
@@ -42,7 +43,7 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 				w.metadata(*s.metadata, meta)
 			}
 		} else if !w.fails() {
-			w.failures.add(failure{err: namelessFailure(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
+			w.failures.add(failure{err: wording.Nameless(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
 		}
 	}
 	if !w.passes(s.root, obj) {
@@ -51,8 +52,8 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	}
 	w.extended(s.root, obj, old)
 	if s.scale != nil {
-		w.replicas(&s.scale.spec, obj)
-		w.scaled(s.scale, obj)
+		s.scale.spec.checkReplicas(w, obj)
+		s.scale.checkStatus(w, obj)
 	}
 	return w.finish(s.root, f, obj, old)
 }
@@ -75,7 +76,7 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 	}
 	w.extended(shape, v, before)
 	if s.scale != nil {
-		w.scaled(s.scale, obj)
+		s.scale.checkStatus(w, obj)
 	}
 	return w.finish(shape, f, v, before)
 }
@@ -98,11 +99,11 @@ func (w *validator) dropListTypes(s *Shape, old document.Node) {
 
 // finish evaluates the CEL rules about a value and in it, and hands out what was found.
 func (w *validator) finish(s *Shape, f *cel.Frame, v, old document.Node) Result {
-	skipped := s.hasRules && w.failures.block()
+	skipped := s.rulesIn != noRules && w.failures.block()
 	var warnings []string
 	var details field.ErrorList
 	var err error
-	if s.hasRules && !skipped {
+	if s.rulesIn != noRules && !skipped {
 		warnings, details, err = w.evaluate(s, f, v, old)
 	}
 	r := w.result(v)
@@ -113,12 +114,12 @@ func (w *validator) finish(s *Shape, f *cel.Frame, v, old document.Node) Result 
 	return r
 }
 
-// HasRules tells whether the schema has CEL rules.
-func (s *Schema) HasRules() bool { return s.root.hasRules }
+// HasRules reports whether the schema has CEL rules.
+func (s *Schema) HasRules() bool { return s.root.rulesIn != noRules }
 
-// NeedsOld tells whether the schema compares an object with what it was before an update: in CEL rules, or because values
+// NeedsOld reports whether the schema compares an object with what it was before an update: in CEL rules, or because values
 // are immutable.
-func (s *Schema) NeedsOld() bool { return s.root.needsOld || hasImmutable(s.root) }
+func (s *Schema) NeedsOld() bool { return s.root.rulesIn == rulesOnOld || hasImmutable(s.root) }
 
 var (
 	metadataName = document.NewName("metadata")
@@ -155,7 +156,7 @@ func (w *validator) release() {
 	validators.Put(w)
 }
 
-// breaksListType tells whether a list of type set or map repeats itself.
+// breaksListType reports whether a list of type set or map repeats itself.
 func breaksListType(s *Shape, v document.Node) bool {
 	switch v.Kind() {
 	case document.Object:
@@ -165,20 +166,34 @@ func breaksListType(s *Shape, v document.Node) bool {
 			}
 		}
 	case document.Array:
-		if s.list != nil {
-			repeated, misfit := s.list.repeats(nil, v, &keyedItems{})
+		if s.list.kind != nil {
+			repeated, misfit := s.list.kind.repeats(nil, v, &keyedItems{})
 			if len(repeated) > 0 || misfit.Valid() {
 				return true
 			}
 		}
-		if s.items == nil {
+		if s.list.items == nil {
 			return false
 		}
 		for n := v.First(); n.Valid(); n = n.Next() {
-			if breaksListType(s.items, n) {
+			if breaksListType(s.list.items, n) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// CheckLiteral holds a value that stands in a policy against the shape of the field that it is for: what it is whatever
+// the rest of the object, so without CEL rules. A nil shape takes any. Fields of errors are within the value.
+func (s *Schema) CheckLiteral(shape *Shape, value document.Node) field.ErrorList {
+	if shape == nil {
+		return nil
+	}
+	w := s.validator(value, document.Node{})
+	defer w.release()
+	w.trusting = false
+	w.locator = locator{top: value, shape: shape, meta: s.meta}
+	w.value(shape, value, document.Node{})
+	return w.result(value).Errors
 }

@@ -9,24 +9,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/explain"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // celRules are the rules of one shape.
 type celRules struct {
 	compiled *cel.Rules
+	rules    []rule // of these
 	typeName string // as errors show values that cannot be shown
+}
+
+// rule is a rule with what explains why it does not hold.
+type rule struct {
+	*cel.Rule
+	explanation *explain.Explanation
 }
 
 func newRules(st *structuralschema.Structural, resourceRoot bool) (*celRules, error) {
 	if len(st.XValidations) == 0 {
 		return nil, nil
 	}
-	rules, errs := cel.CompileRules(st.XValidations, st, resourceRoot, field.NewPath("x-kubernetes-validations"))
+	compiled, checked, errs := cel.CompileRules(st.XValidations, st, resourceRoot, field.NewPath("x-kubernetes-validations"))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	return &celRules{compiled: rules, typeName: st.Type}, nil
+	rules := make([]rule, len(compiled.Rules))
+	for i, explanation := range explain.OfRules(checked) {
+		rules[i] = rule{&compiled.Rules[i], explanation}
+	}
+	return &celRules{compiled: compiled, rules: rules, typeName: st.Type}, nil
 }
 
 // predecessor is a value with what it was before an update.
@@ -41,7 +55,7 @@ func (p predecessor) unchanged() bool {
 
 // evaluator is the walk that evaluates CEL rules.
 type evaluator struct {
-	*validator
+	walk     *validator // which adds what it finds
 	frame    *cel.Frame
 	vars     *cel.Vars
 	warnings []string
@@ -62,18 +76,18 @@ const (
 // evaluate evaluates the rules of a whole object. Their cost has a budget of its own.
 func (w *validator) evaluate(s *Shape, f *cel.Frame, obj, old document.Node) (warnings []string, details field.ErrorList, err error) {
 	f.SetBudget(cel.PolicyBudget)
-	e := evaluator{validator: w, frame: f, vars: f.Vars()}
+	e := evaluator{walk: w, frame: f, vars: f.Vars()}
 	e.value(s, obj, old, predecessor{})
 	for i := range e.violated {
 		e.explain(&e.violated[i])
 	}
-	e.vars.Set(cel.Self, document.Node{}, nil)
-	e.vars.Set(cel.OldSelf, document.Node{}, nil)
+	e.vars.Set(value.Self, document.Node{}, nil)
+	e.vars.Set(value.OldSelf, document.Node{}, nil)
 	return e.warnings, e.details, e.err
 }
 
-// value evaluates the rules about a value and everything in it. nearest is the closest value around it of which it is
-// known what it was before the update.
+// value evaluates the rules about a value and everything in it. nearest is the closest value around
+// it whose earlier value is known.
 func (e *evaluator) value(s *Shape, v, old document.Node, nearest predecessor) {
 	kind := v.Kind()
 	if kind == document.Null {
@@ -96,7 +110,7 @@ func (e *evaluator) value(s *Shape, v, old document.Node, nearest predecessor) {
 func (e *evaluator) members(s *Shape, v, old document.Node, nearest predecessor) {
 	for m := v.First(); m.Valid() && !e.stopped; m = m.Next() {
 		child := s.child(m)
-		if child == nil || !child.hasRules {
+		if child == nil || child.rulesIn == noRules {
 			continue
 		}
 		var before document.Node
@@ -108,59 +122,58 @@ func (e *evaluator) members(s *Shape, v, old document.Node, nearest predecessor)
 }
 
 func (e *evaluator) items(s *Shape, v, old document.Node, nearest predecessor) {
-	if s.items == nil || !s.items.hasRules {
+	if s.list.items == nil || s.list.items.rulesIn == noRules {
 		return
 	}
-	previous := s.list.predecessors(old)
+	previous := s.list.kind.predecessors(old)
 	for n := v.First(); n.Valid() && !e.stopped; n = n.Next() {
-		e.value(s.items, n, previous.of(n), nearest)
+		e.value(s.list.items, n, previous.of(n), nearest)
 	}
 }
 
 // rules evaluates the rules about one value.
 func (e *evaluator) rules(s *Shape, v, old document.Node, nearest predecessor) {
-	rules := s.rules.compiled
-	hasOld := e.bind(rules, v, old)
-	for i := range rules.Rules {
-		r := &rules.Rules[i]
+	hasOld := e.bind(s.rules.compiled, v, old)
+	for i := range s.rules.rules {
+		r := &s.rules.rules[i]
 		if e.stopped {
 			return
 		}
 		if !r.Applies(hasOld) {
 			continue
 		}
-		holds, err := r.Program.EvalBool(e.frame, e.vars)
+		ok, err := r.Program.EvalBool(e.frame, e.vars)
 		if err != nil {
 			e.broken(s.rules, r, v, err)
-		} else if !holds {
+		} else if !ok {
 			e.violate(s, r, v, old, nearest)
 		}
 	}
 }
 
-// bind makes a value what rules are about; it tells whether there is one before it.
+// bind makes a value what rules are about; it reports whether there is one before it.
 func (e *evaluator) bind(rules *cel.Rules, v, old document.Node) bool {
-	e.vars.Set(cel.Self, v, rules.Type)
+	e.vars.Set(value.Self, v, rules.Type)
 	if !old.Valid() || old.Kind() == document.Null {
-		e.vars.Set(cel.OldSelf, document.Node{}, nil)
+		e.vars.Set(value.OldSelf, document.Node{}, nil)
 		return false
 	}
-	e.vars.Set(cel.OldSelf, old, rules.Type)
+	e.vars.Set(value.OldSelf, old, rules.Type)
 	return true
 }
 
 // broken adds the failure of a rule that has no value: it is an error whatever else is right.
-func (e *evaluator) broken(rules *celRules, r *cel.Rule, v document.Node, err error) {
+func (e *evaluator) broken(rules *celRules, r *rule, v document.Node, err error) {
 	detail := err.Error()
 	var failure *cel.Error
 	if errors.As(err, &failure) {
 		switch {
-		case failure.Cause == cel.Cancelled:
+		case failure.Cause == value.Cancelled:
 			e.err, e.stopped = err, true
 			return
-		case failure.Cause == cel.OverBudget:
+		case failure.Cause == value.OverBudget:
 			detail, e.stopped = outOfBudget, true
-		case failure.Cause == cel.OverLimit:
+		case failure.Cause == value.OverLimit:
 			detail, e.stopped = "'"+failure.Detail+"': no further validation rules will be run due to call cost exceeds limit for rule: "+named(r), true
 		case strings.HasPrefix(failure.Detail, "no such overload"):
 			detail = "'" + failure.Detail + "': call arguments did not match a supported operator, function or macro signature for rule: " + named(r)
@@ -168,13 +181,13 @@ func (e *evaluator) broken(rules *celRules, r *cel.Rule, v document.Node, err er
 			detail = failure.Detail + " evaluating rule: " + named(r)
 		}
 	}
-	if !e.fails() {
-		e.add(v, field.Invalid(e.path(v), rules.typeName, detail))
+	if !e.walk.fails() {
+		e.walk.add(v, field.Invalid(e.walk.path(v), rules.typeName, detail))
 	}
 }
 
 // named is how messages call a rule.
-func named(r *cel.Rule) string {
+func named(r *rule) string {
 	if r.Message != "" {
 		return r.Message
 	}
@@ -182,9 +195,9 @@ func named(r *cel.Rule) string {
 }
 
 // violate adds the failure of a rule that does not hold.
-func (e *evaluator) violate(s *Shape, r *cel.Rule, v, old document.Node, nearest predecessor) {
-	tolerated := !r.UsesOldSelf && e.update && e.tolerates(predecessor{s, v, old}, nearest)
-	if tolerated && len(e.warnings) >= maxFailures || !tolerated && e.fails() {
+func (e *evaluator) violate(s *Shape, r *rule, v, old document.Node, nearest predecessor) {
+	tolerated := !r.UsesOldSelf && e.walk.update && e.tolerates(predecessor{s, v, old}, nearest)
+	if tolerated && len(e.warnings) >= maxFailures || !tolerated && e.walk.fails() {
 		return // there are enough to show
 	}
 	detail, err := r.EvalMessage(e.frame, e.vars)
@@ -203,12 +216,12 @@ func (e *evaluator) violate(s *Shape, r *cel.Rule, v, old document.Node, nearest
 		x.warning = len(e.warnings)
 		e.warnings = append(e.warnings, x.failure.Error())
 	} else {
-		e.add(v, x.failure)
+		e.walk.add(v, x.failure)
 	}
 	e.violated = append(e.violated, x)
 }
 
-// tolerates tells whether an update leaves a value as it was, or what is around it where it was nothing by itself. The
+// tolerates reports whether an update leaves a value as it was, or what is around it where it was nothing by itself. The
 // values that are next to each other have the same around them, which is not compared again for each.
 func (e *evaluator) tolerates(current, nearest predecessor) bool {
 	if current.old.Valid() {
@@ -220,11 +233,11 @@ func (e *evaluator) tolerates(current, nearest predecessor) bool {
 	return e.aroundUnchanged
 }
 
-func (e *evaluator) failure(s *Shape, r *cel.Rule, v document.Node, detail string) *field.Error {
+func (e *evaluator) failure(s *Shape, r *rule, v document.Node, detail string) *field.Error {
 	path := e.fieldOf(r, v)
-	var value any = omitted
+	var value any = wording.Omitted
 	if t := s.rules.typeName; t != "object" && t != "array" {
-		value = shown(v)
+		value = wording.Shown(v)
 	}
 	if r.Reason != nil {
 		switch *r.Reason {
@@ -241,10 +254,10 @@ func (e *evaluator) failure(s *Shape, r *cel.Rule, v document.Node, detail strin
 
 // fieldOf is the field that the rule names, or the value that it is about. A rule about the whole object that names
 // none is about what all its paths have in common.
-func (e *evaluator) fieldOf(r *cel.Rule, v document.Node) *field.Path {
-	path, rest := e.path(v), r.FieldPath
+func (e *evaluator) fieldOf(r *rule, v document.Node) *field.Path {
+	path, rest := e.walk.path(v), r.FieldPath
 	if path == nil && rest == "" {
-		rest = r.Program.Field()
+		rest = r.explanation.Field()
 	}
 	if rest == "" {
 		return path
@@ -263,7 +276,7 @@ func below(path *field.Path, rest string) string {
 	return path.String() + "." + rest
 }
 
-// blocks tells whether a failure makes CEL rules meaningless, as Kubernetes has it: a type, a required field, an
+// blocks reports whether a failure makes CEL rules meaningless, as Kubernetes has it: a type, a required field, an
 // enumeration, or more than there may be.
 func blocks(err *field.Error) bool {
 	switch err.Type {
@@ -283,4 +296,29 @@ func (f *failures) block() bool {
 		}
 	}
 	return false
+}
+
+// Programs are all expressions of the schema: rules with their messages, and
+// computed defaults.
+func (s *Schema) Programs() []*cel.Program {
+	all := s.root.programs(nil)
+	for i := range s.derived {
+		all = append(all, s.derived[i].Programs()...)
+	}
+	return all
+}
+
+func (s *Shape) programs(all []*cel.Program) []*cel.Program {
+	if s == nil || s.rulesIn == noRules {
+		return all
+	}
+	if s.rules != nil {
+		for i := range s.rules.compiled.Rules {
+			all = append(all, s.rules.compiled.Rules[i].Programs()...)
+		}
+	}
+	for i := range s.object.properties {
+		all = s.object.properties[i].Shape.programs(all)
+	}
+	return s.object.additional.programs(s.list.items.programs(all))
 }

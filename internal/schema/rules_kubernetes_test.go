@@ -73,14 +73,14 @@ func TestRulesLikeKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge := schemacel.NewValidator(structural, true, celconfig.PerCallLimit)
+	kube := schemacel.NewValidator(structural, true, celconfig.PerCallLimit)
 	r := rand.New(rand.NewPCG(7, 8))
 	var failures, warnings int
 	for range 4000 {
 		spec := ruledObject(r)
 		objects := []map[string]any{nil, spec, changed(r, spec).(map[string]any), ruledObject(r)}
 		for _, old := range objects {
-			f, w := compareRules(t, s, judge, structural, spec, old)
+			f, w := compareRules(t, s, kube, structural, spec, old)
 			failures, warnings = failures+f, warnings+w
 		}
 	}
@@ -95,7 +95,7 @@ type recorder []string
 
 func (r *recorder) AddWarning(_, text string) { *r = append(*r, text) }
 
-func compareRules(t *testing.T, s *schema.Schema, judge *schemacel.Validator, structural *structuralschema.Structural, spec, old map[string]any) (failures, warnings int) {
+func compareRules(t *testing.T, s *schema.Schema, kube *schemacel.Validator, structural *structuralschema.Structural, spec, old map[string]any) (failures, warnings int) {
 	t.Helper()
 	whole := func(spec map[string]any) (map[string]any, *document.Document) {
 		object := map[string]any{"apiVersion": "schema.example/v1", "kind": "Object", "metadata": map[string]any{"name": "one"}, "spec": spec}
@@ -115,7 +115,7 @@ func compareRules(t *testing.T, s *schema.Schema, judge *schemacel.Validator, st
 		options = append(options, schemacel.WithRatcheting(common.NewCorrelatedObject(object, oldObject, &model.Structural{Structural: structural})))
 	}
 	var recorded recorder
-	found, _ := judge.Validate(warning.WithWarningRecorder(context.Background(), &recorded), nil, structural, object, before, celconfig.RuntimeCELCostBudget, options...)
+	found, _ := kube.Validate(warning.WithWarningRecorder(context.Background(), &recorded), nil, structural, object, before, celconfig.RuntimeCELCostBudget, options...)
 	var want []string
 	for _, err := range found {
 		want = append(want, err.Error())

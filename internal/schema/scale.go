@@ -8,9 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// scale is what the scale subresource demands of the object that it reads.
+// scale holds the demands of the scale subresource on the object that it reads.
 type scale struct {
 	spec, status scalePath  // numbers of replicas
 	selector     *scalePath // a string
@@ -42,7 +44,7 @@ func newScalePath(path string) scalePath {
 }
 
 // find is the value at the path. Where something on the way there can have no members, that is a failure of the path too.
-func (w *validator) find(p *scalePath, object document.Node) (document.Node, bool) {
+func (p *scalePath) find(w *validator, object document.Node) (document.Node, bool) {
 	at := object
 	for i, name := range p.names {
 		switch at.Kind() {
@@ -52,7 +54,7 @@ func (w *validator) find(p *scalePath, object document.Node) (document.Node, boo
 		default:
 			if !w.fails() {
 				parent := scalePath{names: p.names[:i]}
-				w.add(at, field.Invalid(p.path(), omitted, "`"+parent.path().String()+"` must be an object"))
+				w.add(at, field.Invalid(p.path(), wording.Omitted, "`"+parent.path().String()+"` must be an object"))
 			}
 			return document.Node{}, false
 		}
@@ -73,43 +75,43 @@ func (p *scalePath) path() *field.Path {
 	return path
 }
 
-// replicas checks that a number of replicas is an int32 of at least 0.
-func (w *validator) replicas(p *scalePath, object document.Node) {
-	v, found := w.find(p, object)
+// checkReplicas checks that the number of replicas at the path is an int32 of at least 0.
+func (p *scalePath) checkReplicas(w *validator, object document.Node) {
+	v, found := p.find(w, object)
 	if !found {
 		return
 	}
-	n := numberOf(v)
+	n := compare.NumberOf(v)
 	switch {
-	case v.Kind() != document.Number || !n.integer:
+	case v.Kind() != document.Number || !n.IsInt:
 		if !w.fails() {
 			w.add(v, typeFailureOfScale(p.path(), v, "integer"))
 		}
-	case n.i < 0:
+	case n.Int < 0:
 		if !w.fails() {
-			w.add(v, minimumFailure(p.path(), v, 0, false))
+			w.add(v, wording.Minimum(p.path(), v, 0, false))
 		}
-	case n.i > math.MaxInt32:
+	case n.Int > math.MaxInt32:
 		if !w.fails() {
-			w.add(v, maximumFailure(p.path(), v, math.MaxInt32, false))
+			w.add(v, wording.Maximum(p.path(), v, math.MaxInt32, false))
 		}
 	}
 }
 
-// scaled checks what the scale subresource reads of the status.
-func (w *validator) scaled(s *scale, object document.Node) {
-	w.replicas(&s.status, object)
+// checkStatus checks what the scale subresource reads of the status.
+func (s *scale) checkStatus(w *validator, object document.Node) {
+	s.status.checkReplicas(w, object)
 	if s.selector == nil {
 		return
 	}
-	if v, found := w.find(s.selector, object); found && v.Kind() != document.String && !w.fails() {
+	if v, found := s.selector.find(w, object); found && v.Kind() != document.String && !w.fails() {
 		w.add(v, typeFailureOfScale(s.selector.path(), v, "string"))
 	}
 }
 
 // typeFailureOfScale does not keep CEL rules from being checked, other than what a schema says of a type.
 func typeFailureOfScale(path *field.Path, v document.Node, typeName string) *field.Error {
-	err := typeFailure(path, v, typeName)
+	err := wording.Type(path, v, typeName)
 	err.Type = field.ErrorTypeInvalid
 	return err
 }

@@ -42,6 +42,7 @@ package schema
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/meta"
 )
 
 // A Schema says how the objects of one version of a resource look. It is
@@ -51,75 +52,123 @@ type Schema struct {
 	notes    *document.Noter // who writes the notes of its walks, see marks.go
 	resource bool            // kind, apiVersion and metadata are implied
 	scale    *scale
-	meta     *Shape         // of every metadata
-	metadata *metadataRules // nil: the root's metadata is not checked
-	derived  []Derived      // in the order in which they are set
+	meta     *Shape      // of every metadata
+	metadata *meta.Rules // nil: the root's metadata is not checked
+	derived  []Derived   // in the order in which they are set
 }
 
 // Root is the shape of the whole object.
 func (s *Schema) Root() *Shape { return s.root }
 
+// IsList reports whether the value must be a list.
+func (s *Schema) IsList() bool { return s != nil && s.root.typeName == "array" }
+
 // A Shape says how one value looks. A nil *Shape knows nothing about its value.
 //
-// What walks look at for every scalar stands in the first cache line of 64 bytes, what they look at for objects and lists
-// in the next two.
+// Walks look at what comes first for every scalar: it stands in the first cache line of 64 bytes.
 type Shape struct {
-	accepts    [document.Array + 1]verdict // by kind
-	typeCount  uint8                       // what a type that is right counts for; see validator.value
-	onlyType   bool                        // there is nothing to check but the type
-	hasChecks  bool                        // something may be wrong with the value or in it
-	hasRules   bool                        // there are CEL rules about it or in it
-	needsOld   bool                        // some of which read oldSelf
-	opaque     bool                        // nothing in it is known, so that nothing in it is unknown
-	implied    bool                        // has kind, apiVersion and metadata: the root of a resource, or an embedded one
-	embedded   bool                        // x-kubernetes-embedded-resource: kind, apiVersion and metadata are checked
-	preserves  bool                        // x-kubernetes-preserve-unknown-fields
-	extends    bool                        // additionalProperties is set: no member is unknown
-	closed     bool                        // additionalProperties: false
-	nullable   bool                        // null is a value of its own
-	zeroesNull bool                        // a null stands for an empty string, as in metadata
-	plain      bool                        // a scalar about which only text, number and enum say more than its type
-	flat       bool                        // an object or list about which only size, list and required say more than its type
-	deep       bool                        // whether it is right depends on what is deeper in it
+	accepts   [document.Array + 1]verdict // by kind
+	typeCount uint8                       // what a right type counts for; see validator.value
+	null      nullMeaning
+	checks    checks
+	rulesIn   ruleReach
+	envelope  envelope
 
-	hasDefaults bool // something in it may be filled in
+	hasDefaults bool // something in it may be set to a default
+	preserves   bool // x-kubernetes-preserve-unknown-fields
+	flat        bool // of an object or list, only size, list type and required say more than its type
 
 	text   *textRules
 	number *numberRules
 	enum   *enumRules
 	logic  *logicRules
 
+	object objectRules
+	list   listRules
+
+	rules    *celRules
+	def      []byte // the default of this value, complete, as JSON; nil if there is none
+	typeName string // what messages call its type: 'integer', 'integer or string'; "" if it may have any
+	extra    *extra // the gateway's own keywords, about it and what is in it; nil if there are none
+	merging  merging
+}
+
+// objectRules say how an object looks.
+type objectRules struct {
 	properties []Property // sorted by name
-	demanded   uint64     // the bits of the required members; never where one of them has none
-	fillable   uint64     // the bits of the members that have a default; never where one of them has none
+	demanded   uint64     // the bits of the required members; never if one of them has none
+	defaulted  uint64     // the bits of the members that have a default; never if one of them has none
 	size       *sizeRules
-	list       *listRules
-	items      *Shape
-	additional *Shape // of members that are no property; may be nil when extends
+	additional *Shape // of members that are no property; may be nil if they are allowed
+	others     otherMembers
 	names      document.Names
 	notes      *document.Noter // who writes the numbers of properties on members; nil: nobody
-	rules      *celRules
 
-	fillings []filling         // of the properties that have a default, sorted by name
-	def      []byte            // the default of this value, complete, as JSON; nil is none
+	defaults []memberDefault   // of the properties that have one, sorted by name
 	required []document.Name   // of members that must be there, in the schema's order
-	variants *document.FoldSet // of the properties' names; nil without any
-	typeName string            // as messages name it: 'integer', 'integer or string'; "" is any
-	format   string            // that values other than strings violate; "" when type says it all
-
-	extra *extra // what the gateway's own keywords say of it and what is in it; nil is nothing
-
-	merging merging // how values are put together
+	variants *document.FoldSet // of the properties' names; nil if there are none
 }
+
+// listRules say how a list looks.
+type listRules struct {
+	items *Shape
+	size  *sizeRules
+	kind  *listType // nil: its items are told apart by their places alone
+}
+
+// checks says how much of a value has to be checked.
+type checks uint8
+
+const (
+	checkNothing checks = iota // whatever the value is, it is right
+	checkType                  // the type alone
+	checkAll
+)
+
+// ruleReach says which CEL rules there are about a value or in it.
+type ruleReach uint8
+
+const (
+	noRules ruleReach = iota
+	someRules
+	rulesOnOld // some of them read oldSelf
+)
+
+// nullMeaning says what a null stands for.
+type nullMeaning uint8
+
+const (
+	nullIsMissing nullMeaning = iota
+	nullIsValue               // nullable
+	nullIsEmpty               // an empty string, as in metadata
+)
+
+// envelope says whether an object has kind, apiVersion and metadata, whatever its schema says of
+// them.
+type envelope uint8
+
+const (
+	noEnvelope       envelope = iota
+	resourceEnvelope          // the root of a resource, whose envelope is checked elsewhere
+	embeddedEnvelope          // x-kubernetes-embedded-resource: it is checked with the object
+)
+
+// otherMembers says what the members of an object are that are no property.
+type otherMembers uint8
+
+const (
+	othersUnknown otherMembers = iota
+	othersAllowed              // additionalProperties is set, maybe to a shape
+	othersRefused              // additionalProperties: false
+)
 
 // A Property is a member of an object that its schema names.
 type Property struct {
 	Shape *Shape // nil where the name is known and nothing else
 	Name  string
 
-	bit     uint8     // in the mask of the members that a walk has seen; 0 of members that have none
-	meta    metaField // of metadata
-	implied role      // kind, apiVersion and metadata of an embedded resource
+	bit     uint8 // in the mask of the members that a walk has seen; 0 of members that have none
+	implied role  // kind, apiVersion and metadata of an embedded resource
 }
 
 // role tells the members apart that every Kubernetes object has.
@@ -141,7 +190,7 @@ func roleOf(name string) role {
 	return ordinary
 }
 
-// verdict is what a shape's type says about a kind of value.
+// verdict says how a shape's type takes a kind of value.
 type verdict uint8
 
 const (
@@ -152,7 +201,7 @@ const (
 
 // Properties are the named members, sorted by name. The slice must not be
 // changed.
-func (s *Shape) Properties() []Property { return s.properties }
+func (s *Shape) Properties() []Property { return s.object.properties }
 
 // Default is the JSON that stands for a missing value, in which all defaults
 // inside it are already filled in; nil when there is none. It must not be
@@ -165,14 +214,14 @@ func (s *Shape) Default() []byte {
 }
 
 // Additional is the shape of members that are no property, or nil.
-func (s *Shape) Additional() *Shape { return s.additional }
+func (s *Shape) Additional() *Shape { return s.object.additional }
 
 // Items is the shape of a list's items, or nil.
-func (s *Shape) Items() *Shape { return s.items }
+func (s *Shape) Items() *Shape { return s.list.items }
 
-// Nullable tells whether null is a value of its own. Where it is not, a null
+// Nullable reports whether null is a value of its own. Where it is not, a null
 // stands for a missing value.
-func (s *Shape) Nullable() bool { return s != nil && s.nullable }
+func (s *Shape) Nullable() bool { return s != nil && s.null == nullIsValue }
 
-// HasDefaults tells whether anything within the value may be filled in.
+// HasDefaults reports whether anything within the value may be filled in.
 func (s *Shape) HasDefaults() bool { return s != nil && s.hasDefaults }

@@ -73,7 +73,7 @@ func definitions(tb testing.TB, path string) (all []*apiextensionsv1.CustomResou
 	return all
 }
 
-// Every definition of the suites compiles, without warnings but those of the cost of rules.
+// Every definition of the suites compiles, without warnings other than of the cost of rules.
 func TestSuitesCompile(t *testing.T) {
 	dir := suites(t)
 	found := 0

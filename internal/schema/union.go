@@ -4,9 +4,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// union is a set of members of an object of which at most one may be set (VAL-6).
+// union is a set of members of an object; at most one may be set (VAL-6).
 type union struct {
 	discriminator document.Name
 	discriminated bool
@@ -38,7 +39,7 @@ func (u *union) chosen(v document.Node) string {
 	return u.fallback
 }
 
-// stale tells whether a member is set that the discriminator does not choose.
+// stale reports whether a member is set that the discriminator does not choose.
 func (u *union) stale(v document.Node) bool {
 	chosen := u.chosen(v)
 	for i := range u.members {
@@ -49,7 +50,7 @@ func (u *union) stale(v document.Node) bool {
 	return false
 }
 
-// Stale tells whether a member of a union is set that the union's discriminator does not choose: of an update of such an
+// Stale reports whether a member of a union is set that the union's discriminator does not choose: of an update of such an
 // object [Schema.Carry] may make a valid one.
 func (s *Schema) Stale(obj document.Node) bool { return hasUnions(s.root) && s.root.stale(obj) }
 
@@ -99,14 +100,14 @@ func (w *validator) unions(s *Shape, v, old document.Node) {
 	if v.Kind() == document.Object {
 		for _, u := range s.extra.unions {
 			if old.Kind() != document.Object || u.differs(v, old) {
-				w.union(u, v)
+				u.check(w, v)
 			}
 		}
 	}
 	s.descend(v, old, hasUnions, func(child *Shape, v, old document.Node) { w.unions(child, v, old) })
 }
 
-// differs tells whether the discriminator, or which members are set, is not the same.
+// differs reports whether the discriminator, or which members are set, is not the same.
 func (u *union) differs(v, old document.Node) bool {
 	for i := range u.members {
 		if u.members[i].of(v).Valid() != u.members[i].of(old).Valid() {
@@ -116,7 +117,8 @@ func (u *union) differs(v, old document.Node) bool {
 	return u.discriminated && u.chosen(v) != u.chosen(old)
 }
 
-func (w *validator) union(u *union, v document.Node) {
+// check checks that no two members are set and, if there is a discriminator, that the one is that it chooses.
+func (u *union) check(w *validator, v document.Node) {
 	var first, second *unionMember
 	for i := range u.members {
 		switch m := &u.members[i]; {
@@ -130,20 +132,20 @@ func (w *validator) union(u *union, v document.Node) {
 	chosen := u.chosen(v)
 	switch {
 	case u.discriminated && chosen != "":
-		w.chosen(u, v, chosen)
+		u.checkChosen(w, v, chosen)
 	case second != nil:
 		path := w.path(v)
 		if path == nil {
 			path = field.NewPath(second.name.String())
 		}
-		w.refuse(v, field.Invalid(path, omitted, "must have at most one of "+among(u.names)))
+		w.refuse(v, field.Invalid(path, wording.Omitted, "must have at most one of "+among(u.names)))
 	case u.discriminated && first != nil:
 		w.refuse(v, field.Required(w.path(v).Child(u.discriminator.String()), "must be '"+first.value+"' where `"+first.name.String()+"` is set"))
 	}
 }
 
-// chosen checks that of the members the one is set that the discriminator chooses.
-func (w *validator) chosen(u *union, v document.Node, chosen string) {
+// checkChosen checks that the member is set that the discriminator chooses, and no other.
+func (u *union) checkChosen(w *validator, v document.Node, chosen string) {
 	for i := range u.members {
 		m := &u.members[i]
 		n := m.of(v)

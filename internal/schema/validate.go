@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // validator is one walk of Validate.
@@ -18,7 +20,7 @@ type validator struct {
 	failed   bool // by the walk that probes
 	weighing int  // nesting of walks whose count of matches matters
 	update   bool // there is an old object
-	trusting bool // the marks of values are those of their shapes
+	trusting bool // the marks of values come from their shapes
 	changes  int  // places found to differ from their old value
 	items    keyedItems
 	repeated []document.Node
@@ -27,8 +29,8 @@ type validator struct {
 
 var validators = sync.Pool{New: func() any { return &validator{} }}
 
-// value holds a value against its shape. old is what the value was before an update, where the two can be told to be
-// the same thing; it is invalid elsewhere.
+// value checks a value against its shape. old is the value before an update, if the two are known
+// to be the same thing; it is invalid elsewhere.
 //
 // The result counts what matched, by go-openapi's measure: it says which branch of anyOf or oneOf comes closest.
 func (w *validator) value(s *Shape, v, old document.Node) int {
@@ -74,9 +76,10 @@ func (w *validator) value(s *Shape, v, old document.Node) int {
 	return matched
 }
 
-// fits tells at a glance that nothing can be wrong with a value: its type is right, and the shape asks for no more.
+// fits reports at a glance that nothing can be wrong with a value: its type is right, and the shape
+// asks for no more.
 func (s *Shape) fits(v document.Node) bool {
-	return !s.hasChecks || s.onlyType && s.accepts[v.Kind()] == match
+	return s.checks == checkNothing || s.checks == checkType && s.accepts[v.Kind()] == match
 }
 
 // typed checks the type.
@@ -88,7 +91,7 @@ func (w *validator) typed(s *Shape, v document.Node, kind document.Kind) int {
 		}
 		return int(s.typeCount)
 	case integral:
-		if numberOf(v).integral() {
+		if compare.NumberOf(v).Integral() {
 			return int(s.typeCount)
 		}
 	}
@@ -103,18 +106,10 @@ func (w *validator) mistyped(s *Shape, v document.Node) {
 	if w.fails() {
 		return
 	}
-	w.add(v, typeFailure(w.path(v), v, s.named()))
+	w.add(v, wording.Type(w.path(v), v, s.typeName))
 }
 
-// named is what messages call the type.
-func (s *Shape) named() string {
-	if s.typeName == "" {
-		return s.format
-	}
-	return s.typeName
-}
-
-// fails notes that something is wrong, and tells whether that is all that matters.
+// fails notes that something is wrong, and reports whether that is all that matters.
 func (w *validator) fails() bool {
 	if w.probing > 0 {
 		w.failed = true
@@ -123,7 +118,7 @@ func (w *validator) fails() bool {
 	return w.failures.full()
 }
 
-// done tells whether a walk that probes has its answer.
+// done reports whether a walk that probes has its answer.
 func (w *validator) done() bool { return w.probing > 0 && w.failed }
 
 func (w *validator) add(at document.Node, err *field.Error) {
@@ -134,7 +129,7 @@ func (w *validator) enum(s *Shape, v document.Node, kind document.Kind) {
 	if s.enum.has(v, kind) || w.fails() {
 		return
 	}
-	w.add(v, enumFailure(w.path(v), v, s.enum.shown))
+	w.add(v, wording.Enum(w.path(v), v, s.enum.shown))
 }
 
 func (w *validator) text(t *textRules, v document.Node) (matched int) {
@@ -148,91 +143,91 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 	if size := int64(len(s)); t.maxLength >= 0 && size > t.maxLength || size < t.minLength*utf8.UTFMax {
 		length := int64(utf8.RuneCountInString(s))
 		if t.maxLength >= 0 && length > t.maxLength && !w.fails() {
-			w.add(v, maxLengthFailure(w.path(v), t.maxLength))
+			w.add(v, wording.MaxLength(w.path(v), t.maxLength))
 		}
 		if length < t.minLength && !w.fails() {
-			w.add(v, minLengthFailure(w.path(v), v, t.minLength))
+			w.add(v, wording.MinLength(w.path(v), v, t.minLength))
 		}
 	}
 	if t.pattern != nil && !w.done() && !t.pattern.Match(s) && !w.fails() {
-		w.add(v, patternFailure(w.path(v), v, t.pattern.String()))
+		w.add(v, wording.Pattern(w.path(v), v, t.pattern.String()))
 	}
 	if t.format != nil {
 		matched = 1
-		if !w.done() && !t.format.matches(s) && !w.fails() {
-			w.add(v, formatFailure(w.path(v), v, t.format.name))
+		if !w.done() && !t.format.Matches(s) && !w.fails() {
+			w.add(v, wording.Format(w.path(v), v, t.format.Name))
 		}
 	}
 	return matched
 }
 
 func (w *validator) number(r *numberRules, v document.Node) {
-	n := numberOf(v)
+	n := compare.NumberOf(v)
 	if r.takes(n) {
 		return
 	}
-	if r.low != math.MinInt64 && (n.compare(float64(r.low)) < 0 || n.compare(float64(r.high)) > 0) && !w.fails() {
-		w.add(v, rangeFailure(w.path(v), v, r.low, r.high))
+	if r.low != math.MinInt64 && (n.Compare(float64(r.low)) < 0 || n.Compare(float64(r.high)) > 0) && !w.fails() {
+		w.add(v, wording.Range(w.path(v), v, r.low, r.high))
 	}
-	if r.single && !fitsFloat32(n.float()) && !w.fails() {
-		w.add(v, singleFailure(w.path(v), v))
+	if r.single && !compare.FitsFloat32(n.Float()) && !w.fails() {
+		w.add(v, wording.Single(w.path(v), v))
 	}
 	if b := r.minimum; b != nil {
-		if c := n.compare(b.value); (c < 0 || c == 0 && b.exclusive) && !w.fails() {
-			w.add(v, minimumFailure(w.path(v), v, b.value, b.exclusive))
+		if c := n.Compare(b.value); (c < 0 || c == 0 && b.exclusive) && !w.fails() {
+			w.add(v, wording.Minimum(w.path(v), v, b.value, b.exclusive))
 		}
 	}
 	if b := r.maximum; b != nil {
-		if c := n.compare(b.value); (c > 0 || c == 0 && b.exclusive) && !w.fails() {
-			w.add(v, maximumFailure(w.path(v), v, b.value, b.exclusive))
+		if c := n.Compare(b.value); (c > 0 || c == 0 && b.exclusive) && !w.fails() {
+			w.add(v, wording.Maximum(w.path(v), v, b.value, b.exclusive))
 		}
 	}
 	if f := r.multipleOf; f != nil && !f.divides(n) && !w.fails() {
-		w.add(v, multipleOfFailure(w.path(v), v, f.value))
+		w.add(v, wording.MultipleOf(w.path(v), v, f.value))
 	}
 }
 
 func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
-	if s.size != nil {
+	if size := s.list.size; size != nil {
 		n := int64(v.Len())
-		if s.size.minItems >= 0 && n < s.size.minItems && !w.fails() {
-			w.add(v, minItemsFailure(w.path(v), n, s.size.minItems))
+		if n < size.least && !w.fails() {
+			w.add(v, wording.MinItems(w.path(v), n, size.least))
 		}
-		if s.size.maxItems >= 0 && n > s.size.maxItems && !w.fails() {
-			w.add(v, maxItemsFailure(w.path(v), n, s.size.maxItems))
+		if size.most >= 0 && n > size.most && !w.fails() {
+			w.add(v, wording.MaxItems(w.path(v), n, size.most))
 		}
 	}
-	if s.list != nil && !w.done() {
-		w.distinct(s.list, v)
+	if s.list.kind != nil && !w.done() {
+		w.distinct(s.list.kind, v)
 	}
-	if s.items == nil || !s.items.hasChecks && w.weighing == 0 || w.done() {
+	if s.list.items == nil || s.list.items.checks == checkNothing && w.weighing == 0 || w.done() {
 		return 0
 	}
 	if w.update && old.Valid() {
-		previous := s.list.predecessors(old)
+		previous := s.list.kind.predecessors(old)
 		for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
-			if !w.passes(s.items, n) {
-				matched += w.value(s.items, n, previous.of(n))
+			if !w.passes(s.list.items, n) {
+				matched += w.value(s.list.items, n, previous.of(n))
 			}
 		}
 		return matched
 	}
 	for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
-		if !w.passes(s.items, n) {
-			matched += w.value(s.items, n, document.Node{})
+		if !w.passes(s.list.items, n) {
+			matched += w.value(s.list.items, n, document.Node{})
 		}
 	}
 	return matched
 }
 
 // distinct checks what list types set and map promise.
-func (w *validator) distinct(l *listRules, v document.Node) {
+func (w *validator) distinct(l *listType, v document.Node) {
 	var misfit document.Node
 	w.repeated, misfit = l.repeats(w.repeated[:0], v, &w.items)
 	if misfit.Valid() {
 		w.failures.listTypes = true
 		if !w.fails() {
-			w.failures.add(failure{err: mapItemFailure(w.path(misfit), misfit), at: misfit.Index(), class: ofListType})
+			w.failures.add(failure{err: wording.MapItem(w.path(misfit), misfit), at: misfit.Index(), class: ofListType})
 		}
 		return
 	}
@@ -246,26 +241,26 @@ func (w *validator) distinct(l *listRules, v document.Node) {
 }
 
 func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
-	if s.size != nil {
+	if size := s.object.size; size != nil {
 		n := int64(v.Len())
-		if s.size.minProperties >= 0 && n < s.size.minProperties && !w.fails() {
-			w.add(v, minPropertiesFailure(w.path(v), n, s.size.minProperties))
+		if n < size.least && !w.fails() {
+			w.add(v, wording.MinProperties(w.path(v), n, size.least))
 		}
-		if s.size.maxProperties >= 0 && n > s.size.maxProperties && !w.fails() {
-			w.add(v, maxPropertiesFailure(w.path(v), n, s.size.maxProperties))
+		if size.most >= 0 && n > size.most && !w.fails() {
+			w.add(v, wording.MaxProperties(w.path(v), n, size.most))
 		}
 	}
-	if s.embedded && !w.done() {
+	if s.envelope == embeddedEnvelope && !w.done() {
 		w.embedded(v)
 	}
 	var seen uint64
-	if len(s.properties) > 0 || s.additional != nil || s.closed {
+	if len(s.object.properties) > 0 || s.object.additional != nil || s.object.others == othersRefused {
 		seen, matched = w.members(s, v, old)
 	}
-	if seen&s.demanded == s.demanded {
+	if seen&s.object.demanded == s.object.demanded {
 		return matched
 	}
-	for _, name := range s.required {
+	for _, name := range s.object.required {
 		if w.done() {
 			break
 		}
@@ -276,17 +271,17 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	return matched
 }
 
-// members walks the members of an object. seen are the bits of those that are there.
+// members walks the members of an object. seen are the bits of the members that are there.
 func (w *validator) members(s *Shape, v, old document.Node) (seen uint64, matched int) {
 	known := w.update && old.Kind() == document.Object
 	for m := v.First(); m.Valid() && !w.done(); m = m.Next() {
-		child := s.additional
+		child := s.object.additional
 		if p := s.property(m); p != nil {
 			seen |= p.Bit()
 			child = p.Shape
-		} else if s.closed {
+		} else if s.object.others == othersRefused {
 			if !w.fails() {
-				w.add(m, closedFailure(w.path(v), m.Key()))
+				w.add(m, wording.Closed(w.path(v), m.Key()))
 			}
 			continue
 		}

@@ -210,7 +210,7 @@ func TestValidateRules(t *testing.T) {
 			`{"size":1,"max":2,"parts":[{"name":"a","weight":2},{"name":"b","weight":2}]}`, []string{`spec.parts[0].weight: Invalid value: 1: must not get lighter`}, nil},
 		{"unchanged values are ratcheted", `{"size":1,"max":3,"parts":[{"name":"a","weight":11}],"mode":"open"}`, `{"size":1,"max":2,"parts":[{"name":"a","weight":11}]}`, nil,
 			[]string{`spec.parts[0].weight: Invalid value: 11: must be light`}},
-		{"also those that the schema refuses", `{"size":0,"max":3}`, `{"size":0,"max":2}`, nil, nil},
+		{"also numbers that the schema refuses", `{"size":0,"max":3}`, `{"size":0,"max":2}`, nil, nil},
 		{"changed ones are not", `{"size":-1,"max":3}`, `{"size":0,"max":2}`, []string{`spec.size: Invalid value: -1: must be greater than or equal to 1`}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

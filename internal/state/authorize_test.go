@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/admission-gateway/gateway/internal/access"
 )
 
 // TestAuthorize: questions and answers, as kube-apiserver's own webhook for authorization has them.
@@ -28,10 +28,10 @@ func TestAuthorize(t *testing.T) {
 		reason    string
 		err       string
 	}{
-		{"allowed", `{"status":{"allowed":true,"reason":"RBAC"}}`, 201, nil, authorizer.DecisionAllow, "RBAC", ""},
-		{"denied", `{"status":{"allowed":false,"denied":true,"reason":"no"}}`, 201, nil, authorizer.DecisionDeny, "no", ""},
-		{"no opinion", `{"status":{"allowed":false}}`, 201, nil, authorizer.DecisionNoOpinion, "", ""},
-		{"both", `{"status":{"allowed":true,"denied":true}}`, 201, nil, authorizer.DecisionDeny, "", "the backend both allowed and denied it"},
+		{"allowed", `{"kind":"SubjectAccessReview","status":{"allowed":true,"reason":"RBAC"}}`, 201, nil, authorizer.DecisionAllow, "RBAC", ""},
+		{"denied", `{"kind":"SubjectAccessReview","status":{"allowed":false,"denied":true,"reason":"no"}}`, 201, nil, authorizer.DecisionDeny, "no", ""},
+		{"no opinion", `{"kind":"SubjectAccessReview","status":{"allowed":false}}`, 201, nil, authorizer.DecisionNoOpinion, "", ""},
+		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil, authorizer.DecisionDeny, "", "the backend both allowed and denied it"},
 		{"forbidden", `{}`, 403, nil, authorizer.DecisionNoOpinion, "", "the backend answered 403 Forbidden"},
 		{"nonsense", `x`, 201, nil, authorizer.DecisionNoOpinion, "", "the backend's answer cannot be read"},
 		{"down", ``, 0, errors.New("the backend cannot be reached"), authorizer.DecisionNoOpinion, "", "the backend cannot be reached"},
@@ -41,7 +41,7 @@ func TestAuthorize(t *testing.T) {
 		if c.fail != nil {
 			s.break_(c.fail)
 		}
-		a := &Authorizer{Backend: s}
+		a := &Authorizer{Backend: s, Reviews: access.New()}
 		for range 3 {
 			decision, reason, err := a.Authorize(context.Background(), about)
 			got := ""
@@ -58,6 +58,21 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// shut is a gate that lets nothing be read.
+type shut struct{ err error }
+
+func (g shut) MayRead() error { return g.err }
+
+// TestAuthorizeGate: nothing is asked for a request for which nothing may be read.
+func TestAuthorizeGate(t *testing.T) {
+	s, why := newServer(), errors.New("may not")
+	a := &Authorizer{Backend: s, Reviews: access.New(), Gate: shut{why}}
+	decision, _, err := a.Authorize(context.Background(), authorizer.AttributesRecord{})
+	if decision != authorizer.DecisionNoOpinion || err != why || len(s.requests) > 0 {
+		t.Errorf("%v %v after %q", decision, err, s.requests)
+	}
+}
+
 // TestAuthorizeElsewhere: only a Kubernetes API server is asked; anyone else's users may do nothing.
 func TestAuthorizeElsewhere(t *testing.T) {
 	s := newServer()
@@ -67,28 +82,5 @@ func TestAuthorizeElsewhere(t *testing.T) {
 		if decision != authorizer.DecisionDeny || reason != notAsked || err != nil || len(s.requests) > 0 {
 			t.Errorf("%v %q %v after %q", decision, reason, err, s.requests)
 		}
-	}
-}
-
-// TestAuthorizeSelectors: selectors narrow the question.
-func TestAuthorizeSelectors(t *testing.T) {
-	parsed, _ := labels.ParseToRequirements("a=b,c in (d,e),!f,g,h!=i,j>3")
-	review := reviewOf(authorizer.AttributesRecord{
-		ResourceRequest:           true,
-		FieldSelectorRequirements: fields.ParseSelectorOrDie("x=y,z!=w").Requirements(),
-		LabelSelectorRequirements: parsed,
-	})
-	if got := len(review.Spec.ResourceAttributes.LabelSelector.Requirements); got != 5 {
-		t.Errorf("%d requirements of labels: %v", got, review.Spec.ResourceAttributes.LabelSelector.Requirements)
-	}
-	for i, want := range []string{"x In [y]", "z NotIn [w]"} {
-		r := review.Spec.ResourceAttributes.FieldSelector.Requirements[i]
-		if got := r.Key + " " + string(r.Operator) + " [" + r.Values[0] + "]"; got != want {
-			t.Errorf("requirement %s, want %s", got, want)
-		}
-	}
-	path := reviewOf(authorizer.AttributesRecord{Path: "/healthz", Verb: "get"})
-	if path.Spec.ResourceAttributes != nil || path.Spec.NonResourceAttributes.Path != "/healthz" {
-		t.Errorf("asks %v", path.Spec)
 	}
 }

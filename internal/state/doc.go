@@ -23,8 +23,8 @@ import (
 // A Backend is an upstream as this package reads it, with the gateway's own
 // credentials. It is safe for concurrent use.
 type Backend interface {
-	// Kubernetes tells whether it is a Kubernetes API server.
-	Kubernetes() bool
+	// API returns the kind of backend that it is.
+	API() API
 	// Send sends a request and returns the whole answer, whatever its code. Its
 	// errors are for clients.
 	Send(ctx context.Context, r Request) (Answer, error)
@@ -51,7 +51,7 @@ type Request struct {
 	Limit int64
 }
 
-// An Answer is what came of a Request. Its body belongs to the caller.
+// An Answer is the answer to a Request. Its body belongs to the caller.
 type Answer struct {
 	Code int
 	Body []byte

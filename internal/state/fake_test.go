@@ -46,7 +46,12 @@ func (s *server) Backend(name, _ string) Backend {
 	return s
 }
 
-func (s *server) Kubernetes() bool { return !s.plain }
+func (s *server) API() API {
+	if s.plain {
+		return OrdinaryAPI
+	}
+	return APIServer
+}
 
 // thing is the JSON of one, at a version.
 func thing(name, value string, version int) string {
@@ -79,7 +84,7 @@ func (s *server) event(kind, object string) {
 	s.changed = make(chan struct{})
 }
 
-// forget makes watches from versions before now fail, and ends those that are open.
+// forget makes watches from versions before now fail, and ends the open ones.
 func (s *server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,15 +265,3 @@ func values(m *Manager, s *Source) string {
 }
 
 func value(o document.Node) string { return text(o, "value") }
-
-// eventually waits until what is asked for is as it should be.
-func eventually(t *testing.T, want string, got func() string) {
-	t.Helper()
-	last := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if last = got(); last == want {
-			return
-		}
-	}
-	t.Fatalf("is %q, want %q", last, want)
-}

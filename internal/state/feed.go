@@ -63,7 +63,7 @@ func (f *feed) age(now time.Time) time.Duration {
 	return max(now.Sub(time.Unix(0, f.seen.Load())), 0)
 }
 
-// why is what keeps the collection from being read; nil for nothing.
+// why is the error that keeps the collection from being read; nil if there is none.
 func (f *feed) why() error {
 	if failed := f.failure.Load(); failed != nil {
 		return failed.err
@@ -158,8 +158,8 @@ func (f *feed) watchFor() time.Duration {
 	return watchPeriod + time.Duration(len(f.source.Path))*time.Second
 }
 
-// settled tells whether the first attempt to read the collection is over.
-func (f *feed) settled() bool {
+// synced reports whether the first attempt to read the collection is over.
+func (f *feed) synced() bool {
 	select {
 	case <-f.tried:
 		return true
@@ -170,7 +170,7 @@ func (f *feed) settled() bool {
 
 // wait waits a moment for the first attempt: at the start, and after a reload, that is all that is missing.
 func (f *feed) wait(ctx context.Context) {
-	if f.settled() {
+	if f.synced() {
 		return
 	}
 	t := time.NewTimer(firstReading)

@@ -51,7 +51,7 @@ func FuzzWatch(f *testing.F) {
 // streamed is a Backend that streams a text.
 type streamed string
 
-func (streamed) Kubernetes() bool { return true }
+func (streamed) API() API { return APIServer }
 
 func (streamed) Send(context.Context, Request) (Answer, error) { return Answer{Code: 404}, nil }
 

@@ -33,18 +33,15 @@ type listing struct {
 // list reads a whole collection, page by page. items and kind are as in a [Source].
 func list(ctx context.Context, b Backend, target string, items resource.FieldPath, kind schema.GroupVersionKind, most bounds) (listing, error) {
 	var all listing
-	next := target
-	if b.Kubernetes() {
-		next = withQuery(target, "limit="+pageSize)
-	}
+	next := b.API().firstPage(target)
 	for {
 		// A list is a little more than its objects.
 		answer, err := b.Send(ctx, Request{Method: http.MethodGet, Target: next, Limit: most.bytes - all.bytes + most.bytes/8 + 64<<10})
 		if err != nil {
 			return listing{}, err
 		}
-		if answer.Code == http.StatusNotFound && !b.Kubernetes() {
-			return all, nil // an ordinary API may not know a collection without objects
+		if b.API().isEmpty(answer.Code) {
+			return all, nil
 		}
 		if answer.Code != http.StatusOK {
 			return listing{}, errAnswer(answer.Code)

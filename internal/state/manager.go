@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -44,6 +45,7 @@ const (
 type Manager struct {
 	options  Options
 	cache    *cache
+	reviews  *access.Reviews
 	backends Backends // nil until Start
 
 	mu     sync.RWMutex
@@ -62,7 +64,7 @@ func NewManager(o Options) (*Manager, error) {
 	setDefault(&o.TTL, defaultTTL)
 	setDefault(&o.RetryWait, defaultRetryWait)
 	setDefault(&o.Linger, defaultLinger)
-	m := &Manager{options: o, feeds: map[key]*feed{}, unused: map[key]*time.Timer{}}
+	m := &Manager{options: o, reviews: access.New(), feeds: map[key]*feed{}, unused: map[key]*time.Timer{}}
 	var err error
 	m.cache, err = newCache()
 	return m, err
@@ -74,6 +76,9 @@ func setDefault(v *time.Duration, otherwise time.Duration) {
 	}
 }
 
+// Reviews ask backends about users' access, for policies and for the gateway itself.
+func (m *Manager) Reviews() *access.Reviews { return m.reviews }
+
 // Start begins to keep up to date what Apply asked for.
 func (m *Manager) Start(b Backends) {
 	m.mu.Lock()
@@ -83,9 +88,8 @@ func (m *Manager) Start(b Backends) {
 	m.Apply(wanted)
 }
 
-// Apply says which sources are read from now on. Those that were read before go on
-// as they are; those that no longer are end after a while, so that requests in
-// progress still find them.
+// Apply says which sources are read from now on. Sources that were read before go on as they are.
+// Sources that are no longer named end after a while, so that requests in progress still find them.
 func (m *Manager) Apply(sources []*Source) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,16 +152,29 @@ func (m *Manager) Close() {
 	}
 }
 
-// Settled tells that each collection was read once, or could not be.
-func (m *Manager) Settled() error {
+// Synced returns nil once each collection was read, or could not be.
+func (m *Manager) Synced() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, f := range m.feeds {
-		if !f.settled() {
+		if !f.synced() {
 			return fmt.Errorf("the state at '%s' is being read for the first time", f.source.Path)
 		}
 	}
 	return nil
+}
+
+// Ages returns how long ago each collection was last known to be right, by its path.
+func (m *Manager) Ages() map[string]time.Duration {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	now, all := time.Now(), make(map[string]time.Duration, len(m.feeds))
+	for _, f := range m.feeds {
+		if f.seen.Load() != 0 {
+			all[f.source.Path] = max(all[f.source.Path], f.age(now))
+		}
+	}
+	return all
 }
 
 // Objects returns the objects of a source, for a request in the namespace. The
@@ -193,8 +210,8 @@ func (m *Manager) Find(ctx context.Context, s *Source, namespace, name string) (
 	return v.find(namespace, name), nil
 }
 
-// In returns the objects of a source in a namespace; the empty one is that of
-// objects that belong to none. The source must cover the kind of them.
+// In returns the objects of a source in a namespace; objects that belong to none are in the empty
+// one. The source must cover the kind of them.
 func (m *Manager) In(ctx context.Context, s *Source, namespace string) ([]document.Node, error) {
 	if s.Mode == OnDemand {
 		all, err := m.onDemand(ctx, s, "")
@@ -209,7 +226,7 @@ func (m *Manager) In(ctx context.Context, s *Source, namespace string) ([]docume
 	return v.within(namespace), nil
 }
 
-// viewOf is what is known of a source that is kept up to date.
+// viewOf returns the known objects of a source that is kept up to date.
 func (m *Manager) viewOf(ctx context.Context, s *Source) (*view, error) {
 	m.mu.RLock()
 	f := m.feeds[s.key()]

@@ -61,7 +61,7 @@ type Source struct {
 
 const requestNamespace = "{namespace}"
 
-// key is what is listed, and how. Sources with one key share what was listed.
+// key says which collection is listed, and how. Sources with one key share the objects.
 type key struct {
 	upstream, path, query, items string
 	kind                         schema.GroupVersionKind
@@ -79,7 +79,7 @@ func (s *Source) key() key {
 	return k
 }
 
-// Covers tells whether the source has every object of the kind in the namespace, so
+// Covers reports whether the source has every object of the kind in the namespace, so
 // that what is not among them does not exist.
 func (s *Source) Covers(kind schema.GroupVersionKind, namespace string) bool {
 	return s.Kind == kind && s.Query == "" && !strings.Contains(s.Path, requestNamespace) && (s.Namespace == "" || s.Namespace == namespace)

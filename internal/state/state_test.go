@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestWatch: a collection is listed once and then follows the changes (DEF-4).
@@ -21,11 +22,11 @@ func TestWatch(t *testing.T) {
 	s.set("b", "2")
 	source := sourceOf(Watch)
 	m := managerOf(t, s, source)
-	eventually(t, "1 2", func() string { return values(m, source) })
+	testutil.Becomes(t, "1 2", func() string { return values(m, source) })
 	s.set("c", "3")
 	s.set("a", "10")
 	s.drop("b")
-	eventually(t, "10 3", func() string { return values(m, source) })
+	testutil.Becomes(t, "10 3", func() string { return values(m, source) })
 	if n := s.count("GET /things"); n != 1 {
 		t.Errorf("listed %d times", n)
 	}
@@ -41,7 +42,7 @@ func TestItemsSayWhatTheyAre(t *testing.T) {
 	s.set("a", "1")
 	source := sourceOf(Poll)
 	m := managerOf(t, s, source)
-	eventually(t, "1", func() string { return values(m, source) })
+	testutil.Becomes(t, "1", func() string { return values(m, source) })
 	objects, _ := m.Objects(context.Background(), source, "")
 	if got := text(objects[0], "apiVersion") + " " + text(objects[0], "kind"); got != "example.com/v1 Thing" {
 		t.Errorf("the object is of %s", got)
@@ -56,7 +57,7 @@ func TestViewStaysAsItIs(t *testing.T) {
 	}
 	source := sourceOf(Watch)
 	m := managerOf(t, s, source)
-	eventually(t, strings.TrimSpace(strings.Repeat("old ", 50)), func() string { return values(m, source) })
+	testutil.Becomes(t, strings.TrimSpace(strings.Repeat("old ", 50)), func() string { return values(m, source) })
 	before, err := m.Objects(context.Background(), source, "")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestViewStaysAsItIs(t *testing.T) {
 		s.drop(fmt.Sprintf("t%02d", 2*i))
 		s.set(fmt.Sprintf("t%02d", 2*i+1), "new")
 	}
-	eventually(t, strings.TrimSpace(strings.Repeat("new ", 25)), func() string { return values(m, source) })
+	testutil.Becomes(t, strings.TrimSpace(strings.Repeat("new ", 25)), func() string { return values(m, source) })
 	for _, o := range before {
 		if value(o) != "old" {
 			t.Fatalf("an object became %q", value(o))
@@ -79,10 +80,10 @@ func TestRelist(t *testing.T) {
 	s.set("a", "1")
 	source := sourceOf(Watch)
 	m := managerOf(t, s, source)
-	eventually(t, "1", func() string { return values(m, source) })
+	testutil.Becomes(t, "1", func() string { return values(m, source) })
 	s.forget()
 	s.set("a", "2")
-	eventually(t, "2", func() string { return values(m, source) })
+	testutil.Becomes(t, "2", func() string { return values(m, source) })
 	if n := s.count("GET /things"); n < 2 {
 		t.Errorf("listed %d times", n)
 	}
@@ -96,9 +97,9 @@ func TestOutage(t *testing.T) {
 	strict.Name, strict.MaxStaleness = "strict", time.Nanosecond
 	lenient.Name, lenient.MaxStaleness, lenient.Skip = "lenient", time.Nanosecond, true
 	m := managerOf(t, s, source, strict, lenient)
-	eventually(t, "1", func() string { return values(m, strict) })
+	testutil.Becomes(t, "1", func() string { return values(m, strict) })
 	s.cut()
-	eventually(t, "the state 'strict' is stale: it was last known 0 seconds ago: the backend cannot be reached", func() string { return values(m, strict) })
+	testutil.Becomes(t, "the state 'strict' is stale: it was last known 0 seconds ago: the backend cannot be reached", func() string { return values(m, strict) })
 	if got := values(m, source); got != "1" {
 		t.Errorf("the source that allows it is %s", got)
 	}
@@ -107,7 +108,7 @@ func TestOutage(t *testing.T) {
 	}
 	s.break_(nil)
 	s.set("a", "2")
-	eventually(t, "2", func() string { return values(m, strict) })
+	testutil.Becomes(t, "2", func() string { return values(m, strict) })
 	if n := s.count("GET /things"); n != 1 {
 		t.Errorf("listed %d times though the watch could go on", n)
 	}
@@ -139,13 +140,13 @@ func TestBeforeTheFirstReading(t *testing.T) {
 			s := newServer()
 			c.break_(s)
 			m := managerOf(t, s, source, skip)
-			eventually(t, c.want, func() string { return values(m, source) })
+			testutil.Becomes(t, c.want, func() string { return values(m, source) })
 			if c.want != "" {
 				if _, err := m.Objects(context.Background(), skip, ""); !errors.Is(err, cel.ErrSkip) {
 					t.Errorf("the source that says to skip gives %v", err)
 				}
 			}
-			eventually(t, "<nil>", func() string { return fmt.Sprint(m.Settled()) })
+			testutil.Becomes(t, "<nil>", func() string { return fmt.Sprint(m.Synced()) })
 		})
 	}
 	m, err := NewManager(Options{})
@@ -165,7 +166,7 @@ func TestNothingToWatchFrom(t *testing.T) {
 	source := sourceOf(Watch)
 	source.MaxStaleness = time.Nanosecond
 	m := managerOf(t, s, source)
-	eventually(t, "the state 'things' is stale: it was last known 0 seconds ago: the list has no resourceVersion to watch from: state the mode 'Poll'",
+	testutil.Becomes(t, "the state 'things' is stale: it was last known 0 seconds ago: the list has no resourceVersion to watch from: state the mode 'Poll'",
 		func() string { return values(m, source) })
 }
 
@@ -176,12 +177,12 @@ func TestGrowsTooLarge(t *testing.T) {
 	source := sourceOf(Watch)
 	source.MaxObjects = 2
 	m := managerOf(t, s, source)
-	eventually(t, "1", func() string { return values(m, source) })
+	testutil.Becomes(t, "1", func() string { return values(m, source) })
 	s.set("b", "2")
 	s.set("c", "3")
-	eventually(t, "the state 'things' has not been read yet: there is more of it than the gateway may keep", func() string { return values(m, source) })
+	testutil.Becomes(t, "the state 'things' has not been read yet: there is more of it than the gateway may keep", func() string { return values(m, source) })
 	s.drop("b")
-	eventually(t, "1 3", func() string { return values(m, source) })
+	testutil.Becomes(t, "1 3", func() string { return values(m, source) })
 }
 
 // TestPoll: a collection without watches is listed again and again.
@@ -190,11 +191,11 @@ func TestPoll(t *testing.T) {
 	s.plain, s.noWatch = true, true
 	source := sourceOf(Poll)
 	m := managerOf(t, s, source)
-	eventually(t, "", func() string { return values(m, source) })
+	testutil.Becomes(t, "", func() string { return values(m, source) })
 	s.set("a", "1")
-	eventually(t, "1", func() string { return values(m, source) })
+	testutil.Becomes(t, "1", func() string { return values(m, source) })
 	s.drop("a")
-	eventually(t, "", func() string { return values(m, source) })
+	testutil.Becomes(t, "", func() string { return values(m, source) })
 	if s.count("WATCH") != 0 || s.count("limit=") != 0 {
 		t.Error("an ordinary API was asked in Kubernetes' ways")
 	}
@@ -210,7 +211,7 @@ func TestNobodyToAsk(t *testing.T) {
 		if mode == OnDemand {
 			want = "the state 'things' cannot be read: no upstream has the name 'other'"
 		}
-		eventually(t, want, func() string { return values(m, source) })
+		testutil.Becomes(t, want, func() string { return values(m, source) })
 	}
 }
 
@@ -225,7 +226,7 @@ func TestPages(t *testing.T) {
 	}
 	source := sourceOf(Watch)
 	m := managerOf(t, s, source)
-	eventually(t, strings.Join(want, " "), func() string { return values(m, source) })
+	testutil.Becomes(t, strings.Join(want, " "), func() string { return values(m, source) })
 	if n := s.count("GET /things?limit=500"); n != 8 {
 		t.Errorf("%d pages", n)
 	}
@@ -296,20 +297,20 @@ func TestReload(t *testing.T) {
 	one, two := sourceOf(Watch), sourceOf(Watch)
 	two.Path = "/others"
 	m := managerOf(t, s, one, two)
-	eventually(t, "1", func() string { return values(m, one) })
-	eventually(t, "1", func() string { return values(m, two) })
+	testutil.Becomes(t, "1", func() string { return values(m, one) })
+	testutil.Becomes(t, "1", func() string { return values(m, two) })
 	renamed := *one
 	renamed.Name, renamed.Skip, renamed.MaxStaleness = "renamed", true, time.Hour
 	m.Apply([]*Source{&renamed})
 	if got := values(m, &renamed); got != "1" {
 		t.Errorf("after the reload it is %s", got)
 	}
-	eventually(t, "the state 'things' has not been read yet", func() string { return values(m, two) })
+	testutil.Becomes(t, "the state 'things' has not been read yet", func() string { return values(m, two) })
 	if n := s.count("GET /things"); n != 1 {
 		t.Errorf("listed %d times", n)
 	}
 	m.Apply([]*Source{two})
-	eventually(t, "1", func() string { return values(m, two) })
+	testutil.Becomes(t, "1", func() string { return values(m, two) })
 }
 
 // TestGet: an object that a request needs is read once for a while; one that does not exist is looked for each time.
@@ -340,16 +341,16 @@ func TestGet(t *testing.T) {
 func TestImpatience(t *testing.T) {
 	s := newServer()
 	s.set("a", "1")
-	held := make(chan struct{})
-	s.fail = func(string) error { <-held; return nil }
+	release := make(chan struct{})
+	s.fail = func(string) error { <-release; return nil }
 	m := managerOf(t, s)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	if _, err := m.Get(ctx, s, "/things/a", schema.GroupVersionKind{}); !errors.Is(err, errOver) {
 		t.Errorf("got %v", err)
 	}
-	close(held)
-	eventually(t, "1", func() string {
+	close(release)
+	testutil.Becomes(t, "1", func() string {
 		o, _ := m.Get(context.Background(), s, "/things/a", schema.GroupVersionKind{})
 		return value(o)
 	})

@@ -11,7 +11,7 @@ import (
 
 // view is a collection at one moment, in the order of namespaces and names. It is immutable.
 type view struct {
-	keys    []string // namespace/name; those of objects without metadata are alike
+	keys    []string // namespace/name; objects without metadata have equal keys
 	objects []document.Node
 	sizes   []int // of the objects' JSON, in bytes
 }
@@ -24,7 +24,8 @@ func (v *view) find(namespace, name string) document.Node {
 	return document.Node{}
 }
 
-// within are the objects in a namespace; those of a collection without namespaces are in the empty one.
+// within returns the objects in a namespace; a collection without namespaces has all objects in the
+// empty one.
 func (v *view) within(namespace string) []document.Node {
 	from, _ := slices.BinarySearch(v.keys, namespace+"/")
 	to, _ := slices.BinarySearch(v.keys, namespace+"0") // the character after '/'

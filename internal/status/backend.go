@@ -20,7 +20,7 @@ import (
 // maxBackendText is how many bytes of a backend's own words a Status repeats.
 const maxBackendText = 1024
 
-// BackendAnswer is what of a backend's error answer its Status is made from.
+// BackendAnswer has the parts of a backend's error answer from which its Status is made.
 type BackendAnswer struct {
 	Code        int
 	ContentType string
@@ -32,10 +32,11 @@ type BackendAnswer struct {
 	Now         time.Time // what a date in RetryAfter is compared with; zero means time.Now()
 }
 
-// FromBackend makes a Status of a backend's error answer, keeping its code and what it says (ERR-1, ERR-5): the words are
-// the message where Kubernetes has no sentence of its own for the code, and a cause of reason UnexpectedServerResponse in
-// any case. Of JSON the usual members for a message are read, of an HTML page its title. An answer that is a Status under
-// another media type is taken as it is; IsStatus finds those that need no change at all.
+// FromBackend makes a Status of a backend's error answer, keeping its code and what it says (ERR-1,
+// ERR-5): the words are the message where Kubernetes has no sentence of its own for the code, and a
+// cause of reason UnexpectedServerResponse in any case. Of JSON the usual members for a message are
+// read, of an HTML page its title. An answer that is a Status under another media type is taken as
+// it is; IsStatus finds answers that need no change at all.
 func FromBackend(a BackendAnswer) *Error {
 	if a.Code < 400 || a.Code > 599 {
 		return BadGateway(fmt.Sprintf("the backend answered with the code %d, which is no error code of HTTP", a.Code))
@@ -85,7 +86,7 @@ func backendMessage(a BackendAnswer, code int, said string) string {
 	return fmt.Sprintf("the backend answered %d", a.Code)
 }
 
-// backendText is what the backend said, as one line of bounded length, or "" where nothing can be made of its answer.
+// backendText returns the backend's message as one line of bounded length, or "" if its answer has none.
 func backendText(contentType string, body []byte, members map[string]json.RawMessage) string {
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	markup := bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
@@ -104,7 +105,7 @@ func backendText(contentType string, body []byte, members map[string]json.RawMes
 	return ""
 }
 
-// IsStatus tells whether a backend's JSON answer is a Status already, which is then passed on as it came.
+// IsStatus reports whether a backend's JSON answer is a Status already, which is then passed on as it came.
 func IsStatus(body []byte) bool { return isStatus(jsonObject(body)) }
 
 // jsonObject returns the members of a body that is one JSON object, else nil.
@@ -120,8 +121,8 @@ func jsonObject(body []byte) map[string]json.RawMessage {
 	return members
 }
 
-// isStatus tells whether the members are those of a failure Status that a
-// client can use without knowing the HTTP answer around it.
+// isStatus reports whether the members make a failure Status that a client can use without knowing
+// the HTTP answer around it.
 func isStatus(members map[string]json.RawMessage) bool {
 	return jsonString(members["kind"]) == "Status" && jsonString(members["apiVersion"]) == "v1" &&
 		jsonString(members["status"]) == metav1.StatusFailure

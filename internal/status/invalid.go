@@ -1,31 +1,44 @@
 package status
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
-const (
-	// MaxCauses is how many failures one answer names; the rest are counted in a last cause.
-	MaxCauses = 100
-	// maxValue is how many bytes of an offending value one cause shows, and maxDetail how many of what is said about it:
-	// an answer stays small however large the object is.
-	maxValue  = 1024
-	maxDetail = 5 * 1024
-)
+// MaxCauses is how many failures one answer names; the rest are counted in a last cause.
+const MaxCauses = 100
 
 // Invalid is 422 with every failure as a cause (VAL-1): `<Kind.group> "<name>" is invalid: <e>`, or `[<e1>, <e2>]` for several.
 // Failures of the same text are named once, as Kubernetes does. more counts failures that the caller found and did not keep.
 // Of a long name only the beginning is shown: it may be a client's, who has the whole of a body to write it in.
 func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more int) *Error {
-	gk.Kind, gk.Group, name = cutBytes(gk.Kind, maxValue), cutBytes(gk.Group, maxValue), cutBytes(name, maxValue)
+	return invalidObject(gk, name, fmt.Sprintf("%s %q", short(gk), quote.ClipDots(name, quote.MaxCause)), failures, more)
+}
+
+// InvalidNameless is [Invalid] for an object that has no name yet, in a sentence that leaves the name out: an
+// ordinary API gives names after the object was accepted.
+func InvalidNameless(gk schema.GroupKind, failures field.ErrorList, more int) *Error {
+	return invalidObject(gk, "", short(gk), failures, more)
+}
+
+// short is a kind as a sentence shows it.
+func short(gk schema.GroupKind) string {
+	gk.Kind, gk.Group = quote.ClipDots(gk.Kind, quote.MaxCause), quote.ClipDots(gk.Group, quote.MaxCause)
+	return gk.String()
+}
+
+// invalidObject is 422 about a subject, which the name is part of.
+func invalidObject(gk schema.GroupKind, name, subject string, failures field.ErrorList, more int) *Error {
+	gk.Kind, gk.Group, name = quote.ClipDots(gk.Kind, quote.MaxCause), quote.ClipDots(gk.Group, quote.MaxCause), quote.ClipDots(name, quote.MaxCause)
 	causes := make([]metav1.StatusCause, 0, min(len(failures), MaxCauses+1))
 	texts := make([]string, 0, cap(causes))
 	seen := make(map[string]struct{}, cap(causes))
@@ -36,6 +49,9 @@ func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more in
 		}
 		cause := Cause(f)
 		text := cause.Field + ": " + cause.Message
+		if cause.Field == "" {
+			text = cause.Message
+		}
 		if _, twice := seen[text]; twice {
 			continue
 		}
@@ -48,9 +64,9 @@ func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more in
 		texts = append(texts, last)
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Message: last})
 	}
-	message := fmt.Sprintf("%s %q is invalid", gk.String(), name)
+	message := subject + " is invalid"
 	if len(texts) > 0 {
-		message += ": " + list(texts)
+		message += ": " + List(texts)
 	}
 	e := failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, message)
 	e.ErrStatus.Details = &metav1.StatusDetails{Group: gk.Group, Kind: gk.Kind, Name: name, Causes: causes}
@@ -72,34 +88,44 @@ func Detail(e *Error, details field.ErrorList) *Error {
 // beginning is shown, and all of what is said about it.
 func Cause(f *field.Error) metav1.StatusCause {
 	body := f.ErrorBody()
-	if len(body) > maxValue {
+	if len(body) > quote.MaxCause {
 		value := body
 		if f.Detail != "" {
 			value = strings.TrimSuffix(body, ": "+f.Detail)
 		}
-		body = cutBytes(value, maxValue)
+		body = quote.ClipDots(value, quote.MaxCause)
 		if f.Detail != "" {
-			body += ": " + cutBytes(f.Detail, maxDetail)
+			body += ": " + quote.ClipDots(f.Detail, quote.MaxDetail)
 		}
 	}
 	return metav1.StatusCause{Type: metav1.CauseType(f.Type), Message: body, Field: f.Field}
 }
 
-// cutBytes shortens s to at most n bytes, on a rune boundary, and shows that it did.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
-}
-
-// list writes one text as it is and several as `[a, b]`, the form of apimachinery's aggregates.
-func list(texts []string) string {
+// List writes one text as it is and several as `[a, b]`, the form of apimachinery's aggregates.
+func List(texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// InItem returns the error of a step that saw one item of a body alone, as one about the body: the message and the fields
+// name the item, such as '[3]'.
+func InItem(err error, item string) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	in := &Error{ErrStatus: *e.ErrStatus.DeepCopy()}
+	in.ErrStatus.Message = item + ": " + in.ErrStatus.Message
+	if in.ErrStatus.Details != nil {
+		for i := range in.ErrStatus.Details.Causes {
+			if c := &in.ErrStatus.Details.Causes[i]; c.Field == "" || c.Field[0] == '[' {
+				c.Field = item + c.Field
+			} else {
+				c.Field = item + "." + c.Field
+			}
+		}
+	}
+	return in
 }

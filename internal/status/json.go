@@ -2,9 +2,10 @@ package status
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // AppendJSON appends the Status as encoding/json would write it (kind and
@@ -18,9 +19,9 @@ func AppendJSON(dst []byte, s *metav1.Status) []byte {
 		apiVersion = "v1"
 	}
 	dst = append(dst, `{"kind":`...)
-	dst = AppendString(dst, kind)
+	dst = quote.AppendHTML(dst, kind)
 	dst = append(dst, `,"apiVersion":`...)
-	dst = AppendString(dst, apiVersion)
+	dst = quote.AppendHTML(dst, apiVersion)
 	dst = append(dst, `,"metadata":`...)
 	dst = appendListMeta(dst, &s.ListMeta)
 	dst = appendMember(dst, "status", s.Status)
@@ -45,7 +46,7 @@ func appendListMeta(dst []byte, m *metav1.ListMeta) []byte {
 	}
 	if m.ShardInfo != nil {
 		dst = append(dst, `,"shardInfo":{"selector":`...)
-		dst = AppendString(dst, m.ShardInfo.Selector)
+		dst = quote.AppendHTML(dst, m.ShardInfo.Selector)
 		dst = append(dst, '}')
 	}
 	return closeObject(dst, start)
@@ -93,7 +94,7 @@ func appendMember(dst []byte, key, value string) []byte {
 	dst = append(dst, ',', '"')
 	dst = append(dst, key...)
 	dst = append(dst, '"', ':')
-	return AppendString(dst, value)
+	return quote.AppendHTML(dst, value)
 }
 
 func appendNumber(dst []byte, key string, value int64) []byte {
@@ -104,61 +105,4 @@ func appendNumber(dst []byte, key string, value int64) []byte {
 	dst = append(dst, key...)
 	dst = append(dst, '"', ':')
 	return strconv.AppendInt(dst, value, 10)
-}
-
-// AppendString appends s as a JSON string, escaped as encoding/json escapes it
-// (HTML characters and the line separators U+2028 and U+2029 included; invalid
-// UTF-8 becomes U+FFFD).
-func AppendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		b := s[i]
-		if b < utf8.RuneSelf {
-			if b >= ' ' && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&' {
-				i++
-				continue
-			}
-			dst = append(dst, s[start:i]...)
-			switch b {
-			case '"', '\\':
-				dst = append(dst, '\\', b)
-			case '\b':
-				dst = append(dst, '\\', 'b')
-			case '\f':
-				dst = append(dst, '\\', 'f')
-			case '\n':
-				dst = append(dst, '\\', 'n')
-			case '\r':
-				dst = append(dst, '\\', 'r')
-			case '\t':
-				dst = append(dst, '\\', 't')
-			default:
-				dst = append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&0xF])
-			}
-			i++
-			start = i
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			dst = append(dst, s[start:i]...)
-			dst = append(dst, `\ufffd`...)
-			i++
-			start = i
-			continue
-		}
-		if r == '\u2028' || r == '\u2029' {
-			dst = append(dst, s[start:i]...)
-			dst = append(dst, `\u202`...)
-			dst = append(dst, hex[r&0xF])
-			i += size
-			start = i
-			continue
-		}
-		i += size
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
 }

@@ -98,13 +98,8 @@ func Conflict(gr schema.GroupResource, name, why string) *Error {
 	return of(apierrors.NewConflict(gr, name, errors.New(why)))
 }
 
-// ModifiedMessage is what Kubernetes says in a Conflict when another writer was first.
+// ModifiedMessage is Kubernetes' message of a Conflict when another writer was first.
 const ModifiedMessage = "the object has been modified; please apply your changes to the latest version and try again"
-
-// Gone is 410 for what will not come back.
-func Gone(format string, args ...any) *Error {
-	return failure(http.StatusGone, metav1.StatusReasonGone, fmt.Sprintf(format, args...))
-}
 
 // Expired is 410 for a resourceVersion or a continue token that is too old: a fresh list helps.
 func Expired(format string, args ...any) *Error {
@@ -116,31 +111,30 @@ func RequestEntityTooLarge(format string, args ...any) *Error {
 	return failure(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, fmt.Sprintf(format, args...))
 }
 
-// URITooLong is 414; the conventions give it no reason of its own.
-func URITooLong(format string, args ...any) *Error {
-	return failure(http.StatusRequestURITooLong, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
-}
-
 // UnsupportedMediaType is 415 in Kubernetes' sentence, with the media types that are read here.
 func UnsupportedMediaType(accepted string) *Error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 		"the body of the request was in an unknown format - accepted media types include: "+accepted)
 }
 
-// UnsupportedEncoding is 415 for a Content-Encoding that the gateway does not read.
-func UnsupportedEncoding(encoding string) *Error {
+// UnsupportedEncoding is 415 for a Content-Encoding that is not read here; accepted lists the ones that are.
+func UnsupportedEncoding(encoding, accepted string) *Error {
+	message := fmt.Sprintf("the body must not be encoded: Content-Encoding '%s' is not supported", encoding)
+	if accepted != "" {
+		message = fmt.Sprintf("the body must be encoded in one of %s, or not at all: Content-Encoding '%s' is not supported", accepted, encoding)
+	}
+	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, message)
+}
+
+// UnusableForm is 415 for a form that the gateway would have to change.
+func UnusableForm(why string) *Error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-		fmt.Sprintf("the body must not be encoded: Content-Encoding '%s' is not supported", encoding))
+		"the body must be JSON: "+why+", and what is no JSON is sent on as it is")
 }
 
 // TooManyRequests is 429; seconds, at least 1, is the time after which this very request can succeed (ERR-3).
 func TooManyRequests(message string, seconds int) *Error {
 	return retry(failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message), max(seconds, 1))
-}
-
-// HeadersTooLarge is 431; the conventions give it no reason of its own.
-func HeadersTooLarge(format string, args ...any) *Error {
-	return failure(http.StatusRequestHeaderFieldsTooLarge, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
 }
 
 // Internal is 500 for a fault of the gateway or of its configuration; why is shown to the client.
@@ -161,11 +155,6 @@ func ServiceUnavailable(message string, seconds int) *Error {
 // Timeout is 504: the backend was too slow (ERR-4).
 func Timeout(message string, seconds int) *Error {
 	return retry(failure(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, message), seconds)
-}
-
-// NotImplemented is 501 with the reason BadRequest: asking again for what this server does not do cannot help.
-func NotImplemented(format string, args ...any) *Error {
-	return failure(http.StatusNotImplemented, ReasonOf(http.StatusNotImplemented), fmt.Sprintf(format, args...))
 }
 
 // Coded is an error whose code has no constructor of its own, such as 408 or 505; the reason follows the code.
@@ -222,14 +211,6 @@ func Deleted(gr schema.GroupResource, name string, uid types.UID) *metav1.Status
 		Status:   metav1.StatusSuccess,
 		Details:  &metav1.StatusDetails{Name: name, Group: gr.Group, Kind: gr.Resource, UID: uid},
 	}
-}
-
-// RetryAfter gives the whole seconds for the Retry-After header, or 0 for none.
-func RetryAfter(s *metav1.Status) int {
-	if s.Details == nil {
-		return 0
-	}
-	return int(s.Details.RetryAfterSeconds)
 }
 
 // From gives the Status of any error; nil stays nil. Errors that carry a Status keep it, wrapped ones too, and a deadline

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 var orders = schema.GroupResource{Group: "shop.example.com", Resource: "orders"}
@@ -34,17 +37,13 @@ func TestConstructors(t *testing.T) {
 		{"AlreadyExists", AlreadyExists(orders, "o1"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"orders.shop.example.com \"o1\" already exists","reason":"AlreadyExists","details":{"name":"o1","group":"shop.example.com","kind":"orders"},"code":409}`},
 		{"META-3 GenerateNameConflict", GenerateNameConflict(orders, "o-x2xyz", 1), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"orders.shop.example.com \"o-x2xyz\" already exists, the server was not able to generate a unique name for the object","reason":"AlreadyExists","details":{"name":"o-x2xyz","group":"shop.example.com","kind":"orders","retryAfterSeconds":1},"code":409}`},
 		{"RW-1 Conflict", Conflict(orders, "o1", ModifiedMessage), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Operation cannot be fulfilled on orders.shop.example.com \"o1\": the object has been modified; please apply your changes to the latest version and try again","reason":"Conflict","details":{"name":"o1","group":"shop.example.com","kind":"orders"},"code":409}`},
-		{"Gone", Gone("gone"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"gone","reason":"Gone","code":410}`},
 		{"Expired", Expired("old"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"old","reason":"Expired","code":410}`},
 		{"RequestEntityTooLarge", RequestEntityTooLarge("at most %d", 3), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"at most 3","reason":"RequestEntityTooLarge","code":413}`},
-		{"URITooLong", URITooLong("long"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"long","reason":"BadRequest","code":414}`},
 		{"UnsupportedMediaType", UnsupportedMediaType("application/json"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the body of the request was in an unknown format - accepted media types include: application/json","reason":"UnsupportedMediaType","code":415}`},
-		{"UnsupportedEncoding", UnsupportedEncoding("br"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the body must not be encoded: Content-Encoding 'br' is not supported","reason":"UnsupportedMediaType","code":415}`},
+		{"UnsupportedEncoding", UnsupportedEncoding("br", ""), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the body must not be encoded: Content-Encoding 'br' is not supported","reason":"UnsupportedMediaType","code":415}`},
 		{"TooManyRequests", TooManyRequests("slow down", 3), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"slow down","reason":"TooManyRequests","details":{"retryAfterSeconds":3},"code":429}`},
 		{"TooManyRequests at least 1", TooManyRequests("slow down", 0), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"slow down","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`},
-		{"HeadersTooLarge", HeadersTooLarge("large"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"large","reason":"BadRequest","code":431}`},
 		{"Internal", Internal("no ETag"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Internal error occurred: no ETag","reason":"InternalError","details":{"causes":[{"message":"no ETag"}]},"code":500}`},
-		{"NotImplemented", NotImplemented("no"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","reason":"BadRequest","code":501}`},
 		{"BadGateway", BadGateway("broken"), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"broken","reason":"InternalError","code":502}`},
 		{"ERR-4 ServiceUnavailable", ServiceUnavailable("down", 2), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"down","reason":"ServiceUnavailable","details":{"retryAfterSeconds":2},"code":503}`},
 		{"ERR-4 Timeout", Timeout("slow", 1), `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"slow","reason":"Timeout","details":{"retryAfterSeconds":1},"code":504}`},
@@ -86,7 +85,7 @@ func TestFrom(t *testing.T) {
 	if got := From(foreign{errors.New("x")}); got.ErrStatus.Code != 410 || got.ErrStatus.Kind != "Status" || got.ErrStatus.Message != "foreign" {
 		t.Errorf("another type with a Status: got %+v", got.ErrStatus)
 	}
-	if got := From(fmt.Errorf("reading: %w", context.DeadlineExceeded)); got.ErrStatus.Code != 504 || RetryAfter(&got.ErrStatus) != 1 {
+	if got := From(fmt.Errorf("reading: %w", context.DeadlineExceeded)); got.ErrStatus.Code != 504 || got.ErrStatus.Details.RetryAfterSeconds != 1 {
 		t.Errorf("deadline: got %+v", got.ErrStatus)
 	}
 	// ERR-7: what is not a Status is not shown.
@@ -96,7 +95,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// VAL-1: text and causes are those of apimachinery where nothing is repeated.
+// VAL-1: text and causes are apimachinery's own if nothing is repeated.
 func TestInvalidAgainstKubernetes(t *testing.T) {
 	gk := schema.GroupKind{Group: "shop.example.com", Kind: "Order"}
 	lists := []field.ErrorList{
@@ -144,11 +143,11 @@ func TestInvalidDeduplicatesAndCounts(t *testing.T) {
 func TestCauseBoundsValues(t *testing.T) {
 	long := strings.Repeat("ä", 3<<20)
 	got := Cause(field.Invalid(field.NewPath("a"), long, "must be short"))
-	if len(got.Message) > 2*maxValue || !strings.HasSuffix(got.Message, "ä...: must be short") || !strings.HasPrefix(got.Message, `Invalid value: "ää`) {
+	if len(got.Message) > 2*quote.MaxCause || !strings.HasSuffix(got.Message, "ä...: must be short") || !strings.HasPrefix(got.Message, `Invalid value: "ää`) {
 		t.Errorf("got %d bytes: %.40q … %q", len(got.Message), got.Message, got.Message[len(got.Message)-30:])
 	}
 	detail := Cause(field.Forbidden(field.NewPath("a"), long))
-	if len(detail.Message) > 2*maxDetail || !strings.HasPrefix(detail.Message, "Forbidden: ää") {
+	if len(detail.Message) > 2*quote.MaxDetail || !strings.HasPrefix(detail.Message, "Forbidden: ää") {
 		t.Errorf("got %d bytes: %.40q", len(detail.Message), detail.Message)
 	}
 }
@@ -170,7 +169,18 @@ func TestReasonOf(t *testing.T) {
 func TestInvalidBoundsNames(t *testing.T) {
 	long := strings.Repeat("ä", 1<<20)
 	got := Invalid(schema.GroupKind{Group: "example.com", Kind: "Widget"}, long, field.ErrorList{field.Required(field.NewPath("a"), "")}, 0)
-	if d := got.ErrStatus.Details; len(d.Name) > maxValue+3 || !strings.HasSuffix(d.Name, "ä...") || len(got.ErrStatus.Message) > 2*maxValue {
+	if d := got.ErrStatus.Details; len(d.Name) > quote.MaxCause+3 || !strings.HasSuffix(d.Name, "ä...") || len(got.ErrStatus.Message) > 2*quote.MaxCause {
 		t.Errorf("got a name of %d bytes in a message of %d", len(d.Name), len(got.ErrStatus.Message))
+	}
+}
+
+// TestInvalidNameless: what has no name yet is called by its kind alone.
+func TestInvalidNameless(t *testing.T) {
+	failures := field.ErrorList{field.Required(field.NewPath("title"), "")}
+	got := InvalidNameless(schema.GroupKind{Group: "shop.example.com", Kind: "Book"}, failures, 1).ErrStatus
+	want := Invalid(schema.GroupKind{Group: "shop.example.com", Kind: "Book"}, "", failures, 1).ErrStatus
+	want.Message = "Book.shop.example.com is invalid: [title: Required value, and 1 more]"
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// This file has one function per validation failure, so that schemas, rules
-// and policies word the same failure the same way. The words are those of
-// Kubernetes' native validation where these follow the API conventions
-// ("must", "must not" for formats, "may not" for behaviour, inequalities in
-// words), and not those of its CRD schemas ("should be at most 3 chars long").
-// The path is a field path as field.Path prints it.
+// This file has one function per validation failure, so that schemas, rules and policies word the
+// same failure the same way. The words come from Kubernetes' native validation where it follows the
+// API conventions ("must", "must not" for formats, "may not" for behaviour, inequalities in words),
+// and not from its CRD schemas ("should be at most 3 chars long"). The path is a field path as
+// field.Path prints it.
 
 // Minimum says that the number must be at least min, or greater than min
 // where min itself is excluded.
@@ -57,12 +56,6 @@ func MinLength(path, value string, n int64) *field.Error {
 func MaxLength(path string, n int64) *field.Error {
 	return &field.Error{Type: field.ErrorTypeTooLong, Field: path, BadValue: "<value omitted>",
 		Detail: "must be at most " + count(n, "character", "characters")}
-}
-
-// MaxBytes says that the value has more than n bytes. It does not show it.
-func MaxBytes(path string, n int64) *field.Error {
-	return &field.Error{Type: field.ErrorTypeTooLong, Field: path, BadValue: "<value omitted>",
-		Detail: "must be at most " + count(n, "byte", "bytes")}
 }
 
 // MinItems says that the list has too few items.
@@ -124,11 +117,6 @@ func Type(path, actual string, expected ...string) *field.Error {
 // Required says that the field must be set. The detail may be empty.
 func Required(path, detail string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeRequired, Field: path, BadValue: "", Detail: detail}
-}
-
-// FieldForbidden says that the field may not be set as things are.
-func FieldForbidden(path, detail string) *field.Error {
-	return &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: "", Detail: detail}
 }
 
 // Duplicate says that the value occurs again in a list that is a set, or the

@@ -2,7 +2,9 @@ package telemetry
 
 import (
 	"context"
+	"math"
 	"strings"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -14,13 +16,44 @@ const maxNames = 1000
 // events are the counters of what does not happen to every request.
 type events struct {
 	limited  named
+	limits   named
+	verdicts named
+	costs    named
+	schema   named
 	warned   named
 	denied   named
 	ignored  named
 	audited  named
 	upstream named
 	refused  named
+	lost     metric.Int64Counter
 }
+
+// PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
+func (t *Telemetry) PolicyDecided(policy, verdict string, cost int64) {
+	t.events.verdicts.add(policy, verdict)
+	if cost > 0 {
+		t.events.costs.addSome(policy, "", cost)
+	}
+}
+
+// SchemaRefused counts something that is wrong with an object by its schema. The cause is one of the CamelCase words of
+// causes in a Status.
+func (t *Telemetry) SchemaRefused(resource, cause string) {
+	t.events.schema.add(resource, knownCause(cause))
+}
+
+// knownCause maps rare causes to other, so that a resource has few series.
+func knownCause(cause string) string {
+	switch cause {
+	case "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported", "FieldValueTypeInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueTooLong":
+		return cause
+	}
+	return other
+}
+
+// LimitDecided counts a decision of a rate limit: Admit, Refuse or Warn.
+func (t *Telemetry) LimitDecided(policy, decision string) { t.events.limits.add(policy, decision) }
 
 // RateLimited counts a request that the named RateLimitPolicy refused.
 func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, "") }
@@ -45,7 +78,15 @@ func (t *Telemetry) UpstreamError(upstream, reason string) { t.events.upstream.a
 // that are remembered do not count again.
 func (t *Telemetry) CredentialsRefused(authenticator string) { t.events.refused.add(authenticator, "") }
 
-func (e *events) register(m metric.Meter) error {
+// AuditLost counts events of the audit log that the named sink will never have.
+func (t *Telemetry) AuditLost(sink string, events int) {
+	t.events.lost.Add(context.Background(), int64(events), metric.WithAttributes(attribute.String("sink", sink)))
+}
+
+func (e *events) register(m metric.Meter) (err error) {
+	if e.lost, err = m.Int64Counter("gateway_audit_lost_events", metric.WithDescription("Events that the audit log has lost, by sink.")); err != nil {
+		return err
+	}
 	for _, one := range []struct {
 		into              *named
 		name, description string
@@ -53,43 +94,53 @@ func (e *events) register(m metric.Meter) error {
 	}{
 		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [2]attribute.Key{"policy"}},
 		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.", [2]attribute.Key{"policy"}},
+		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [2]attribute.Key{"policy", "decision"}},
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
 		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
+		{&e.verdicts, "gateway_policy_verdicts", "What policies came to about requests that concern them.", [2]attribute.Key{"policy", "verdict"}},
+		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [2]attribute.Key{"policy"}},
 		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},
+		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [2]attribute.Key{"resource", "cause"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
-		counter, err := m.Int64Counter(one.name, metric.WithDescription(one.description))
-		if err != nil {
+		one.into.labels = one.labels
+		if _, err := m.Int64ObservableCounter(one.name, metric.WithDescription(one.description), metric.WithInt64Callback(one.into.observe)); err != nil {
 			return err
 		}
-		one.into.counter, one.into.labels = counter, one.labels
 	}
 	return nil
 }
 
-// named is a counter with one or two labels whose attribute sets are made once.
+// named is a counter with one or two labels. To count costs no more than to look the labels up.
 type named struct {
-	counter metric.Int64Counter
-	labels  [2]attribute.Key
-	known   intern[[2]string, []metric.AddOption]
+	labels [2]attribute.Key
+	known  intern[[2]string, atomic.Int64]
 }
 
-func (n *named) add(a, b string) {
-	options := n.known.get([2]string{a, b}, maxNames, n.options)
-	if options == nil {
-		_, options = n.options([2]string{other, other})
+func (n *named) add(a, b string) { n.addSome(a, b, 1) }
+
+func (n *named) addSome(a, b string, some int64) {
+	count := n.known.get([2]string{a, b}, maxNames, newNamed)
+	if count == nil {
+		count = n.known.get([2]string{other, other}, math.MaxInt, newNamed)
 	}
-	n.counter.Add(context.Background(), 1, *options...)
+	count.Add(some)
 }
 
-func (n *named) options(values [2]string) ([2]string, *[]metric.AddOption) {
-	values[0], values[1] = strings.Clone(values[0]), strings.Clone(values[1])
-	attributes := make([]attribute.KeyValue, 0, len(values))
-	for i, label := range n.labels {
-		if label != "" {
-			attributes = append(attributes, label.String(values[i]))
+func newNamed(values [2]string) ([2]string, *atomic.Int64) {
+	return [2]string{strings.Clone(values[0]), strings.Clone(values[1])}, new(atomic.Int64)
+}
+
+func (n *named) observe(_ context.Context, o metric.Int64Observer) error {
+	for values, count := range n.known.values() {
+		attributes := make([]attribute.KeyValue, 0, len(values))
+		for i, label := range n.labels {
+			if label != "" {
+				attributes = append(attributes, label.String(values[i]))
+			}
 		}
+		o.Observe(count.Load(), metric.WithAttributeSet(attribute.NewSet(attributes...)))
 	}
-	return values, &[]metric.AddOption{metric.WithAttributeSet(attribute.NewSet(attributes...))}
+	return nil
 }

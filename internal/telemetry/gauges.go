@@ -3,7 +3,9 @@ package telemetry
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
@@ -13,6 +15,7 @@ type gauges struct {
 	waiting   atomic.Int64
 	upgraded  atomic.Int64
 	bodyBytes atomic.Pointer[func() int64]
+	dropped   atomic.Pointer[func() uint64]
 }
 
 // RequestStarted and RequestEnded keep the number of requests in flight; call them in pairs.
@@ -36,7 +39,22 @@ func (t *Telemetry) UpgradeEnded() { t.gauges.upgraded.Add(-1) }
 // ObserveBodyBytes sets the function that tells how many bytes of memory request bodies hold. Each scrape calls it.
 func (t *Telemetry) ObserveBodyBytes(inUse func() int64) { t.gauges.bodyBytes.Store(&inUse) }
 
+// ObserveDroppedLines sets the function that tells how many lines of the log were dropped. Each scrape calls it.
+func (t *Telemetry) ObserveDroppedLines(dropped func() uint64) { t.gauges.dropped.Store(&dropped) }
+
 func (g *gauges) register(m metric.Meter) error {
+	if _, err := m.Int64ObservableCounter("gateway_log_dropped_lines",
+		metric.WithDescription("Lines of the log that were dropped because it is read too slowly."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			lines := uint64(0)
+			if dropped := g.dropped.Load(); dropped != nil {
+				lines = (*dropped)()
+			}
+			o.Observe(int64(lines))
+			return nil
+		})); err != nil {
+		return err
+	}
 	for _, one := range []struct {
 		name, unit, description string
 		value                   func() int64
@@ -61,4 +79,44 @@ func (g *gauges) register(m metric.Meter) error {
 		}
 	}
 	return nil
+}
+
+// ages are when things end, and how old they are.
+type ages struct {
+	certificates atomic.Pointer[func() map[string]time.Time]
+	states       atomic.Pointer[func() map[string]time.Duration]
+}
+
+// ObserveCertificates sets the function that returns when certificates expire. Each scrape calls it.
+func (t *Telemetry) ObserveCertificates(expiries func() map[string]time.Time) {
+	t.ages.certificates.Store(&expiries)
+}
+
+// ObserveStates sets the function that returns how old collections are that policies read. Each scrape calls it.
+func (t *Telemetry) ObserveStates(ages func() map[string]time.Duration) { t.ages.states.Store(&ages) }
+
+func (a *ages) register(m metric.Meter) error {
+	if _, err := m.Float64ObservableGauge("gateway_tls_certificate_expiry_timestamp",
+		metric.WithDescription("When a certificate of the gateway, or the authority that it trusts, expires, in Unix time."), metric.WithUnit("s"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			if expiries := a.certificates.Load(); expiries != nil {
+				for name, at := range (*expiries)() {
+					o.Observe(float64(at.Unix()), metric.WithAttributes(attribute.String("name", name)))
+				}
+			}
+			return nil
+		})); err != nil {
+		return err
+	}
+	_, err := m.Float64ObservableGauge("gateway_state_age",
+		metric.WithDescription("How long ago a collection that policies read was last known to be right; 0 while it is watched."), metric.WithUnit("s"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			if states := a.states.Load(); states != nil {
+				for path, age := range (*states)() {
+					o.Observe(age.Seconds(), metric.WithAttributes(attribute.String("path", path)))
+				}
+			}
+			return nil
+		}))
+	return err
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,47 @@ const (
 	// LogJSON writes one JSON object a line, for collectors.
 	LogJSON LogFormat = "JSON"
 )
+
+// LogOptions configure OpenLog. The zero value writes messages from Info on as text, and no requests.
+type LogOptions struct {
+	// Level is the least level of messages: Debug, Info, Warn or Error.
+	Level  string
+	Format LogFormat
+	Access AccessOptions
+}
+
+// A Log has messages for whoever runs the gateway, and a line for each request that is to have one. Nobody who writes to it waits for who reads it.
+type Log struct {
+	Messages *slog.Logger
+	// Access has the lines about requests.
+	Access *AccessLog
+	lines  *Lines
+}
+
+// OpenLog returns a log that is written to w. It has to be closed.
+func OpenLog(w io.Writer, o LogOptions) (*Log, error) {
+	l := &Log{}
+	lines := NewLines(w, func(dropped uint64) {
+		l.Messages.Warn("lines of the log were dropped, because it is read too slowly", "lines", dropped)
+	})
+	var err error
+	if l.Messages, err = NewLogger(lines, o.Level, o.Format); err != nil {
+		return nil, err
+	}
+	// Whether a request has a line does not depend on the level of messages.
+	requests, err := NewLogger(lines, "", o.Format)
+	if err != nil {
+		return nil, err
+	}
+	l.lines, l.Access = lines, newAccessLog(requests.Handler(), o.Access)
+	return l, nil
+}
+
+// Dropped returns how many lines were dropped so far because the log is read too slowly.
+func (l *Log) Dropped() uint64 { return l.lines.Dropped() }
+
+// Close writes what waits, for as long as ctx lasts.
+func (l *Log) Close(ctx context.Context) error { return l.lines.Close(ctx) }
 
 // NewLogger returns a logger that writes records of at least the given level to w. Level and format are read without
 // regard to case; empty means Info and Text.

@@ -9,9 +9,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// policyState is what is known of the active policy set and of attempts to replace it.
+// policyState describes the active policy set and the attempts to replace it.
 type policyState struct {
 	succeeded, failed atomic.Int64
+	overdue           atomic.Bool
 	active            atomic.Pointer[activePolicies]
 }
 
@@ -25,11 +26,18 @@ type activePolicies struct {
 // content hash is in force: newly, or still if the files say the same.
 func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) {
 	t.policy.active.Store(&activePolicies{generation: generation, hash: hash, read: at})
+	t.policy.overdue.Store(false)
 	t.policy.succeeded.Add(1)
 }
 
 // PoliciesRejected records that the policy files were read and refused; the set in force stayed.
-func (t *Telemetry) PoliciesRejected() { t.policy.failed.Add(1) }
+func (t *Telemetry) PoliciesRejected() {
+	t.policy.overdue.Store(false)
+	t.policy.failed.Add(1)
+}
+
+// PoliciesOverdue records that a reading of the policy files takes too long. PoliciesLoaded or PoliciesRejected ends it.
+func (t *Telemetry) PoliciesOverdue() { t.policy.overdue.Store(true) }
 
 func (p *policyState) register(m metric.Meter) error {
 	counter := func(name, description string, value *atomic.Int64) error {
@@ -52,6 +60,18 @@ func (p *policyState) register(m metric.Meter) error {
 			if a := p.active.Load(); a != nil {
 				o.Observe(float64(a.read.UnixMilli()) / 1000)
 			}
+			return nil
+		})); err != nil {
+		return err
+	}
+	if _, err := m.Int64ObservableGauge("gateway_policy_reload_overdue",
+		metric.WithDescription("1 while a reading of the policy files takes longer than a minute; the set in force stays."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			value := int64(0)
+			if p.overdue.Load() {
+				value = 1
+			}
+			o.Observe(value)
 			return nil
 		})); err != nil {
 		return err

@@ -13,88 +13,161 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// maxSeries bounds the combinations of verb, resource and code that get series of their own, so that neither clients nor
-// a long life of many policy files can make /metrics grow without end. Later ones are counted under other.
-const maxSeries = 5000
+const (
+	// maxPlaces bounds the resources, by the ways that lead to them, that get series of their own, so that neither
+	// clients nor a long life of many policy files can make /metrics grow without end. Later ones are counted under other.
+	maxPlaces = 1000
+	// maxAnswers bounds the pairs of verb and code of one of them. Later ones are counted by the class of the code.
+	maxAnswers = 24
+)
 
 // other is the label value of everything that has no value of its own.
 const other = "other"
 
-// durationBounds are the upper bounds of the duration histogram in seconds. The lowest ones resolve the gateway's own
-// share, the highest ones a backend near its deadline.
-var durationBounds = [...]float64{
-	0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+// durationBounds are the upper bounds of histograms of durations in seconds. The lowest ones resolve the gateway's own
+// share, the highest one a backend near its deadline.
+var durationBounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10}
+
+// RequestDone counts a request that is over. It keeps none of the strings that it is given.
+func (t *Telemetry) RequestDone(r *Record) {
+	p := t.requests.placeOf(r)
+	verb, code := knownVerb(r.About.Verb), knownCode(r.Outcome.Code)
+	p.count(verb, code).Add(1)
+	if h := p.durationOf(verb, code); h != nil {
+		h.add(r.Spent.Took, &r.Trace)
+	}
+	if r.Spent.Backend > 0 {
+		t.requests.backends.get(r.Way, maxPlaces, newBackendSeries).orOther().add(r.Spent.Backend, &r.Trace)
+	}
 }
 
-// Request is one answered request.
-type Request struct {
-	// Verb is the API verb (get, list, …); for a path that is no resource the method in lower case.
-	Verb string
-	// Group and Resource name the resource. They are used only if Registered is set: a client can invent any number of
-	// resources, but not one that a policy file describes.
-	Group, Resource string
-	Registered      bool
-	// Code is the HTTP status code sent; 0 if the client went away before an answer.
-	Code int
-	// Took is the time from the request's first byte to the answer's last.
-	Took time.Duration
+// place is a resource by the way that leads to it.
+type place struct {
+	group, resource string
+	way             Way
 }
 
-// RequestDone counts an answered request. It keeps none of the strings it is given.
-func (t *Telemetry) RequestDone(r Request) {
-	t.requests.series(r).add(r.Took)
+// placeSeries are the series of a place.
+type placeSeries struct {
+	place
+	answers       intern[answer, atomic.Uint64]
+	reads, writes histogram
 }
 
-// seriesKey identifies a time series; verb and code are always of a small set.
-type seriesKey struct {
-	verb, group, resource string
-	code                  int
+// answer is a verb and a code; both are always of a small set. A code of a class, such as 4, has other for its verb.
+type answer struct {
+	verb string
+	code int
 }
 
-// series counts the requests of one key by duration; its request count is the sum of its buckets.
-type series struct {
-	attributes attribute.Set
-	buckets    [len(durationBounds) + 1]atomic.Uint64
-	nanos      atomic.Int64
+// count returns the counter of a verb and a code.
+func (p *placeSeries) count(verb string, code int) *atomic.Uint64 {
+	if n := p.answers.get(answer{verb, code}, maxAnswers, newCounter); n != nil {
+		return n
+	}
+	return p.answers.get(answer{other, code / 100}, math.MaxInt, newCounter) // there are six classes
 }
 
-func (s *series) add(took time.Duration) {
+func newCounter(a answer) (answer, *atomic.Uint64) { return a, new(atomic.Uint64) }
+
+// durationOf returns the histogram of a request; nil for what lasts as long as a client likes.
+func (p *placeSeries) durationOf(verb string, code int) *histogram {
+	switch {
+	case verb == "watch" || code == 101:
+		return nil
+	case verb == "get" || verb == "list" || verb == "head" || verb == "options":
+		return &p.reads
+	}
+	return &p.writes
+}
+
+// requests holds the series of requests. It is the SDK's metric producer for them.
+type requests struct {
+	start    time.Time
+	names    names
+	known    intern[place, placeSeries]
+	backends intern[Way, histogram]
+}
+
+func (q *requests) placeOf(r *Record) *placeSeries {
+	key := place{group: other, resource: other, way: r.Way}
+	if r.About.IsDescribed {
+		key.group, key.resource = r.About.Group, r.About.Resource
+	}
+	if p := q.known.get(key, maxPlaces, newPlace); p != nil {
+		return p
+	}
+	return q.known.get(place{other, other, Way{other, other}}, math.MaxInt, newPlace)
+}
+
+func newPlace(p place) (place, *placeSeries) {
+	p.group, p.resource, p.way = strings.Clone(p.group), strings.Clone(p.resource), p.way.clone()
+	return p, &placeSeries{place: p}
+}
+
+func (w Way) clone() Way { return Way{strings.Clone(w.Route), strings.Clone(w.Upstream)} }
+
+func newBackendSeries(w Way) (Way, *histogram) { return w.clone(), new(histogram) }
+
+// lost takes what has no series of its own, and is not shown.
+var lost histogram
+
+func (h *histogram) orOther() *histogram {
+	if h == nil {
+		return &lost
+	}
+	return h
+}
+
+// histogram counts durations. The number of them is the sum of its buckets.
+type histogram struct {
+	buckets [len(durationBounds) + 1]bucket
+	nanos   atomic.Int64
+}
+
+// bucket has the number of durations, and one of them that was traced.
+type bucket struct {
+	count  atomic.Uint64
+	traced atomic.Pointer[tracedDuration]
+}
+
+// tracedDuration is a duration that a trace shows.
+type tracedDuration struct {
+	took  time.Duration
+	at    time.Time
+	trace Trace
+}
+
+func (h *histogram) add(took time.Duration, trace *Trace) {
 	seconds := took.Seconds()
 	i := 0
 	for i < len(durationBounds) && seconds > durationBounds[i] {
 		i++
 	}
-	s.buckets[i].Add(1)
-	s.nanos.Add(int64(took))
-}
-
-// requests holds the request series. It is the SDK's metric producer for them.
-type requests struct {
-	start time.Time
-	known intern[seriesKey, series]
-}
-
-func (q *requests) series(r Request) *series {
-	key := seriesKey{verb: knownVerb(r.Verb), group: other, resource: other, code: knownCode(r.Code)}
-	if r.Registered {
-		key.group, key.resource = r.Group, r.Resource
+	h.buckets[i].count.Add(1)
+	h.nanos.Add(int64(took))
+	if trace.Sampled {
+		h.buckets[i].traced.Store(&tracedDuration{took, time.Now(), *trace})
 	}
-	if s := q.known.get(key, maxSeries, newSeries); s != nil {
-		return s
-	}
-	key.group, key.resource = other, other
-	// Verbs and codes are of small sets, so this last resort needs no limit of its own.
-	return q.known.get(key, math.MaxInt, newSeries)
 }
 
-func newSeries(k seriesKey) (seriesKey, *series) {
-	k.group, k.resource = strings.Clone(k.group), strings.Clone(k.resource)
-	return k, &series{attributes: attribute.NewSet(
-		attribute.String("verb", k.verb),
-		attribute.String("group", k.group),
-		attribute.String("resource", k.resource),
-		attribute.String("code", strconv.Itoa(k.code)),
-	)}
+// point returns the histogram as it is now.
+func (h *histogram) point(attributes attribute.Set, start, now time.Time) (p metricdata.HistogramDataPoint[float64]) {
+	p = metricdata.HistogramDataPoint[float64]{
+		Attributes: attributes, StartTime: start, Time: now, Bounds: durationBounds[:], BucketCounts: make([]uint64, len(h.buckets)),
+		Sum: time.Duration(h.nanos.Load()).Seconds(),
+	}
+	for i := range h.buckets {
+		b := &h.buckets[i]
+		p.BucketCounts[i] = b.count.Load()
+		p.Count += p.BucketCounts[i]
+		if e := b.traced.Load(); e != nil {
+			p.Exemplars = append(p.Exemplars, metricdata.Exemplar[float64]{
+				Time: e.at, Value: e.took.Seconds(), TraceID: e.trace.ID[:], SpanID: e.trace.Span[:],
+			})
+		}
+	}
+	return p
 }
 
 // knownVerb maps a verb to a constant, which also cuts it loose from memory it may borrow.
@@ -136,41 +209,58 @@ func knownCode(code int) int {
 	return code
 }
 
+// codeText writes a code, or a class of codes.
+func codeText(code int) string {
+	if 0 < code && code < 10 {
+		return strconv.Itoa(code) + "xx"
+	}
+	return strconv.Itoa(code)
+}
+
 // Produce is called by the SDK for each scrape.
 func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	now := time.Now()
-	known := q.known.values()
-	counts := make([]metricdata.DataPoint[int64], 0, len(known))
-	durations := make([]metricdata.HistogramDataPoint[float64], 0, len(known))
-	for _, s := range known {
-		buckets := make([]uint64, len(s.buckets))
-		var count uint64
-		for i := range s.buckets {
-			buckets[i] = s.buckets[i].Load()
-			count += buckets[i]
+	var counts []metricdata.DataPoint[int64]
+	var durations, backends []metricdata.HistogramDataPoint[float64]
+	for _, p := range q.known.values() {
+		labels := q.names.set("group", p.group, "resource", p.resource, "route", p.way.Route, "upstream", p.way.Upstream)
+		for a, n := range p.answers.values() {
+			counts = append(counts, metricdata.DataPoint[int64]{
+				Attributes: q.names.with(labels, "verb", a.verb, "code", codeText(a.code)), StartTime: q.start, Time: now, Value: int64(n.Load()),
+			})
 		}
-		counts = append(counts, metricdata.DataPoint[int64]{
-			Attributes: s.attributes, StartTime: q.start, Time: now, Value: int64(count),
-		})
-		durations = append(durations, metricdata.HistogramDataPoint[float64]{
-			Attributes: s.attributes, StartTime: q.start, Time: now, Count: count, Bounds: durationBounds[:],
-			BucketCounts: buckets, Sum: time.Duration(s.nanos.Load()).Seconds(),
-		})
+		for kind, h := range map[string]*histogram{"read": &p.reads, "write": &p.writes} {
+			if point := h.point(q.names.with(labels, "kind", kind), q.start, now); point.Count > 0 {
+				durations = append(durations, point)
+			}
+		}
 	}
-	if len(known) == 0 {
+	for way, h := range q.backends.values() {
+		backends = append(backends, h.point(q.names.set("route", way.Route, "upstream", way.Upstream), q.start, now))
+	}
+	if len(counts) == 0 {
 		return nil, nil
 	}
+	metrics := []metricdata.Metrics{{
+		Name:        q.names.metric("gateway_requests"),
+		Description: "Requests answered, by API verb, resource and HTTP status code; code 0 means that the client left before an answer.",
+		Data:        metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: counts},
+	}}
+	for _, m := range []struct {
+		name, description string
+		points            []metricdata.HistogramDataPoint[float64]
+	}{
+		{"gateway_request_duration", "Time from a request's first byte to its answer's last, without watches and upgraded connections.", durations},
+		{"gateway_upstream_request_duration", "Time in which backends were asked for a request, up to the heads of their answers.", backends},
+	} {
+		if len(m.points) > 0 {
+			metrics = append(metrics, metricdata.Metrics{
+				Name: q.names.metric(m.name), Description: m.description, Unit: "s",
+				Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: m.points},
+			})
+		}
+	}
 	return []metricdata.ScopeMetrics{{
-		Scope: instrumentation.Scope{Name: "github.com/admission-gateway/gateway"},
-		Metrics: []metricdata.Metrics{{
-			Name:        "gateway_requests",
-			Description: "Requests answered, by API verb, resource and HTTP status code; code 0 means that the client left before an answer.",
-			Data:        metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: counts},
-		}, {
-			Name:        "gateway_request_duration",
-			Description: "Time from a request's first byte to its answer's last.",
-			Unit:        "s",
-			Data:        metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: durations},
-		}},
+		Scope: instrumentation.Scope{Name: "github.com/admission-gateway/gateway"}, Metrics: metrics,
 	}}, nil
 }

@@ -11,20 +11,29 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+
+	"github.com/admission-gateway/gateway/internal/telemetry/otlp"
 )
 
 // Options configure New. The zero value is useful.
 type Options struct {
 	// Version is the gateway's version, shown by gateway_build_info.
 	Version string
+	// AreNamesSemantic names metrics and labels by OpenTelemetry's semantic conventions.
+	AreNamesSemantic bool
+	// Push sends metrics by OTLP; nil leaves it to the environment.
+	Push *Push
 }
 
 // Telemetry records what happens in the gateway. Its methods are safe for concurrent use.
@@ -35,6 +44,7 @@ type Telemetry struct {
 	events    events
 	upstreams upstreams
 	security  security
+	ages      ages
 
 	sharedLimits sharedLimits
 
@@ -45,7 +55,7 @@ type Telemetry struct {
 // New makes a Telemetry that has recorded nothing yet. It fails only where an instrument is defined wrongly.
 func New(o Options) (*Telemetry, error) {
 	t := &Telemetry{registry: prom.NewRegistry()}
-	t.requests.start = time.Now()
+	t.requests.start, t.requests.names = time.Now(), names{o.AreNamesSemantic}
 	for _, c := range []prom.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -64,11 +74,19 @@ func New(o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the Prometheus exporter: %w", err)
 	}
-	t.provider = sdkmetric.NewMeterProvider(
+	options := []sdkmetric.Option{
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter),
-		sdkmetric.WithCardinalityLimit(2*maxNames),
-	)
+		sdkmetric.WithCardinalityLimit(2 * maxNames),
+	}
+	if o.AreNamesSemantic {
+		options = append(options, sdkmetric.WithView(t.requests.names.view))
+	}
+	push, err := o.push(&t.requests)
+	if err != nil {
+		return nil, err
+	}
+	t.provider = sdkmetric.NewMeterProvider(append(options, push...)...)
 	meter := t.provider.Meter("github.com/admission-gateway/gateway")
 	for _, register := range []func() error{
 		func() error { return t.gauges.register(meter) },
@@ -76,6 +94,7 @@ func New(o Options) (*Telemetry, error) {
 		func() error { return t.events.register(meter) },
 		func() error { return t.upstreams.register(meter) },
 		func() error { return t.security.register(meter) },
+		func() error { return t.ages.register(meter) },
 		func() error { return t.sharedLimits.register(meter) },
 	} {
 		if err := register(); err != nil {
@@ -83,6 +102,57 @@ func New(o Options) (*Telemetry, error) {
 		}
 	}
 	return t, nil
+}
+
+// Push says where metrics are sent by OTLP.
+type Push struct {
+	// Endpoint is the URL of a collector.
+	Endpoint string
+	// IsGRPC says that it is asked by gRPC, else by HTTP.
+	IsGRPC bool
+	// Period is the time between two sendings; 0 leaves it to the environment.
+	Period time.Duration
+}
+
+// push returns the options by which the SDK sends metrics; none if nothing is to be sent.
+func (o *Options) push(producer sdkmetric.Producer) ([]sdkmetric.Option, error) {
+	ctx := context.Background()
+	to := o.Push
+	if to == nil {
+		wanted, err := otlp.IsWanted("METRICS")
+		if !wanted || err != nil {
+			return nil, err
+		}
+		to = &Push{}
+		if to.IsGRPC, err = otlp.IsGRPC("METRICS"); err != nil {
+			return nil, err
+		}
+	}
+	exporter, err := to.exporter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("metrics cannot be sent: %w", err)
+	}
+	about, err := otlp.Resource(ctx, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(producer)}
+	if to.Period > 0 {
+		options = append(options, sdkmetric.WithInterval(to.Period))
+	}
+	return []sdkmetric.Option{sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter, options...)), sdkmetric.WithResource(about)}, nil
+}
+
+func (p *Push) exporter(ctx context.Context) (sdkmetric.Exporter, error) {
+	switch {
+	case p.IsGRPC && p.Endpoint != "":
+		return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithEndpointURL(p.Endpoint))
+	case p.IsGRPC:
+		return otlpmetricgrpc.New(ctx)
+	case p.Endpoint != "":
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(p.Endpoint, "/")+"/v1/metrics"))
+	}
+	return otlpmetrichttp.New(ctx)
 }
 
 // Handler serves the metrics in Prometheus' formats.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +14,8 @@ import (
 	"unsafe"
 )
 
-// scrape returns the lines of /metrics that are the gateway's own, without comments, those that vary by machine left out.
+// scrape returns the lines of /metrics that are the gateway's own, without comments and without
+// lines that vary by machine.
 func scrape(t *testing.T, tel *Telemetry) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -43,6 +46,21 @@ func newTelemetry(t testing.TB) *Telemetry {
 	return tel
 }
 
+// request has the parts of a record that matter here.
+type request struct {
+	Verb, Group, Resource string
+	Registered            bool
+	Code                  int
+	Took                  time.Duration
+}
+
+func (r request) record() *Record {
+	return &Record{
+		About:   About{Verb: r.Verb, Group: r.Group, Resource: r.Resource, IsDescribed: r.Registered},
+		Outcome: Outcome{Code: r.Code}, Spent: Spent{Took: r.Took},
+	}
+}
+
 func equalLines(t *testing.T, got, want []string) {
 	t.Helper()
 	g, w := strings.Join(got, "\n"), strings.Join(want, "\n")
@@ -55,7 +73,9 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 	equalLines(t, scrape(t, newTelemetry(t)), []string{
 		`gateway_credentials_reload_failure_total 0`,
 		`gateway_credentials_reload_success_total 0`,
+		`gateway_log_dropped_lines_total 0`,
 		`gateway_policy_reload_failure_total 0`,
+		`gateway_policy_reload_overdue 0`,
 		`gateway_policy_reload_success_total 0`,
 		`gateway_request_bodies_in_flight_bytes 0`,
 		`gateway_requests_in_flight 0`,
@@ -68,59 +88,122 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 
 func TestRequestDone(t *testing.T) {
 	tel := newTelemetry(t)
-	tel.RequestDone(Request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 3 * time.Millisecond})
-	tel.RequestDone(Request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 90 * time.Second})
+	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 3 * time.Millisecond}.record())
+	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 90 * time.Second}.record())
 	// Neither an unregistered resource nor an odd verb or code makes a series of its own.
-	tel.RequestDone(Request{Verb: "get", Group: "a.example", Resource: "b", Code: 404})
-	tel.RequestDone(Request{Verb: "get", Group: "c.example", Resource: "d", Code: 404})
-	tel.RequestDone(Request{Verb: "brew", Code: 1000})
+	tel.RequestDone(request{Verb: "get", Group: "a.example", Resource: "b", Code: 404}.record())
+	tel.RequestDone(request{Verb: "get", Group: "c.example", Resource: "d", Code: 404}.record())
+	tel.RequestDone(request{Verb: "brew", Code: 1000}.record())
 
 	var counts, create []string
 	for _, line := range scrape(t, tel) {
 		switch {
 		case strings.HasPrefix(line, "gateway_requests_total"):
 			counts = append(counts, line)
-		case strings.Contains(line, `verb="create"`):
-			create = append(create, strings.Replace(line, `code="201",group="example.com",resource="widgets",verb="create"`, "…", 1))
+		case strings.Contains(line, `kind="write",resource="widgets"`):
+			create = append(create, strings.Replace(line, `group="example.com",kind="write",resource="widgets",route="",upstream=""`, "…", 1))
 		}
 	}
 	equalLines(t, counts, []string{
-		`gateway_requests_total{code="0",group="other",resource="other",verb="other"} 1`,
-		`gateway_requests_total{code="201",group="example.com",resource="widgets",verb="create"} 2`,
-		`gateway_requests_total{code="404",group="other",resource="other",verb="get"} 2`,
+		`gateway_requests_total{code="0",group="other",resource="other",route="",upstream="",verb="other"} 1`,
+		`gateway_requests_total{code="201",group="example.com",resource="widgets",route="",upstream="",verb="create"} 2`,
+		`gateway_requests_total{code="404",group="other",resource="other",route="",upstream="",verb="get"} 2`,
 	})
 	equalLines(t, create, []string{
-		`gateway_request_duration_seconds_bucket{…,le="0.00025"} 0`,
-		`gateway_request_duration_seconds_bucket{…,le="0.0005"} 0`,
 		`gateway_request_duration_seconds_bucket{…,le="0.001"} 0`,
-		`gateway_request_duration_seconds_bucket{…,le="0.0025"} 0`,
 		`gateway_request_duration_seconds_bucket{…,le="0.005"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="0.01"} 1`,
 		`gateway_request_duration_seconds_bucket{…,le="0.025"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="0.05"} 1`,
 		`gateway_request_duration_seconds_bucket{…,le="0.1"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="0.25"} 1`,
 		`gateway_request_duration_seconds_bucket{…,le="0.5"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="1"} 1`,
 		`gateway_request_duration_seconds_bucket{…,le="2.5"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="5"} 1`,
 		`gateway_request_duration_seconds_bucket{…,le="10"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="30"} 1`,
-		`gateway_request_duration_seconds_bucket{…,le="60"} 1`,
 		`gateway_request_duration_seconds_bucket{…,le="+Inf"} 2`,
 		`gateway_request_duration_seconds_sum{…} 90.003`,
 		`gateway_request_duration_seconds_count{…} 2`,
 	})
 }
 
+// A resource has at most 60 series, whatever clients and policies do.
+func TestSeriesOfAResource(t *testing.T) {
+	tel := newTelemetry(t)
+	for code := range 600 {
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+			tel.RequestDone(request{Verb: verb, Group: "example.com", Resource: "widgets", Registered: true, Code: code}.record())
+		}
+	}
+	for i := range 100 {
+		tel.SchemaRefused("widgets", fmt.Sprintf("Cause%d", i))
+	}
+	for _, cause := range []string{"FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported", "FieldValueTypeInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueTooLong"} {
+		tel.SchemaRefused("widgets", cause)
+	}
+	n, total := 0, 0
+	for _, line := range scrape(t, tel) {
+		if strings.Contains(line, `resource="widgets"`) {
+			n++
+		}
+		if name, value, _ := strings.Cut(line, "} "); strings.HasPrefix(name, "gateway_requests_total") {
+			count, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += count
+		}
+	}
+	if n > 60 || total != 600*8 {
+		t.Errorf("a resource has %d series, want at most 60; %d requests are counted, want %d", n, total, 600*8)
+	}
+}
+
+// Buckets show a trace of a request in them, in OpenMetrics.
+func TestExemplars(t *testing.T) {
+	tel := newTelemetry(t)
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
+	r.Trace = Trace{ID: [16]byte{15: 1}, Span: [8]byte{7: 2}, Sampled: true}
+	tel.RequestDone(r)
+	w := httptest.NewRecorder()
+	get := httptest.NewRequest("GET", "/metrics", nil)
+	get.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	tel.Handler().ServeHTTP(w, get)
+	want := regexp.MustCompile(`gateway_request_duration_seconds_bucket\{[^}]*le="0.005"\} 1 # \{trace_id="00000000000000000000000000000001",span_id="0000000000000002"\} 0.002 `)
+	if !want.MatchString(w.Body.String()) {
+		t.Errorf("no exemplar in\n%s", w.Body)
+	}
+}
+
+func TestSemanticNames(t *testing.T) {
+	tel, err := New(Options{AreNamesSemantic: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tel.Shutdown(context.Background()) }()
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
+	r.Spent.Backend = time.Millisecond
+	tel.RequestDone(r)
+	tel.PolicyDecided("p", "Deny", 7)
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{
+		`gateway_requests_total{gateway_group="example.com",gateway_resource="widgets",gateway_route="",gateway_upstream="",gateway_verb="create",http_response_status_code="201"} 1`,
+		`http_server_request_duration_seconds_count{gateway_group="example.com",gateway_kind="write",gateway_resource="widgets",gateway_route="",gateway_upstream=""} 1`,
+		`http_client_request_duration_seconds_count{gateway_route="",gateway_upstream=""} 1`,
+		"http_server_active_requests 0",
+		`gateway_policy_cost_units_total{policy="p"} 7`,
+	} {
+		if !strings.Contains(w.Body.String(), want+"\n") {
+			t.Errorf("no line %s in\n%s", want, w.Body)
+		}
+	}
+}
+
 // The strings of a request may be views of a buffer that the next request overwrites.
 func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 	tel := newTelemetry(t)
 	buffer := []byte("widgets")
-	tel.RequestDone(Request{Verb: "get", Group: "example.com", Resource: unsafe.String(&buffer[0], len(buffer)), Registered: true, Code: 200})
+	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: unsafe.String(&buffer[0], len(buffer)), Registered: true, Code: 200}.record())
 	copy(buffer, "xxxxxxx")
-	tel.RequestDone(Request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: 200})
-	want := `gateway_requests_total{code="200",group="example.com",resource="widgets",verb="get"} 2`
+	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: 200}.record())
+	want := `gateway_requests_total{code="200",group="example.com",resource="widgets",route="",upstream="",verb="get"} 2`
 	if got := strings.Join(scrape(t, tel), "\n"); !strings.Contains(got, want) {
 		t.Errorf("metrics are\n%s\nwant among them\n%s", got, want)
 	}
@@ -128,18 +211,18 @@ func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 
 func TestSeriesAreBounded(t *testing.T) {
 	tel := newTelemetry(t)
-	for i := range maxSeries + 500 {
-		tel.RequestDone(Request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200})
+	for i := range maxPlaces + 500 {
+		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record())
 	}
 	for i := range maxNames + 500 {
 		tel.AdmissionDenied(fmt.Sprintf("policy-%d", i))
 	}
 	lines := strings.Join(scrape(t, tel), "\n")
-	if got := strings.Count(lines, "\ngateway_requests_total{"); got != maxSeries+1 {
-		t.Errorf("%d request series, want %d and one for the rest", got, maxSeries)
+	if got := strings.Count(lines, "\ngateway_requests_total{"); got != maxPlaces+1 {
+		t.Errorf("%d request series, want %d and one for the rest", got, maxPlaces)
 	}
 	for _, want := range []string{
-		`gateway_requests_total{code="200",group="other",resource="other",verb="get"} 500`,
+		`gateway_requests_total{code="200",group="other",resource="other",route="other",upstream="other",verb="get"} 500`,
 		`gateway_admission_denials_total{policy="other"} 500`,
 	} {
 		if !strings.Contains(lines, want) {
@@ -157,10 +240,12 @@ func TestPolicyMetrics(t *testing.T) {
 	equalLines(t, scrape(t, tel), []string{
 		`gateway_credentials_reload_failure_total 0`,
 		`gateway_credentials_reload_success_total 0`,
+		`gateway_log_dropped_lines_total 0`,
 		`gateway_policy_generation 2`,
 		`gateway_policy_info{hash="bbbb"} 1`,
 		`gateway_policy_reload_failure_total 1`,
 		`gateway_policy_reload_last_success_timestamp_seconds 1.70000006025e+09`,
+		`gateway_policy_reload_overdue 0`,
 		`gateway_policy_reload_success_total 2`,
 		`gateway_request_bodies_in_flight_bytes 0`,
 		`gateway_requests_in_flight 0`,
@@ -169,7 +254,17 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_tls_handshake_failures_total 0`,
 		`gateway_upgraded_connections 0`,
 	})
-	tel.PoliciesLoaded(3, "cccc", time.UnixMilli(1_700_000_090_000))
+	for _, end := range []func(){
+		func() { tel.PoliciesLoaded(3, "cccc", time.UnixMilli(1_700_000_090_000)) }, tel.PoliciesRejected,
+	} {
+		tel.PoliciesOverdue()
+		if lines := strings.Join(scrape(t, tel), "\n"); !strings.Contains(lines, "gateway_policy_reload_overdue 1") {
+			t.Errorf("metrics while a reading takes too long are\n%s", lines)
+		}
+		if end(); !strings.Contains(strings.Join(scrape(t, tel), "\n"), "gateway_policy_reload_overdue 0") {
+			t.Error("a reading that has ended still takes too long")
+		}
+	}
 	if lines := strings.Join(scrape(t, tel), "\n"); strings.Contains(lines, "bbbb") || !strings.Contains(lines, `gateway_policy_info{hash="cccc"} 1`) {
 		t.Errorf("metrics are\n%s\nwant the hash cccc alone", lines)
 	}
@@ -201,7 +296,9 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_admission_denials_total{policy="replica-limit"} 1`,
 		`gateway_credentials_reload_failure_total 1`,
 		`gateway_credentials_reload_success_total 1`,
+		`gateway_log_dropped_lines_total 0`,
 		`gateway_policy_reload_failure_total 0`,
+		`gateway_policy_reload_overdue 0`,
 		`gateway_policy_reload_success_total 0`,
 		`gateway_rate_limit_warnings_total{policy="not-yet"} 1`,
 		`gateway_rate_limited_requests_total{policy="per-client"} 2`,
@@ -218,7 +315,7 @@ func TestGaugesAndEvents(t *testing.T) {
 
 func TestRecordingAllocatesNothing(t *testing.T) {
 	tel := newTelemetry(t)
-	r := Request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
 	if n := testing.AllocsPerRun(1000, func() {
 		tel.RequestStarted()
 		tel.RequestDone(r)
@@ -237,7 +334,7 @@ func TestRecordingWhileScraping(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				tel.RequestDone(Request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", (i+w)%50), Registered: true, Code: 200})
+				tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", (i+w)%50), Registered: true, Code: 200}.record())
 				tel.PoliciesLoaded(int64(i), "h", time.Unix(1, 0))
 			}
 		})
@@ -248,7 +345,7 @@ func TestRecordingWhileScraping(t *testing.T) {
 	wg.Wait()
 	lines := strings.Join(scrape(t, tel), "\n")
 	for i := range 50 {
-		if want := fmt.Sprintf(`resource="r%d",verb="get"} 40`, i); !strings.Contains(lines, want) {
+		if want := fmt.Sprintf(`resource="r%d",route="",upstream="",verb="get"} 40`, i); !strings.Contains(lines, want) {
 			t.Errorf("no line with %s", want)
 		}
 	}
@@ -291,9 +388,9 @@ func TestNewLogger(t *testing.T) {
 func BenchmarkRequestDone(b *testing.B) {
 	tel := newTelemetry(b)
 	for i := range 200 {
-		tel.RequestDone(Request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200})
+		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record())
 	}
-	r := Request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
 	b.ReportAllocs()
 	for b.Loop() {
 		tel.RequestStarted()

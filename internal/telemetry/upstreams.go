@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Upstream is what a backend is like at a moment. Its servers are counted and not named: they come and go, and a label
+// Upstream describes a backend at a moment. Its servers are counted and not named: they come and go, and a label
 // for each would be without bound.
 type Upstream struct {
 	Name string

@@ -13,7 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Files are what is watched.
+// Files are the files to watch.
 type Files struct {
 	// Of names them in the log, such as "the policy files".
 	Of string

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		defer close(ended)
 		files.Run(ctx)
 	}()
-	told := func(what string) {
+	reported := func(what string) {
 		t.Helper()
 		select {
 		case <-changed:
@@ -48,22 +48,22 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told("the start")
+	reported("the start")
 	write(one)
-	told("a new file")
+	reported("a new file")
 	write(one)
-	told("another content")
+	reported("another content")
 	if err := os.RemoveAll(one); err != nil {
 		t.Fatal(err)
 	}
-	told("the end of a directory")
+	reported("the end of a directory")
 	for _, dir := range []string{one, two} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		told("a new directory")
+		reported("a new directory")
 		write(dir)
-		told("a file in a new directory")
+		reported("a file in a new directory")
 	}
 	cancel()
 	<-ended

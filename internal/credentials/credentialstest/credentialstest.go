@@ -84,6 +84,13 @@ func (p Pair) TLS(t testing.TB) tls.Certificate {
 	return c
 }
 
+// Config is the settings of a server with the pair. What it writes at once comes as one record, up to
+// the size of one.
+func (p Pair) Config(t testing.TB) *tls.Config {
+	t.Helper()
+	return &tls.Config{Certificates: []tls.Certificate{p.TLS(t)}, DynamicRecordSizingDisabled: true}
+}
+
 // Write writes the pair to NAME.crt and NAME.key in dir.
 func (p Pair) Write(t testing.TB, dir, name string) (cert, key string) {
 	t.Helper()

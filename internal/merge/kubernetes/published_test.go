@@ -100,7 +100,7 @@ func fieldDifferences(g reflect.Type, s spec.Schema, at string, around []reflect
 	return found
 }
 
-// fieldsOf are the fields of a struct that JSON has, those of structs in line included.
+// fieldsOf returns the fields of a struct that JSON has, with the fields of structs in line.
 func fieldsOf(g reflect.Type) iter.Seq[reflect.StructField] {
 	return func(yield func(reflect.StructField) bool) {
 		for i := range g.NumField() {

@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 )
 
-// file is what types.txt says. Its lines are
+// file has what types.txt says. Its lines are
 //
 //	group GROUP PREFIX        the types of an API group begin with the prefix
 //	NAME any                  a type that is any scalar
@@ -84,7 +84,8 @@ func (r *reader) line(words []string) error {
 	case len(words) == 2 && words[1] == "any":
 		r.types[words[0]].Scalar = merge.Any
 	case len(words) >= 2 && words[1] == "object":
-		r.object = &merge.Object{Atomic: len(words) == 3 && words[2] == "atomic"}
+		// A newer API server than the one that published the types may know more fields.
+		r.object = &merge.Object{Atomic: len(words) == 3 && words[2] == "atomic", Grows: true}
 		r.types[words[0]].Object = r.object
 	default:
 		return fmt.Errorf("must be a group or a type: %q", words)

@@ -32,8 +32,8 @@ var kinds = []struct {
 	{schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, networkingv1.Ingress{}},
 }
 
-// patched is what Kubernetes' library makes of a patch. It panics for some patches, and leaves directives in values that
-// it merges with nothing.
+// patched returns what Kubernetes' library makes of a patch. It panics for some patches, and leaves
+// directives in values that it merges with nothing.
 func patched(object, patch map[string]any, model any) (result map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -44,7 +44,7 @@ func (g Generator) Patch(t *merge.Type, object map[string]any, depth int) map[st
 	return patch
 }
 
-// members are those that a patch is about, with their types.
+// members are the members that a patch is about, with their types.
 func (g Generator) members(o *merge.Object, object map[string]any) map[string]*merge.Type {
 	members := map[string]*merge.Type{}
 	for name := range object {

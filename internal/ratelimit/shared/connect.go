@@ -26,7 +26,7 @@ func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, 
 	if o.TLS == nil {
 		return plain.DialContext(ctx, network, address)
 	}
-	// Where the configuration has no name, tls.Dialer takes that of the address.
+	// Where the configuration has no name, tls.Dialer takes the name in the address.
 	return (&tls.Dialer{NetDialer: plain, Config: o.TLS()}).DialContext(ctx, network, address)
 }
 

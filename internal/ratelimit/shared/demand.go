@@ -11,9 +11,9 @@ import (
 // MaxDepth is the longest time that a bucket may take to empty: 100 days. Numbers in Redis' scripts are exact up to 104.
 const MaxDepth = 100 * 24 * time.Hour
 
-// Limit is what a bucket holds.
+// Limit is the size of a bucket.
 type Limit struct {
-	// Interval is what one token is worth, Depth what all of them are: burst times Interval, at most MaxDepth.
+	// Interval is the worth of one token, Depth the worth of all: burst times Interval, at most MaxDepth.
 	Interval, Depth time.Duration
 	// Lease is how many tokens are taken at a time, at most the burst; 0 takes what is needed.
 	Lease int64
@@ -35,7 +35,7 @@ func (k *Key) name(prefix string) string {
 	return string(hex.AppendEncode(append(b, prefix...), k[:]))
 }
 
-// Demand is what a request asks of one limit, and what became of it.
+// Demand is a request's demand on one limit, with the answer.
 type Demand struct {
 	Key   Key
 	Limit Limit
@@ -50,7 +50,7 @@ type Demand struct {
 	Ahead time.Duration
 
 	answer  answer
-	filling bool // a lease, for the gateway
+	leasing bool // a lease, for the gateway
 	taken   taken
 }
 
@@ -68,13 +68,13 @@ type taken struct{ tokens, seconds, nanos int64 }
 
 // want is how many tokens are asked for.
 func (d *Demand) want() int64 {
-	if d.filling {
+	if d.leasing {
 		return max(d.Cost, d.Limit.Lease)
 	}
 	return d.Cost
 }
 
-// line is what take.lua is told of d.
+// line returns d as an argument of take.lua.
 func (d *Demand) line() string {
 	b := make([]byte, 0, 64)
 	for _, n := range [...]int64{int64(d.Limit.Depth), int64(d.Limit.Interval), d.Cost, d.want()} {

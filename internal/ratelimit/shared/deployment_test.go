@@ -16,9 +16,10 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestACL: a user with no more rights than the README names is enough, with a password that may change.
+// TestACL: a user with no more rights than docs/rate-limits.md names is enough, with a password that may change.
 func TestACL(t *testing.T) {
 	server := redistest.Start(t, "--user", "default", "off", "--user", "admin", "on", ">root", "~*", "&*", "+@all",
 		"--user", "limits", "on", ">first", "~gateway:*", "+evalsha", "+eval", "+time", "+mget", "+set")
@@ -89,10 +90,10 @@ func TestFailover(t *testing.T) {
 	})
 	ctx := context.Background()
 	watch, replica := client(t, sentinel), client(t, second)
-	for !strings.Contains(watch.Do(ctx, "sentinel", "replicas", "limits").String(), strconv.Itoa(second.Port())) ||
-		!strings.Contains(replica.Info(ctx, "replication").Val(), "master_link_status:up") {
-		time.Sleep(20 * time.Millisecond)
-	}
+	testutil.Eventually(t, "the sentinel knows the replica, and the replica is linked", func() bool {
+		return strings.Contains(watch.Do(ctx, "sentinel", "replicas", "limits").String(), strconv.Itoa(second.Port())) &&
+			strings.Contains(replica.Info(ctx, "replication").Val(), "master_link_status:up")
+	})
 	until(t, s, true)
 	mustTake(t, s, true, Demand{Key: KeyOf(1, []byte("alice")), Limit: perHour(10), Cost: 10})
 	if err := client(t, first).Wait(ctx, 1, 0).Err(); err != nil {
@@ -167,9 +168,10 @@ func startCluster(t *testing.T, n int) []*redistest.Server {
 		}
 	}
 	for _, s := range servers {
-		for !strings.Contains(client(t, s).ClusterInfo(ctx).Val(), "cluster_state:ok") || strings.Count(client(t, s).ClusterNodes(ctx).Val(), " connected ") != n {
-			time.Sleep(20 * time.Millisecond)
-		}
+		c := client(t, s)
+		testutil.Eventually(t, "all nodes of the cluster are connected", func() bool {
+			return strings.Contains(c.ClusterInfo(ctx).Val(), "cluster_state:ok") && strings.Count(c.ClusterNodes(ctx).Val(), " connected ") == n
+		})
 	}
 	return servers
 }
@@ -182,9 +184,7 @@ func openCluster(t *testing.T, servers []*redistest.Server, change func(*Options
 			change(o)
 		}
 	})
-	for !s.many.ready.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "the nodes of the cluster are known", s.many.ready.Load)
 	return s, r
 }
 

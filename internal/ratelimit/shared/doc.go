@@ -9,8 +9,9 @@
 // decided on its own, at the same time, and where one refuses what the others took is given back. Until it is, for about a
 // round trip, other requests may find those buckets fuller than they are; never emptier.
 //
-// What is given back is what was taken less the time that has passed: so much is certainly still in the bucket, whatever
-// was taken after it. To give back therefore never lets more through than if nothing had been taken.
+// A refund is the amount that was taken less the time that has passed: so much is certainly still
+// in the bucket, whatever was taken after it. To give back therefore never lets more through than
+// if nothing had been taken.
 //
 // # Leases
 //

@@ -9,41 +9,42 @@ import (
 )
 
 const (
-	// leaseFor is how long tokens of a lease are kept until those that are left are given back.
+	// leaseFor is how long tokens of a lease are kept until the rest is given back.
 	leaseFor = time.Second
 	// rememberFor is how long a refusal is remembered at most: tokens may have been given back since.
 	rememberFor = time.Second
-	// holdFor is how long after a refusal a limit with a lease does not ask again at most: while all tokens are taken as they
-	// come, to wait for some of them is what makes one round trip do for many requests.
-	holdFor = 10 * time.Millisecond
+	// pauseFor is how long after a refusal a limit with a lease does not ask again at most: while
+	// all tokens are taken as they come, one round trip can do for many requests only if it waits
+	// for some of them.
+	pauseFor = 10 * time.Millisecond
 
 	knownShards = 16
 	// maxKnown is about how many buckets a gateway remembers; each takes about 250 bytes.
 	maxKnown = 1 << 16
 )
 
-// bucket is what a gateway knows of one in Redis: that it is full, or that it has tokens from there. Times are those of the
+// bucket is a gateway's knowledge of a bucket in Redis: that it is full, or that it has tokens from there. Times are of the
 // gateway's clock.
 type bucket struct {
-	// tat is when it is empty again, as far as was known at the time asked; hold is until when it is not asked again.
-	tat, asked, hold int64
+	// tat is when it is empty again, as far as was known at the time asked; pausedUntil is until when it is not asked again.
+	tat, asked, pausedUntil int64
 
 	lease    taken
 	until    int64 // when the lease ends
 	interval time.Duration
-	filling  chan struct{} // closed when the request that asks for a lease has its answer; nil if none asks
+	leasing  chan struct{} // closed when the request that asks for a lease has its answer; nil if none asks
 	listed   bool          // it is in the shard's list of leases
 }
 
 // filled wakes who waits for a lease.
 func (e *bucket) filled() {
-	if e.filling != nil {
-		close(e.filling)
-		e.filling = nil
+	if e.leasing != nil {
+		close(e.leasing)
+		e.leasing = nil
 	}
 }
 
-// buckets are those that a gateway knows something of, up to a number of them.
+// buckets are the buckets that a gateway knows something of, up to a number of them.
 type buckets struct {
 	shards [knownShards]bucketShard
 }
@@ -55,7 +56,8 @@ type bucketShard struct {
 	leases []Key
 }
 
-// newBuckets returns room for so many; returned is given the leases of those that lose their place.
+// newBuckets returns room for so many; returned is given the leases of buckets that lose their
+// place.
 func newBuckets(size int, returned func(Key, taken, time.Duration)) *buckets {
 	b := &buckets{}
 	for i := range b.shards {
@@ -83,8 +85,8 @@ func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 	e, found := s.lru.Get(d.Key)
 	if !found {
 		if d.Limit.Lease > 0 {
-			d.filling = true
-			s.lru.Add(d.Key, &bucket{filling: make(chan struct{}), asked: now - int64(rememberFor), interval: d.Limit.Interval})
+			d.leasing = true
+			s.lru.Add(d.Key, &bucket{leasing: make(chan struct{}), asked: now - int64(rememberFor), interval: d.Limit.Interval})
 		}
 		return nil
 	}
@@ -95,16 +97,16 @@ func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 		d.Ahead = max(0, ahead-time.Duration(e.lease.tokens)*d.Limit.Interval)
 		return nil
 	}
-	wait := max(d.waitAhead(ahead), time.Duration(e.hold-now))
+	wait := max(d.waitAhead(ahead), time.Duration(e.pausedUntil-now))
 	if wait > 0 && now-e.asked < int64(rememberFor) {
 		d.answer, d.Wait, d.Ahead = known, wait, ahead
 		return nil
 	}
-	if d.Limit.Lease > 0 && e.filling == nil {
-		d.filling, e.filling = true, make(chan struct{})
+	if d.Limit.Lease > 0 && e.leasing == nil {
+		d.leasing, e.leasing = true, make(chan struct{})
 		return nil
 	}
-	return e.filling
+	return e.leasing
 }
 
 // Known fills in how long the demands have to wait, as far as that is known without asking Redis; it takes nothing.
@@ -140,7 +142,7 @@ func (t taken) plus(o taken, most int64) taken {
 	return taken{min(t.tokens+o.tokens, most), o.seconds, o.nanos}
 }
 
-// learn keeps what Redis answered at the time asked: that there is no token, or tokens beyond those that are needed.
+// learn keeps what Redis answered at the time asked: that there is no token, or tokens beyond the needed ones.
 func (b *buckets) learn(d *Demand, asked int64) {
 	s := b.shard(&d.Key)
 	s.mu.Lock()
@@ -155,7 +157,7 @@ func (b *buckets) learn(d *Demand, asked int64) {
 	}
 	e.tat, e.asked = asked+int64(d.Ahead), asked
 	if d.Wait > 0 && d.Limit.Lease > 0 {
-		e.hold = asked + int64(min(holdFor, time.Duration(d.Limit.Lease)*d.Limit.Interval/2))
+		e.pausedUntil = asked + int64(min(pauseFor, time.Duration(d.Limit.Lease)*d.Limit.Interval/2))
 	}
 	if surplus := d.taken.tokens - d.Cost; surplus > 0 {
 		e.lease = e.lease.plus(taken{surplus, d.taken.seconds, d.taken.nanos}, d.Limit.Lease)
@@ -165,8 +167,8 @@ func (b *buckets) learn(d *Demand, asked int64) {
 			s.leases = append(s.leases, d.Key)
 		}
 	}
-	if d.filling {
-		d.filling = false
+	if d.leasing {
+		d.leasing = false
 		e.filled()
 	}
 }

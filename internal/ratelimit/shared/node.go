@@ -5,11 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
+
+	"github.com/admission-gateway/gateway/internal/circuit"
 )
 
 const (
@@ -25,15 +27,20 @@ const (
 	recentFor                  = 10 * time.Second
 )
 
-var errQueueFull = errors.New("too many decisions wait for Redis")
+var (
+	errQueueFull = errors.New("too many decisions wait for Redis")
+	errOpen      = errors.New("the store Redis is left alone for a moment, because it failed")
+)
 
 // node is one server. Its workers, each with a connection, send what waits for it in pipelines: the more there is to do, the
 // more a round trip carries.
 type node struct {
-	client  *redis.Client
-	queue   chan *call
-	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
-	cause   atomic.Pointer[error] // of the last failure
+	client *redis.Client
+	queue  chan *call
+	// changed is called, one call at a time, when the server becomes available or unavailable for a cause.
+	changed func(available bool, cause error)
+	mu      sync.Mutex
+	breaker circuit.Breaker // guarded by mu
 	// redirect runs a call on another server that a cluster moved its bucket to; nil where there is no cluster.
 	redirect func(c *call) ([]int64, error)
 
@@ -48,30 +55,51 @@ func (s *Store) newNode(client *redis.Client) *node {
 	if s.options.Mode == Sentinel {
 		address = s.options.MasterName
 	}
-	n.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name: address, Interval: recentFor, BucketPeriod: recentFor / 10, Timeout: openFor,
-		ReadyToTrip: func(c gobreaker.Counts) bool {
-			done := c.TotalSuccesses + c.TotalFailures
-			return c.ConsecutiveFailures >= failuresInRow || done >= enoughCalls && 2*c.TotalFailures >= done
-		},
-		OnStateChange: func(_ string, from, to gobreaker.State) { s.changed(n, address, from, to) },
+	n.breaker = circuit.New(circuit.Policy{
+		Failures: failuresInRow, Calls: enoughCalls, Window: recentFor, Open: openFor, MaxOpen: openFor,
 	})
+	n.changed = func(available bool, cause error) { s.changed(address, available, cause) }
 	return n
 }
 
-// changed tells of a server that has become available or unavailable. What is tried in between is not worth a word.
-func (s *Store) changed(n *node, address string, from, to gobreaker.State) {
-	switch {
-	case from == gobreaker.StateClosed:
-		var cause error
-		if c := n.cause.Load(); c != nil {
-			cause = *c
-		}
-		s.metrics.SharedLimitStore(int(s.unavailable.Add(1)))
-		s.log.Error("shared limits: Redis is unavailable", slog.String("address", address), slog.Any("error", cause))
-	case to == gobreaker.StateClosed:
+// changed notes that a server has become available or unavailable.
+func (s *Store) changed(address string, available bool, cause error) {
+	if available {
 		s.metrics.SharedLimitStore(int(s.unavailable.Add(-1)))
 		s.log.Info("shared limits: Redis is available again", slog.String("address", address))
+		return
+	}
+	s.metrics.SharedLimitStore(int(s.unavailable.Add(1)))
+	s.log.Error("shared limits: Redis is unavailable", slog.String("address", address), slog.Any("error", cause))
+}
+
+// isOpen reports whether the server is left alone now.
+func (n *node) isOpen() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.breaker.IsOpen(time.Now())
+}
+
+// admit returns an error if the server may not be asked now. Otherwise done must be called.
+func (n *node) admit() (probe int, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.breaker.Admit(time.Now())
+}
+
+// done notes what a call that was admitted came to.
+func (n *node) done(probe int, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	wasClosed := n.breaker.State() == circuit.Closed
+	if err == nil {
+		n.breaker.Succeeded(time.Now())
+	} else {
+		n.breaker.Failed(time.Now())
+	}
+	n.breaker.EndProbe(probe)
+	if isClosed := n.breaker.State() == circuit.Closed; isClosed != wasClosed {
+		n.changed(isClosed, err)
 	}
 }
 

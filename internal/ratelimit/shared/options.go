@@ -21,8 +21,9 @@ const (
 
 // Options say where Redis is, and what it may cost.
 type Options struct {
-	// Mode is how Redis is deployed; Addresses are, as host and port, the one of the server, those of the sentinels, or
-	// those of some servers of the cluster. MasterName is what the sentinels call the server.
+	// Mode is how Redis is deployed; Addresses are, as host and port, the address of the server, of
+	// the sentinels, or of some servers of the cluster. MasterName is the name that the sentinels
+	// have for the server.
 	Mode       Mode
 	Addresses  []string
 	MasterName string
@@ -36,7 +37,7 @@ type Options struct {
 	TLS func() *tls.Config
 	// Prefix begins the names of all keys. Gateways with one prefix count together.
 	Prefix string
-	// Timeout is the longest time that a decision takes, ConnectTimeout that of making a connection.
+	// Timeout is the longest time that a decision takes, ConnectTimeout the longest to connect.
 	Timeout, ConnectTimeout time.Duration
 	// Connections is the largest number of connections to each server.
 	Connections int

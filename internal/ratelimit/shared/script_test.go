@@ -96,7 +96,7 @@ func TestScriptAgainstModel(t *testing.T) {
 				}
 				burst := int64(l.Depth / l.Interval)
 				d := Demand{Key: KeyOf(uint64(round), []byte{byte(i)}), Limit: l, Cost: 1 + random.Int64N(burst),
-					Advisory: random.IntN(4) == 0, filling: random.IntN(2) == 0}
+					Advisory: random.IntN(4) == 0, leasing: random.IntN(2) == 0}
 				demands, keys, lines = append(demands, d), append(keys, d.Key.name("t:")), append(lines, d.line())
 			}
 			if len(demands) == 0 {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
 )
 
 // Store decides on shared limits. It is safe for concurrent use.
@@ -132,8 +131,8 @@ func (s *Store) giveBack(k Key, t taken, interval time.Duration) {
 // post sends a call to the server that has its bucket.
 func (s *Store) post(c *call) {
 	n, err := s.node(c.keys[0])
-	if err == nil && n.breaker.State() == gobreaker.StateOpen {
-		err = gobreaker.ErrOpenState
+	if err == nil && n.isOpen() {
+		err = errOpen
 	}
 	if err == nil {
 		err = n.submit(c)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
+	"github.com/admission-gateway/gateway/internal/circuit"
 )
 
-// ErrUnavailable is what Redis is when it fails: then nothing was decided.
+// ErrUnavailable says that Redis failed and nothing was decided.
 var ErrUnavailable = errors.New("redis is unavailable")
 
-// Take asks for the tokens of all demands, and tells whether the request passes: then they are taken, and else none is. It
+// Take asks for the tokens of all demands, and reports whether the request passes: then they are taken, and else none is. It
 // returns within the Timeout. Each demand says whether its bucket has the tokens, also when another one refuses. An error
 // is ErrUnavailable.
 func (s *Store) Take(demands []Demand) (bool, error) {
@@ -26,16 +26,16 @@ func (s *Store) Take(demands []Demand) (bool, error) {
 
 func (s *Store) take(demands []Demand, now int64) (passes bool, outcome string, err error) {
 	passes, outcome = true, OutcomeLeased
-	asking, filling := 0, false
+	asking, leasing := 0, false
 	for i := range demands {
 		d := &demands[i]
-		if filling { // others wait for this request, so it waits for none
+		if leasing { // others wait for this request, so it waits for none
 			_ = s.known.consult(d, now)
 		} else if !s.consult(d, now) {
 			s.undo(demands[:i], now)
 			return false, OutcomeTimeout, ErrTimeout
 		}
-		filling = filling || d.filling
+		leasing = leasing || d.leasing
 		switch {
 		case d.answer == asked:
 			asking++
@@ -80,7 +80,7 @@ func (s *Store) undo(demands []Demand, now int64) {
 		if d.answer == leased {
 			s.known.undo(d, now)
 		}
-		if d.filling {
+		if d.leasing {
 			s.known.unfill(d)
 		}
 	}
@@ -95,8 +95,9 @@ func (s *Store) ask(demands []Demand, asking int, now int64) (bool, string, erro
 		c := &t.calls[i]
 		n, err := s.node(c.keys[0])
 		if err == nil {
-			waiting[i].node = n
-			waiting[i].done, err = n.breaker.Allow()
+			if waiting[i].probe, err = n.admit(); err == nil {
+				waiting[i].node = n
+			}
 		}
 		if err == nil {
 			err = n.submit(c)
@@ -116,10 +117,11 @@ func (s *Store) ask(demands []Demand, asking int, now int64) (bool, string, erro
 		return false, OutcomeRefused, nil
 	}
 	s.abort(demands, t)
+	var open *circuit.OpenError
 	switch {
 	case !answered:
 		return false, OutcomeTimeout, ErrTimeout
-	case errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests):
+	case errors.As(err, &open):
 		return false, OutcomeOpen, err
 	}
 	return false, OutcomeError, err
@@ -159,11 +161,8 @@ func (t *ticket) report(waiting []admission) error {
 		if c.ready.Load() {
 			err = c.problem()
 		}
-		if a := waiting[i]; a.done != nil {
-			if err != nil {
-				a.node.cause.Store(&err)
-			}
-			a.done(err)
+		if a := waiting[i]; a.node != nil {
+			a.node.done(a.probe, err)
 		}
 		if first == nil {
 			first = err
@@ -172,10 +171,10 @@ func (t *ticket) report(waiting []admission) error {
 	return first
 }
 
-// admission is what a breaker let through.
+// admission is a call that the breaker of its server let through; without a node it did not.
 type admission struct {
-	node *node
-	done func(error)
+	node  *node
+	probe int
 }
 
 // problem is why the answer to a call is none.

@@ -10,7 +10,7 @@ import (
 // ErrTimeout means that Redis did not answer in time.
 var ErrTimeout = errors.New("no answer in time")
 
-// ticket is what a request waits with for the answers to its calls.
+// ticket lets a request wait for the answers to its calls.
 type ticket struct {
 	pending   atomic.Int32
 	abandoned atomic.Bool
@@ -19,7 +19,8 @@ type ticket struct {
 	calls     []call
 }
 
-// tickets keeps those that have all their answers. One that was abandoned stays with the workers that still have its calls.
+// tickets keeps the tickets that have all their answers. A ticket that was abandoned stays with the
+// workers that still have its calls.
 var tickets = sync.Pool{New: func() any {
 	t := &ticket{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	t.timer.Stop()

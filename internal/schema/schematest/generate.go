@@ -79,7 +79,7 @@ func (g *Generator) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
-// rules adds CEL rules, some of which compare with the old value.
+// rules adds CEL rules; some compare with the old value.
 func (g *Generator) rules(s *apiextensionsv1.JSONSchemaProps) {
 	var rules, paths []string
 	switch s.Type {

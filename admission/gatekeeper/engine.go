@@ -1,0 +1,98 @@
+package gatekeeper
+
+import (
+	"context"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// An engine checks constraints by the code of their template.
+type engine interface {
+	// find returns what is wrong by a constraint that matches the request.
+	find(ctx context.Context, q *request, c *Constraint) ([]violation, error)
+	// readsOld reports whether the code reads the stored object of an update.
+	readsOld() bool
+	// readsInventory reports whether the code reads data.inventory.
+	readsInventory() bool
+	// programs are the engine's expressions, if it has such.
+	programs() []*cel.Program
+}
+
+// oldObject is the member of reviews, and the variable of expressions, that has the stored object.
+const oldObject = "oldObject"
+
+// A violation is something that an engine finds wrong.
+type violation struct {
+	message, field string
+	failed         bool // the engine could not come to a decision
+}
+
+// A Template is a compiled ConstraintTemplate. It is immutable and safe for concurrent use.
+type Template struct {
+	kind       string
+	operations admission.Operation
+	schema     *schema.Schema // of its constraints
+	engine     engine
+	hasCEL     bool
+}
+
+// Kind is the kind of the constraints.
+func (t *Template) Kind() string { return t.kind }
+
+// Programs are the expressions of the template.
+func (t *Template) Programs() []*cel.Program { return t.engine.programs() }
+
+// A Constraint is a compiled constraint. It is immutable and safe for concurrent use.
+type Constraint struct {
+	template *Template
+	name     string
+	match    *match.Matcher
+	rules    []admission.Rule
+	object   *document.Document
+	action   string   // as the constraint has it
+	actions  []string // that the gateway takes
+	query    *rego.Query
+}
+
+func (c *Constraint) spec() document.Node {
+	n, _ := c.object.Root().Get("spec")
+	return n
+}
+
+func (c *Constraint) parameters() (document.Node, bool) {
+	n, ok := c.spec().Get("parameters")
+	return n, ok && n.Kind() != document.Null
+}
+
+// A request has what is made of a request once for all constraints.
+type request struct {
+	inventory  *Inventory
+	attributes *admission.Attributes
+	report     *admission.Report
+	objects    []match.Object // the object and the stored one, as far as there are such
+	room       [2]match.Object
+
+	plain, named rego.Input // without and with the namespace
+}
+
+func newRequest(inventory *Inventory, a *admission.Attributes, r *admission.Report) *request {
+	q := &request{inventory: inventory, attributes: a, report: r}
+	q.objects = q.room[:0]
+	if a.Object != nil {
+		q.objects = append(q.objects, match.New(a, a.Object))
+	}
+	if a.Old != nil {
+		q.objects = append(q.objects, match.New(a, a.Old))
+	}
+	return q
+}
+
+// ReadsInventory reports whether the template's modules read data.inventory.
+func (t *Template) ReadsInventory() bool {
+	return t.engine.readsInventory()
+}

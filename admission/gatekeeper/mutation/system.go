@@ -1,0 +1,84 @@
+// Package mutation runs Gatekeeper's mutators: Assign, AssignMetadata, ModifySet and AssignImage.
+//
+// As in Gatekeeper they run together, in the order of their kinds and names, again and again until
+// none of them changes the object any more.
+//
+// # Where we differ from Gatekeeper
+//
+//   - Mutators that contradict each other about the form of an object are refused when they are
+//     loaded; there they stop to act.
+//   - Numbers are compared by their value, and never rounded.
+//   - There is no external data.
+package mutation
+
+import (
+	"context"
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+)
+
+// Webhook is the name of Gatekeeper's webhook of mutators.
+const Webhook = "mutation.gatekeeper.sh"
+
+// A System has all mutators of a policy set. It is immutable and safe for concurrent use.
+type System struct {
+	count     int // of mutators
+	excluded  []match.Wildcard
+	rules     []admission.Rule
+	selection *admission.Selection[*Mutator]
+}
+
+// NewSystem makes a system of mutators. Objects in the namespaces excluded are left alone.
+func NewSystem(mutators []*Mutator, excluded []match.Wildcard) *System {
+	s := &System{count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
+	for _, m := range mutators {
+		s.rules = append(s.rules, m.rules...)
+	}
+	return s
+}
+
+// Conflicts returns what is to be said of each mutator that contradicts others.
+func Conflicts(mutators []*Mutator) map[*Mutator]string {
+	found := map[*Mutator]string{}
+	for m, others := range conflicting(mutators) {
+		names := make([]string, len(others))
+		for i, o := range others {
+			names[i] = o.String()
+		}
+		if len(names) == 0 {
+			names = []string{"itself"}
+		}
+		found[m] = "must not take the fields of objects for others than these do: " + strings.Join(names, ", ")
+	}
+	return found
+}
+
+// Name implements admission.Policy.
+func (s *System) Name() string { return Webhook }
+
+// Rules implements admission.Policy.
+func (s *System) Rules() []admission.Rule { return s.rules }
+
+// FailurePolicy implements admission.Policy.
+func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
+
+// NeedsOld implements admission.Policy.
+func (s *System) NeedsOld() bool { return false }
+
+// Stage implements admission.Mutator.
+func (s *System) Stage() admission.Stage { return admission.StageEngines }
+
+// Plan implements admission.Mutator.
+func (s *System) Plan(_ context.Context, a *admission.Attributes, to []admission.Run, _ *admission.Report) ([]admission.Run, error) {
+	// Gatekeeper's webhook sees no subresources.
+	if a.Object == nil || a.Info.Subresource != "" {
+		return to, nil
+	}
+	o := match.New(a, a.Object)
+	if o.IsGatekeepers() || o.IsIn(s.excluded) {
+		return to, nil
+	}
+	return append(to, admission.Run{}), nil
+}

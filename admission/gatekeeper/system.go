@@ -1,0 +1,160 @@
+// Package gatekeeper runs Gatekeeper's ConstraintTemplates and constraints.
+//
+// A [Template] is compiled once for all of its constraints. The constraints of a policy set are one
+// [System], which answers as Gatekeeper's validating webhook does: what constraints find is ordered by
+// their actions and by its text, and joined to one message.
+//
+// # Where we differ from Gatekeeper
+//
+//   - Of a template with code for both engines, the one for Rego is used.
+//   - Errors of Rego's built-in functions are violations; there the expression has no value.
+//   - Templates are asked about deletions and connections if they name these operations.
+//   - What a dryrun constraint finds is noted in the audit annotations.
+package gatekeeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Webhook is the name of Gatekeeper's webhook that asks the constraints.
+const Webhook = "validation.gatekeeper.sh"
+
+// A System has all constraints of a policy set. It is immutable and safe for concurrent use.
+type System struct {
+	rules     []admission.Rule
+	selection *admission.Selection[*Constraint]
+	excluded  []match.Wildcard
+	inventory *Inventory
+}
+
+// NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
+func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
+	s := &System{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
+	for _, c := range constraints {
+		needsOld := c.NeedsOld()
+		for _, r := range c.rules {
+			r.NeedsOld = r.NeedsOld || needsOld
+			s.rules = append(s.rules, r)
+		}
+	}
+	return s
+}
+
+// Name implements admission.Policy.
+func (s *System) Name() string { return Webhook }
+
+// Rules implements admission.Policy.
+func (s *System) Rules() []admission.Rule { return s.rules }
+
+// FailurePolicy implements admission.Policy.
+func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
+
+// NeedsOld implements admission.Policy. The rules say it for each resource.
+func (s *System) NeedsOld() bool { return false }
+
+// A result is a violation of a constraint.
+type result struct {
+	constraint *Constraint
+	violation
+}
+
+// Validate implements admission.Validator.
+func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
+	if !reviews(a) {
+		return nil
+	}
+	q := newRequest(s.inventory, a, r)
+	if len(q.objects) == 0 || q.objects[0].IsIn(s.excluded) {
+		return nil
+	}
+	var results []result
+	for c := range s.selection.For(a.Info, a.Operation) {
+		found, err := c.find(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, v := range found {
+			results = append(results, result{c, v})
+		}
+	}
+	if len(results) > 0 {
+		act(results, r)
+	}
+	return nil
+}
+
+// find returns what is wrong by a constraint. What keeps it from a decision is wrong too, but for an
+// error that is the answer to the request.
+func (c *Constraint) find(ctx context.Context, q *request) ([]violation, error) {
+	matches, err := c.matches(ctx, q)
+	if err == nil {
+		if !matches {
+			return nil, nil
+		}
+		var found []violation
+		if found, err = c.template.engine.find(ctx, q, c); err == nil {
+			return found, nil
+		}
+	}
+	var answer *status.Error
+	if errors.As(err, &answer) {
+		return nil, answer
+	}
+	return []violation{{message: err.Error(), failed: true}}, nil
+}
+
+// act does what the constraints ask for. As in Gatekeeper results are in the order of their actions,
+// and then of their messages.
+func act(results []result, r *admission.Report) {
+	slices.SortStableFunc(results, func(a, b result) int {
+		return cmp.Or(cmp.Compare(a.constraint.action, b.constraint.action), cmp.Compare(a.message, b.message))
+	})
+	for i := range results {
+		v := &results[i]
+		for _, action := range v.constraint.actions {
+			switch action {
+			case actionDeny:
+				r.Deny(v.denial())
+			case actionWarn:
+				r.Warn(v.constraint.message(v.message))
+			case actionDryRun:
+				r.Audit(admission.AuditedFailure{
+					Message: v.message, Policy: v.constraint.template.kind, Binding: v.constraint.name, ValidationActions: v.constraint.actions,
+				})
+			}
+		}
+	}
+}
+
+func (v *result) denial() status.Denial {
+	return status.Denial{
+		Policy: v.constraint.template.kind, Binding: v.constraint.name, Webhook: Webhook,
+		Reason: metav1.StatusReasonForbidden,
+		Cause:  metav1.StatusCause{Field: v.field, Message: v.constraint.message(v.message)},
+		Failed: v.failed,
+	}
+}
+
+// reviewed are the subresources that Gatekeeper's webhook is asked about, by their resources.
+var reviewed = map[string][]string{
+	"pods":                   {"ephemeralcontainers", "exec", "log", "eviction", "portforward", "proxy", "attach", "binding", "resize"},
+	"deployments":            {"scale"},
+	"replicasets":            {"scale"},
+	"statefulsets":           {"scale"},
+	"replicationcontrollers": {"scale"},
+	"services":               {"proxy", "status"},
+	"nodes":                  {"proxy"},
+}
+
+func reviews(a *admission.Attributes) bool {
+	return a.Info.Subresource == "" || slices.Contains(reviewed[a.Info.Resource], a.Info.Subresource)
+}

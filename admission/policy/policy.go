@@ -1,0 +1,230 @@
+// Package policy has the common part of policies that are written in CEL and act
+// through bindings. It matches requests with a policy and its bindings, finds
+// parameters, converts the object to the version that the rules name, evaluates
+// match conditions, opens variables, binds the namespace, and handles failures. The
+// packages vap and mutate add what they evaluate. k8s.io/apiserver has
+// admission/plugin/policy/generic for its plugins in the same way.
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/match"
+	"github.com/admission-gateway/gateway/admission/params"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// A Kind describes one kind of policies.
+type Kind struct {
+	// Denied begins the sentences of denials.
+	Denied func(policy, binding string) string
+	// Misconfigured is the reason of a denial if it is not known whether the policy or
+	// a binding matches.
+	Misconfigured metav1.StatusReason
+	// Operations are the only ones that policies can match.
+	Operations admission.Operation
+	// ValidateMatch checks matchConstraints and matchResources.
+	ValidateMatch func(*admissionv1.MatchResources, *field.Path) field.ErrorList
+}
+
+// A Policy is the common part of a compiled policy. It is immutable and safe for concurrent use.
+type Policy struct {
+	kind       *Kind
+	name       string
+	match      *match.Matcher
+	params     schema.GroupVersionKind // of the parameters; empty: there are none
+	failure    admission.FailurePolicy
+	rules      []admission.Rule
+	needs      needs
+	conditions match.Conditions
+	variables  *cel.Variables
+}
+
+// needs says what the expressions of a policy read beside the object.
+type needs struct{ old, namespace bool }
+
+// A Binding is a compiled binding of a policy. It is immutable and safe for
+// concurrent use.
+type Binding struct {
+	name   string
+	policy string
+	match  *match.Matcher // nil: all that the policy matches
+	params *params.Ref
+}
+
+// Name is the name of the binding.
+func (b *Binding) Name() string { return b.name }
+
+// PolicyName is the name of the policy that the binding is for.
+func (b *Binding) PolicyName() string { return b.policy }
+
+// Name implements admission.Policy.
+func (p *Policy) Name() string { return p.name }
+
+// Rules implements admission.Policy.
+func (p *Policy) Rules() []admission.Rule { return p.rules }
+
+// FailurePolicy implements admission.Policy.
+func (p *Policy) FailurePolicy() admission.FailurePolicy { return p.failure }
+
+// NeedsOld implements admission.Policy.
+func (p *Policy) NeedsOld() bool { return p.needs.old }
+
+// NeedsNamespace reports whether an expression reads namespaceObject.
+func (p *Policy) NeedsNamespace() bool { return p.needs.namespace }
+
+// Programs are the expressions that all kinds of policies have.
+func (p *Policy) Programs() []*cel.Program {
+	all := append([]*cel.Program{}, p.conditions...)
+	if p.variables != nil {
+		all = append(all, p.variables.Programs()...)
+	}
+	return all
+}
+
+// Matches reports whether the policy is about the request, and as which version of
+// its resource. It handles failures; the error is the answer to the request.
+func (p *Policy) Matches(ctx context.Context, a *admission.Attributes, r *admission.Report) (as schema.GroupVersionResource, matches bool, err error) {
+	as, matches, err = p.match.Matches(ctx, a)
+	if err != nil {
+		return as, false, p.Misconfigured(nil, err, r)
+	}
+	return as, matches, nil
+}
+
+// Params returns the parameters for which the policy runs by a binding: none if the
+// binding does not match the request. It handles failures; the error is the answer
+// to the request.
+func (p *Policy) Params(ctx context.Context, b *Binding, a *admission.Attributes, r *admission.Report) ([]document.Node, error) {
+	_, matches, err := b.match.Matches(ctx, a)
+	var found []document.Node
+	if err == nil && matches {
+		found, err = b.params.Find(ctx, p.params, a)
+	}
+	if err != nil {
+		return nil, p.Misconfigured(b, err, r)
+	}
+	return found, nil
+}
+
+// Convert lets the policy see the request as another version of its resource, and
+// returns the object in that version.
+func Convert(a *admission.Attributes, as schema.GroupVersionResource) (*document.Document, error) {
+	converted, err := a.BindAs(as)
+	if err != nil {
+		return nil, ConversionFailed(err)
+	}
+	return converted, nil
+}
+
+// ConversionFailed is the failure of a policy because of an object that cannot be
+// converted.
+func ConversionFailed(err error) error {
+	return fmt.Errorf("failed to convert object version: %w", err)
+}
+
+// MatchesConditions reports whether the match conditions do. They do not see
+// namespaceObject.
+func (p *Policy) MatchesConditions(f *cel.Frame, v *cel.Vars) (bool, error) {
+	v.Set(value.NamespaceObject, document.Node{}, nil)
+	return p.conditions.Match(f, v)
+}
+
+// BindNamespace binds namespaceObject, if an expression reads it. The error may be the
+// answer to the request.
+func (p *Policy) BindNamespace(ctx context.Context, a *admission.Attributes) error {
+	if !p.needs.namespace {
+		return nil
+	}
+	return a.BindNamespace(ctx)
+}
+
+// OpenVariables begins an evaluation of expressions that read the policy's
+// variables. CloseVariables ends it.
+func (p *Policy) OpenVariables(f *cel.Frame, v *cel.Vars) {
+	if p.variables != nil {
+		f.OpenVariables(v, p.variables)
+	}
+}
+
+// CloseVariables ends what OpenVariables began.
+func (p *Policy) CloseVariables(f *cel.Frame, v *cel.Vars) {
+	if p.variables != nil {
+		f.CloseVariables(v)
+	}
+}
+
+// Misconfigured handles an error that leaves it unknown if the policy, or the binding unless it is
+// nil, matches. It returns the error of a namespace that does not exist, which is the answer to the
+// request.
+func (p *Policy) Misconfigured(b *Binding, err error, r *admission.Report) error {
+	var missing *admission.NoNamespace
+	if errors.As(err, &missing) {
+		return missing
+	}
+	if p.ignores(err) {
+		r.Ignored(p.name, err)
+		return nil
+	}
+	what := "policy"
+	if b != nil {
+		what = "binding"
+	}
+	p.Deny(b, Failure(p.kind.Misconfigured, fmt.Sprintf("failed to configure %s: %v", what, err)), r)
+	return nil
+}
+
+// Failed handles a failure of the policy, or of the binding unless it is nil, as
+// the failure policy says.
+func (p *Policy) Failed(b *Binding, reason metav1.StatusReason, err error, r *admission.Report) {
+	if p.ignores(err) {
+		r.Ignored(p.name, err)
+		return
+	}
+	p.Deny(b, Failure(reason, err.Error()), r)
+}
+
+func (p *Policy) ignores(err error) bool { return p.failure == admission.Ignore || cel.IsSkip(err) }
+
+// AnswerOr returns an error that is the answer to the request, and handles any
+// other as a failure of the policy or of the binding.
+func (p *Policy) AnswerOr(b *Binding, err error, r *admission.Report) error {
+	var answer *status.Error
+	if errors.As(err, &answer) {
+		return answer
+	}
+	p.Failed(b, metav1.StatusReasonInvalid, err, r)
+	return nil
+}
+
+// Deny adds a denial by the policy, or by the binding unless it is nil. The
+// messages of the denial say what is wrong, and become whole sentences.
+func (p *Policy) Deny(b *Binding, d status.Denial, r *admission.Report) {
+	d.Policy = p.name
+	if b != nil {
+		d.Binding = b.name
+	}
+	d.Begin(p.kind.Denied(d.Policy, d.Binding))
+	r.Deny(d)
+}
+
+// Failure is a denial by a policy that could not come to a decision. No object is
+// to blame for it.
+func Failure(reason metav1.StatusReason, message string) status.Denial {
+	return status.Denial{
+		Reason: reason,
+		Cause:  metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeInternal), Message: message},
+		Failed: true,
+	}
+}

@@ -1,0 +1,175 @@
+package rego
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/test/cases"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/util"
+)
+
+// TestConformance plays OPA's own cases, in both versions of the language, through our evaluation.
+// They are read from OPA's module.
+func TestConformance(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/open-policy-agent/opa").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"v0", "v1"} {
+		set, err := cases.Load(filepath.Join(strings.TrimSpace(string(dir)), "v1", "test", "cases", "testdata", version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(set.Cases) < 1000 {
+			t.Fatalf("%s: there are only %d cases", version, len(set.Cases))
+		}
+		for _, c := range set.Cases {
+			t.Run(version+"/"+c.Note, func(t *testing.T) { conform(t, version == "v0", &c) })
+		}
+	}
+}
+
+// conform plays a case.
+func conform(t *testing.T, v0 bool, c *cases.TestCase) {
+	text := strings.Join(c.Modules, "\n") + c.Query
+	for name := range refusals {
+		if strings.Contains(text, name) {
+			t.Skipf("uses %s, which is refused", name)
+		}
+	}
+	if strings.Contains(text, "test.sleep") {
+		t.Skip("uses a function of OPA's tests")
+	}
+	for name, value := range c.Env {
+		t.Setenv(name, value)
+	}
+	o := Options{V0: v0}
+	if c.Data != nil {
+		o.Data = ofGo(t, *c.Data)
+	}
+	modules := make([]Module, len(c.Modules))
+	for i, m := range c.Modules {
+		modules[i] = Module{File: fmt.Sprintf("test-%d.rego", i), Source: []byte(m)}
+	}
+	if len(modules) == 0 {
+		modules = []Module{{File: "test.rego", Source: []byte("package nothing")}}
+	}
+	p, err := Compile(o, modules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.prepare(c.Query, c.Query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{}
+	switch {
+	case c.InputTerm != nil:
+		in.Root = Value{ast.MustParseTerm(*c.InputTerm)}
+	case c.Input != nil:
+		in.Root = ofGo(t, *c.Input)
+	}
+	var found topdown.QueryResultSet
+	err = q.run(context.Background(), &in, func(r topdown.QueryResult) error {
+		found = append(found, maps.Clone(r))
+		return nil
+	})
+	checkConformance(t, c, found, err)
+}
+
+// ofGo makes a value as a request's document is made one.
+func ofGo(t *testing.T, v any) Value {
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed(t, text)
+}
+
+func checkConformance(t *testing.T, c *cases.TestCase, found topdown.QueryResultSet, err error) {
+	switch {
+	case c.WantError != nil || c.WantErrorCode != nil:
+		var failed Error
+		switch {
+		case err == nil && found == nil && c.StrictError:
+			t.Errorf("no error, want %v", c.WantErrorCode)
+		case err == nil:
+			t.Errorf("no error, want %v", *c.WantErrorCode)
+		case c.WantErrorCode != nil && errors.As(err, &failed) && !strings.HasPrefix(failed.Message, *c.WantErrorCode):
+			t.Errorf("got %v, want %s", err, *c.WantErrorCode)
+		case c.WantError != nil && !strings.Contains(err.Error(), stripCode(*c.WantError)):
+			t.Errorf("got %v, want %s", err, *c.WantError)
+		}
+	case err != nil:
+		var failed Error
+		if errors.As(err, &failed) && (strings.HasPrefix(failed.Message, topdown.BuiltinErr) || strings.HasPrefix(failed.Message, topdown.TypeErr)) {
+			return // an error of a function, which OPA's cases let pass, is an error here
+		}
+		t.Errorf("failed: %v", err)
+	case c.WantDefined != nil:
+		if (len(found) > 0) != *c.WantDefined {
+			t.Errorf("defined: %v, want %v", len(found) > 0, *c.WantDefined)
+		}
+	case c.WantResult != nil:
+		checkResult(t, c, found)
+	}
+}
+
+func stripCode(message string) string {
+	if _, rest, ok := strings.Cut(message, ": "); ok {
+		return rest
+	}
+	return message
+}
+
+func checkResult(t *testing.T, c *cases.TestCase, found topdown.QueryResultSet) {
+	got := make([]map[string]any, 0, len(found))
+	for _, r := range found {
+		one := map[string]any{}
+		for name, term := range r {
+			if c.IgnoreGeneratedVars && name.IsGenerated() {
+				continue
+			}
+			text, err := Value{term}.AppendJSON(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v any
+			if err := util.UnmarshalJSON(text, &v); err != nil {
+				t.Fatal(err)
+			}
+			if list, ok := v.([]any); ok && c.SortBindings {
+				slices.SortFunc(list, util.Compare)
+			}
+			one[string(name)] = v
+		}
+		got = append(got, one)
+	}
+	want := *c.WantResult
+	byText := func(a, b map[string]any) int { return util.Compare(any(a), any(b)) }
+	slices.SortFunc(got, byText)
+	want = slices.Clone(want)
+	slices.SortFunc(want, byText)
+	if util.Compare(anyOf(got), anyOf(want)) != 0 && !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func anyOf(rows []map[string]any) any {
+	all := make([]any, len(rows))
+	for i, r := range rows {
+		all[i] = r
+	}
+	return all
+}

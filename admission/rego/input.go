@@ -1,0 +1,149 @@
+package rego
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+)
+
+// An Input has what modules know of a request. It belongs to one goroutine; its values may be
+// shared.
+type Input struct {
+	// Root is the whole input; if it is none, the input is an object of the members below.
+	Root Value
+	// Review is input.review, Parameters is input.parameters, and HTTP is input.http.
+	Review, Parameters, HTTP Value
+	// Inventory returns data.inventory; nil: there is none. It is called if a module reads it.
+	Inventory func() (Value, error)
+	// State has the collections that are read as data.state; nil: there are none.
+	State States
+	// Deadline is when the request is over; the zero time if it has no deadline.
+	Deadline time.Time
+	// More are further members of an input without a Root.
+	More []Member
+}
+
+// States are the collections behind data.state.
+type States interface {
+	// Names are the names of the collections.
+	Names() []string
+	// State returns the objects of a collection, in a list. The error says that they are not known.
+	State(name string) (Value, error)
+}
+
+// term is the input as a term; nil for none.
+func (in *Input) term() *ast.Term {
+	if in.Root.Valid() {
+		return in.Root.term
+	}
+	members := []Member{{"review", in.Review}, {"parameters", in.Parameters}, {"http", in.HTTP}}
+	root := Object(append(members, in.More...)...)
+	if root.term.Value.(ast.Object).Len() == 0 {
+		return nil
+	}
+	return root.term
+}
+
+// store is the document data of one evaluation: the program's, and what comes with the request.
+type store struct {
+	storage.Store // for what no evaluation calls
+	data          ast.Value
+	input         *Input
+}
+
+const (
+	inventoryName = "inventory"
+	stateName     = "state"
+)
+
+// Read implements storage.Store.
+func (s *store) Read(_ context.Context, _ storage.Transaction, path storage.Path) (any, error) {
+	if len(path) == 0 {
+		return s.whole()
+	}
+	switch {
+	case path[0] == inventoryName && s.input.Inventory != nil:
+		inventory, err := s.input.Inventory()
+		if err != nil {
+			return nil, err
+		}
+		return find(inventory.orEmpty(), path[1:])
+	case path[0] == stateName && s.input.State != nil:
+		if len(path) == 1 {
+			return s.states()
+		}
+		objects, err := s.input.State.State(path[1])
+		if err != nil {
+			return nil, err
+		}
+		return find(objects.term.Value, path[2:])
+	}
+	return find(s.data, path)
+}
+
+// whole is all of data.
+func (s *store) whole() (any, error) {
+	all := Value{ast.NewTerm(s.data)}
+	var members []Member
+	if s.input.Inventory != nil {
+		inventory, err := s.input.Inventory()
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, Member{inventoryName, inventory})
+	}
+	if s.input.State != nil {
+		states, err := s.states()
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, Member{stateName, Value{ast.NewTerm(states)}})
+	}
+	merged, err := Merge(all, Object(members...))
+	if err != nil {
+		return nil, err
+	}
+	return merged.term.Value, nil
+}
+
+// states are all collections.
+func (s *store) states() (ast.Value, error) {
+	var members []Member
+	for _, name := range s.input.State.Names() {
+		objects, err := s.input.State.State(name)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, Member{name, objects})
+	}
+	return Object(members...).term.Value, nil
+}
+
+// find follows a path. A step into a list is a position.
+func find(v ast.Value, path storage.Path) (any, error) {
+	for _, step := range path {
+		var next *ast.Term
+		switch at := v.(type) {
+		case ast.Object:
+			next = at.Get(ast.StringTerm(step))
+		case *ast.Array:
+			n, err := ast.ParseTerm(step)
+			if err == nil {
+				next = at.Get(n)
+			}
+		}
+		if next == nil {
+			return nil, errNotFound
+		}
+		v = next.Value
+	}
+	return v, nil
+}
+
+var errNotFound = &storage.Error{Code: storage.NotFoundErr, Message: "not found"}
+
+// errUnknownState is the error about a collection that no file defines.
+var errUnknownState = errors.New("no StateSource has the name")

@@ -1,0 +1,300 @@
+package rego
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/topdown/print"
+)
+
+// A Query is a rule of a program, prepared for requests. It is immutable and safe for concurrent
+// use.
+type Query struct {
+	program    *Program
+	rule       string
+	body       ast.Body
+	compiler   ast.QueryCompiler
+	base       *ast.Compiler // of the modules, and of what was evaluated of them before
+	parameters Value
+	whole      *Query // if the body is for the parameters alone
+}
+
+// resultVar is the variable that the value of the rule is bound to.
+const resultVar = ast.Var("result")
+
+// Query prepares a rule, such as data.policy.deny.
+func (p *Program) Query(rule string) (*Query, error) {
+	if !p.Has(rule) {
+		return nil, fmt.Errorf("no module defines '%s'", rule)
+	}
+	return p.prepare(rule, "result = "+rule)
+}
+
+func (p *Program) prepare(rule, text string) (*Query, error) {
+	body, err := ast.ParseBodyWithOpts(text, ast.ParserOptions{RegoVersion: p.version(), Capabilities: p.capabilities()})
+	if err != nil {
+		return nil, p.sources.errorsOf(err)
+	}
+	q := &Query{program: p, rule: rule, base: p.compiler, compiler: p.compiler.QueryCompiler().WithEnablePrintStatements(p.options.Print != nil)}
+	if q.body, err = q.compiler.Compile(body); err != nil {
+		return nil, p.sources.errorsOf(err)
+	}
+	return q, nil
+}
+
+// ErrUndefined is the error about a rule that has no value for a request.
+var ErrUndefined = errors.New("the rule has no value for the request")
+
+// Value evaluates the rule. The error is [ErrUndefined] if the rule has no value.
+func (q *Query) Value(ctx context.Context, in *Input) (Value, error) {
+	var value Value
+	err := q.run(ctx, in, func(found topdown.QueryResult) error {
+		value.term = found[resultVar]
+		return nil
+	})
+	switch {
+	case err != nil:
+		return Value{}, err
+	case value.term == nil:
+		return Value{}, fmt.Errorf("%s: %w", q.rule, ErrUndefined)
+	}
+	return value, nil
+}
+
+// run evaluates the query. A panic of OPA's is an error.
+func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResult) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: the evaluation failed with an internal error", q.rule)
+		}
+	}()
+	input := *in
+	if !input.Parameters.Valid() {
+		input.Parameters = q.parameters
+	} else if q.whole != nil && input.Parameters != q.parameters {
+		q = q.whole
+	}
+	p := q.program
+	b := newBudget(ctx, p.budget(), in.Deadline)
+	query := topdown.NewQuery(q.body).
+		WithQueryCompiler(q.compiler).
+		WithCompiler(q.base).
+		WithStore(&store{data: p.data, input: &input}).
+		WithInput(input.term()).
+		WithCancel(b).
+		WithStrictBuiltinErrors(true).
+		WithMetrics(metrics.NoOp())
+	if p.options.Print != nil {
+		query = query.WithPrintHook(printer{p})
+	}
+	if len(p.options.Hosts) > 0 {
+		query = query.WithHTTPRoundTripper(p.roundTripper)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, b.deadline)
+		defer cancel()
+	}
+	if err := query.Iter(ctx, each); err != nil {
+		return q.failure(err, b)
+	}
+	return nil
+}
+
+func (p *Program) budget() int64 {
+	if p.options.Budget > 0 {
+		return p.options.Budget
+	}
+	return DefaultBudget
+}
+
+// failure says why an evaluation failed, and where.
+func (q *Query) failure(err error, b *budget) error {
+	if b.why != nil {
+		return fmt.Errorf("%s: %w", q.rule, b.why)
+	}
+	var failed *topdown.Error
+	if errors.As(err, &failed) {
+		return fmt.Errorf("%s: %w", q.rule, q.program.sources.runtimeError(failed))
+	}
+	return fmt.Errorf("%s: %w", q.rule, err)
+}
+
+// printer hands on what modules print.
+type printer struct{ program *Program }
+
+// Print implements print.Hook.
+func (p printer) Print(at print.Context, text string) error {
+	file, line, _ := p.program.sources.place(at.Location)
+	p.program.options.Print(file, line, text)
+	return nil
+}
+
+// A Violation says what is wrong with a request by a rule.
+type Violation struct {
+	Message string
+	// Field and Reason say what the violation is about, Code the status code of the answer; empty if
+	// the module does not say.
+	Field, Reason string
+	Code          int
+	// Details are the details as JSON; nil if there are none.
+	Details []byte
+}
+
+// Violations evaluates a rule whose value is a set or a list of violations: of texts, or of objects
+// with the members msg, field, reason, code and details. A boolean is a violation without a message
+// if it is true. Violations come in OPA's order of their details, and then of their messages, as
+// Gatekeeper lists them.
+func (q *Query) Violations(ctx context.Context, in *Input) ([]Violation, error) {
+	value, err := q.Value(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	var items []*ast.Term
+	switch v := value.term.Value.(type) {
+	case ast.Set:
+		if v.Len() == 0 {
+			return nil, nil
+		}
+		items = v.Slice()
+	case *ast.Array:
+		v.Foreach(func(t *ast.Term) { items = append(items, t) })
+	case ast.Object: // a partial object, whose keys are the violations
+		items = v.Keys()
+	case ast.Boolean:
+		if !v {
+			return nil, nil
+		}
+		return []Violation{{}}, nil
+	default:
+		return nil, fmt.Errorf("%s: the value must be a set of violations, not %s", q.rule, ast.ValueName(v))
+	}
+	slices.SortStableFunc(items, compareViolations)
+	all := make([]Violation, 0, len(items))
+	for _, t := range items {
+		v, err := violationOf(t.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", q.rule, err)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// The names of the members of a violation.
+var (
+	msgTerm     = ast.StringTerm("msg")
+	fieldTerm   = ast.StringTerm("field")
+	reasonTerm  = ast.StringTerm("reason")
+	codeTerm    = ast.StringTerm("code")
+	detailsTerm = ast.StringTerm("details")
+	noDetails   = ast.ObjectTerm()
+)
+
+func compareViolations(a, b *ast.Term) int {
+	x, ok := a.Value.(ast.Object)
+	y, alike := b.Value.(ast.Object)
+	if !ok || !alike {
+		return ast.Compare(a.Value, b.Value)
+	}
+	if c := ast.Compare(member(x, detailsTerm, noDetails).Value, member(y, detailsTerm, noDetails).Value); c != 0 {
+		return c
+	}
+	return ast.Compare(member(x, msgTerm, noDetails).Value, member(y, msgTerm, noDetails).Value)
+}
+
+func member(o ast.Object, name, otherwise *ast.Term) *ast.Term {
+	if t := o.Get(name); t != nil {
+		return t
+	}
+	return otherwise
+}
+
+func violationOf(value ast.Value) (v Violation, err error) {
+	if text, ok := value.(ast.String); ok {
+		return Violation{Message: strings.Clone(string(text))}, nil
+	}
+	o, ok := value.(ast.Object)
+	if !ok {
+		return v, fmt.Errorf("a violation must be a string or an object, not %s", ast.ValueName(value))
+	}
+	for _, m := range []struct {
+		name *ast.Term
+		into *string
+	}{{msgTerm, &v.Message}, {fieldTerm, &v.Field}, {reasonTerm, &v.Reason}} {
+		t := o.Get(m.name)
+		if t == nil {
+			if m.name == msgTerm {
+				return v, errors.New("a violation must have a member 'msg'")
+			}
+			continue
+		}
+		text, ok := t.Value.(ast.String)
+		if !ok {
+			return v, fmt.Errorf("the member %s of a violation must be a string, not %s", m.name, ast.ValueName(t.Value))
+		}
+		*m.into = string(text)
+	}
+	if t := o.Get(codeTerm); t != nil {
+		n, _ := t.Value.(ast.Number)
+		code, ok := n.Int()
+		if !ok || code < 400 || code > 599 {
+			return v, errors.New("the member 'code' of a violation must be a status code from 400 to 599")
+		}
+		v.Code = code
+	}
+	if t := o.Get(detailsTerm); t != nil {
+		v.Details, err = appendJSON(nil, t.Value)
+	}
+	return v, err
+}
+
+// Allowed evaluates a rule that says whether a request is allowed, as policies for Envoy's and
+// Kong's OPA plugins have it: a boolean, or an object with the member allowed or allow. What has
+// another value, or none, is not allowed. The Violation says why, if the object does.
+func (q *Query) Allowed(ctx context.Context, in *Input) (bool, Violation, error) {
+	value, err := q.Value(ctx, in)
+	if err != nil {
+		return false, Violation{}, err
+	}
+	switch v := value.term.Value.(type) {
+	case ast.Boolean:
+		return bool(v), Violation{}, nil
+	case ast.Object:
+		return allowedBy(v)
+	}
+	return false, Violation{}, fmt.Errorf("%s: the value must be a boolean or an object, not %s", q.rule, ast.ValueName(value.term.Value))
+}
+
+// allowedBy reads the object that Envoy's plugin takes: allowed, http_status, body; Kong's has
+// allow, status, message.
+func allowedBy(o ast.Object) (bool, Violation, error) {
+	var v Violation
+	for _, name := range []string{"body", "message", "msg"} {
+		if t := o.Get(ast.StringTerm(name)); t != nil && v.Message == "" {
+			v.Message = textOf(t)
+		}
+	}
+	for _, name := range []string{"http_status", "status"} {
+		if t := o.Get(ast.StringTerm(name)); t != nil && v.Code == 0 {
+			n, _ := t.Value.(ast.Number)
+			if code, ok := n.Int(); ok && code >= 400 && code <= 599 {
+				v.Code = code
+			}
+		}
+	}
+	for _, name := range []string{"allowed", "allow"} {
+		if t := o.Get(ast.StringTerm(name)); t != nil {
+			allowed, ok := t.Value.(ast.Boolean)
+			if !ok {
+				return false, v, fmt.Errorf("the member '%s' must be a boolean, not %s", name, ast.ValueName(t.Value))
+			}
+			return bool(allowed), v, nil
+		}
+	}
+	return false, v, errors.New("the object must have a member 'allowed' or 'allow'")
+}

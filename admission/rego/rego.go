@@ -1,0 +1,347 @@
+// Package rego compiles modules in Rego and evaluates their rules for requests.
+//
+// It is the only package that knows Open Policy Agent, whose compiler and evaluator it uses. A
+// [Program] is a set of modules with its data, compiled once when policy files are loaded. A
+// [Query] is one rule of it, such as data.policy.deny, prepared for requests. An [Input] has what
+// modules know of a request; its values are made once for all programs that judge the request.
+//
+// Evaluation fails closed. An error of a built-in function fails the evaluation, and so does a rule
+// without a value. Built-in functions that reach the network or the process are refused when a
+// module is compiled. Each evaluation has a budget, counted in steps and in the bytes that built-in
+// functions make, and ends with the request's context.
+package rego
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// A Module is the text of a module.
+type Module struct {
+	// File is the name of the file that the text is in.
+	File string
+	// Line is where the text begins in the file, from 1, if the module is inline; 0: at the beginning.
+	Line int
+	// Source is the text.
+	Source []byte
+	// Tests says that the module only has tests: it is compiled with the others, and left out of
+	// the program.
+	Tests bool
+}
+
+// Options say how modules are compiled and run.
+type Options struct {
+	// V0 reads modules as OPA before 1.0 did.
+	V0 bool
+	// Hosts are the only hosts that http.send may ask; none: modules that call it are refused.
+	Hosts []string
+	// Data is the document data, beside what modules define; the zero Value is an empty one.
+	Data Value
+	// Print is given what the modules print; nil: nothing is printed.
+	Print func(file string, line int, text string)
+	// Budget is how much one evaluation may do; 0 stands for [DefaultBudget].
+	Budget int64
+}
+
+// A Program is compiled modules with their data. It is immutable and safe for concurrent use.
+type Program struct {
+	compiler *ast.Compiler
+	options  Options
+	sources  sources
+	data     ast.Value
+	parsed   map[string]*ast.Module // but for tests
+}
+
+// Compile compiles modules. The error is of type [Errors].
+func Compile(o Options, modules ...Module) (*Program, error) {
+	guardBuiltins()
+	p := &Program{options: o, data: o.Data.orEmpty()}
+	all, parsed, errs := p.parse(modules)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	if len(parsed) < len(all) {
+		if _, errs := p.compile(all, false); len(errs) > 0 {
+			return nil, errs
+		}
+	}
+	p.parsed = parsed
+	var found Errors
+	if p.compiler, found = p.compile(parsed, false); len(found) > 0 {
+		return nil, found
+	}
+	if heavy := p.tooHeavy(p.compiler); len(heavy) > 0 {
+		return nil, heavy
+	}
+	return p, nil
+}
+
+// Lint returns what OPA's strict mode finds in modules that compile: unused variables, arguments
+// and imports, deprecated functions, names that hide input or data.
+func Lint(o Options, modules ...Module) Errors {
+	guardBuiltins()
+	p := &Program{options: o, data: o.Data.orEmpty()}
+	all, _, errs := p.parse(modules)
+	if len(errs) > 0 {
+		return nil
+	}
+	_, errs = p.compile(all, true)
+	return errs
+}
+
+// parse parses the modules. all has the tests too.
+func (p *Program) parse(modules []Module) (all, parsed map[string]*ast.Module, errs Errors) {
+	all, parsed, p.sources = map[string]*ast.Module{}, map[string]*ast.Module{}, sources{}
+	options := ast.ParserOptions{RegoVersion: p.version(), Capabilities: p.capabilities()}
+	for i, m := range modules {
+		name := fmt.Sprintf("%d/%s", i, m.File)
+		p.sources[name] = m
+		module, err := ast.ParseModuleWithOpts(name, string(m.Source), options)
+		switch {
+		case err != nil:
+			errs = append(errs, p.sources.errorsOf(err)...)
+		case module == nil:
+			errs = append(errs, Error{File: m.File, Line: max(m.Line, 1), Column: 1, Message: "must hold a package"})
+		default:
+			all[name] = module
+			if !m.Tests {
+				parsed[name] = module
+			}
+		}
+	}
+	return all, parsed, errs
+}
+
+func (p *Program) compile(modules map[string]*ast.Module, strict bool) (*ast.Compiler, Errors) {
+	copies := make(map[string]*ast.Module, len(modules))
+	for name, m := range modules {
+		copies[name] = m.Copy() // the compiler rewrites it
+	}
+	c := ast.NewCompiler().
+		WithCapabilities(p.capabilities()).
+		WithDefaultRegoVersion(p.version()).
+		WithEnablePrintStatements(p.options.Print != nil).
+		WithStrict(strict).
+		SetErrorLimit(0)
+	c.Compile(copies)
+	if c.Failed() {
+		return nil, p.sources.errorsOf(c.Errors)
+	}
+	return c, nil
+}
+
+// compiled is compile with an error.
+func (p *Program) compiled(modules map[string]*ast.Module) (*ast.Compiler, error) {
+	c, errs := p.compile(modules, false)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return c, nil
+}
+
+func (p *Program) version() ast.RegoVersion {
+	if p.options.V0 {
+		return ast.RegoV0
+	}
+	return ast.RegoV1
+}
+
+// capabilities say what modules can use: all of OPA's functions but for the refused ones. Schemas
+// are not fetched from anywhere.
+func (p *Program) capabilities() *ast.Capabilities {
+	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(p.version()))
+	c.AllowNet = append([]string{}, p.options.Hosts...)
+	refused := p.options.refused()
+	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {
+		_, is := refused[b.Name]
+		return is
+	})
+	return c
+}
+
+// Has reports whether modules define a rule, such as data.policy.deny.
+func (p *Program) Has(rule string) bool {
+	ref, err := ast.ParseRef(rule)
+	return err == nil && len(p.compiler.GetRulesExact(ref)) > 0
+}
+
+// Packages are the packages of the modules, such as data.policy, each once, in the order of the
+// modules.
+func (p *Program) Packages() []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, name := range p.sources.names() {
+		m, ok := p.compiler.Modules[name]
+		if !ok {
+			continue
+		}
+		if path := m.Package.Path.String(); !seen[path] {
+			seen[path] = true
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// Reads reports whether the modules may read a part of the input, such as "review", "oldObject" for
+// its member.
+func (p *Program) Reads(path ...string) bool {
+	reads := false
+	for _, m := range p.compiler.Modules {
+		ast.WalkRefs(m, func(r ast.Ref) bool {
+			reads = reads || mayReach(r, path)
+			return reads
+		})
+	}
+	return reads
+}
+
+// States are the names of the collections that the modules read as data.state.NAME.
+func (p *Program) States() []string {
+	var names []string
+	for _, m := range p.compiler.Modules {
+		ast.WalkRefs(m, func(r ast.Ref) bool {
+			if len(r) > 2 && r.HasPrefix(stateRef) {
+				if name, ok := r[2].Value.(ast.String); ok && !slices.Contains(names, string(name)) {
+					names = append(names, string(name))
+				}
+			}
+			return false
+		})
+	}
+	slices.Sort(names)
+	return names
+}
+
+var stateRef = ast.MustParseRef("data." + stateName)
+
+// mayReach reports whether a reference to the input can lead to the path, or to what it is in.
+func mayReach(r ast.Ref, path []string) bool {
+	if !r.HasPrefix(ast.InputRootRef) {
+		return false
+	}
+	for i, step := range r[1:] {
+		if i == len(path) {
+			return true
+		}
+		name, ok := step.Value.(ast.String)
+		if ok && string(name) != path[i] {
+			return false
+		}
+		if !ok {
+			if _, isVar := step.Value.(ast.Var); !isVar {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sources are the modules by the name that OPA knows them by.
+type sources map[string]Module
+
+func (s sources) names() []string {
+	all := make([]string, len(s))
+	for name := range s {
+		var i int
+		if _, err := fmt.Sscanf(name, "%d/", &i); err == nil && i < len(all) {
+			all[i] = name
+		}
+	}
+	return all
+}
+
+// place returns where a location is in the files.
+func (s sources) place(l *ast.Location) (file string, line, column int) {
+	if l == nil {
+		return "", 0, 0
+	}
+	m, ok := s[l.File]
+	if !ok {
+		return l.File, l.Row, l.Col
+	}
+	if m.Line > 1 {
+		return m.File, m.Line + l.Row - 1, l.Col
+	}
+	return m.File, l.Row, l.Col
+}
+
+// Errors say what is wrong with modules.
+type Errors []Error
+
+// An Error is about a place in a file.
+type Error struct {
+	File         string
+	Line, Column int
+	Message      string
+}
+
+func (e Error) Error() string {
+	if e.File == "" {
+		return e.Message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+}
+
+func (e Errors) Error() string {
+	texts := make([]string, len(e))
+	for i := range e {
+		texts[i] = e[i].Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// errorsOf makes Errors of OPA's.
+func (s sources) errorsOf(err error) Errors {
+	var all Errors
+	switch err := err.(type) {
+	case ast.Errors:
+		for _, one := range err {
+			all = append(all, s.errorOf(one))
+		}
+	case *ast.Error:
+		all = append(all, s.errorOf(err))
+	default:
+		all = append(all, Error{Message: err.Error()})
+	}
+	return all
+}
+
+func (s sources) errorOf(err *ast.Error) Error {
+	e := Error{Message: err.Code + ": " + wording(err.Message)}
+	e.File, e.Line, e.Column = s.place(err.Location)
+	if err.Details == nil {
+		return e
+	}
+	for _, line := range err.Details.Lines() {
+		if line = strings.TrimSpace(line); line != "" && strings.Trim(line, "^") != "" && !strings.Contains(err.Message, line) {
+			e.Message += "; " + line
+		}
+	}
+	return e
+}
+
+// wording says of a refused function why it is refused.
+func wording(message string) string {
+	name, ok := strings.CutPrefix(message, "undefined function ")
+	if why := refusals[name]; ok && why != "" {
+		return fmt.Sprintf("must not call '%s': %s", name, why)
+	}
+	return message
+}
+
+// runtimeError says where an evaluation failed.
+func (s sources) runtimeError(err *topdown.Error) error {
+	message, _, _ := strings.Cut(err.Message, "\n") // the lines below name values
+	e := Error{Message: err.Code + ": " + strings.TrimSuffix(message, ":")}
+	e.File, e.Line, e.Column = s.place(err.Location)
+	if e.File != "" {
+		e.File = filepath.Base(e.File) // the client reads it
+	}
+	return e
+}

@@ -1,0 +1,326 @@
+package rego
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A Value is a JSON value as modules see it. It is immutable, safe for concurrent use, and holds
+// nothing of the document that it was made of. The zero Value is none.
+type Value struct{ term *ast.Term }
+
+// Valid reports whether there is a value.
+func (v Value) Valid() bool { return v.term != nil }
+
+// Null is JSON's null.
+var Null = Value{ast.NullTerm()}
+
+// errNumber is about a number that nobody can calculate with in bounded time.
+var errNumber = errors.New("a number has an exponent of more than 4 digits")
+
+// ValueOf makes a value of a node; none of an invalid one. Numbers keep their digits. It refuses
+// numbers with exponents of more than 4 digits, whose decimal form fills the memory.
+func ValueOf(n document.Node) (Value, error) {
+	if !n.Valid() {
+		return Value{}, nil
+	}
+	var c converter
+	t := c.term(n)
+	if c.bad {
+		return Value{}, errNumber
+	}
+	return Value{t}, nil
+}
+
+// converter makes terms. It takes them, and the bytes of strings, from blocks, since an object has
+// many.
+type converter struct {
+	terms []ast.Term
+	text  strings.Builder
+	items []*ast.Term
+	pairs [][2]*ast.Term
+	bad   bool
+}
+
+// block is how many terms are allocated at once.
+const block = 32
+
+func (c *converter) take(v ast.Value) *ast.Term {
+	if len(c.terms) == 0 {
+		c.terms = make([]ast.Term, block)
+	}
+	t := &c.terms[0]
+	c.terms = c.terms[1:]
+	t.Value = v
+	return t
+}
+
+// own copies a string, which may be part of a request's body.
+func (c *converter) own(s string) string {
+	if c.text.Cap()-c.text.Len() < len(s) {
+		if len(s) > 256 {
+			return strings.Clone(s)
+		}
+		c.text = strings.Builder{}
+		c.text.Grow(1024)
+	}
+	begin := c.text.Len()
+	c.text.WriteString(s)
+	return c.text.String()[begin:]
+}
+
+func (c *converter) term(n document.Node) *ast.Term {
+	switch n.Kind() {
+	case document.Object:
+		return c.object(n)
+	case document.Array:
+		return c.array(n)
+	case document.String:
+		return c.take(ast.String(c.own(n.Str())))
+	case document.Number:
+		return c.number(string(n.Raw()))
+	case document.Bool:
+		return ast.InternedTerm(n.Bool())
+	}
+	return ast.InternedNullTerm
+}
+
+func (c *converter) number(text string) *ast.Term {
+	if hasHugeExponent(text) {
+		c.bad = true
+		return ast.InternedNullTerm
+	}
+	if t := ast.InternedIntNumberTermFromString(text); t != nil {
+		return t
+	}
+	return c.take(ast.Number(json.Number(text)))
+}
+
+func (c *converter) object(n document.Node) *ast.Term {
+	begin := len(c.pairs)
+	for m := n.Children(); m.Valid(); m.Next() {
+		key := c.key(m.Key())
+		value := c.term(m.Node())
+		c.pairs = append(c.pairs, [2]*ast.Term{key, value})
+	}
+	o := ast.NewObject(c.pairs[begin:]...)
+	c.pairs = c.pairs[:begin]
+	return c.take(o)
+}
+
+// key is the term of a key. Objects have the same keys again and again.
+func (c *converter) key(name string) *ast.Term {
+	if t := knownKeys.Load(); t != nil {
+		if known := (*t)[name]; known != nil {
+			return known
+		}
+	}
+	if len(name) <= maxKnownKey {
+		if t := learnKey(name); t != nil {
+			return t
+		}
+	}
+	return c.take(ast.String(c.own(name)))
+}
+
+// knownKeys are the terms of keys that were seen before: at most maxKnownKeys, none longer than
+// maxKnownKey.
+var (
+	knownKeys atomic.Pointer[map[string]*ast.Term]
+	learning  sync.Mutex
+)
+
+const (
+	maxKnownKeys = 1024
+	maxKnownKey  = 64
+)
+
+// learnKey adds a key to the known ones; nil if there are enough.
+func learnKey(name string) *ast.Term {
+	if t := knownKeys.Load(); t != nil && len(*t) >= maxKnownKeys {
+		return nil
+	}
+	learning.Lock()
+	defer learning.Unlock()
+	next := map[string]*ast.Term{}
+	if t := knownKeys.Load(); t != nil {
+		if len(*t) >= maxKnownKeys {
+			return nil
+		}
+		maps.Copy(next, *t)
+	}
+	name = strings.Clone(name)
+	next[name] = ast.StringTerm(name)
+	knownKeys.Store(&next)
+	return next[name]
+}
+
+func (c *converter) array(n document.Node) *ast.Term {
+	begin := len(c.items)
+	for m := n.Children(); m.Valid(); m.Next() {
+		c.items = append(c.items, c.term(m.Node()))
+	}
+	items := append([]*ast.Term(nil), c.items[begin:]...)
+	c.items = c.items[:begin]
+	return c.take(ast.NewArray(items...))
+}
+
+// maxExponent is how many digits an exponent can have.
+const maxExponent = 4
+
+// hasHugeExponent reports whether a text has an exponent, like a number, that is too long.
+func hasHugeExponent(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != 'e' && text[i] != 'E' && text[i] != 'p' && text[i] != 'P' {
+			continue
+		}
+		j := i + 1
+		if j < len(text) && (text[j] == '+' || text[j] == '-') {
+			j++
+		}
+		for j < len(text) && text[j] == '0' {
+			j++
+		}
+		begin := j
+		for j < len(text) && (text[j] >= '0' && text[j] <= '9' || text[j] == '_') {
+			j++
+		}
+		if j-begin > maxExponent {
+			return true
+		}
+	}
+	return false
+}
+
+// Text makes a value of a string.
+func Text(s string) Value { return Value{ast.StringTerm(s)} }
+
+// Flag makes a value of a boolean.
+func Flag(b bool) Value { return Value{ast.BooleanTerm(b)} }
+
+// A Member is a member of an object that [Object] makes.
+type Member struct {
+	Name  string
+	Value Value
+}
+
+// Object makes an object of the members that have values. Their names must be unique.
+func Object(members ...Member) Value {
+	pairs := make([][2]*ast.Term, 0, len(members))
+	for _, m := range members {
+		if m.Value.Valid() {
+			pairs = append(pairs, [2]*ast.Term{ast.InternedTerm(m.Name), m.Value.term})
+		}
+	}
+	return Value{ast.ObjectTerm(pairs...)}
+}
+
+// List makes a list of values.
+func List(items ...Value) Value {
+	terms := make([]*ast.Term, len(items))
+	for i := range items {
+		terms[i] = items[i].term
+	}
+	return Value{ast.ArrayTerm(terms...)}
+}
+
+// Merge adds the members of one object to another, whose members give way.
+func Merge(into, from Value) (Value, error) {
+	if !into.Valid() {
+		return from, nil
+	}
+	a, ok := into.term.Value.(ast.Object)
+	b, alike := from.term.Value.(ast.Object)
+	if !ok || !alike {
+		return Value{}, errors.New("must be objects")
+	}
+	merged, _ := a.MergeWith(b, func(_, second *ast.Term) (*ast.Term, bool) {
+		return second, false
+	})
+	return Value{ast.NewTerm(merged)}, nil
+}
+
+// orEmpty is the value as the document data.
+func (v Value) orEmpty() ast.Value {
+	if !v.Valid() {
+		return ast.NewObject()
+	}
+	return v.term.Value
+}
+
+// AppendJSON appends the value's JSON. Sets are lists, and the keys of objects are sorted.
+func (v Value) AppendJSON(dst []byte) ([]byte, error) {
+	if !v.Valid() {
+		return append(dst, "null"...), nil
+	}
+	return appendJSON(dst, v.term.Value)
+}
+
+func appendJSON(dst []byte, v ast.Value) (_ []byte, err error) {
+	switch v := v.(type) {
+	case ast.Null:
+		return append(dst, "null"...), nil
+	case ast.Boolean:
+		if v {
+			return append(dst, "true"...), nil
+		}
+		return append(dst, "false"...), nil
+	case ast.Number:
+		return append(dst, v...), nil
+	case ast.String:
+		return document.AppendString(dst, string(v)), nil
+	case *ast.Array:
+		return appendItems(dst, v.Iter)
+	case ast.Set:
+		return appendItems(dst, v.Sorted().Iter)
+	case ast.Object:
+		dst = append(dst, '{')
+		for i, key := range v.Keys() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = appendKey(dst, key.Value); err != nil {
+				return dst, err
+			}
+			dst = append(dst, ':')
+			if dst, err = appendJSON(dst, v.Get(key).Value); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, '}'), nil
+	}
+	return dst, errors.New("a value has no JSON form")
+}
+
+// appendKey appends a key; one that is no string stands as the text of its JSON, as with OPA.
+func appendKey(dst []byte, key ast.Value) ([]byte, error) {
+	if s, ok := key.(ast.String); ok {
+		return document.AppendString(dst, string(s)), nil
+	}
+	text, err := appendJSON(nil, key)
+	if err != nil {
+		return dst, err
+	}
+	return document.AppendString(dst, string(text)), nil
+}
+
+func appendItems(dst []byte, each func(func(*ast.Term) error) error) ([]byte, error) {
+	dst = append(dst, '[')
+	begin := len(dst)
+	err := each(func(t *ast.Term) (err error) {
+		if len(dst) > begin {
+			dst = append(dst, ',')
+		}
+		dst, err = appendJSON(dst, t.Value)
+		return err
+	})
+	return append(dst, ']'), err
+}

@@ -1,0 +1,160 @@
+package rego
+
+import (
+	"math"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// maxParts is how many parts a value may have that a rule writes with its variables.
+const maxParts = 1 << 20
+
+// tooHeavy returns the rules that write a value of too many parts: OPA puts the values of variables
+// into it, without a step, each as often as it is named. Of x := [y, y], where y is [z, z], and so
+// on, forty lines fill any memory.
+func (p *Program) tooHeavy(c *ast.Compiler) (errs Errors) {
+	w := &weigher{compiler: c, functions: map[string]growth{}}
+	for _, name := range p.sources.names() {
+		m := c.Modules[name]
+		if m == nil {
+			continue
+		}
+		ast.WalkRules(m, func(r *ast.Rule) bool {
+			if w.weigh(r, 1) > maxParts {
+				e := Error{Message: "a rule must not write a value of more than 1048576 parts"}
+				e.File, e.Line, e.Column = p.sources.place(r.Location)
+				errs = append(errs, e)
+			}
+			return true
+		})
+	}
+	return errs
+}
+
+// A weigher weighs the values that rules write, in parts.
+type weigher struct {
+	compiler  *ast.Compiler
+	functions map[string]growth
+}
+
+// A growth says how many parts the value of a function has: its own, and how often it has the parts
+// of its arguments.
+type growth struct{ own, times int64 }
+
+// function returns the growth of a function; none for one of OPA's own, whose values are charged as
+// they are made.
+func (w *weigher) function(of ast.Ref) growth {
+	key := of.String()
+	if g, ok := w.functions[key]; ok {
+		return g
+	}
+	var g growth
+	w.functions[key] = g
+	for _, r := range w.compiler.GetRulesExact(of) {
+		own := w.weigh(r, 0)
+		g.own, g.times = max(g.own, own), max(g.times, w.weigh(r, 1)-own)
+	}
+	w.functions[key] = g
+	return g
+}
+
+// weigh returns the weight of the heaviest value that a rule writes, if each of its arguments has
+// the weight.
+func (w *weigher) weigh(r *ast.Rule, argument int64) int64 {
+	s := &scale{weigher: w, written: map[ast.Var][]*ast.Term{}, calls: map[ast.Var][]*ast.Expr{}, weights: map[ast.Var]int64{}}
+	for _, arg := range r.Head.Args {
+		if v, ok := arg.Value.(ast.Var); ok {
+			s.weights[v] = argument
+		}
+	}
+	ast.WalkExprs(r, func(e *ast.Expr) bool {
+		switch {
+		case e.IsEquality():
+			s.note(e.Operand(0), e.Operand(1))
+			s.note(e.Operand(1), e.Operand(0))
+		case e.IsCall() && len(e.Operands()) > 0:
+			operands := e.Operands()
+			if v, ok := operands[len(operands)-1].Value.(ast.Var); ok {
+				s.calls[v] = append(s.calls[v], e)
+			}
+		}
+		return false
+	})
+	heaviest := int64(0)
+	for _, t := range []*ast.Term{r.Head.Key, r.Head.Value} {
+		if t != nil {
+			heaviest = max(heaviest, s.term(t))
+		}
+	}
+	for v := range s.written {
+		heaviest = max(heaviest, s.variable(v))
+	}
+	for v := range s.calls {
+		heaviest = max(heaviest, s.variable(v))
+	}
+	return heaviest
+}
+
+// A scale weighs the values of the variables of a rule.
+type scale struct {
+	*weigher
+	written map[ast.Var][]*ast.Term
+	calls   map[ast.Var][]*ast.Expr
+	weights map[ast.Var]int64
+}
+
+func (s *scale) note(to, value *ast.Term) {
+	v, ok := to.Value.(ast.Var)
+	if !ok {
+		return
+	}
+	switch value.Value.(type) {
+	case *ast.Array, ast.Object, ast.Set, ast.Var:
+		s.written[v] = append(s.written[v], value)
+	}
+}
+
+func (s *scale) variable(v ast.Var) int64 {
+	if w, ok := s.weights[v]; ok {
+		return w
+	}
+	s.weights[v] = 1 // while it is weighed
+	weight := int64(1)
+	for _, t := range s.written[v] {
+		weight = max(weight, s.term(t))
+	}
+	for _, e := range s.calls[v] {
+		weight = max(weight, s.call(e))
+	}
+	s.weights[v] = weight
+	return weight
+}
+
+// call is the weight of the value of a call.
+func (s *scale) call(e *ast.Expr) int64 {
+	g := s.function(e.Operator())
+	operands, most := e.Operands(), int64(0)
+	for _, t := range operands[:len(operands)-1] {
+		most = max(most, s.term(t))
+	}
+	return min(g.own+min(g.times, maxParts+1)*most, math.MaxInt32)
+}
+
+func (s *scale) term(t *ast.Term) int64 {
+	sum := int64(1)
+	put := func(part *ast.Term) { sum = min(sum+s.term(part), math.MaxInt32) }
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return s.variable(v)
+	case *ast.Array:
+		v.Foreach(put)
+	case ast.Set:
+		v.Foreach(put)
+	case ast.Object:
+		v.Foreach(func(k, value *ast.Term) {
+			put(k)
+			put(value)
+		})
+	}
+	return sum
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+)
+
+// How long the audit log waits after a write that failed, and how often it tries while it may lose events.
+const (
+	auditBackoff    = time.Second
+	auditMaxBackoff = 30 * time.Second
+	auditAttempts   = 4
+	// auditWait is how long events wait for others before they are written to the file.
+	auditWait = 100 * time.Millisecond
+	// auditFlush is how long a gateway that ends waits for its sinks.
+	auditFlush = 5 * time.Second
+)
+
+// newAudit opens the audit log of the configuration; nil if it has none.
+func newAudit(c *config.Audit, metrics *telemetry.Telemetry, log *slog.Logger) (*audit.Auditor, error) {
+	if c == nil {
+		return nil, nil
+	}
+	o := audit.Options{
+		QueueBytes: int(c.QueueBytes), Backoff: auditBackoff, MaxBackoff: auditMaxBackoff, Attempts: auditAttempts,
+		Dropped: lostEvents(metrics, log),
+	}
+	if c.Mode == config.AuditBlocking {
+		o.Mode = audit.Blocking
+	}
+	sinks, err := auditSinks(c)
+	if err != nil {
+		return nil, err
+	}
+	return &audit.Auditor{Log: audit.New(o, sinks...), MaxEvent: int(c.MaxEventBytes)}, nil
+}
+
+func auditSinks(c *config.Audit) (sinks []audit.Waiting, err error) {
+	if l := c.Log; l != nil {
+		file, err := audit.OpenFile(audit.FileOptions{
+			Path: l.Path, MaxSize: int(l.MaxSizeMegabytes) << 20, MaxBackups: int(l.MaxBackups), MaxAge: int(l.MaxAgeDays), Compress: l.Compress,
+		})
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, audit.Waiting{Sink: file, Wait: auditWait})
+	}
+	if w := c.Webhook; w != nil {
+		hook, err := audit.OpenWebhook(audit.WebhookOptions{
+			Kubeconfig: w.Kubeconfig, MaxEvents: int(w.MaxEvents), Timeout: w.TimeoutSeconds.Duration(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, audit.Waiting{Sink: hook, Wait: w.MaxWaitSeconds.Duration()})
+	}
+	return sinks, nil
+}
+
+// lostEvents counts events that are lost, and says so now and then.
+func lostEvents(metrics *telemetry.Telemetry, log *slog.Logger) func(sink string, events int, why error) {
+	var often telemetry.Sampler
+	return func(sink string, events int, why error) {
+		metrics.AuditLost(sink, events)
+		if times, tell := often.Allow(sink, time.Now()); tell {
+			log.Error("events of the audit log are lost", "sink", sink, "cause", why, "events", events, "times", times)
+		}
+	}
+}
+
+// closeAudit writes what waits, for a short time.
+func closeAudit(a *audit.Auditor) error {
+	if a == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), auditFlush)
+	defer cancel()
+	return a.Log.Close(ctx)
+}

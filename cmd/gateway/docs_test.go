@@ -1,0 +1,169 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/doctest"
+	"github.com/admission-gateway/gateway/internal/testutil/story"
+)
+
+// TestTutorials follows the pages that show how something is done with an ordinary API: their files and commands do what
+// the pages say.
+func TestTutorials(t *testing.T) {
+	for _, program := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+	for _, page := range []string{"tutorial-ordinary-api.md", "policies/from-opa.md"} {
+		if err := doctest.Follow(filepath.Join("../../docs", page), doctest.Options{
+			Gateway:  os.Args[0],
+			Env:      []string{"GATEWAY_TEST_RUN_MAIN=1"},
+			Volatile: regexp.MustCompile(`after \d+ seconds|"retryAfterSeconds":\d+`),
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTestingPages follows the pages about tests of policies, and about policies that have some.
+func TestTestingPages(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("sh is not installed")
+	}
+	for _, page := range []string{"testing", "library"} {
+		if err := doctest.Follow("../../docs/"+page+".md", doctest.Options{
+			Gateway: os.Args[0], Env: []string{"GATEWAY_TEST_RUN_MAIN=1"}, Volatile: regexp.MustCompile(`in \d+\.\d+s`),
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// pages returns the text of README and of all pages of docs/, by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	read := func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".md") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[path] = string(text)
+		return err
+	}
+	for _, path := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs"} {
+		if err := filepath.WalkDir(filepath.Join("../..", path), read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noLabel = regexp.MustCompile("[^a-z0-9 _-]")
+)
+
+// anchors returns the anchors that GitHub gives the headings of a page.
+func anchors(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(page, -1) {
+		all[strings.ReplaceAll(noLabel.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return all
+}
+
+// TestDocs holds the pages to their form: README is short, links lead somewhere, and lines are short outside of tables
+// and blocks.
+func TestDocs(t *testing.T) {
+	all := pages(t)
+	if n := strings.Count(all["../../README.md"], "\n"); n > 150 {
+		t.Errorf("README has %d lines, want at most 150", n)
+	}
+	for path, page := range all {
+		inBlock := false
+		for i, line := range strings.Split(page, "\n") {
+			if strings.HasPrefix(line, "```") {
+				inBlock = !inBlock
+			}
+			if !inBlock && !strings.HasPrefix(line, "|") && utf8.RuneCountInString(line) > 100 {
+				t.Errorf("%s:%d has more than 100 columns", path, i+1)
+			}
+			for _, m := range link.FindAllStringSubmatch(line, -1) {
+				target, anchor, _ := strings.Cut(m[1], "#")
+				if inBlock || strings.Contains(target, "://") {
+					continue
+				}
+				to := path
+				if target != "" {
+					to = filepath.Join(filepath.Dir(path), target)
+				}
+				if _, err := os.Stat(to); err != nil {
+					t.Errorf("%s:%d: the link %s leads nowhere", path, i+1, m[1])
+				}
+				if anchor != "" && !anchors(all[to])[anchor] {
+					t.Errorf("%s:%d: %s has no heading %s", path, i+1, to, anchor)
+				}
+			}
+		}
+	}
+}
+
+// TestQuotes looks for the messages that the pages show in the stories that the proxy's tests play: what a page says is
+// sent, or answered, is.
+func TestQuotes(t *testing.T) {
+	message := regexp.MustCompile("(?s)```http\n(.*?)```")
+	stories := story.ReadAll(t, "../../proxy/testdata/way")
+	quotes := 0
+	for path, page := range pages(t) {
+		for _, m := range message.FindAllStringSubmatch(page, -1) {
+			quotes++
+			if !slices.ContainsFunc(stories, func(s *story.Story) bool { return s.Shows(m[1]) }) {
+				t.Errorf("%s: no story has the message\n%s", path, m[1])
+			}
+		}
+	}
+	if quotes < 3 {
+		t.Errorf("the pages show %d messages", quotes)
+	}
+}
+
+// TestExamples loads the policies and the configuration that the pages show. What a page shows of a file compiles.
+func TestExamples(t *testing.T) {
+	yaml := regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
+	policies, configurations := 0, 0
+	for path, page := range pages(t) {
+		for _, m := range yaml.FindAllStringSubmatch(page, -1) {
+			switch file := write(t, "example.yaml", m[1]); {
+			case strings.Contains(m[1], "kind: GatewayConfiguration"):
+				configurations++
+				if err := os.Mkdir(filepath.Join(filepath.Dir(file), "policies"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := config.Load(file, config.Flags{}); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			case strings.HasPrefix(m[1], "apiVersion: tutorial.example.com/"): // an object, not a policy
+			default:
+				policies++
+				if got := run("check", file); got.code != 0 {
+					t.Errorf("%s: %s%s\n%s", path, got.stdout, got.stderr, m[1])
+				}
+			}
+		}
+	}
+	if policies < 14 || configurations < 1 {
+		t.Errorf("the pages show %d policies and %d configurations", policies, configurations)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/report"
+	"github.com/admission-gateway/gateway/policies/review"
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+// check checks files, and holds them to a configuration if there is one. It returns the paths that were checked.
+func check(paths []string, file string) ([]policies.Finding, []string, error) {
+	if file == "" {
+		return examine(source.Read(paths, &source.Progress{}), nil), paths, nil
+	}
+	c, err := loadForCheck(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(paths) == 0 {
+		paths = c.Policies
+	}
+	found := examine(source.Read(paths, &source.Progress{}), c)
+	if shortage := c.Limits.Shortage(); shortage != "" {
+		found = append(found, policies.Finding{File: file, Field: "limits", Message: shortage, Severity: policies.Warning})
+	}
+	return found, paths, nil
+}
+
+// loadForCheck reads a configuration. It may be meant for a pod, in which it needs no upstream.
+func loadForCheck(file string) (*config.Configuration, error) {
+	return config.Load(file, config.Flags{Pod: config.Pod{Host: "kubernetes.default.svc", Port: "443"}})
+}
+
+// examine compiles files as the gateway does, and reviews them; c may be nil.
+func examine(files *source.Source, c *config.Configuration) []policies.Finding {
+	var found []policies.Finding
+	if c == nil {
+		_, found = policies.Compile(files)
+	} else {
+		_, found = policies.CompileFor(files, asked(c))
+	}
+	return report.Refine(finding.Sort(append(found, review.Of(files.Files)...)), files.Files)
+}
+
+// asked says what policy files may ask of a gateway with the configuration.
+func asked(c *config.Configuration) policies.Gateway {
+	g := policies.Gateway{Upstreams: []string{}, SharedLimits: c.Redis != nil}
+	g.LocalLocks, g.MayLoseUpdates = c.LocksLocally()
+	g.AuditSinks = c.Telemetry.Audit.Sinks()
+	byName := map[string]config.UpstreamSpec{}
+	for _, u := range c.Upstreams {
+		g.Upstreams = append(g.Upstreams, u.Name)
+		byName[u.Name] = u
+	}
+	for _, r := range c.Routes {
+		u := byName[r.Upstream]
+		_, target := u.Prefixes(&r)
+		g.Routes = append(g.Routes, policies.Route{
+			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
+			Kubernetes: u.Dialect == config.Kubernetes, IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
+		})
+	}
+	return g
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/policies/library"
+)
+
+// initFlags are the answers to the command's questions.
+type initFlags struct{ backend, enforce string }
+
+func newInit() *cobra.Command {
+	var flags initFlags
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write policies to start from, with tests and a workflow",
+		Long: `Write a working set of policies from the library that the gateway carries, with the tests of the policies and a workflow
+for GitHub that runs them, into a folder; by default the current one. Nothing that exists is overwritten.
+
+It asks what the policies are for and whether they shall refuse anything yet; the flags answer beforehand.`,
+		Example: `  gateway init
+  gateway init --backend Kubernetes --enforce Warn team-policies`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("name at most one folder")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return flags.write(cmd, dir)
+		},
+	}
+	cmd.Flags().StringVar(&flags.backend, "backend", "", "write policies for a backend of the `DIALECT` Kubernetes, or Plain for an ordinary API")
+	cmd.Flags().StringVar(&flags.enforce, "enforce", "", "let the policies `ACTION`: Warn, or Deny")
+	return cmd
+}
+
+func (f *initFlags) write(cmd *cobra.Command, dir string) error {
+	in := bufio.NewReader(cmd.InOrStdin())
+	backend, err := choose(cmd, in, f.backend, "--backend", "Is the backend a Kubernetes API server, or an ordinary (plain) API?", "Kubernetes", "Plain")
+	if err != nil {
+		return err
+	}
+	action := "Deny"
+	if backend == "Kubernetes" || f.enforce != "" {
+		if action, err = choose(cmd, in, f.enforce, "--enforce", "Shall the policies warn at first, or deny?", "Warn", "Deny"); err != nil {
+			return err
+		}
+	}
+	start := library.Start{IsKubernetes: backend == "Kubernetes", Warns: action == "Warn"}
+	files, err := start.Files()
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return usageError("'%s' exists already, and nothing is overwritten: name another folder", filepath.Join(dir, name))
+		}
+	}
+	tests := 0
+	for _, name := range names {
+		to := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, files[name], 0o644); err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, "_test.yaml") {
+			tests++
+		}
+	}
+	at := filepath.Join(dir, "policies")
+	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check --strict %s\n", count(len(names), "file"), count(tests, "test"), at, at)
+	return nil
+}
+
+// choose returns the answer to a question: the flag's, or the one that is typed. The first letter will do.
+func choose(cmd *cobra.Command, in *bufio.Reader, given, flag, question, first, second string) (string, error) {
+	text := given
+	if text == "" {
+		cmd.Printf("%s [%s/%s] ", question, first, second)
+		line, err := in.ReadString('\n')
+		if text = strings.TrimSpace(line); err != nil && text == "" {
+			return "", usageError("%s must be given if nobody is there to ask: '%s' or '%s'", flag, first, second)
+		}
+	}
+	for _, one := range []string{first, second} {
+		if text != "" && len(text) <= len(one) && strings.EqualFold(one[:len(text)], text) {
+			return one, nil
+		}
+	}
+	return "", usageError("%s: must be '%s' or '%s', not '%s'", flag, first, second, text)
+}

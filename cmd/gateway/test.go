@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/policytest"
+)
+
+// testFlags are the flags of the command.
+type testFlags struct {
+	options  policytest.Options
+	run      string
+	format   string
+	verbose  bool
+	mutate   bool
+	coverage int
+}
+
+func newTest() *cobra.Command {
+	var flags testFlags
+	cmd := &cobra.Command{
+		Use:   "test [PATH...]",
+		Short: "Test policies",
+		Long: `Play the cases of policy tests through the gateway, in this process and before a backend in memory, and say which are
+answered otherwise than expected. A test is an object of the kind PolicyTest beside the policies. Suites of gator and
+Kyverno's kyverno-test.yaml are read too, as far as the gateway serves their policies.
+
+Without a PATH it plays the tests in the current folder and below. The exit code is 0 if all cases pass, 1 if one fails
+or less than --coverage is reached, 2 if a test or the command line is wrong.
+
+With --mutate it changes the policies instead, one operator or bound at a time, and lists the changes that no case
+notices: each is a rule that could be wrong without a test that fails.`,
+		Example: `  gateway test policies/
+  gateway test --run 'replicas/' -v policies/
+  gateway test -o junit --coverage 90 policies/ > tests.xml
+  gateway test --mutate policies/`,
+		RunE: func(cmd *cobra.Command, paths []string) error { return flags.play(cmd, paths) },
+	}
+	cmd.Flags().StringVar(&flags.run, "run", "", "play the cases whose name, TEST/CASE, matches the regular expression `PATTERN`; -run is the same")
+	cmd.Flags().StringVarP(&flags.format, "output", "o", "text", "write the results as `FORMAT`: text, json or junit")
+	cmd.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "also list the cases that pass, and what no case reaches")
+	cmd.Flags().BoolVar(&flags.options.Update, "update", false, "write the expected objects that are files of their own")
+	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0, "play `N` groups of cases at a time; by default one for each processor")
+	cmd.Flags().IntVar(&flags.coverage, "coverage", 0, "fail if less than `PERCENT` of the branches of rules are reached")
+	cmd.Flags().BoolVar(&flags.mutate, "mutate", false, "change the policies, and list the changes that no case notices")
+	return cmd
+}
+
+func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
+	if !slices.Contains([]string{"text", "json", "junit"}, f.format) || f.mutate && f.format == "junit" {
+		return usageError("--output: must be 'text', 'json' or 'junit', and not 'junit' with --mutate; it is '%s'", f.format)
+	}
+	if f.run != "" {
+		if f.options.Run, err = regexp.Compile(f.run); err != nil {
+			return usageError("--run: must be a regular expression: %v", err)
+		}
+	}
+	if f.options.Paths = paths; len(paths) == 0 {
+		f.options.Paths = []string{"."}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if f.mutate {
+		return f.survey(ctx, cmd)
+	}
+	s, err := policytest.Run(ctx, f.options)
+	if err != nil {
+		return mistakenTests(err)
+	}
+	switch out := cmd.OutOrStdout(); f.format {
+	case "json":
+		err = s.WriteJSON(out)
+	case "junit":
+		err = s.WriteJUnit(out)
+	default:
+		err = s.WriteText(out, f.verbose)
+	}
+	switch reached := s.Coverage.Branches.Percent(); {
+	case err != nil:
+		return err
+	case s.Failed > 0:
+		return &failure{exitFailure, fmt.Errorf("%s failed", count(s.Failed, "case"))}
+	case reached < f.coverage:
+		return &failure{exitFailure, fmt.Errorf("the cases reach %d%% of the branches, less than %d%%", reached, f.coverage)}
+	}
+	return nil
+}
+
+func (f *testFlags) survey(ctx context.Context, cmd *cobra.Command) error {
+	s, err := policytest.Mutate(ctx, f.options)
+	if err != nil {
+		return mistakenTests(err)
+	}
+	if f.format == "json" {
+		err = s.WriteJSON(cmd.OutOrStdout())
+	} else {
+		err = s.WriteText(cmd.OutOrStdout())
+	}
+	if err == nil && len(s.Survivors) > 0 {
+		return &failure{exitFailure, fmt.Errorf("%s not noticed", count(len(s.Survivors), "change"))}
+	}
+	return err
+}
+
+// mistakenTests returns the failure if tests cannot be played.
+func mistakenTests(err error) error {
+	var mistakes policytest.Errors
+	if errors.As(err, &mistakes) {
+		return &failure{exitUsage, fmt.Errorf("the tests have errors:\n%w", err)}
+	}
+	return &failure{exitUsage, err}
+}

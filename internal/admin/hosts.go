@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/quote"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// hosts are the names by which the listener may be addressed, in lower case. A page of another origin can point
+// a name of its own at this listener's address (DNS rebinding), and then reads what the listener answers as if
+// it were its own. IP literals and localhost cannot be pointed anywhere.
+type hosts map[string]bool
+
+func newHosts(names []string) hosts {
+	h := hosts{"localhost": true}
+	for _, name := range names {
+		h[hostName(name)] = true
+	}
+	return h
+}
+
+// hostName is the name of a Host header without its port, the dot at its end, and capital letters.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// has reports whether the Host header of a request names this listener.
+func (h hosts) has(host string) bool {
+	name := hostName(host)
+	if h[name] || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	if bracketed := strings.TrimPrefix(name, "["); len(bracketed) < len(name) {
+		name = strings.TrimSuffix(bracketed, "]")
+		if len(name) == len(bracketed) {
+			return false
+		}
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+// ask reports whether a request names this listener, and the name that is none of its own. A target
+// may have a host beside the header's. fasthttp goes by the target's, browsers write the header: both
+// must name the listener.
+func (h hosts) ask(ctx *fasthttp.RequestCtx) (string, bool) {
+	for _, host := range []string{string(ctx.Request.Header.Host()), string(ctx.Host())} {
+		if !h.has(host) {
+			return host, false
+		}
+	}
+	return "", true
+}
+
+// misdirected says that this server does not answer for that host (421); 403 would send operators to
+// look for missing rights.
+func misdirected(host string) *status.Error {
+	return status.Coded(http.StatusMisdirectedRequest, "the admin listener does not answer for the host '"+quote.Clip(host, quote.MaxHost)+
+		"': ask it by an IP address or as localhost, or name the host in `admin.hosts` of the configuration")
+}

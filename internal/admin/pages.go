@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// pages are the handlers of the listener by path.
+type pages struct {
+	named hosts
+	// health is no secret, and load balancers ask for it by names of their own. Below the path of a
+	// page each of its checks has one.
+	health map[string]checks
+	// private pages are for those who ask by a name of the listener.
+	private map[string]fasthttp.RequestHandler
+}
+
+func newPages(o Options, ready []Check) pages {
+	p := pages{
+		named:   newHosts(o.Hosts),
+		health:  map[string]checks{"/livez": {"livez", o.Live}, "/readyz": {"readyz", ready}},
+		private: map[string]fasthttp.RequestHandler{},
+	}
+	if o.Metrics != nil {
+		p.private["/metrics"] = fasthttpadaptor.NewFastHTTPHandler(o.Metrics)
+	}
+	if o.Policies != nil {
+		p.private["/policies"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, o.Policies()) }
+	}
+	if o.Upstreams != nil {
+		p.private["/upstreams"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, o.Upstreams()) }
+	}
+	return p
+}
+
+// handle answers one request. fasthttp does not recover: a panic of a page would end the process.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("a request made the admin listener panic", "panic", p, "stack", string(debug.Stack()))
+			ctx.Response.Reset()
+			writeError(ctx, status.Internal("the admin listener failed to answer: see the gateway's log"))
+			ctx.SetConnectionClose()
+		}
+	}()
+	s.pages.serve(ctx)
+}
+
+func (p *pages) serve(ctx *fasthttp.RequestCtx) {
+	path := string(ctx.Path())
+	name := ""
+	all, found := p.health[path]
+	if i := strings.LastIndexByte(path, '/'); !found && i < len(path)-1 {
+		all, found = p.health[path[:i]]
+		name = path[i+1:]
+	}
+	if found {
+		onlyGet(ctx, func(ctx *fasthttp.RequestCtx) { all.serve(ctx, name) })
+		return
+	}
+	if host, ok := p.named.ask(ctx); !ok {
+		writeError(ctx, misdirected(host))
+		return
+	}
+	page := p.private[path]
+	if page == nil {
+		writeError(ctx, status.NoSuchPath("the admin listener has no %s: it serves /livez, /readyz, /metrics, /policies and /upstreams", path))
+		return
+	}
+	onlyGet(ctx, page)
+}
+
+// onlyGet answers GET and HEAD with the page; fasthttp leaves out the body of an answer to HEAD.
+func onlyGet(ctx *fasthttp.RequestCtx, page fasthttp.RequestHandler) {
+	h := &ctx.Response.Header
+	if !ctx.IsGet() && !ctx.IsHead() {
+		h.Set("Allow", "GET, HEAD")
+		writeError(ctx, status.Coded(http.StatusMethodNotAllowed, fmt.Sprintf("%s does not support %s: the admin listener is for reading", ctx.Path(), ctx.Method())))
+		return
+	}
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	page(ctx)
+}
+
+// writeJSON answers with a page for people and programs alike.
+func writeJSON(ctx *fasthttp.RequestCtx, page any) {
+	body, err := json.MarshalIndent(page, "", "  ")
+	if err != nil {
+		writeError(ctx, status.Internal("cannot write the answer: %v", err))
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.SetBody(append(body, '\n'))
+}

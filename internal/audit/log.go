@@ -1,0 +1,315 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Mode says what happens to a request whose events cannot be recorded.
+type Mode uint8
+
+const (
+	// Batch serves the request and counts the events that are lost.
+	Batch Mode = iota
+	// Blocking refuses the request before anything of it reached the backend, and writes an event
+	// again until the sink has it.
+	Blocking
+)
+
+// reserved is how much a request reserves for its events in Blocking mode, in bytes. With its objects left
+// out an event is smaller.
+const reserved = 16 << 10
+
+// ErrFull is the error of a request for whose events there is no room, or no sink that works.
+var ErrFull = errors.New("the audit log takes no more events")
+
+// A Sink keeps events for good.
+type Sink interface {
+	// Write keeps whole lines. It returns how many bytes of them it has for good; the rest
+	// has to be written again.
+	Write(ctx context.Context, lines []byte) (int, error)
+	// Name is the sink's name in metrics and messages.
+	Name() string
+	// Close releases the sink. Nothing is written after it.
+	Close() error
+}
+
+// Options say how a Log keeps events.
+type Options struct {
+	Mode Mode
+	// QueueBytes bounds what waits for each sink.
+	QueueBytes int
+	// Backoff is how long the log waits after a failed write, at first; each further failure doubles
+	// it, up to MaxBackoff.
+	Backoff, MaxBackoff time.Duration
+	// Attempts is how often Batch mode tries to write the same events; the mode Blocking never gives up.
+	Attempts int
+	// Dropped is called with how many events were lost, and why; nil for no call. It must not wait.
+	Dropped func(sink string, events int, why error)
+}
+
+// A Log hands lines to its sinks in the background. It is safe for concurrent use.
+type Log struct {
+	queues []*queue
+	mode   Mode
+	done   sync.WaitGroup
+}
+
+// Waiting is a sink, and how long events may wait for others, so that one write takes several. 0 writes
+// at once.
+type Waiting struct {
+	Sink
+	Wait time.Duration
+}
+
+// A Reservation is the room that a request has for its events in every queue. The zero value has none.
+type Reservation struct{ left int }
+
+// New starts a log. [Log.Close] ends it.
+func New(o Options, sinks ...Waiting) *Log {
+	l := &Log{mode: o.Mode}
+	for _, s := range sinks {
+		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), closing: make(chan struct{})}
+		l.queues = append(l.queues, q)
+		l.done.Go(q.run)
+	}
+	return l
+}
+
+// Reserve makes sure that the events of one request can be recorded. [Log.Release] must follow. Only
+// a log in Blocking mode refuses, with ErrFull.
+func (l *Log) Reserve() (Reservation, error) {
+	if l.mode != Blocking {
+		return Reservation{}, nil
+	}
+	for i, q := range l.queues {
+		if !q.reserve() {
+			for _, taken := range l.queues[:i] {
+				taken.release(reserved)
+			}
+			return Reservation{}, ErrFull
+		}
+	}
+	return Reservation{reserved}, nil
+}
+
+// Release gives back what is left of a reservation.
+func (l *Log) Release(r *Reservation) {
+	if r.left == 0 {
+		return
+	}
+	for _, q := range l.queues {
+		q.release(r.left)
+	}
+	r.left = 0
+}
+
+// Add records an event, which is one line, and reports whether all sinks will have it. It keeps no
+// reference to the line. A line within the reservation always has room.
+func (l *Log) Add(line []byte, r *Reservation) bool {
+	from := min(len(line), r.left)
+	for _, q := range l.queues {
+		if !q.hasRoom(len(line), from) {
+			return false
+		}
+	}
+	r.left -= from
+	all := true
+	for _, q := range l.queues {
+		all = q.add(line, from) && all
+	}
+	return all
+}
+
+// Lost counts an event that no sink has.
+func (l *Log) Lost() {
+	for _, q := range l.queues {
+		q.drop(1, ErrFull)
+	}
+}
+
+// Close writes what is waiting, for as long as the context lasts, and closes the sinks.
+func (l *Log) Close(ctx context.Context) error {
+	for _, q := range l.queues {
+		q.close(ctx)
+	}
+	l.done.Wait()
+	var all []error
+	for _, q := range l.queues {
+		all = append(all, q.sink.Close())
+	}
+	return errors.Join(all...)
+}
+
+// A queue has what waits for one sink.
+type queue struct {
+	options Options
+	sink    Waiting
+	filled  chan struct{} // has a value if something waits
+	closing chan struct{}
+	until   context.Context // of what is written while the log closes
+
+	failing atomic.Bool // whether the last write failed
+
+	mu       sync.Mutex
+	waiting  []byte
+	writing  int // bytes that are being written
+	reserved int // bytes
+	closed   bool
+}
+
+func (q *queue) used() int { return len(q.waiting) + q.writing + q.reserved }
+
+func (q *queue) reserve() bool {
+	if q.failing.Load() {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.used()+reserved > q.options.QueueBytes {
+		return false
+	}
+	q.reserved += reserved
+	return true
+}
+
+func (q *queue) release(n int) {
+	q.mu.Lock()
+	q.reserved -= n
+	q.mu.Unlock()
+}
+
+func (q *queue) hasRoom(n, reserved int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.fits(n, reserved)
+}
+
+func (q *queue) fits(n, reserved int) bool {
+	return !q.closed && (n == reserved || q.used()-reserved+n <= q.options.QueueBytes)
+}
+
+// add takes a line; some of its bytes may be reserved. Between [queue.hasRoom] and add others may have
+// taken the room.
+func (q *queue) add(line []byte, reserved int) bool {
+	q.mu.Lock()
+	q.reserved -= reserved
+	if !q.fits(len(line)-reserved, 0) && len(line) != reserved {
+		q.mu.Unlock()
+		q.drop(1, ErrFull)
+		return false
+	}
+	q.waiting = append(q.waiting, line...)
+	q.mu.Unlock()
+	select {
+	case q.filled <- struct{}{}:
+	default: // it is known already
+	}
+	return true
+}
+
+func (q *queue) drop(events int, why error) {
+	if q.options.Dropped != nil && events > 0 {
+		q.options.Dropped(q.sink.Name(), events, why)
+	}
+}
+
+func (q *queue) close(ctx context.Context) {
+	q.mu.Lock()
+	q.closed, q.until = true, ctx
+	q.mu.Unlock()
+	close(q.closing)
+}
+
+// run writes what waits until the log is closed and nothing is left.
+func (q *queue) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // a write that goes on when the log closes gets the time that closing has
+		<-q.closing
+		select {
+		case <-q.until.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var spare []byte
+	for {
+		select {
+		case <-q.filled:
+		case <-q.closing:
+		}
+		q.gather()
+		lines, last := q.take(spare)
+		if len(lines) > 0 {
+			q.write(ctx, lines)
+		}
+		if last {
+			return
+		}
+		spare = lines[:0]
+		if cap(spare) > q.options.QueueBytes/4 {
+			spare = nil
+		}
+	}
+}
+
+// gather waits for further events, so that one write takes several.
+func (q *queue) gather() {
+	if q.sink.Wait <= 0 {
+		return
+	}
+	t := time.NewTimer(q.sink.Wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-q.closing:
+	}
+}
+
+// take takes all that waits; spare is memory for what comes next.
+func (q *queue) take(spare []byte) (lines []byte, last bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	lines, last = q.waiting, q.closed
+	q.waiting, q.writing = spare, len(lines)
+	return lines, last
+}
+
+// write hands lines to the sink, again if it fails.
+func (q *queue) write(ctx context.Context, lines []byte) {
+	wait := q.options.Backoff
+	for n := 1; ; n++ {
+		kept, err := q.sink.Write(ctx, lines)
+		lines = lines[kept:]
+		q.failing.Store(len(lines) > 0)
+		if len(lines) == 0 {
+			break // even if an error came with the last of them
+		}
+		isLast := q.options.Mode == Batch && n >= q.options.Attempts
+		if isLast || !sleep(ctx, wait) {
+			q.drop(bytes.Count(lines, []byte{'\n'}), err)
+			break
+		}
+		wait = min(2*wait, q.options.MaxBackoff)
+	}
+	q.mu.Lock()
+	q.writing = 0
+	q.mu.Unlock()
+}
+
+// sleep waits, and reports whether the context lasted.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"fmt"
+	"testing"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+func TestDecide(t *testing.T) {
+	yes, no := true, false
+	p, errs := Compile(&auditv1.Policy{
+		OmitStages: []auditv1.Stage{"RequestReceived"}, OmitManagedFields: true,
+		Rules: []auditv1.PolicyRule{
+			{Level: "None", Users: []string{"probe"}},
+			{Level: "Metadata", Resources: []auditv1.GroupResources{{Resources: []string{"secrets", "pods/exec"}}}, OmitManagedFields: &yes},
+			{
+				Level: "RequestResponse", Verbs: []string{"create", "update"}, UserGroups: []string{"people"}, OmitManagedFields: &no,
+				Resources: []auditv1.GroupResources{{Group: "shop"}}, Namespaces: []string{"team-a"}, OmitStages: []auditv1.Stage{"Panic"},
+			},
+			{Level: "Request", NonResourceURLs: []string{"/healthz*"}},
+		},
+	})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	pods := func(verb, resource, sub string) *resource.Info { return info(verb, "", resource, sub, "team-a") }
+	for _, c := range []struct {
+		info *resource.Info
+		user identity.User
+		want string
+	}{
+		{pods("get", "secrets", ""), identity.User{Name: "probe"}, "None"},
+		{pods("get", "secrets", ""), identity.User{Name: "x"}, "Metadata true ResponseStarted ResponseComplete Panic"},
+		{pods("create", "pods", "exec"), identity.User{Name: "x"}, "Metadata true ResponseStarted ResponseComplete Panic"},
+		{pods("create", "pods", ""), identity.User{Name: "x"}, "None"},
+		{info("create", "shop", "orders", "", "team-a"), identity.User{Groups: []string{"x", "people"}}, "RequestResponse false ResponseStarted ResponseComplete"},
+		{info("create", "shop", "orders", "", "team-b"), identity.User{Groups: []string{"people"}}, "None"},
+		{info("create", "shop", "orders", "", "team-a"), identity.User{}, "None"},
+		{&resource.Info{Verb: "get", Path: "/healthz/etcd"}, identity.User{}, "Request true ResponseStarted ResponseComplete Panic"},
+		{&resource.Info{Verb: "get", Path: "/version"}, identity.User{}, "None"},
+	} {
+		d := p.Decide(c.info, &c.user)
+		got := d.Level.String()
+		if d.Level != None {
+			got += fmt.Sprint(" ", d.OmitManagedFields)
+		}
+		for s := RequestReceived; s <= Panic; s++ {
+			if d.Has(s) {
+				got += " " + s.String()
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v by %+v: %s, want %s", c.info, c.user, got, c.want)
+		}
+	}
+}
+
+func info(verb, group, name, sub, namespace string) *resource.Info {
+	return &resource.Info{
+		Verb: verb, IsResource: true, Group: group, Version: "v1", Resource: name, Subresource: sub, Namespace: namespace,
+	}
+}
+
+func TestNoPolicyRecordsNothing(t *testing.T) {
+	var p *Policy
+	if d := p.Decide(&resource.Info{}, &identity.User{}); d.Has(ResponseComplete) {
+		t.Error("an event without a policy")
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for want, p := range map[string]auditv1.Policy{
+		"rules: Required value: a policy without rules records nothing": {},
+		`rules[0].level: Unsupported value: "All": supported values: "None", "Metadata", "Request", "RequestResponse"`: {
+			Rules: []auditv1.PolicyRule{{Level: "All"}},
+		},
+		`rules[0].nonResourceURLs: Invalid value: ["/x"]: rules cannot apply to both regular resources and non-resource URLs`: {
+			Rules: []auditv1.PolicyRule{{Level: "Request", Namespaces: []string{"a"}, NonResourceURLs: []string{"/x"}}},
+		},
+	} {
+		_, errs := Compile(&p)
+		if len(errs) == 0 || errs[0].Error() != want {
+			t.Errorf("got %v, want %s", errs, want)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// maxID is the length of the longest id that is taken over from a client, as in Kubernetes.
+const maxID = 64
+
+// The annotations of the gateway and of Kubernetes' own log.
+const (
+	// DeniedBy names the policies that refused a request.
+	DeniedBy = "admission-gateway.io/denied-by"
+	// Omitted says why an object is not recorded.
+	Omitted = "admission-gateway.io/omitted"
+
+	truncated = "audit.k8s.io/truncated"
+)
+
+// An Auditor records requests in a log. It is immutable and safe for concurrent use.
+type Auditor struct {
+	Log *Log
+	// MaxEvent bounds one event, in bytes. A larger one is recorded without its objects.
+	MaxEvent int
+}
+
+// A Recording collects what is recorded of one request. It belongs to one goroutine. The zero value records
+// nothing, and none of its methods has to be guarded.
+type Recording struct {
+	auditor     *Auditor
+	decision    Decision
+	reservation Reservation
+	event       Event
+	sources     [2]string
+	request     []byte // memory of the objects
+	response    []byte
+	omitted     string // why an object is missing
+}
+
+// A Start has all that is known of a request when its recording begins.
+type Start struct {
+	ID       string // by which the client calls the request; empty, or too long, for none
+	Target   string
+	Agent    string
+	Info     *resource.Info
+	User     *identity.User
+	Client   string // the address of who asks
+	Peer     string // the address that the connection comes from
+	Received time.Time
+}
+
+// Begin begins to record a request, if the policy wants it recorded. Its strings, the user and the info
+// must stay until End or Detach. The error is ErrFull if the log must not lose an event and has no
+// room; then nothing of the request may reach the backend.
+func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) error {
+	r.decision = p.Decide(s.Info, s.User)
+	if r.decision.Level == None {
+		return nil
+	}
+	reservation, err := a.Log.Reserve()
+	if err != nil {
+		r.decision = Decision{}
+		return err
+	}
+	r.auditor, r.reservation = a, reservation
+	r.sources = [2]string{s.Client, s.Peer}
+	r.event = Event{
+		ID: s.ID, Level: r.decision.Level, Target: s.Target, Info: s.Info, User: s.User, Sources: r.sources[:], Agent: s.Agent,
+		Received: s.Received,
+	}
+	if s.Client == s.Peer {
+		r.event.Sources = r.sources[:1]
+	}
+	if s.ID == "" || len(s.ID) > maxID {
+		r.event.ID = newID()
+	}
+	r.record(RequestReceived, s.Received)
+	return nil
+}
+
+// ID is by what both this log and the backend's name the request; empty if it is not recorded.
+func (r *Recording) ID() string { return r.event.ID }
+
+// Wants reports whether so much of the request is recorded.
+func (r *Recording) Wants(l Level) bool { return r.auditor != nil && r.decision.Level >= l }
+
+// OmitsManagedFields reports whether recorded objects are to have no metadata.managedFields.
+func (r *Recording) OmitsManagedFields() bool { return r.decision.OmitManagedFields }
+
+// NoteRequest keeps the object that the client sent, and what only the object says of itself. The first
+// one counts.
+func (r *Recording) NoteRequest(object *document.Document) {
+	if r.auditor == nil || r.event.RequestObject != nil {
+		return
+	}
+	r.event.Object = referenceOf(object.Root())
+	if r.Wants(Request) {
+		r.request = object.AppendTo(r.request[:0])
+		r.event.RequestObject = r.keep(r.request, nil)
+	}
+}
+
+// NotePatch keeps the patch or the options that the client sent, in JSON.
+func (r *Recording) NotePatch(patch []byte) {
+	if r.Wants(Request) {
+		r.request = r.keep(r.request[:0], patch)
+		r.event.RequestObject = r.request
+	}
+}
+
+// NoteStatus keeps the Status that the client got.
+func (r *Recording) NoteStatus(s *metav1.Status) {
+	if r.auditor == nil {
+		return
+	}
+	kept := &Status{Status: s.Status, Message: s.Message, Reason: string(s.Reason)}
+	if s.Details != nil {
+		kept.Details, _ = json.Marshal(s.Details) // strings and numbers always have a JSON form
+	}
+	r.event.Answer.Status = kept
+}
+
+// AppendResponse keeps the object that the client gets, in JSON, or a further part of it.
+func (r *Recording) AppendResponse(part []byte) {
+	if r.Wants(RequestResponse) && r.omitted == "" {
+		r.response = r.keep(r.response, part)
+		r.event.ResponseObject = r.response
+	}
+}
+
+// NoteOmitted keeps why an object is not recorded.
+func (r *Recording) NoteOmitted(why string) {
+	if r.Wants(Request) {
+		r.omitted = why
+	}
+}
+
+// keep appends to an object; what is larger than an event may be is left out.
+func (r *Recording) keep(object, part []byte) []byte {
+	if len(object)+len(part) > r.auditor.MaxEvent {
+		r.omitted = "the object is larger than an event may be"
+		return object[:0]
+	}
+	return append(object, part...)
+}
+
+// Started records that the head of an answer is sent that lasts.
+func (r *Recording) Started(code int) {
+	if r.auditor == nil {
+		return
+	}
+	r.event.Answer.Code = code
+	r.record(ResponseStarted, time.Now())
+}
+
+// End records the answer, with the annotations of policies. The recording may be used for the next
+// request.
+func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
+	if r.auditor == nil {
+		return
+	}
+	r.event.Answer.Code, r.event.Annotations = code, annotations
+	if r.omitted != "" {
+		r.event.Annotations = append(r.event.Annotations, Annotation{Omitted, r.omitted})
+	}
+	if r.decision.OmitManagedFields {
+		r.event.RequestObject = withoutManagedFields(r.event.RequestObject)
+		r.event.ResponseObject = withoutManagedFields(r.event.ResponseObject)
+	}
+	stage := ResponseComplete
+	if panicked {
+		stage = Panic
+	}
+	r.record(stage, time.Now())
+	r.auditor.Log.Release(&r.reservation)
+	*r = Recording{request: kept(r.request), response: kept(r.response)}
+}
+
+// Detach returns the recording with memory of its own, for an answer that outlives its request's. The
+// one that it was taken from records nothing any more.
+func (r *Recording) Detach() *Recording {
+	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, event: r.event}
+	*r = Recording{}
+	if d.auditor == nil {
+		return d
+	}
+	e := &d.event
+	info, user := *e.Info, *e.User
+	for _, s := range []*string{
+		&e.ID, &e.Target, &e.Agent, &user.Name, &user.UID,
+		&info.Verb, &info.Group, &info.Version, &info.Resource, &info.Subresource, &info.Namespace, &info.Name,
+	} {
+		*s = strings.Clone(*s)
+	}
+	e.Info, e.User = &info, &user
+	e.Sources = slices.Clone(e.Sources)
+	e.RequestObject, e.ResponseObject = bytes.Clone(e.RequestObject), bytes.Clone(e.ResponseObject)
+	d.response = e.ResponseObject
+	return d
+}
+
+// referenceOf returns what an object says of itself. The object may be released before it is recorded.
+func referenceOf(object document.Node) Reference {
+	metadata := member(object, "metadata")
+	of := func(name string) string {
+		if v := member(metadata, name); v.Valid() && v.Kind() == document.String {
+			return strings.Clone(v.Str())
+		}
+		return ""
+	}
+	return Reference{Namespace: of("namespace"), Name: of("name"), UID: of("uid"), ResourceVersion: of("resourceVersion")}
+}
+
+// member returns a member of an object; invalid if there is none.
+func member(object document.Node, name string) document.Node {
+	if !object.Valid() || object.Kind() != document.Object {
+		return document.Node{}
+	}
+	m, _ := object.Get(name)
+	return m
+}
+
+// withoutManagedFields takes metadata.managedFields out of an object, or out of the items of a list. What
+// is no object stays as it is.
+func withoutManagedFields(object []byte) []byte {
+	if !bytes.Contains(object, []byte(`"managedFields"`)) {
+		return object
+	}
+	d, err := document.Parse(object, document.Limits{})
+	if err != nil {
+		return object
+	}
+	defer d.Release()
+	removeManagedFields(d, d.Root())
+	if items := member(d.Root(), "items"); items.Valid() && items.Kind() == document.Array {
+		for item := items.First(); item.Valid(); item = item.Next() {
+			removeManagedFields(d, item)
+		}
+	}
+	return d.AppendTo(nil)
+}
+
+func removeManagedFields(d *document.Document, object document.Node) {
+	if fields := member(member(object, "metadata"), "managedFields"); fields.Valid() {
+		d.Remove(fields)
+	}
+}
+
+// maxKept is how much memory is kept for the next request, in bytes.
+const maxKept = 64 << 10
+
+func kept(memory []byte) []byte {
+	if cap(memory) > maxKept {
+		return nil
+	}
+	return memory[:0]
+}
+
+var lines = sync.Pool{New: func() any { return new([]byte) }}
+
+// record writes an event of the stage, if the policy wants one. An event without room for its objects is
+// recorded without them.
+func (r *Recording) record(s Stage, at time.Time) {
+	if !r.decision.Has(s) {
+		return
+	}
+	e := r.event // with what is recorded at this stage
+	e.Stage, e.At = s, at
+	if s == RequestReceived || s == ResponseStarted {
+		e.RequestObject, e.ResponseObject = nil, nil
+	}
+	line := lines.Get().(*[]byte)
+	defer func() {
+		*line = kept(*line)
+		lines.Put(line)
+	}()
+	*line = e.Append((*line)[:0])
+	if len(*line) <= r.auditor.MaxEvent && r.auditor.Log.Add(*line, &r.reservation) {
+		return
+	}
+	e.RequestObject, e.ResponseObject = nil, nil
+	e.Annotations = append(e.Annotations[:len(e.Annotations):len(e.Annotations)], Annotation{truncated, "true"})
+	*line = e.Append((*line)[:0])
+	if !r.auditor.Log.Add(*line, &r.reservation) {
+		r.auditor.Log.Lost()
+	}
+}

@@ -1,0 +1,23 @@
+package explain
+
+import (
+	celast "github.com/google/cel-go/common/ast"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+)
+
+// A deriver takes the conditions of one checked expression apart.
+type deriver struct {
+	reader
+	checked *cel.Checked
+	over    map[int]place // what they go through
+	inert   bool          // nothing is to be evaluated: only words are asked for
+}
+
+// plan makes a program of a part of the expression; nil where that cannot be done, or need not.
+func (d *deriver) plan(e celast.Expr) *cel.Program {
+	if d.inert {
+		return nil
+	}
+	return d.checked.Part(e)
+}

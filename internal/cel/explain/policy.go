@@ -1,0 +1,67 @@
+package explain
+
+import (
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+)
+
+// A Compiler compiles the expressions of a policy, and explains its conditions by what its variables stand for.
+type Compiler struct {
+	*cel.AdmissionCompiler
+	known knowledge
+}
+
+// NewCompiler explains conditions that the compiler compiles.
+func NewCompiler(c *cel.AdmissionCompiler) *Compiler { return &Compiler{AdmissionCompiler: c} }
+
+// Variable is [cel.AdmissionCompiler.Variable].
+func (c *Compiler) Variable(name, expression string) error {
+	checked, err := c.CheckVariable(name, expression)
+	if err != nil {
+		return err
+	}
+	x := c.known.add(name, &Explanation{program: checked.Program, field: fieldOf(checked.AST, &c.known)})
+	x.derive(checked, &c.known)
+	return nil
+}
+
+// Condition is [cel.AdmissionCompiler.Condition], with what explains why the condition does not hold.
+func (c *Compiler) Condition(expression string) (*cel.Program, *Explanation, error) {
+	checked, err := c.CheckCondition(expression)
+	if err != nil {
+		return nil, nil, err
+	}
+	return checked.Program, ofCondition(checked, &c.known), nil
+}
+
+// add adds a variable, or replaces the one of the same name. What is known of all others may come from the variable that
+// is replaced.
+func (k *knowledge) add(name string, x *Explanation) *Explanation {
+	if i, ok := k.places[name]; ok {
+		for _, known := range k.all {
+			*known = Explanation{program: known.program}
+		}
+		k.all[i] = &Explanation{program: x.program}
+		return k.all[i]
+	}
+	if k.places == nil {
+		k.places = make(map[string]int)
+	}
+	k.places[name] = len(k.all)
+	k.all = append(k.all, x)
+	return x
+}
+
+// derive finds out what a variable stands for.
+func (x *Explanation) derive(c *cel.Checked, known *knowledge) {
+	d := deriver{reader: reader{ast: c.AST, variables: known}, checked: c}
+	root := c.AST.Expr()
+	x.operand = d.operand(root)
+	if isBool(c.AST, root) {
+		x.whenTrue, x.whenFalse = d.clause(root, true), d.clause(root, false)
+	}
+}
+
+func isBool(ast *celast.AST, e celast.Expr) bool { return ast.GetType(e.ID()).Kind() == types.BoolKind }

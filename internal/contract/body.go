@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// A Body is a media type that a document declares for the body of an operation.
+type Body struct {
+	// Media is the type in lower case; it may be a range, such as 'image/*' and 'application/*+json'.
+	Media string
+	As    Language
+	// Form says how the fields of a form are read, Schema what the object that they make must be, and Owned what of it the
+	// API itself sets.
+	Form   *Form
+	Schema *schema.Schema
+	Owned  *Owned
+}
+
+// Language is how bodies of a media type are read.
+type Language uint8
+
+const (
+	// AsJSON reads them as JSON.
+	AsJSON Language = iota
+	// AsFields reads them as the fields of an urlencoded form.
+	AsFields
+	// AsParts reads them as the fields of a form in parts.
+	AsParts
+	// AsBytes does not read them.
+	AsBytes
+)
+
+// covers reports whether a media type is the one that is declared.
+func (b *Body) covers(media string) bool {
+	before, after, isRange := strings.Cut(b.Media, "*")
+	if !isRange {
+		return media == b.Media
+	}
+	after = strings.TrimPrefix(after, "/*")
+	return len(media) > len(before)+len(after) && strings.HasPrefix(media, before) && strings.HasSuffix(media, after)
+}
+
+// rank is greater for what says more.
+func (b *Body) rank() int {
+	if !strings.Contains(b.Media, "*") {
+		return 1 << 10
+	}
+	return len(b.Media)
+}

@@ -1,0 +1,114 @@
+// Package contract holds requests to what a document says of them beside the JSON in their bodies: the parameters in path,
+// query, headers and cookies, the media types, the fields of forms, and the credentials that have to be there.
+//
+// The texts of the parameters become one JSON object, by the types that they stand for, and that object is held against a
+// compiled schema. So the words for what is wrong are the same as for bodies, and fields begin with where the parameter is:
+// query.limit, path.id.
+package contract
+
+import (
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// Contract has the operations of one resource. It is immutable and safe for concurrent use.
+type Contract struct {
+	operations [verbs]*Operation
+}
+
+// Operation says what a document asks of requests of one verb.
+type Operation struct {
+	// Parameters are in the order of their places.
+	Parameters []Parameter
+	// Values is the schema of the object that the values of the parameters make: a member for each place, and in it one for
+	// each parameter. It is nil if there are none.
+	Values *schema.Schema
+	// Bodies are the media types of bodies; nil if the document says nothing of them.
+	Bodies []Body
+	// Security has the sets of credentials. A request needs one of the sets, and nothing if there is none.
+	Security []Credentials
+}
+
+// Credentials are a set that a request needs all of. Whether they are right the API knows.
+type Credentials []Credential
+
+// A Credential is a thing by which clients say who they are.
+type Credential struct {
+	// Scheme is a scheme of the header Authorization, such as 'Bearer'; empty for a key.
+	Scheme string
+	// In and Name are the place of a key.
+	In   Place
+	Name string
+}
+
+// The verbs that operations are known by. A watch is an operation of its list.
+const (
+	verbGet = iota
+	verbList
+	verbCreate
+	verbUpdate
+	verbPatch
+	verbDelete
+	verbDeleteCollection
+	verbs
+)
+
+// Set sets the operation of a verb.
+func (c *Contract) Set(verb string, o *Operation) {
+	if i := indexOf(verb); i >= 0 {
+		c.operations[i] = o
+	}
+}
+
+// Of returns what is said of a request; nil if nothing is.
+func (c *Contract) Of(i *resource.Info) *Operation {
+	if c == nil {
+		return nil
+	}
+	if at := indexOf(i.Verb); at >= 0 {
+		return c.operations[at]
+	}
+	return nil
+}
+
+func indexOf(verb string) int {
+	switch verb {
+	case resource.VerbGet:
+		return verbGet
+	case resource.VerbList, resource.VerbWatch:
+		return verbList
+	case resource.VerbCreate:
+		return verbCreate
+	case resource.VerbUpdate:
+		return verbUpdate
+	case resource.VerbPatch:
+		return verbPatch
+	case resource.VerbDelete:
+		return verbDelete
+	case resource.VerbDeleteCollection:
+		return verbDeleteCollection
+	}
+	return -1
+}
+
+// BodyOf returns what is declared for a media type, in lower case; nil if nothing is. A type goes before a range, and a
+// longer range before a shorter one.
+func (o *Operation) BodyOf(media string) (of *Body) {
+	for k := range o.Bodies {
+		if b := &o.Bodies[k]; b.covers(media) && (of == nil || b.rank() > of.rank()) {
+			of = b
+		}
+	}
+	return of
+}
+
+// Accepted returns the media types as messages show them.
+func (o *Operation) Accepted() string {
+	types := make([]string, len(o.Bodies))
+	for k := range o.Bodies {
+		types[k] = o.Bodies[k].Media
+	}
+	return strings.Join(types, ", ")
+}

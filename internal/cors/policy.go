@@ -1,0 +1,144 @@
+package cors
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+)
+
+// Options say who may read the answers of a route, and what they may ask for. "*" allows for all.
+type Options struct {
+	// Origins are origins such as "https://shop.example.com"; "https://*.example.com" is every host below.
+	Origins []string
+	Methods []string
+	Headers []string
+	Exposed []string
+	// HasCredentials lets requests have credentials: cookies, certificates, and Authorization by the browser.
+	HasCredentials bool
+	MaxAgeSeconds  int
+}
+
+// A Policy answers the preflights of a route, and says in each of its answers who may read it. What the backend
+// says of that is left out. The nil Policy does nothing.
+type Policy struct {
+	options Options
+	exposed string
+	maxAge  string
+	all     *grant // if every origin may read
+}
+
+// NewPolicy returns the policy of a route.
+func NewPolicy(o Options) *Policy {
+	p := &Policy{options: o, exposed: strings.Join(o.Exposed, ", "), maxAge: strconv.Itoa(o.MaxAgeSeconds)}
+	if slices.Contains(o.Origins, everyone) && !o.HasCredentials {
+		p.all = newGrant(everyone, false, p.exposed)
+	}
+	return p
+}
+
+// grantFor returns what an origin may read; nil is nothing.
+func (p *Policy) grantFor(origin string) *grant {
+	switch {
+	case origin == "":
+		return nil
+	case p.all != nil:
+		return p.all
+	case slices.ContainsFunc(p.options.Origins, func(pattern string) bool { return isOf(origin, pattern) }):
+		return newGrant(origin, p.options.HasCredentials, p.exposed)
+	}
+	return nil
+}
+
+// isOf reports whether an origin is one that a pattern allows for.
+func isOf(origin, pattern string) bool {
+	scheme, domain, isWild := strings.Cut(pattern, "://*")
+	if !isWild {
+		return strings.EqualFold(origin, pattern)
+	}
+	n := len(scheme) + len("://")
+	if len(origin) <= n+len(domain) || !strings.EqualFold(origin[:n], pattern[:n]) {
+		return false
+	}
+	at := len(origin) - len(domain)
+	return strings.EqualFold(origin[at:], domain) && !strings.ContainsAny(origin[n:at], ":/@")
+}
+
+// Answers answers a preflight; it reports whether the request is one.
+func (p *Policy) Answers(head *http1.Head, r *http1.Response) bool {
+	if p == nil || !IsPreflight(head) {
+		return false
+	}
+	r.Start(http.StatusNoContent)
+	if p.grantFor(originOf(head)) == nil {
+		return true
+	}
+	method, _ := head.Lookup(requestMethod)
+	asked, _ := head.Lookup(requestHeaders)
+	if p.allowsMethod(string(method)) {
+		r.Add(allowMethods, string(method))
+	} else {
+		r.Add(allowMethods, strings.Join(p.options.Methods, ", "))
+	}
+	if names := p.allowed(string(asked)); names != "" {
+		r.Add(allowHeaders, names)
+	}
+	r.Add(maxAge, p.maxAge)
+	r.AddLines("Vary: " + requestMethod + ", " + requestHeaders + "\r\n")
+	return true
+}
+
+func (p *Policy) allowsMethod(method string) bool {
+	return slices.Contains(p.options.Methods, everyone) || slices.Contains(p.options.Methods, method)
+}
+
+// allowed returns the headers of a list that scripts may send.
+func (p *Policy) allowed(list string) string {
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		isAllowed := func(one string) bool { return one == everyone || strings.EqualFold(one, name) }
+		if name != "" && slices.ContainsFunc(p.options.Headers, isAllowed) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Apply puts into an answer, whosever it is, what the policy says in the place of what the backend said.
+func (p *Policy) Apply(head *http1.Head, r *http1.Response) {
+	if !r.IsOwn() {
+		r.Remove(allowOrigin, allowCredentials, allowMethods, allowHeaders, exposeHeaders, maxAge)
+	}
+	if g := p.grantFor(originOf(head)); g != nil {
+		g.addTo(r)
+	} else if p.all == nil {
+		addVary(r)
+	}
+}
+
+// maxOrigin bounds the length of an origin in bytes: a scheme, the longest host name and a port.
+const maxOrigin = 300
+
+// originOf returns the origin of the page that a request came from; "" if it does not say one.
+func originOf(head *http1.Head) string {
+	if !head.Has(http1.FieldOrigin) {
+		return ""
+	}
+	origin := ""
+	for _, l := range head.Headers() {
+		if l.Field != http1.FieldOrigin || l.Dropped {
+			continue
+		}
+		if origin != "" || len(l.Value) > maxOrigin {
+			return "" // nobody knows which one it is
+		}
+		origin = string(l.Value)
+	}
+	if origin == everyone {
+		return "" // no page has that origin, and an answer must not repeat it
+	}
+	return origin
+}

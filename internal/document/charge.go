@@ -1,0 +1,132 @@
+package document
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// Memory is asked before documents take memory that somebody bounds, and told what they give back.
+type Memory interface {
+	// Grow asks for so many bytes more, and reports whether they may be taken.
+	Grow(bytes int) bool
+	Shrink(bytes int)
+}
+
+// ErrNoMemory is the value with which an edit panics if the memory for it is refused. Edits have no errors otherwise, and whoever
+// bounds memory is where they are made for a request.
+var ErrNoMemory = &Error{Code: NoMemory, Msg: msgNoMemory}
+
+const (
+	msgNoMemory = "there is no memory for the document"
+
+	entryBytes = int(unsafe.Sizeof(entry{}))
+	indexBytes = 4
+)
+
+// Memory is who is asked for what the document takes, nil for nobody.
+func (d *Document) Memory() Memory { return d.memory }
+
+// charge asks for what the document holds beyond what it asked for before. Memory that came from the pool counts as far as
+// it is in use.
+func (d *Document) charge() bool {
+	if d.memory == nil {
+		return true
+	}
+	size := len(d.tape)*entryBytes + len(d.index)*indexBytes + len(d.side) + len(d.own)
+	return size <= d.charged || d.take(size-d.charged)
+}
+
+func (d *Document) take(bytes int) bool {
+	if !d.memory.Grow(bytes) {
+		return false
+	}
+	d.charged += bytes
+	return true
+}
+
+// giveBack gives back all that was asked for.
+func (d *Document) giveBack() {
+	if d.memory != nil {
+		d.memory.Shrink(d.charged)
+		d.memory, d.charged = nil, 0
+	}
+}
+
+// extend makes room for n more elements of the given size behind s, which is the document's. The old memory is held until
+// the new one is filled. It returns nil if the memory is refused.
+func extend[T any](d *Document, s []T, n, size int) []T {
+	if d.memory == nil {
+		return slices.Grow(s, n)
+	}
+	// What is in use is charged already, if not by its capacity.
+	want := (len(s) + n) * size
+	if !d.memory.Grow(want) {
+		return nil
+	}
+	old := cap(s)
+	s = slices.Grow(s, n)
+	extra := (cap(s) - old) * size
+	d.charged += extra
+	if extra > want {
+		// The allocator rounds up.
+		d.charged -= extra - want
+	} else {
+		d.memory.Shrink(want - extra)
+	}
+	return s
+}
+
+// mustExtend is extend for edits.
+func mustExtend[T any](d *Document, s []T, n, size int) []T {
+	if s = extend(d, s, n, size); s == nil {
+		panic(ErrNoMemory)
+	}
+	return s
+}
+
+// roomAside makes room for n more bytes in the side buffer.
+func (d *Document) roomAside(n int) {
+	if n > cap(d.side)-len(d.side) {
+		d.side = mustExtend(d, d.side, max(n, len(d.side)/4), 1)
+	}
+}
+
+// makeOwn makes room for n bytes of a clone's body, which is empty.
+func (d *Document) makeOwn(n int) bool {
+	if n <= cap(d.own) {
+		return true
+	}
+	own := extend(d, d.own, n, 1)
+	if own == nil {
+		return false
+	}
+	d.own = own
+	return true
+}
+
+// extent is about how many bytes the value's text is long, and hardly ever less.
+func (n Node) extent() int {
+	e := &n.d.tape[n.i]
+	if e.meta&flagDirty == 0 {
+		return int(e.end - e.off)
+	}
+	return n.d.Extent()
+}
+
+// chargeCopy asks for what a copy of the tape and the index takes, which an edit that may be undone needs.
+func (d *Document) chargeCopy() int {
+	size := len(d.tape)*entryBytes + len(d.index)*indexBytes
+	if d.memory == nil {
+		return 0
+	}
+	if !d.memory.Grow(size) {
+		panic(ErrNoMemory)
+	}
+	return size
+}
+
+func (d *Document) giveBackCopy(size int) {
+	if d.memory != nil {
+		d.memory.Shrink(size)
+	}
+}

@@ -1,0 +1,45 @@
+// Package http1 reads HTTP/1 messages strictly: the heads of requests and of
+// answers, and chunked bodies. Its Response is the one form of an answer, from
+// the backend's connection to the client's.
+//
+// One reading only: whatever two parsers could take in two ways is refused, so
+// that the peer on the other side of the gateway cannot see another message
+// than the gateway judged. The package works on bytes that the caller has
+// read; it neither reads from nor writes to connections and allocates nothing
+// per message once its values are warm.
+package http1
+
+import "fmt"
+
+// Error is the refusal of a message. For a request Code is the HTTP status to
+// answer with; for an answer of a backend the code is always 502.
+type Error struct {
+	Code    int
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Flaw is a fault in the framing of a message. The client is to blame if it is a request, the
+// backend if it is an answer.
+type Flaw struct {
+	Message string
+	// code is the status of a request that has the flaw.
+	code int
+}
+
+// OfRequest returns the refusal of a request that has the flaw.
+func (f *Flaw) OfRequest() *Error { return &Error{Code: f.code, Message: f.Message} }
+
+// OfAnswer returns the refusal of an answer that has the flaw: its backend is at fault.
+func (f *Flaw) OfAnswer() *Error { return &Error{Code: 502, Message: f.Message} }
+
+func flaw(message string) *Flaw { return &Flaw{Message: message, code: 400} }
+
+func badRequest(format string, args ...any) *Error {
+	return &Error{Code: 400, Message: fmt.Sprintf(format, args...)}
+}
+
+func badAnswer(format string, args ...any) *Error {
+	return &Error{Code: 502, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+)
+
+// A conn is the connection of a client. One goroutine serves it; a shutdown uses life alone, and
+// closes the socket.
+type conn struct {
+	server  *Server
+	options *http1.Options // for the heads of this peer
+	socket  socket
+	in      input
+	peer    Peer
+	life    life
+	request Request // that is being served
+}
+
+func (s *Server) newConn(nc net.Conn) *conn {
+	c := &conn{server: s, options: &s.untrusted, socket: socket{Conn: nc}, peer: s.peerOf(nc)}
+	if c.peer.IsTrusted {
+		c.options = &s.trusted
+	}
+	c.in = input{socket: &c.socket, buffers: &s.buffers}
+	if s.o.TLS == nil {
+		c.in.waitBare()
+	}
+	s.add(c)
+	return c
+}
+
+// stop ends the connection for a shutdown, if it is idle, or sends only events.
+func (c *conn) stop() {
+	if c.life.end() {
+		c.socket.close()
+	}
+	c.life.interrupt(true)
+}
+
+// cut ends the connection whatever it does.
+func (c *conn) cut() {
+	c.socket.close()
+	c.life.interrupt(false)
+}
+
+// rest makes the connection one that a shutdown need not wait for; false if a shutdown has begun.
+func (c *conn) rest() bool {
+	c.life.rest()
+	return !c.server.isStopping()
+}
+
+func (c *conn) send(p []byte) (int, error) { return c.socket.send(p, c.server.o.WriteTimeout) }
+
+// errClientLeft is the error of an answer that the client did not read to its end.
+var errClientLeft = errors.New("the client closed the connection before the answer was complete")
+
+// sendAnswer sends a part of an answer.
+func (c *conn) sendAnswer(p []byte) error {
+	if _, err := c.send(p); err != nil {
+		return errors.Join(errClientLeft, err)
+	}
+	return nil
+}
+
+// onClose calls gone, from another goroutine, when the client closes the connection, until stop is
+// called. What the client sends meanwhile is kept for later, as far as there is room: beyond that
+// the client is no longer watched, and a write tells in time.
+func (c *conn) onClose(gone func()) (stop func()) {
+	wait := waiter(c.socket.Conn)
+	if wait == nil {
+		return func() {}
+	}
+	c.socket.setReadDeadline(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if c.watch(wait) {
+			gone()
+		}
+	}()
+	return func() {
+		c.socket.setReadDeadline(time.Unix(1, 0))
+		<-done
+		c.socket.setReadDeadline(time.Time{})
+	}
+}
+
+// watch reads what the client sends into the buffer, which nobody else uses for the time. It
+// returns true when the client has closed the connection.
+func (c *conn) watch(wait func() error) (gone bool) {
+	for {
+		if err := wait(); err != nil {
+			return !isTimeout(err)
+		}
+		if c.in.borrow(); c.in.w == len(c.in.buf) {
+			return false
+		}
+		if _, err := c.in.fill(); err != nil {
+			return !isTimeout(err)
+		}
+	}
+}

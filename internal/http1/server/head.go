@@ -1,0 +1,107 @@
+package server
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// newRequest makes the connection's request a new one. Of the one before only memory for the head
+// is left.
+func (c *conn) newRequest() *Request {
+	r := &c.request
+	r.Head.Reset()
+	*r = Request{Head: r.Head, conn: c}
+	r.Memory.Open(c.server.o.Memory.Budget, r)
+	return r
+}
+
+// next reads the next head. It returns false if there is none: the client closed the connection,
+// was idle for too long, or the server shuts down.
+func (c *conn) next() bool {
+	r := c.newRequest()
+	if !c.await() {
+		return false
+	}
+	in, from := &c.in, 0
+	for late := false; ; late = true {
+		end, next, flaw := http1.HeadEnd(in.received(), from)
+		switch {
+		case flaw != nil:
+			return r.refuse(flaw.OfRequest())
+		case in.buf[0] < 'A' || in.buf[0] > 'Z':
+			return r.refuse(&http1.Error{Code: 400, Message: "the request line must start with a method in capital letters"})
+		case end > c.options.HeadBytes || end == 0 && in.w >= c.options.HeadBytes:
+			return r.refuse(c.tooLarge())
+		case end > 0:
+			return r.parse(end)
+		}
+		from = next
+		if !late {
+			// The rest must come soon, whatever trickles in meanwhile.
+			c.socket.setReadDeadline(time.Now().Add(c.server.o.HeadTimeout))
+		}
+		if in.w == len(in.buf) {
+			in.grow(c.options.HeadBytes)
+		}
+		if n, err := in.fill(); n == 0 {
+			return isTimeout(err) && r.refuse(&http1.Error{Code: 408, Message: "the head of the request did not arrive in time"})
+		}
+	}
+}
+
+// await makes sure that the buffer has the first bytes of the next head.
+func (c *conn) await() bool {
+	in := &c.in
+	if in.restart(); in.w > 0 {
+		return true
+	}
+	if !c.rest() {
+		return false
+	}
+	c.socket.armRead(c.server.o.IdleTimeout)
+	in.await()
+	return c.life.wake() && in.w > 0
+}
+
+// parse reads the head, which is so long.
+func (r *Request) parse(length int) bool {
+	in := &r.conn.in
+	if bad := r.Head.Parse(in.buf[:length], r.conn.options); bad != nil {
+		return r.refuse(bad)
+	}
+	in.r, r.headEnd = length, length
+	if !r.Head.HasBody() {
+		r.body.state = bodyRead
+	}
+	r.headOnly = string(r.Head.Method) == "HEAD"
+	if r.Head.Close {
+		r.endAfter(end)
+	}
+	return true
+}
+
+// refuse keeps the refusal for the handler. Nothing more is read from the connection: where the
+// next request would start is not known.
+func (r *Request) refuse(bad *http1.Error) bool {
+	r.Refusal = status.Coded(bad.Code, bad.Message)
+	r.endAfter(endLingering)
+	r.Head.Salvage(r.conn.in.received())
+	// A head that could not be parsed may still say that no body is expected.
+	r.headOnly = bytes.HasPrefix(r.conn.in.received(), []byte("HEAD "))
+	return true
+}
+
+// tooLarge returns which part of the head is too large.
+func (c *conn) tooLarge() *http1.Error {
+	line := bytes.IndexByte(c.in.received(), '\n')
+	if line < 0 {
+		line = c.in.w
+	}
+	if line > c.options.TargetBytes {
+		return &http1.Error{Code: 414, Message: "the request target is too long"}
+	}
+	return &http1.Error{Code: 431, Message: "the head of the request is too large"}
+}

@@ -1,0 +1,196 @@
+package server
+
+import (
+	"errors"
+	"io"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+)
+
+// framing says how the client finds the end of a body.
+type framing uint8
+
+const (
+	byLength framing = iota
+	byChunks
+	byClose // HTTP/1.0 knows no chunks: the end of the connection ends the body
+)
+
+// framingOf returns how a body is framed whose length is -1 if it is not known.
+func (r *Request) framingOf(length int64) framing {
+	switch {
+	case length >= 0:
+		return byLength
+	case r.Head.Minor > 0:
+		return byChunks
+	}
+	return byClose
+}
+
+// stream is one answer whose body is sent as it comes.
+type stream struct {
+	request *Request
+	conn    *conn
+	body    http1.Stream
+	head    []byte // nil once it was sent
+	framing framing
+}
+
+// SendStream sends an answer whose body is a stream, and returns how many bytes of body went
+// out. Bytes leave as soon as they have arrived. An answer that breaks off ends the connection,
+// without the mark of a complete body. An endless stream consists of events: a shutdown may end it,
+// and the client comes again. The editor, if there is one, changes the body; if it fails before
+// anything was sent, the request is not answered.
+func (r *Request) SendStream(m *http1.Response, endless bool, e Editor) (int64, error) {
+	body := m.Stream()
+	defer m.Close()
+	length := body.Length()
+	if e != nil {
+		length = -1
+	}
+	r.answered = e == nil || r.headOnly
+	s := stream{request: r, conn: r.conn, body: body, framing: r.framingOf(length)}
+	s.head = s.makeHead(m, e != nil)
+	if r.headOnly {
+		return 0, r.conn.sendAnswer(s.head)
+	}
+	if body.Length() < 0 && !r.body.upload.isUnderWay() {
+		// Only the end of the connection tells in time that nobody reads on.
+		r.lend()
+		stop := r.OnClose(body.Interrupt)
+		defer stop()
+	}
+	r.conn.life.setStream(body, endless)
+	defer r.conn.life.setStream(nil, false)
+	if endless && r.conn.server.isStopping() {
+		body.Interrupt()
+	}
+	var sent int64
+	var err error
+	if e == nil {
+		sent, err = s.copy()
+	} else {
+		sent, err = s.copyEdited(e)
+	}
+	if err == nil || !r.answered {
+		return sent, err
+	}
+	return sent, s.broke(err, endless)
+}
+
+// makeHead returns the head of the answer.
+func (s *stream) makeHead(m *http1.Response, isEdited bool) []byte {
+	s.request.finishBody()
+	if s.framing == byClose {
+		s.request.endAfter(end)
+	}
+	return m.StreamHead(isEdited, s.framing == byChunks, s.request.connectionLine())
+}
+
+// broke ends an answer whose body is not complete.
+func (s *stream) broke(err error, endless bool) error {
+	interrupted := errors.Is(err, http1.ErrInterrupted)
+	if interrupted && endless && s.conn.server.isStopping() {
+		if s.framing == byChunks {
+			return s.conn.sendAnswer([]byte("0\r\n\r\n"))
+		}
+		return nil
+	}
+	s.request.endAfter(end)
+	if s.framing == byClose {
+		s.conn.socket.reset()
+	}
+	if interrupted {
+		return errClientLeft
+	}
+	return err
+}
+
+// copy sends head and body. Each write carries what has arrived by then, as one chunk if the body
+// is chunked.
+func (s *stream) copy() (sent int64, err error) {
+	if len(s.head) > copyBuffer/2 || !s.body.Ready() {
+		if err := s.sendHead(); err != nil {
+			return 0, err
+		}
+	}
+	for err == nil {
+		// A body of known length comes at once and is read straight to its place; any other may
+		// pause for hours, without memory.
+		if s.body.Length() < 0 {
+			if err = s.body.Wait(); err != nil && err != io.EOF {
+				return sent, err
+			}
+		}
+		n, failed, sendFailed := s.copyPart()
+		if err = failed; sendFailed != nil {
+			return sent, sendFailed
+		}
+		sent += int64(n)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return sent, err
+}
+
+// sendHead sends the head before the body.
+func (s *stream) sendHead() error {
+	head := s.head
+	s.head = nil
+	return s.conn.sendAnswer(head)
+}
+
+// copyPart sends n bytes of the body, as many as have arrived. It returns the error of reading,
+// which is io.EOF behind the end, and the error of sending.
+func (s *stream) copyPart() (n int, failed, sendFailed error) {
+	const (
+		size = len("10000\r\n") // in front of a chunk
+		last = len("\r\n0\r\n\r\n")
+	)
+	buf := s.conn.server.buffers.copy()
+	defer s.conn.server.buffers.putCopy(buf)
+	start, end := len(s.head), len(buf)-last
+	if s.framing == byChunks {
+		start += size
+	}
+	n, failed = s.readArrived(buf[start:end])
+	from, to := start, start+n
+	if s.framing == byChunks {
+		if n > 0 {
+			from = putChunkSize(buf[:start], n)
+			to += copy(buf[to:], "\r\n")
+		}
+		if failed == io.EOF {
+			to += copy(buf[to:], "0\r\n\r\n")
+		}
+	}
+	from -= copy(buf[from-len(s.head):from], s.head)
+	s.head = nil
+	if from < to {
+		sendFailed = s.conn.sendAnswer(buf[from:to])
+	}
+	return n, failed, sendFailed
+}
+
+// readArrived waits for bytes of the body, and reads all that have arrived and fit.
+func (s *stream) readArrived(p []byte) (int, error) {
+	m, err := s.body.Read(p)
+	n := m
+	for ; err == nil && m > 0 && n < len(p); n += m {
+		m, err = s.body.ReadReady(p[n:])
+	}
+	return n, err
+}
+
+// putChunkSize writes the size line of a chunk of n bytes to the end of b and returns where it
+// starts.
+func putChunkSize(b []byte, n int) int {
+	i := len(b) - 2
+	b[i], b[i+1] = '\r', '\n'
+	for ; n > 0; n >>= 4 {
+		i--
+		b[i] = "0123456789abcdef"[n&15]
+	}
+	return i
+}

@@ -1,0 +1,199 @@
+package upstream
+
+import (
+	"errors"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/circuit"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/balance"
+)
+
+// briefly is how long a connection may have been unused for a read to be sent on it without a look whether it has ended:
+// a look is a system call, of no use against what happens right after it, and a read can be sent again.
+const briefly = 100 * time.Microsecond
+
+// Do sends the request and reads the answer into resp: the head without its hop-by-hop lines, and the body. The body is a
+// stream, which must be closed, unless it was small, already there, an error's, or asked for whole. The error is an
+// *Error.
+func (c *Client) Do(req *Request, resp *http1.Response) error {
+	now := time.Now()
+	try := attempt{start: now, now: now, deadline: req.Deadline}
+	for {
+		err := c.exchange(req, resp, &try)
+		if err != nil && c.shouldRepeat(err, req, &try) {
+			continue
+		}
+		if try.probe != 0 {
+			c.pool.endProbe(try.probe)
+		}
+		if err == nil {
+			return nil
+		}
+		err.setRetryAfter(&c.config)
+		if c.config.OnError != nil && err.Kind != NoMemory && err.Kind != ClientFailed && !req.isImpatience(err) {
+			c.config.OnError(err)
+		}
+		return err
+	}
+}
+
+// shouldRepeat reports whether the request is sent again after a failure, and prepares for that.
+func (c *Client) shouldRepeat(err *Error, req *Request, try *attempt) bool {
+	now := time.Now()
+	if limit := req.answerTimeout(&c.config.Timeouts); try.deadline.IsZero() || try.deadline.Sub(try.start) > limit {
+		try.deadline = try.start.Add(limit)
+	}
+	if !now.Before(try.deadline) {
+		return false
+	}
+	switch {
+	case err.again == notSent && !try.fresh:
+		// The connection had ended while it was unused: that says nothing of the endpoint.
+	case err.again == notSent:
+		if !try.tried.Add(try.endpoint) || !c.pool.hasOther(&try.tried) {
+			return false
+		}
+		c.retried.Add(1)
+	case err.again == noAnswer && req.Idempotent && !try.resent:
+		try.tried.Add(try.endpoint)
+		if try.fresh && !c.pool.hasOther(&try.tried) || !c.pool.mayResend(now) {
+			// If there is no other endpoint, a fresh connection that ends is the backend's way to answer.
+			return false
+		}
+		try.resent = true
+		c.retried.Add(1)
+	default:
+		return false
+	}
+	try.now, try.endpoint = now, nil
+	return true
+}
+
+// exchange makes one attempt.
+func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) *Error {
+	cn, err := c.acquire(req, try)
+	if err != nil {
+		return err
+	}
+	var sending *sending
+	if req.Upload != nil {
+		if sending, err = c.upload(req, try, cn); err != nil {
+			return err
+		}
+	} else if sent, err := c.transport.send(cn, req, try); err != nil {
+		e := ioFailed(sent, err)
+		switch {
+		case e.Kind != Broken:
+		case !sent:
+			e.again = notSent
+		default:
+			e.again = noAnswer
+		}
+		c.pool.put(cn, false, outcomeOf(e, req, try), time.Now())
+		return e
+	}
+	br := c.transport.reader(cn)
+	reception := reception{transport: &c.transport, cn: cn, br: br, req: req, resp: resp, sending: sending}
+	stream, failure := reception.receive()
+	switch {
+	case failure != nil:
+		sending.end()
+		failure = sending.orFailed(failure)
+		c.transport.release(cn, br, false, outcomeOf(failure, req, try))
+		return failure
+	case req.Tunnel != nil:
+		c.pool.answered(cn, outcomeOfStatus(cn.answer.Status, req))
+		c.transport.readers.Put(br)
+		req.Tunnel.close = func() { c.pool.put(cn, false, balance.Inconclusive, time.Now()) }
+		return nil
+	case stream != nil:
+		c.pool.answered(cn, outcomeOfStatus(cn.answer.Status, req))
+		resp.SetStream(stream)
+		return nil
+	}
+	c.transport.release(cn, br, sending.end() && !cn.answer.Close, outcomeOfStatus(cn.answer.Status, req))
+	return nil
+}
+
+// acquire gets a connection that the request can be sent on.
+func (c *Client) acquire(req *Request, try *attempt) (*conn, *Error) {
+	for {
+		if !try.deadline.IsZero() && !try.now.Before(try.deadline) {
+			return nil, newError(TooSlow, false, nil)
+		}
+		g, err := c.pool.get(try)
+		if err != nil {
+			return nil, notAcquired(err)
+		}
+		try.endpoint, try.fresh = g.endpoint, g.conn == nil
+		if g.conn == nil {
+			return c.connect(g.endpoint, req, try)
+		}
+		cn := g.conn
+		if req.Idempotent && try.now.Sub(cn.freed) <= briefly || !cn.socket.isStale() {
+			return cn, nil
+		}
+		c.pool.put(cn, false, balance.Inconclusive, try.now)
+	}
+}
+
+// connect makes a connection that the pool has given leave for.
+func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*conn, *Error) {
+	timeout := c.config.Timeouts.Connect
+	if !try.deadline.IsZero() {
+		// The wait for the leave may have taken all the time there was.
+		timeout = min(timeout, time.Until(try.deadline))
+	}
+	cn, err := c.dialer.dial(e, c.pool.generation(), timeout)
+	if err == nil {
+		c.dialled.Add(1)
+		return cn, nil
+	}
+	failure := newError(Unreachable, false, err)
+	failure.again = notSent
+	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
+		failure = newError(TooSlow, false, err)
+	}
+	c.pool.unmade(e, outcomeOf(failure, req, try), time.Now())
+	return nil, failure
+}
+
+// notAcquired is the failure to get a connection or leave to make one.
+func notAcquired(err error) *Error {
+	var dial *dialError
+	var open *circuit.OpenError
+	switch {
+	case errors.As(err, &open):
+		return refused(open)
+	case errors.As(err, &dial):
+		return newError(Unreachable, false, err)
+	case err == errDeadline:
+		return newError(TooSlow, false, err)
+	}
+	return newError(Busy, false, err)
+}
+
+// outcomeOf returns what a failed exchange shows of the endpoint.
+func outcomeOf(e *Error, req *Request, try *attempt) balance.Outcome {
+	switch {
+	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
+		return balance.Inconclusive
+	case req.isImpatience(e):
+		return balance.Inconclusive
+	case e.again != never && !try.fresh:
+		return balance.Inconclusive // a server may end an unused connection, if only right when it was used
+	}
+	return balance.Failed
+}
+
+// outcomeOfStatus returns what the status of the answer to a request shows.
+func outcomeOfStatus(status int, req *Request) balance.Outcome {
+	switch {
+	case status == 504 && !req.Deadline.IsZero():
+		return balance.Inconclusive // the client may not have given it the time
+	case status >= 502 && status <= 504:
+		return balance.Unavailable
+	}
+	return balance.Answered
+}

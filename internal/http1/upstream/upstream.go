@@ -1,0 +1,104 @@
+// Package upstream is the client of one backend: a pool of connections, a strict reader of answers, and deadlines.
+//
+// A write is delivered at most once. It is sent again only if no byte of it had left; a read may be sent once more, within
+// a budget, if the connection ended before a byte of the answer came.
+//
+// A backend may have several servers. Each address is an endpoint with connections of its own; package balance decides
+// which one is asked.
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// Client is the client of one backend. It is safe for concurrent use.
+type Client struct {
+	config    Config
+	pool      *pool
+	transport transport
+	dialer    dialer
+	checker   checker
+	resolver  resolver
+	origins   []*origin
+	dialled   atomic.Uint64
+	retried   atomic.Uint64
+	stop      context.CancelFunc // ends lookups and health checks
+}
+
+// New returns a client for the backend. It makes no connection yet, except for health checks.
+func New(config Config) (*Client, error) {
+	config.setDefaults()
+	c := &Client{config: config}
+	if len(config.Endpoints) == 0 {
+		return nil, fmt.Errorf("an upstream must have at least one endpoint")
+	}
+	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second}, tls: config.TLS}
+	for i, raw := range config.Endpoints {
+		o, secure, err := newOrigin(raw)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && secure != c.dialer.secure {
+			return nil, fmt.Errorf("the endpoints of an upstream must all have the same scheme")
+		}
+		o.Position = i
+		c.origins, c.dialer.secure = append(c.origins, o), secure
+	}
+	c.pool = newPool(&c.config)
+	c.transport.config, c.transport.pool = &c.config, c.pool
+	c.checker = checker{&c.config, &c.dialer, c.pool}
+	c.resolver = resolver{&c.config, c.pool, c.checker.watch}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.resolver.start(ctx, c.origins)
+	return c, nil
+}
+
+// newOrigin reads a base URL.
+func newOrigin(raw string) (o *origin, secure bool, err error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, false, fmt.Errorf("the endpoint '%s' must be a URL: %w", raw, err)
+	}
+	o = &origin{host: u.Hostname(), port: u.Port()}
+	standard := "80"
+	switch u.Scheme {
+	case "http":
+	case "https":
+		secure, standard = true, "443"
+	default:
+		return nil, false, fmt.Errorf("the endpoint '%s' must have the scheme 'http' or 'https'", raw)
+	}
+	if u.Host == "" || o.host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, false, fmt.Errorf("the endpoint '%s' must be a scheme, a host and a port alone", raw)
+	}
+	if o.port == "" {
+		o.port = standard
+	}
+	o.Authority = net.JoinHostPort(o.host, o.port)
+	return o, secure, nil
+}
+
+// Conns returns the number of open connections and how many of them are idle.
+func (c *Client) Conns() (open, idle int) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.pool.stock.open, c.pool.stock.idle
+}
+
+// Dialled returns how many connections were made so far for requests.
+func (c *Client) Dialled() uint64 { return c.dialled.Load() }
+
+// Renew has all connections made anew: idle ones are closed now, the others when they come back.
+func (c *Client) Renew() { c.pool.renew() }
+
+// Close closes the idle connections and ends lookups and health checks. Exchanges in progress go on.
+func (c *Client) Close() {
+	c.stop()
+	c.pool.close()
+}

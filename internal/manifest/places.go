@@ -1,0 +1,46 @@
+package manifest
+
+import "sort"
+
+// places is the table of lines of a JSON text: where in the file its members and items begin.
+type places struct {
+	marks   []mark   // by offset, one wherever the line changes
+	letters []letter // by offset
+}
+
+// A mark says that the members and items from an offset of the JSON on stand on a line of the file.
+type mark struct{ offset, line uint32 }
+
+// A letter is a boolean that the file writes as a letter, by which many writers mean the letter.
+type letter struct {
+	offset uint32
+	char   byte
+	isText bool // somebody asked for a string there
+}
+
+// line returns the line of the member or item that begins at an offset of the JSON.
+func (p *places) line(offset int) int {
+	i := p.marksUpTo(offset)
+	if i == 0 {
+		return 0
+	}
+	return int(p.marks[i-1].line)
+}
+
+// marksUpTo returns how many marks stand at the offset or before it.
+func (p *places) marksUpTo(offset int) int {
+	return sort.Search(len(p.marks), func(i int) bool { return int(p.marks[i].offset) > offset })
+}
+
+// lettersFrom returns the letters from an offset on.
+func (p *places) lettersFrom(offset int) []letter {
+	return p.letters[sort.Search(len(p.letters), func(i int) bool { return int(p.letters[i].offset) >= offset }):]
+}
+
+// letterAt returns the letter that the boolean at an offset is written as, nil if it is not.
+func (p *places) letterAt(offset int) *letter {
+	if from := p.lettersFrom(offset); len(from) > 0 && int(from[0].offset) == offset {
+		return &from[0]
+	}
+	return nil
+}

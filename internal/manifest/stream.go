@@ -1,0 +1,248 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// readJSON reads JSON objects one after another, as `kubectl apply` takes them, up to the first that does not parse.
+func (r *reader) readJSON(data []byte) {
+	s := jsonStream{data: data, line: 1}
+	for s.more() {
+		if err := r.nextJSON(&s); err != nil {
+			r.errs = append(r.errs, err)
+			r.failed++
+			return
+		}
+	}
+}
+
+// readByContent reads JSON objects up to the first value that is not JSON, and all from there on as YAML, as kubectl does. JSON
+// may hold what YAML's scanner does not take (surrogate pairs, very long keys), and YAML in braces is not JSON.
+func (r *reader) readByContent(data []byte) {
+	s := jsonStream{data: data, line: 1}
+	for s.more() {
+		if err := r.nextJSON(&s); err != nil {
+			r.readYAML(append(bytes.Repeat([]byte("\n"), s.line-1), data[s.at:]...)) // lines count from the file's beginning
+			return
+		}
+	}
+}
+
+// A jsonStream is JSON whose values before an offset were read.
+type jsonStream struct {
+	data []byte
+	at   int
+	line int // of the offset
+}
+
+// more skips white space and reports whether anything else comes.
+func (s *jsonStream) more() bool {
+	for ; s.at < len(s.data); s.at++ {
+		switch s.data[s.at] {
+		case '\n':
+			s.line++
+		case ' ', '\t', '\r':
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// lineOf returns the line of an offset that is not before the last one asked for.
+func (s *jsonStream) lineOf(offset int) int {
+	s.line += bytes.Count(s.data[s.at:offset], []byte{'\n'})
+	s.at = offset
+	return s.line
+}
+
+// nextJSON takes the next value. It stays where it is if that is not JSON.
+func (r *reader) nextJSON(s *jsonStream) *Error {
+	repeated := map[int]int{}
+	d, read, err := document.ParseNext(s.data[s.at:], document.Limits{
+		Bytes: len(s.data), Nodes: len(s.data), Depth: maxDepth + 1,
+		Repeated: func(first, again int) { repeated[again] = first },
+	})
+	if err != nil {
+		return r.noJSON(*s, err)
+	}
+	defer d.Release()
+	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{}}
+	failed := r.failed
+	c.mark(s.line)
+	c.value(d.Root(), "")
+	s.lineOf(s.at + read)
+	r.add(c.text, r.failed > failed)
+	return nil
+}
+
+// compacter makes compact JSON of a value, and finds the keys that stand twice.
+type compacter struct {
+	*reader
+	*text
+	stream   jsonStream
+	from     int         // where the value begins
+	repeated map[int]int // the offsets of keys that stand in their object already, and of the first ones
+	lines    map[int]int // the lines of the keys that are repeated
+}
+
+func (c *compacter) value(n document.Node, path string) {
+	isObject := n.Kind() == document.Object
+	if !isObject && n.Kind() != document.Array {
+		c.json = append(c.json, n.Raw()...)
+		return
+	}
+	open, end := byte('['), byte(']')
+	if isObject {
+		open, end = '{', '}'
+	}
+	c.json = append(c.json, open)
+	i := 0
+	for m := n.First(); m.Valid(); m = m.Next() {
+		if i > 0 {
+			c.json = append(c.json, ',')
+		}
+		offset, _ := m.Offset()
+		line := c.stream.lineOf(c.from + offset)
+		c.mark(line)
+		at := ""
+		if len(c.repeated) > 0 {
+			at = path + "[" + strconv.Itoa(i) + "]"
+			if isObject {
+				at = childPath(path, m.Key())
+				c.unique(offset, line, at)
+			}
+		}
+		if isObject {
+			c.json = append(document.AppendString(c.json, m.Key()), ':')
+		}
+		c.value(m, at)
+		i++
+	}
+	c.json = append(c.json, end)
+}
+
+// unique notes a key, which may stand in its object already.
+func (c *compacter) unique(offset, line int, path string) {
+	first, again := c.repeated[offset]
+	if !again {
+		c.lines[offset] = line
+		return
+	}
+	c.fail(line, path, "must not be set twice; it is set on line %d already", c.lines[first])
+	c.lines[first] = line
+}
+
+// noJSON says why a value is not JSON.
+func (r *reader) noJSON(s jsonStream, why error) *Error {
+	var err *document.Error
+	if !errors.As(why, &err) {
+		return &Error{File: r.file, Line: s.line, Msg: "must be valid JSON: " + why.Error()}
+	}
+	rest := s.data[s.at:]
+	e := &Error{File: r.file, Line: s.lineOf(s.at + min(err.Offset, len(rest))), Path: err.Path}
+	switch {
+	case err.Code == document.TooDeep:
+		e.Msg = fmt.Sprintf("must be nested at most %d levels deep", maxDepth)
+	case err.Code == document.Encoding && strings.HasPrefix(err.Msg, "keys "):
+		e.Msg = "must not have a key with the character U+0000"
+	default:
+		e.Msg = "must be valid JSON: " + sayJSON(rest, err)
+		if strings.HasSuffix(err.Msg, noComma) {
+			e.Path = lastMember(rest[:err.Offset])
+		}
+	}
+	return e
+}
+
+// lastMember returns the path of the member that an incomplete text ends with.
+func lastMember(data []byte) string {
+	var open []byte
+	isString := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			isString = !isString
+		case isString && c == '\\':
+			i++
+		case isString:
+		case c == '{' || c == '[':
+			open = append(open, c+2) // what closes it
+		case c == '}' || c == ']':
+			open = open[:len(open)-1]
+		}
+	}
+	depth := len(open)
+	slices.Reverse(open)
+	whole := append(bytes.Clone(data), open...)
+	d, err := document.Parse(whole, limitsOf(whole))
+	if err != nil {
+		return "" // there is another error
+	}
+	defer d.Release()
+	at := d.Root()
+	for range depth {
+		for m := at.First(); m.Valid(); m = m.Next() {
+			if !m.Next().Valid() {
+				at = m
+				break
+			}
+		}
+	}
+	return strings.Clone(at.Path())
+}
+
+const noComma = ", ',' or '}' must stand here"
+
+// required are the sentences about what the parser requires at a place, in its own words.
+var required = []struct{ what, sentence string }{
+	{", a value must stand here", "a value must not begin with %s"},
+	{", a digit must stand here", "a value must not begin with %s"},
+	{", a key in double quotes must stand here", "a key must be a string in double quotes, not %s"},
+	{", ':' must stand here", "a key must be followed by ':', not %s"},
+	{noComma, "a member must be followed by ',' or '}', not %s"},
+	{", ',' or ']' must stand here", "an item must be followed by ',' or ']', not %s"},
+	{"control characters in strings must be escaped", "a string must not have the control character %s, which must be escaped"},
+}
+
+// sayJSON words an error of the parser as one about a file.
+func sayJSON(data []byte, err *document.Error) string {
+	found := func(at int) string {
+		if at >= len(data) {
+			return "the end of the file"
+		}
+		c, _ := utf8.DecodeRune(data[at:])
+		return strconv.QuoteRune(c)
+	}
+	switch {
+	case err.Msg == "unexpected end of the document, a value must stand here":
+		return "a value must not be missing at the end of the file"
+	case err.Msg == "unexpected end of the document within a string":
+		return "a string must end with a double quote"
+	case err.Msg == "numbers must not have leading zeros":
+		return "a value must not begin with " + found(err.Offset+1)
+	case err.Offset < len(data) && data[err.Offset] == '\\':
+		return fmt.Sprintf("a string must not have this escape sequence: %q", clip(string(data[err.Offset:])))
+	}
+	for _, r := range required {
+		if strings.HasSuffix(err.Msg, r.what) {
+			return fmt.Sprintf(r.sentence, found(err.Offset))
+		}
+	}
+	return err.Msg
+}
+
+func clip(s string) string {
+	if len(s) > 6 {
+		s = strings.ToValidUTF8(s[:6], "")
+	}
+	return s
+}

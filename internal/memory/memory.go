@@ -1,0 +1,209 @@
+// Package memory bounds what all requests together make the gateway hold, and how many of them do heavy work at a time.
+//
+// A [Budget] is the process's; a [Reservation] is one request's share of it. What a request holds
+// beyond a small allowance (its body, parsed documents and edits, old objects, what expressions
+// make) is asked for before it is taken, and given back when it is let go. Nobody waits for memory: a request that cannot have it is refused, and others go on.
+package memory
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Allowance is the memory that each reservation may hold uncounted: about what its connection
+	// holds anyway. Most requests need no more, and never touch the budget.
+	Allowance = 16 << 10
+	// step is the amount that requests reserve at a time, so that the budget is touched seldom.
+	step = 64 << 10
+	// small is how large a reservation may be to use all of the budget; larger ones leave a part of
+	// it to the small.
+	small = 1 << 20
+	// part is the part of the budget that is kept for small reservations.
+	part = 8
+	// overdraft is how much more a reservation gets whatever the budget says, once the work that it
+	// was for is done.
+	overdraft = 64 << 10
+)
+
+// A Budget is the memory that all requests together may hold. It is safe for concurrent use.
+type Budget struct {
+	limit int64
+	used  atomic.Int64
+	peak  atomic.Int64
+	gate  gate
+}
+
+// NewBudget returns a budget of so many bytes, for requests; so many of them may do heavy work at a time.
+func NewBudget(limit int64, workers int) *Budget {
+	return &Budget{limit: limit, gate: gate{workers: max(workers, 1)}}
+}
+
+// Limit is the size of the budget in bytes.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// InUse is the number of bytes that are taken.
+func (b *Budget) InUse() int64 { return b.used.Load() }
+
+// Peak is the largest number of bytes that were ever taken at once.
+func (b *Budget) Peak() int64 { return b.peak.Load() }
+
+// Working is the number of requests that do heavy work now, waiting the number of requests that wait until they may.
+func (b *Budget) Working() (working, waiting int) { return b.gate.count() }
+
+// reserve takes n bytes as long as no more than limit are taken then.
+func (b *Budget) reserve(n, limit int64) bool {
+	for {
+		used := b.used.Load()
+		if used+n > limit {
+			return false
+		}
+		if b.used.CompareAndSwap(used, used+n) {
+			b.noteUse(used + n)
+			return true
+		}
+	}
+}
+
+func (b *Budget) noteUse(used int64) {
+	for peak := b.peak.Load(); used > peak && !b.peak.CompareAndSwap(peak, used); peak = b.peak.Load() {
+	}
+}
+
+// Refusal says why a request cannot go on.
+type Refusal uint8
+
+const (
+	// None: it can.
+	None Refusal = iota
+	// Full: the budget is used up.
+	Full
+	// Busy: too many requests wait to do heavy work, or this one has waited too long.
+	Busy
+	// Over: the client is gone, or the time that it gave has passed.
+	Over
+)
+
+// A Client is whom a request is worked on for.
+type Client interface {
+	// Gone reports whether nobody waits for the answer any more.
+	Gone() bool
+}
+
+// A Reservation counts the memory that one request holds. It belongs to the goroutine that serves
+// the request. The zero Reservation, and a nil one, refuses nothing.
+type Reservation struct {
+	budget   *Budget
+	client   Client
+	until    time.Time
+	used     int64 // what was asked for and not given back
+	reserved int64 // of the budget
+	refusal  Refusal
+	done     bool // see Commit
+	heavy    bool // the request did heavy work
+	working  bool // it has a place at the gate
+}
+
+// Open says from which budget to reserve, and for whom.
+func (a *Reservation) Open(b *Budget, client Client) {
+	a.budget, a.client = b, client
+}
+
+// SetDeadline sets when the client's time passes; the zero time is never.
+func (a *Reservation) SetDeadline(t time.Time) { a.until = t }
+
+// Close gives back all that the reservation holds. It may be used on.
+func (a *Reservation) Close() {
+	a.Rest()
+	if a.reserved > 0 {
+		a.budget.used.Add(-a.reserved)
+	}
+	*a = Reservation{budget: a.budget, client: a.client}
+}
+
+// Grow asks for n bytes more, and reports whether they may be taken. Once it has refused some, Refusal says so, and the
+// request cannot go on.
+func (a *Reservation) Grow(n int) bool {
+	if a == nil {
+		return true
+	}
+	a.used += int64(n)
+	if a.used <= a.reserved+Allowance {
+		return true
+	}
+	return a.reserve(n)
+}
+
+func (a *Reservation) reserve(n int) bool {
+	if a.budget == nil {
+		return true
+	}
+	limit := a.budget.limit
+	if a.used > small {
+		limit = LargeShare(limit)
+	}
+	if missing := a.used - Allowance - a.reserved; a.take((missing+step-1)/step*step, limit) || a.take(missing, limit) {
+		return true
+	}
+	if a.done && n <= overdraft {
+		return true
+	}
+	a.used -= int64(n)
+	if !a.done {
+		a.refusal = Full
+	}
+	return false
+}
+
+func (a *Reservation) take(n, limit int64) bool {
+	if !a.budget.reserve(n, limit) {
+		return false
+	}
+	a.reserved += n
+	return true
+}
+
+// Shrink gives n bytes back.
+func (a *Reservation) Shrink(n int) {
+	if a == nil {
+		return
+	}
+	a.used = max(a.used-int64(n), 0)
+	if a.reserved-a.used >= step-Allowance {
+		a.giveBack()
+	}
+}
+
+// giveBack gives back what is reserved and not used, but for less than a step.
+func (a *Reservation) giveBack() {
+	keep := (max(a.used-Allowance, 0) + step - 1) / step * step
+	if surplus := a.reserved - keep; surplus > 0 {
+		a.budget.used.Add(-surplus)
+		a.reserved = keep
+	}
+}
+
+// Keep gives back all but n bytes.
+func (a *Reservation) Keep(n int) {
+	a.used = int64(n)
+	a.giveBack()
+}
+
+// Used is the number of bytes that the reservation holds.
+func (a *Reservation) Used() int64 { return a.used }
+
+// Refusal says whether, and why, the request cannot go on.
+func (a *Reservation) Refusal() Refusal { return a.refusal }
+
+// Commit notes that what the request was for is done, so that it must be answered: little is always granted from now on, and
+// what is refused keeps nothing from going on.
+func (a *Reservation) Commit() { a.done = true }
+
+// Committed reports whether Commit was called.
+func (a *Reservation) Committed() bool { return a.done }
+
+// Reopen takes back Commit: what was done turned out not to be.
+func (a *Reservation) Reopen() { a.done = false }
+
+// LargeShare is how much of a budget of so many bytes large reservations may use.
+func LargeShare(limit int64) int64 { return limit - limit/part }

@@ -1,0 +1,63 @@
+package openapi
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// translator makes a structural schema of one of JSON Schema, and of what a structural one cannot say the extensions.
+type translator struct {
+	doc      *Document
+	options  translation
+	depth    int // of references
+	nodes    int // so far
+	full     bool
+	defaults bool // there are some
+	origins  map[string]document.Node
+	keywords schema.ExtensionReader
+	without  map[string]bool
+	// undefaulted is set for the values of parameters, to which no defaults are given.
+	undefaulted bool
+	// owned are the places of what is readOnly.
+	owned map[string]bool
+}
+
+// builder is the translation of one schema.
+type builder struct {
+	t        *translator
+	at       string
+	free     bool
+	typed    []string // the types that the value may have; none is any
+	nullable bool
+	union    []string        // types that alternatives allow
+	consts   []document.Node // values that alternatives list
+	listed   bool            // there are such alternatives
+
+	p apiextensionsv1.JSONSchemaProps
+	e *schema.Extensions
+}
+
+// never says that no value is right.
+func (b *builder) never() {
+	b.e.Beyond.Not = append(b.e.Beyond.Not, &schema.Free{Schema: &apiextensionsv1.JSONSchemaProps{Nullable: true}, Extensions: &schema.Extensions{}})
+}
+
+// may reports whether the value may be of the type.
+func (b *builder) may(name string) bool { return len(b.typed) == 0 || slices.Contains(b.typed, name) }
+
+// anything is the schema that every value is right for.
+func anything(free bool) apiextensionsv1.JSONSchemaProps {
+	if free {
+		return apiextensionsv1.JSONSchemaProps{Nullable: true}
+	}
+	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true), Nullable: true}
+}
+
+// warn reports what is not enforced.
+func (b *builder) warn(at document.Node, format string, args ...any) {
+	b.t.doc.report.warn(at, format, args...)
+}

@@ -1,0 +1,298 @@
+package openapi
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// Operation says what the document asks of requests of one verb, beside the JSON in their bodies.
+type Operation struct {
+	Verb       string
+	Parameters []contract.Parameter
+	// Values is the schema of the parameters' values, as [contract.Operation] has it; nil without parameters.
+	Values *Schema
+	// Bodies are the media types of bodies; none if the document does not say.
+	Bodies []Body
+	// Security has the sets of credentials. A request needs one of them.
+	Security []contract.Credentials
+}
+
+// operations finds what the document says of requests for an ordinary resource.
+func (d *Document) operations(r *Resource) {
+	for _, of := range [...]struct {
+		path         *pathItem
+		method, verb string
+	}{
+		{r.collection, "get", resource.VerbList}, {r.collection, "post", resource.VerbCreate}, {r.collection, "delete", resource.VerbDeleteCollection},
+		{r.object, "get", resource.VerbGet}, {r.object, "put", resource.VerbUpdate}, {r.object, "patch", resource.VerbPatch},
+		{r.object, "delete", resource.VerbDelete},
+	} {
+		if !of.path.has(of.method) {
+			continue
+		}
+		if o := saidOf(d, of.verb, of.path, of.path.operation(of.method)); len(o.Parameters)+len(o.Security)+len(o.Bodies) > 0 {
+			of.path.operations = append(of.path.operations, o)
+		}
+	}
+}
+
+// saidOf returns what the document says of an operation.
+func saidOf(d *Document, verb string, p *pathItem, operation document.Node) Operation {
+	o := Operation{Verb: verb}
+	d.parameters(&o, p, operation)
+	o.Security = d.security(operation)
+	o.Bodies = bodiesOf(d, verb, operation)
+	return o
+}
+
+// Operations returns what is said of requests beside their bodies.
+func (r *Resource) Operations() []Operation {
+	var all []Operation
+	for _, p := range []*pathItem{r.collection, r.object} {
+		if p != nil {
+			all = append(all, p.operations...)
+		}
+	}
+	return all
+}
+
+// declared are the parameters of an operation: its own, and the path's that it does not declare again.
+func (d *Document) declared(p *pathItem, operation document.Node) []document.Node {
+	var all []document.Node
+	for _, of := range []document.Node{operation, p.item} {
+		list, _ := of.Get("parameters")
+		members(list, func(n document.Node) {
+			parameter := d.follow(n)
+			if parameter.Valid() && !slices.ContainsFunc(all, func(other document.Node) bool {
+				return text(other, "name") == text(parameter, "name") && text(other, "in") == text(parameter, "in")
+			}) {
+				all = append(all, parameter)
+			}
+		})
+	}
+	return all
+}
+
+// parameters finds how the parameters of an operation are read, and the schema of their values.
+func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node) {
+	type read struct {
+		contract.Parameter
+		props apiextensionsv1.JSONSchemaProps
+		e     *schema.Extensions
+	}
+	var all []read
+	t := &translator{doc: d, undefaulted: true, depth: maxDepth, origins: map[string]document.Node{}}
+	for _, n := range d.declared(p, operation) {
+		r := read{}
+		if !d.placed(&r.Parameter, p, n) {
+			continue
+		}
+		at, value, ok := d.valueOf(&r.Parameter, n)
+		if !ok {
+			continue
+		}
+		t.nodes, t.full = 0, false
+		c := conjunction{}
+		if value.Valid() {
+			t.depth = d.depthOf(value)
+			c = t.flatten([]document.Node{value}, nil)
+		}
+		r.props, r.e = t.emit(c, "properties["+r.In.String()+"].properties["+r.Name+"]", false)
+		if t.full {
+			d.report.warn(at, "is not enforced: with everything that it refers to the schema would be too large")
+			continue
+		}
+		if d.readAs(&r.Parameter, n, &r.props, r.e) {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b read) int { return cmp.Compare(a.In, b.In) })
+	root, extensions := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}, &schema.Extensions{}
+	for i := range all {
+		r := &all[i]
+		o.Parameters = append(o.Parameters, r.Parameter)
+		place, e := root.Properties[r.In.String()], extensions.Properties[r.In.String()]
+		if place.Properties == nil {
+			place = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+		}
+		if e == nil {
+			e = &schema.Extensions{}
+		}
+		place.Properties[r.Name] = r.props
+		if !r.e.Empty() {
+			e.SetProperty(r.Name, r.e)
+			extensions.SetProperty(r.In.String(), e)
+		}
+		root.Properties[r.In.String()] = place
+	}
+	for _, err := range t.keywords.Errors {
+		d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
+	}
+	o.Values = &Schema{Props: &root, Extensions: extensions, doc: d, node: operation, options: t.options, origins: t.origins}
+}
+
+// ignoredHeaders are headers that the specification takes from parameters: bodies and credentials describe them.
+var ignoredHeaders = []string{"accept", "content-type", "authorization"}
+
+// placed finds where a parameter stands; ok is false if it is not enforced.
+func (d *Document) placed(to *contract.Parameter, p *pathItem, n document.Node) (ok bool) {
+	to.Name = strings.Clone(text(n, "name"))
+	if to.In, ok = contract.PlaceNamed(text(n, "in")); !ok || to.Name == "" {
+		d.report.warn(n, "is not enforced: a parameter must have a name, and 'in' with 'path', 'query', 'header' or 'cookie'")
+		return false
+	}
+	to.IsRequired, to.MayBeEmpty = truth(n, "required"), truth(n, "allowEmptyValue") && to.In == contract.InQuery
+	switch to.In {
+	case contract.InPath:
+		at := slices.Index(p.segments, "{"+to.Name+"}")
+		if at < 0 {
+			d.report.warn(n, "is not enforced: the path has no segment '{%.80s}'", to.Name)
+			return false
+		}
+		to.Segment = len(p.segments) - 1 - at
+	case contract.InHeader:
+		return !slices.Contains(ignoredHeaders, strings.ToLower(to.Name))
+	}
+	return true
+}
+
+// valueOf finds the schema of a parameter's value, and where it stands.
+func (d *Document) valueOf(to *contract.Parameter, n document.Node) (at, value document.Node, ok bool) {
+	if value, ok = n.Get("schema"); ok {
+		return value, value, true
+	}
+	content, ok := n.Get("content")
+	if !ok {
+		return n, document.Node{}, true // any text is right
+	}
+	media := jsonMedia(content)
+	if value, ok = media.Get("schema"); !ok {
+		d.report.warn(content, "is not enforced: the gateway reads parameters with a schema, or in JSON")
+		return content, content, false
+	}
+	to.Shape = contract.JSON
+	return content, value, true
+}
+
+// readAs finds how the text of a parameter becomes a value of its schema; ok is false if it is not enforced.
+func (d *Document) readAs(to *contract.Parameter, n document.Node, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) (ok bool) {
+	if to.Shape == contract.JSON {
+		return true
+	}
+	names := typesIn(props, e)
+	switch {
+	case slices.Equal(names, []string{"object"}):
+		return objectAs(d, to, n, props, e)
+	case slices.Contains(names, "object"):
+		d.report.warn(n, "is not enforced: a parameter that may be an object or not can be read in two ways")
+		return false
+	case slices.Equal(names, []string{"array"}):
+		to.Shape = contract.List
+		items, of := &apiextensionsv1.JSONSchemaProps{}, &schema.Extensions{}
+		if props.Items != nil && props.Items.Schema != nil {
+			items = props.Items.Schema
+		}
+		if e.Items != nil {
+			of = e.Items
+		}
+		if names = typesIn(items, of); slices.Contains(names, "object") || slices.Contains(names, "array") {
+			d.report.warn(n, "is not enforced: the gateway reads lists of scalars alone in parameters")
+			return false
+		}
+		if !d.separated(to, n) {
+			return false
+		}
+	case slices.Contains(names, "array"):
+		d.report.warn(n, "is not enforced: a parameter that may be a list or not can be read in two ways")
+		return false
+	case !d.styled(n, to.In):
+		return false
+	}
+	if len(names) == 0 && hasAlternatives(e) {
+		d.report.warn(n, "is not enforced: its alternatives name no types by which the text could be read")
+		return false
+	}
+	to.Types = textTypes(names)
+	return true
+}
+
+// textTypes are the types that a text may stand for, by the names that a schema gives; no names are text.
+func textTypes(names []string) (types []contract.Type) {
+	for _, t := range [...]struct {
+		name string
+		as   contract.Type
+	}{{"integer", contract.Integer}, {"number", contract.Number}, {"boolean", contract.Boolean}, {"string", contract.String}} {
+		if slices.Contains(names, t.name) || len(names) == 0 && t.as == contract.String {
+			types = append(types, t.as)
+		}
+	}
+	return types
+}
+
+// hasAlternatives reports whether a value has to be one of several things.
+func hasAlternatives(e *schema.Extensions) bool {
+	b := &e.Beyond
+	return len(b.OneOf)+len(b.AnyOf)+len(b.AllOf)+len(b.Choices) > 0
+}
+
+// typesIn are the types that a translated schema names, without null.
+func typesIn(props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) []string {
+	switch {
+	case props.XIntOrString:
+		return []string{"integer", "string"}
+	case props.Type != "":
+		return []string{props.Type}
+	}
+	return slices.DeleteFunc(slices.Clone(e.Beyond.Types), func(name string) bool { return name == "null" })
+}
+
+// styled reports whether a scalar is written as itself.
+func (d *Document) styled(n document.Node, in contract.Place) bool {
+	style := text(n, "style")
+	if in == contract.InPath && (style == "label" || style == "matrix") || style == "deepObject" {
+		d.report.warn(n, "is not enforced: the gateway does not read parameters of the style '%s'", style)
+		return false
+	}
+	return true
+}
+
+// separated finds what stands between the items of a list.
+func (d *Document) separated(to *contract.Parameter, n document.Node) bool {
+	style := cmp.Or(text(n, "style"), map[contract.Place]string{
+		contract.InPath: "simple", contract.InQuery: "form", contract.InHeader: "simple", contract.InCookie: "form", contract.InBody: "form",
+	}[to.In])
+	exploded, said := n.Get("explode")
+	explode := style == "form"
+	if said {
+		explode = exploded.Bool()
+	}
+	inQuery := to.In == contract.InQuery || to.In == contract.InBody
+	switch {
+	case style == "simple" && !inQuery, style == "form" && !explode:
+		to.Separator = ","
+	case style == "form" && inQuery:
+	case style == "spaceDelimited" && inQuery:
+		if !explode {
+			to.Separator = " "
+		}
+	case style == "pipeDelimited" && inQuery:
+		if !explode {
+			to.Separator = "|"
+		}
+	default:
+		d.report.warn(n, "is not enforced: the gateway does not read lists of the style '%.40s' here", style)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,134 @@
+package openapi
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// Resource is a resource that the paths of a document describe. What the document does not say itself is derived.
+type Resource struct {
+	Group, Version, Plural, Kind string
+	// Envelope is how the objects look.
+	Envelope resource.Envelope
+	// Paths are the path templates; empty for Kubernetes' own.
+	Paths      []string
+	Namespaced bool
+	// NameField is the member that repeats the name in the path, ItemsField the member of a list's answer with the items;
+	// empty where there is none, and where the answer is the list itself.
+	NameField, ItemsField string
+	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
+	Status, Scale bool
+	Subresources  []string
+	// Create, Update and Read are the schemas of objects that are created, that replace others or result from patches, and
+	// that are read; nil where there is nothing to hold them against, and nothing to fill in on reads.
+	Create, Update, Read *Schema
+	// Settings are the members of the extension x-admission-gateway-resource, of the whole document and of the
+	// resource's own paths, the latter last. Their values are in the document.
+	Settings []document.Node
+
+	at                 document.Node
+	collection, object *pathItem
+	static             []string // the plain segments of the path
+}
+
+// Path is where in the document the resource is described.
+func (r *Resource) Path() string { return Place(r.at) }
+
+// Routes returns the Paths with the document's own names of variables.
+func (r *Resource) Routes() (routes []string) {
+	if len(r.Paths) == 0 {
+		return nil
+	}
+	at := cmp.Or(r.object, r.collection)
+	segments := at.segments
+	if r.object != nil {
+		segments = segments[:len(segments)-1]
+	}
+	for _, base := range at.bases {
+		collection := base + "/" + strings.Join(segments, "/")
+		routes = append(routes, collection)
+		if r.object != nil {
+			routes = append(routes, collection+"/"+r.object.segments[len(segments)])
+		}
+	}
+	return routes
+}
+
+// MayPostNothing reports whether a POST of the collection needs no body.
+func (r *Resource) MayPostNothing() bool {
+	return r.collection != nil && r.collection.noBody
+}
+
+// PatchTypes returns the media types of the objects' PATCH besides the usual ones, in lower case.
+func (r *Resource) PatchTypes() []string {
+	if r.object == nil {
+		return nil
+	}
+	return r.object.patchTypes
+}
+
+// Methods returns the methods that the document has for the collection and for objects. PATCH is one of them too if the
+// gateway makes a PUT of it.
+func (r *Resource) Methods(emulatesPatch bool) (m resource.Methods) {
+	if len(r.Paths) == 0 {
+		return m
+	}
+	m.Collection, m.Item = r.collection.methods(), r.object.methods()
+	if emulatesPatch && r.object.has("put") {
+		m.Item |= resource.NewMethodSet("PATCH")
+	}
+	return m
+}
+
+// HasPatchAlone reports whether objects have PATCH and no PUT.
+func (r *Resource) HasPatchAlone() bool {
+	return r.object != nil && len(r.Paths) > 0 && r.object.has("patch") && !r.object.has("put")
+}
+
+// Extension is the keyword by which a document, or a path of it, says about its resources what cannot be derived.
+const Extension = "x-admission-gateway-resource"
+
+// ignored reports whether the author leaves a resource out.
+func ignored(settings []document.Node) bool {
+	ignored := false
+	for _, s := range settings {
+		if m, found := s.Get("ignore"); found {
+			ignored = m.Bool()
+		}
+	}
+	return ignored
+}
+
+// setting returns a setting of the author for a resource: a string at a path of members of the extension.
+func (r *Resource) setting(path ...string) string {
+	said := ""
+	for _, at := range r.Settings {
+		for _, key := range path {
+			at, _ = at.Get(key)
+		}
+		if at.Kind() == document.String {
+			said = strings.Clone(at.Str())
+		}
+	}
+	return said
+}
+
+// settings are the extensions of the document and of the paths.
+func (d *Document) settings(paths ...*pathItem) []document.Node {
+	var all []document.Node
+	if s, found := d.root.Get(Extension); found {
+		all = append(all, s)
+	}
+	for _, p := range paths {
+		if p == nil {
+			continue
+		}
+		if s, found := p.item.Get(Extension); found {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi2"
+	"github.com/getkin/kin-openapi/openapi2conv"
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// swaggerKey names the version of a document of version 2, which was called Swagger.
+const swaggerKey = "swagger"
+
+// newSwagger takes a document of version 2 by making one of version 3 of it. The result keeps the member 'swagger', by which
+// [Place] knows that findings lead to another file.
+func newSwagger(parsed *document.Document) (*Document, error) {
+	if version := text(parsed.Root(), swaggerKey); version != "2.0" {
+		if n, _ := parsed.Root().Get(swaggerKey); string(n.Raw()) != "2.0" {
+			return nil, fmt.Errorf("must be of version 2.0 of Swagger, not '%.80s'", version)
+		}
+	}
+	converted, err := convertSwagger(parsed.AppendTo(nil))
+	if err != nil {
+		return nil, fmt.Errorf("must be a document of Swagger 2.0 that can be converted to OpenAPI 3: %s", err)
+	}
+	d, err := document.Parse(converted, document.Limits{Bytes: len(converted), Depth: maxSwaggerDepth, Nodes: len(converted)})
+	if err != nil {
+		return nil, fmt.Errorf("must be a document of Swagger 2.0 that can be converted to OpenAPI 3: %w", err)
+	}
+	made, err := New(d)
+	if err == nil {
+		made.warnRounded(parsed.Root())
+		made.warnTabs(parsed.Root())
+	}
+	return made, err
+}
+
+// maxSwaggerDepth bounds the nesting of a converted document.
+const maxSwaggerDepth = 1000
+
+func convertSwagger(text []byte) ([]byte, error) {
+	var old openapi2.T
+	if err := json.Unmarshal(text, &old); err != nil {
+		return nil, err
+	}
+	for _, p := range old.Parameters {
+		separateByComma(p)
+	}
+	for _, path := range old.Paths {
+		for _, p := range path.Parameters {
+			separateByComma(p)
+		}
+		for _, operation := range path.Operations() {
+			for _, p := range operation.Parameters {
+				separateByComma(p)
+			}
+			if len(operation.Produces) == 0 {
+				operation.Produces = old.Produces
+			}
+		}
+	}
+	made, err := openapi2conv.ToV3(&old)
+	if err != nil {
+		return nil, err
+	}
+	if made.Extensions == nil {
+		made.Extensions = map[string]any{}
+	}
+	made.Extensions[swaggerKey] = old.Swagger
+	return json.Marshal(made)
+}
+
+// separateByComma says of a list in a query how Swagger separates its items if nothing is said, which the
+// converter leaves to OpenAPI 3, whose default is another one.
+func separateByComma(p *openapi2.Parameter) {
+	if p.In == openapi3.ParameterInQuery && p.Type.Is("array") && p.CollectionFormat == "" {
+		p.CollectionFormat = "csv"
+	}
+}
+
+// warnTabs names lists that are separated by tabs, for which OpenAPI 3 has no word.
+func (d *Document) warnTabs(n document.Node) {
+	members(n, func(m document.Node) {
+		if m.Key() == "collectionFormat" && m.Is("tsv") {
+			d.report.warn(m, "is not enforced: lists that are separated by tabs are not read")
+		}
+		d.warnTabs(m)
+	})
+}
+
+// warnRounded names the numbers that the converter cannot keep.
+func (d *Document) warnRounded(n document.Node) {
+	members(n, func(m document.Node) {
+		if _, is := m.Int64(); m.Kind() == document.Number && !isExact(m, is) {
+			d.report.warn(m, "is rounded to a double while the document is converted to OpenAPI 3")
+		}
+		d.warnRounded(m)
+	})
+}
+
+// isExact reports whether a number survives being a double.
+func isExact(n document.Node, isInteger bool) bool {
+	const most = 1 << 53
+	if isInteger {
+		i, _ := n.Int64()
+		return i >= -most && i <= most
+	}
+	return strings.ContainsAny(string(n.Raw()), ".eE")
+}
+
+// swaggerNames are how paths of a converted document begin, and how they begin in the document of version 2.
+var swaggerNames = [...]struct{ made, old string }{
+	{"components.schemas", "definitions"},
+	{"components.parameters", "parameters"},
+	{"components.requestBodies", "parameters"},
+	{"components.responses", "responses"},
+	{"components.securitySchemes", "securityDefinitions"},
+}
+
+// inSwagger returns the path in the document of version 2 that a path of the converted one is about. Of a body it is the
+// operation.
+func inSwagger(path string) string {
+	for _, name := range swaggerNames {
+		if rest, found := strings.CutPrefix(path, name.made); found {
+			return name.old + rest
+		}
+	}
+	operation, _, _ := strings.Cut(path, ".requestBody")
+	return operation
+}

@@ -1,0 +1,196 @@
+package openapi
+
+import (
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A shape says of each keyword of one kind of object in a document what becomes of it. Keywords that it lacks are named, so
+// that nothing of a document is left out without a word.
+type shape struct {
+	keywords map[string]keyword
+	// others is for members whose names are the author's own; nil if there are none.
+	others *keyword
+}
+
+// A keyword is known to the gateway. Its value is looked at by another part of this package if there is neither a shape nor
+// a reason.
+type keyword struct {
+	of   *shape // of the value, or of each item of a list
+	why  string // it is not enforced; empty if it is
+	mild bool   // documents say so at every turn, and few authors mean it for a gateway
+}
+
+var (
+	seen   = keyword{}
+	noted  = map[string]keyword{"description": seen, "summary": seen, "externalDocs": seen, "deprecated": seen, "example": seen, "examples": seen}
+	beyond = func(why string) keyword { return keyword{why: why} }
+)
+
+// The kinds of objects, from the leaves up.
+var (
+	schemaShape = &shape{} // its keywords are read by walkSchema
+	schemas     = keyword{of: schemaShape}
+
+	encodingShape = shapeOfObject(nil, map[string]keyword{
+		"contentType": seen, "style": seen, "explode": seen,
+		"headers":       beyond("headers of parts are not enforced"),
+		"allowReserved": beyond("reserved characters pass, encoded or not"),
+	})
+	mediaShape     = shapeOfObject(nil, map[string]keyword{"schema": schemas, "encoding": {of: mapOf(encodingShape)}})
+	parameterShape = shapeOfObject(nil, map[string]keyword{
+		"name": seen, "in": seen, "required": seen, "style": seen, "explode": seen, "allowEmptyValue": seen, "schema": schemas, "content": {of: mapOf(mediaShape)},
+		"allowReserved": beyond("reserved characters pass, encoded or not"),
+	})
+	bodyShape     = shapeOfObject(nil, map[string]keyword{"required": seen, "content": {of: mapOf(mediaShape)}})
+	responseShape = shapeOfObject(nil, map[string]keyword{
+		"content": {why: answersPass, mild: true}, "headers": {why: answersPass, mild: true},
+		"links": beyond("links are not followed, and not enforced"),
+	})
+	operationShape = shapeOfObject(nil, map[string]keyword{
+		"tags": seen, "operationId": seen, "security": seen, "servers": seen, OperationExtension: seen,
+		"parameters": {of: parameterShape}, "requestBody": {of: bodyShape}, "responses": {of: mapOf(responseShape)},
+		"callbacks": beyond("callbacks go from the API to its clients: the gateway does not see them"),
+	})
+	pathShape = shapeOfObject(nil, map[string]keyword{
+		"servers": seen, "parameters": {of: parameterShape},
+		"get": {of: operationShape}, "put": {of: operationShape}, "post": {of: operationShape}, "delete": {of: operationShape},
+		"options": {of: operationShape}, "head": {of: operationShape}, "patch": {of: operationShape},
+		"trace": beyond("TRACE is refused: no server behind a gateway can answer it truly"),
+	})
+	rootShape = shapeOfObject(nil, map[string]keyword{
+		"openapi": seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": seen, "tags": seen,
+		"components": seen, // read from where it is referred to
+		"paths":      {of: mapOf(pathShape)},
+		"webhooks":   beyond("webhooks go from the API to its clients: the gateway does not see them"),
+	})
+)
+
+const answersPass = "answers pass as they come, whatever their codes, headers and bodies"
+
+// shapeOfObject returns the shape of an object with these keywords, besides the ones that only tell.
+func shapeOfObject(others *keyword, keywords map[string]keyword) *shape {
+	s := &shape{keywords: map[string]keyword{}, others: others}
+	for name, k := range noted {
+		s.keywords[name] = k
+	}
+	for name, k := range keywords {
+		s.keywords[name] = k
+	}
+	return s
+}
+
+// mapOf returns the shape of an object whose members the author names.
+func mapOf(of *shape) *shape { return &shape{others: &keyword{of: of}} }
+
+// Overlooked names what a document says and the gateway does not enforce, in all that its paths lead to. What Resources
+// reports is not named again. Mild findings are about what nearly every document says.
+func Overlooked(d *Document) (found, mild []Finding) {
+	w := &walker{doc: d, report: newReport(), mild: newReport(), done: map[visit]bool{}, isServer: d.isKubernetes()}
+	w.object(d.root, rootShape)
+	return w.report.findings(), w.mild.findings()
+}
+
+// A walker looks at each object of a document once for each shape.
+type walker struct {
+	doc          *Document
+	report, mild *report
+	done         map[visit]bool
+	isServer     bool // the document is one of an API server
+}
+
+type visit struct {
+	node uint32
+	of   *shape
+}
+
+// object looks at an object, or at each of a list.
+func (w *walker) object(n document.Node, of *shape) {
+	if n.Kind() == document.Array {
+		members(n, func(item document.Node) { w.object(item, of) })
+		return
+	}
+	for range maxRefs { // references that cannot be followed are reported elsewhere
+		ref, found := n.Get("$ref")
+		if !found || of == schemaShape || ref.Kind() != document.String {
+			break
+		}
+		to, err := w.doc.resolve(ref.Str())
+		if err != nil {
+			return
+		}
+		n = to
+	}
+	if n.Kind() != document.Object || w.done[visit{n.Index(), of}] {
+		return
+	}
+	w.done[visit{n.Index(), of}] = true
+	if of == schemaShape {
+		w.schema(n)
+		return
+	}
+	members(n, func(m document.Node) { w.member(m, of) })
+}
+
+// member looks at a member of an object.
+func (w *walker) member(m document.Node, of *shape) {
+	name := m.Key()
+	k, known := of.keywords[name]
+	if !known && of.others != nil {
+		k, known = *of.others, true
+	}
+	switch {
+	case strings.HasPrefix(name, "x-"):
+	case (name == "parameters" || name == "security") && w.isServer && (of == pathShape || of == operationShape || of == rootShape):
+		w.mild.warn(m, "is not enforced: an API server reads its parameters and credentials itself")
+	case !known:
+		w.report.warn(m, "the keyword '%.80s' is not enforced", name)
+	case k.mild && m.Len() > 0:
+		w.mild.warn(m, "is not enforced: %s", k.why)
+	case k.why != "" && (m.Len() > 0 || m.Kind() != document.Object && m.Kind() != document.Array):
+		w.report.warn(m, "is not enforced: %s", k.why)
+	case k.of != nil:
+		w.undeclared(m, of)
+		w.object(m, k.of)
+	}
+}
+
+// undeclared names an operation that says nothing of its body.
+func (w *walker) undeclared(m document.Node, of *shape) {
+	name := m.Key()
+	if _, found := m.Get("requestBody"); of == pathShape && (name == "post" || name == "put") && !found && !w.isServer {
+		w.mild.warn(m, "says nothing of its body: what is no JSON passes without being read")
+	}
+}
+
+// foreignKeywords of schemas say something of another language than JSON.
+var foreignKeywords = map[string]string{
+	"xml":              "the gateway reads no XML",
+	"contentSchema":    "the gateway does not look into texts",
+	"contentEncoding":  "the gateway does not look into texts",
+	"contentMediaType": "the gateway does not look into texts, and takes it for the type of a file in forms alone",
+}
+
+// schema looks at the keywords that translations take for mere notes, in a schema and everything within it.
+func (w *walker) schema(n document.Node) {
+	if ref, found := n.Get("$ref"); found && ref.Kind() == document.String {
+		if to, err := w.doc.resolve(ref.Str()); err == nil {
+			w.object(to, schemaShape)
+		}
+	}
+	members(n, func(m document.Node) {
+		switch name := m.Key(); name {
+		case "xml", "contentSchema", "contentEncoding", "contentMediaType":
+			w.report.warn(m, "is not enforced: %s", foreignKeywords[name])
+		case "writeOnly":
+			if m.Bool() {
+				w.mild.warn(m, "is not enforced: answers that carry it pass as they come")
+			}
+		case "properties", "patternProperties":
+			members(m, func(property document.Node) { w.object(property, schemaShape) })
+		case "items", "additionalProperties", "not", "allOf", "anyOf", "oneOf":
+			w.object(m, schemaShape)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package openapi_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/openapi"
+)
+
+// everything is a document with all that OpenAPI knows besides schemas, and keywords that it does not know.
+const everything = `
+openapi: 3.1.0
+info: {title: a, version: v1}
+jsonSchemaDialect: https://json-schema.org/draft/2020-12/schema
+x-other: {anything: 1}
+webhooks: {made: {post: {}}}
+security: [{key: []}]
+unknown: 1
+paths:
+  /things:
+    summary: all
+    trace: {description: no}
+    query: {description: a method of later versions}
+    put: {responses: {'204': {description: done}}}
+    get: {responses: {'200': {description: ok, headers: {X-Total: {schema: {type: integer}}}}}}
+    post:
+      tags: [a]
+      operationId: make
+      externalDocs: {url: http://a}
+      parameters: [{name: q, in: query, allowReserved: true, schema: {type: string}, odd: 1}]
+      requestBody:
+        description: one
+        content:
+          application/json: {schema: {$ref: '#/components/schemas/Thing'}, example: {}}
+          multipart/form-data:
+            schema: {type: object, properties: {f: {type: string}}}
+            encoding: {f: {headers: {X-A: {schema: {type: string}}}, allowReserved: true}}
+      callbacks: {done: {'{$request.body#/url}': {post: {}}}}
+      responses:
+        '201': {description: ok, links: {next: {operationId: make}}, content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}}}}
+        default: {$ref: '#/components/responses/Bad'}
+components:
+  securitySchemes: {key: {type: apiKey, in: header, name: X-Key}}
+  responses: {Bad: {description: bad, content: {text/plain: {}}}}
+  schemas:
+    Thing:
+      type: object
+      properties:
+        secret: {type: string, writeOnly: true}
+        picture: {type: string, contentEncoding: base64, contentMediaType: image/png}
+        self: {$ref: '#/components/schemas/Thing'}
+        list: {type: array, items: {type: string, xml: {name: a}}}
+`
+
+// TestOverlooked: whatever of a document is not enforced is named, except what Resources names.
+func TestOverlooked(t *testing.T) {
+	said := func(list []openapi.Finding) (all []string) {
+		for _, f := range list {
+			all = append(all, f.Path+": "+f.Message)
+		}
+		return all
+	}
+	found, mild := openapi.Overlooked(read(t, everything))
+	got, want := said(found), []string{
+		"jsonSchemaDialect: is not enforced: schemas are read in the dialect of OpenAPI",
+		"webhooks: is not enforced: webhooks go from the API to its clients: the gateway does not see them",
+		"unknown: the keyword 'unknown' is not enforced",
+		"paths[/things].trace: is not enforced: TRACE is refused: no server behind a gateway can answer it truly",
+		"paths[/things].query: the keyword 'query' is not enforced",
+		"paths[/things].post.parameters[0].allowReserved: is not enforced: reserved characters pass, encoded or not",
+		"paths[/things].post.parameters[0].odd: the keyword 'odd' is not enforced",
+		"components.schemas.Thing.properties.picture.contentEncoding: is not enforced: the gateway does not look into texts",
+		"components.schemas.Thing.properties.picture.contentMediaType: is not enforced: the gateway does not look into texts, and takes it for the type of a file in forms alone",
+		"components.schemas.Thing.properties.list.items.xml: is not enforced: the gateway reads no XML",
+		"paths[/things].post.requestBody.content[multipart/form-data].encoding.f.headers: is not enforced: headers of parts are not enforced",
+		"paths[/things].post.requestBody.content[multipart/form-data].encoding.f.allowReserved: is not enforced: reserved characters pass, encoded or not",
+		"paths[/things].post.callbacks: is not enforced: callbacks go from the API to its clients: the gateway does not see them",
+		"paths[/things].post.responses.201.links: is not enforced: links are not followed, and not enforced",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	got, want = said(mild), []string{
+		"paths[/things].put: says nothing of its body: what is no JSON passes without being read",
+		"paths[/things].get.responses.200.headers: is not enforced: answers pass as they come, whatever their codes, headers and bodies",
+		"components.schemas.Thing.properties.secret.writeOnly: is not enforced: answers that carry it pass as they come",
+		"paths[/things].post.responses.201.content: is not enforced: answers pass as they come, whatever their codes, headers and bodies",
+		"components.responses.Bad.content: is not enforced: answers pass as they come, whatever their codes, headers and bodies",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

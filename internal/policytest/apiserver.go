@@ -1,0 +1,153 @@
+package policytest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/admission-gateway/gateway/internal/backend"
+)
+
+// server is the backend of tests: a store of objects. In the dialect Kubernetes it answers as an API server does that
+// takes every object as it comes, and lets everybody do everything.
+type server struct {
+	kubernetes bool
+	// lists are the collections that policies read, by their paths.
+	lists map[string][]json.RawMessage
+
+	mu       sync.RWMutex
+	existing map[string]json.RawMessage
+	plain    *backend.Server
+}
+
+func newServer(isKubernetes bool) *server {
+	s := &server{kubernetes: isKubernetes, lists: map[string][]json.RawMessage{}}
+	s.reset()
+	return s
+}
+
+// reset forgets everything that a case has stored.
+func (s *server) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{})
+}
+
+// put stores an object before a request.
+func (s *server) put(path string, object json.RawMessage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kubernetes {
+		s.existing[path] = versioned(object)
+		return nil
+	}
+	_, err := s.plain.Put(path, object)
+	return err
+}
+
+// versioned returns the object with the metadata that every stored object has.
+func versioned(object json.RawMessage) json.RawMessage {
+	var fields map[string]any
+	if json.Unmarshal(object, &fields) != nil {
+		return object
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		fields["metadata"] = metadata
+	}
+	for key, value := range map[string]string{"resourceVersion": "1", "uid": "00000000-0000-0000-0000-000000000001"} {
+		if metadata[key] == nil {
+			metadata[key] = value
+		}
+	}
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return object
+	}
+	return out
+}
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.RLock()
+	existing, found := s.existing[r.URL.Path]
+	plain := s.plain
+	s.mu.RUnlock()
+	switch list, isList := s.lists[r.URL.Path]; {
+	case isList && r.Method == http.MethodGet:
+		s.list(w, r, list)
+	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/") && r.Method == http.MethodGet && !found && strings.Count(r.URL.Path, "/") == 4:
+		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
+	case !s.kubernetes:
+		plain.ServeHTTP(w, r)
+	case r.Method == http.MethodGet:
+		s.get(w, r, existing, found)
+	case strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/"), strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/"):
+		allow(w, r)
+	case r.Method == http.MethodDelete:
+		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
+	default:
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the gateway sees the connection end
+		}
+		code := http.StatusOK
+		if r.Method == http.MethodPost {
+			code = http.StatusCreated
+		}
+		answer(w, code, string(body))
+	}
+}
+
+func answer(w http.ResponseWriter, code int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, body) // the gateway may be gone
+}
+
+func (s *server) get(w http.ResponseWriter, r *http.Request, existing json.RawMessage, found bool) {
+	switch {
+	case r.URL.Path == "/version":
+		answer(w, http.StatusOK, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
+	case found:
+		answer(w, http.StatusOK, string(existing))
+	default:
+		answer(w, http.StatusNotFound, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","message":"there is no such object","code":404}`)
+	}
+}
+
+// list answers with a collection. A watch of it lasts as long as its client.
+func (s *server) list(w http.ResponseWriter, r *http.Request, objects []json.RawMessage) {
+	if r.URL.Query().Get("watch") != "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+		<-r.Context().Done()
+		return
+	}
+	items, _ := json.Marshal(objects) // raw JSON that was read once can be written
+	if objects == nil {
+		items = []byte("[]")
+	}
+	answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":`+string(items)+`}`)
+}
+
+// allow answers who may do what: everybody may do everything.
+func allow(w http.ResponseWriter, r *http.Request) {
+	var review struct{ Kind, APIVersion string }
+	if json.NewDecoder(r.Body).Decode(&review) != nil {
+		answer(w, http.StatusBadRequest, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":400}`)
+		return
+	}
+	body, _ := json.Marshal(map[string]any{ // strings and a boolean
+		"kind": review.Kind, "apiVersion": review.APIVersion,
+		"status": map[string]any{"allowed": true, "userInfo": map[string]any{"username": "test-user"}},
+	})
+	answer(w, http.StatusCreated, string(body))
+}

@@ -1,0 +1,143 @@
+package policytest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy"
+)
+
+// environment is a gateway with a policy set, and the backend behind it. One goroutine plays cases in it.
+type environment struct {
+	set     *policies.Set
+	server  *server
+	behind  *http.Server
+	gateway *proxy.Gateway
+	states  *state.Manager
+	client  http.Client
+	address string
+}
+
+// newEnvironment starts a gateway on loopback.
+func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry) (_ *environment, err error) {
+	dialect := config.Dialect(s.Dialect)
+	if dialect == "" {
+		dialect = dialectFor(set)
+	}
+	e := &environment{set: set, server: newServer(dialect == config.Kubernetes)}
+	for _, source := range set.States() {
+		e.server.lists[source.Path] = s.State[source.Name]
+	}
+	defer func() {
+		if err != nil {
+			e.close()
+		}
+	}()
+	behind, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e.behind = &http.Server{Handler: e.server, ReadHeaderTimeout: time.Minute}
+	go func() { _ = e.behind.Serve(behind) }() // ends with close
+	c, err := config.Load("", config.Flags{Upstream: "http://" + behind.Addr().String(), Dialect: string(dialect)})
+	if err != nil {
+		return nil, err
+	}
+	loopback := config.Prefix{Prefix: netip.MustParsePrefix("127.0.0.0/8")}
+	c.Identity = &config.Identity{Anonymous: config.AllowAnonymous, Authenticators: []config.Authenticator{{RequestHeader: &config.RequestHeader{Addresses: []config.Prefix{loopback}}}}}
+	if e.states, err = state.NewManager(state.Options{RetryWait: 10 * time.Millisecond}); err != nil {
+		return nil, err
+	}
+	e.states.Apply(set.States())
+	e.gateway, err = proxy.New(proxy.Options{
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: e.states, Metrics: metrics,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e.address = front.Addr().String()
+	go func() { _ = e.gateway.Serve(front) }() // ends with close
+	e.client = http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: time.Minute}
+	return e, e.synced()
+}
+
+// dialectFor returns the dialect of the backends that the files describe.
+func dialectFor(set *policies.Set) config.Dialect {
+	for _, r := range set.Registry().Resources() {
+		if r.Envelope == resource.Bare || len(r.Paths) > 0 {
+			return config.Plain
+		}
+	}
+	return config.Kubernetes
+}
+
+// synced waits until the collections that policies read are known.
+func (e *environment) synced() (err error) {
+	for range 500 {
+		if err = e.states.Synced(); err == nil {
+			return nil
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return fmt.Errorf("the collections of the policies are not read: %w", err)
+}
+
+// close ends the gateway and its backend.
+func (e *environment) close() {
+	e.client.CloseIdleConnections()
+	if e.gateway != nil {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()                     // no request is in progress
+		_ = e.gateway.Shutdown(over) // which is why it has nothing to wait for
+	}
+	if e.states != nil {
+		e.states.Close()
+	}
+	if e.behind != nil {
+		_ = e.behind.Close()
+	}
+}
+
+// reply has the answer that a client sees.
+type reply struct {
+	code     int
+	warnings []string
+	body     []byte
+}
+
+// send sends a request to the gateway.
+func (e *environment) send(r *request) (*reply, error) {
+	req, err := http.NewRequest(r.method, "http://"+e.address, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	req.URL.Opaque = "//" + e.address + r.path
+	for _, h := range r.headers {
+		req.Header.Add(h[0], h[1])
+	}
+	response, err := e.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	body, err := io.ReadAll(response.Body)
+	return &reply{response.StatusCode, response.Header.Values("Warning"), body}, err
+}

@@ -1,0 +1,151 @@
+package policytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// gatorSuite is a suite of gator, the test tool of Gatekeeper.
+type gatorSuite struct {
+	Tests []struct {
+		Name, Template, Constraint string
+		Skip                       bool
+		Cases                      []struct {
+			Name, Object string
+			Skip         bool
+			Inventory    []string
+			Assertions   []struct {
+				Violations any
+				Message    string
+			}
+		}
+	}
+}
+
+// readGator reads a suite of gator.
+func readGator(s *suite, o *manifest.Object) error {
+	var g gatorSuite
+	if err := json.Unmarshal(o.JSON, &g); err != nil {
+		return err
+	}
+	dir := filepath.Dir(s.file)
+	for i, test := range g.Tests {
+		for j, c := range test.Cases {
+			one := &testCase{file: s.file, line: o.Line(fmt.Sprintf("tests[%d].cases[%d]", i, j)), id: test.Name + "/" + c.Name}
+			one.Name = c.Name
+			one.setting.Paths = relative(dir, []string{test.Template, test.Constraint})
+			objects, err := objectsIn(filepath.Join(dir, c.Object))
+			if err != nil {
+				return err
+			}
+			if len(objects) == 0 {
+				return fmt.Errorf("%s has no object", c.Object)
+			}
+			one.Object = objects[0]
+			for _, file := range c.Inventory {
+				more, err := objectsIn(filepath.Join(dir, file))
+				if err != nil {
+					return err
+				}
+				one.setting.Objects = append(one.setting.Objects, more...)
+			}
+			one.violations = &violations{}
+			for _, a := range c.Assertions {
+				if err := one.violations.assert(a.Violations); err != nil {
+					return fmt.Errorf("tests[%d].cases[%d]: %w", i, j, err)
+				}
+				if a.Message != "" && one.Expect.Message == "" {
+					one.Expect.Message = "/" + a.Message + "/"
+				}
+			}
+			one.Expect.Decision = "Allowed"
+			if one.violations.most > 0 {
+				one.Expect.Decision = "Denied"
+			}
+			one.skip = unserved(dir, test.Template)
+			if test.Skip || c.Skip {
+				one.skip = "the suite says so"
+			}
+			s.cases = append(s.cases, one)
+		}
+	}
+	return nil
+}
+
+// manyViolations is more than any request has.
+const manyViolations = 1 << 20
+
+// assert takes what a suite expects: a number, yes or no. Without it there must be one at least.
+func (v *violations) assert(expected any) error {
+	switch e := expected.(type) {
+	case nil:
+		v.least, v.most = 1, manyViolations
+	case float64:
+		v.least, v.most = int(e), int(e)
+	case bool:
+		if e {
+			v.least, v.most = 1, manyViolations
+		}
+	case string:
+		switch n, err := strconv.Atoi(e); {
+		case err == nil:
+			v.least, v.most = n, n
+		case e == "yes":
+			v.least, v.most = 1, manyViolations
+		case e != "no":
+			return fmt.Errorf("violations: must be a number, 'yes' or 'no', not '%s'", e)
+		}
+	}
+	return nil
+}
+
+// unserved returns why the policies of a template cannot be played; empty if they can.
+func unserved(dir, template string) string {
+	objects, errs := manifest.ReadFile(filepath.Join(dir, template))
+	for _, err := range errs {
+		if !err.Warning {
+			return err.Error()
+		}
+	}
+	for _, o := range objects {
+		if group, _ := o.GroupVersion(); !policies.Serves(group, o.Kind) {
+			return "this version of the gateway does not serve the kind " + o.Kind
+		}
+	}
+	return ""
+}
+
+// objectsIn returns the objects of a file.
+func objectsIn(file string) (all []json.RawMessage, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	objects, errs := manifest.Read(file, data)
+	for _, err := range errs {
+		if !err.Warning {
+			return nil, err
+		}
+	}
+	for _, o := range objects {
+		all = append(all, json.RawMessage(o.JSON))
+	}
+	return all, nil
+}
+
+// contains reports whether a message has an expected text, or matches a /pattern/.
+func contains(message, expected string) bool {
+	if len(expected) > 1 && expected[0] == '/' && expected[len(expected)-1] == '/' {
+		if p, err := regexp.Compile(expected[1 : len(expected)-1]); err == nil {
+			return p.MatchString(message)
+		}
+	}
+	return hasText(message, expected)
+}

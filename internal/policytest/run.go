@@ -1,0 +1,234 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies/finding"
+)
+
+// Options say which tests are played, and how.
+type Options struct {
+	// Paths are files and folders with tests.
+	Paths []string
+	// Run matches the ids of the cases that are played; nil matches all.
+	Run *regexp.Regexp
+	// Update writes the expected objects that are files.
+	Update bool
+	// Parallel is how many gateways play at a time; 0 means one for each processor.
+	Parallel int
+}
+
+// A Summary says how all cases went.
+type Summary struct {
+	Results  []Result `json:"results"`
+	Coverage Coverage `json:"coverage"`
+	Passed   int      `json:"passed"`
+	Failed   int      `json:"failed"`
+	Skipped  int      `json:"skipped"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// Run plays tests. The error is Errors if the tests themselves are wrong.
+func Run(ctx context.Context, o Options) (*Summary, error) {
+	started := time.Now()
+	p, cases, err := prepare(&o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Summary{Results: p.playAll(ctx, cases), Coverage: p.coverage.summary()}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, r := range s.Results {
+		switch r.Outcome {
+		case Passed:
+			s.Passed++
+		case Failed:
+			s.Failed++
+		default:
+			s.Skipped++
+		}
+	}
+	s.Seconds = time.Since(started).Seconds()
+	return s, nil
+}
+
+// prepare reads the tests, and compiles nothing yet.
+func prepare(o *Options) (*player, []*testCase, error) {
+	suites, err := read(o.Paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	var cases []*testCase
+	for _, s := range suites {
+		for _, c := range s.cases {
+			if o.Run == nil || o.Run.MatchString(c.id) {
+				cases = append(cases, c)
+			}
+		}
+	}
+	if len(suites) == 0 {
+		return nil, nil, errNoTests
+	}
+	if len(cases) == 0 {
+		return nil, nil, fmt.Errorf("no case matches the pattern '%s'", o.Run)
+	}
+	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &player{sets: newSets(), coverage: newCoverage(), metrics: metrics, update: o.Update, parallel: o.Parallel}
+	if p.parallel <= 0 {
+		p.parallel = runtime.GOMAXPROCS(0)
+	}
+	p.sets.observe = p.coverage.observe
+	return p, cases, nil
+}
+
+// A player plays cases.
+type player struct {
+	sets     *sets
+	coverage *coverage
+	metrics  *telemetry.Telemetry
+	update   bool
+	parallel int
+}
+
+// largestGroup is how many cases one gateway plays at most, so that the processors share the work.
+const largestGroup = 100
+
+// groups returns the cases by what they have in common.
+func groups(cases []*testCase) (all [][]*testCase) {
+	open := map[string]int{}
+	for _, c := range cases {
+		key := c.setting.key()
+		i, found := open[key]
+		if !found || len(all[i]) == largestGroup {
+			i = len(all)
+			open[key] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], c)
+	}
+	return all
+}
+
+// playAll plays cases in parallel, and returns the results in the order of the cases.
+func (p *player) playAll(ctx context.Context, cases []*testCase) []Result {
+	results := make(map[*testCase]Result, len(cases))
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	work := make(chan []*testCase)
+	for range p.parallel {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for group := range work {
+				played := p.play(group)
+				mu.Lock()
+				for i, c := range group {
+					results[c] = played[i]
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	for _, group := range groups(cases) {
+		select {
+		case work <- group:
+		case <-ctx.Done():
+		}
+	}
+	close(work)
+	wait.Wait()
+	all := make([]Result, len(cases))
+	for i, c := range cases {
+		all[i] = results[c]
+	}
+	return all
+}
+
+// play plays the cases of one setting one after the other.
+func (p *player) play(group []*testCase) []Result {
+	results := make([]Result, len(group))
+	for i, c := range group {
+		results[i] = Result{File: c.file, Line: c.line, ID: c.id, Outcome: Skipped}
+		if c.skip != "" {
+			results[i].Problems = []string{c.skip}
+		}
+	}
+	if !slices.ContainsFunc(group, func(c *testCase) bool { return c.skip == "" }) {
+		return results
+	}
+	all := func(problem string) []Result {
+		for i, c := range group {
+			if c.skip == "" {
+				results[i].Outcome, results[i].Problems = Failed, []string{problem}
+			}
+		}
+		return results
+	}
+	set, found := p.sets.of(&group[0].setting)
+	if set == nil {
+		return all("its policies have errors: " + errorsIn(found))
+	}
+	e, err := newEnvironment(set, &group[0].setting, p.metrics)
+	if err != nil {
+		return all(err.Error())
+	}
+	defer e.close()
+	for i, c := range group {
+		if c.skip != "" {
+			continue
+		}
+		started := time.Now()
+		results[i].Problems = p.playOne(e, c)
+		results[i].Seconds = time.Since(started).Seconds()
+		results[i].Outcome = Passed
+		if len(results[i].Problems) > 0 {
+			results[i].Outcome = Failed
+		}
+	}
+	return results
+}
+
+func errorsIn(found []finding.Finding) string {
+	var lines []string
+	for _, f := range found {
+		if f.Severity == finding.Error {
+			lines = append(lines, f.String())
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// playOne plays a case, and returns how it differs from what is expected.
+func (p *player) playOne(e *environment, c *testCase) []string {
+	e.server.reset()
+	r, stored, err := requestOf(e.set, &c.Case)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if c.Existing != nil {
+		if err := e.server.put(stored, c.Existing); err != nil {
+			return []string{"`existing` cannot be stored: " + err.Error()}
+		}
+	}
+	answer, err := e.send(r)
+	if err != nil {
+		return []string{fmt.Sprintf("the gateway does not answer: %v", err)}
+	}
+	golden, err := p.golden(c, answer)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return compare(c, answer, golden)
+}

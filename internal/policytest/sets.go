@@ -1,0 +1,94 @@
+package policytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+// sets compiles policy files, each combination once.
+type sets struct {
+	// observe is told of the expressions of each set before it is in use; nil if nobody asks.
+	observe func([]policies.Plan)
+	// changed has files whose content is not the one on disk, by their names.
+	changed map[string][]byte
+
+	mu    sync.Mutex
+	made  map[string]*compiled
+	files map[string]*source.Source
+}
+
+type compiled struct {
+	once  sync.Once
+	set   *policies.Set
+	found []finding.Finding
+}
+
+func newSets() *sets {
+	return &sets{made: map[string]*compiled{}, files: map[string]*source.Source{}}
+}
+
+// of returns the set of a setting; nil if it has errors.
+func (s *sets) of(from *setting) (*policies.Set, []finding.Finding) {
+	at := setting{Paths: from.Paths, Objects: from.Objects}
+	key := at.key()
+	s.mu.Lock()
+	c := s.made[key]
+	if c == nil {
+		c = &compiled{}
+		s.made[key] = c
+	}
+	s.mu.Unlock()
+	c.once.Do(func() { c.set, c.found = s.compile(from) })
+	return c.set, c.found
+}
+
+func (s *sets) compile(from *setting) (*policies.Set, []finding.Finding) {
+	read := s.read(from.Paths)
+	if finding.HasErrors(read.Found) {
+		return nil, read.Found
+	}
+	files := slices.Clone(read.Files)
+	for i, f := range files {
+		if data, ok := s.changed[f.Name]; ok {
+			files[i].Data = data
+		}
+	}
+	for i, o := range from.Objects {
+		files = append(files, source.File{Name: fmt.Sprintf("object %d of the test.json", i), Data: o})
+	}
+	set, plans, found := policies.CompileWithPlans(source.Of(files))
+	if s.observe != nil {
+		s.observe(plans)
+	}
+	return set, found
+}
+
+// read reads policy files once. Files of tests among them are left out.
+func (s *sets) read(paths []string) *source.Source {
+	key := strings.Join(paths, "\x00")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.files[key]; known != nil {
+		return known
+	}
+	read := source.Read(paths, &source.Progress{})
+	read.Files = slices.DeleteFunc(read.Files, func(f source.File) bool { return isOfTests(f.Name) })
+	s.files[key] = read
+	return read
+}
+
+// isOfTests reports whether a file is one of tests by its name, and none of policies.
+func isOfTests(name string) bool {
+	for _, part := range []string{"_test.", ".test.", ".golden.", "/testdata/", "kyverno-test."} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}

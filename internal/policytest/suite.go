@@ -1,0 +1,69 @@
+// Package policytest plays the cases of policy tests through a gateway in this process, before a backend in memory: as a
+// policy answers a test, so it answers requests in service.
+package policytest
+
+import (
+	"encoding/json"
+
+	"github.com/admission-gateway/gateway/policies/testcase"
+)
+
+// A suite is a file of tests.
+type suite struct {
+	file  string
+	cases []*testCase
+}
+
+// A testCase is one case, whatever the form of the file that it is from.
+type testCase struct {
+	testcase.Case
+	// file and line say where it stands; id is its full name.
+	file, id string
+	line     int
+	setting  setting
+	// skip says why the case cannot be played; empty if it can.
+	skip string
+	// violations bounds how many causes a refusal has, for suites that count them; nil if they do not matter.
+	violations *violations
+}
+
+// violations is how many causes a refusal may have.
+type violations struct{ least, most int }
+
+// A setting is shared by the cases that are played through one gateway.
+type setting struct {
+	// Paths are the policy files and folders.
+	Paths []string
+	// Dialect of the backend; empty for the one that suits the files.
+	Dialect string
+	// Objects are further objects, which policies refer to.
+	Objects []json.RawMessage
+	State   map[string][]json.RawMessage
+}
+
+// key tells settings apart.
+func (s *setting) key() string {
+	key, _ := json.Marshal(s) // raw JSON that was read once can be written
+	return string(key)
+}
+
+// A Result says how a case went.
+type Result struct {
+	File    string  `json:"file"`
+	Line    int     `json:"line"`
+	ID      string  `json:"id"`
+	Outcome Outcome `json:"outcome"`
+	// Problems are the differences from what is expected, or why the case was skipped.
+	Problems []string `json:"problems,omitempty"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// An Outcome is how a case ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+)

@@ -1,0 +1,27 @@
+package ratelimit
+
+import (
+	"net/netip"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// Request holds the facts about a request that rules can use.
+type Request struct {
+	Info          *resource.Info
+	Place         *resource.Place // the route that the request came by; nil is none that a scope names
+	ClientAddress netip.Addr
+	// Username and Groups are who asks; nobody in particular is "system:anonymous".
+	Username string
+	Groups   []string
+	Headers  cel.Headers
+	// Repeated returns the name of a header that a rule has looked up since the last call although the request has it more
+	// than once, where it is no list; "" is none. It may be nil.
+	Repeated func() string
+	// Frame returns what CEL is evaluated in, with the request bound; it is called only if a rule needs it.
+	Frame func() *cel.Frame
+}
+
+// anonymous is the name of those who did not say who they are, as in Kubernetes.
+const anonymous = "system:anonymous"

@@ -1,0 +1,52 @@
+package resource
+
+import (
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Methods are the methods that a file names for the paths of a resource. A set that names nothing leaves every method
+// that the resource has a verb for.
+type Methods struct {
+	Collection, Item MethodSet
+}
+
+// MethodSet is a set of methods.
+type MethodSet uint16
+
+// NewMethodSet returns the set of the named methods, with HEAD if it has GET, and with OPTIONS.
+func NewMethodSet(names ...string) MethodSet {
+	set := MethodSet(1 << methodOptions)
+	for _, name := range names {
+		set |= 1 << methodOf(name)
+	}
+	if set&(1<<methodGet) != 0 {
+		set |= 1 << methodHead
+	}
+	return set &^ (1 << methodOther)
+}
+
+// check refuses a method that the file does not name.
+func (s *Methods) check(m method, i *Info, item bool) *status.Error {
+	set := s.Collection
+	if item {
+		set = s.Item
+	}
+	if set == 0 || m == methodOther || set&(1<<m) != 0 {
+		return nil
+	}
+	return status.MethodNotAllowed(i.GroupResource(), i.Verb)
+}
+
+// Allowed returns the methods that a path takes, as the header Allow lists them. A method that was refused is not among
+// them.
+func Allowed(r Resolver, path []byte, refused string) string {
+	var allowed []string
+	for _, method := range [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		if _, _, err := r.Resolve(method, path); err == nil && method != refused {
+			allowed = append(allowed, method)
+		}
+	}
+	return strings.Join(allowed, ", ")
+}

@@ -1,0 +1,70 @@
+package resource
+
+import "slices"
+
+// A Scope says for which requests a file describes something. What is empty stands for all.
+type Scope struct {
+	// Hosts are hosts of routes, exactly as the routes name them.
+	Hosts []string
+	// Upstream is the name of the upstream to which a route leads, Route the name of the route itself.
+	Upstream, Route string
+}
+
+// A Place is a route as scopes name it. A Host that is empty stands for all hosts.
+type Place struct{ Host, Upstream, Route string }
+
+// Covers reports whether the requests of a route are meant.
+func (s *Scope) Covers(p *Place) bool {
+	return (len(s.Hosts) == 0 || slices.Contains(s.Hosts, p.Host)) &&
+		(s.Upstream == "" || s.Upstream == p.Upstream) && (s.Route == "" || s.Route == p.Route)
+}
+
+// IsOpen reports whether all requests are meant.
+func (s *Scope) IsOpen() bool { return len(s.Hosts) == 0 && s.Upstream == "" && s.Route == "" }
+
+// contains reports whether every route that another scope covers is covered, whatever routes there are.
+func (s *Scope) contains(other *Scope) bool {
+	if s.Upstream != "" && s.Upstream != other.Upstream || s.Route != "" && s.Route != other.Route {
+		return false
+	}
+	if len(s.Hosts) == 0 {
+		return true
+	}
+	return len(other.Hosts) > 0 && !slices.ContainsFunc(other.Hosts, func(h string) bool { return !slices.Contains(s.Hosts, h) })
+}
+
+// equal reports whether two scopes mean the same routes by the same words.
+func (s *Scope) equal(other *Scope) bool { return s.contains(other) && other.contains(s) }
+
+// Within returns the registry of the resources and passing paths that a route is meant by. They keep their numbers. It is
+// an error if two of them are at the same path.
+func (r *Registry) Within(p *Place) (*Registry, error) {
+	return r.where(func(s *Scope) bool { return s.Covers(p) })
+}
+
+// where returns the registry of the resources and passing paths whose scopes are chosen.
+func (r *Registry) where(chosen func(*Scope) bool) (*Registry, error) {
+	s := newRegistry(nil, nil)
+	for _, res := range r.resources {
+		if chosen(&res.Scope) {
+			s.resources = append(s.resources, res)
+		}
+	}
+	for _, passing := range r.passing {
+		if chosen(&passing.Scope) {
+			s.passing = append(s.passing, passing)
+		}
+	}
+	return s, s.indexAll()
+}
+
+// scopes returns the different scopes of the resources.
+func (r *Registry) scopes() []*Scope {
+	var all []*Scope
+	for _, res := range r.resources {
+		if !slices.ContainsFunc(all, res.Scope.equal) {
+			all = append(all, &res.Scope)
+		}
+	}
+	return all
+}

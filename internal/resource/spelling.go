@@ -1,0 +1,451 @@
+package resource
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// spellings finds out whether a path can be read as one that is described, whatever server reads it.
+//
+// Servers differ in how they read a path: they decode it once, twice or in part, fold case, merge slashes,
+// take '\' for '/', resolve dots, cut segments at ';', drop blanks at the end of a segment or an extension at
+// the end of the path. A path that is not described must not become a described one behind the gateway, so
+// all of these readings are tried. The trie has the described paths with their plain segments folded.
+type spellings struct {
+	root    spelling
+	any     bool
+	walkers sync.Pool // of *walker
+}
+
+// A spelling is a node of the trie, one level per segment.
+type spelling struct {
+	plain    []spelledEdge
+	variable *spelling
+	end      bool // a described path ends here
+	below    bool // and whatever is below is described too
+}
+
+type spelledEdge struct {
+	segment string // folded
+	to      *spelling
+}
+
+// add describes a path. Each segment that has a brace stands for any.
+func (s *spellings) add(template string) {
+	s.lead(template).end = true
+}
+
+// addBelow describes every path below another.
+func (s *spellings) addBelow(template string) {
+	s.lead(template).below = true
+}
+
+// lead returns the node at the end of a path.
+func (s *spellings) lead(template string) *spelling {
+	s.any = true
+	n := &s.root
+	for segment := range strings.SplitSeq(strings.Trim(template, "/"), "/") {
+		n = n.step(segment)
+	}
+	return n
+}
+
+func (n *spelling) step(segment string) *spelling {
+	if strings.Contains(segment, "{") {
+		if n.variable == nil {
+			n.variable = &spelling{}
+		}
+		return n.variable
+	}
+	folded := fold(segment)
+	for i := range n.plain {
+		if n.plain[i].segment == folded {
+			return n.plain[i].to
+		}
+	}
+	n.plain = append(n.plain, spelledEdge{folded, &spelling{}})
+	return n.plain[len(n.plain)-1].to
+}
+
+// maxDecodings is how often a path is decoded at most. What is encoded more often than that counts as
+// described.
+const maxDecodings = 4
+
+// match reports whether some server could read a path as a described one.
+func (s *spellings) match(raw string) bool {
+	if !s.any {
+		return false
+	}
+	w, ok := s.walkers.Get().(*walker)
+	if !ok {
+		w = &walker{}
+	}
+	defer func() {
+		clear(w.segments) // they are parts of the request
+		s.walkers.Put(w)
+	}()
+	w.steps, w.isOrdinary = maxSteps, isOrdinary(raw)
+	if w.isOrdinary {
+		return w.walkAll(&s.root, raw, "/")
+	}
+	return w.decodings(&s.root, raw, func(s string) string { return s }) ||
+		w.decodings(&s.root, raw, withoutParameters) ||
+		w.decodings(&s.root, raw, func(s string) string { return withoutParameters(strings.ReplaceAll(s, `\`, "/")) })
+}
+
+// decodings tries the path decoded as often as it can be, each time after something else was done to it.
+func (w *walker) decodings(root *spelling, text string, before func(string) string) bool {
+	for n := 0; ; n++ {
+		if w.readings(root, text) {
+			return true
+		}
+		next := decodeAll(before(text))
+		switch {
+		case next == text:
+			return false
+		case n == maxDecodings:
+			return true
+		}
+		text = next
+	}
+}
+
+// withoutParameters cuts each segment at its first ';'.
+func withoutParameters(s string) string {
+	if !strings.Contains(s, ";") {
+		return s
+	}
+	var b strings.Builder
+	for segment := range strings.SplitSeq(s, "/") {
+		segment, _, _ = strings.Cut(segment, ";")
+		b.WriteString(segment)
+		b.WriteByte('/')
+	}
+	return b.String()[:b.Len()-1]
+}
+
+// readings tries the ways to cut a text into segments, and to read its bytes as characters.
+func (w *walker) readings(root *spelling, text string) bool {
+	texts := []string{text}
+	if normal := decodeUnreserved(text); normal != text {
+		texts = append(texts, normal)
+	}
+	if !utf8.ValidString(text) {
+		texts = append(texts, overlong(text), latin1(text))
+	}
+	for _, t := range texts {
+		for _, end := range []string{"\x00", "?", "#", "\r", "\n"} { // what servers take for the end of the path
+			if before, _, found := strings.Cut(t, end); found {
+				texts = append(texts, before)
+			}
+		}
+	}
+	for _, t := range texts {
+		// An encoded slash is a slash for servers that decode before they cut, and so may be a backslash.
+		if w.walkAll(root, t, "/") || strings.Contains(t, `\`) && w.walkAll(root, t, `/\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSteps bounds the work on one path. A path that takes more counts as described: nobody sends such a path
+// but to get past something.
+const maxSteps = 1 << 14
+
+// A walker compares one path with the trie.
+type walker struct {
+	segments []string
+	stack    []*spelling // the nodes from the root to the one that the segments so far lead to
+	steps    int
+	// isOrdinary says that the path ends with its last segment. An extension can stand only there then.
+	isOrdinary bool
+	dead       *spelling // where segments lead that lead to nothing; nil if nothing leads back
+}
+
+// walkAll compares a text that is cut at the separators.
+func (w *walker) walkAll(root *spelling, text, separators string) bool {
+	w.segments = w.segments[:0]
+	for text = text[1:]; ; {
+		i := strings.IndexAny(text, separators)
+		if i < 0 {
+			break
+		}
+		w.segments, text = append(w.segments, text[:i]), text[i+1:]
+	}
+	w.segments = append(w.segments, text)
+	w.stack = append(w.stack[:0], root)
+	if w.dead = nil; !w.isOrdinary && slices.ContainsFunc(w.segments, isParent) {
+		w.dead = &spelling{}
+	}
+	return w.walk(0)
+}
+
+// walk reports whether the segments from i on lead to the end of a described path.
+func (w *walker) walk(i int) bool {
+	if w.steps--; w.steps < 0 {
+		return true
+	}
+	at := w.stack[len(w.stack)-1]
+	if i == len(w.segments) {
+		return at.end
+	}
+	if at.below && !w.isNothing(i) {
+		return true
+	}
+	s, isLast := w.segments[i], !w.isOrdinary || i == len(w.segments)-1
+	if (isCut(s) || isLast && isOnlyExtension(s) || len(w.stack) == 1 && isScript(s)) && w.walk(i+1) || isParent(s) && w.walkParent(i) {
+		return true
+	}
+	for k := range at.plain {
+		if e := &at.plain[k]; isSpelling(s, e.segment, isLast) && w.descend(e.to, i) {
+			return true
+		}
+	}
+	// What leads nowhere may be taken back by '..'.
+	return w.descend(cmp.Or(at.variable, w.dead), i)
+}
+
+// descend goes on with the next segment at another node, if there is one, and comes back.
+func (w *walker) descend(to *spelling, i int) bool {
+	if to == nil {
+		return false
+	}
+	w.stack = append(w.stack, to)
+	found := w.walk(i + 1)
+	w.stack = w.stack[:len(w.stack)-1]
+	return found
+}
+
+// walkParent goes on with the next segment one node up.
+func (w *walker) walkParent(i int) bool {
+	if len(w.stack) == 1 {
+		return w.walk(i + 1)
+	}
+	top := w.stack[len(w.stack)-1]
+	w.stack = w.stack[:len(w.stack)-1]
+	found := w.walk(i + 1)
+	w.stack = append(w.stack, top)
+	return found
+}
+
+// isOrdinary reports whether a path has nothing but what every server reads in the same way, but for case
+// and extensions.
+func isOrdinary(raw string) bool {
+	for i := 1; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '/':
+			if raw[i-1] == '/' {
+				return false
+			}
+		case c == '.':
+			if raw[i-1] == '/' || i+1 == len(raw) || raw[i+1] == '/' || raw[i+1] == '.' {
+				return false
+			}
+		case !isUnreserved(c):
+			return false
+		}
+	}
+	return raw[len(raw)-1] != '/' || len(raw) == 1
+}
+
+// isSpelling reports whether a segment of a path can be read as a plain segment of a described one, which is
+// folded: with something before or after it that some servers drop.
+func isSpelling(s, folded string, isLast bool) bool {
+	if isASCII(s) {
+		return isSpellingASCII(s, folded, isLast)
+	}
+	rest, found := strings.CutPrefix(trimJunk(fold(s)), folded)
+	return found && isDropped(rest, isLast)
+}
+
+func isSpellingASCII(s, folded string, isLast bool) bool {
+	if len(s) > len(folded) {
+		s = trimJunk(s)
+	}
+	if len(s) < len(folded) {
+		return false
+	}
+	for i := range len(folded) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != folded[i] {
+			return false
+		}
+	}
+	return isDropped(s[len(folded):], isLast)
+}
+
+// isDropped reports whether some server drops what comes after a segment.
+func isDropped(rest string, isLast bool) bool {
+	if rest == "" {
+		return true
+	}
+	switch c := rest[0]; {
+	case c < ' ', c == 0x7f, c == ';', c == '?', c == '#', strings.HasPrefix(rest, "::$"):
+		return true // parameters, what comes after the end of a string or a line, a query, a stream of a file
+	case c == '.' && isLast:
+		return true // the extension by which frameworks let clients name a format
+	}
+	return strings.Trim(rest, ". +") == ""
+}
+
+// trimJunk drops blanks and control characters before a segment.
+func trimJunk(s string) string {
+	for s != "" && (s[0] <= ' ' || s[0] == 0x7f) {
+		s = s[1:]
+	}
+	return s
+}
+
+// isCut reports whether a segment is nothing, or '.', for servers that cut it at what isDropped drops.
+func isCut(s string) bool {
+	s = trimJunk(s)
+	return isDropped(s, false) || s[0] == '.' && isDropped(s[1:], false)
+}
+
+// isOnlyExtension reports whether a segment is an extension of nothing.
+func isOnlyExtension(s string) bool {
+	s = trimJunk(s)
+	return s != "" && s[0] == '.'
+}
+
+// isNothing reports whether nothing comes from segment i on that some server would not drop.
+func (w *walker) isNothing(i int) bool {
+	for _, s := range w.segments[i:] {
+		if !isCut(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// isScript reports whether a segment may be the program that serves all paths below it, such as index.php.
+func isScript(s string) bool {
+	at := strings.LastIndexByte(s, '.')
+	if at <= 0 {
+		return false
+	}
+	switch extension, _, _ := strings.Cut(fold(s[at+1:]), ";"); extension {
+	case "php", "cgi", "fcgi", "pl", "py", "dll", "do", "aspx", "ashx":
+		return true
+	}
+	return false
+}
+
+// isParent reports whether a segment is '..' for some server.
+func isParent(s string) bool {
+	if len(s) < 2 {
+		return false
+	}
+	rest, found := strings.CutPrefix(trimJunk(fold(s)), "..")
+	return found && isDropped(rest, false)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// fold makes one form of all spellings of a text that servers, languages and file systems hold for equal:
+// compatible characters (NFKC), upper and lower case, and characters that are not seen.
+func fold(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	return cases.Fold().String(norm.NFKC.String(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) || r == 0x34f {
+			return -1
+		}
+		return unicode.ToUpper(r)
+	}, norm.NFKC.String(s))))
+}
+
+// decodeAll decodes every percent-encoding, and the %uXXXX of some servers. What is no encoding stays.
+func decodeAll(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if c, ok := unhex(s, i); ok {
+			b = append(b, c)
+			i += 2
+			continue
+		}
+		if i+5 < len(s) && s[i] == '%' && s[i+1]|0x20 == 'u' {
+			high, isHigh := unhex("%"+s[i+2:i+4], 0)
+			low, isLow := unhex("%"+s[i+4:i+6], 0)
+			if isHigh && isLow {
+				b = utf8.AppendRune(b, rune(high)<<8|rune(low))
+				i += 5
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+// decodeUnreserved decodes what needs no encoding, and leaves all else (RFC 3986, 6.2.2.2).
+func decodeUnreserved(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if c, ok := unhex(s, i); ok && isUnreserved(c) {
+			b = append(b, c)
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+// overlong reads sequences of UTF-8 that are longer than they must be, as lenient decoders do.
+func overlong(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		r, size := rune(s[i]), 1
+		lead, more := s[i], 0
+		switch {
+		case lead>>5 == 0x6:
+			r, more = rune(lead&0x1f), 1
+		case lead>>4 == 0xe:
+			r, more = rune(lead&0xf), 2
+		case lead>>3 == 0x1e:
+			r, more = rune(lead&0x7), 3
+		}
+		for ; more > 0 && i+size < len(s) && s[i+size]>>6 == 0x2; more-- {
+			r = r<<6 | rune(s[i+size]&0x3f)
+			size++
+		}
+		b = utf8.AppendRune(b, r)
+		i += size
+	}
+	return string(b)
+}
+
+// latin1 reads each byte as a character.
+func latin1(s string) string {
+	runes := make([]rune, 0, len(s))
+	for i := range len(s) {
+		runes = append(runes, rune(s[i]))
+	}
+	return string(runes)
+}

@@ -1,0 +1,82 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A memberDefault is a property with its default, ready to be added to an object.
+type memberDefault struct {
+	member   document.Member
+	harmless bool   // nothing can be wrong with it, nor, on its account, with what is around it
+	bit      uint64 // of the property; 0 where it has none
+	key      document.Name
+	shape    *Shape
+}
+
+// Bit 0 of the mask of members that are there stands for all members without a bit of their own.
+// The highest bit is no member's: a mask that has it is never complete.
+const (
+	maxBits        = 62
+	never   uint64 = 1 << 63
+)
+
+// assignBits gives the properties that are required or have a default their bits, and prepares the
+// defaults.
+func (s *Shape) assignBits() {
+	s.object.defaults, s.object.demanded, s.object.defaulted = nil, 0, 0
+	bits, demanded := 0, 0
+	for i := range s.object.properties {
+		p := &s.object.properties[i]
+		required, raw := slices.Contains(s.object.required, document.NewName(p.Name)), p.Shape.Default()
+		if !required && raw == nil {
+			continue
+		}
+		bit := uint64(0)
+		if bits++; bits <= maxBits {
+			p.bit, bit = uint8(bits), 1<<bits
+		}
+		if required && bit != 0 {
+			s.object.demanded |= bit
+			demanded++
+		}
+		if raw != nil {
+			s.object.defaulted |= bit
+			s.object.defaults = append(s.object.defaults, memberDefault{member: document.NewMember(p.Name, raw), bit: bit, key: document.NewName(p.Name), shape: p.Shape})
+		}
+	}
+	if demanded < len(s.object.required) {
+		s.object.demanded |= never
+	}
+	if bits > maxBits && s.object.defaults != nil {
+		s.object.defaulted |= never
+	}
+}
+
+// Bit is the property's in the mask of the members that are there, for [Shape.Fill].
+func (p *Property) Bit() uint64 { return 1 << (p.bit & 63) }
+
+// Fill adds to an object the members that have a default, and are not there. there has the bits of
+// the members that are.
+func (s *Shape) Fill(object document.Node, there uint64) {
+	if there&s.object.defaulted == s.object.defaulted {
+		return
+	}
+	for i := range s.object.defaults {
+		f := &s.object.defaults[i]
+		if there&f.bit != 0 {
+			continue
+		}
+		if f.bit == 0 {
+			if _, found := object.Lookup(f.key); found {
+				continue
+			}
+		}
+		object.Document().Fill(object, &f.member, f.harmless)
+	}
+}
+
+// Fillable reports whether anything about the value may be filled in: what is in it, or the value
+// itself where it is null.
+func (s *Shape) Fillable() bool { return s != nil && (s.hasDefaults || s.def != nil) }

@@ -1,0 +1,77 @@
+package storage
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that are
+// created, updated and read. Each may be nil.
+type Schemas struct{ Create, Update, Read *schema.Schema }
+
+// For returns the schema of the objects that requests of a verb carry, or ask for.
+func (s *Schemas) For(verb string) *schema.Schema {
+	switch verb {
+	case resource.VerbCreate:
+		return s.Create
+	case resource.VerbGet, resource.VerbList, resource.VerbWatch:
+		return s.Read
+	}
+	return s.Update
+}
+
+// NamesObject reports whether a write is a PUT of a whole object, which may turn out to create it.
+func NamesObject(i *resource.Info, r *resource.Resource) bool {
+	return i.Verb == resource.VerbUpdate && i.Subresource == "" && (r == nil || r.Writes.CreateOnUpdate)
+}
+
+// IsConcerned reports whether any policy may concern the write of an object: as what it is, or as the
+// creation that it may turn out to be.
+func IsConcerned(policies *admission.Chain, i *resource.Info) bool {
+	operation, _ := admission.OperationOf(i.Verb)
+	return policies.Concerns(i, operation) || policies.Concerns(i, admission.Create)
+}
+
+// ReadsExisting reports whether a policy that may concern the write reads the stored object.
+func ReadsExisting(policies *admission.Chain, i *resource.Info) bool {
+	operation, ok := admission.OperationOf(i.Verb)
+	return ok && policies.NeedsOld(i, operation)
+}
+
+// StatusPath returns where objects of a resource keep a status that is a subresource; nil if they have none.
+func StatusPath(r *resource.Resource) resource.FieldPath {
+	switch {
+	case !r.Subresources.Status:
+		return nil
+	case r.Envelope == resource.Bare:
+		return r.Fields.Status
+	}
+	return KubernetesStatus
+}
+
+// KubernetesStatus is where objects of Kubernetes' form keep their status.
+var KubernetesStatus = resource.FieldPath{"status"}
+
+// UnreadableStored returns the answer to a write that depends on a stored object which cannot be read.
+func UnreadableStored() error {
+	return status.BadGateway("the stored object, which this write depends on, must be a JSON object that the gateway can read")
+}
+
+// TooLarge returns the answer to a write of more than so many bytes. What the gateway adds, a status that is
+// kept, or what a patch left comes on top of what was sent.
+func TooLarge(limit int) error {
+	return status.RequestEntityTooLarge("the object as it would be stored must be at most %d bytes", limit)
+}
+
+// AsMisplaced returns what stands where SetAt had to set a field; nil for no error.
+func AsMisplaced(err error) *field.Error {
+	var misplaced *field.Error
+	errors.As(err, &misplaced)
+	return misplaced
+}

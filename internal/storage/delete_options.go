@@ -1,0 +1,107 @@
+package storage
+
+import (
+	"encoding/json"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// deleteOptions are the options of a deletion that came without any.
+var deleteOptions = []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
+
+// deleteOptionFields are the members of DeleteOptions. What Kubernetes ignores is ignored, but not what was
+// meant to be one of these: a precondition that is not read lets everything pass.
+var deleteOptionFields = document.NewFoldSet("kind", "apiVersion", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy",
+	"dryRun", "ignoreStoreReadErrorWithClusterBreakingPotential")
+
+var preconditionFields = document.NewFoldSet("uid", "resourceVersion")
+
+// ReadDeleteOptions reads the options of a deletion: from the body, else from the query, as Kubernetes does.
+// A dry run is one wherever it is asked for.
+func (w *Write) ReadDeleteOptions(l *Limits) error {
+	o := &metav1.DeleteOptions{}
+	var err error
+	switch {
+	case w.Object != nil:
+		err = w.decodeDeleteOptions(o)
+	case w.Info.Query != "":
+		err = w.queryDeleteOptions(o, l)
+	}
+	if err != nil {
+		return err
+	}
+	if failures := metav1validation.ValidateDeleteOptions(o); len(failures) > 0 {
+		return status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", failures, 0)
+	}
+	w.Info.Options.DryRun = w.Info.Options.DryRun || len(o.DryRun) > 0
+	w.Options = o
+	return nil
+}
+
+// decodeDeleteOptions reads the options in the body, whose kind alone counts: clients of old sent options of
+// the resource's group.
+func (w *Write) decodeDeleteOptions(o *metav1.DeleteOptions) error {
+	root := w.Object.Root()
+	if root.Kind() == document.Null {
+		return nil
+	}
+	if root.Kind() != document.Object {
+		return status.BadRequest("the body must be a JSON object, not %s", root.Kind().WithArticle())
+	}
+	if err := ExactCase(root, deleteOptionFields, ""); err != nil {
+		return err
+	}
+	if preconditions, _ := root.Get("preconditions"); preconditions.Kind() == document.Object {
+		if err := ExactCase(preconditions, preconditionFields, "preconditions."); err != nil {
+			return err
+		}
+	}
+	kind, err := Text(root, "kind", "")
+	if err == nil {
+		_, err = Text(root, "apiVersion", "")
+	}
+	if err != nil {
+		return err
+	}
+	if kind != "" && kind != "DeleteOptions" {
+		return status.BadRequest("the kind in the data (%.253s) does not match the expected kind (DeleteOptions)", kind)
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.Request.Body, o); err != nil {
+		return status.BadRequest("%s", err.Error())
+	}
+	return nil
+}
+
+// queryDeleteOptions reads the options in the query, and lets policies see them as the options of a body.
+func (w *Write) queryDeleteOptions(o *metav1.DeleteOptions, l *Limits) error {
+	values, err := url.ParseQuery(w.Info.Query)
+	if err == nil {
+		err = scheme.ParameterCodec.DecodeParameters(values, metav1.SchemeGroupVersion, o)
+	}
+	if err != nil {
+		return status.BadRequest("%s", err.Error())
+	}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	d, err := w.Request.Parse(text, l.Sent)
+	w.SetObject(d)
+	w.ContentType = valueJSON // whatever type the client named for no body at all
+	return err
+}
+
+// Orphans returns the older form of a propagation policy.
+func Orphans(o *metav1.DeleteOptions) *bool {
+	//lint:ignore SA1019 clients send it, and Kubernetes reads it
+	return o.OrphanDependents
+}

@@ -1,0 +1,167 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/admission-gateway/gateway/internal/compress"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// isEncoded reports whether a Content-Encoding says that a body is encoded.
+func isEncoded(encoding []byte) bool {
+	return len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity"))
+}
+
+// StreamPlain makes the body of an answer that is edited on its way one that is not encoded. A backend was asked not to encode
+// it, and some do all the same.
+func StreamPlain(r *Request) error {
+	a := &r.Response
+	encoding := a.ContentEncoding()
+	if !isEncoded(encoding) {
+		return nil
+	}
+	if r.IsHead() {
+		a.Remove(headerContentEncoding)
+		return nil
+	}
+	if !compress.IsReadable(encoding) {
+		return status.BadGateway("the backend's answer must not be encoded, because the gateway completes it, and asked for that")
+	}
+	d := &decodedStream{from: a.Stream(), encoding: bytes.Clone(encoding), share: r.Memory}
+	if d.from == nil {
+		whole := bytes.Clone(a.Body())
+		if !r.Memory.Grow(len(whole)) {
+			return r.Exhausted()
+		}
+		d.from = &wholeStream{Reader: bytes.NewReader(whole)}
+	}
+	a.Remove(headerContentEncoding, headerContentLength)
+	a.SetStream(d)
+	return nil
+}
+
+// ReadPlain makes the body of an answer that is in memory one that is not encoded, of at most limit bytes. It reports false if
+// that cannot be.
+func ReadPlain(r *Request, a *http1.Response, limit int64) bool {
+	encoding := a.Header(headerContentEncoding)
+	if !isEncoded(encoding) {
+		return true
+	}
+	if a.IsStream() || !compress.IsReadable(encoding) || !r.Memory.Grow(compress.Memory(encoding)) {
+		return false
+	}
+	defer r.Memory.Shrink(compress.Memory(encoding))
+	body, err := compress.Decode(a.Body(), encoding, limit, r.Memory.Grow)
+	if err != nil {
+		return false
+	}
+	a.Remove(headerContentEncoding)
+	a.Remove(exactBytes[:]...)
+	a.SetBody(body)
+	return true
+}
+
+// decodedStream is a body without its encoding. It takes memory from the first byte on.
+type decodedStream struct {
+	from     http1.Stream
+	encoding []byte
+	share    *memory.Reservation
+	reader   io.ReadCloser
+	taken    int
+	err      error
+}
+
+// Length implements http1.Stream.
+func (d *decodedStream) Length() int64 { return -1 }
+
+// Ready implements http1.Stream. Nobody knows what the reader has.
+func (d *decodedStream) Ready() bool { return false }
+
+// Wait implements http1.Stream: until the first byte comes it takes nothing.
+func (d *decodedStream) Wait() error {
+	if d.reader == nil && d.err == nil {
+		if err := d.from.Wait(); err != nil && err != io.EOF {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadReady implements http1.Stream.
+func (d *decodedStream) ReadReady([]byte) (int, error) { return 0, nil }
+
+// Interrupt implements http1.Stream.
+func (d *decodedStream) Interrupt() { d.from.Interrupt() }
+
+// Read implements io.Reader.
+func (d *decodedStream) Read(p []byte) (n int, err error) {
+	if d.reader == nil && d.err == nil {
+		d.err = d.open()
+	}
+	if d.err != nil {
+		return 0, d.err
+	}
+	if n, err = d.reader.Read(p); err != nil && err != io.EOF {
+		err = unreadableAnswer(err)
+	}
+	return n, err
+}
+
+func (d *decodedStream) open() (err error) {
+	if need := compress.Memory(d.encoding); d.share.Grow(need) {
+		d.taken = need
+	} else {
+		return status.ServiceUnavailable("there is no memory to decode the backend's answer", 1)
+	}
+	if d.reader, err = compress.NewReader(d.from, d.encoding); err != nil {
+		return unreadableAnswer(err)
+	}
+	return nil
+}
+
+// unreadableAnswer is the error of an answer that cannot be decoded; errors of its connection stay what they are.
+func unreadableAnswer(err error) error {
+	var answered *status.Error
+	var failed *upstream.Error
+	if errors.As(err, &answered) || errors.Is(err, http1.ErrInterrupted) || errors.As(err, &failed) {
+		return err
+	}
+	return status.BadGateway("the backend's answer must be encoded as its Content-Encoding says")
+}
+
+// Close implements io.Closer.
+func (d *decodedStream) Close() error {
+	if d.reader != nil {
+		_ = d.reader.Close() // nothing is written
+		d.reader = nil
+	}
+	d.share.Shrink(d.taken)
+	d.taken, d.err = 0, http1.ErrInterrupted
+	return d.from.Close()
+}
+
+// wholeStream is a body that is in memory.
+type wholeStream struct{ *bytes.Reader }
+
+// Length implements http1.Stream.
+func (w *wholeStream) Length() int64 { return w.Size() }
+
+// Ready implements http1.Stream.
+func (w *wholeStream) Ready() bool { return true }
+
+// Wait implements http1.Stream.
+func (w *wholeStream) Wait() error { return nil }
+
+// ReadReady implements http1.Stream.
+func (w *wholeStream) ReadReady(p []byte) (int, error) { return w.Read(p) }
+
+// Interrupt implements http1.Stream.
+func (w *wholeStream) Interrupt() {}
+
+// Close implements io.Closer.
+func (w *wholeStream) Close() error { return nil }

@@ -1,0 +1,226 @@
+package kubernetes
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// Delete implements storage.Deleter. The server deletes; if a policy reads the stored object, the deletion
+// is pinned to its version.
+func (s *Store) Delete(w *storage.Write, h storage.Handler) error {
+	if err := s.readOptions(w); err != nil {
+		return err
+	}
+	if s.NeedsExisting(w) {
+		if err := s.Get(w); err != nil {
+			return err
+		}
+	}
+	if err := h.Validate(w); err != nil {
+		return err
+	}
+	return s.Update(w)
+}
+
+// readOptions reads the options of a deletion if something depends on them. The server reads either the
+// body or, without one, the query: policies have to see the same, and options that the gateway adds must
+// not hide the options in the query.
+func (s *Store) readOptions(w *storage.Write) error {
+	if !w.Info.IsResource || !s.Policies.Concerns(&w.Info, admission.Delete) && !s.NeedsExisting(w) {
+		return nil
+	}
+	if w.Object != nil {
+		w.Info.Options.DryRun = false
+	}
+	return w.ReadDeleteOptions(s.Limits)
+}
+
+// DeleteCollection implements storage.Deleter. An API server lets validating policies judge each object as
+// it deletes it. If they have to see the objects, the gateway judges all of them first, and deletes each in
+// the version that was judged.
+func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
+	if !s.Policies.NeedsOld(&w.Info, admission.Delete) {
+		return s.Delete(w, h)
+	}
+	if err := s.readOptions(w); err != nil {
+		return err
+	}
+	list, err := s.readCollection(w)
+	if err != nil {
+		return err
+	}
+	defer list.Release()
+	items, _ := list.Root().Get("items")
+	if items.Kind() != document.Array && items.Kind() != document.Null {
+		return status.BadGateway("the objects to delete, which policies have to judge, must be a JSON list that the gateway can read")
+	}
+	for item := items.First(); item.Valid(); item = item.Next() {
+		if err := collect(w, h, item); err != nil {
+			return err
+		}
+	}
+	if err := h.Decide(w); err != nil {
+		return err
+	}
+	if asksDryRun(w) {
+		if err := s.Proofs.prove(w.Request, s.Backend); err != nil {
+			return err
+		}
+	}
+	answer := new(http1.Response)
+	for item := items.First(); item.Valid(); item = item.Next() {
+		// The first that cannot be deleted ends it; what is gone already is as good as deleted.
+		if err := s.deleteOne(w, h, item, answer); err != nil {
+			return err
+		}
+	}
+	w.Request.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
+	return nil
+}
+
+// readCollection lists what the request is about.
+func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
+	r := w.Request
+	query, _ := splitQuery(w.Info.Query)
+	answer, err := r.ReadStored(s.Backend, []byte(withQuery(w.Info.Path, query)), s.Limits)
+	if err != nil {
+		var failed *upstream.Error
+		if errors.As(err, &failed) && failed.Kind == upstream.TooLarge {
+			return nil, status.RequestEntityTooLarge("the collection is too large for policies to judge all its objects: narrow it by selectors, or by `limit`")
+		}
+		return nil, err
+	}
+	if answer.Status() != http.StatusOK {
+		return nil, r.BackendError(&w.Info, answer)
+	}
+	list, err := w.Request.Parse(append([]byte(nil), answer.Body()...), s.Limits.List())
+	if err != nil {
+		return nil, status.BadGateway("the objects to delete, which policies have to judge, must be a JSON list that the gateway can read")
+	}
+	return list, nil
+}
+
+// splitQuery takes a query apart into what says which objects are meant and what says how they are deleted.
+func splitQuery(query string) (list, deletion string) {
+	var which, how []string
+	for pair := range strings.SplitSeq(query, "&") {
+		switch key, _, _ := strings.Cut(pair, "="); key {
+		case "":
+		case "labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch":
+			which = append(which, pair)
+		default:
+			how = append(how, pair)
+		}
+	}
+	return strings.Join(which, "&"), strings.Join(how, "&")
+}
+
+func withQuery(path, query string) string {
+	if query == "" {
+		return path
+	}
+	return path + "?" + query
+}
+
+// collect runs the policies for the deletion of one object. As in kube-apiserver the request names none.
+func collect(w *storage.Write, h storage.Handler, item document.Node) error {
+	if item.Kind() != document.Object {
+		return status.BadGateway("the objects to delete, which policies have to judge, must be JSON objects")
+	}
+	w.Existing.Object = item.Clone()
+	defer func() {
+		w.Existing.Object.Release()
+		w.Existing.Object = nil
+	}()
+	h.Collect(w)
+	return nil
+}
+
+// maxAttempts bounds how often one object is judged when other writers keep coming between.
+const maxAttempts = 5
+
+// deleteOne deletes an object. One that another writer changed is judged again as it is now.
+func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Node, answer *http1.Response) error {
+	r := w.Request
+	metadata, _ := item.Get("metadata")
+	name, _ := metadata.Get("name")
+	version, _ := metadata.Get("resourceVersion")
+	for attempt := 1; ; attempt++ {
+		if version.Kind() != document.String || version.Str() == "" || name.Str() == "" {
+			return status.BadGateway("an object to delete has no name or no resourceVersion, so that its deletion cannot be pinned to the version that was judged")
+		}
+		path := w.Info.Path + "/" + url.PathEscape(name.Str())
+		options, err := pinnedOptions(w, s.Limits, version.Raw())
+		if err != nil {
+			return err
+		}
+		_, query := splitQuery(w.Info.Query)
+		if err := r.SendPart(s.Backend, []byte(withQuery(path, query)), options, answer, s.Limits); err != nil {
+			return err
+		}
+		switch code := answer.Status(); {
+		case code < 300 || code == http.StatusNotFound:
+			return nil
+		case code != http.StatusConflict || attempt == maxAttempts:
+			return r.BackendError(&w.Info, answer)
+		}
+		// Another writer came between.
+		current, err := r.ReadStored(s.Backend, []byte(path), s.Limits)
+		if err != nil {
+			return err
+		}
+		switch code := current.Status(); {
+		case code == http.StatusNotFound:
+			return nil
+		case code != http.StatusOK:
+			return r.BackendError(&w.Info, current)
+		}
+		d, err := w.Request.Parse(current.Body(), s.Limits.Sent)
+		if err != nil {
+			return storage.UnreadableStored()
+		}
+		defer d.Release()
+		h.Forget()
+		if err := collect(w, h, d.Root()); err != nil {
+			return err
+		}
+		if err := h.Decide(w); err != nil {
+			return err
+		}
+		metadata, _ = d.Root().Get("metadata")
+		version, _ = metadata.Get("resourceVersion")
+	}
+}
+
+// pinnedOptions are the client's options with the version as a precondition.
+func pinnedOptions(w *storage.Write, l *storage.Limits, version []byte) ([]byte, error) {
+	d, err := w.CloneDeleteOptions(l)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Release()
+	root := d.Root()
+	if root.Kind() != document.Object {
+		return nil, status.BadRequest("the body must be a JSON object, not %s", root.Kind().WithArticle())
+	}
+	at, found := root.Get("preconditions")
+	if !found || at.Kind() == document.Null {
+		at = d.Set(root, "preconditions", []byte("{}"))
+	}
+	if at.Kind() != document.Object {
+		return nil, status.BadRequest("`preconditions` must be an object, not %s", at.Kind().WithArticle())
+	}
+	if sent, _ := at.Get("resourceVersion"); sent.Kind() != document.String || sent.Str() == "" {
+		d.Set(at, "resourceVersion", version)
+	}
+	return d.AppendTo(nil), nil
+}

@@ -1,0 +1,59 @@
+// Package kubernetes is the storage of an API server, or of something that behaves like one. The server
+// keeps versions, status and metadata itself, so that little is prepared here. What it would make of a
+// write only it knows: it is asked by dry runs, and what it is sent then is pinned to the version that it
+// answered with.
+package kubernetes
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// Options describe a resource at an API server.
+type Options struct {
+	Backend  *storage.Backend
+	Limits   *storage.Limits
+	Policies *admission.Chain
+	// Resource describes the objects; nil if no policy file does.
+	Resource *resource.Resource
+	Schemas  storage.Schemas
+	// Status is the field that only the status subresource may write; nil for none.
+	Status resource.FieldPath
+	// MergeType returns the type by which objects of a kind are merged.
+	MergeType func(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type
+	// PreviewsWrites says that validating policies see what the server would store.
+	PreviewsWrites bool
+	// Proofs are of the backend's being an API server; all its resources share them.
+	Proofs *Proofs
+	// ChecksNames says that names of objects without a schema are held to Kubernetes' form.
+	ChecksNames bool
+}
+
+// A Store is the storage of whole objects.
+type Store struct {
+	Options
+	hasOwnKind bool // it is a subresource whose object is of a kind of its own
+}
+
+// New returns the storage of the objects of a resource, or of a subresource of it.
+func New(o Options, subresource string) storage.Storage {
+	s := Store{Options: o}
+	switch subresource {
+	case "":
+		return &s
+	case "status":
+		return &statusStore{s}
+	}
+	s.Schemas, s.hasOwnKind = storage.Schemas{}, true
+	return &subresourceStore{s}
+}
+
+var (
+	_ storage.Storage = (*Store)(nil)
+	_ storage.Storage = (*statusStore)(nil)
+	_ storage.Storage = (*subresourceStore)(nil)
+)

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// Schema implements storage.Strategy.
+func (s *Store) Schema(verb string) *schema.Schema { return s.Schemas.For(verb) }
+
+// mediaTypes are the types of everything at an API server, as it lists them: protobuf for custom resources too, which
+// have none.
+var mediaTypes = storage.MediaTypes{
+	Objects: storage.JSON + ", " + storage.YAML + ", " + storage.Protobuf,
+	Patches: storage.JSONPatchType + ", " + storage.MergePatchType + ", " + storage.StrategicMergePatchType + ", " + storage.ApplyPatchType,
+	Errors:  storage.YAML + ", " + storage.Protobuf + ", application/cbor",
+}
+
+// MediaTypes implements storage.Strategy.
+func (s *Store) MediaTypes() *storage.MediaTypes { return &mediaTypes }
+
+// StatusPath implements storage.Strategy.
+func (s *Store) StatusPath() resource.FieldPath { return s.Status }
+
+// IsOpaque implements storage.Strategy.
+func (s *Store) IsOpaque(i *resource.Info) bool {
+	return s.Resource == nil && s.Status == nil && !s.ChecksNames && !storage.IsConcerned(s.Policies, i)
+}
+
+// CheckOptions implements storage.Strategy. The server checks its own options.
+func (s *Store) CheckOptions(*storage.Write) error { return nil }
+
+// Complete implements storage.Strategy. The server itself sets what the object leaves out.
+func (s *Store) Complete(w *storage.Write) error {
+	if s.Resource != nil && s.Resource.Envelope == resource.Bare {
+		return storage.CompleteBare(w)
+	}
+	if err := storage.CheckIdentity(w); err != nil || !s.ChecksNames {
+		return err
+	}
+	return storage.CheckName(w)
+}
+
+// CheckKeys implements storage.Strategy. API servers do not fold case, and store both of two such keys.
+func (s *Store) CheckKeys(*storage.Write) error { return nil }
+
+// PrepareForCreate takes the client's status out (STAT-1).
+func (s *Store) PrepareForCreate(w *storage.Write) error {
+	s.dropStatus(w)
+	return nil
+}
+
+func (s *Store) dropStatus(w *storage.Write) {
+	if sent, found := storage.Find(w.Object.Root(), s.Status); found {
+		w.Object.Remove(sent)
+	}
+}
+
+// PrepareForUpdate implements storage.Strategy.
+func (s *Store) PrepareForUpdate(w *storage.Write) error {
+	if err := s.checkVersion(w); err != nil {
+		return err
+	}
+	s.dropStatus(w)
+	if err := s.getStale(w); err != nil {
+		return err
+	}
+	if schema := s.Schema(w.Info.Verb); schema != nil && w.Existing.Object != nil {
+		schema.Carry(w.Object, w.Existing.Object.Root(), false)
+	}
+	return nil
+}
+
+// getStale reads the stored object if a member of a union may be stale, which only that object tells.
+func (s *Store) getStale(w *storage.Write) error {
+	schema := s.Schema(w.Info.Verb)
+	if schema == nil || w.Existing.IsAbsent || w.Existing.Object != nil || !schema.Stale(w.Object.Root()) {
+		return nil
+	}
+	return s.Get(w)
+}
+
+// checkVersion refuses an update of a custom resource that names no version, as the server would.
+func (s *Store) checkVersion(w *storage.Write) error {
+	if !s.needsVersion(w, storage.TextIn(storage.Metadata(w.Object), "resourceVersion")) {
+		return nil
+	}
+	kind := apischema.GroupKind{Group: w.Info.Group, Kind: w.Info.Resource}
+	at := field.NewPath("metadata", "resourceVersion")
+	return status.Invalid(kind, w.Info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
+}
+
+// needsVersion reports whether the server refuses a PUT of an object with this resourceVersion because it
+// names none: custom resources are updated by version alone.
+func (s *Store) needsVersion(w *storage.Write, named string) bool {
+	return (named == "" || named == "0") && w.Info.Verb == resource.VerbUpdate && s.replacesExactly()
+}
+
+// replacesExactly reports whether a PUT neither creates nor overwrites.
+func (s *Store) replacesExactly() bool {
+	r := s.Resource
+	return !s.hasOwnKind && r != nil && r.Envelope == resource.Kubernetes && !r.Writes.CreateOnUpdate && !r.Writes.UnconditionalUpdate
+}
+
+// KeepStatus implements storage.Strategy.
+func (s *Store) KeepStatus(w *storage.Write) error {
+	s.dropStatus(w)
+	return nil
+}
+
+// SetMetadata implements storage.Strategy. The server owns the metadata.
+func (s *Store) SetMetadata(*storage.Write) {}
+
+// Validate implements storage.Strategy.
+func (s *Store) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
+	return schema.Validate(f, w.Object.Root(), w.Existing.Root())
+}
+
+// ValidateMetadata implements storage.Strategy. The server does it.
+func (s *Store) ValidateMetadata(*storage.Write) field.ErrorList { return nil }
+
+// Warn implements storage.Strategy. The server warns itself.
+func (s *Store) Warn(*storage.Write) {}
+
+// A statusStore is the storage of the status of objects. The server takes the rest from what is stored.
+type statusStore struct{ Store }
+
+// PrepareForCreate implements storage.Strategy.
+func (s *statusStore) PrepareForCreate(*storage.Write) error { return nil }
+
+// PrepareForUpdate implements storage.Strategy.
+func (s *statusStore) PrepareForUpdate(w *storage.Write) error {
+	if err := s.checkVersion(w); err != nil {
+		return err
+	}
+	if err := s.getStale(w); err != nil {
+		return err
+	}
+	if schema := s.Schema(w.Info.Verb); schema != nil && w.Existing.Object != nil {
+		schema.CarryStatus(w.Object, w.Existing.Object.Root(), false)
+	}
+	return nil
+}
+
+// KeepStatus implements storage.Strategy.
+func (s *statusStore) KeepStatus(*storage.Write) error { return nil }
+
+// Validate implements storage.Strategy.
+func (s *statusStore) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
+	return schema.ValidateStatus(f, w.Object.Root(), w.Existing.Root())
+}
+
+// A subresourceStore is the storage of a subresource whose object is of a kind of its own, such as a Scale.
+type subresourceStore struct{ Store }
+
+// PrepareForCreate implements storage.Strategy.
+func (s *subresourceStore) PrepareForCreate(*storage.Write) error { return nil }
+
+// PrepareForUpdate implements storage.Strategy.
+func (s *subresourceStore) PrepareForUpdate(*storage.Write) error { return nil }
+
+// KeepStatus implements storage.Strategy.
+func (s *subresourceStore) KeepStatus(*storage.Write) error { return nil }
+
+// Refusal implements storage.Updater.
+func (s *subresourceStore) Refusal(_ *storage.Write, refusal error) error { return refusal }
+
+// Preview implements storage.Creater. What a patch results in is known already.
+func (s *Store) Preview(w *storage.Write) error {
+	if !s.PreviewsWrites || w.Patch != nil {
+		return nil
+	}
+	return preview(s, w)
+}

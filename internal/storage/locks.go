@@ -1,0 +1,162 @@
+package storage
+
+import (
+	"errors"
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// Locks let the writes to one object come one after the other: a backend whose ETag is made by middleware, or that
+// has none, does not refuse a write that comes between. Only objects that are being written take memory.
+type Locks struct {
+	shared Locker // nil if no other gateway writes
+	seed   maphash.Seed
+	shards [64]lockShard
+}
+
+type lockShard struct {
+	mu    sync.Mutex
+	taken []takenLock
+}
+
+// takenLock is the lock of an object that is being written. Objects whose hashes are equal wait for each other too.
+type takenLock struct {
+	object  uint64
+	waiters int
+	// turn passes the lock on to one of the waiters; nil while nobody ever waited.
+	turn chan struct{}
+}
+
+// A Locker locks objects for several gateways.
+type Locker interface {
+	// Lock waits no longer than so long for another gateway that writes the object.
+	Lock(object string, wait time.Duration) (SharedLock, error)
+}
+
+// A SharedLock is a lock that several gateways know.
+type SharedLock interface {
+	// IsValid reports whether no other gateway can have the lock.
+	IsValid() bool
+	Release()
+}
+
+// maxWaiters bounds how many writes wait for one object.
+const maxWaiters = 100
+
+// The errors by which a lock is refused.
+var (
+	ErrLockCrowded = errors.New("too many writes to this object wait for each other")
+	ErrLockSlow    = errors.New("the writes to this object that came before took too long")
+)
+
+// NewLocks returns locks that nobody holds.
+func NewLocks() *Locks { return &Locks{seed: maphash.MakeSeed()} }
+
+// ObjectLock is the lock of one object. The zero value is none.
+type ObjectLock struct {
+	shard  *lockShard
+	object uint64
+	shared SharedLock // nil if no other gateway writes
+}
+
+// Share lets the writes of several gateways come one after the other.
+func (o *Locks) Share(with Locker) { o.shared = with }
+
+// Acquire takes the lock of an object, and waits for it no longer than wait says.
+func (o *Locks) Acquire(upstream, path string, wait func() time.Duration) (ObjectLock, error) {
+	l := o.Of(upstream, path)
+	if err := l.Acquire(wait); err != nil || o.shared == nil {
+		return l, err
+	}
+	shared, err := o.shared.Lock(upstream+" "+path, wait())
+	if err != nil {
+		l.Release()
+		return ObjectLock{}, err
+	}
+	l.shared = shared
+	return l, nil
+}
+
+// Of returns the lock of an object.
+func (o *Locks) Of(upstream, path string) ObjectLock {
+	var h maphash.Hash
+	h.SetSeed(o.seed)
+	_, _ = h.WriteString(upstream) // never fails, as the next
+	_, _ = h.WriteString(path)
+	sum := h.Sum64()
+	return ObjectLock{shard: &o.shards[sum%uint64(len(o.shards))], object: sum}
+}
+
+// Acquire takes the lock, and waits for it no longer than wait says. The error is ErrLockCrowded or
+// ErrLockSlow.
+func (l ObjectLock) Acquire(wait func() time.Duration) error {
+	s := l.shard
+	s.mu.Lock()
+	at := s.find(l.object)
+	if at < 0 {
+		s.taken = append(s.taken, takenLock{object: l.object})
+		s.mu.Unlock()
+		return nil
+	}
+	h := &s.taken[at]
+	if h.waiters == maxWaiters {
+		s.mu.Unlock()
+		return ErrLockCrowded
+	}
+	if h.turn == nil {
+		h.turn = make(chan struct{}, 1)
+	}
+	h.waiters++
+	turn := h.turn
+	s.mu.Unlock()
+	timer := time.NewTimer(wait())
+	defer timer.Stop()
+	select {
+	case <-turn:
+		return nil
+	case <-timer.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-turn: // it came at the last moment
+		return nil
+	default:
+		s.taken[s.find(l.object)].waiters--
+		return ErrLockSlow
+	}
+}
+
+// Release gives the lock to one of those who wait for it, if there are any.
+func (l ObjectLock) Release() {
+	if l.shared != nil {
+		l.shared.Release()
+	}
+	s := l.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.find(l.object)
+	if h := &s.taken[at]; h.waiters > 0 {
+		h.waiters--
+		h.turn <- struct{}{} // has room: only who holds the lock sends, and the last turn was taken
+		return
+	}
+	last := len(s.taken) - 1
+	s.taken[at] = s.taken[last]
+	s.taken[last] = takenLock{}
+	s.taken = s.taken[:last]
+}
+
+// IsValid reports whether nobody else can have the lock.
+func (l ObjectLock) IsValid() bool { return l.shared == nil || l.shared.IsValid() }
+
+// find returns the index of an object's lock; -1 if nobody has it.
+func (s *lockShard) find(object uint64) int {
+	for i := range s.taken {
+		if s.taken[i].object == object {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,52 @@
+package storage
+
+import "strings"
+
+// The media types that the gateway itself reads or writes.
+const (
+	JSON     = "application/json"
+	YAML     = "application/yaml"
+	Protobuf = "application/vnd.kubernetes.protobuf"
+
+	JSONPatchType           = "application/json-patch+json"
+	MergePatchType          = "application/merge-patch+json"
+	StrategicMergePatchType = "application/strategic-merge-patch+json"
+	ApplyPatchType          = "application/apply-patch+yaml"
+)
+
+// MediaTypes are the media types of a resource, each a list as messages show it.
+type MediaTypes struct {
+	// Objects are the types that an object may be sent in, Patches the types of patches.
+	Objects, Patches string
+	// Encodings are the codings that a body may be encoded in.
+	Encodings string
+	// Answers are the types that a client must take one of; "" leaves it to the backend.
+	Answers string
+	// Errors are the types in which an error of the backend passes as it is; Anything is all of them.
+	Errors string
+}
+
+// Anything is a list with every media type.
+const Anything = "*/*"
+
+// ShownPatches returns the types of patches that a message shows: the ones that every resource has, if some depend on
+// the resource's schema.
+func (t *MediaTypes) ShownPatches() string {
+	if shown, found := strings.CutSuffix(t.Patches, ", "+StrategicMergePatchType); found {
+		return shown
+	}
+	return t.Patches
+}
+
+// Has reports whether a list of media types has one.
+func Has(list, mediaType string) bool {
+	if list == Anything {
+		return true
+	}
+	for one := range strings.SplitSeq(list, ", ") {
+		if one == mediaType {
+			return true
+		}
+	}
+	return false
+}

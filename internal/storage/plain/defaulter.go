@@ -1,0 +1,341 @@
+package plain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// A defaulter completes the objects of one answer: it gives them the defaults that they lack (DEF-3), kind
+// and apiVersion (RES-8), and their version (RW-1), and makes of all the items of a collection the list that
+// was asked for.
+type defaulter struct {
+	stream document.Stream
+	store  *definition
+	schema *schema.Schema // nil if there are no defaults
+	// hasEvents says that the answer is a sequence of events, isItem that it is about one object, and
+	// isVersioned that objects get their version.
+	hasEvents, isItem, isVersioned bool
+
+	etag    []byte // of the one object
+	version []byte // of the object at hand
+
+	list   *listPass   // the list that is made of the items; nil if it is the backend's
+	chosen *transition // which events pass; nil if all do
+
+	path    [1]string
+	members [2]document.StreamMember
+	text    []byte // of the members
+
+	budget *memory.Reservation // that is asked for memory
+	memory []byte              // for a large object; nil if none was taken
+	class  int
+}
+
+var _ storage.Editor = (*defaulter)(nil)
+
+var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
+
+// newDefaulter prepares for objects as a request of a verb sends or reads them. It completes them one by one.
+func (s *definition) newDefaulter(schemaVerb, verb string, etag []byte, budget *memory.Reservation) *defaulter {
+	d := defaulters.Get().(*defaulter)
+	d.store, d.schema, d.etag, d.budget = s, s.defaulting(schemaVerb), etag, budget
+	d.isItem = verb == resource.VerbGet
+	return d
+}
+
+// newReadDefaulter prepares for the answer to a read.
+func (s *definition) newReadDefaulter(r *storage.Request, l *listPass, etag []byte) *defaulter {
+	d := s.newDefaulter(r.Info.Verb, r.Info.Verb, nil, r.Memory)
+	d.hasEvents = r.Info.Options.Watch
+	if d.isVersioned = s.keeps(resource.ResourceVersions); d.isVersioned {
+		switch {
+		case d.isItem && !d.hasEvents:
+			d.etag = etag
+		case s.Resource.Fields.Version == nil:
+			// The ETag is the list's; versions of items can only be told apart by their content.
+			d.isVersioned = s.Resource.Backend.Versions == resource.NoVersions
+		}
+	}
+	o := document.StreamOptions{Place: document.Single, Limits: s.Limits.Stored}
+	o.Limits.Memory = d.budget
+	switch {
+	case d.hasEvents:
+		if l != nil {
+			d.chosen = newTransition(l)
+		}
+		o.Place, o.ItemsOnly = document.Sequence, d.chosen != nil
+		o.Limits.Bytes += eventEnvelope
+		o.Limits.Depth++
+	case d.isItem:
+	case l != nil:
+		d.setList(&o, l)
+	case d.isTyped():
+		o.Place, o.Wrap = document.List, true
+		d.path[0] = "items"
+		o.Path, o.Members = d.path[:], d.listMembers()
+	default:
+		o.Place, o.Path = document.List, s.Resource.Fields.Items
+	}
+	d.stream.Reset(o, d)
+	return d
+}
+
+// newListDefaulter prepares for a list whose objects only the gateway needs.
+func (s *definition) newListDefaulter(r *storage.Request, l *listPass) *defaulter {
+	d := s.newDefaulter(r.Info.Verb, r.Info.Verb, nil, r.Memory)
+	o := document.StreamOptions{Limits: s.Limits.Stored}
+	o.Limits.Memory = d.budget
+	d.setList(&o, l)
+	d.stream.Reset(o, d)
+	return d
+}
+
+func (d *defaulter) setList(o *document.StreamOptions, l *listPass) {
+	o.Place, o.Wrap, o.ItemsOnly = document.List, true, true
+	d.path[0] = "items"
+	o.Path, d.list = d.path[:], l
+}
+
+// isTyped reports whether objects get kind and apiVersion.
+func (d *defaulter) isTyped() bool { return d.store.Resource.Envelope == resource.Kubernetes }
+
+// eventEnvelope bounds the bytes of an event around its object.
+const eventEnvelope = 4 << 10
+
+// listMembers returns what a list of Kubernetes' form says of itself.
+func (d *defaulter) listMembers() []document.StreamMember {
+	r := d.store.Resource
+	d.text = document.AppendString(d.text[:0], r.Names.ListKind)
+	n := len(d.text)
+	d.text = document.AppendString(d.text, r.APIVersion())
+	d.members = [...]document.StreamMember{{Name: "kind", Value: d.text[:n:n]}, {Name: "apiVersion", Value: d.text[n:]}}
+	return d.members[:]
+}
+
+// HasEvents implements storage.Editor.
+func (d *defaulter) HasEvents() bool { return d.hasEvents }
+
+// IsHolding implements storage.Editor.
+func (d *defaulter) IsHolding() bool { return d.stream.Holding() }
+
+// Append implements storage.Editor.
+func (d *defaulter) Append(dst, src []byte, limit int) ([]byte, int, error) {
+	if d.list == nil || d.list.begun {
+		return d.stream.Append(dst, src, limit)
+	}
+	start := len(dst)
+	head := d.list.appendHead(dst)
+	out, used, err := d.stream.Append(head, src, limit)
+	if len(out) == len(head) {
+		// Nothing of the list leaves before there is an item: what is wrong can still be answered with a Status.
+		return out[:start], used, err
+	}
+	d.list.begun = true
+	return out, used, err
+}
+
+// Close implements storage.Editor.
+func (d *defaulter) Close(dst []byte) ([]byte, error) {
+	if d.list == nil {
+		return d.stream.Close(dst)
+	}
+	var err error
+	if dst, err = d.stream.Close(dst); err != nil {
+		return dst, err
+	}
+	if !d.stream.Listed() {
+		return dst, status.BadGateway("the backend's answer must be a list, or an object with the list `items`")
+	}
+	if !d.list.begun {
+		dst = d.list.appendHead(dst)
+	}
+	return d.list.appendFoot(dst)
+}
+
+// Release implements storage.Editor.
+func (d *defaulter) Release() {
+	d.Rest()
+	*d = defaulter{stream: d.stream, text: storage.Kept(d.text), version: storage.Kept(d.version)}
+	d.stream.Reset(document.StreamOptions{}, nil)
+	defaulters.Put(d)
+}
+
+// Rest implements storage.Editor.
+func (d *defaulter) Rest() {
+	if d.memory != nil {
+		d.store.Memory.Give(d.memory, d.class)
+		d.budget.Shrink(1 << d.class)
+		d.memory = nil
+	}
+}
+
+// smallestClass is the class of the smallest memory that is lent.
+const smallestClass = 15
+
+// ItemMemory makes lent memory hold a large object.
+func (d *defaulter) ItemMemory(kept []byte, least int) ([]byte, error) {
+	if least > len(d.memory) {
+		class := max(bits.Len(uint(least-1)), smallestClass)
+		if !d.budget.Grow(1 << class) {
+			return nil, d.exhausted()
+		}
+		lent := d.store.Memory.Take(class)
+		copy(lent, kept)
+		d.Rest()
+		d.memory, d.class = lent, class
+	} else {
+		copy(d.memory, kept)
+	}
+	return d.memory, nil
+}
+
+// EditItem completes one object, or the object of one event, and leaves out what was not asked for.
+func (d *defaulter) EditItem(item *document.Document) (err error) {
+	defer d.edited(&err)
+	if err := d.complete(item); err != nil {
+		return err
+	}
+	switch {
+	case d.list != nil:
+		return d.list.take(item.Root())
+	case d.chosen != nil:
+		return d.chosen.take(item)
+	}
+	return nil
+}
+
+// edited ends an edit: without the memory for it, it is an error. What comes next waits for the client.
+func (d *defaulter) edited(err *error) {
+	d.budget.Rest()
+	switch p := recover(); {
+	case p == nil:
+	case p == document.ErrNoMemory:
+		*err = d.exhausted()
+	default:
+		panic(p)
+	}
+}
+
+// exhausted returns the answer if there is no memory to complete an object.
+func (d *defaulter) exhausted() error { return d.store.Limits.Refused(memory.Full) }
+
+// complete gives one object, or the object of one event, what it lacks.
+func (d *defaulter) complete(item *document.Document) error {
+	object := item.Root()
+	if d.hasEvents {
+		inner, isEvent := eventObject(object)
+		switch {
+		case isEvent && !inner.Valid():
+			return nil
+		case isEvent:
+			object = inner
+		case !d.isItem:
+			return nil
+		}
+	}
+	r := d.store.Resource
+	if d.isVersioned {
+		if d.version = versionOf(d.version[:0], r, object, d.etag); len(d.version) > 0 {
+			defer setVersion(item, object, d.version)
+		}
+	}
+	if d.isTyped() {
+		storage.SetMissing(item, object, "kind", r.Names.Kind)
+		storage.SetMissing(item, object, "apiVersion", r.APIVersion())
+	}
+	limit := d.store.Limits.Completed()
+	switch {
+	case d.schema == nil:
+	case object == item.Root():
+		return completeStored(item, d.schema, limit, d.budget)
+	case len(d.schema.Derived()) > 0:
+		// Expressions see a document's root as the object.
+		own := object.Clone()
+		defer own.Release()
+		if err := completeStored(own, d.schema, limit, d.budget); err != nil {
+			return err
+		}
+		if own.Edited() {
+			item.Replace(object, own.AppendTo(nil))
+		}
+	case !defaults.ApplyAt(object, d.schema, limit):
+		return tooLargeCompleted(limit)
+	}
+	return nil
+}
+
+// eventObject returns the object that an event is about. It is invalid for events about none: bookmarks and
+// errors.
+func eventObject(event document.Node) (object document.Node, isEvent bool) {
+	kind, found := event.Get("type")
+	if !found || kind.Kind() != document.String {
+		return document.Node{}, false
+	}
+	object, found = event.Get("object")
+	if !found || object.Kind() != document.Object || !kind.Is("ADDED") && !kind.Is("MODIFIED") && !kind.Is("DELETED") {
+		object = document.Node{}
+	}
+	return object, found
+}
+
+// Failed implements storage.Editor. A fault of the backend is counted and logged.
+func (d *defaulter) Failed(err error) error {
+	var bad *document.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if bad.Code == document.NoMemory {
+		return d.exhausted()
+	}
+	d.store.Backend.Failed(&upstream.Error{Kind: upstream.Malformed, Cause: bad})
+	if bad.Code == document.TooLarge {
+		return status.BadGateway("an object in the backend's answer is too large to be completed: " + bad.Error())
+	}
+	return status.BadGateway("the backend's answer must be JSON that can be read in one way only: " + bad.Error())
+}
+
+// defaulting returns the schema of the object if it has defaults, else nil.
+func (s *definition) defaulting(verb string) *schema.Schema {
+	if schema := s.Schema(verb); schema != nil && (schema.Root().HasDefaults() || len(schema.Derived()) > 0) {
+		return schema
+	}
+	return nil
+}
+
+// completeStored sets the defaults of an object that was stored without them. A default that has no value
+// stays unset: only to store the object so is wrong.
+func completeStored(d *document.Document, s *schema.Schema, limit int, budget *memory.Reservation) error {
+	if !defaults.ApplyWithin(d, s, limit) {
+		return tooLargeCompleted(limit)
+	}
+	if len(s.Derived()) == 0 {
+		return nil
+	}
+	f := cel.NewFrame(context.Background())
+	defer f.Release()
+	f.SetMemory(budget)
+	switch _, err := defaults.Derive(f, d, s, limit); {
+	case errors.Is(err, defaults.ErrTooLong):
+		return tooLargeCompleted(limit)
+	case err != nil:
+		return status.Internal("the defaults of a stored object cannot be computed within the budget that expressions have")
+	}
+	return nil
+}
+
+func tooLargeCompleted(limit int) error {
+	return status.BadGateway(fmt.Sprintf("the stored object with the defaults of what it leaves unset must be at most %d bytes", limit))
+}

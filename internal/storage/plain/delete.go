@@ -1,0 +1,263 @@
+package plain
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// Delete deletes the object as Kubernetes does, at a backend that only drops objects (RW-5).
+func (s *Store) Delete(w *storage.Write, h storage.Handler) error {
+	if !s.keeps(resource.Deletion) {
+		return s.deleteNative(w, h, s.NeedsExisting, s.Get)
+	}
+	if err := w.ReadDeleteOptions(s.Limits); err != nil {
+		return err
+	}
+	if err := s.Get(w); err != nil {
+		return err
+	}
+	return s.deleteRead(w, h)
+}
+
+// deleteRead deletes the object that was read.
+func (s *Store) deleteRead(w *storage.Write, h storage.Handler) error {
+	if err := checkPreconditions(w); err != nil {
+		return err
+	}
+	if err := h.Validate(w); err != nil {
+		return err
+	}
+	finalizers, isChanged := finalizersLeft(w)
+	switch {
+	case len(finalizers) > 0:
+		return s.markDeleting(w, finalizers, isChanged)
+	case !w.Info.Options.DryRun:
+		if err := s.sendDelete(w); err != nil {
+			return err
+		}
+		switch code := w.Request.Response.Status(); {
+		case code == http.StatusNotFound || code == http.StatusGone:
+			return status.NotFound(w.Info.GroupResource(), w.Info.Name)
+		case !storage.IsDone(code):
+			return nil // the backend's refusal is the answer
+		}
+	}
+	uid := types.UID(storage.TextIn(storage.Metadata(w.Existing.Object), "uid"))
+	text := status.AppendJSON(nil, status.Deleted(w.Info.GroupResource(), w.Info.Name, uid))
+	w.Request.Response.StartJSON(http.StatusOK, nil, text)
+	return nil
+}
+
+// sendDelete deletes the object in exactly the version that was judged.
+func (s *Store) sendDelete(w *storage.Write) error {
+	m := storage.Message{
+		Method: methodDelete, Target: w.Request.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
+	}
+	if s.answersObject() && w.Info.HasBody() {
+		m.IsEdited, m.Whole = true, 2*s.Limits.Body
+	}
+	if err := w.Request.Send(s.Backend, &m); err != nil {
+		return err
+	}
+	if s.isRefusedPin(w) {
+		w.Request.Response.Discard()
+		return storage.ErrConflict
+	}
+	return nil
+}
+
+// noType takes the client's Content-Type away.
+var noType = []byte{}
+
+// deleteNative leaves the deletion to the backend. If a policy reads the stored object, the deletion is pinned
+// to its version.
+func (s *Store) deleteNative(w *storage.Write, h storage.Handler, needsExisting func(*storage.Write) bool, get func(*storage.Write) error) error {
+	if needsExisting(w) {
+		if err := get(w); err != nil {
+			return err
+		}
+	}
+	if err := s.checkUnread(w); err != nil {
+		return err
+	}
+	if err := h.Validate(w); err != nil {
+		return err
+	}
+	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
+		w.Request.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
+		return nil
+	}
+	m := w.Message()
+	m.Precondition = preconditionOf(w)
+	if err := s.send(w, &m); err != nil {
+		return err
+	}
+	if s.isRefusedPin(w) {
+		w.Request.Response.Discard()
+		return storage.ErrConflict
+	}
+	return nil
+}
+
+// checkPreconditions compares the stored object with what the options say of it.
+func checkPreconditions(w *storage.Write) error {
+	r := w.Request.Resource
+	metadata, kind := storage.Metadata(w.Existing.Object), apischema.GroupResource{Group: r.Group, Resource: r.Names.Kind}
+	if p := w.Options.Preconditions; p != nil {
+		if uid := storage.TextIn(metadata, "uid"); p.UID != nil && string(*p.UID) != uid {
+			return status.Conflict(kind, w.Info.Name, "the UID in the precondition ("+storage.Short(string(*p.UID))+") does not match the UID in record ("+uid+
+				"). The object might have been deleted and then recreated")
+		}
+		if version := storage.TextIn(metadata, "resourceVersion"); p.ResourceVersion != nil && *p.ResourceVersion != version {
+			return status.Conflict(kind, w.Info.Name, "the ResourceVersion in the precondition ("+storage.Short(*p.ResourceVersion)+
+				") does not match the ResourceVersion in record ("+version+"). The object might have been modified")
+		}
+	}
+	if unsafe := w.Options.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
+		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "an unsafe deletion is not allowed, because the stored object can be read")
+	}
+	return nil
+}
+
+// finalizersLeft returns the finalizers that the object keeps when it is deleted with the options, and whether
+// they differ from the ones it has. What becomes of dependents is the business of whoever takes the
+// finalizers out again.
+func finalizersLeft(w *storage.Write) (left []string, isChanged bool) {
+	stored, _ := storage.Metadata(w.Existing.Object).Get("finalizers")
+	orphan, foreground := false, false
+	for f := stored.First(); f.Valid(); f = f.Next() {
+		switch name := f.Str(); {
+		case f.Kind() != document.String:
+		case name == metav1.FinalizerOrphanDependents:
+			orphan = true
+		case name == metav1.FinalizerDeleteDependents:
+			foreground = true
+		default:
+			left = append(left, name)
+		}
+	}
+	hadOrphan, hadForeground := orphan, foreground
+	switch o := w.Options; {
+	case storage.Orphans(o) != nil:
+		orphan, foreground = *storage.Orphans(o), false
+	case o.PropagationPolicy != nil:
+		orphan, foreground = *o.PropagationPolicy == metav1.DeletePropagationOrphan, *o.PropagationPolicy == metav1.DeletePropagationForeground
+	}
+	if orphan {
+		left = append(left, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		left = append(left, metav1.FinalizerDeleteDependents)
+	}
+	return left, orphan != hadOrphan || foreground != hadForeground
+}
+
+// markDeleting stores that the object is being deleted, because finalizers keep it, and answers with it.
+func (s *Store) markDeleting(w *storage.Write, finalizers []string, isChanged bool) error {
+	marked := w.Existing.Object.Clone()
+	metadata := storage.EnsureMetadata(marked)
+	storage.SetMissing(marked, marked.Root(), "kind", s.Resource.Names.Kind)
+	storage.SetMissing(marked, marked.Root(), "apiVersion", s.Resource.APIVersion())
+	if isChanged {
+		marked.Set(metadata, "finalizers", appendStrings(nil, finalizers))
+	}
+	now := time.Now().UTC()
+	if deleted, err := time.Parse(time.RFC3339, storage.TextIn(metadata, "deletionTimestamp")); err != nil || deleted.After(now) {
+		if generation, _ := metadata.Get("generation"); err != nil {
+			if n, ok := generation.Int64(); ok && n > 0 {
+				marked.Set(metadata, "generation", strconv.AppendInt(nil, n+1, 10))
+			}
+		}
+		marked.SetString(metadata, "deletionTimestamp", now.Format(time.RFC3339))
+	}
+	if period, _ := metadata.Get("deletionGracePeriodSeconds"); string(period.Raw()) != "0" {
+		marked.Set(metadata, "deletionGracePeriodSeconds", []byte("0"))
+	}
+	w.SetObject(marked)
+	code := http.StatusOK
+	if orphan := storage.Orphans(w.Options); orphan != nil && !*orphan {
+		code = http.StatusAccepted
+	}
+	switch {
+	case w.Info.Options.DryRun:
+		return s.answerUnwritten(w, code)
+	case s.isUnchanged(w):
+		w.SetObject(w.Existing.Object)
+		w.Existing.Object = nil
+		s.answerObject(w, w.Object, code, w.PinnedETag())
+		return nil
+	}
+	return s.replace(w, code)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = document.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// isLastUpdate reports whether an update takes the last finalizer from an object that is being deleted, which
+// deletes it (RW-5). The deletion is pinned by the ETag.
+func (s *Store) isLastUpdate(w *storage.Write) (bool, error) {
+	e := &w.Existing
+	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !s.keeps(resource.Deletion) {
+		return false, nil
+	}
+	metadata := storage.Metadata(w.Object)
+	if _, isDeleting := storage.Given(storage.Metadata(e.Object), "deletionTimestamp"); !isDeleting {
+		return false, nil
+	}
+	finalizers, _ := metadata.Get("finalizers")
+	period, _ := storage.Given(metadata, "deletionGracePeriodSeconds")
+	if seconds, _ := period.Int64(); finalizers.Len() > 0 || seconds != 0 {
+		return false, nil
+	}
+	if e.Pin != storage.PinnedByField {
+		return true, nil
+	}
+	switch {
+	case len(strong(e.ETag)) > 0:
+		e.Pin = storage.PinnedByETag
+	case s.Resource.Backend.Concurrency == resource.BestEffort:
+		e.Pin = storage.NotPinned
+	default:
+		return false, status.BadGateway("the backend gave the stored object no strong ETag, so that its deletion cannot be pinned to what was judged")
+	}
+	return true, nil
+}
+
+// remove deletes the object instead of updating it, and answers as Kubernetes does: with the object as it
+// would have been stored.
+func (s *Store) remove(w *storage.Write, code int) error {
+	if err := s.toStoredForm(w); err != nil {
+		return err
+	}
+	if err := s.sendDelete(w); err != nil {
+		return err
+	}
+	switch done := w.Request.Response.Status(); {
+	case !storage.IsDone(done) && done != http.StatusNotFound && done != http.StatusGone:
+		return nil // the backend's refusal is the answer
+	case len(w.Existing.Version) == 0:
+		if err := s.toStoredForm(w); err != nil {
+			return err
+		}
+	}
+	s.answerObject(w, w.Object, code, w.PinnedETag())
+	return nil
+}

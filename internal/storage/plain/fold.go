@@ -1,0 +1,186 @@
+package plain
+
+import (
+	"bytes"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// A fold puts into a patch what the gateway changes of its result, so that the backend makes of the stored object the one
+// that was admitted, and keeps of the patch what need not be changed.
+type fold struct {
+	patch *document.Document
+	// stored is the object as the backend has it, completed the same with the defaults that a client sees.
+	stored, completed *document.Document
+	want              *document.Document
+	limits            document.Limits
+	// pin is the field whose stored value the patch has to name; nil for none.
+	pin resource.FieldPath
+}
+
+// mergePatch returns a merge patch; false if there is none that leads to the object: it cannot set null.
+func (f *fold) mergePatch() ([]byte, bool) {
+	asked := f.stored.Clone()
+	defer asked.Release()
+	asked.MergePatch(f.patch.Root())
+	f.object(f.patch.Root(), f.stored.Root(), asked.Root(), f.want.Root())
+	if f.pin != nil && !f.setPin() {
+		return nil, false
+	}
+	result := f.stored.Clone()
+	defer result.Release()
+	result.MergePatch(f.patch.Root())
+	return f.patch.AppendTo(nil), document.EqualNodes(result.Root(), f.want.Root())
+}
+
+// setPin sets the stored version in a merge patch.
+func (f *fold) setPin() bool {
+	at := f.patch.Root()
+	last := len(f.pin) - 1
+	stored := f.stored.Root()
+	for i, key := range f.pin {
+		var found bool
+		if stored, found = stored.Get(key); !found {
+			return false
+		}
+		if i == last {
+			break
+		}
+		next, found := at.Get(key)
+		if !found {
+			next = f.patch.Set(at, key, []byte("{}"))
+		}
+		at = next
+	}
+	return f.patch.Set(at, f.pin[last], stored.Raw()).Valid()
+}
+
+// object changes the patch of one object: what it asks for becomes what is wanted.
+func (f *fold) object(patch, stored, asked, want document.Node) {
+	for m := asked.First(); m.Valid(); m = m.Next() {
+		wanted, _ := want.Get(m.Key())
+		f.member(patch, stored, m.Key(), m, wanted)
+	}
+	for m := want.First(); m.Valid(); m = m.Next() {
+		if _, found := asked.Get(m.Key()); !found {
+			f.member(patch, stored, m.Key(), document.Node{}, m)
+		}
+	}
+}
+
+// member changes what the patch says of a member. An invalid node is a member that is not there.
+func (f *fold) member(patch, stored document.Node, key string, asked, want document.Node) {
+	if asked.Valid() == want.Valid() && document.EqualNodes(asked, want) {
+		return
+	}
+	said, isSaid := patch.Get(key)
+	old, _ := stored.Get(key)
+	switch {
+	case old.Valid() == want.Valid() && document.EqualNodes(old, want):
+		if isSaid {
+			f.patch.Remove(said)
+		}
+	case !want.Valid():
+		f.patch.Set(patch, key, []byte("null"))
+	case asked.Kind() == document.Object && want.Kind() == document.Object && (!isSaid || said.Kind() == document.Object):
+		if !isSaid {
+			said = f.patch.Set(patch, key, []byte("{}"))
+		}
+		f.object(said, old, asked, want)
+	default:
+		f.patch.Set(patch, key, appendMergePatch(nil, old, want))
+	}
+}
+
+// appendMergePatch appends the merge patch that makes of a value another one.
+func appendMergePatch(dst []byte, from, to document.Node) []byte {
+	if from.Kind() != document.Object || to.Kind() != document.Object {
+		return to.AppendRaw(dst)
+	}
+	dst = append(dst, '{')
+	start := len(dst)
+	member := func(key string) {
+		if len(dst) > start {
+			dst = append(dst, ',')
+		}
+		dst = append(document.AppendString(dst, key), ':')
+	}
+	for m := to.First(); m.Valid(); m = m.Next() {
+		old, found := from.Get(m.Key())
+		if found && document.EqualNodes(old, m) {
+			continue
+		}
+		member(m.Key())
+		dst = appendMergePatch(dst, old, m)
+	}
+	for m := from.First(); m.Valid(); m = m.Next() {
+		if _, found := to.Get(m.Key()); !found {
+			member(m.Key())
+			dst = append(dst, "null"...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// jsonPatch returns a JSON patch: what the gateway adds before the client's operations, which were applied to the completed
+// object, then these, and what the gateway changes after them.
+func (f *fold) jsonPatch() ([]byte, bool) {
+	asked := f.completed.Clone()
+	defer asked.Release()
+	if err := asked.ApplyJSONPatch(f.patch.Root(), f.limits); err != nil {
+		return nil, false
+	}
+	body := document.AppendDifference([]byte{'['}, f.stored.Root(), f.completed.Root(), nil)
+	body = separated(body, bytes.Trim(bytes.TrimSpace(f.patch.AppendTo(nil)), "[]"))
+	body = separated(body, document.AppendDifference(nil, asked.Root(), f.want.Root(), nil))
+	if f.pin != nil {
+		value := f.stored.Root()
+		pointer := []byte(nil)
+		for _, key := range f.pin {
+			value, _ = value.Get(key)
+			pointer = appendPointer(pointer, key)
+		}
+		operation := append(document.AppendString([]byte(`{"op":"replace","path":`), string(pointer)), `,"value":`...)
+		body = separated(body, append(value.AppendRaw(operation), '}'))
+	}
+	body = append(body, ']')
+	return body, f.leads(body)
+}
+
+// leads reports whether a JSON patch makes of the stored object the wanted one.
+func (f *fold) leads(body []byte) bool {
+	patch, err := document.Parse(body, document.Limits{Depth: f.limits.Depth + 2, Memory: f.limits.Memory})
+	if err != nil {
+		return false
+	}
+	defer patch.Release()
+	result := f.stored.Clone()
+	defer result.Release()
+	return result.ApplyJSONPatch(patch.Root(), f.limits) == nil && document.EqualNodes(result.Root(), f.want.Root())
+}
+
+// appendPointer appends a member's name to a JSON pointer (RFC 6901).
+func appendPointer(dst []byte, key string) []byte {
+	dst = append(dst, '/')
+	for i := range len(key) {
+		switch key[i] {
+		case '~':
+			dst = append(dst, "~0"...)
+		case '/':
+			dst = append(dst, "~1"...)
+		default:
+			dst = append(dst, key[i])
+		}
+	}
+	return dst
+}
+
+// separated appends operations to others.
+func separated(body, more []byte) []byte {
+	more = bytes.TrimSpace(more)
+	if len(more) > 0 && len(body) > 1 {
+		body = append(body, ',')
+	}
+	return append(body, more...)
+}

@@ -1,0 +1,183 @@
+package plain
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// patchTypes are the media types of the patches that the gateway applies to every resource.
+const patchTypes = storage.JSONPatchType + ", " + storage.MergePatchType
+
+// Patched applies a patch. The result is validated and stored (RW-2, RW-3).
+func (s *Store) Patched(w *storage.Write, h storage.Handler) error {
+	if !s.appliesPatches() {
+		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", w.Info.GroupResource())
+	}
+	return s.patched(w, h, s.Get, s.PrepareForUpdate)
+}
+
+// Patched implements storage.Patcher.
+func (s *statusStore) Patched(w *storage.Write, h storage.Handler) error {
+	if !s.appliesPatches() {
+		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", w.Info.GroupResource())
+	}
+	return s.patched(w, h, s.Get, s.PrepareForUpdate)
+}
+
+func refusedSubresourcePatch(w *storage.Write) error {
+	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", w.Info.Subresource, w.Info.GroupResource())
+}
+
+func (s *Store) patched(w *storage.Write, h storage.Handler, get, prepare func(*storage.Write) error) error {
+	if err := get(w); err != nil {
+		return err
+	}
+	result := w.Existing.Object.Clone()
+	err := s.apply(w, result)
+	if err == nil {
+		err = reportUnknown(w)
+	}
+	if s.sendsPatch(w) {
+		edited := result
+		defer edited.Release()
+		result = edited.Clone() // whose edits are the gateway's own from here on
+	}
+	w.SetObject(result)
+	w.ContentType = typeJSON
+	name, found := storage.Given(storage.Metadata(result), "name")
+	if err == nil && (!found || name.Is("")) && storage.TextIn(storage.Metadata(w.Existing.Object), "name") != "" {
+		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.Info.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.Complete(w); err != nil {
+		return err
+	}
+	return prepare(w)
+}
+
+// Patch implements storage.Patcher: the result is stored in one PUT.
+func (s *Store) Patch(w *storage.Write) error { return s.Update(w) }
+
+// apply makes of a document what the patch that was sent makes of it.
+func (s *Store) apply(w *storage.Write, result *document.Document) error {
+	switch patch := w.Patch.Root(); w.Request.Patch {
+	case storage.JSONPatch:
+		if err := result.ApplyJSONPatch(patch, s.Limits.Sent); err != nil {
+			return patchFailed(w, err)
+		}
+	case storage.MergePatch:
+		if patch.Kind() != document.Object {
+			return status.BadRequest("a merge patch must be a JSON object, not %s", patch.Kind().WithArticle())
+		}
+		result.MergePatch(patch)
+	case storage.StrategicMergePatch:
+		t := s.StrategicType(w.Existing.Root())
+		switch {
+		case t == nil:
+			return status.UnsupportedMediaType(patchTypes)
+		case patch.Kind() != document.Object:
+			return status.BadRequest("a strategic merge patch must be a JSON object, not %s", patch.Kind().WithArticle())
+		}
+		if err := t.Patch(result, patch); err != nil {
+			return notApplicable(w, err.Error())
+		}
+	default:
+		return status.UnsupportedMediaType(patchTypes)
+	}
+	return nil
+}
+
+// patchFailed returns the Status of a patch that cannot be applied; unlike Kubernetes' it names the operation.
+func patchFailed(w *storage.Write, err error) error {
+	var failed *document.PatchError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch {
+	case failed.Code == document.PatchMalformed && !isReadable(w.Patch.Root(), failed.Operation):
+		return status.BadRequest("%s", failed.Error())
+	case failed.Code == document.PatchTooLong:
+		return status.RequestEntityTooLarge("%s", failed.Error())
+	}
+	return notApplicable(w, failed.Error())
+}
+
+// notApplicable returns the Status of a patch that the stored object does not allow.
+func notApplicable(w *storage.Write, why string) error {
+	e := status.Coded(http.StatusUnprocessableEntity, "the patch cannot be applied: "+why)
+	kind := w.Request.GroupKind()
+	e.ErrStatus.Details = &metav1.StatusDetails{
+		Name: w.Info.Name, Group: kind.Group, Kind: kind.Kind,
+		// No field of the object is wrong, so that none is named.
+		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: why}},
+	}
+	return e
+}
+
+// isReadable reports whether an operation has the types that Kubernetes decodes, so that what is wrong with it
+// shows only when it is applied.
+func isReadable(patch document.Node, operation int) bool {
+	if operation < 0 {
+		return false
+	}
+	op, _ := patch.At(operation)
+	if op.Kind() != document.Object && op.Kind() != document.Null {
+		return false
+	}
+	for _, name := range [...]string{"op", "path", "from"} {
+		if member, found := storage.Given(op, name); found && member.Kind() != document.String {
+			return false
+		}
+	}
+	return true
+}
+
+// reportUnknown says what of a JSON patch nobody reads, as far as the request asks for it (VAL-7).
+func reportUnknown(w *storage.Write) error {
+	if w.Request.Patch != storage.JSONPatch || w.Request.Resource == nil {
+		return nil
+	}
+	validation := w.FieldValidation()
+	if validation == resource.FieldValidationIgnore {
+		return nil
+	}
+	unknown := unknownInPatch(w.Patch.Root())
+	switch {
+	case len(unknown) == 0:
+	case validation == resource.FieldValidationStrict:
+		return w.Unreadable("strict decoding error: " + strings.Join(unknown, ", "))
+	default:
+		w.Request.Warnings = append(w.Request.Warnings, unknown...)
+	}
+	return nil
+}
+
+// unknownInPatch returns the members of the operations of a JSON patch that no operation has, as Kubernetes
+// names them.
+func unknownInPatch(patch document.Node) []string {
+	var unknown []string
+	i := 0
+	for op := patch.First(); op.Valid() && len(unknown) < maxNamed; op = op.Next() {
+		for m := op.First(); m.Valid() && op.Kind() == document.Object; m = m.Next() {
+			switch key := m.Key(); key {
+			case "op", "path", "from", "value":
+			default:
+				unknown = append(unknown, fmt.Sprintf("json patch unknown field %q", "["+strconv.Itoa(i)+"]."+storage.Short(key)))
+			}
+		}
+		i++
+	}
+	return unknown
+}

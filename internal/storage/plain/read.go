@@ -1,0 +1,116 @@
+package plain
+
+import (
+	"bytes"
+	"math"
+	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// Read implements storage.Reader. Objects whose schema has defaults get the ones that they lack, and objects
+// and lists of Kubernetes' form their kind, apiVersion and version. What needs nothing passes as it comes.
+func (s *reader) Read(r *storage.Request) error {
+	var l *listPass
+	m := storage.Message{IsSafe: true, IsEdited: s.editsAnswer(r.Info.Verb)}
+	if s.keeps(resource.Selectors) && (r.Info.Verb == resource.VerbList || r.Info.Verb == resource.VerbWatch) {
+		var err error
+		if l, err = s.readListOptions(r); err != nil {
+			return err
+		}
+		m.Target = s.listTarget(r)
+	}
+	if err := r.Send(s.Backend, &m); err != nil || !m.IsEdited {
+		return err
+	}
+	return s.completeRead(r, l)
+}
+
+// Read implements storage.Reader: a status is read with its object.
+func (s *statusStore) Read(r *storage.Request) error {
+	m := storage.Message{Target: r.ItemTarget(&r.Info), IsSafe: true, IsEdited: s.editsAnswer(r.Info.Verb)}
+	if err := r.Send(s.Backend, &m); err != nil || !m.IsEdited {
+		return err
+	}
+	return s.completeRead(r, nil)
+}
+
+// editsAnswer reports whether there may be anything to complete in the answer to a read.
+func (s *reader) editsAnswer(verb string) bool {
+	return s.isRegistered() && (s.Resource.Envelope == resource.Kubernetes || s.defaulting(verb) != nil)
+}
+
+// completeRead completes the answer to a read: a small one here, one that is streamed on its way.
+func (s *reader) completeRead(r *storage.Request, l *listPass) error {
+	a := &r.Response
+	switch code := a.Status(); {
+	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !carriesJSON(a.ContentType()):
+		return nil
+	}
+	if err := storage.StreamPlain(r); err != nil {
+		return err
+	}
+	etag := a.ETag()
+	if l != nil && r.Info.Verb == resource.VerbList {
+		l.setVersion(etag)
+		if err := l.checkVersion(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.IsHead():
+		a.ForgetBody(true)
+	case a.IsStream():
+		a.ForgetBody(false)
+		r.Editor = s.newReadDefaulter(r, l, bytes.Clone(etag)) // the head is made for sending before the body comes
+	default:
+		return s.completeWhole(r, l, etag)
+	}
+	return nil
+}
+
+// completeWhole completes a body that is there.
+func (s *reader) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
+	d := s.newReadDefaulter(r, l, etag)
+	defer d.Release()
+	body := r.Response.Body()
+	if d.isItem && !d.hasEvents {
+		object, err := r.Parse(body, s.Limits.Stored)
+		if err != nil {
+			return d.Failed(err)
+		}
+		defer object.Release()
+		if object.Root().Kind() != document.Object {
+			return nil
+		}
+		if err := d.EditItem(object); err != nil || !object.Edited() {
+			return err
+		}
+		r.Response.AnswerEdited(object)
+		return nil
+	}
+	out, _, err := d.Append(r.Response.EditBuffer(), body, math.MaxInt)
+	if err == nil {
+		out, err = d.Close(out)
+	}
+	if err != nil {
+		return d.Failed(err)
+	}
+	if !bytes.Equal(out, body) {
+		r.Response.AnswerEditedBytes(out)
+	}
+	return nil
+}
+
+// carriesJSON reports whether a Content-Type says JSON, or a format made of it (RFC 6839).
+func carriesJSON(contentType []byte) bool {
+	media, _, _ := bytes.Cut(contentType, []byte(";"))
+	media = bytes.ToLower(bytes.TrimSpace(media))
+	switch string(media) {
+	case storage.JSON, "application/x-ndjson", "application/ndjson", "application/jsonl":
+		return true
+	}
+	return bytes.HasSuffix(media, []byte("+json"))
+}

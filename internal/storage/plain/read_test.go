@@ -1,0 +1,46 @@
+package plain
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+)
+
+// stream is a body that is still on its way; who asks gives its bytes to the editor.
+type stream struct{ http1.Stream }
+
+func (stream) Length() int64            { return -1 }
+func (stream) Close() error             { return nil }
+func (stream) Read([]byte) (int, error) { return 0, io.EOF }
+
+// TestStreamedVersion: the version of an object that streams is the one in the head that came. The head is made for
+// sending before the body comes, in the same memory if an answer before it left enough.
+func TestStreamedVersion(t *testing.T) {
+	for _, lines := range []string{
+		"ETag: \"9\"\r\nAccept-Ranges: bytes\r\n", "Accept-Ranges: bytes\r\nETag: \"9\"\r\n",
+		"ETag: \"9\"\r\nAccept-Ranges: bytes\r\nX-Between: 1\r\nContent-MD5: x\r\n",
+	} {
+		s, r := readOf(t, widgets, widgetsPath+"/w1")
+		r.Head = &http1.Head{Method: []byte("GET")}
+		r.Response.Receive(200, []byte("HTTP/1.1 200 OK\r\nX-Before: "+strings.Repeat("x", 1000)+"\r\n\r\n"))
+		r.Response.Reset(4000)
+		r.Response.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+lines+"\r\n"))
+		r.Response.SetStream(stream{})
+		if err := s.completeRead(r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if head := string(r.Response.StreamHead(true, true, "Connection: close\r\n")); !strings.Contains(head, "\r\nETag: \"9\"\r\n") || strings.Contains(head, "Accept-Ranges") {
+			t.Errorf("the head is %q", head)
+		}
+		got, used, err := r.Editor.Append(nil, []byte(`{"metadata":{},`+bareWidget[1:]), 1<<20)
+		if err == nil {
+			got, err = r.Editor.Close(got)
+		}
+		r.Editor.Release()
+		if err != nil || used == 0 || !strings.HasPrefix(string(got), `{"metadata":{"resourceVersion":"1009"},`) {
+			t.Errorf("after a head with %q come %s, %v", lines, got, err)
+		}
+	}
+}

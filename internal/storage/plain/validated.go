@@ -1,0 +1,143 @@
+package plain
+
+import (
+	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// A patchingStore is the storage of objects at a backend that has PATCH itself. The result of a patch is admitted, and then
+// the client's own patch is sent: what the backend does atomically stays so.
+type patchingStore struct{ Store }
+
+// IsOpaque implements storage.Strategy. A patch passes as it came if nothing depends on its result.
+func (s *patchingStore) IsOpaque(i *resource.Info) bool {
+	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.admitsAnyPatch() && !storage.IsConcerned(s.Policies, i)
+}
+
+// admitsAnyPatch reports whether no patch of an object is invalid, and none has to be completed.
+func (s *definition) admitsAnyPatch() bool {
+	return s.Schema(resource.VerbPatch) == nil && s.status == nil && s.Resource.Fields.Name == nil && s.Resource.Fields.Version == nil
+}
+
+// Patched implements storage.Patcher.
+func (s *patchingStore) Patched(w *storage.Write, h storage.Handler) error {
+	return s.patched(w, h, s.Get, s.PrepareForUpdate)
+}
+
+// Patch implements storage.Patcher.
+func (s *patchingStore) Patch(w *storage.Write) error { return s.sendPatch(w, w.Patch) }
+
+// A patchingStatusStore is the storage of the status of such objects.
+type patchingStatusStore struct{ statusStore }
+
+// Patch implements storage.Patcher. The client's patch is one of the status alone, so that a patch of the object is made
+// which comes to the same.
+func (s *patchingStatusStore) Patch(w *storage.Write) error {
+	text := []byte("{}")
+	if w.Request.Patch == storage.JSONPatch {
+		text = []byte("[]")
+	}
+	patch, err := w.Request.Parse(text, s.Limits.Sent)
+	if err != nil {
+		return err
+	}
+	defer patch.Release()
+	return s.sendPatch(w, patch)
+}
+
+// sendPatch sends a patch that makes of the stored object the one that was admitted: the given one, with what the gateway
+// changes of its result folded in.
+func (s *writer) sendPatch(w *storage.Write, patch *document.Document) error {
+	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
+		return s.answerUnwritten(w, http.StatusOK)
+	}
+	m := storage.Message{Body: w.Request.Body, Precondition: preconditionOf(w)}
+	if w.Info.Subresource != "" {
+		m.Target = w.Request.ItemTarget(&w.Info)
+	}
+	if patch != w.Patch || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
+		var err error
+		if m.Body, err = s.foldedPatch(w, patch); err != nil {
+			return err
+		}
+	}
+	if err := s.sendPinned(w, &m); err != nil {
+		return err
+	}
+	if s.isRefusedPin(w) {
+		w.Request.Response.Discard()
+		return storage.ErrConflict
+	}
+	return nil
+}
+
+// foldedPatch returns the text of the patch with what the gateway changes of its result.
+func (s *writer) foldedPatch(w *storage.Write, patch *document.Document) ([]byte, error) {
+	stored, err := w.Request.ParseStored(w.Request.StoredBody())
+	if err != nil {
+		return nil, err
+	}
+	defer stored.Release()
+	want := w.Object.Clone()
+	defer want.Release()
+	if err := s.keepUnknown(w, want); err != nil {
+		return nil, err
+	}
+	if w.Existing.Pin == storage.PinnedByField {
+		version, _ := storage.Find(stored.Root(), s.Resource.Fields.Version)
+		if err := storage.SetAt(want, s.Resource.Fields.Version, version.Raw()); err != nil {
+			return nil, w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+		}
+	}
+	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.Limits.Sent}
+	if w.Existing.Pin == storage.PinnedByField {
+		f.pin = s.Resource.Fields.Version
+	}
+	text, ok := f.mergePatch, false
+	if w.Request.Patch == storage.JSONPatch {
+		text = f.jsonPatch
+	}
+	body, ok := text()
+	if !ok {
+		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")
+	}
+	return body, nil
+}
+
+// keepUnknown gives the object back what is stored in it and its schema does not know: nobody asked to change that.
+func (s *definition) keepUnknown(w *storage.Write, want *document.Document) error {
+	schema := s.Schema(w.Info.Verb)
+	if schema == nil {
+		return nil
+	}
+	pruned := w.Existing.Object.Clone()
+	defer pruned.Release()
+	if err := schema.PruneUnknown(pruned); err != nil {
+		return storage.UnreadableStored()
+	}
+	if pruned.Edited() {
+		restore(want, want.Root(), pruned.Root(), w.Existing.Root())
+	}
+	return nil
+}
+
+// restore sets what was pruned from an object wherever nobody changed what was left of it.
+func restore(d *document.Document, object, pruned, stored document.Node) {
+	for m := stored.First(); m.Valid(); m = m.Next() {
+		left, wasLeft := pruned.Get(m.Key())
+		now, isThere := object.Get(m.Key())
+		switch {
+		case !wasLeft && !isThere:
+			d.Set(object, m.Key(), m.Raw())
+		case !wasLeft || !isThere || document.EqualNodes(left, m):
+		case document.EqualNodes(now, left):
+			d.Set(object, m.Key(), m.Raw())
+		case now.Kind() == document.Object && left.Kind() == document.Object:
+			restore(d, now, left, m)
+		}
+	}
+}

@@ -1,0 +1,455 @@
+package plain
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+var (
+	methodPut    = []byte(http.MethodPut)
+	methodDelete = []byte(http.MethodDelete)
+	typeJSON     = []byte(storage.JSON)
+)
+
+// Preview implements storage.Creater. The backend stores the object as it is sent.
+func (s *writer) Preview(*storage.Write) error { return nil }
+
+// Create implements storage.Creater.
+func (s *writer) Create(w *storage.Write) error {
+	if err := s.checkNew(w); err != nil {
+		return err
+	}
+	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
+		return s.answerUnwritten(w, http.StatusCreated)
+	}
+	m, err := s.message(w)
+	if err != nil {
+		return err
+	}
+	if w.Existing.Pin == storage.PinnedToNothing {
+		if m.Target, err = s.newTarget(w); err != nil {
+			return err
+		}
+		m.Method = methodPut
+	}
+	if err := s.send(w, &m); err != nil {
+		return err
+	}
+	switch code := w.Request.Response.Status(); {
+	case code == http.StatusConflict && w.HasGeneratedName,
+		code == http.StatusPreconditionFailed && w.Existing.Pin == storage.PinnedToNothing:
+		w.Request.Response.Discard()
+		return taken(w)
+	}
+	return s.answerWritten(w, m.Body, http.StatusCreated)
+}
+
+// checkNew refuses what only stored objects have, and looks for an object of the name if the backend would
+// not refuse it itself (META-4).
+func (s *writer) checkNew(w *storage.Write) error {
+	if s.keeps(resource.ResourceVersions) {
+		version, err := storage.Text(storage.Metadata(w.Object), "resourceVersion", "metadata.")
+		if err != nil {
+			return err
+		}
+		if version != "" && version != "0" {
+			// As Kubernetes answers, which takes it for a fault of its own.
+			e := status.Internal("")
+			e.ErrStatus.Message, e.ErrStatus.Reason, e.ErrStatus.Details = "resourceVersion should not be set on objects to be created", "", nil
+			return e
+		}
+	}
+	if w.Info.Name == "" {
+		return nil
+	}
+	switch {
+	case w.Info.Options.DryRun && s.emulates(resource.DryRun) && s.isRegistered():
+		return s.lookForTaken(w)
+	case !s.emulates(resource.ExistingNames):
+		return nil
+	case s.Resource.Backend.Versions != resource.ETagVersions:
+		path, err := s.newTarget(w)
+		if err != nil {
+			return err
+		}
+		if err := s.lockNew(w.Request, path); err != nil {
+			return err
+		}
+		return s.lookForTaken(w)
+	}
+	w.Existing.Pin = storage.PinnedToNothing
+	return nil
+}
+
+// lookForTaken refuses to create an object that exists.
+func (s *writer) lookForTaken(w *storage.Write) error {
+	path, err := s.newTarget(w)
+	if err != nil {
+		return err
+	}
+	answer, err := w.Request.ReadStored(s.Backend, path, s.Limits)
+	if err != nil {
+		return err
+	}
+	switch code := answer.Status(); {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		return nil
+	case code != http.StatusOK:
+		return s.unread(w, answer)
+	}
+	return taken(w)
+}
+
+// taken returns the answer to a create of a name that another object has; a name that the gateway made is
+// made again.
+func taken(w *storage.Write) error {
+	if w.HasGeneratedName {
+		return storage.ErrNameTaken
+	}
+	return status.AlreadyExists(w.Info.GroupResource(), w.Info.Name)
+}
+
+// newTarget returns the target that an object which is to be created will have.
+func (s *writer) newTarget(w *storage.Write) ([]byte, error) {
+	i := &w.Info
+	if problems := content.IsPathSegmentName(i.Name); len(problems) > 0 {
+		return nil, status.BadRequest("the name of the object (%s) %s", storage.Short(i.Name), strings.Join(problems, ", "))
+	}
+	return w.Request.Target(func(dst []byte) []byte {
+		name := url.PathEscape(i.Name) // what is stored may have any name
+		if i.APIPrefix != "" {
+			return append(append(append(dst, i.Path...), '/'), name...)
+		}
+		for _, template := range s.Resource.Paths {
+			if strings.Contains(template, "{name}") {
+				return i.Expand(dst, template, url.PathEscape(i.Namespace), name)
+			}
+		}
+		return dst
+	}), nil
+}
+
+// replace sends the object in the place of the stored one.
+func (s *writer) replace(w *storage.Write, code int) error {
+	m, err := s.message(w)
+	if err != nil {
+		return err
+	}
+	if w.Info.Verb != resource.VerbUpdate || w.Info.Subresource != "" {
+		m.Target = w.Request.ItemTarget(&w.Info)
+	}
+	if w.Info.Verb != resource.VerbUpdate {
+		m.Method, m.ContentType = methodPut, typeJSON
+	}
+	if err := s.sendPinned(w, &m); err != nil {
+		return err
+	}
+	if s.isRefusedPin(w) {
+		w.Request.Response.Discard()
+		return storage.ErrConflict
+	}
+	return s.answerWritten(w, m.Body, code)
+}
+
+// sendPinned sends a write that is pinned to the version that was read. The first one of a resource finds out
+// whether the backend compares versions: it is sent with a version that the object does not have. A
+// backend that compares refuses it, and gets it again as it is meant. Any other carries out what was
+// admitted, under the lock of the object, as it would have done with the right version.
+func (s *writer) sendPinned(w *storage.Write, m *storage.Message) error {
+	c := s.Comparison
+	if m.Precondition.ETag == nil || !c.ask() {
+		return s.send(w, m)
+	}
+	found := unknown
+	defer func() { c.note(found) }()
+	meant := m.Precondition
+	m.Precondition = storage.Precondition{ETag: otherVersion(meant.ETag)}
+	if err := s.send(w, m); err != nil {
+		return err
+	}
+	switch code := w.Request.Response.Status(); {
+	case storage.IsDone(code):
+		found = NotCompared
+		return nil
+	case code == http.StatusPreconditionFailed:
+		found = Compared
+	case code != http.StatusBadRequest && code != http.StatusConflict && code != http.StatusUnprocessableEntity:
+		return nil // it is the answer to the right version too
+	}
+	w.Request.Response.Discard()
+	m.Precondition = meant
+	return s.send(w, m)
+}
+
+// isRefusedPin reports whether the backend refused a precondition that the gateway, and not the client, had set.
+func (s *writer) isRefusedPin(w *storage.Write) bool {
+	switch w.Request.Response.Status() {
+	case http.StatusPreconditionFailed:
+		return w.Existing.Pin != storage.NotPinned && w.Existing.Pin != storage.PinnedByObject
+	case http.StatusConflict:
+		return w.Existing.Pin == storage.PinnedByObject || w.Existing.Pin == storage.PinnedByField
+	}
+	return false
+}
+
+// message returns the request that carries the object as it is stored, with the precondition that pins it.
+func (s *writer) message(w *storage.Write) (storage.Message, error) {
+	if err := s.toStoredForm(w); err != nil {
+		return storage.Message{}, err
+	}
+	m := w.Message()
+	m.Precondition = preconditionOf(w)
+	if s.answersObject() {
+		m.IsEdited, m.Whole = true, 2*s.Limits.Body
+	}
+	return m, nil
+}
+
+func preconditionOf(w *storage.Write) storage.Precondition {
+	switch w.Existing.Pin {
+	case storage.PinnedByETag:
+		return storage.Precondition{ETag: w.Existing.ETag}
+	case storage.PinnedToNothing:
+		// Nothing was stored when the object was admitted, so nothing may be stored when it arrives.
+		return storage.Precondition{IsAbsent: true}
+	}
+	return storage.Precondition{}
+}
+
+func (s *writer) send(w *storage.Write, m *storage.Message) error {
+	if limit := s.Limits.Stored.Bytes; len(m.Body) > limit {
+		return storage.TooLarge(limit)
+	}
+	return w.Request.Send(s.Backend, m)
+}
+
+// Pass implements storage.Storage.
+func (s *writer) Pass(w *storage.Write) error {
+	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
+		code := http.StatusOK
+		if w.Creates() {
+			code = http.StatusCreated
+		}
+		return answerContent(w, code)
+	}
+	m := w.Message()
+	m.Precondition = preconditionOf(w)
+	if err := s.send(w, &m); err != nil {
+		return err
+	}
+	if w.Info.Verb != resource.VerbCreate && s.isRefusedPin(w) {
+		w.Request.Response.Discard()
+		return storage.ErrConflict
+	}
+	return nil
+}
+
+// answersObject reports whether a write is answered with the object as it is stored and its version,
+// whatever the backend answers.
+func (s *writer) answersObject() bool { return s.keeps(resource.ResourceVersions) }
+
+// toStoredForm makes of the object that was admitted what is stored: the version is the backend's to tell,
+// and no part of it.
+func (s *writer) toStoredForm(w *storage.Write) error {
+	if s.keeps(resource.ResourceVersions) {
+		if at, found := storage.Metadata(w.Object).Get("resourceVersion"); found {
+			w.Object.Remove(at)
+		}
+	}
+	if w.Existing.Pin == storage.PinnedByField {
+		stored, _ := storage.Find(w.Existing.Root(), s.Resource.Fields.Version)
+		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(storage.SetAt(w.Object, s.Resource.Fields.Version, stored.Raw())))
+	}
+	return nil
+}
+
+// isUnchanged reports whether the write leaves the stored object as it is. As in Kubernetes nothing is stored
+// then, and the version stays.
+func (s *writer) isUnchanged(w *storage.Write) bool {
+	e := &w.Existing
+	return e.Object != nil && !e.IsCompleted && s.answersObject() && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
+}
+
+// answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
+func (s *writer) answerUnwritten(w *storage.Write, code int) error {
+	if !s.answersObject() {
+		return answerContent(w, code)
+	}
+	if len(w.Existing.Version) == 0 {
+		if err := s.toStoredForm(w); err != nil {
+			return err
+		}
+	}
+	s.answerObject(w, w.Object, code, w.PinnedETag())
+	return nil
+}
+
+func answerContent(w *storage.Write, code int) error {
+	w.Request.Response.StartJSON(code, nil, bytes.Clone(w.Content()))
+	return nil
+}
+
+// answerWritten makes the answer to a write what an API server answers: the object as it is stored, with its
+// version (RW-1). Backends answer with anything, from the object to nothing.
+func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) (err error) {
+	if !s.answersObject() {
+		return nil
+	}
+	defer leaveAnswer(w, &err)
+	r := &w.Request.Response
+	if r.Status() == http.StatusCreated && w.Existing.Object == nil {
+		code = http.StatusCreated // nobody had looked whether the object was there
+	}
+	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Request, &r.Response, 2*s.Limits.Body) {
+		return nil // the write is done, and this is its answer
+	}
+	o, isWritten := s.written(w, sent)
+	if !isWritten {
+		return nil
+	}
+	defer o.release(w)
+	if !r.IsStream() && r.Status() == code && r.IsJSON() {
+		// Headers of the backend's answer stay: it is an answer of this kind.
+		s.setVersion(w, o.object)
+		w.Request.Response.AnswerEdited(o.object)
+		return nil
+	}
+	s.answerObject(w, o.object, code, o.etag)
+	return nil
+}
+
+// leaveAnswer lets the backend's own answer to a write that is done be the client's if there is no memory to complete it.
+func leaveAnswer(w *storage.Write, err *error) {
+	switch p := recover(); {
+	case p == nil:
+	case p == document.ErrNoMemory && w.Request.Memory.Committed():
+		*err = nil
+	default:
+		panic(p)
+	}
+}
+
+// written is an object as it is stored after a write, and the ETag of the answer to the write.
+type written struct {
+	object *document.Document // the write's own, or one that was read
+	etag   []byte
+}
+
+func (o *written) release(w *storage.Write) {
+	if o.object != w.Object {
+		o.object.Release()
+	}
+}
+
+// written finds out what is stored after a write; its version is in the write from then on. It returns false
+// if the backend's answer is an error, or says that the write is not done yet.
+func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bool) {
+	r, e := &w.Request.Response, &w.Existing
+	switch r.Status() {
+	case http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusNonAuthoritativeInfo:
+	default:
+		return o, false
+	}
+	o.etag = r.ETag()
+	var isStored bool
+	if o.object, isStored = s.objectIn(w, r.Body(), sent); isStored {
+		e.Version = versionOf(e.Version[:0], s.Resource, o.object.Root(), o.etag)
+	} else if e.Version = e.Version[:0]; s.Resource.Fields.Version == nil && s.Resource.Backend.Versions == resource.ETagVersions {
+		e.Version = appendVersion(e.Version, o.etag)
+	}
+	// A backend with weak ETags tells no version, however often it is asked.
+	isUntellable := len(o.etag) > len(strong(o.etag)) && s.Resource.Fields.Version == nil && s.Resource.Backend.Concurrency != resource.BestEffort
+	isKnown := len(e.Version) > 0 || isUntellable
+	if !s.keeps(resource.ResourceVersions) {
+		isKnown = isStored
+	}
+	if !isKnown {
+		if current, etag := s.readBack(w); current != nil {
+			o.release(w)
+			o.object = current
+			e.Version = versionOf(e.Version[:0], s.Resource, current.Root(), etag)
+		}
+	}
+	if o.object != w.Object {
+		s.completeAnswer(w, o.object)
+	}
+	return o, true
+}
+
+// objectIn returns the object in the backend's answer, and whether it tells what is stored: backends also
+// answer with nothing, or with something else. An answer without an object, or equal to the one that was sent, stands for that one.
+func (s *writer) objectIn(w *storage.Write, body, sent []byte) (object *document.Document, isStored bool) {
+	if bytes.Equal(body, sent) {
+		// What changes with every write would not be the same.
+		return w.Object, s.Resource.Fields.Version == nil
+	}
+	d, err := w.Request.Parse(body, s.Limits.Stored)
+	if err != nil {
+		return w.Object, false
+	}
+	if d.Root().Kind() != document.Object || storage.TextIn(storage.Metadata(d), "name") != w.Info.Name {
+		d.Release()
+		return w.Object, false
+	}
+	return d, true
+}
+
+// readBack reads the object that was written, if the answer to the write did not tell its version. Object
+// and version are of one answer, so that they belong together even if another writer has come since. It
+// returns nil if that fails: what was written is known anyway.
+func (s *writer) readBack(w *storage.Write) (*document.Document, []byte) {
+	if w.Existing.Object != nil {
+		w.Existing.Object.Release()
+		w.Existing.Object = nil
+	}
+	var target []byte
+	var err error
+	if w.Info.Verb == resource.VerbCreate {
+		if target, err = s.newTarget(w); err != nil {
+			return nil, nil
+		}
+	} else {
+		target = w.Request.ItemTarget(&w.Info)
+	}
+	answer, err := w.Request.ReadStored(s.Backend, target, s.Limits)
+	if err != nil || answer.Status() != http.StatusOK {
+		return nil, nil
+	}
+	d, err := w.Request.ParseStored(answer.Body())
+	if err != nil {
+		return nil, nil
+	}
+	return d, answer.Header("ETag")
+}
+
+// completeAnswer gives an object of the backend what a client that reads it would see.
+func (s *writer) completeAnswer(w *storage.Write, object *document.Document) {
+	d := s.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Request.Memory)
+	defer d.Release()
+	_ = d.complete(object) // what is stored is known to be complete but for what the backend made of it
+}
+
+// setVersion gives the object its version.
+func (s *writer) setVersion(w *storage.Write, object *document.Document) {
+	if len(w.Existing.Version) > 0 && s.keeps(resource.ResourceVersions) {
+		setVersion(object, object.Root(), w.Existing.Version)
+	}
+}
+
+// answerObject makes an object with its version the answer.
+func (s *writer) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) {
+	s.setVersion(w, object)
+	w.Request.Response.Answer(code, etag, object)
+}
+
+// Refusal implements storage.Updater.
+func (s *writer) Refusal(_ *storage.Write, refusal error) error { return refusal }

@@ -1,0 +1,98 @@
+package storage
+
+import (
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1"
+)
+
+// The names of the headers that this package reads and writes.
+const (
+	headerETag            = "ETag"
+	headerContentType     = "Content-Type"
+	headerContentEncoding = "Content-Encoding"
+	headerContentLength   = "Content-Length"
+	headerRetryAfter      = "Retry-After"
+	headerWarning         = "Warning"
+)
+
+// A Response is the answer to the client. It is an answer of the backend, as it came or with other lines or another body,
+// or one of the gateway.
+type Response struct {
+	http1.Response
+
+	edited  []byte // memory for bodies that the gateway makes
+	encoded []byte // memory for bodies that are encoded
+	// isPlain is set if the backend was asked not to encode it, because the gateway edits it.
+	isPlain bool
+}
+
+// Reset forgets the answer, and memory beyond so many bytes.
+func (r *Response) Reset(kept int) {
+	r.Response.Reset(kept)
+	r.edited, r.encoded, r.isPlain = Kept(r.edited), Kept(r.encoded), false
+}
+
+// ETag returns the backend's ETag.
+func (r *Response) ETag() []byte { return r.Header(headerETag) }
+
+// ContentType returns the media type of the body.
+func (r *Response) ContentType() []byte { return r.Header(headerContentType) }
+
+// ContentEncoding returns the coding of the body.
+func (r *Response) ContentEncoding() []byte { return r.Header(headerContentEncoding) }
+
+// StartJSON makes the answer one of the gateway with a JSON body, which it keeps, and with an ETag, unless that is empty.
+// The ETag may be part of the answer that was there before.
+func (r *Response) StartJSON(code int, etag, body []byte) {
+	tag := string(etag)
+	r.StartBody(code, JSON, body)
+	if tag != "" {
+		r.Add(headerETag, tag)
+	}
+}
+
+// IsPlain reports whether the backend was asked not to encode the answer, or could not: the gateway edits it, or makes it.
+func (r *Response) IsPlain() bool { return r.isPlain || r.IsOwn() }
+
+// SetEncoded gives the answer the body that encode makes of the one it has, unless it reports false.
+func (r *Response) SetEncoded(encode func(dst, body []byte) ([]byte, bool)) bool {
+	encoded, isEncoded := encode(r.encoded[:0], r.Body())
+	if r.encoded = encoded; isEncoded {
+		r.Remove(exactBytes[:]...)
+		r.SetBorrowedBody(encoded)
+	}
+	return isEncoded
+}
+
+// exactBytes are the headers of an answer that speak of the very bytes of its body.
+var exactBytes = [...]string{"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "Accept-Ranges"}
+
+// ForgetBody takes out of the head of an answer without a body, or with one that changes on its way,
+// what the head says of the bytes that the backend would have sent.
+func (r *Response) ForgetBody(length bool) {
+	r.Remove(exactBytes[:]...)
+	if length {
+		r.Remove(headerContentLength)
+	}
+}
+
+// Answer makes an object the answer to the client.
+func (r *Response) Answer(code int, etag []byte, object *document.Document) {
+	r.edited = object.AppendTo(r.edited[:0])
+	r.StartJSON(code, etag, r.edited)
+}
+
+// AnswerEdited gives the backend's answer an object for a body.
+func (r *Response) AnswerEdited(object *document.Document) {
+	r.AnswerEditedBytes(object.AppendTo(r.edited[:0]))
+}
+
+// EditBuffer returns empty memory for AnswerEditedBytes.
+func (r *Response) EditBuffer() []byte { return r.edited[:0] }
+
+// AnswerEditedBytes gives the backend's answer another body, and takes the headers out that speak of the bytes of the one
+// it had.
+func (r *Response) AnswerEditedBytes(body []byte) {
+	r.Remove(exactBytes[:]...)
+	r.edited = r.SetBody(body)
+}

@@ -1,0 +1,148 @@
+// Package storage is the backend as the verbs see it. A Storage is one resource, or one subresource, at one
+// backend: it knows how an object is prepared before admission, how the stored one is read, and how what
+// was admitted is written so that it is that, and nothing else, that comes to be stored. The interfaces
+// follow k8s.io/apiserver's registry/rest.
+//
+// The kinds of backends are in the packages below: kubernetes, an API server, and plain, an ordinary JSON
+// API for which the gateway keeps versions, status, scale, deletion and lists itself. Which one serves a
+// resource is decided when a set of policies comes into force, and nothing asks for it afterwards.
+package storage
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// The errors by which a storage says how a write goes on.
+var (
+	// ErrConflict says that the stored object is no longer the one that the write was admitted against:
+	// it has to be admitted again.
+	ErrConflict = errors.New("another writer came between")
+	// ErrNameTaken says that a name which the gateway generated is the name of another object.
+	ErrNameTaken = errors.New("the generated name is taken")
+	// ErrAnswered says that the backend refused a dry run: its answer, in Request.Response, is the client's.
+	ErrAnswered = errors.New("the backend's answer is the client's")
+)
+
+// A Storage is a resource or a subresource at a backend. It is immutable and safe for concurrent use; what
+// is learned of a request is in its Request, and what is learned of one attempt at a write in a Write.
+type Storage interface {
+	Reader
+	Strategy
+	Creater
+	Updater
+	Patcher
+	Deleter
+	// Pass sends a body on as it came.
+	Pass(w *Write) error
+}
+
+// A Reader answers reads.
+type Reader interface {
+	// Read asks the backend for what a GET, LIST or WATCH is about. The answer is in Request.Response; an
+	// answer whose objects have to be completed while it streams has an Editor.
+	Read(r *Request) error
+}
+
+// A Strategy is how objects are prepared and validated.
+type Strategy interface {
+	// Schema returns the schema of the object in the body of a verb; nil if there is none.
+	Schema(verb string) *schema.Schema
+	// MediaTypes returns the media types of bodies and answers.
+	MediaTypes() *MediaTypes
+	// StatusPath returns the path of the field that only the status subresource may write; nil for none.
+	StatusPath() resource.FieldPath
+	// IsOpaque reports whether the body passes as it came: no policy concerns it, and nothing of the
+	// resource has to be prepared, defaulted or validated.
+	IsOpaque(i *resource.Info) bool
+	// CheckOptions refuses parameters of a write that the backend would not refuse itself.
+	CheckOptions(w *Write) error
+	// Complete holds the object to the URL. What the URL says must not be contradicted by the object, and
+	// is set if the backend needs it (RES-2).
+	Complete(w *Write) error
+	// CheckKeys refuses keys that the backend could take for others.
+	CheckKeys(w *Write) error
+	// PrepareForCreate takes out of a new object what no client may set.
+	PrepareForCreate(w *Write) error
+	// PrepareForUpdate holds an update to the version that it names, and carries over what it may not change.
+	PrepareForUpdate(w *Write) error
+	// KeepStatus undoes what policies did to a part of the object that the request is not about.
+	KeepStatus(w *Write) error
+	// SetMetadata sets what the system owns of the metadata, after the last mutation.
+	SetMetadata(w *Write)
+	// Validate validates the object against its schema.
+	Validate(s *schema.Schema, f *cel.Frame, w *Write) schema.Result
+	// ValidateMetadata returns what an update changes of the metadata although it may not.
+	ValidateMetadata(w *Write) field.ErrorList
+	// Warn adds the warnings that a valid object deserves.
+	Warn(w *Write)
+}
+
+// A Creater creates objects.
+type Creater interface {
+	// Preview finds out what the backend would store, if that can be another object than the one it is
+	// sent. Validating policies see it in the object's place.
+	Preview(w *Write) error
+	Create(w *Write) error
+}
+
+// An Updater replaces objects.
+type Updater interface {
+	// NeedsExisting reports whether anything about the write depends on the stored object.
+	NeedsExisting(w *Write) bool
+	// Get reads the stored object into the write, which is pinned to its version from then on.
+	Get(w *Write) error
+	// Lock makes the request the only one that writes the object, if what it writes depends on what is stored,
+	// or another write could put back what it changes. isOpaque says that the body passes as it came.
+	// Request.Unlock ends that.
+	Lock(r *Request, isOpaque bool) error
+	Update(w *Write) error
+	// Refusal returns the answer to a write that was refused: what the backend would have said first.
+	Refusal(w *Write, refusal error) error
+}
+
+// A Patcher patches objects.
+type Patcher interface {
+	// Patched makes of the patch in the write the object that results from it, prepared as in an update.
+	Patched(w *Write, h Handler) error
+	// Patch writes what was admitted of the result.
+	Patch(w *Write) error
+}
+
+// A Deleter deletes objects.
+type Deleter interface {
+	// Delete deletes the object in the version that the handler validated.
+	Delete(w *Write, h Handler) error
+	// DeleteCollection deletes the objects that the request selects, each in the version that was validated.
+	DeleteCollection(w *Write, h Handler) error
+}
+
+// A Handler has the steps of a write for a storage that leads it itself, for it alone knows their order.
+type Handler interface {
+	// Complete holds the object to the URL, and takes out of it what its schema does not know.
+	Complete(w *Write) error
+	// Validate runs the policies about the write and returns the refusal.
+	Validate(w *Write) error
+	// Collect runs the policies about one write of several, and Decide returns the refusal of all of them.
+	Collect(w *Write)
+	Decide(w *Write) error
+	// Forget drops what was collected.
+	Forget()
+}
+
+// A Scaler is the storage of a scale that the gateway makes of the object itself.
+type Scaler interface {
+	Storage
+	// Object returns the storage of the objects behind, whose writes are answered with a Scale.
+	Object() Storage
+	// ReadScale makes of the Scale in the body, or of the one that results from a patch, the write of a
+	// Scale that policies about the subresource admit: before and after.
+	ReadScale(w, asked *Write) error
+	// ApplyScale makes of the admitted Scale the update of the object that it stands for.
+	ApplyScale(w, asked *Write) error
+}

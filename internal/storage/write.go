@@ -1,0 +1,187 @@
+package storage
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// PatchType is the language of a patch.
+type PatchType uint8
+
+// The languages of patches.
+const (
+	NoPatch PatchType = iota
+	JSONPatch
+	MergePatch
+	StrategicMergePatch
+	ApplyPatch // of server-side apply
+)
+
+// A Write is one attempt at a write. What an attempt learns is in it and nowhere else, so that the next one
+// inherits nothing.
+type Write struct {
+	Request *Request
+	// Info names the target of the write. It differs from the request's if the name is only known from
+	// the object, and if a subresource becomes a write to its object.
+	Info resource.Info
+	// Object is written: the object of the body, what results from a patch, or the options of a
+	// deletion.
+	Object *document.Document
+	// Source are the bytes that Object was read from, which are sent if nobody edited it; nil if the
+	// gateway made it.
+	Source []byte
+	// ContentType replaces the client's where what is sent is not what the client sent; nil leaves it.
+	ContentType []byte
+	// Patch is the client's patch, if the write is one.
+	Patch *document.Document
+	// Result is the object that the backend would store, if it is known and may differ from Object.
+	Result *document.Document
+	// Options are the options of a deletion.
+	Options *metav1.DeleteOptions
+	// Existing describes the stored object, as far as it is known.
+	Existing Existing
+	// Misplaced names a value that takes the place of a field that has to be kept; nil for none.
+	Misplaced *field.Error
+	// Underived are the fields of the object whose default cannot be computed.
+	Underived field.ErrorList
+	// IsPinned is set if the client named the version that it means to change: its write is never tried again.
+	IsPinned bool
+	// HasGeneratedName is set if the gateway made the name.
+	HasGeneratedName bool
+}
+
+// Existing describes the object that a write replaces, as far as it is known.
+type Existing struct {
+	// Object is the stored object, as a client that reads it would see it; nil if it was not read, or if
+	// nothing is stored.
+	Object *document.Document
+	// IsAbsent is set if nothing is stored under the name, so that the write creates the object.
+	IsAbsent bool
+	// IsCompleted is set if defaults were set in Object that are not stored.
+	IsCompleted bool
+	// Version is the version of the stored object, as its resourceVersion; empty if it is not known.
+	Version []byte
+	// ETag is the version as the backend told it; empty if it did not.
+	ETag []byte
+	// Pin says how the write depends on the stored object.
+	Pin Pin
+}
+
+// Pin is how a write depends on what is stored.
+type Pin uint8
+
+// The ways to pin a write.
+const (
+	NotPinned Pin = iota
+	PinnedByETag
+	PinnedToNothing // nothing may be stored
+	PinnedByField   // the version is in a field of the object
+	PinnedByObject  // the gateway wrote the resourceVersion that it read into the object
+)
+
+// Root returns the root of the stored object; invalid if there is none.
+func (e *Existing) Root() document.Node {
+	if e.Object == nil {
+		return document.Node{}
+	}
+	return e.Object.Root()
+}
+
+// Begin prepares for an attempt.
+func (w *Write) Begin(r *Request) {
+	*w = Write{Request: r, Info: r.Info, Existing: Existing{Version: Kept(w.Existing.Version), ETag: Kept(w.Existing.ETag)}}
+}
+
+// Release gives the documents back.
+func (w *Write) Release() {
+	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object} {
+		if *d != nil {
+			(*d).Release()
+			*d = nil
+		}
+	}
+}
+
+// SetObject puts another object in the place of what was to be written. It is the gateway's own.
+func (w *Write) SetObject(d *document.Document) {
+	if w.Object != nil {
+		w.Object.Release()
+	}
+	w.Object, w.Source = d, nil
+}
+
+// Creates reports whether the write creates the object.
+func (w *Write) Creates() bool { return w.Info.Verb == resource.VerbCreate || w.Existing.IsAbsent }
+
+// Admitted returns the object that validating policies see.
+func (w *Write) Admitted() *document.Document {
+	if w.Result != nil {
+		return w.Result
+	}
+	return w.Object
+}
+
+// Content returns the body to send: the client's own bytes if nobody edited the object. It is valid until
+// the next call.
+func (w *Write) Content() []byte {
+	switch {
+	case w.Object == nil:
+		return w.Source
+	case w.Source != nil && !w.Object.Edited():
+		return w.Source
+	}
+	w.Request.Memory.Grow(w.Object.Extent()) // a refusal is remembered, and nothing is sent then
+	b := &w.Request.buffers
+	b.edited = w.Object.AppendTo(b.edited[:0])
+	return b.edited
+}
+
+// Message returns the request to the backend that carries the object.
+func (w *Write) Message() Message {
+	body := w.Content()
+	switch {
+	case len(body) > 0:
+	case w.Info.HasBody():
+		body = noBytes
+	default:
+		body = nil
+	}
+	return Message{Body: body, ContentType: w.ContentType}
+}
+
+// noBytes are an empty body, which is not the same as none.
+var noBytes = []byte{}
+
+// PinnedETag returns the ETag that the write is pinned to; nil if it is pinned otherwise.
+func (w *Write) PinnedETag() []byte {
+	if w.Existing.Pin == PinnedByETag {
+		return w.Existing.ETag
+	}
+	return nil
+}
+
+// FieldValidation returns what the request asks for, else the resource, else Warn as in Kubernetes.
+func (w *Write) FieldValidation() resource.FieldValidation {
+	switch r := w.Request.Resource; {
+	case w.Info.Options.FieldValidation != resource.FieldValidationUnset:
+		return w.Info.Options.FieldValidation
+	case r.Writes.FieldValidation != resource.FieldValidationUnset:
+		return r.Writes.FieldValidation
+	}
+	return resource.FieldValidationWarn
+}
+
+// Faults adds to the errors of a validation what is wrong with the object besides.
+func (w *Write) Faults(found field.ErrorList) field.ErrorList {
+	faults := w.Underived
+	if w.Misplaced != nil {
+		faults = append(faults, w.Misplaced)
+	}
+	if len(faults) == 0 {
+		return found
+	}
+	return append(faults, found...)
+}

@@ -1,0 +1,98 @@
+package telemetry
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/observability.md")
+
+const page = "../../docs/observability.md"
+
+// expectTable holds the table below a heading row to what the code has.
+func expectTable(t *testing.T, header string, rows []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), header+"\n")
+	if !found {
+		t.Fatalf("%s has no table %q", page, header)
+	}
+	old, after, _ := strings.Cut(rest, "\n\n")
+	table := "|" + strings.Repeat("---|", strings.Count(header, "|")-1) + "\n" + strings.Join(rows, "\n")
+	if old == table {
+		return
+	}
+	if !*update {
+		t.Errorf("%s has another table; go test ./internal/telemetry -run TestDocs -update writes\n%s", page, table)
+		return
+	}
+	if err := os.WriteFile(page, []byte(before+header+"\n"+table+"\n\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDocsOfLog(t *testing.T) {
+	var rows []string
+	for _, f := range AccessFields {
+		ecs := "`" + f.ECS + "`"
+		if f.ECS == f.OpenTelemetry {
+			ecs = ""
+		}
+		rows = append(rows, "| `"+f.OpenTelemetry+"` | "+ecs+" | "+f.Meaning+" |")
+	}
+	expectTable(t, "| field | with `ECS` | is |", rows)
+}
+
+// Each metric that the gateway has, with its labels, is in the table.
+func TestDocsOfMetrics(t *testing.T) {
+	tel := newTelemetry(t)
+	fill(tel)
+	families, err := tel.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "gateway_") || f.GetName() == "gateway_build_info" {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		rows = append(rows, "| `"+f.GetName()+"` | "+strings.Join(labels, ", ")+" | "+strings.TrimSuffix(f.GetHelp(), ".")+" |")
+	}
+	if len(rows) < 35 {
+		t.Fatalf("there are only %d metrics", len(rows))
+	}
+	expectTable(t, "| metric | labels | is |", rows)
+}
+
+// fill records something of each kind.
+func fill(t *Telemetry) {
+	r := denied()
+	t.RequestDone(r)
+	t.PolicyDecided("p", "Deny", 3)
+	t.SchemaRefused("widgets", "FieldValueInvalid")
+	t.LimitDecided("l", "Admit")
+	t.RateLimited("l")
+	t.RateLimitWarned("l")
+	t.AdmissionDenied("p")
+	t.PolicyIgnored("p")
+	t.AdmissionAudited("p")
+	t.UpstreamError("api", "Busy")
+	t.CredentialsRefused("jwt")
+	t.SharedLimitDecided("Admitted", time.Millisecond)
+	t.PoliciesLoaded(1, "h", time.Now())
+	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
+	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })
+	t.ObserveUpstreams(func() []Upstream {
+		return []Upstream{{Name: "api", Endpoints: map[string]int{"Ready": 1}, Circuits: map[string]int{"Closed": 1}}}
+	})
+}

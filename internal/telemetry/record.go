@@ -1,0 +1,75 @@
+package telemetry
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A Record says what happened to one request. It is made once, when the request is over, for everything
+// that tells of it: the access log, metrics and the trace. Its strings are the request's own memory:
+// who keeps one for longer clones it.
+type Record struct {
+	// ID is by what the logs of the client, the gateway and the backend name the request.
+	ID      string
+	Trace   Trace
+	Client  netip.Addr
+	User    string
+	Asked   Asked
+	About   About
+	Way     Way
+	Outcome Outcome
+	Spent   Spent
+}
+
+// A Trace names the span of a request in a trace. The zero value is none.
+type Trace struct {
+	ID      [16]byte
+	Span    [8]byte
+	Sampled bool
+}
+
+// Asked has what the client sent, without its query, which may have credentials. It is empty for a
+// head that cannot be read in one way only.
+type Asked struct {
+	Method, Host, Path, UserAgent string
+	Minor                         int // of HTTP/1
+}
+
+// About names the resource of a request. For a path that is no resource, Verb is the method in lower case.
+type About struct {
+	Verb, Group, Resource, Subresource, Namespace, Name string
+	// IsDescribed is set if a policy file describes the resource. A client can invent any number of
+	// resources, but not one of these.
+	IsDescribed bool
+}
+
+// A Way says which way a request took: names of the configuration, or empty.
+type Way struct{ Route, Upstream string }
+
+// An Outcome is the answer to a request, and the reason for it.
+type Outcome struct {
+	// Code is the HTTP status code sent; 0 if the client went away before an answer.
+	Code int
+	// Reason is the reason of the Status by which the gateway refused the request; empty if the answer
+	// is the backend's.
+	Reason string
+	// Decision says who refused it.
+	Decision
+}
+
+// A Decision names what refused a request: the policy, its binding if it has one, and the first field
+// that is wrong.
+type Decision struct{ Policy, Binding, Field string }
+
+// Spent says how much a request took.
+type Spent struct {
+	Started time.Time
+	// Took is the time from the request's first byte to the answer's last, Backend the part of it in
+	// which a backend was asked.
+	Took, Backend time.Duration
+	// Received and Sent are the bytes of the bodies of the request and of its answer.
+	Received, Sent int64
+}
+
+// IsRefusedOrFailed reports whether the request was refused, or got no answer.
+func (o *Outcome) IsRefusedOrFailed() bool { return o.Code >= 400 || o.Code == 0 }

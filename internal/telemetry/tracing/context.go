@@ -1,0 +1,85 @@
+package tracing
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// ParseTraceparent reads the header of W3C Trace Context (level 2, 3.2). It reports false for what is
+// none, after which a new trace begins.
+func ParseTraceparent(value []byte) (trace.SpanContext, bool) {
+	const size = len("00-00000000000000000000000000000000-0000000000000000-00")
+	if len(value) < size || value[2] != '-' || value[35] != '-' || value[52] != '-' {
+		return trace.SpanContext{}, false
+	}
+	var version, flags [1]byte
+	c := trace.SpanContextConfig{Remote: true}
+	if !decode(version[:], value[:2]) || !decode(c.TraceID[:], value[3:35]) || !decode(c.SpanID[:], value[36:52]) || !decode(flags[:], value[53:55]) {
+		return trace.SpanContext{}, false
+	}
+	switch {
+	case version[0] == 0xff, version[0] == 0 && len(value) > size, len(value) > size && value[size] != '-':
+		return trace.SpanContext{}, false
+	}
+	c.TraceFlags = trace.TraceFlags(flags[0]) & trace.FlagsSampled
+	parent := trace.NewSpanContext(c)
+	return parent, parent.IsValid()
+}
+
+// decode reads hexadecimal digits in lower case.
+func decode(to, digits []byte) bool {
+	for i := range to {
+		high, low := digit(digits[2*i]), digit(digits[2*i+1])
+		if high > 15 || low > 15 {
+			return false
+		}
+		to[i] = high<<4 | low
+	}
+	return true
+}
+
+func digit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}
+
+const traceparent = "traceparent: 00-"
+
+// appendTraceparent appends the header line that tells a backend of the trace.
+func appendTraceparent(dst []byte, id trace.TraceID, span trace.SpanID, sampled bool) []byte {
+	dst = hex.AppendEncode(append(dst, traceparent...), id[:])
+	dst = hex.AppendEncode(append(dst, '-'), span[:])
+	if sampled {
+		return append(dst, "-01\r\n"...)
+	}
+	return append(dst, "-00\r\n"...)
+}
+
+// newTraceID and newSpanID return random ids, which are never zero.
+func newTraceID() (id trace.TraceID) {
+	for !id.IsValid() {
+		put(id[:8], rand.Uint64())
+		put(id[8:], rand.Uint64())
+	}
+	return id
+}
+
+func newSpanID() (id trace.SpanID) {
+	for !id.IsValid() {
+		put(id[:], rand.Uint64())
+	}
+	return id
+}
+
+func put(b []byte, v uint64) {
+	for i := range b {
+		b[i] = byte(v >> (8 * i))
+	}
+}

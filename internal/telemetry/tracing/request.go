@@ -1,0 +1,245 @@
+package tracing
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/admission-gateway/gateway/internal/telemetry"
+)
+
+// A Start is how a request stands to a trace when it begins.
+type Start struct {
+	parent trace.SpanContext // invalid if there is none
+	id     trace.TraceID
+	// IsTraced says that the request has spans.
+	IsTraced bool
+}
+
+// Look decides about a request by its traceparent and tracestate; nil is none.
+func (t *Tracer) Look(header, state []byte) Start {
+	s := Start{}
+	if parent, ok := ParseTraceparent(header); ok {
+		s.parent, s.id = parent, parent.TraceID()
+	} else {
+		s.id = newTraceID()
+	}
+	s.IsTraced = t.sampling.samples(s.parent, s.id)
+	if s.IsTraced && len(state) > 0 && s.HasParent() {
+		if parsed, err := trace.ParseTraceState(string(state)); err == nil {
+			s.parent = s.parent.WithTraceState(parsed)
+		}
+	}
+	return s
+}
+
+// HasParent reports whether the client's own traceparent is good.
+func (s *Start) HasParent() bool { return s.parent.IsValid() }
+
+// AppendUntraced appends the header line by which a backend learns that a new trace has no spans.
+func (s *Start) AppendUntraced(dst []byte) []byte {
+	return appendTraceparent(dst, s.id, newSpanID(), false)
+}
+
+// A Request makes the spans of one request. It belongs to the goroutine that serves it.
+type Request struct {
+	tracer   *Tracer
+	span     trace.Span
+	ctx      context.Context // of the span
+	admitted trace.Span      // nil before and after the admission
+	exchange trace.Span      // that is under way
+	lines    []byte
+	line     int // where in lines the traceparent is
+}
+
+// Begin begins the span of a request that is traced. The lines are header lines for backends.
+func (t *Tracer) Begin(s Start, started time.Time, lines []byte) *Request {
+	r := &Request{tracer: t, line: len(lines)}
+	ctx := context.WithValue(context.Background(), chosen{}, s.id)
+	if s.HasParent() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
+	}
+	r.ctx, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(started))
+	r.lines = append(r.lines, lines...)
+	r.lines = appendTraceparent(r.lines, r.span.SpanContext().TraceID(), r.span.SpanContext().SpanID(), true)
+	return r
+}
+
+// Trace names the span.
+func (r *Request) Trace() telemetry.Trace {
+	c := r.span.SpanContext()
+	return telemetry.Trace{ID: c.TraceID(), Span: c.SpanID(), Sampled: true}
+}
+
+// Lines are header lines for backends that are asked beside the request's own exchanges.
+func (r *Request) Lines() []byte { return r.lines }
+
+// Context is the context of what is done for the request.
+func (r *Request) Context() context.Context {
+	if r == nil {
+		return context.Background()
+	}
+	return r.ctx
+}
+
+// BeginExchange begins the span of an exchange with a backend, and returns the header lines by which the backend
+// learns of it.
+func (r *Request) BeginExchange(method string) []byte {
+	_, r.exchange = r.tracer.tracer.Start(r.ctx, method, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("http.request.method", method)))
+	c := r.exchange.SpanContext()
+	return appendTraceparent(append([]byte(nil), r.lines[:r.line]...), c.TraceID(), c.SpanID(), true)
+}
+
+// An Exchange says what an exchange was.
+type Exchange struct {
+	// Upstream is the backend's name, URL the request's without a query.
+	Upstream, URL string
+	Code          int    // 0 if there was no answer
+	Failure       string // why, in a word
+}
+
+// EndExchange ends the span of the exchange.
+func (r *Request) EndExchange(e *Exchange) {
+	if r.exchange == nil {
+		return
+	}
+	r.exchange.SetAttributes(attribute.String("gateway.upstream", e.Upstream), attribute.String("url.full", e.URL))
+	if address, port := serverOf(e.URL); address != "" {
+		r.exchange.SetAttributes(attribute.String("server.address", address), attribute.Int("server.port", port))
+	}
+	if e.Code > 0 {
+		r.exchange.SetAttributes(attribute.Int("http.response.status_code", e.Code))
+	}
+	switch {
+	case e.Failure != "":
+		r.exchange.SetAttributes(attribute.String("error.type", e.Failure))
+		r.exchange.SetStatus(codes.Error, "")
+	case e.Code >= 400:
+		r.exchange.SetAttributes(attribute.String("error.type", strconv.Itoa(e.Code)))
+		r.exchange.SetStatus(codes.Error, "")
+	}
+	r.exchange.End()
+	r.exchange = nil
+}
+
+// serverOf returns host and port of a URL.
+func serverOf(url string) (address string, port int) {
+	scheme, rest, _ := strings.Cut(url, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	host, text, err := net.SplitHostPort(authority)
+	if err != nil {
+		if scheme == "https" {
+			return authority, 443
+		}
+		return authority, 80
+	}
+	port, _ = strconv.Atoi(text)
+	return host, port
+}
+
+// A Verdict says what a policy came to.
+type Verdict struct{ Policy, Binding, Verdict string }
+
+// BeginAdmission begins the span of the admission.
+func (r *Request) BeginAdmission() {
+	r.EndAdmission()
+	_, r.admitted = r.tracer.tracer.Start(r.ctx, "admission")
+}
+
+// Decided adds the verdict of a policy to the span of the admission, which the first one begins if nothing else has.
+func (r *Request) Decided(v Verdict, cost int64) {
+	if r.admitted == nil {
+		r.BeginAdmission()
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("gateway.policy", v.Policy), attribute.String("gateway.verdict", v.Verdict), attribute.Int64("gateway.cost", cost),
+	}
+	if v.Binding != "" {
+		attributes = append(attributes, attribute.String("gateway.binding", v.Binding))
+	}
+	r.admitted.AddEvent("policy", trace.WithAttributes(attributes...))
+}
+
+// EndAdmission ends the span of the admission, if there is one.
+func (r *Request) EndAdmission() {
+	if r.admitted != nil {
+		r.admitted.End()
+		r.admitted = nil
+	}
+}
+
+// Asked makes a span of a question to another server than a backend, such as Redis, that began at a time and is over.
+func (r *Request) Asked(name string, began time.Time, attributes ...attribute.KeyValue) {
+	_, span := r.tracer.tracer.Start(r.ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(began), trace.WithAttributes(attributes...))
+	span.End()
+}
+
+// End ends the span of the request with what is known of it now. The route is its path as a template, or empty.
+func (r *Request) End(o *telemetry.Record, scheme, route string) {
+	r.EndAdmission()
+	if r.exchange != nil {
+		r.exchange.End()
+	}
+	name := strings.Clone(o.Asked.Method)
+	if name == "" {
+		name = "HTTP"
+	}
+	if route != "" {
+		name += " " + route
+	}
+	r.span.SetName(name)
+	text := func(key, value string) {
+		if value != "" {
+			r.span.SetAttributes(attribute.String(key, strings.Clone(value))) // a span outlives its request
+		}
+	}
+	text("http.request.method", o.Asked.Method)
+	text("http.route", route)
+	text("url.path", o.Asked.Path)
+	text("url.scheme", scheme)
+	host, port := serverOf(scheme + "://" + o.Asked.Host)
+	text("server.address", host)
+	if host != "" {
+		r.span.SetAttributes(attribute.Int("server.port", port))
+	}
+	if o.Client.IsValid() {
+		text("client.address", o.Client.String())
+	}
+	text("user_agent.original", o.Asked.UserAgent)
+	r.span.SetAttributes(attribute.String("network.protocol.version", "1."+strconv.Itoa(o.Asked.Minor)),
+		attribute.Int64("http.request.body.size", o.Spent.Received), attribute.Int64("http.response.body.size", o.Spent.Sent))
+	if o.Outcome.Code > 0 {
+		r.span.SetAttributes(attribute.Int("http.response.status_code", o.Outcome.Code))
+	}
+	text("http.request.header.x-request-id", o.ID)
+	text("user.name", o.User)
+	text("gateway.verb", o.About.Verb)
+	text("gateway.group", o.About.Group)
+	text("gateway.resource", o.About.Resource)
+	text("gateway.subresource", o.About.Subresource)
+	text("gateway.namespace", o.About.Namespace)
+	text("gateway.name", o.About.Name)
+	text("gateway.route", o.Way.Route)
+	text("gateway.upstream", o.Way.Upstream)
+	text("gateway.reason", o.Outcome.Reason)
+	text("gateway.policy", o.Outcome.Policy)
+	text("gateway.binding", o.Outcome.Binding)
+	text("gateway.field", o.Outcome.Field)
+	if o.Outcome.Code >= 500 || o.Outcome.Code == 0 {
+		text("error.type", strconv.Itoa(o.Outcome.Code))
+		r.span.SetStatus(codes.Error, "")
+	}
+	r.span.End()
+}
+
+// AskedRedis makes a span of a question to Redis that began at a time and is over.
+func (r *Request) AskedRedis(began time.Time) {
+	r.Asked("redis EVALSHA", began, attribute.String("db.system.name", "redis"), attribute.String("db.operation.name", "EVALSHA"))
+}

@@ -1,0 +1,46 @@
+package policies
+
+import (
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/manifest"
+)
+
+// loadedAudit is the audit Policy of the files, and where it stands.
+type loadedAudit struct {
+	policy *audit.Policy
+	at     *manifest.Object
+}
+
+// auditPolicy takes the rules by which requests are recorded. As at kube-apiserver there is one Policy, and it needs no
+// name.
+func (l *loader) auditPolicy(o *manifest.Object, p *auditv1.Policy) {
+	if first := l.audit.at; first != nil {
+		l.At(o, Error, "kind", "must be the only audit Policy; another one is in %s:%d", first.File, first.Line("kind"))
+		return
+	}
+	l.audit.at = o
+	compiled, errs := audit.Compile(p)
+	l.Fields(o, Error, errs)
+	l.audit.policy = compiled
+}
+
+// Audit says which requests are recorded; nil if no file does.
+func (s *Set) Audit() *audit.Policy { return s.audit.policy }
+
+// unaudited returns a finding if requests are to be recorded without a place for events, or events have a place and no
+// file has rules.
+func (s *Set) unaudited(sinks []string) []Finding {
+	switch {
+	case sinks == nil:
+		return nil
+	case s.audit.at != nil && len(sinks) == 0:
+		return []Finding{{File: s.audit.at.File, Field: "kind", Severity: Warning,
+			Message: "an audit Policy has no effect unless `telemetry.audit` of the configuration says where events go"}}
+	case s.audit.at == nil && len(sinks) > 0:
+		return []Finding{{File: "the configuration", Field: "telemetry.audit", Severity: Warning,
+			Message: "no request is recorded: there is no audit Policy (audit.k8s.io/v1) among the policy files"}}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package policies
+
+import (
+	"cmp"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/typecheck"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/manifest"
+)
+
+// bound are the policies of one of Kubernetes' kinds, which act through bindings. P is a compiled
+// policy, and B a compiled binding. Policies are compiled when all bindings are known.
+type bound[P compiledPolicy, B any] struct {
+	policies []boundPolicy[P, B] // compile sorts them by name
+	bindings []binding[B]
+}
+
+// compiledPolicy is a policy whose expressions are known.
+type compiledPolicy interface {
+	admission.Policy
+	Programs() []*cel.Program
+}
+
+type boundPolicy[P compiledPolicy, B any] struct {
+	from    *manifest.Object
+	params  *admissionv1.ParamKind
+	compile func(states []string, bindings []B) (P, field.ErrorList)
+	// review returns warnings about the expressions of a policy that compiles, and wording advice on
+	// its messages; nil: there is none.
+	review  func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error)
+	wording func() []typecheck.Warning
+}
+
+type binding[B any] struct {
+	from     *manifest.Object
+	policy   string // the policy's name, also of a binding that did not compile
+	params   *admissionv1.ParamRef
+	compiled B
+	ok       bool // it did compile
+}
+
+// bind takes a binding whose compilation ended with errs.
+func (b *bound[P, B]) bind(l *loader, o *manifest.Object, policy string, params *admissionv1.ParamRef, compiled B, errs field.ErrorList) {
+	l.Fields(o, Error, errs)
+	b.bindings = append(b.bindings, binding[B]{o, policy, params, compiled, len(errs) == 0})
+}
+
+// compile compiles all policies with their bindings, and returns the ones that are bound.
+func (b *bound[P, B]) compile(l *loader, kind string) []P {
+	slices.SortFunc(b.policies, func(x, y boundPolicy[P, B]) int { return cmp.Compare(x.from.Name, y.from.Name) })
+	compiledFor := map[string][]B{}
+	isBound := map[string]bool{} // also by bindings that did not compile
+	for _, one := range b.bindings {
+		isBound[one.policy] = true
+		if one.ok {
+			compiledFor[one.policy] = append(compiledFor[one.policy], one.compiled)
+		}
+		b.refer(l, kind, &one)
+	}
+	states, kinds := namesOf(l.sources), newKnownKinds(l.resources)
+	var all []P
+	for _, p := range b.policies {
+		compiled, errs := p.compile(states, compiledFor[p.from.Name])
+		l.Fields(p.from, Error, errs)
+		if len(errs) == 0 {
+			l.plans.note(p.from, compiled.Programs())
+			if !l.plans.on {
+				warnings, err := p.review(states, kinds)
+				l.reviewed(p.from, warnings, err)
+				p.advise(l)
+			}
+		}
+		if !isBound[p.from.Name] && !l.unbound {
+			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind, p.from.Name)
+		} else if len(errs) == 0 {
+			all = append(all, compiled)
+		}
+	}
+	return all
+}
+
+// refer notes the parameters that a binding refers to, or warns that its policy is in no file. As on
+// an API server the binding does nothing until the policy is there.
+func (b *bound[P, B]) refer(l *loader, kind string, one *binding[B]) {
+	i, found := slices.BinarySearchFunc(b.policies, one.policy, func(p boundPolicy[P, B], name string) int { return cmp.Compare(p.from.Name, name) })
+	if found {
+		l.paramUses = append(l.paramUses, paramUse{one.from, b.policies[i].params, one.params})
+		return
+	}
+	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known && one.policy != "" {
+		l.At(one.from, Warning, "spec.policyName", "no %s in the policy files has the name '%s', so that the binding does nothing", kind, one.policy)
+	}
+}
+
+func (p *boundPolicy[P, B]) advise(l *loader) {
+	if p.wording == nil {
+		return
+	}
+	for _, w := range p.wording() {
+		l.At(p.from, Wording, w.Field, "%s", w.Text)
+	}
+}

@@ -1,0 +1,294 @@
+// Package constraints loads Gatekeeper's objects from policy files: templates, constraints, mutators,
+// and what they need.
+package constraints
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/gatekeeper"
+	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+	"github.com/admission-gateway/gateway/admission/gatekeeper/mutation"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/finding"
+)
+
+// Gatekeeper's groups.
+const (
+	TemplatesGroup    = "templates.gatekeeper.sh"
+	Group             = gatekeeper.Group
+	MutationsGroup    = "mutations.gatekeeper.sh"
+	ConfigGroup       = "config.gatekeeper.sh"
+	SyncSetGroup      = "syncset.gatekeeper.sh"
+	expansionGroup    = "expansion.gatekeeper.sh"
+	externalDataGroup = "externaldata.gatekeeper.sh"
+)
+
+// Files are Gatekeeper's objects in the policy files. They are compiled when all are there.
+type Files struct {
+	finding.List
+	// Texts are the texts of the policy files by their names.
+	Texts       map[string][]byte
+	templates   []loadedTemplate
+	constraints []*manifest.Object
+	mutators    []loadedMutator
+	// excluded are the namespaces that constraints and mutators leave alone.
+	excluded struct{ webhook, mutation []match.Wildcard }
+	synced   []syncedKind
+	// inventory is data.inventory, which Rego reads.
+	inventory gatekeeper.Inventory
+	resources match.Resources
+}
+
+type loadedTemplate struct {
+	from     *manifest.Object
+	read     *gatekeeper.ConstraintTemplate
+	compiled *gatekeeper.Template // nil if it did not compile
+	errs     field.ErrorList
+	problems []gatekeeper.Problem
+}
+
+type loadedMutator struct {
+	from    *manifest.Object
+	compile func(mutation.Compiler) (*mutation.Mutator, field.ErrorList)
+}
+
+// syncedKind is a kind of objects that data.inventory has, and where a file says so.
+type syncedKind struct {
+	apischema.GroupVersionKind
+	from *manifest.Object
+	path string
+}
+
+// Template takes a ConstraintTemplate.
+func (f *Files) Template(o *manifest.Object, t *gatekeeper.ConstraintTemplate) {
+	t.APIVersion = o.APIVersion
+	f.templates = append(f.templates, loadedTemplate{from: o, read: t})
+}
+
+// Constraint takes an object of the group of constraints, whose kinds templates define.
+func (f *Files) Constraint(o *manifest.Object) {
+	if _, version := o.GroupVersion(); version != gatekeeper.Version && version != "v1alpha1" {
+		f.At(o, finding.Error, "apiVersion", "must be '%s/%s', not '%s'", gatekeeper.Group, gatekeeper.Version, o.APIVersion)
+		return
+	}
+	if o.Name == "" {
+		f.At(o, finding.Error, "metadata.name", "Required value: must have a name")
+		return
+	}
+	f.constraints = append(f.constraints, o)
+}
+
+func (f *Files) mutator(o *manifest.Object, compile func(mutation.Compiler) (*mutation.Mutator, field.ErrorList)) {
+	f.mutators = append(f.mutators, loadedMutator{o, compile})
+}
+
+// Assign takes an Assign.
+func (f *Files) Assign(o *manifest.Object, a *mutation.Assign) {
+	f.mutator(o, func(c mutation.Compiler) (*mutation.Mutator, field.ErrorList) { return c.Assign(a) })
+}
+
+// AssignMetadata takes an AssignMetadata.
+func (f *Files) AssignMetadata(o *manifest.Object, a *mutation.AssignMetadata) {
+	f.mutator(o, func(c mutation.Compiler) (*mutation.Mutator, field.ErrorList) { return c.AssignMetadata(a) })
+}
+
+// ModifySet takes a ModifySet.
+func (f *Files) ModifySet(o *manifest.Object, s *mutation.ModifySet) {
+	f.mutator(o, func(c mutation.Compiler) (*mutation.Mutator, field.ErrorList) { return c.ModifySet(s) })
+}
+
+// AssignImage takes an AssignImage.
+func (f *Files) AssignImage(o *manifest.Object, a *mutation.AssignImage) {
+	f.mutator(o, func(c mutation.Compiler) (*mutation.Mutator, field.ErrorList) { return c.AssignImage(a) })
+}
+
+// The processes of Gatekeeper that leave namespaces alone. The gateway does the work of two of them.
+const (
+	processAll      = "*"
+	processWebhook  = "webhook"
+	processMutation = "mutation-webhook"
+	processAudit    = "audit"
+	processSync     = "sync"
+)
+
+// Config takes Gatekeeper's configuration.
+func (f *Files) Config(o *manifest.Object, c *gatekeeper.Config) {
+	if o.Name != "config" {
+		f.At(o, finding.Error, "metadata.name", "must be 'config', the only name that Gatekeeper reads, not '%s'", o.Name)
+		return
+	}
+	for i, k := range c.Spec.Sync.SyncOnly {
+		f.sync(o, fmt.Sprintf("spec.sync.syncOnly[%d]", i), k)
+	}
+	for i, exemption := range c.Spec.Match {
+		for j, process := range exemption.Processes {
+			switch process {
+			case processAll:
+				f.excluded.webhook = append(f.excluded.webhook, exemption.ExcludedNamespaces...)
+				f.excluded.mutation = append(f.excluded.mutation, exemption.ExcludedNamespaces...)
+			case processWebhook:
+				f.excluded.webhook = append(f.excluded.webhook, exemption.ExcludedNamespaces...)
+			case processMutation:
+				f.excluded.mutation = append(f.excluded.mutation, exemption.ExcludedNamespaces...)
+			case processAudit, processSync:
+			default:
+				f.At(o, finding.Error, fmt.Sprintf("spec.match[%d].processes[%d]", i, j), "must be '%s', not '%s'",
+					strings.Join([]string{processAll, processAudit, processMutation, processSync, processWebhook}, "', '"), process)
+			}
+		}
+	}
+	if len(c.Spec.Validation.Traces) > 0 {
+		f.At(o, finding.Warning, "spec.validation.traces", "has no effect: the gateway takes no traces of constraints")
+	}
+}
+
+// SyncSet takes a SyncSet.
+func (f *Files) SyncSet(o *manifest.Object, s *gatekeeper.SyncSet) {
+	for i, k := range s.Spec.GVKs {
+		f.sync(o, fmt.Sprintf("spec.gvks[%d]", i), k)
+	}
+}
+
+func (f *Files) sync(o *manifest.Object, path string, k gatekeeper.Kind) {
+	if k.Version == "" || k.Kind == "" {
+		f.At(o, finding.Error, path, "must name a version and a kind")
+		return
+	}
+	f.synced = append(f.synced, syncedKind{apischema.GroupVersionKind(k), o, path})
+}
+
+// Refused says why objects of a group of Gatekeeper's are refused; "" if they are not.
+func Refused(group string) string {
+	switch group {
+	case expansionGroup:
+		return "the gateway expands no objects that generate others: the pods of a workload are judged when they are created"
+	case externalDataGroup:
+		return "the gateway asks no providers of external data"
+	}
+	return ""
+}
+
+// Compile compiles the objects. resources returns the resources that serve a kind; note is told of the
+// expressions of each template.
+func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, []*cel.Program)) (mutators []admission.Mutator, validators []admission.Validator) {
+	f.resources = resources
+	if s := f.compileMutators(); s != nil {
+		mutators = append(mutators, s)
+	}
+	f.compileTemplates(note)
+	if s := f.compileConstraints(); s != nil {
+		validators = append(validators, s)
+	}
+	return mutators, validators
+}
+
+func (f *Files) compileMutators() *mutation.System {
+	compiler := mutation.Compiler{Resources: f.resources}
+	var all []*mutation.Mutator
+	from := map[*mutation.Mutator]*manifest.Object{}
+	for _, loaded := range f.mutators {
+		m, errs := loaded.compile(compiler)
+		f.Fields(loaded.from, finding.Error, errs)
+		if m != nil {
+			all, from[m] = append(all, m), loaded.from
+		}
+	}
+	for m, why := range mutation.Conflicts(all) {
+		f.At(from[m], finding.Error, "spec.location", "%s", why)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return mutation.NewSystem(all, f.excluded.mutation)
+}
+
+// compileTemplates compiles the templates, several at a time: there may be hundreds.
+func (f *Files) compileTemplates(note func(*manifest.Object, []*cel.Program)) {
+	templates := f.templates
+	var work sync.WaitGroup
+	places := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range templates {
+		work.Add(1)
+		places <- struct{}{}
+		go func() {
+			defer func() { <-places; work.Done() }()
+			templates[i].compile()
+		}()
+	}
+	work.Wait()
+	for _, t := range templates {
+		f.Fields(t.from, finding.Error, t.errs)
+		for _, p := range t.problems {
+			f.Found = append(f.Found, f.findingOf(p))
+		}
+		if t.compiled != nil {
+			note(t.from, t.compiled.Programs())
+		}
+	}
+}
+
+// findingOf finds the column of a problem in its file, where a module is indented.
+func (f *Files) findingOf(p gatekeeper.Problem) finding.Finding {
+	found := finding.Finding{File: p.File, Line: p.Line, Field: p.Path, Message: p.Message}
+	lines := bytes.Split(f.Texts[p.File], []byte("\n"))
+	if p.Column == 0 || p.Line < 1 || p.Line > len(lines) {
+		return found
+	}
+	line := string(lines[p.Line-1])
+	if indent := len(line) - len(p.Text); strings.HasSuffix(line, p.Text) && strings.TrimSpace(line[:indent]) == "" {
+		found.Column, found.Excerpt = indent+p.Column, line
+	}
+	return found
+}
+
+func (t *loadedTemplate) compile() {
+	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
+}
+
+// compileConstraints compiles the constraints with their templates.
+func (f *Files) compileConstraints() *gatekeeper.System {
+	templates := map[string]*loadedTemplate{}
+	for i := range f.templates {
+		t := &f.templates[i]
+		templates[t.read.Spec.CRD.Spec.Names.Kind] = t
+	}
+	var all []*gatekeeper.Constraint
+	used := map[string]bool{}
+	for _, o := range f.constraints {
+		t := templates[o.Kind]
+		if used[o.Kind] = true; t == nil {
+			f.At(o, finding.Error, "kind", "no ConstraintTemplate in the policy files defines the kind '%s'", o.Kind)
+			continue
+		}
+		if t.compiled == nil {
+			continue // what is wrong with the template has been said
+		}
+		c, errs := gatekeeper.CompileConstraint(t.compiled, o.Name, o.Document().Clone(), f.resources)
+		f.Fields(o, finding.Error, errs)
+		if c == nil {
+			continue
+		}
+		if c.IsIdle() {
+			f.At(o, finding.Warning, "spec.scopedEnforcementActions", "no action is for the enforcement point validation.gatekeeper.sh, so that the constraint does nothing")
+		}
+		all = append(all, c)
+	}
+	for kind, t := range templates {
+		if t.compiled != nil && !used[kind] {
+			f.At(t.from, finding.Warning, "spec.crd.spec.names.kind", "no constraint in the policy files is of the kind '%s', so that the template does nothing", kind)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return gatekeeper.NewSystem(all, f.excluded.webhook, &f.inventory)
+}

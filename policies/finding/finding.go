@@ -1,0 +1,178 @@
+// Package finding has what authors of policy files should know about them, and collects it.
+package finding
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// Severity says what a finding means for the policy set.
+type Severity uint8
+
+const (
+	// Error makes the set unusable.
+	Error Severity = iota
+	// Warning leaves the set usable, though perhaps not as its author means it.
+	Warning
+	// Note leaves the set usable: nearly every document says it, and a gateway does not enforce it.
+	Note
+	// Wording leaves the set usable as it is meant: a message of its author's is not worded as the API conventions ask.
+	Wording
+)
+
+// Finding is something about a policy file that its author should know.
+type Finding struct {
+	// File is the file's name as the paths led to it.
+	File string
+	// Line counts from 1; 0 means the file as a whole.
+	Line int
+	// Field is the field's path within its object; empty means the object.
+	Field string
+	// Message says what is wrong. It may have several lines.
+	Message  string
+	Severity Severity
+	// Column counts the letters of the line from 1; 0 means the line as a whole.
+	Column int
+	// Excerpt is the line of the file that Column points into; empty if it would show nothing more.
+	Excerpt string
+	// Rule is the id of the check that found it; empty for what the loader finds.
+	Rule string
+}
+
+// String formats f as one line, `file:line: field.path: message`.
+func (f Finding) String() string {
+	var b strings.Builder
+	b.WriteString(f.File)
+	if f.Line > 0 {
+		fmt.Fprintf(&b, ":%d", f.Line)
+	}
+	b.WriteString(": ")
+	if f.Field != "" {
+		b.WriteString(f.Field)
+		b.WriteString(": ")
+	}
+	switch f.Severity {
+	case Error:
+	case Note:
+		b.WriteString("note: ")
+	default:
+		b.WriteString("warning: ")
+	}
+	for i, line := range strings.Split(f.Message, "\n") {
+		if i > 0 {
+			line = " " + strings.TrimSpace(line)
+		}
+		b.WriteString(strings.TrimRight(line, " \r"))
+	}
+	return b.String()
+}
+
+// HasErrors reports whether a finding is an error.
+func HasErrors(findings []Finding) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == Error })
+}
+
+// Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
+// them in the files of others, who will not change them, and what matters comes before.
+func Summarized(found []Finding) []Finding {
+	counts := map[Severity]map[string]int{Note: {}, Wording: {}}
+	short := make([]Finding, 0, len(found))
+	for _, f := range found {
+		if files := counts[f.Severity]; files != nil {
+			files[f.File]++
+		} else {
+			short = append(short, f)
+		}
+	}
+	for _, s := range [...]Severity{Note, Wording} {
+		for _, file := range slices.Sorted(maps.Keys(counts[s])) {
+			short = append(short, Finding{File: file, Message: summaryOf(s, counts[s][file]), Severity: s})
+		}
+	}
+	return short
+}
+
+// summaryOf says how many findings of a severity there are.
+func summaryOf(s Severity, n int) string {
+	switch {
+	case s == Note && n == 1:
+		return "1 more place is not enforced, like answers in any document; 'gateway check -v' shows it"
+	case s == Note:
+		return fmt.Sprintf("%d more places are not enforced, like answers in any document; 'gateway check -v' lists them", n)
+	case n == 1:
+		return "1 message is not worded as the API conventions ask; 'gateway check -v' shows it"
+	}
+	return fmt.Sprintf("%d messages are not worded as the API conventions ask; 'gateway check -v' lists them", n)
+}
+
+// Sort sorts by severity, so that errors come first and wording last, and by place, and takes out repetitions.
+func Sort(findings []Finding) []Finding {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(findings)
+}
+
+// A List collects what is found.
+type List struct {
+	Found []Finding
+}
+
+// File records an error about a file as a whole.
+func (f *List) File(name, format string, args ...any) {
+	f.Found = append(f.Found, Finding{File: name, Message: fmt.Sprintf(format, args...)})
+}
+
+// At records a finding about a field of an object.
+func (f *List) At(o *manifest.Object, severity Severity, path, format string, args ...any) {
+	f.Found = append(f.Found, Finding{File: o.File, Line: o.Line(path), Field: path, Message: fmt.Sprintf(format, args...), Severity: severity})
+}
+
+// Fields records Kubernetes' findings about an object.
+func (f *List) Fields(o *manifest.Object, severity Severity, errs field.ErrorList) {
+	for _, err := range errs {
+		path := err.Field
+		if path == "<nil>" {
+			path = ""
+		}
+		if err.Origin == schema.OriginWording {
+			f.At(o, Wording, path, "%s", BodyOf(err))
+			continue
+		}
+		f.At(o, severity, path, "%s", BodyOf(err))
+	}
+}
+
+// BodyOf is an error without its field. A value that is no JSON of the file but one of Kubernetes' own structs, which
+// no author would know again, is left out.
+func BodyOf(err *field.Error) string {
+	if err.Type == field.ErrorTypeInvalid && err.Detail != "" {
+		if t := reflect.TypeOf(err.BadValue); t != nil && (t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer) {
+			return err.Type.String() + ": " + err.Detail
+		}
+	}
+	return err.ErrorBody()
+}
+
+// Read records what the reader of files found, and reports whether there is no error among it.
+func (f *List) Read(errs []*manifest.Error) bool {
+	ok := true
+	for _, err := range errs {
+		severity := Warning
+		if !err.Warning {
+			severity, ok = Error, false
+		}
+		f.Found = append(f.Found, Finding{File: err.File, Line: err.Line, Field: err.Path, Message: err.Msg, Severity: severity})
+	}
+	return ok
+}

@@ -1,0 +1,275 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/admissiontest"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// template is a ConstraintTemplate of the kind Check: what a pod's annotation 'say' has is a violation, and so is each
+// word of the parameter.
+const checkTemplate = `apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: check}
+spec:
+  crd:
+    spec:
+      names: {kind: Check}
+      validation:
+        openAPIV3Schema:
+          type: object
+          properties:
+            words: {type: array, items: {type: string}}
+            most: {type: integer, default: 3}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package check
+      import data.lib.words.said
+
+      violation[{"msg": msg}] { msg := said(input.review.object) }
+      violation[{"msg": msg}] { msg := sprintf("%v of %v", [input.parameters.words[_], input.parameters.most]) }
+    libs:
+    - |
+      package lib.words
+      said(object) = object.metadata.annotations.say
+`
+
+const celTemplate = `apiVersion: templates.gatekeeper.sh/v1beta1
+kind: ConstraintTemplate
+metadata: {name: limit}
+spec:
+  crd: {spec: {names: {kind: Limit}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    operations: [CREATE, UPDATE, DELETE]
+    code:
+    - engine: K8sNativeValidation
+      source:
+        variables:
+        - {name: most, expression: 'has(variables.params.most) ? variables.params.most : 1'}
+        validations:
+        - {expression: 'size(variables.anyObject.metadata.name) <= variables.most', messageExpression: "'at most ' + string(variables.most)"}
+        - {expression: ' has(variables.anyObject.spec) '}
+`
+
+func constraintOf(kind, name, spec string) string {
+	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+}
+
+// review is a request about a pod in the namespace team-a, or about a namespace.
+func review(t *testing.T, operation admission.Operation, object, old string) *admission.Attributes {
+	t.Helper()
+	a := &admission.Attributes{
+		Info:      &resource.Info{Verb: resource.VerbCreate, IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Namespace: "team-a"},
+		Operation: operation,
+		Lookup: (&admissiontest.Lookup{Known: map[string][]document.Node{}}).
+			Add("{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {tier: prod}}}"),
+		Frame: cel.NewFrame(t.Context()),
+	}
+	t.Cleanup(a.Frame.Release)
+	if object != "" {
+		a.Object = admissiontest.Parse(object)
+	}
+	if old != "" {
+		a.Old = admissiontest.Parse(old)
+	}
+	if strings.Contains(object+old, "kind: Namespace") {
+		a.Info.Resource = "namespaces"
+	}
+	return a
+}
+
+// verdict returns the words of a set's policies about a request: the denial, warnings, and notes.
+func verdict(set *Set, a *admission.Attributes) string {
+	var r admission.Report
+	set.Admission().Validate(context.Background(), a, &r)
+	var said []string
+	if err := r.Err(a); err != nil {
+		said = append(said, err.ErrStatus.Message)
+	}
+	for _, w := range r.Warnings() {
+		said = append(said, "warning: "+w)
+	}
+	for _, f := range r.AuditedFailures() {
+		said = append(said, "noted: "+f.Message)
+	}
+	return strings.Join(said, "\n")
+}
+
+const said = `admission webhook "validation.gatekeeper.sh" denied the request: `
+
+// TestConstraints: what constraints say of requests, worded and ordered as Gatekeeper does.
+func TestConstraints(t *testing.T) {
+	pod := "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {a: b}, annotations: {say: hello}}}"
+	quiet := "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
+	for name, c := range map[string]struct {
+		constraints, object, old string
+		operation                admission.Operation
+		want                     string
+	}{
+		"denied":  {constraintOf("Check", "b", "{}"), pod, "", admission.Create, said + "[b] hello"},
+		"nothing": {constraintOf("Check", "b", "{}"), quiet, "", admission.Create, ""},
+		"order": {constraintOf("Check", "b", "{parameters: {words: [z, a]}}") + constraintOf("Check", "a", "{parameters: {words: [m], most: 5}}"), pod, "", admission.Create,
+			said + "[b] a of 3\n[a] hello\n[b] hello\n[a] m of 5\n[b] z of 3"},
+		"warn":   {constraintOf("Check", "b", "{enforcementAction: warn}"), pod, "", admission.Create, "warning: [b] hello"},
+		"dryrun": {constraintOf("Check", "b", "{enforcementAction: dryrun}"), pod, "", admission.Create, "noted: hello"},
+		"scoped": {constraintOf("Check", "b", "{enforcementAction: scoped, scopedEnforcementActions: [{action: warn, enforcementPoints: [{name: '*'}]}, {action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"), pod, "", admission.Create,
+			"warning: [b] hello"},
+		"audit alone":        {constraintOf("Check", "b", "{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"), pod, "", admission.Create, ""},
+		"kind":               {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: [''], kinds: [Pod]}]}}"), pod, "", admission.Create, said + "[b] hello"},
+		"any group":          {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: ['*'], kinds: [Pod]}]}}"), pod, "", admission.Create, said + "[b] hello"},
+		"other kind":         {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: [''], kinds: [Service]}]}}"), pod, "", admission.Create, ""},
+		"other group":        {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: [apps], kinds: ['*']}]}}"), pod, "", admission.Create, ""},
+		"scope":              {constraintOf("Check", "b", "{match: {scope: Cluster}}"), pod, "", admission.Create, ""},
+		"namespaces":         {constraintOf("Check", "b", "{match: {namespaces: ['team-*']}}"), pod, "", admission.Create, said + "[b] hello"},
+		"other namespaces":   {constraintOf("Check", "b", "{match: {namespaces: [team]}}"), pod, "", admission.Create, ""},
+		"excluded":           {constraintOf("Check", "b", "{match: {excludedNamespaces: ['*-a']}}"), pod, "", admission.Create, ""},
+		"namespace selector": {constraintOf("Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: prod}}}}"), pod, "", admission.Create, said + "[b] hello"},
+		"selected by labels": {constraintOf("Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: dev}}}}"), pod, "", admission.Create, ""},
+		"labels":             {constraintOf("Check", "b", "{match: {labelSelector: {matchLabels: {a: b}}}}"), pod, "", admission.Create, said + "[b] hello"},
+		"labels of old":      {constraintOf("Check", "b", "{match: {labelSelector: {matchLabels: {c: d}}}}"), pod, "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {c: d}}}", admission.Update, said + "[b] hello"},
+		"name":               {constraintOf("Check", "b", "{match: {name: 'w*'}}"), pod, "", admission.Create, said + "[b] hello"},
+		"generated":          {constraintOf("Check", "b", "{match: {source: Generated}}"), pod, "", admission.Create, ""},
+		"namespace itself": {constraintOf("Check", "b", "{match: {namespaces: [team-b], scope: Cluster}}"), "{apiVersion: v1, kind: Namespace, metadata: {name: team-b, annotations: {say: hi}}}", "", admission.Create,
+			said + "[b] hi"},
+		"deletion":          {constraintOf("Check", "b", "{}"), "", pod, admission.Delete, ""},
+		"expressions":       {constraintOf("Limit", "l", "{parameters: {most: 2}}"), quiet, "", admission.Create, said + "[l] at most 2\n[l] failed expression: has(variables.anyObject.spec)"},
+		"asked deletion":    {constraintOf("Limit", "l", "{parameters: {most: 3}}"), "", quiet, admission.Delete, said + "[l] failed expression: has(variables.anyObject.spec)"},
+		"exempt namespace":  {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config, namespace: gatekeeper-system}\nspec: {match: [{processes: ['*'], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, ""},
+		"exempt from audit": {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [audit, sync], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, said + "[b] hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": checkTemplate, "b.yaml": celTemplate, "c.yaml": c.constraints})})
+			if set == nil {
+				t.Fatal(found)
+			}
+			if got := verdict(set, review(t, c.operation, c.object, c.old)); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestConstraintsAreIndexed: a constraint costs nothing to requests about other kinds, and lets nobody read what its match
+// block and its template do not need.
+func TestConstraintsAreIndexed(t *testing.T) {
+	kinds := "kinds: [{apiGroups: [''], kinds: [Pod]}]"
+	for spec, old := range map[string]bool{
+		"{match: {" + kinds + "}}":                                                 false,
+		"{match: {" + kinds + ", labelSelector: {matchLabels: {a: b}}}}":           true,
+		"{match: {" + kinds + ", namespaceSelector: {matchLabels: {tier: prod}}}}": false,
+	} {
+		set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": checkTemplate, "c.yaml": constraintOf("Check", "b", spec)})})
+		if set == nil {
+			t.Fatal(found)
+		}
+		pods, services := &resource.Info{Version: "v1", Resource: "pods"}, &resource.Info{Version: "v1", Resource: "services"}
+		chain := set.Admission()
+		if !chain.Concerns(pods, admission.Update) || chain.Concerns(services, admission.Update) || chain.Concerns(pods, admission.Delete) {
+			t.Errorf("%s: must concern updates of pods alone", spec)
+		}
+		if got := chain.NeedsOld(pods, admission.Update); got != old {
+			t.Errorf("%s: needs the stored object: %t, want %t", spec, got, old)
+		}
+	}
+	set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": celTemplate, "c.yaml": constraintOf("Limit", "b", "{match: {"+kinds+"}}")})})
+	if set == nil {
+		t.Fatal(found)
+	}
+	pods := &resource.Info{Version: "v1", Resource: "pods"}
+	if chain := set.Admission(); chain.NeedsOld(pods, admission.Update) || !chain.NeedsOld(pods, admission.Delete) {
+		t.Error("a template about deletions needs the stored object for these alone")
+	}
+}
+
+// TestInventory: templates read the objects of the files and of StateSources as data.inventory.
+func TestInventory(t *testing.T) {
+	template := strings.Replace(checkTemplate, `msg := said(input.review.object) }`,
+		`some version, name; data.inventory.namespace["team-a"][version].Service[name]; msg := sprintf("%v %v", [version, name]) }
+      violation[{"msg": msg}] { data.inventory.cluster["v1"].Namespace[msg] }`, 1)
+	objects := "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: team-a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n"
+	source := "apiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: services}\nspec: {resource: {apiVersion: v1, resource: services}}\n"
+	syncSet := "apiVersion: syncset.gatekeeper.sh/v1alpha1\nkind: SyncSet\nmetadata: {name: s}\nspec: {gvks: [{version: v1, kind: Service}]}\n"
+	pod := "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
+	for name, c := range map[string]struct{ files, want string }{
+		"files":       {objects, said + "[c] ns\n[c] v1 s"},
+		"source":      {source, said + "[c] v1 live"},
+		"both":        {objects + "---\n" + source, said + "[c] ns\n[c] v1 live\n[c] v1 s"},
+		"synced":      {objects + "---\n" + source + "---\n" + syncSet, said + "[c] v1 live\n[c] v1 s"},
+		"synced file": {objects + "---\n" + syncSet, said + "[c] v1 s"},
+		"not known":   {syncSet, said + "[c] no StateSource has the name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": template, "b.yaml": constraintOf("Check", "c", "{}"), "c.yaml": c.files})})
+			if set == nil {
+				t.Fatal(found)
+			}
+			a := review(t, admission.Create, pod, "")
+			a.Lookup.(*admissiontest.Lookup).Known["services"] = []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Service, metadata: {name: live, namespace: team-a}}").Root()}
+			if got := verdict(set, a); !strings.HasPrefix(got, c.want) && !(name == "not known" && strings.HasPrefix(got, said+"[c] ") && len(set.States()) == 1) {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestGatekeeperFindings: what is said about Gatekeeper's objects, with the line that is meant.
+func TestGatekeeperFindings(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"unknown template": {constraintOf("Nothing", "x", "{}"), "a.yaml:3: kind: no ConstraintTemplate in the policy files defines the kind 'Nothing'"},
+		"parameters": {checkTemplate + constraintOf("Check", "c", "{parameters: {words: x}}"),
+			"spec.parameters.words: Invalid value: \"string\": must be of type array"},
+		"unknown parameter": {checkTemplate + constraintOf("Check", "c", "{parameters: {word: x}}"), "spec.parameters.word: Invalid value: must not be set: constraints of the kind 'Check' have no such field"},
+		"unknown match":     {checkTemplate + constraintOf("Check", "c", "{match: {kind: [Pod]}}"), "spec.match.kind: Invalid value: must not be set: constraints of the kind 'Check' have no such field"},
+		"action":            {checkTemplate + constraintOf("Check", "c", "{enforcementAction: block}"), `spec.enforcementAction: Unsupported value: "block": supported values: "deny", "dryrun", "scoped", "warn"`},
+		"point":             {checkTemplate + constraintOf("Check", "c", "{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: here}]}]}"), "spec.scopedEnforcementActions[0].enforcementPoints[0].name: Unsupported value"},
+		"idle":              {checkTemplate + constraintOf("Check", "c", "{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: vap.k8s.io}]}]}"), "warning: no action is for the enforcement point validation.gatekeeper.sh, so that the constraint does nothing"},
+		"unused":            {checkTemplate, "a.yaml:7: spec.crd.spec.names.kind: warning: no constraint in the policy files is of the kind 'Check', so that the template does nothing"},
+		"name":              {strings.Replace(checkTemplate, "name: check", "name: other", 1), "a.yaml:3: metadata.name: Invalid value: \"other\": must be 'check', the kind of the constraints in lower case"},
+		"schema":            {strings.Replace(checkTemplate, "type: array", "type: list", 1), "a.yaml:12: spec.crd.spec.validation.openAPIV3Schema.properties[words].type: Unsupported value: \"list\""},
+		"target":            {strings.Replace(checkTemplate, "target: admission.k8s.gatekeeper.sh", "target: x", 1), "spec.targets[0].target: Unsupported value"},
+		"no rule":           {strings.ReplaceAll(checkTemplate, "violation[", "deny["), "spec.targets[0].rego: Invalid value: no module defines 'data.check.violation'"},
+		"syntax":            {strings.Replace(checkTemplate, `"msg": msg}] { msg := said`, `"msg": msg}] { msg := := said`, 1), "a.yaml:20:40: spec.targets[0].rego: rego_parse_error"},
+		"library":           {strings.Replace(checkTemplate, "object.metadata.annotations.say", "object.(", 1), "a.yaml:25:29: spec.targets[0].rego: rego_parse_error"},
+		"expression":        {strings.Replace(celTemplate, "string(variables.most)", "variables.less", 1), "spec.targets[0].code[0].source.validations[0].messageExpression: Invalid value"},
+		"variable":          {strings.Replace(celTemplate, "? variables.params.most : 1", "? nothing : 1", 1), "spec.targets[0].code[0].source.variables[0].expression: Invalid value"},
+		"reserved":          {strings.Replace(celTemplate, "name: most", "name: params", 1), "spec.targets[0].code[0].source.variables[0].name: Invalid value: \"params\": must not be a name that Gatekeeper keeps for itself"},
+		"expansion":         {"apiVersion: expansion.gatekeeper.sh/v1beta1\nkind: ExpansionTemplate\nmetadata: {name: e}\n", "a.yaml:2: kind: must not be 'ExpansionTemplate': the gateway expands no objects that generate others: the pods of a workload are judged when they are created"},
+		"provider":          {"apiVersion: externaldata.gatekeeper.sh/v1beta1\nkind: Provider\nmetadata: {name: e}\n", "a.yaml:2: kind: must not be 'Provider': the gateway asks no providers of external data"},
+		"config":            {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: c}\n", "a.yaml:3: metadata.name: must be 'config', the only name that Gatekeeper reads, not 'c'"},
+		"process":           {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [web]}]}\n", "spec.match[0].processes[0]: must be '*', 'audit', 'mutation-webhook', 'sync', 'webhook', not 'web'"},
+		"sync": {strings.Replace(checkTemplate, "said(input.review.object)", "data.inventory.cluster.x", 1) + constraintOf("Check", "c", "{}") +
+			"---\napiVersion: syncset.gatekeeper.sh/v1alpha1\nkind: SyncSet\nmetadata: {name: s}\nspec: {gvks: [{group: shop.example.com, version: v1, kind: Order}]}\n",
+			"spec.gvks[0]: must be a kind whose resource is known: add a StateSource with the resource, the apiVersion 'shop.example.com/v1' and the kind 'Order'"},
+		"needs sync": {strings.Replace(strings.Replace(checkTemplate, "said(input.review.object)", "data.inventory.cluster.x", 1), "{name: check}",
+			"{name: check, annotations: {metadata.gatekeeper.sh/requires-sync-data: '\"[[{\\\"groups\\\": [\\\"\\\"], \\\"versions\\\": [\\\"v1\\\"], \\\"kinds\\\": [\\\"Service\\\"]}]]\"'}}", 1) + constraintOf("Check", "c", "{}"),
+			"metadata.annotations[metadata.gatekeeper.sh/requires-sync-data]: warning: "},
+		"mutators": {"apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: a}\nspec: {applyTo: [{groups: [''], versions: [v1], kinds: [Pod]}], location: spec.a.b, parameters: {assign: {value: 1}}}\n" +
+			"---\napiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: b}\nspec: {applyTo: [{groups: [''], versions: [v1], kinds: [Pod]}], location: 'spec.a[name: x].b', parameters: {assign: {value: 1}}}\n",
+			"a.yaml:9: spec.location: must not take the fields of objects for others than these do: Assign 'a'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range Check([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})}) {
+				line := f.String()
+				if f.Column > 0 {
+					line = strings.Replace(line, fmt.Sprintf(":%d:", f.Line), fmt.Sprintf(":%d:%d:", f.Line, f.Column), 1)
+				}
+				got = append(got, line)
+			}
+			if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, c.want) }) {
+				t.Errorf("got  %s\nwant %s", strings.Join(got, "\n     "), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+// Fix mends in a file what can be mended without a decision: messages of rules, and lists without a type, which become
+// atomic as they are treated already. It returns the file and how many findings it mended; everything else of the
+// file stays as it is.
+func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
+	lines := strings.Split(string(f.Data), "\n")
+	// From the last line to the first, so that lines which are added move no other place.
+	about := slices.Clone(found)
+	slices.SortStableFunc(about, func(a, b finding.Finding) int {
+		return cmp.Or(b.Line-a.Line, cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.File, b.File))
+	})
+	// What stands behind an alias is found once for each place that it is read at, and mended once.
+	about = slices.CompactFunc(about, func(a, b finding.Finding) bool { return a.Line == b.Line && a.Rule == b.Rule && a.File == b.File })
+	for _, one := range about {
+		if one.File != f.Name || one.Line < 1 || one.Line > len(lines) {
+			continue
+		}
+		var ok bool
+		switch one.Rule {
+		case messages.id:
+			ok = reword(lines, one)
+		case lists.id:
+			lines, ok = typeList(lines, one.Line-1)
+		}
+		if ok {
+			fixed++
+		}
+	}
+	return []byte(strings.Join(lines, "\n")), fixed
+}
+
+// reword replaces a message by the one that is proposed, if it stands in one line as it is.
+func reword(lines []string, f finding.Finding) bool {
+	_, better, ok := strings.Cut(f.Message, "; better: ")
+	if !ok {
+		return false
+	}
+	line := lines[f.Line-1]
+	i := strings.Index(line, "message:")
+	if i < 0 {
+		return false
+	}
+	start := i + len("message:")
+	value := strings.TrimLeft(line[start:], " ")
+	if value == "" || strings.ContainsAny(value[:1], `|>&*!`) || strings.Contains(value, "}") || strings.Contains(value, " #") {
+		return false
+	}
+	lines[f.Line-1] = line[:start] + " " + `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(better) + `"`
+	return true
+}
+
+// typeList adds the type to a list whose schema begins in a line.
+func typeList(lines []string, at int) ([]string, bool) {
+	const flow, block = "type: array", "x-kubernetes-list-type: atomic"
+	if strings.Count(lines[at], flow) == 1 && strings.Contains(lines[at], "{") {
+		lines[at] = strings.Replace(lines[at], flow, flow+", "+block, 1)
+		return lines, true
+	}
+	indent := indentOf(lines[at])
+	for i := at + 1; i < len(lines); i++ {
+		text := strings.TrimSpace(lines[i])
+		switch deeper := indentOf(lines[i]); {
+		case text == "" || strings.HasPrefix(text, "#"):
+			continue
+		case deeper <= indent:
+			return lines, false
+		case text == flow && isOwn(lines[at+1:i], deeper):
+			return slices.Insert(lines, i+1, strings.Repeat(" ", deeper)+block), true
+		}
+	}
+	return lines, false
+}
+
+// isOwn reports whether no line before is less deep: what follows is of the same mapping.
+func isOwn(before []string, indent int) bool {
+	return !slices.ContainsFunc(before, func(l string) bool { return strings.TrimSpace(l) != "" && indentOf(l) < indent })
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

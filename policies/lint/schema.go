@@ -1,0 +1,156 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	wording "github.com/admission-gateway/gateway/internal/lint"
+)
+
+// schema checks a schema and the schemas in it.
+func (l *linter) schema(s *node) {
+	isMeta := s.parent != nil && s.parent.parent == nil && s.parent.part != items && slices.Contains([]string{"apiVersion", "kind", "metadata"}, s.name)
+	if isMeta {
+		return // of Kubernetes' own form
+	}
+	if s.part == member {
+		l.name(s)
+	}
+	l.primitive(s)
+	l.collection(s)
+	l.reference(s)
+	l.presence(s)
+	l.wording(s)
+	for _, m := range s.members {
+		l.schema(m)
+	}
+	if s.item != nil {
+		l.schema(s.item)
+	}
+	if s.value != nil {
+		l.schema(s.value)
+	}
+}
+
+// primitive checks the types of values (LINT-4, LINT-5).
+func (l *linter) primitive(s *node) {
+	switch s.typeOf() {
+	case "number":
+		l.found(floats, s.path, "must not be a floating-point number: use an integer of a smaller unit, or a string with a format")
+	case "boolean":
+		l.found(booleans, s.path, "may be better as a string with named alternatives")
+	case "integer":
+		if strings.HasPrefix(textOf(in(s.at, "format")), "uint") {
+			l.found(unsigned, s.path, "must be an int32 or int64 with a minimum, not '%s'", textOf(in(s.at, "format")))
+		} else if !s.has("enum") && (!s.has("minimum") || !s.has("maximum")) {
+			l.found(bounds, s.path, "must have `minimum` and `maximum`")
+		}
+	}
+	if s.typeOf() != "string" {
+		return
+	}
+	var wrong []string
+	for e := in(s.at, "enum").First(); e.Valid(); e = e.Next() {
+		if text := textOf(e); text != "" && text != "*" && !camelValue.MatchString(text) {
+			wrong = append(wrong, text)
+		}
+	}
+	if len(wrong) > 0 {
+		l.found(enums, s.path+".enum", "must be CamelCase: '%s'", strings.Join(wrong, "', '"))
+	}
+}
+
+var camelValue = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// collection checks lists and maps (LINT-6).
+func (l *linter) collection(s *node) {
+	if s.isCRD && s.typeOf() == "array" && !s.has("x-kubernetes-list-type") {
+		l.found(lists, s.path, "must have `x-kubernetes-list-type`")
+	}
+	if s.value != nil && s.value.typeOf() == "object" && len(s.value.members) > 0 {
+		l.found(mapObjects, s.path, "must be a list of objects with a `name`, not a map of objects")
+	}
+	if s.name == "conditions" && s.typeOf() == "array" && s.parent != nil && s.parent.name == "status" && s.isCRD {
+		keyed := in(s.at, "x-kubernetes-list-map-keys").First()
+		if textOf(in(s.at, "x-kubernetes-list-type")) != "map" || textOf(keyed) != "type" || keyed.Next().Valid() {
+			l.found(conditions, s.path, "must be a list of the type 'map' with the key 'type'")
+		}
+	}
+}
+
+// reference checks references to other objects (LINT-7).
+func (l *linter) reference(s *node) {
+	if s.typeOf() != "object" || s.parent == nil || s.member("name") == nil || s.name == "metadata" {
+		return
+	}
+	isNamed := strings.HasSuffix(s.name, "Ref") || strings.HasSuffix(s.name, "Refs")
+	others := slices.ContainsFunc(s.members, func(m *node) bool {
+		return !slices.Contains([]string{"name", "namespace", "kind", "group", "apiGroup", "apiVersion", "resource", "uid", "fieldPath", "resourceVersion"}, m.name)
+	})
+	if others || !isNamed && s.member("kind") == nil && s.member("namespace") == nil {
+		return // an object of its own
+	}
+	if !isNamed && s.part != items {
+		l.found(references, s.path, "must be named as in '%sRef'", strings.TrimSuffix(s.name, "Reference"))
+	}
+	if s.member("namespace") != nil {
+		l.found(crossReference, s.path, "must not name a namespace without a way for its owner to agree")
+	}
+	if s.member("kind") != nil && s.member("group") == nil && s.member("apiGroup") == nil && s.member("apiVersion") == nil {
+		l.found(untyped, s.path, "must have `group` beside `kind`")
+	}
+}
+
+// presence checks what is required, defaulted or held by the whole object (LINT-8).
+func (l *linter) presence(s *node) {
+	if s.has("default") && s.isRequired {
+		l.found(requiredValue, s.path, "must not be required, because it has a default")
+	}
+	if s.has("default") && s.parent != nil && isUnion(s.parent, s.name) {
+		l.found(unionDefault, s.path, "must not have a default, because it is a member of a union")
+	}
+	if s.name == "items" && s.parent != nil && s.parent.parent == nil && !l.isList(s.parent) {
+		l.found(itemsMembers, s.path, "must be the member of a list, or have another name")
+	}
+	if s.name == "phase" && s.parent != nil && s.parent.name == "status" {
+		l.found(phases, s.path, "must be a condition")
+	}
+}
+
+// isList reports whether the schema of a whole object is one of a list.
+func (l *linter) isList(s *node) bool {
+	kind := textOf(in(l.definition.from.Document().Root(), "spec", "names", "kind"))
+	return strings.HasSuffix(kind, "List") || !s.isCRD && strings.HasSuffix(s.at.Key(), "List")
+}
+
+// isUnion reports whether a member is one of a union: of alternatives by oneOf, or by the gateway's own keyword.
+func isUnion(s *node, name string) bool {
+	for m := in(s.at, "x-admission-gateway-union", "members").First(); m.Valid(); m = m.Next() {
+		if textOf(in(m, "field")) == name {
+			return true
+		}
+	}
+	for one := in(s.at, "oneOf").First(); one.Valid(); one = one.Next() {
+		for r := in(one, "required").First(); r.Valid(); r = r.Next() {
+			if textOf(r) == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wording checks the messages of rules (LINT-9).
+func (l *linter) wording(s *node) {
+	for r := in(s.at, "x-kubernetes-validations").First(); r.Valid(); r = r.Next() {
+		n := in(r, "message")
+		if n.Kind() != document.String {
+			continue
+		}
+		if advice := wording.Advice(n.Str(), nil); advice != "" {
+			l.found(messages, n.Path(), "%s", advice)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+// Package modules gathers the modules in Rego that policies are made of: the text in a policy, or
+// the files in its folder and below.
+package modules
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+// Files are the modules and data among the policy files.
+type Files struct {
+	files    []source.File
+	used     map[string]bool
+	print    func(file string, line int, text string)
+	programs map[string]*Compiled
+}
+
+// New takes the modules and data out of the policy files. What modules print is given to print;
+// nil: they print nothing.
+func New(files []source.File, print func(file string, line int, text string)) *Files {
+	f := &Files{used: map[string]bool{}, print: print, programs: map[string]*Compiled{}}
+	for _, file := range files {
+		if file.Role != source.Objects {
+			f.files = append(f.files, file)
+		}
+	}
+	return f
+}
+
+// Compiled is a program with what was found in its modules.
+type Compiled struct {
+	// Program is nil if there are errors.
+	Program          *rego.Program
+	Errors, Warnings rego.Errors
+	// Count is how many modules there are that are no tests.
+	Count int
+}
+
+// Text compiles a text that is the only module of a policy.
+func (f *Files) Text(m rego.Module, o rego.Options) *Compiled {
+	o.Print = f.print
+	return compile(o, m)
+}
+
+// Folder compiles the modules of a folder and below. The same modules are compiled once.
+func (f *Files) Folder(folder string, o rego.Options) *Compiled {
+	key := fmt.Sprintf("%q %v %q", folder, o.V0, o.Hosts)
+	if done := f.programs[key]; done != nil {
+		return done
+	}
+	var all []rego.Module
+	var errs rego.Errors
+	for _, file := range f.files {
+		within, ok := below(folder, file.Name)
+		if !ok {
+			continue
+		}
+		f.used[file.Name] = true
+		if file.Role == source.Module {
+			all = append(all, rego.Module{File: file.Name, Source: file.Data, Tests: isTest(file.Name)})
+			continue
+		}
+		data, err := dataOf(file, within)
+		if err == nil {
+			o.Data, err = rego.Merge(o.Data, data)
+		}
+		if err != nil {
+			errs = append(errs, rego.Error{File: file.Name, Message: err.Error()})
+		}
+	}
+	o.Print = f.print
+	c := compile(o, all...)
+	if len(errs) > 0 {
+		c.Program, c.Errors = nil, append(c.Errors, errs...)
+	}
+	f.programs[key] = c
+	return c
+}
+
+func compile(o rego.Options, all ...rego.Module) *Compiled {
+	c := &Compiled{}
+	for _, m := range all {
+		if !m.Tests {
+			c.Count++
+		}
+	}
+	var err error
+	if c.Program, err = rego.Compile(o, all...); err == nil {
+		c.Warnings = rego.Lint(o, all...)
+	} else if found, ok := err.(rego.Errors); ok {
+		c.Errors = found
+	}
+	return c
+}
+
+// Unused are the files that belong to no policy.
+func (f *Files) Unused() []string {
+	var names []string
+	for _, file := range f.files {
+		if !f.used[file.Name] {
+			names = append(names, file.Name)
+		}
+	}
+	return names
+}
+
+// below returns the folders between a folder and a file that is somewhere in it.
+func below(folder, name string) (within []string, ok bool) {
+	relative, err := filepath.Rel(folder, filepath.Dir(name))
+	if err != nil || relative == ".." || strings.HasPrefix(relative, ".."+string(filepath.Separator)) {
+		return nil, false
+	}
+	if relative == "." {
+		return nil, true
+	}
+	return strings.Split(filepath.ToSlash(relative), "/"), true
+}
+
+func isTest(name string) bool { return strings.HasSuffix(strings.ToLower(name), "_test.rego") }
+
+// dataOf reads a data file. As in OPA's bundles its folder says where in data it stands.
+func dataOf(file source.File, within []string) (rego.Value, error) {
+	text := file.Data
+	if strings.ToLower(filepath.Ext(file.Name)) != ".json" {
+		var err error
+		if text, err = manifest.ReadBody(file.Data); err != nil {
+			return rego.Value{}, err
+		}
+	}
+	d, err := document.Parse(text, document.Limits{Bytes: manifest.MaxBytes, Depth: 256, Nodes: 4 << 20})
+	if err != nil {
+		return rego.Value{}, err
+	}
+	defer d.Release()
+	if d.Root().Kind() != document.Object {
+		return rego.Value{}, fmt.Errorf("must hold an object, not %s", d.Root().Kind().WithArticle())
+	}
+	data, err := rego.ValueOf(d.Root())
+	for i := len(within) - 1; i >= 0 && err == nil; i-- {
+		data = rego.Object(rego.Member{Name: within[i], Value: data})
+	}
+	return data, err
+}

@@ -1,0 +1,138 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/admission-gateway/gateway/policies/finding"
+)
+
+// A Format is a form in which findings are written.
+type Format string
+
+// The formats.
+const (
+	Text   Format = "text"
+	JSON   Format = "json"
+	SARIF  Format = "sarif"
+	GitHub Format = "github"
+)
+
+// Formats are the names of all formats.
+var Formats = []string{string(Text), string(JSON), string(SARIF), string(GitHub)}
+
+// A Check describes a check by its id.
+type Check struct {
+	ID string
+	// Why says what the check is for.
+	Why string
+	// Section names where the API conventions say so; empty if they do not.
+	Section string
+}
+
+// Write writes findings in a format. Checks describe the ones that have ids.
+func Write(w io.Writer, format Format, found []finding.Finding, checks []Check) error {
+	switch format {
+	case JSON:
+		return writeJSON(w, found)
+	case SARIF:
+		return writeSARIF(w, found, checks)
+	case GitHub:
+		return each(w, found, annotation)
+	}
+	return each(w, found, text)
+}
+
+func each(w io.Writer, found []finding.Finding, show func(finding.Finding) string) error {
+	for _, f := range found {
+		if _, err := fmt.Fprintln(w, show(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text is a line for people. Below the finding about a place within a line stand that line and a caret.
+func text(f finding.Finding) string {
+	line := f.String()
+	if strings.Contains(f.Rule, "/") { // one of many rules of a kind, which exceptions name
+		line += " [" + f.Rule + "]"
+	}
+	if f.Excerpt == "" {
+		return line
+	}
+	if place := fmt.Sprintf("%s:%d", f.File, f.Line); strings.HasPrefix(line, place+":") {
+		line = fmt.Sprintf("%s:%d%s", place, f.Column, line[len(place):])
+	}
+	excerpt := strings.TrimLeft(f.Excerpt, " \t")
+	cut := letters(f.Excerpt) - letters(excerpt)
+	return line + "\n    " + excerpt + "\n    " + strings.Repeat(" ", max(f.Column-1-cut, 0)) + "^"
+}
+
+// severity returns the word for how bad a finding is.
+func severity(f finding.Finding) string {
+	switch f.Severity {
+	case finding.Error:
+		return "error"
+	case finding.Note, finding.Wording:
+		return "note"
+	}
+	return "warning"
+}
+
+func writeJSON(w io.Writer, found []finding.Finding) error {
+	type one struct {
+		File     string `json:"file"`
+		Line     int    `json:"line,omitempty"`
+		Column   int    `json:"column,omitempty"`
+		Field    string `json:"field,omitempty"`
+		Severity string `json:"severity"`
+		Rule     string `json:"rule,omitempty"`
+		Message  string `json:"message"`
+	}
+	all := make([]one, len(found))
+	for i, f := range found {
+		all[i] = one{f.File, f.Line, f.Column, f.Field, severity(f), f.Rule, f.Message}
+	}
+	return encode(w, map[string]any{"findings": all})
+}
+
+func encode(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}
+
+// annotation is a finding as a command of GitHub's workflows.
+func annotation(f finding.Finding) string {
+	var b strings.Builder
+	level := severity(f)
+	if level == "note" {
+		level = "notice"
+	}
+	b.WriteString("::" + level + " file=" + property(f.File))
+	if f.Line > 0 {
+		fmt.Fprintf(&b, ",line=%d", f.Line)
+	}
+	if f.Column > 0 {
+		fmt.Fprintf(&b, ",col=%d", f.Column)
+	}
+	if f.Rule != "" {
+		b.WriteString(",title=" + property(f.Rule))
+	}
+	message := f.Message
+	if f.Field != "" {
+		message = f.Field + ": " + message
+	}
+	return b.String() + "::" + escaped.Replace(message)
+}
+
+// Workflow commands escape what would end them.
+var escaped = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+
+func property(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escaped.Replace(s))
+}

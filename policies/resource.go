@@ -1,0 +1,70 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// loadedResource is a resource and the part of a file that it comes from.
+type loadedResource struct {
+	*resource.Resource
+	compiled compiledResource
+	at       origin
+}
+
+// An origin is the place in a file that describes a resource.
+type origin struct {
+	from *manifest.Object
+	path string
+}
+
+// showsItems reports whether policies see the items of what the schema describes, one after the other.
+func (r *loadedResource) showsItems() bool { return r.ShowsItems() && r.compiled.schema.IsList() }
+
+// compiledResource has what the files say of a resource beyond how it is found.
+type compiledResource struct {
+	schema  *schema.Schema
+	props   *apiextensionsv1.JSONSchemaProps // the schema as it is written; nil if there is none
+	warning string
+	// convertible reports whether objects of its versions differ in apiVersion alone.
+	convertible bool
+	// mergeType is how objects are merged; nil if nothing is known of them.
+	mergeType func() *merge.Type
+	// create and read are the schemas of objects that are created and read, if varies reports that
+	// they have schemas of their own.
+	varies       bool
+	create, read *schema.Schema
+	// contract holds requests to a document beside their bodies; nil if the document says nothing of that.
+	contract *contract.Contract
+	// ownedOnCreate and ownedOnUpdate say what the API itself sets in objects; nil if nothing is known.
+	ownedOnCreate, ownedOnUpdate *contract.Owned
+}
+
+// outside warns of APIResources whose objects are not below their collection: one of the two is most likely misspelled.
+func outside(f *findings, resources []loadedResource) {
+	for _, r := range resources {
+		isItem := func(path string) bool { return strings.Contains(path, "{name}") }
+		collections := slices.DeleteFunc(slices.Clone(r.Paths), isItem)
+		if r.at.from.Kind != "APIResource" || len(collections) == 0 {
+			continue
+		}
+		for _, item := range r.Paths {
+			isBelow := func(collection string) bool { // what stands before the last segment may have other variables
+				collection = strings.TrimSuffix(collection, "/")
+				above := item[:strings.LastIndexByte(strings.TrimSuffix(item, "/"), '/')]
+				return above[strings.LastIndexByte(above, '/')+1:] == collection[strings.LastIndexByte(collection, '/')+1:]
+			}
+			if isItem(item) && !slices.ContainsFunc(collections, isBelow) {
+				f.At(r.at.from, Warning, "spec.paths.item", "is not below the collection '%s': objects at '%s/{name}' are not held to this file", collections[0], collections[0])
+			}
+		}
+	}
+}

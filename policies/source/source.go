@@ -1,0 +1,284 @@
+// Package source reads the policy files that paths lead to, whole and of one version.
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	regular "github.com/admission-gateway/gateway/internal/file"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/finding"
+)
+
+// File is a policy file as it was read.
+type File struct {
+	Name string
+	Data []byte
+	// Role says what the file holds.
+	Role Role
+	// real is the file behind the links, info what it was like as it was opened.
+	real string
+	info fs.FileInfo
+}
+
+// Role says what a file holds.
+type Role uint8
+
+// The roles.
+const (
+	// Objects are in all other files.
+	Objects Role = iota
+	// Module is a module in Rego.
+	Module
+	// Data is the document data of the modules in the file's folder: a file 'data.json', 'data.yaml'
+	// or 'data.yml' beside a module, as in OPA's bundles.
+	Data
+)
+
+// roleOf is the role of a file; beside tells that there are modules in its folder.
+func roleOf(name string, beside bool) Role {
+	base := strings.ToLower(filepath.Base(name))
+	switch {
+	case isRego(name):
+		return Module
+	case beside && (base == "data.json" || base == "data.yaml" || base == "data.yml"):
+		return Data
+	}
+	return Objects
+}
+
+// Source has the contents of the policy paths at one moment.
+type Source struct {
+	finding.List
+	Files []File
+	// Dirs are the directories that decide what the paths hold, for watching.
+	Dirs []string
+	// Hash is the SHA-256 of the contents, whatever the files' names and order.
+	Hash string
+}
+
+// Read reads the policy files that paths, files and directories, lead to, in the order of their names.
+// Directories are read with everything below them, save what is hidden: that is how ConfigMap mounts keep the real
+// files ("..data"), which are read through the visible links to them.
+//
+// What is being replaced while it is read is read again, so that files that change together (a ConfigMap mount changes
+// by one link) are of one version.
+//
+// What is being read at a time is noted in p.
+func Read(paths []string, p *Progress) *Source {
+	defer p.file.Store(nil)
+	const attempts, attemptsOnError = 10, 3
+	for attempt := 1; ; attempt++ {
+		s := readOnce(paths, p)
+		complete := s.unchanged() && (attempt >= attemptsOnError || !finding.HasErrors(s.Found))
+		if complete || attempt == attempts {
+			return s
+		}
+	}
+}
+
+// Of makes a source of files whose contents are known. Each needs a name.
+func Of(files []File) *Source {
+	s := &Source{Files: files, Hash: hashOf(files)}
+	slices.SortStableFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// unchanged reports whether the files still are as they were read.
+func (s *Source) unchanged() bool {
+	for _, f := range s.Files {
+		real, err := filepath.EvalSymlinks(f.Name)
+		if err != nil || real != f.real {
+			return false
+		}
+		info, err := os.Stat(real)
+		if err != nil || !os.SameFile(info, f.info) || info.Size() != f.info.Size() || !info.ModTime().Equal(f.info.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+func readOnce(paths []string, p *Progress) *Source {
+	w := &walker{Source: &Source{}, progress: p, seenDirs: map[string]bool{}, seenFiles: map[string]bool{}}
+	for _, path := range paths {
+		w.root(filepath.Clean(path))
+	}
+	slices.SortStableFunc(w.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	slices.Sort(w.Dirs)
+	w.Dirs = slices.Compact(w.Dirs)
+	w.Hash = hashOf(w.Files)
+	return w.Source
+}
+
+func hashOf(files []File) string {
+	sums := make([][]byte, len(files))
+	for i, f := range files {
+		sum := sha256.Sum256(f.Data)
+		sums[i] = sum[:]
+	}
+	slices.SortFunc(sums, bytes.Compare)
+	all := sha256.New()
+	for _, sum := range sums {
+		_, _ = all.Write(sum) // a hash takes everything
+	}
+	return hex.EncodeToString(all.Sum(nil))
+}
+
+// walker goes through the paths. A file or directory that several paths or links lead to counts once.
+type walker struct {
+	*Source
+	progress            *Progress
+	seenDirs, seenFiles map[string]bool
+}
+
+func (w *walker) root(path string) {
+	w.progress.Reading(path)
+	w.watch(filepath.Dir(path)) // the path itself may be a link that is replaced
+	info, err := os.Stat(path)
+	if err != nil {
+		w.List.File(path, "must be a file or directory that can be read: %s", reasonOf(err))
+		return
+	}
+	if info.IsDir() {
+		if before := len(w.Files); !w.dir(path) && before == len(w.Files) {
+			w.Found = append(w.Found, finding.Finding{File: path, Message: "holds no policy files", Severity: finding.Warning})
+		}
+		return
+	}
+	switch {
+	case !IsManifest(path) && !isRego(path):
+		w.List.File(path, "must have a name that ends in '.yaml', '.yml', '.json' or '.rego'")
+	default:
+		w.add(path, roleOf(path, false))
+	}
+}
+
+// dir reads a directory, and reports whether it has policy files. Some of them may have been read
+// already.
+func (w *walker) dir(path string) (found bool) {
+	w.progress.Reading(path)
+	if real, err := filepath.EvalSymlinks(path); err != nil || w.seenDirs[real] {
+		return err == nil
+	} else {
+		w.seenDirs[real] = true
+		w.watch(real)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		w.List.File(path, "must be a directory that can be read: %s", reasonOf(err))
+		return true
+	}
+	modules := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isRego(e.Name()) })
+	for _, entry := range entries {
+		name := filepath.Join(path, entry.Name())
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		isDir := entry.IsDir()
+		if entry.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(name)
+			if err != nil {
+				if IsManifest(name) || isRego(name) {
+					w.List.File(name, "must be a file that can be read: %s", reasonOf(err))
+					found = true
+				}
+				continue
+			}
+			isDir = info.IsDir()
+		}
+		switch {
+		case isDir:
+			found = w.dir(name) || found
+		case isRego(name), IsManifest(name):
+			found = true
+			w.add(name, roleOf(name, modules))
+		}
+	}
+	return found
+}
+
+// add reads a file.
+func (w *walker) add(name string, role Role) {
+	w.progress.Reading(name)
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		w.List.File(name, "must be a file that can be read: %s", reasonOf(err))
+		return
+	}
+	if w.seenFiles[real] {
+		return
+	}
+	w.seenFiles[real] = true
+	w.watch(filepath.Dir(real))
+	data, info, err := regular.Read(real, manifest.MaxBytes)
+	if err != nil {
+		w.List.File(name, "%s", err.Error())
+		return
+	}
+	if len(data) == 0 {
+		// Whoever writes a file in place empties it first, and a set without its policies must not come into force.
+		w.List.File(name, "must not be empty")
+	}
+	w.Files = append(w.Files, File{name, data, role, real, info})
+}
+
+func (w *walker) watch(dir string) { w.Dirs = append(w.Dirs, dir) }
+
+// IsManifest reports whether a file is a policy file by its name. Kustomize's own file is no
+// object.
+func IsManifest(name string) bool {
+	base := strings.ToLower(filepath.Base(name))
+	if base == "kustomization.yaml" || base == "kustomization.yml" {
+		return false
+	}
+	switch filepath.Ext(base) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+func isRego(name string) bool {
+	return strings.EqualFold(filepath.Ext(name), ".rego")
+}
+
+// reasonOf is an error of the file system without the name, which stands before it.
+func reasonOf(err error) string {
+	if p, ok := err.(*fs.PathError); ok {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// Fingerprint changes with whatever would change the outcome of compiling the source.
+func (s *Source) Fingerprint() string {
+	var b strings.Builder
+	b.WriteString(s.Hash)
+	for _, f := range s.Found {
+		b.WriteByte('\n')
+		b.WriteString(f.String())
+	}
+	return b.String()
+}
+
+// Progress is the file that is being read, and none while the files that were read are compiled.
+type Progress struct{ file atomic.Pointer[string] }
+
+// Reading notes the file or directory that is read next.
+func (p *Progress) Reading(name string) { p.file.Store(&name) }
+
+// File returns the file that is being read; false while there is none.
+func (p *Progress) File() (name string, reading bool) {
+	if at := p.file.Load(); at != nil {
+		return *at, true
+	}
+	return "", false
+}

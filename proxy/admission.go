@@ -1,0 +1,519 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/defaults"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/resource"
+	schemas "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// An admitter completes, defaults, mutates and validates the objects of one request, by the schema of its
+// storage and by the policies of the set in force. It implements storage.Handler.
+type admitter struct {
+	gateway  *Gateway
+	set      *policies.Set
+	upstream *backend
+	storage  storage.Storage
+	request  *storage.Request
+	user     *identity.User
+	// permission keeps from clients that may not write what policies find.
+	permission *permission
+
+	parameters field.ErrorList      // what is wrong with the parameters of a request with an object
+	unread     field.ErrorList      // what is wrong with the fields of a form before its object is looked at
+	attributes admission.Attributes // what policies see
+	report     admission.Report     // what they find
+	referred   policies.Referred    // what they refer to
+	schema     objectSchema         // what the policies that change the object know of it
+}
+
+// Decided implements admission.Observer.
+func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int64) {
+	a.gateway.metrics.PolicyDecided(policy, string(v), cost)
+	if s := a.permission.handler.trail.spans; s != nil {
+		s.Decided(tracing.Verdict{Policy: policy, Binding: binding, Verdict: string(v)}, cost)
+	}
+}
+
+// begin prepares for a request.
+func (a *admitter) begin(h *handler) {
+	a.gateway, a.set, a.upstream, a.storage, a.request, a.user = h.gateway, h.set, h.upstream, h.storage, &h.request, &h.who.user
+	a.permission = &h.permission
+	a.report.Observer = a
+}
+
+// reset forgets the request.
+func (a *admitter) reset() {
+	if a.attributes.Frame != nil {
+		a.attributes.Frame.Release()
+	}
+	a.report.Reset()
+	a.report.Observer = nil
+	a.referred.Reset()
+	*a = admitter{report: a.report, referred: a.referred}
+}
+
+// checkContract holds the request to what an OpenAPI document says of it beside its body. What is wrong with the
+// parameters of a request with an object is named with everything that is wrong with the object.
+func (a *admitter) checkContract(h *handler) error {
+	i, head := &h.request.Info, &h.incoming.Head
+	o := a.set.Operation(h.request.Resource, i)
+	if o == nil {
+		return nil
+	}
+	if ok, challenge := o.Authenticates(i, head); !ok {
+		h.who.challenge = challenge
+		return status.Unauthorized("the request must have the credentials that the API's document asks for")
+	}
+	failures := o.Check(i, head, a.frame)
+	switch {
+	case len(failures) == 0:
+		return nil
+	case !i.HasBody() || h.isOpaque() || isScale(h):
+		return h.request.Invalid(i.Name, failures, 0)
+	}
+	a.parameters = failures
+	return nil
+}
+
+// Complete holds the object to the URL, and takes out of it what its schema does not know. It says so as far as
+// the request or the resource asks for it.
+func (a *admitter) Complete(w *storage.Write) error {
+	if err := a.storage.Complete(w); err != nil {
+		return err
+	}
+	if err := a.prune(w); err != nil {
+		return err
+	}
+	operation, _ := admission.OperationOf(w.Info.Verb)
+	if storage.IsConcerned(a.set.Admission(), &w.Info) || a.set.Conventions().Concern(&w.Info, operation) {
+		return a.storage.CheckKeys(w)
+	}
+	return nil
+}
+
+// prune takes out of the object what its schema does not know.
+func (a *admitter) prune(w *storage.Write) error {
+	s := a.storage.Schema(w.Info.Verb)
+	if s == nil {
+		return nil
+	}
+	var unknown schemas.Unknown
+	if err := s.Prune(w.Object, &unknown); err != nil {
+		return w.Unreadable(err.Error())
+	}
+	if !unknown.Any() {
+		return nil
+	}
+	r := a.request.Resource
+	switch w.FieldValidation() {
+	case resource.FieldValidationStrict:
+		return w.Unreadable(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", r.Names.Kind, r.Version, r.Names.Kind, unknown.Error()))
+	case resource.FieldValidationWarn:
+		a.request.Warnings = append(a.request.Warnings, unknown.Messages()...)
+	}
+	return nil
+}
+
+// keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It says
+// so as it does of unknown fields.
+func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
+	owned := a.set.Owned(a.request.Resource, w.Creates())
+	if !owned.Any() || w.Info.Subresource != "" {
+		return nil
+	}
+	changed := a.changesOwned(owned, w)
+	if len(changed) == 0 {
+		return nil
+	}
+	if !w.Creates() && w.Existing.Object == nil && !w.Existing.IsAbsent {
+		if err := s.Get(w); err != nil {
+			return err
+		}
+		if changed = a.changesOwned(owned, w); len(changed) == 0 {
+			return nil
+		}
+	}
+	var failures field.ErrorList
+	for _, c := range changed {
+		path := c.sent.Path()
+		switch w.FieldValidation() {
+		case resource.FieldValidationStrict:
+			failures = append(failures, &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: "", Detail: "may not be set: the API itself sets it"})
+			continue
+		case resource.FieldValidationWarn:
+			a.request.Warnings = append(a.request.Warnings, fmt.Sprintf("read-only field %q is not taken: the API itself sets it", path))
+		}
+		if c.stored.Valid() {
+			w.Object.Replace(c.sent, c.stored.AppendRaw(nil))
+		} else {
+			w.Object.Remove(c.sent)
+		}
+	}
+	if len(failures) > 0 {
+		return a.request.Invalid(w.Info.Name, failures, 0)
+	}
+	return nil
+}
+
+// ownedChange is a member that the API itself sets, as a client sent it and as it is stored.
+type ownedChange struct{ sent, stored document.Node }
+
+// changesOwned returns the members that the API itself sets and that are not sent as they are stored. The name in the URL is
+// none of them: it was compared already.
+func (a *admitter) changesOwned(owned *contract.Owned, w *storage.Write) (changed []ownedChange) {
+	root := w.Object.Root()
+	name, _ := storage.Find(root, a.request.Resource.Fields.Name)
+	owned.Each(root, w.Existing.Root(), func(sent, stored document.Node) {
+		if w.Info.Verb == resource.VerbCreate || sent != name {
+			changed = append(changed, ownedChange{sent, stored})
+		}
+	})
+	return changed
+}
+
+// setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5): literal
+// defaults first, then the ones that are computed from the object (DEF-2). Fields whose default cannot be
+// computed are named when the object is validated, with everything else that is wrong.
+func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
+	schema, limit := s.Schema(w.Info.Verb), int(a.request.Limits.Body)
+	if schema == nil {
+		return nil
+	}
+	if !defaults.ApplyWithin(w.Object, schema, limit) {
+		return tooLargeDefaulted(limit)
+	}
+	w.Underived = nil
+	if len(schema.Derived()) == 0 {
+		return nil
+	}
+	failures, err := defaults.Derive(a.frame(), w.Object, schema, limit)
+	var fault *cel.Error
+	switch {
+	case errors.Is(err, defaults.ErrTooLong):
+		return tooLargeDefaulted(limit)
+	case errors.As(err, &fault) && fault.Cause == value.Cancelled:
+		return status.Timeout("the request was over before the defaults of its object were computed", 1)
+	case err != nil:
+		failures = append(failures, field.Invalid(nil, field.OmitValueType{}, "the defaults of the object cannot all be computed: "+err.Error()))
+	}
+	w.Underived = failures
+	return nil
+}
+
+func tooLargeDefaulted(limit int) error {
+	return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", limit)
+}
+
+// mutate lets the mutating policies change the object. What they made of it is held to what holds for the object
+// of a client: it is the one that the URL names, its status is not theirs to set, and what it leaves unset has
+// defaults.
+func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
+	if !a.describe(w) {
+		return nil
+	}
+	a.schema = objectSchema{a, s, w}
+	a.attributes.Schema = &a.schema
+	changes, err := a.seen(w, (*admitter).mutateSeen)
+	if p := a.permission; p.refusal != nil {
+		return p.forbid(p.refusal)
+	}
+	if err != nil {
+		for _, d := range a.report.Denials() {
+			a.gateway.metrics.AdmissionDenied(d.Policy)
+		}
+		if late := a.undecided(); late != nil {
+			return late
+		}
+		return err
+	}
+	if changes == 0 {
+		return nil
+	}
+	if limit := a.request.Limits.Body; int64(w.Object.Extent()) > limit {
+		return status.RequestEntityTooLarge("the object as policies change it must be at most %d bytes", limit)
+	}
+	if err := a.identifyAgain(s, w); err != nil {
+		return err
+	}
+	// What a policy sets and the schema does not know is no fault of the client, and is gone before it is validated.
+	if schema := s.Schema(w.Info.Verb); schema != nil {
+		if err := schema.PruneUnknown(w.Object); err != nil {
+			return status.Internal("the policies made an object that cannot be read: %s", err.Error())
+		}
+	}
+	if err := s.KeepStatus(w); err != nil {
+		return err
+	}
+	return a.setDefaults(s, w)
+}
+
+// mutateSeen and validateSeen run the policies about what they see.
+func (a *admitter) mutateSeen() error {
+	return a.set.Admission().Mutate(context.Background(), &a.attributes, &a.report)
+}
+
+func (a *admitter) validateSeen() error {
+	a.set.Admission().Validate(context.Background(), &a.attributes, &a.report)
+	return nil
+}
+
+// maxItems bounds how many items of a body policies see one after the other.
+const maxItems = 1000
+
+// seen takes a step with the object as policies see it: whole, or item by item. What the step makes of an item takes
+// the item's place in the body. It returns how often something was changed.
+func (a *admitter) seen(w *storage.Write, step func(*admitter) error) (changes int, err error) {
+	body := w.Admitted()
+	if !a.request.Resource.ShowsItems() || body == nil || body.Root().Kind() != document.Array {
+		err = step(a)
+		return a.attributes.Changes(), err
+	}
+	if body.Root().Len() > maxItems {
+		return 0, status.RequestEntityTooLarge("the body must have at most %d items, because policies see one after the other", maxItems)
+	}
+	defer func() { a.attributes.Object, a.attributes.Item = body, "" }()
+	i := 0
+	for n := body.Root().First(); n.Valid(); n = n.Next() {
+		item, err := a.request.Parse(n.AppendRaw(nil), a.request.Limits.Sent)
+		if err != nil {
+			return changes, err
+		}
+		a.attributes.Object, a.attributes.Item = item, "["+strconv.Itoa(i)+"]"
+		err = step(a)
+		if item.Edited() {
+			changes++
+			n = body.Replace(n, item.AppendTo(nil))
+		}
+		item.Release()
+		if err != nil {
+			return changes, status.InItem(err, a.attributes.Item)
+		}
+		i++
+	}
+	return changes, nil
+}
+
+// identifyAgain holds the changed object to the URL. As in Kubernetes a policy may give another name to an object
+// that is created, and none to one that exists.
+func (a *admitter) identifyAgain(s storage.Storage, w *storage.Write) error {
+	if w.Info.Verb == resource.VerbCreate {
+		w.Info.Name = ""
+		return s.Complete(w)
+	}
+	path := resource.FieldPath{"metadata", "name"}
+	if a.isBare() {
+		path = a.request.Resource.Fields.Name
+	}
+	name, found := storage.Find(w.Object.Root(), path)
+	if found && name.Kind() == document.String && !name.Is("") && !name.Is(w.Info.Name) {
+		return a.request.Invalid(w.Info.Name, field.ErrorList{status.Immutable(name.Path(), storage.Short(name.Str()))}, 0)
+	}
+	return s.Complete(w)
+}
+
+// isBare reports whether the object is one of an ordinary API.
+func (a *admitter) isBare() bool {
+	return a.request.Resource != nil && a.request.Resource.Envelope == resource.Bare
+}
+
+// objectSchema tells mutating policies about the object that they change. It implements
+// admission.Schema.
+type objectSchema struct {
+	admitter *admitter
+	storage  storage.Storage
+	write    *storage.Write
+}
+
+// SetDefaults implements admission.Schema.
+func (o *objectSchema) SetDefaults() error { return o.admitter.setDefaults(o.storage, o.write) }
+
+// MergeType implements admission.Schema.
+func (o *objectSchema) MergeType(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type {
+	return o.admitter.set.MergeType(as, kind)
+}
+
+// PatchLimits implements admission.Schema.
+func (o *objectSchema) PatchLimits() document.Limits { return o.admitter.request.Limits.Sent }
+
+// validateObject validates the object against its schema and the schema's rules, and against the conventions that
+// policies ask for, and answers all failures at once (VAL-1).
+func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
+	result, err := a.validateOnce(s, w)
+	if err != nil {
+		return err
+	}
+	if !result.Valid() && !w.Creates() && w.Existing.Object == nil {
+		// What an update leaves as it was does not count, so the stored object may make the difference.
+		if err := s.Get(w); err != nil {
+			return err
+		}
+		if result, err = a.validateOnce(s, w); err != nil {
+			return err
+		}
+	}
+	a.request.Warnings = append(a.request.Warnings, result.Warnings...)
+	result.Errors = a.named(result.Errors)
+	switch {
+	case result.Valid():
+		return nil
+	case len(result.Errors) == 0:
+		return status.Timeout("the request was over before its object was checked", 1)
+	}
+	for _, e := range result.Errors {
+		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
+	}
+	return status.Detail(a.request.Invalid(shownName(w), result.Errors, result.More), result.Details)
+}
+
+// named returns everything that is wrong with the request, by what is wrong with its object.
+func (a *admitter) named(found field.ErrorList) field.ErrorList {
+	return append(a.parameters[:len(a.parameters):len(a.parameters)], contract.Named(a.unread, found)...)
+}
+
+// shownName returns how an answer names the object, as in Kubernetes: by what its name is to be made of if it has
+// none yet.
+func shownName(w *storage.Write) string {
+	if w.Info.Name != "" || w.Object == nil {
+		return w.Info.Name
+	}
+	return storage.TextIn(storage.Metadata(w.Object), "generateName")
+}
+
+func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result schemas.Result, err error) {
+	if schema := s.Schema(w.Info.Verb); schema != nil {
+		var f *cel.Frame
+		if schema.HasRules() {
+			f = a.frame()
+			f.SetBudget(cel.PolicyBudget)
+		}
+		result = s.Validate(schema, f, w)
+		result.Errors = w.Faults(result.Errors)
+	}
+	if failures := s.ValidateMetadata(w); len(failures) > 0 {
+		result.Errors = append(failures, result.Errors...)
+	}
+	if operation, ok := admission.OperationOf(w.Info.Verb); ok && a.set.Conventions().Concern(&w.Info, operation) {
+		err = a.checkConventions(s, w, &result)
+	}
+	return result, err
+}
+
+// Validate runs every validating policy that concerns the write.
+func (a *admitter) Validate(w *storage.Write) error {
+	if !a.describe(w) {
+		return nil
+	}
+	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
+		return err
+	}
+	err := a.Decide(w)
+	if err != nil && w.Result != nil {
+		a.request.PreviewWarnings()
+	}
+	return err
+}
+
+// Collect runs the policies about the deletion of one object of several.
+func (a *admitter) Collect(w *storage.Write) {
+	if a.describe(w) {
+		a.set.Admission().Validate(context.Background(), &a.attributes, &a.report)
+	}
+}
+
+// validateAs runs the policies about an operation that the verb does not tell.
+func (a *admitter) validateAs(w *storage.Write, operation admission.Operation) {
+	a.describeAs(w, operation)
+	a.set.Admission().Validate(context.Background(), &a.attributes, &a.report)
+}
+
+// Decide returns what the policies came to.
+func (a *admitter) Decide(*storage.Write) error {
+	if p := a.permission; p.refusal != nil {
+		return p.forbid(p.refusal)
+	}
+	if s := a.permission.handler.trail.spans; s != nil {
+		s.EndAdmission()
+	}
+	a.request.Warnings = append(a.request.Warnings, a.report.Warnings()...)
+	if a.report.IsEmpty() {
+		return nil
+	}
+	a.audit()
+	if err := a.undecided(); err != nil {
+		return err
+	}
+	if err := a.report.Err(&a.attributes); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Forget drops what policies found.
+func (a *admitter) Forget() { a.report.Reset() }
+
+// describe gathers what policies can know of the write. It reports whether any concerns it.
+func (a *admitter) describe(w *storage.Write) bool {
+	operation, ok := operationOf(w)
+	if !ok || !a.set.Admission().Concerns(&w.Info, operation) {
+		return false
+	}
+	a.describeAs(w, operation)
+	return true
+}
+
+// operationOf returns what the write does to the object.
+func operationOf(w *storage.Write) (admission.Operation, bool) {
+	operation, ok := admission.OperationOf(w.Info.Verb)
+	if operation == admission.Update && w.Existing.IsAbsent {
+		operation = admission.Create
+	}
+	return operation, ok
+}
+
+// describeAs gathers what policies can know of the write.
+func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
+	to := &a.attributes
+	to.Info, to.Resource = &w.Info, a.request.Resource
+	to.Operation, to.User, to.HTTP = operation, a.user, (*storage.HTTP)(a.request)
+	to.Object, to.Old = w.Admitted(), w.Existing.Object
+	if operation == admission.Delete {
+		to.Object = nil
+		if w.Object != nil {
+			to.Options = w.Object.Root()
+		}
+	}
+	a.referred.Begin(a.set, a.gateway.states, a.upstream, &w.Info, a.permission, a.request.Deadline())
+	to.Lookup = &a.referred
+	to.DryRun = w.Info.Options.DryRun
+	a.frame()
+}
+
+// frame returns what CEL is evaluated in, taken on first use; evaluations end when the client's own deadline
+// passes.
+func (a *admitter) frame() *cel.Frame {
+	if a.attributes.Frame == nil {
+		a.attributes.Frame = cel.NewFrame(context.Background())
+		a.attributes.Frame.SetDeadline(a.request.Deadline())
+		a.attributes.Frame.SetMemory(a.request.Memory)
+	}
+	return a.attributes.Frame
+}

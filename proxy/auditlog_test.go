@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/policiestest"
+)
+
+// keptEvents is a sink in memory.
+type keptEvents struct {
+	bytes.Buffer
+	err error
+}
+
+func (k *keptEvents) Name() string { return "memory" }
+func (k *keptEvents) Close() error { return nil }
+func (k *keptEvents) Write(_ context.Context, lines []byte) (int, error) {
+	if k.err != nil {
+		return 0, k.err
+	}
+	return k.Buffer.Write(lines)
+}
+
+// audited starts a gateway that records events in a sink.
+func audited(t *testing.T, backend *recorder, to *keptEvents, mode audit.Mode, policy string) *watched {
+	t.Helper()
+	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+policy), backend.Addr().String(), []string{"policies=widgets"})}
+	log := audit.New(audit.Options{Mode: mode, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: to})
+	w.observers.audit = &audit.Auditor{Log: log, MaxEvent: 100 << 10}
+	w.address = startGateway(t, w.Gateway)
+	return w
+}
+
+// events returns what was recorded, without what no two runs have the same.
+func (w *watched) events(t *testing.T, from *keptEvents) string {
+	t.Helper()
+	if err := w.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.observers.audit.Log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(unlikeEvents.ReplaceAllString(from.String(), `$1"…"`), "\n")
+	slices.Sort(lines) // an event is written after its answer
+	return strings.Join(lines, "")
+}
+
+var unlikeEvents = regexp.MustCompile(`("(?:auditID|requestReceivedTimestamp|stageTimestamp)":)"[^"]*"`)
+
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+rules:
+- {level: None, nonResourceURLs: ["/free*"]}
+- {level: RequestResponse, verbs: [create, patch], resources: [{group: example.com}], omitStages: [RequestReceived]}
+- {level: Request, verbs: [update], omitStages: [RequestReceived]}
+- {level: Metadata}
+`
+
+// Events are whole, for each level and stage, for answers of the backend and of the gateway.
+func TestAuditEvents(t *testing.T) {
+	to := &keptEvents{}
+	w := audited(t, newRecorder(t), to, audit.Batch, auditPolicy)
+	managed := strings.Replace(widget(""), `"metadata":{`, `"metadata":{"managedFields":[{"manager":"x"}],`, 1)
+	w.ask(t, "POST", widgetsPath, managed, "Audit-ID", "mine")
+	w.ask(t, "POST", widgetsPath, strings.Replace(widget(""), `"size":5`, `"size":70`, 1))
+	w.ask(t, "PUT", widgetsPath+"/w1", widget(""))
+	w.ask(t, "PATCH", widgetsPath+"/w1", `{"spec":{"size":6}}`, "Content-Type", "application/merge-patch+json")
+	w.ask(t, "DELETE", widgetsPath+"/w1", "")
+	w.ask(t, "GET", widgetsPath+"/w1?x=%3C", "", "Authorization", "Bearer secret-token", "Cookie", "secret-cookie")
+	w.ask(t, "GET", "/healthz", "")
+	got := w.events(t, to)
+	const file = "testdata/audit.txt"
+	if *update {
+		testutil.WriteFile(t, file, got)
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A log that must not lose an event refuses what it cannot record, before the backend sees anything of it.
+func TestAuditRefuses(t *testing.T) {
+	backend, to := newRecorder(t), &keptEvents{err: errors.New("the disk is full")}
+	w := audited(t, backend, to, audit.Blocking, auditPolicy)
+	t.Cleanup(func() { _ = w.observers.audit.Log.Close(t.Context()) }) // which is over then: the sink never works
+	w.ask(t, "GET", widgetsPath+"/w1", "")                             // its event finds out that the sink fails
+	testutil.Eventually(t, "a refusal", func() bool {
+		backend.Take()
+		answer := w.ask(t, "PUT", widgetsPath+"/w1", widget(""))
+		return answer.StatusCode == 503 && answer.Header.Get("Retry-After") == "1" && backend.Take() == ""
+	})
+	if answer := w.ask(t, "GET", "/free/1", ""); answer.StatusCode == 503 {
+		t.Error("what is not recorded is refused")
+	}
+}

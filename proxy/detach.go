@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/proxy/spans"
+)
+
+// A detachedAnswer may go on for hours, after its handler has done all there was to do: a watch, a log that is
+// followed, another protocol. It has what it takes to go on, so that other requests use the handler, and the
+// connection's buffer, meanwhile.
+type detachedAnswer struct {
+	gateway  *Gateway
+	incoming *server.Request
+	answer   *http1.Response
+	record   telemetry.Record
+	events   *audit.Recording
+	spans    *spans.Spans // nil if the request is not traced
+
+	endless bool
+	editor  storage.Editor // nil if nothing is completed
+
+	tunnel   *upstream.Tunnel // nil if it is an answer in HTTP
+	protocol []byte
+	warnings []string
+}
+
+// detach makes the answer independent of the handler.
+func (h *handler) detach() *detachedAnswer {
+	d := &detachedAnswer{
+		gateway: h.gateway, incoming: h.incoming, record: detachedRecord(h), events: h.trail.events.Detach(), spans: h.trail.spans,
+		editor: h.request.Editor, tunnel: h.upgrade.tunnel, protocol: h.upgrade.protocol,
+	}
+	if h.upgrade.tunnel == nil {
+		d.endless = isEndless(&h.request)
+		d.answer = h.request.Response.Detach()
+		if recorded, ok := d.answer.Stream().(*recordedStream); ok {
+			recorded.events = d.events // the handler's are another request's by now
+		}
+	} else {
+		d.warnings = slices.Clone(h.request.Warnings)
+	}
+	h.request.Editor, h.detached = nil, true
+	return d
+}
+
+// send sends the answer to its end.
+func (d *detachedAnswer) send() {
+	defer d.finish()
+	d.events.Started(d.record.Outcome.Code)
+	if d.tunnel == nil {
+		// How a stream ends shows on the connection; the answer's code is sent already.
+		d.record.Spent.Sent, _ = d.incoming.SendStream(d.answer, d.endless, d.editor)
+		return
+	}
+	d.gateway.metrics.UpgradeStarted()
+	defer d.gateway.metrics.UpgradeEnded()
+	defer d.tunnel.Close()
+	d.incoming.SendTunnel(d.takeTunnelHead(), d.tunnel.Conn, d.tunnel.Close)
+}
+
+// takeTunnelHead returns the head of the answer that agrees to the other protocol, and what the backend
+// has sent in it already. The tunnel, which may last for hours, keeps neither.
+func (d *detachedAnswer) takeTunnelHead() []byte {
+	t := d.tunnel
+	head := append(append(append(t.Head, "Connection: Upgrade\r\nUpgrade: "...), d.protocol...), "\r\n"...)
+	for _, w := range status.WarningHeaders(d.warnings) {
+		head = append(append(append(head, "Warning: "...), w...), "\r\n"...)
+	}
+	head = append(append(head, "\r\n"...), t.Early...)
+	t.Head, t.Early = nil, nil
+	return head
+}
+
+// finish counts the request, also after a panic.
+func (d *detachedAnswer) finish() {
+	if d.editor != nil {
+		d.editor.Release()
+	}
+	d.events.End(d.record.Outcome.Code, false, nil)
+	d.gateway.observe(&d.record, d.spans)
+}

@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/compress"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// leastEncoded is from which length in bytes on a body is encoded: a shorter one fits a packet anyway.
+const leastEncoded = 1 << 10
+
+// encodeAnswer encodes an answer that the gateway edits, if the client asks for that: for the edit the backend was
+// asked not to. The caller has made sure that it is such an answer, by mayEncode.
+func encodeAnswer(h *handler) {
+	r := &h.request.Response
+	if h.upgrade.tunnel != nil || len(r.ContentEncoding()) > 0 || isFixed(r) {
+		return
+	}
+	if r.Status() == http.StatusNotModified {
+		markNotModified(r, h.named)
+		return
+	}
+	isStream := r.IsStream()
+	if r.Status() >= 300 || isStream && h.request.Editor == nil {
+		return
+	}
+	addVary(r)
+	offered := compress.ForBodies
+	if isStream {
+		offered = compress.ForStreams
+	}
+	coding := compress.Negotiate(&h.incoming.Head, offered)
+	if coding == compress.Identity || h.request.IsHead() {
+		return
+	}
+	if isStream && encodeStream(h, coding) || !isStream && encodeBody(h, coding) {
+		r.Add("Content-Encoding", coding.String())
+		markTag(r, coding)
+	}
+}
+
+// encodeBody encodes a body in memory. It reports false if there is no memory for that, or no use in it.
+func encodeBody(h *handler, coding compress.Coding) bool {
+	r := &h.request.Response
+	size := len(r.Body())
+	if !hasRoom(h) || !growAnswer(h, size) {
+		return false
+	}
+	return r.SetEncoded(func(dst, body []byte) ([]byte, bool) { return compress.Append(dst, body, coding) })
+}
+
+// encodeStream encodes a body on its way. It reports false if there is no memory for that.
+func encodeStream(h *handler, coding compress.Coding) bool {
+	if !hasRoom(h) || !growAnswer(h, compress.StreamMemory) {
+		return false
+	}
+	share := &h.incoming.Memory // which the stream may need longer than the handler is there
+	h.request.Editor = compress.NewEditor(h.request.Editor, coding, func() { share.Shrink(compress.StreamMemory) })
+	return true
+}
+
+// hasRoom reports whether most of the memory for requests is free. Clients that ask for encoded answers take no memory
+// that others need to be served at all.
+func hasRoom(h *handler) bool { return h.gateway.memory.InUse() <= h.gateway.memory.Limit()/4 }
+
+// growAnswer asks for memory for the answer. An answer is sent without it, too.
+func growAnswer(h *handler, bytes int) bool {
+	share := &h.incoming.Memory
+	if !share.Committed() {
+		share.Commit()
+		defer share.Reopen()
+	}
+	return share.Grow(bytes)
+}
+
+// isFixed reports whether the backend forbids to encode its answer (RFC 9111, 5.2.2.6).
+func isFixed(r *storage.Response) bool {
+	return bytes.Contains(r.Header("Cache-Control"), []byte("no-transform"))
+}
+
+// markNotModified gives the answer that the client's copy is good the ETag of that copy.
+func markNotModified(r *storage.Response, named compress.Coding) {
+	addVary(r)
+	if named != compress.Identity {
+		markTag(r, named)
+	}
+}
+
+// markTag makes of the ETag the one of the encoded bytes.
+func markTag(r *storage.Response, coding compress.Coding) {
+	if etag := r.ETag(); len(etag) > 0 {
+		r.Set("ETag", string(compress.Mark(etag, coding)))
+	}
+}
+
+// addVary says that the answer depends on which codings a client takes, unless it says so already.
+func addVary(r *storage.Response) {
+	for _, value := range r.Headers("Vary") {
+		for name := range bytes.SplitSeq([]byte(value), []byte(",")) {
+			if name = bytes.TrimSpace(name); string(name) == "*" || bytes.EqualFold(name, []byte("Accept-Encoding")) {
+				return
+			}
+		}
+	}
+	r.AddLines("Vary: Accept-Encoding\r\n")
+}

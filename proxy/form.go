@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and the
+// client's own bytes are sent on: a form that would have to be changed is refused.
+func admitForm(h *handler, w *storage.Write) error {
+	s := &formStorage{h.storage, h.body.declared}
+	if err := s.CheckOptions(w); err != nil {
+		return err
+	}
+	if err := h.body.decodeForm(w, &h.admission); err != nil {
+		return err
+	}
+	if err := s.Complete(w); err != nil { // from the URL
+		return err
+	}
+	if err := h.admission.prepareForm(s, w, h.body.declared.Owned); err != nil {
+		return err
+	}
+	if err := h.admit(s, w); err != nil {
+		return err
+	}
+	if w.Object.Edited() || w.Existing.Pin == storage.PinnedByField {
+		return status.UnusableForm("policies or versions change the object")
+	}
+	switch {
+	case isTried(h):
+		w.Source = nil // what would be stored is shown as the object that it is
+		return s.Create(w)
+	case w.Info.Verb == resource.VerbCreate || isOperation(h):
+		return s.Create(w)
+	}
+	return s.Update(w)
+}
+
+// isTried reports whether the request is a dry run that the gateway answers itself.
+func isTried(h *handler) bool {
+	return h.request.Info.Options.DryRun && h.request.Resource.Backend.Emulated&resource.DryRun != 0
+}
+
+// passBytes is the way of a body that is not read. Policies see that there is no object.
+func passBytes(h *handler, w *storage.Write) error {
+	if operation, _ := operationOf(w); h.set.Admission().Mutates(&w.Info, operation) {
+		return status.UnusableForm("policies may change the object")
+	}
+	w.Source = h.request.Body
+	if h.storage.NeedsExisting(w) && h.set.Admission().Concerns(&w.Info, admission.Update) {
+		if err := h.storage.Get(w); err != nil {
+			return err
+		}
+	}
+	if isTried(h) {
+		w.Source = []byte("{}")
+	}
+	return h.createOfNothing(w)
+}
+
+// formStorage is a storage whose objects have the schema of a form.
+type formStorage struct {
+	storage.Storage
+	declared *contract.Body
+}
+
+// Schema implements storage.Strategy.
+func (s *formStorage) Schema(string) *schema.Schema { return s.declared.Schema }
+
+// Validate implements storage.Strategy.
+func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
+	result := s.Storage.Validate(of, f, w)
+	result.Errors = contract.Renamed(s.declared.Form.Fields, result.Errors)
+	return result
+}
+
+// decodeForm makes of a form the object of its fields. What is wrong with fields is named with what is wrong with the object.
+func (b *bodyReader) decodeForm(w *storage.Write, a *admitter) error {
+	share, body := b.request.Memory, b.request.Body
+	if need := 2 * len(body); !share.Grow(need) || len(body) >= storage.HeavyText && !share.Work() {
+		return b.request.Exhausted()
+	}
+	f := b.declared.Form
+	var json []byte
+	var failures field.ErrorList
+	var err error
+	if b.declared.As == contract.AsParts {
+		json, failures, err = f.ReadParts(body, b.boundary)
+	} else {
+		json, failures, err = f.ReadFields(body)
+	}
+	if err != nil {
+		return status.BadRequest("the body must be a form that can be read in one way only: %s", err.Error())
+	}
+	d, err := b.request.Parse(json, b.request.Limits.Sent)
+	if err != nil {
+		return notJSON(err)
+	}
+	w.Object, w.Source = d, body
+	a.unread = append(a.unread[:0:0], failures...)
+	return nil
+}
+
+// prepareForm prepares the storage for a form, which may set nothing that the gateway would have to take out.
+func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contract.Owned) error {
+	creates := w.Info.Verb == resource.VerbCreate
+	if !creates && s.NeedsExisting(w) {
+		if err := s.Get(w); err != nil {
+			return err
+		}
+	}
+	owned.Each(w.Object.Root(), w.Existing.Root(), func(sent, _ document.Node) {
+		a.unread = append(a.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: sent.Path(), BadValue: "", Detail: "may not be set: the API itself sets it"})
+	})
+	if sent, found := storage.Find(w.Object.Root(), s.StatusPath()); found {
+		a.unread = append(a.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: sent.Path(), BadValue: "", Detail: "may not be set: the API alone writes it"})
+	}
+	if len(a.unread) > 0 {
+		return nil // and named with everything else
+	}
+	if creates {
+		return s.PrepareForCreate(w)
+	}
+	return s.PrepareForUpdate(w)
+}

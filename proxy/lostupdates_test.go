@@ -1,0 +1,330 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/policies/policiestest"
+)
+
+// storeOf is an ordinary API that keeps objects as they are put. tag makes the ETag of what it answers, as middleware does;
+// compares says whether it looks at If-Match, by the strong comparison.
+type storeOf struct {
+	tag      func(body []byte) string
+	compares bool
+
+	mu      sync.Mutex
+	objects map[string][]byte
+	matches []string // the If-Match headers that came
+}
+
+// expressTag is the weak ETag of Express, fastifyTag the strong one of @fastify/etag.
+func expressTag(b []byte) string { return "W/" + fastifyTag(b) }
+func fastifyTag(b []byte) string {
+	sum := sha256.Sum256(b)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+func noTag([]byte) string       { return "" }
+func (s *storeOf) put(b []byte) { s.objects = map[string][]byte{"/v1/notes/n1": b} }
+func (s *storeOf) stored() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.objects["/v1/notes/n1"])
+}
+
+func (s *storeOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	time.Sleep(time.Millisecond) // so that others come between
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if match := r.Header.Get("If-Match"); match != "" {
+		s.matches = append(s.matches, match)
+		if current := s.tag(s.objects[r.URL.Path]); s.compares && (match != current || strings.HasPrefix(match, "W/")) {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			return
+		}
+	}
+	switch r.Method {
+	case http.MethodPut:
+		s.objects[r.URL.Path] = body
+	case http.MethodPatch:
+		s.objects[r.URL.Path] = merged(s.objects[r.URL.Path], body)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if tag := s.tag(s.objects[r.URL.Path]); tag != "" {
+		w.Header().Set("ETag", tag)
+	}
+	_, _ = w.Write(s.objects[r.URL.Path])
+}
+
+// merged returns an object with a merge patch applied.
+func merged(object, patch []byte) []byte {
+	to, err := document.Parse(object, document.Limits{})
+	if err != nil {
+		return object
+	}
+	defer to.Release()
+	by, err := document.Parse(patch, document.Limits{})
+	if err != nil {
+		return object
+	}
+	defer by.Release()
+	to.MergePatch(by.Root())
+	return to.AppendTo(nil)
+}
+
+// TestNoUpdateIsLost lets 20 clients patch 20 fields of one object at the same time: what each of them was told is stored is
+// stored (RW-3). A PATCH of the backend's own keeps them apart, through several gateways too. A PUT in its place depends on
+// the one gateway, unless the backend compares ETags.
+func TestNoUpdateIsLost(t *testing.T) {
+	const patches = 20
+	for _, tt := range []struct {
+		name     string
+		tag      func([]byte) string
+		compares bool
+		more     string // of the file
+		pinned   bool   // the writes have an If-Match
+		gateways int
+		shared   bool // they lock objects in Redis
+	}{
+		{"Express: weak ETags, never compared", expressTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
+		{"weak ETags, compared strictly", expressTag, true, "concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
+		{"Fastify: strong ETags, never compared", fastifyTag, false, "concurrency: Optimistic, backend: {patch: Emulated}", true, 1, false},
+		{"strong ETags, never compared, at best effort", fastifyTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", true, 1, false},
+		{"strong ETags, compared", fastifyTag, true, "concurrency: Optimistic, backend: {patch: Emulated}", true, 2, false},
+		{"no ETags", noTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 1, false},
+		{"weak ETags that the file takes for strong ones", expressTag, false, "concurrency: Optimistic, backend: {patch: Emulated}", false, 1, false},
+		{"no ETags though the file takes them for granted", noTag, false, "concurrency: Optimistic, backend: {patch: Emulated}", false, 1, false},
+		{"PUT: weak ETags that the file takes for strong ones, through two gateways that share locks", expressTag, true, "concurrency: Optimistic, backend: {patch: Emulated}", false, 2, true},
+		{"PATCH: weak ETags, never compared", expressTag, false, "concurrency: Optimistic", false, 1, false},
+		{"PATCH: weak ETags, never compared, through two gateways", expressTag, false, "concurrency: Optimistic", false, 2, false},
+		{"PATCH: weak ETags, compared strictly", expressTag, true, "concurrency: Optimistic", false, 1, false},
+		{"PATCH: weak ETags, compared strictly, through two gateways", expressTag, true, "concurrency: Optimistic", false, 2, false},
+		{"PATCH: strong ETags, never compared", fastifyTag, false, "concurrency: Optimistic", true, 1, false},
+		{"PATCH: strong ETags, never compared, through two gateways", fastifyTag, false, "concurrency: Optimistic", true, 2, false},
+		{"PATCH: strong ETags, compared", fastifyTag, true, "concurrency: Optimistic", true, 1, false},
+		{"PATCH: strong ETags, compared, through two gateways", fastifyTag, true, "concurrency: Optimistic", true, 2, false},
+		{"PATCH: no ETags", noTag, false, "concurrency: Optimistic", false, 1, false},
+		{"PATCH: no ETags, through two gateways", noTag, false, "concurrency: Optimistic", false, 2, false},
+		{"PUT: weak ETags, never compared, through two gateways that share locks", expressTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 2, true},
+		{"PUT: strong ETags, never compared, through two gateways that share locks", fastifyTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", true, 2, true},
+		{"PUT: no ETags, through two gateways that share locks", noTag, false, "concurrency: BestEffort, backend: {patch: Emulated}", false, 2, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := &storeOf{tag: tt.tag, compares: tt.compares}
+			store.put([]byte(`{"id":"n1"}`))
+			backend := httptest.NewServer(store)
+			defer backend.Close()
+			file := "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: notes}\nspec:\n  version: v1\n" +
+				"  names: {plural: notes, kind: Note}\n  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}\n  fields: {name: id}\n  " +
+				strings.ReplaceAll(tt.more, ", b", "\n  b") + "\n  schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {id: {type: string}}}}\n"
+			dir := policiestest.Write(t, file)
+			var addresses []string
+			var redis *redistest.Server
+			if tt.shared {
+				redis = redistest.Start(t)
+			}
+			for range tt.gateways {
+				g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil)
+				if tt.shared {
+					g.locks.Share(newRedisLocks(t, redis.Address))
+				}
+				addresses = append(addresses, startGateway(t, g))
+			}
+			var all sync.WaitGroup
+			for i := range patches {
+				all.Go(func() {
+					r, err := http.NewRequest(http.MethodPatch, "http://"+addresses[i%len(addresses)]+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":%d}`, i, i)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					r.Header.Set("Content-Type", "application/merge-patch+json")
+					answer, err := http.DefaultClient.Do(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer func() { _ = answer.Body.Close() }()
+					if body, _ := io.ReadAll(answer.Body); answer.StatusCode != 200 {
+						t.Errorf("patch %d is answered %d %s", i, answer.StatusCode, body)
+					}
+				})
+			}
+			all.Wait()
+			d, err := document.Parse([]byte(store.stored()), document.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Release()
+			for i := range patches {
+				if _, found := d.Root().Get(fmt.Sprintf("f%d", i)); !found {
+					t.Errorf("patch %d is lost: %s is stored", i, store.stored())
+				}
+			}
+			if (len(store.matches) > 0) != tt.pinned {
+				t.Errorf("the backend got If-Match %q", store.matches)
+			}
+		})
+	}
+}
+
+// redisLocks are locks in Redis.
+type redisLocks struct{ *shared.Store }
+
+func newRedisLocks(t *testing.T, address string) redisLocks {
+	t.Helper()
+	s, err := shared.Open(shared.Options{
+		Mode: shared.Single, Addresses: []string{address}, Prefix: "t:", Timeout: time.Second, ConnectTimeout: time.Second, Connections: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return redisLocks{s}
+}
+
+func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock, error) {
+	l, err := r.Store.Lock(object, wait)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// lostLock is a lock that another gateway gets before the write is sent.
+type lostLock struct{}
+
+func (lostLock) Lock(string, time.Duration) (storage.SharedLock, error) { return lostLock{}, nil }
+func (lostLock) IsValid() bool                                          { return false }
+func (lostLock) Release()                                               {}
+
+// TestNoLockNoWrite: without the lock that gateways share nothing is written that depends on what was read, and
+// nothing after the lock was lost. A write that depends on nothing needs no lock.
+func TestNoLockNoWrite(t *testing.T) {
+	server := redistest.Start(t)
+	away := newRedisLocks(t, server.Address)
+	server.Kill()
+	for name, tt := range map[string]struct {
+		locker storage.Locker
+		want   string
+	}{
+		"Redis is away": {away, "the lock in Redis cannot be taken"}, "the lock is lost": {lostLock{}, "the lock of its object was lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &storeOf{tag: fastifyTag}
+			store.put([]byte(`{"id":"n1"}`))
+			backend := httptest.NewServer(store)
+			defer backend.Close()
+			file := "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: notes}\nspec:\n  version: v1\n" +
+				"  names: {plural: notes, kind: Note}\n  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}\n  fields: {name: id}\n"
+			dir := policiestest.Write(t, file)
+			g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil)
+			g.locks.Share(tt.locker)
+			address := startGateway(t, g)
+			for _, tt := range []struct{ method, want string }{{http.MethodPatch, tt.want}, {http.MethodPut, `{"id":"n1","a":1}`}} {
+				method, code, later := tt.method, http.StatusServiceUnavailable, "1"
+				if method == http.MethodPut {
+					code, later = http.StatusOK, ""
+				}
+				r, err := http.NewRequest(method, "http://"+address+"/v1/notes/n1", strings.NewReader(`{"id":"n1","a":1}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Content-Type", "application/json")
+				answer, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, _ := io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+				if answer.StatusCode != code || answer.Header.Get("Retry-After") != later || !strings.Contains(string(body), tt.want) {
+					t.Errorf("%s is answered %d %s", method, answer.StatusCode, body)
+				}
+				if got := store.stored(); method == http.MethodPatch && got != `{"id":"n1"}` {
+					t.Errorf("%s is stored", got)
+				}
+			}
+		})
+	}
+}
+
+// TestVersionsFound: the first write of a resource finds out what the backend's ETags are worth, which the log and
+// /upstreams say. The object is stored as it was asked for, once.
+func TestVersionsFound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tag      func([]byte) string
+		compares bool
+		backend  string
+		want     string
+		log      string
+		matches  int
+	}{
+		"compared":                  {fastifyTag, true, "{patch: Emulated}", "Compared", "the backend compares If-Match", 2},
+		"compared, PATCH":           {fastifyTag, true, "{patch: Validated}", "Compared", "the backend compares If-Match", 2},
+		"made by middleware":        {fastifyTag, false, "{patch: Emulated}", "NotCompared", "does not compare If-Match: only the gateway's locks", 1},
+		"weak, of middleware":       {expressTag, false, "{patch: Emulated}", "Weak", "gives weak ETags, which If-Match never matches: only the gateway's locks", 0},
+		"weak, PATCH":               {expressTag, false, "{patch: Validated}", "Weak", "gives weak ETags", 0},
+		"none":                      {noTag, false, "{patch: Emulated}", "None", "gives no ETags: only the gateway's locks", 0},
+		"made by middleware, PATCH": {fastifyTag, false, "{patch: Validated}", "NotCompared", "does not compare If-Match", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &storeOf{tag: tt.tag, compares: tt.compares}
+			store.put([]byte(`{"id":"n1"}`))
+			backend := httptest.NewServer(store)
+			defer backend.Close()
+			file := "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: notes.example.com}\nspec:\n  group: example.com\n  version: v1\n" +
+				"  names: {plural: notes, kind: Note}\n  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}\n  fields: {name: id}\n  backend: " + tt.backend + "\n"
+			var log bytes.Buffer
+			g := gatewayFor(t, policiestest.Write(t, file), strings.TrimPrefix(backend.URL, "http://"), nil)
+			g.log = slog.New(slog.NewTextHandler(&log, nil))
+			g.routes.backends[0].comparisons.Asks = true
+			address := startGateway(t, g)
+			for i := range 3 {
+				r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":1}`, i)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Content-Type", "application/json")
+				answer, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = answer.Body.Close()
+				if answer.StatusCode != http.StatusOK {
+					t.Fatalf("answered %d", answer.StatusCode)
+				}
+				if got := len(store.matches); i == 0 && got != tt.matches {
+					t.Errorf("the first write was sent with If-Match %q", store.matches)
+				}
+			}
+			if got := store.stored(); got != `{"id":"n1","f0":1,"f1":1,"f2":1}` {
+				t.Errorf("%s is stored", got)
+			}
+			if got := g.Upstreams()[0].Versions; len(got) != 1 || got[0] != (plain.Known{Resource: "notes.example.com", ETags: tt.want}) {
+				t.Errorf("/upstreams says %v", got)
+			}
+			if got := log.String(); strings.Count(got, tt.log) != 1 || !strings.Contains(got, "notes.example.com") {
+				t.Errorf("the log says %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// TestMemoryIsAlwaysGivenBack: whatever requests come, however little memory there is, and whoever leaves when, what they
+// held is given back in the end, and nobody keeps a place in the line for heavy work.
+func TestMemoryIsAlwaysGivenBack(t *testing.T) {
+	const collection = "/apis/example.com/v1/namespaces/team-a/sets"
+	object := func(spec string) string { return `{"metadata":{"name":"s1"},"spec":{` + spec + `}}` }
+	stored := object(`"free":{"a":"` + strings.Repeat("x", 300_000) + `"}`)
+	bodies := []struct{ method, target, contentType, body string }{
+		{"POST", collection, "application/json", object(`"size":1`)},
+		{"POST", collection, "application/json", object(`"free":{"x":[` + strings.Repeat("0,", 200_000) + `0]}`)},
+		{"POST", collection, "application/json", object(`"free":{"x":[` + strings.Repeat("0,", 200_000) + `0]`)}, // cut off
+		{"POST", collection, "application/json", object(`"words":[` + strings.Repeat(`"one",`, 2999) + `"one"]`)},
+		{"POST", collection, "application/json", object(`"defaulted":[` + strings.Repeat("{},", 30_000) + `{}]`)},
+		{"POST", collection, "application/json", object(`"free":[` + strings.Repeat("1,", 100_000) + `1]`)},
+		{"PUT", collection + "/s1", "application/json", object(`"text":"` + strings.Repeat("a", 500_000) + `"`)},
+		{"PATCH", collection + "/s1", "application/merge-patch+json", `{"spec":{"free":{"b":[` + strings.Repeat("[],", 50_000) + `[]]}}}`},
+		{"PATCH", collection + "/s1", "application/json-patch+json", `[` + strings.Repeat(`{"op":"copy","from":"/spec/free","path":"/spec/more"},`, 20) + `{"op":"remove","path":"/spec/more"}]`},
+		{"POST", "/other", "application/json", `[` + strings.Repeat("1,", 300_000) + `1]`},
+	}
+	random := rand.New(rand.NewPCG(5, 12))
+	for _, limit := range []int64{1, 256 << 10, 2 << 20, 12 << 20, 64 << 20} {
+		t.Run(strconv.FormatInt(limit, 10), func(t *testing.T) {
+			backend := newSink(t, stored)
+			g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
+			address := startGateway(t, g)
+			codes := map[string]int{}
+			for range 60 {
+				b := bodies[random.IntN(len(bodies))]
+				request := b.method + " " + b.target + " HTTP/1.1\r\nHost: gw\r\nContent-Type: " + b.contentType + "\r\nContent-Length: " + strconv.Itoa(len(b.body)) + "\r\n\r\n" + b.body
+				nc, br := dial(t, address)
+				switch random.IntN(4) {
+				case 0: // leaves in the middle
+					_, _ = nc.Write([]byte(request[:random.IntN(len(request))]))
+				case 1: // leaves before the answer
+					_, _ = nc.Write([]byte(request))
+				default:
+					go func() { _, _ = nc.Write([]byte(request)) }() // an early answer ends it
+					if line, err := br.ReadString('\n'); err == nil {
+						codes[strings.Fields(line)[1]]++
+					}
+				}
+				_ = nc.Close()
+			}
+			t.Logf("answered %v", codes)
+			if limit == 64<<20 && codes["503"] > 0 && codes["503"] == len(codes) {
+				t.Error("nothing is served")
+			}
+			for code := range codes {
+				if !strings.Contains("200 201 400 413 422 503", code) {
+					t.Errorf("%d are answered %s", codes[code], code)
+				}
+			}
+			testutil.Eventually(t, "all memory is given back", func() bool { return working(g) == 0 && g.BodyBytesInFlight() == 0 })
+			if working, waiting := g.memory.Working(); working != 0 || waiting != 0 {
+				t.Errorf("%d work still, %d wait", working, waiting)
+			}
+			if g.memory.Peak() > limit {
+				t.Errorf("%d bytes were taken of %d", g.memory.Peak(), limit)
+			}
+		})
+	}
+}
+
+// TestFaultsOfMemory: each fault has its answer, and nothing reaches the backend.
+func TestFaultsOfMemory(t *testing.T) {
+	const collection = "/apis/example.com/v1/namespaces/team-a/sets"
+	list := `{"metadata":{"name":"s1"},"spec":{"free":{"x":[` + strings.Repeat("0,", 200_000) + `0]}}}`
+	for _, c := range []struct {
+		name   string
+		limit  int64
+		busy   int // requests that do heavy work already, or wait for it
+		answer string
+	}{
+		{"no memory for the values", 2 << 20, 0, "the gateway holds as much of requests in memory as it may"},
+		{"too many wait", 64 << 20, 17, "too many requests that take much work are waiting already"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			backend := newSink(t, "{}")
+			g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(c.limit, 10)})
+			address := startGateway(t, g)
+			occupy(t, g, c.busy)
+			nc, br := dial(t, address)
+			send(t, nc, "POST "+collection+" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(list))+"\r\n\r\n"+list)
+			got, _ := readAnswer(t, br, false)
+			if got.StatusCode != 503 || !strings.Contains(string(got.Content), c.answer) || got.Header.Get("Retry-After") == "" {
+				t.Errorf("answered %d, Retry-After %q: %s", got.StatusCode, got.Header.Get("Retry-After"), got.Content)
+			}
+			if n := backend.received.Load(); n != 0 {
+				t.Errorf("%d bytes reached the backend", n)
+			}
+			// What takes little goes on.
+			small := `{"metadata":{"name":"s1"},"spec":{}}`
+			send(t, nc, "POST "+collection+" HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(small))+"\r\n\r\n"+small)
+			if got, _ := readAnswer(t, br, false); got.StatusCode >= 300 {
+				t.Errorf("a small request is answered %d: %s", got.StatusCode, got.Content)
+			}
+		})
+	}
+}
+
+// occupy lets so many requests do heavy work, or wait for it.
+func occupy(t *testing.T, g *Gateway, n int) {
+	t.Helper()
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	for range n {
+		go func() {
+			var a memory.Reservation
+			a.Open(g.memory.Budget, nil)
+			a.Work()
+			<-end
+			a.Close()
+		}()
+	}
+	testutil.Eventually(t, "all of them work or wait", func() bool {
+		working, waiting := g.memory.Working()
+		return working+waiting == n
+	})
+}

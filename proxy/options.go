@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/http1/server"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/protobuf"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// Options have what New makes a Gateway of.
+type Options struct {
+	Config *config.Configuration
+	// Policies returns the set in force; each request asks once.
+	Policies func() *policies.Set
+	// Limiter holds the buckets of rate limits, which outlive policy sets.
+	Limiter *ratelimit.Limiter
+	// States holds what policies read of backends, which outlives policy sets. The gateway starts it.
+	States *state.Manager
+	// Locker locks objects for all gateways that write to the same backends; nil if this is the only one.
+	Locker storage.Locker
+	// AsksVersions lets the first write of a resource find out whether its backend compares versions.
+	AsksVersions bool
+	// Credentials keeps certificates, keys and tokens up to date with their files; nil reads them once.
+	Credentials *credentials.Watcher
+	Metrics     *telemetry.Telemetry
+	Log         *slog.Logger
+	// Access has a line for each request that is to have one; nil has none.
+	Access *telemetry.AccessLog
+	// Audit records requests as the audit Policy of the files asks; nil records none.
+	Audit *audit.Auditor
+	// Tracer makes spans; nil makes none.
+	Tracer *tracing.Tracer
+}
+
+// Gateway serves clients on behalf of backends. It is safe for concurrent use.
+type Gateway struct {
+	server   *server.Server
+	routes   *routes
+	policies func() *policies.Set
+	limiter  *ratelimit.Limiter
+	states   *state.Manager
+	metrics  *telemetry.Telemetry
+	log      *slog.Logger
+
+	requestLimits storage.Limits
+	memory        *requestMemory
+	protobuf      protobuf.Reader
+	admitOnResult bool // validating policies judge what Kubernetes backends would store
+	locks         *storage.Locks
+	unregistered  config.UnregisteredResources
+	proxies       identity.TrustedProxies
+	identity      *identity.Authenticators // nil if nobody's credentials count
+	anonymous     identity.User
+	often         samplers
+	observers     observers
+	current       atomic.Pointer[storages]
+}
+
+// requestMemory bounds the memory that all requests together hold.
+type requestMemory struct {
+	*server.Memory
+	drops drops
+}
+
+// newRequestMemory allows for so many bytes, and for so many requests at a time that do heavy work.
+func newRequestMemory(limit int64, workers int) *requestMemory {
+	m := &requestMemory{}
+	m.Memory = server.NewMemory(memory.NewBudget(limit, workers), func() error { return errNoBudget(&m.drops) })
+	return m
+}
+
+// drops say after what time clients are to come again whose requests were refused for want of memory or time.
+type drops struct{ full, busy ratelimit.Drops }
+
+// refused returns the answer to a request that cannot have the memory that it takes, or not its turn.
+func (d *drops) refused(why memory.Refusal) error {
+	switch why {
+	case memory.Busy:
+		return status.ServiceUnavailable("too many requests that take much work are waiting already", d.busy.Add(time.Now()))
+	case memory.Over:
+		return status.Timeout("the request was over before its turn came, for it takes much work", 1)
+	}
+	return errNoBudget(d)
+}
+
+// errNoBudget returns the answer if the memory for all requests is used up.
+func errNoBudget(d *drops) error {
+	return status.ServiceUnavailable("the gateway holds as much of requests in memory as it may", d.full.Add(time.Now()))
+}
+
+// observers are told of requests, beside the metrics.
+type observers struct {
+	access *telemetry.AccessLog // nil if no request has a line
+	audit  *audit.Auditor       // nil if no event is recorded
+	tracer *tracing.Tracer      // nil if no request is traced
+	// isIDShown says that all answers have the id of their request, not only refusals.
+	isIDShown bool
+}
+
+// samplers keep the log from repeating itself.
+type samplers struct {
+	refusals telemetry.Sampler // of credentials that were refused
+	ignored  telemetry.Sampler // of policies that failed and may
+	failures telemetry.Sampler // of requests to backends
+}
+
+func newObservers(o Options) observers {
+	return observers{access: o.Access, audit: o.Audit, tracer: o.Tracer, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers}
+}

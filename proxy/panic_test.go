@@ -1,0 +1,62 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// panicking is a storage whose reads panic: before there is an answer, or with one that is not sent yet.
+type panicking struct {
+	storage.Storage
+	code int // of the answer that is not sent; 0 for none
+}
+
+func (s panicking) Read(r *storage.Request) error {
+	if s.code > 0 {
+		r.Response.StartJSON(s.code, nil, []byte("{}"))
+	}
+	panic("what nobody expects")
+}
+
+// TestPanicCounted: a request whose handler panics is counted by the answer that the client gets.
+func TestPanicCounted(t *testing.T) {
+	for _, code := range []int{0, http.StatusOK} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			g, address, _ := filledGateway(t)
+			s := g.storages(g.policies())
+			for _, backend := range s.of {
+				for i := range backend {
+					backend[i].object = panicking{backend[i].object, code}
+				}
+			}
+			nc, br := dial(t, address)
+			send(t, nc, "GET "+widgetsPath+"/w1 HTTP/1.1\r\nHost: gw\r\n\r\n")
+			r, err := http.ReadResponse(br, nil)
+			if err != nil || r.StatusCode != http.StatusInternalServerError || !r.Close {
+				t.Fatalf("answered %+v, %v", r, err)
+			}
+			page := httptest.NewRecorder()
+			g.metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+			const name = "gateway_requests_total{"
+			var got []string
+			for line := range strings.Lines(page.Body.String()) {
+				if strings.HasPrefix(line, name) {
+					got = append(got, line)
+				}
+			}
+			want := []string{name + `code="500",group="example.com",resource="widgets",route="",upstream="default",verb="get"} 1` + "\n"}
+			if !slices.Equal(got, want) {
+				t.Errorf("counted as %q, want %q", got, want)
+			}
+			if !strings.Contains(page.Body.String(), "gateway_requests_in_flight 0\n") {
+				t.Error("the request is in flight still")
+			}
+		})
+	}
+}

@@ -1,0 +1,251 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/admission-gateway/gateway/internal/access"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// A Kubernetes API server authorizes a request before it looks at the object, so that who may not write learns nothing of
+// policies and schemas. The gateway does not authorize: the server does, when the write gets there. What the gateway itself
+// refuses does not get there, so that the server is asked before the refusal is told.
+
+// permission finds out whether the client may do what it asks for.
+type permission struct {
+	handler *handler
+	// refusal is the answer to a client that may not; nil if that is not known.
+	refusal *status.Error
+}
+
+// orForbidden returns the refusal of a request, or, where the client may not do what it asks for anyway, the one that the
+// API server would give it. A client of whom nobody can tell gets the refusal.
+func (p *permission) orForbidden(refusal error) error {
+	var told *status.Error
+	switch {
+	case p.refusal != nil:
+		return p.forbid(p.refusal)
+	case !p.handler.upstream.kind.authorizes(), !errors.As(refusal, &told), told.ErrStatus.Code > http.StatusInternalServerError:
+		return refusal
+	case p.handler.request.Info.HasBody() && p.handler.isOpaque():
+		return refusal // which says nothing of any file
+	case storage.IsDone(p.handler.request.PreviewStatus()):
+		return refusal // the server has let the client try it
+	}
+	reviews := p.handler.gateway.states.Reviews()
+	if may := p.review(reviews.Try); may != nil {
+		return p.forbid(may)
+	}
+	return refusal
+}
+
+// forbid makes the API server's refusal the answer, without a word of what policies found. It does so too for a client
+// for which nothing was read that a policy needed, whatever the policy made of that.
+func (p *permission) forbid(refusal *status.Error) error {
+	p.refusal = refusal
+	p.handler.request.Warnings = p.handler.request.Warnings[:0]
+	return refusal
+}
+
+// withholdWarnings forgets what policies warn of: the API server has answered that the client may not do what it asks for.
+// It says so by the same code when its own admission refuses the write; then the client learns of the warnings another time.
+func (p *permission) withholdWarnings() {
+	if p.handler.upstream.kind.authorizes() {
+		p.handler.request.Warnings = p.handler.request.Warnings[:0]
+	}
+}
+
+// MayRead implements state.Gate: for a client that may not do what it asks for, as far as the API server's answer is
+// remembered, nothing is read.
+func (p *permission) MayRead() error {
+	if p.refusal == nil {
+		reviews := p.handler.gateway.states.Reviews()
+		if !p.handler.upstream.kind.authorizes() || !reviews.Refuses() {
+			return nil
+		}
+		p.refusal = p.review(func(_ context.Context, q *access.Question) (access.Answer, error) {
+			if a, ok := reviews.Remember(q); ok {
+				return a, nil
+			}
+			return access.Answer{}, errNotRemembered
+		})
+	}
+	if p.refusal == nil {
+		return nil
+	}
+	return p.forbid(p.refusal)
+}
+
+var errNotRemembered = errors.New("the answer is not remembered")
+
+// review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not;
+// nil where the answer is yes, or is not known.
+func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) *status.Error {
+	ctx := context.Background()
+	if by := p.handler.request.Deadline(); !by.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, by)
+		defer cancel()
+	}
+	w := p.asker()
+	if w == nil {
+		return nil
+	}
+	for _, about := range p.accesses() {
+		about.User = &user.DefaultInfo{Name: w.user.Name, UID: w.user.UID, Groups: w.user.Groups, Extra: w.user.Extra}
+		q, err := w.question(&about)
+		if err != nil {
+			return nil
+		}
+		answer, err := ask(ctx, q)
+		var refused *access.Refusal
+		switch {
+		case errors.As(err, &refused) && refused.Code == http.StatusUnauthorized && w.self != nil:
+			return status.Unauthorized("Unauthorized") // nobody has the client's credentials
+		case err != nil:
+			return nil
+		case answer.Verdict == authorizer.DecisionAllow:
+			continue
+		}
+		return status.MayNot(w.name(ctx), &about, answer.Reason)
+	}
+	return nil
+}
+
+// resources reads requests as the API server does.
+var resources = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// accesses returns the steps that the API server authorizes of the request, in its order: what the URL
+// and the method say, and the creation to which a PUT comes.
+func (p *permission) accesses() []authorizer.AttributesRecord {
+	at, err := url.ParseRequestURI(string(p.handler.incoming.Head.Target))
+	if err != nil {
+		return nil
+	}
+	info, err := resources.NewRequestInfo(&http.Request{Method: string(p.handler.incoming.Head.Method), URL: at})
+	if err != nil {
+		return nil
+	}
+	about := authorizer.AttributesRecord{
+		Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource,
+		Subresource: info.Subresource, Name: info.Name, ResourceRequest: info.IsResourceRequest, Path: info.Path,
+	}
+	if s, err := fields.ParseSelector(info.FieldSelector); err == nil {
+		about.FieldSelectorRequirements = s.Requirements()
+	}
+	if s, err := labels.Parse(info.LabelSelector); err == nil {
+		about.LabelSelectorRequirements, _ = s.Requirements()
+	}
+	all := []authorizer.AttributesRecord{about}
+	if w := &p.handler.write; w.Existing.IsAbsent && w.Info.Verb == resource.VerbUpdate {
+		about.Verb = "create"
+		all = append(all, about)
+	}
+	return all
+}
+
+// An asker asks about one client.
+type asker struct {
+	reviews  *access.Reviews
+	upstream *backend
+	// user is who the client is to the backend, as far as the gateway knows.
+	user identity.User
+	// self are the credentials by which the client itself is asked about; nil where the gateway's own account asks.
+	self []byte
+	post access.Post
+}
+
+// asker returns how to ask about the client; nil where nobody may. Whom the gateway tells the backend of it knows. Else the
+// backend believes the client's own credentials, and without any takes the client for an anonymous one.
+func (p *permission) asker() *asker {
+	w := &asker{reviews: p.handler.gateway.states.Reviews(), upstream: p.handler.upstream, user: p.handler.who.user, post: state.PostReview(p.handler.upstream)}
+	switch p.handler.upstream.credentials {
+	case config.FrontProxyCredentials, config.ImpersonateCredentials:
+	default:
+		if w.self = p.shown(); w.self != nil {
+			w.post = p.postAsClient()
+			return w
+		}
+		w.user = identity.Anonymous()
+	}
+	if p.handler.upstream.account.Anonymous() {
+		return nil
+	}
+	return w
+}
+
+func (w *asker) question(about authorizer.Attributes) (*access.Question, error) {
+	if w.self != nil {
+		return w.reviews.Self(w.upstream, w.self, w.post, about)
+	}
+	return w.reviews.Subject(w.upstream, w.post, about)
+}
+
+// name returns the client's name at the backend; empty if the backend does not say.
+func (w *asker) name(ctx context.Context) string {
+	if w.self == nil {
+		return w.user.Name
+	}
+	q, err := w.reviews.Who(w.upstream, w.self, w.post)
+	if err != nil {
+		return ""
+	}
+	answer, err := w.reviews.Try(ctx, q)
+	if err != nil && !w.user.IsAnonymous() {
+		return w.user.Name
+	}
+	return answer.User
+}
+
+// shown are the lines by which the client shows the backend who it is; nil where there are none.
+func (p *permission) shown() (all []byte) {
+	if token, err := p.handler.who.authorization(p.handler); err == nil && token != nil {
+		all = append(append(all, token...), '\n')
+	}
+	for _, l := range p.handler.incoming.Head.Headers() {
+		if !l.Dropped && (l.Field == http1.FieldXRemote || l.Field == http1.FieldImpersonate) {
+			all = append(append(append(append(all, l.Name...), ':'), l.Value...), '\n')
+		}
+	}
+	return all
+}
+
+// postAsClient posts reviews as the client would, with its credentials, over the connections of clients.
+func (p *permission) postAsClient() access.Post {
+	h := p.handler
+	var token []byte
+	if !h.incoming.Head.Has(http1.FieldAuthorization) {
+		// A token among the protocols of a WebSocket counts if there is one.
+		token, _ = h.who.authorization(h)
+	}
+	head := h.request.OwnPostHead(token)
+	lines := head[slices.Index(head, '\n')+1 : len(head)-len("\r\n")]
+	client := h.upstream.client
+	return func(ctx context.Context, target string, body []byte) (int, []byte, error) {
+		head := append([]byte("POST "+target+" HTTP/1.1\r\n"), lines...)
+		head = append(strconv.AppendInt(append(head, "Content-Length: "...), int64(len(body)), 10), "\r\n\r\n"...)
+		deadline, _ := ctx.Deadline()
+		answer := new(http1.Response)
+		err := client.Do(&upstream.Request{Head: head, Body: body, Whole: access.MaxAnswer, Deadline: deadline}, answer)
+		return answer.Status(), answer.Body(), err
+	}
+}

@@ -1,0 +1,132 @@
+// Package rewrite translates between the paths that clients see and the paths that a backend gets, and between their
+// names for the host.
+package rewrite
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Rules say what a route changes of requests and answers. Paths have no slash at the end; "" is the root.
+type Rules struct {
+	// From is the prefix of what clients ask for, To what the backend gets in its place.
+	From, To string
+	// Host takes the place of the client's Host; empty keeps it.
+	Host string
+	// Authority is the host and port of the backend itself, by which it may name its own URLs.
+	Authority string
+	// Forwarded is the header line that tells the backend of the prefix it does not see; nil if there is none.
+	Forwarded []byte
+}
+
+// New returns the rules of a route; nil if it changes nothing.
+func New(from, to, host, authority string) *Rules {
+	if from == to && host == "" {
+		return nil
+	}
+	r := &Rules{From: from, To: to, Host: host, Authority: authority}
+	if from != "" && !strings.HasSuffix(to, from) {
+		r.Forwarded = []byte(prefixName + ": " + from + "\r\n")
+	}
+	return r
+}
+
+const prefixName = "X-Forwarded-Prefix"
+
+// AppendTarget appends what the backend gets in place of a target below From. A path that a server could read as
+// one outside of To is refused.
+func (r *Rules) AppendTarget(dst, target []byte) ([]byte, error) {
+	if r.From == r.To || len(target) == 0 || target[0] != '/' { // '*' of OPTIONS
+		return append(dst, target...), nil
+	}
+	rest := target[len(r.From):]
+	path, _, _ := bytes.Cut(rest, []byte("?"))
+	if isSuspect(path) && leaves(string(path)) {
+		return dst, status.BadRequest("the request path must not contain '..' as a segment, encoded or not: the path is rewritten, and must not lead out of its prefix")
+	}
+	start := len(dst)
+	dst = append(dst, r.To...)
+	if r.To == "" && (len(rest) == 0 || rest[0] != '/') {
+		dst = append(dst, '/')
+	}
+	dst = append(dst, rest...)
+	if written := dst[start:]; len(written) > 1 && (written[1] == '/' || written[1] == '\\') {
+		return dst[:start], status.BadRequest("the request path must not contain '//' after the prefix '%s'", r.From)
+	}
+	return dst, nil
+}
+
+// maxDecodings is how often servers may decode a path, one after the other.
+const maxDecodings = 4
+
+// isSuspect reports whether a path has what a segment '..' is written with.
+func isSuspect(path []byte) bool {
+	return bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte(".."))
+}
+
+// leaves reports whether some server could read '..' as a segment of a path.
+func leaves(path string) bool {
+	for range maxDecodings {
+		for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+			plain, _, _ := strings.Cut(segment, ";")
+			if strings.Trim(plain, " \t\x00") == ".." {
+				return true
+			}
+		}
+		next := decode(path)
+		if next == path {
+			return false
+		}
+		path = next
+	}
+	return true // nobody encodes a path so often
+}
+
+// decode decodes each '%' that two hexadecimal digits follow.
+func decode(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if high, low := digit(s[i+1]), digit(s[i+2]); high >= 0 && low >= 0 {
+				out = append(out, byte(high<<4|low))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// digit returns the value of a hexadecimal digit; -1 if it is none.
+func digit(c byte) int {
+	if 'A' <= c && c <= 'F' {
+		c += 'a' - 'A'
+	}
+	return strings.IndexByte("0123456789abcdef", c)
+}
+
+// ForwardedLines returns the header lines that tell the backend of the prefix it does not see. Prefixes that a proxy before
+// the gateway has stripped, and that count, come before it; their own lines are dropped.
+func (r *Rules) ForwardedLines(head *http1.Head) []byte {
+	if r.Forwarded == nil || !head.Has(http1.FieldXForwarded) {
+		return r.Forwarded
+	}
+	before := ""
+	lines := head.Headers()
+	for i := range lines {
+		if l := &lines[i]; !l.Dropped && l.Field == http1.FieldXForwarded && strings.EqualFold(string(l.Name), prefixName) {
+			before, l.Dropped = strings.TrimSuffix(string(l.Value), "/"), true
+		}
+	}
+	if before == "" {
+		return r.Forwarded
+	}
+	return []byte(prefixName + ": " + before + r.From + "\r\n")
+}
