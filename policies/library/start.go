@@ -1,0 +1,65 @@
+package library
+
+import (
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// A Start says what a team begins with.
+type Start struct {
+	// IsKubernetes reports whether the policies are for a Kubernetes API server; else they are for an ordinary API.
+	IsKubernetes bool
+	// Warns makes all policies warn, and refuse nothing yet.
+	Warns bool
+}
+
+// The sets that a team begins with.
+var (
+	forKubernetes = []string{"pod-security/baseline", "workloads", "hygiene", "immutable", "ratelimits/per-user.yaml"}
+	forOrdinary   = []string{"ordinary-apis", "ratelimits/per-user.yaml"}
+)
+
+// Files returns the files of a start by their paths: policies, their tests, and a workflow that runs them.
+func (s Start) Files() (map[string][]byte, error) {
+	all := map[string][]byte{}
+	sets := forOrdinary
+	if s.IsKubernetes {
+		sets = forKubernetes
+	}
+	for _, set := range sets {
+		err := fs.WalkDir(files, set, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			data, err := files.ReadFile(name)
+			all[path.Join("policies", name)] = s.soften(name, data)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for from, to := range map[string]string{"start/workflow.txt": ".github/workflows/policies.yml", "start/README.md": "README.md"} {
+		data, err := files.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		all[to] = data
+	}
+	return all, nil
+}
+
+var denied = regexp.MustCompile(`(?m)decision: Denied, message: (.*)\}$`)
+
+// soften makes policies warn, and their tests expect it. Schemas refuse all the same.
+func (s Start) soften(name string, data []byte) []byte {
+	switch {
+	case !s.Warns || !s.IsKubernetes:
+		return data
+	case strings.HasSuffix(name, "_test.yaml"):
+		return denied.ReplaceAll(data, []byte("decision: Warned, warnings: [$1]}"))
+	}
+	return []byte(strings.Replace(string(data), "validationActions: [Deny]", "validationActions: [Warn]", 1))
+}
