@@ -1,48 +1,70 @@
-# Everything needs Go and make alone; `make test` also installs Redis, and `make bench` what it
+# Everything needs Go and make alone; `make test` also installs Redis and Prometheus, and `make bench` what it
 # measures against (Debian, as root).
 GO       ?= go
 FUZZTIME ?= 20s
 
+# The version is a tag of git, or the commit; without a repository the program calls itself "devel".
+VERSION ?= $(shell tools/version.sh)
+
 # Packages whose code runs on many goroutines at once: tested a second time under the race detector.
-RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/backend/... ./internal/credentials/... ./internal/ratelimit/... \
-        ./internal/state/... ./internal/telemetry/... ./internal/upstream/...
+RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/audit/... ./internal/backend/... ./internal/credentials/... ./internal/http1/... \
+        ./internal/ratelimit/... ./internal/state/... ./internal/storage/... ./internal/telemetry/...
 
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build demo test redis e2e lint bench bench-go fuzz clean
+.PHONY: help build demo test programs e2e e2e-apis lint limits docs monitoring bench bench-go fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
 
 build: ## build bin/gateway
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gateway ./cmd/gateway
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -X main.release=$(VERSION)" -o bin/gateway ./cmd/gateway
 
 demo: build ## run the gateway with an API behind it, and print commands to try
 	@bin/gateway demo
 
 # vet is part of lint, so the tests do not run it a second time.
-test: redis ## run all tests
+test: programs ## run all tests
 	$(GO) test -vet=off -timeout 20m ./...
 	$(GO) test -vet=off -timeout 20m -race $(RACE)
 	cd tools && $(GO) test -vet=off ./...
+	cd tools/gatekeeper && $(GO) test -vet=off -timeout 10m ./...
+	@cd e2e && $(GO) tool -n kube-apiserver >/dev/null
+	cd e2e && $(GO) test -vet=off -timeout 20m ./...
+	cd e2e/apis && $(GO) test -vet=off -count=1 -timeout 10m ./...
+
+programs: ## install Redis and Prometheus where tests need them (Debian, as root)
+	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus
+
+# kube-apiserver is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
+e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API server and its clients
+	@cd e2e && $(GO) tool -n kube-apiserver >/dev/null
 	cd e2e && $(GO) test -vet=off -timeout 20m ./...
 
-redis: ## install redis-server where tests need it (Debian, as root)
-	@tools/redis.sh
+e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
+	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(GO) test -vet=off -count=1 -timeout 10m ./...
 
-e2e: ## hold the gateway against a real Kubernetes API server and its clients
-	cd e2e && $(GO) test -vet=off -timeout 20m ./...
-
-lint: ## check format, errors, style, imports and known vulnerabilities
+lint: ## check format, errors, style, imports, sizes, phrases and known vulnerabilities
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: these files must be formatted:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(LINTER) staticcheck ./...
 	$(LINTER) errcheck ./...
 	cd e2e && $(GO) vet ./...
+	cd e2e/apis && $(GO) vet ./...
+	cd tools/gatekeeper && $(GO) vet ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) tool errcheck ./...
-	cd tools && $(GO) run ./importrule ..
+	cd tools && $(GO) run ./importrule .. && $(GO) run ./house .. && $(GO) run ./arrows .. && $(GO) run ./phrases ..
 	GO="$(GO)" tools/govulncheck.sh
+
+docs: ## write the tables of fields in docs/policies from policies/crds
+	cd tools && $(GO) run ./crdtables ..
+
+monitoring: ## write alerts and dashboards for deploy/ from tools/monitoring
+	cd tools && $(GO) run ./monitoring ..
+
+limits: ## lower the limits of lint to what the code is now
+	cd tools && $(GO) run ./house -w .. && $(GO) run ./arrows -w .. && $(GO) run ./phrases -w ..
 
 bench: ## measure the gateway beside nginx, haproxy and minimal proxies; five minutes
 	$(GO) run ./bench

@@ -36,7 +36,7 @@ func main() {
 // pkg is a package of the module, in the fields of `go list -json` that the rules need.
 type pkg struct {
 	ImportPath string
-	Imports    []string // without those of tests, which may look anywhere
+	Imports    []string // without the imports of tests, which may look anywhere
 	Module     struct{ Path string }
 }
 

@@ -1,0 +1,173 @@
+package main
+
+import "strings"
+
+// runbooks is the page that has a section for each alert.
+const runbooks = "https://github.com/admission-gateway/gateway/blob/main/docs/runbooks.md"
+
+// An alert is raised if its expression has a value for so long.
+type alert struct {
+	name     string
+	severity string // critical: wake somebody up; warning: look at it today
+	during   string // how long it must hold; empty is at once
+	expr     string
+	summary  string
+	detail   string
+}
+
+// alerts are in the order of docs/runbooks.md. Their expressions keep the label job, so that each names the deployment of
+// the gateway that it is about, whatever its name is. A counter of rare events appears with its first event, which
+// increase() does not see: hence `unless … offset`.
+var alerts = []alert{{
+	name: "GatewayAbsent", severity: "critical", during: "5m",
+	expr:    `absent(gateway_build_info)`,
+	summary: "No gateway reports metrics",
+	detail:  "No gateway has been scraped for 5 minutes: none runs, or Prometheus does not reach its admin listener.",
+}, {
+	name: "GatewayInstanceDown", severity: "warning", during: "5m",
+	expr:    `up == 0 and on (job) count by (job) (last_over_time(gateway_build_info[1h]))`,
+	summary: "A gateway does not answer Prometheus",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} has not been scraped for 5 minutes, while others were within the last hour.",
+}, {
+	name: "GatewayRestarts", severity: "warning",
+	expr:    `changes(process_start_time_seconds[1h]) > 3 and on (job, instance) gateway_build_info`,
+	summary: "A gateway restarts again and again",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} started {{ $value }} times within an hour.",
+}, {
+	name: "GatewayErrors", severity: "critical", during: "5m",
+	expr: `sum by (job) (rate(gateway_requests_total{code=~"5.."}[5m]))
+  / sum by (job) (rate(gateway_requests_total[5m])) > 0.05`,
+	summary: "Many requests are answered with server errors",
+	detail:  "{{ $labels.job }} answers {{ $value | humanizePercentage }} of its requests with a code of 500 or more.",
+}, {
+	name: "GatewaySlow", severity: "warning", during: "10m",
+	expr: `histogram_quantile(0.99, sum by (job, le) (rate(gateway_request_duration_seconds_bucket{verb!="watch",code!="101"}[5m])))
+  > 2.5`,
+	summary: "Requests take long",
+	detail:  "One in a hundred requests of {{ $labels.job }} takes longer than {{ $value | humanizeDuration }}, watches aside.",
+}, {
+	name: "GatewayRequestsWait", severity: "warning", during: "10m",
+	expr:    `min_over_time(gateway_requests_waiting[5m]) > 0`,
+	summary: "Requests wait for their turn all the time",
+	detail:  "{{ $value }} or more requests of {{ $labels.instance }} wait until a limit in flight lets them be served.",
+}, {
+	name: "GatewayMemory", severity: "warning", during: "10m",
+	expr:    `process_resident_memory_bytes / go_gc_gomemlimit_bytes > 0.98 and on (job, instance) gateway_build_info`,
+	summary: "A gateway has used up its memory",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} uses {{ $value | humanizePercentage }} of its memory limit for Go.",
+}, {
+	name: "GatewayUpstreamDown", severity: "critical", during: "1m",
+	expr:    `sum by (job, upstream) (gateway_upstream_endpoints{status="Ready"}) == 0`,
+	summary: "No server of a backend is used",
+	detail:  "Every server of the upstream {{ $labels.upstream }} of {{ $labels.job }} is passed over.",
+}, {
+	name: "GatewayCircuitOpen", severity: "critical", during: "1m",
+	expr:    `sum by (job, upstream) (gateway_upstream_circuit{state!="Closed"}) > 0`,
+	summary: "The circuit breaker of a backend is open",
+	detail:  "{{ $labels.job }} answers requests for the upstream {{ $labels.upstream }} with 503 without asking it.",
+}, {
+	name: "GatewayUpstreamEndpointsPassedOver", severity: "warning", during: "15m",
+	expr:    `sum by (job, upstream) (gateway_upstream_endpoints{status!="Ready"}) > 0`,
+	summary: "Servers of a backend are passed over",
+	detail:  "{{ $value }} servers of the upstream {{ $labels.upstream }} fail, as {{ $labels.job }} sees them.",
+}, {
+	name: "GatewayUpstreamErrors", severity: "warning", during: "5m",
+	expr:    `sum by (job, upstream, reason) (rate(gateway_upstream_errors_total[5m])) > 0.1`,
+	summary: "A backend does not answer",
+	detail:  "The upstream {{ $labels.upstream }} of {{ $labels.job }} fails {{ $value | humanize }} requests in a second: {{ $labels.reason }}.",
+}, {
+	name: "GatewayUpstreamConnectionsUsedUp", severity: "warning", during: "5m",
+	expr:    `min_over_time(gateway_upstream_pending_requests[5m]) > 0`,
+	summary: "All connections to a backend are in use",
+	detail:  "{{ $value }} or more requests of {{ $labels.instance }} wait for a connection to the upstream {{ $labels.upstream }}.",
+}, {
+	name: "GatewayPoliciesRejected", severity: "warning", during: "5m",
+	expr: `increase(gateway_policy_reload_failure_total[5m]) > 0
+  or time() - gateway_policy_reload_last_success_timestamp_seconds > 600`,
+	summary: "Policy files are not in force",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} cannot read its policy files, or refuses them; the last good set is in force.",
+}, {
+	name: "GatewayPoliciesOverdue", severity: "warning",
+	expr:    `gateway_policy_reload_overdue == 1`,
+	summary: "Reading policy files takes too long",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} has been reading its policy files for more than a minute.",
+}, {
+	name: "GatewayPoliciesDiffer", severity: "warning", during: "10m",
+	expr:    `count by (job) (count by (job, hash) (gateway_policy_info)) > 1`,
+	summary: "Replicas do not agree about policies",
+	detail:  "The replicas of {{ $labels.job }} have {{ $value }} different sets of policies in force.",
+}, {
+	name: "GatewayPolicyCannotJudge", severity: "warning",
+	expr: `sum by (job, policy) (increase(gateway_admission_ignored_failures_total[10m])) > 0
+  or sum by (job, policy) (gateway_admission_ignored_failures_total unless gateway_admission_ignored_failures_total offset 10m)`,
+	summary: "A policy lets requests pass that it cannot judge",
+	detail:  "The policy {{ $labels.policy }} of {{ $labels.job }} failed, and lets requests pass because its failurePolicy is Ignore.",
+}, {
+	name: "GatewayCredentialsRejected", severity: "warning",
+	expr: `increase(gateway_credentials_reload_failure_total[15m]) > 0
+  or gateway_credentials_reload_failure_total unless gateway_credentials_reload_failure_total offset 15m`,
+	summary: "A changed certificate, key or token cannot be used",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} goes on with the former file; it fails when that expires.",
+}, {
+	name: "GatewaySharedLimitsUnavailable", severity: "warning", during: "5m",
+	expr:    `gateway_shared_limit_unavailable_servers > 0`,
+	summary: "Redis does not answer",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} decides shared limits as whenStoreUnavailable says.",
+}, {
+	name: "GatewayLogDropsLines", severity: "warning", during: "5m",
+	expr:    `rate(gateway_log_dropped_lines_total[5m]) > 0`,
+	summary: "Lines of the log are lost",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} drops {{ $value | humanize }} lines in a second, because its log is read too slowly.",
+}, {
+	name: "GatewayAuditLosesEvents", severity: "critical",
+	expr: `sum by (job, sink) (increase(gateway_audit_lost_events_total[10m])) > 0
+  or sum by (job, sink) (gateway_audit_lost_events_total unless gateway_audit_lost_events_total offset 10m)`,
+	summary: "The audit log has gaps",
+	detail:  "{{ $labels.job }} has lost events of the audit log that were for its {{ $labels.sink }}.",
+}}
+
+// prometheusRule is the object of Prometheus' operator.
+type prometheusRule struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Kind       string   `yaml:"kind"`
+	Metadata   metadata `yaml:"metadata"`
+	Spec       groups   `yaml:"spec"`
+}
+
+type metadata struct {
+	Name string `yaml:"name"`
+}
+
+// groups is a file of rules as Prometheus reads it.
+type groups struct {
+	Groups []group `yaml:"groups"`
+}
+
+type group struct {
+	Name  string `yaml:"name"`
+	Rules []rule `yaml:"rules"`
+}
+
+type rule struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for,omitempty"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// alertGroups returns the alerts as a file of rules has them.
+func alertGroups() groups {
+	g := group{Name: "gateway"}
+	for _, a := range alerts {
+		g.Rules = append(g.Rules, rule{
+			Alert: a.name, Expr: a.expr, For: a.during,
+			Labels: map[string]string{"severity": a.severity},
+			Annotations: map[string]string{
+				"summary": a.summary, "description": a.detail,
+				"runbook_url": runbooks + "#" + strings.ToLower(a.name),
+			},
+		})
+	}
+	return groups{[]group{g}}
+}
