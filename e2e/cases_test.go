@@ -11,7 +11,7 @@ import (
 var update = flag.Bool("update", false, "record the agreement with the recorded answers where it has risen")
 
 // TestRecordedCases plays what was recorded of servers that enforce policies themselves through the gateway, which enforces
-// them before a server that knows nothing of them. The player is that of internal/cases, which tells what it compares.
+// them before a server that knows nothing of them. The player is from internal/cases, which tells what it compares.
 func TestRecordedCases(t *testing.T) {
 	suites := os.Getenv("SUITES_DIR")
 	if suites == "" {
@@ -27,7 +27,7 @@ func TestRecordedCases(t *testing.T) {
 	if err := define(definitions); err != nil {
 		t.Fatal(err)
 	}
-	// To kubectl they are other resources of the same names as those of the other tests.
+	// To kubectl they are other resources of the same names as in the other tests.
 	defer func() {
 		if out, err := exec.Command(client, "--server", server.HTTP, "delete", "--timeout=60s", "-f", definitions).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/admission-gateway/gateway/e2e/apiserver"
 )
 
@@ -132,21 +134,29 @@ func startGatewayWith(t testing.TB, lines string, args []string, policies ...str
 	if strings.Contains(lines, "tls:") {
 		n.url = "https://" + listen
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	eventually(t, "the gateway is ready", func() bool {
 		select {
 		case <-exited:
-			t.Fatalf("the gateway ended:\n%s", n.log)
+			t.Fatal("the gateway ended")
 		default:
 		}
-		if answer, err := http.Get("http://" + admin + "/readyz"); err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return n
-			}
+		answer, err := http.Get("http://" + admin + "/readyz")
+		if err != nil {
+			return false
 		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return n
+}
+
+// eventually waits until ok returns true, and ends the test if that takes longer than a minute.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	asks := func(context.Context) (bool, error) { return ok(), nil }
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, asks); err != nil {
+		t.Fatalf("not yet: %s: %v", what, err)
 	}
-	t.Fatalf("the gateway was not ready in time:\n%s", n.log)
-	return nil
 }
 
 func freeAddress(t testing.TB) string {

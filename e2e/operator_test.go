@@ -127,16 +127,6 @@ func TestOperator(t *testing.T) {
 	if err := direct.Create(ctx, widget); err != nil {
 		t.Fatal(err)
 	}
-	until := func(what string, is func() bool) {
-		t.Helper()
-		for !is() {
-			select {
-			case <-ctx.Done():
-				t.Fatalf("%s: %v", what, widget.Object)
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}
 	reports := func(replicas int64) func() bool {
 		return func() bool {
 			if err := direct.Get(ctx, ctrlclient.ObjectKeyFromObject(widget), widget); err != nil {
@@ -146,7 +136,7 @@ func TestOperator(t *testing.T) {
 			return have == replicas
 		}
 	}
-	until("the first replica never reported 2", reports(2))
+	eventually(t, "the first replica reports 2", reports(2))
 	if denial := *first.denied.Load(); !apierrors.IsInvalid(denial) {
 		t.Errorf("the operator was let do what the policy forbids: %v", denial)
 	}
@@ -162,11 +152,11 @@ func TestOperator(t *testing.T) {
 	if err := direct.Update(ctx, widget); err != nil {
 		t.Fatal(err)
 	}
-	until("the second replica never took over", reports(3))
+	eventually(t, "the second replica takes over", reports(3))
 	if err := direct.Delete(ctx, widget); err != nil {
 		t.Fatal(err)
 	}
-	until("the widget was never let go", func() bool {
+	eventually(t, "the widget is let go", func() bool {
 		return apierrors.IsNotFound(direct.Get(ctx, ctrlclient.ObjectKeyFromObject(widget), widget))
 	})
 	if first.cleaned.Load() != 0 || second.cleaned.Load() != 1 {

@@ -16,7 +16,7 @@ const (
 	applyPatch = "application/apply-patch+yaml"
 )
 
-// stored is what the tests read of an object.
+// stored holds the fields of an object that the tests read.
 type stored struct {
 	Metadata struct {
 		ResourceVersion string

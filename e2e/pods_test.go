@@ -117,7 +117,7 @@ func serveKubelet(w http.ResponseWriter, r *http.Request) {
 	remotecommand.ServeExec(w, r, container{}, "web", "", "app", r.URL.Query()["command"], options, time.Hour, time.Minute, protocols)
 }
 
-// container is what runs in the pod.
+// container is the one container of the pod.
 type container struct{}
 
 // ExecInContainer knows three commands: cat, fail and size, which waits for the size of the terminal.

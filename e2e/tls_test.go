@@ -33,26 +33,34 @@ func writeKubeconfig(t *testing.T, server, ca, token string) string {
 	return file
 }
 
-// kubectl and client-go by TLS to the gateway, which goes by TLS to the API server that its own kubeconfig names. Each request
-// comes with the credentials of whose it is.
-func TestTLS(t *testing.T) {
+// startSecureGateway runs the gateway between TLS and TLS, before the API server that a kubeconfig of its own names. It returns
+// the kubeconfig of a user.
+func startSecureGateway(t *testing.T, policies ...string) (kubeconfig string) {
+	t.Helper()
 	dir := t.TempDir()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("gateway.e2e", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(name string, content []byte) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, content, 0o600); err != nil {
+	crt, pem := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	for name, content := range map[string][]byte{crt: certificate, pem: key} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return file
 	}
-	crt, pem := write("tls.crt", certificate), write("tls.key", key)
-	policy := write("policy.yaml", []byte(strings.ReplaceAll(boundedReplicas, "'bounded'", "'secure'")))
 	through := startGatewayWith(t, fmt.Sprintf("tls: {certFile: %s, keyFile: %s}\n", crt, pem),
-		[]string{"--kubeconfig", writeKubeconfig(t, server.HTTPS, server.CA, "of-the-gateway")}, policy, "testdata/policies.yaml", "testdata/crds.yaml")
-	user := writeKubeconfig(t, through.url, crt, "of-alice")
+		[]string{"--kubeconfig", writeKubeconfig(t, server.HTTPS, server.CA, "of-the-gateway")}, policies...)
+	return writeKubeconfig(t, through.url, crt, "of-alice")
+}
+
+// kubectl and client-go by TLS to the gateway, which goes by TLS to the API server that its own kubeconfig names. Each request
+// comes with the credentials of whose it is.
+func TestTLS(t *testing.T) {
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(boundedReplicas, "'bounded'", "'secure'")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	user := startSecureGateway(t, policy, "testdata/policies.yaml", "testdata/crds.yaml")
 
 	run := func(stdin string, args ...string) (string, bool) {
 		t.Helper()

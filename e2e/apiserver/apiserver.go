@@ -1,5 +1,6 @@
 // Package apiserver runs a real Kubernetes API server inside the process: k8s.io/apiextensions-apiserver over an embedded
-// etcd, on loopback, without authentication, authorization and admission. It serves custom resources, as kube-apiserver does.
+// etcd, on loopback, without authentication and authorization, and with admission in one namespace alone. It serves custom
+// resources, as kube-apiserver does.
 package apiserver
 
 import (
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apiserver/pkg/admission"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/openapi"
@@ -29,18 +31,21 @@ import (
 type Server struct {
 	// HTTP and HTTPS are its base URLs.
 	HTTP, HTTPS string
+	// Guarded is the base URL at which it knows users, who may do what Allow says.
+	Guarded string
 	// CA is the file with the certificate that HTTPS is served with.
 	CA string
 
 	stop    context.CancelFunc
 	stopped chan error
-	etcd    *etcd
+	etcd    *Etcd
 	asked   *asked
+	guard   *guard
 }
 
 // Start starts a server that keeps its data and certificates in dir, and waits until it is ready.
 func Start(dir string) (*Server, error) {
-	store, err := startEtcd(filepath.Join(dir, "etcd"))
+	store, err := StartEtcd(filepath.Join(dir, "etcd"))
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +57,10 @@ func Start(dir string) (*Server, error) {
 	return s, nil
 }
 
-func start(dir string, store *etcd) (*Server, error) {
+func start(dir string, store *Etcd) (*Server, error) {
 	certs := filepath.Join(dir, "certs")
 	notes := &asked{seen: map[string]bool{}}
-	config, err := configure(store.url, certs, notes)
+	config, err := configure(store.URL, certs, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +72,15 @@ func start(dir string, store *etcd) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{
 		HTTP:    "http://" + listener.Addr().String(),
+		Guarded: "http://" + door.Addr().String(),
+		guard:   &guard{allowed: map[string]bool{}, reasons: map[string]string{}},
 		HTTPS:   "https://" + config.GenericConfig.SecureServing.Listener.Addr().String(),
 		CA:      filepath.Join(certs, "apiserver.crt"),
 		stop:    stop,
@@ -79,16 +90,20 @@ func start(dir string, store *etcd) (*Server, error) {
 	}
 	plain := &http.Server{Handler: server.GenericAPIServer.Handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = plain.Serve(listener) }()
+	guarded := &http.Server{Handler: s.guard.chain(server.GenericAPIServer.Handler, &config.GenericConfig.Config), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = guarded.Serve(door) }()
 	prepared := server.GenericAPIServer.PrepareRun()
 	go func() {
 		err := prepared.RunWithContext(ctx)
 		_ = plain.Close()
+		_ = guarded.Close()
 		s.stopped <- err
 	}()
 	return s, s.waitReady()
 }
 
-// configure is what options.CustomResourceDefinitionsServerOptions.Config does, less its need of a core API to talk to.
+// configure does what options.CustomResourceDefinitionsServerOptions.Config does, without its need
+// of a core API to talk to.
 func configure(etcd, certs string, notes *asked) (*apiserver.Config, error) {
 	o := options.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
 	ro := o.RecommendedOptions
@@ -130,6 +145,7 @@ func configure(etcd, certs string, notes *asked) (*apiserver.Config, error) {
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	generic.BuildHandlerChainFunc = notes.chain
+	generic.AdmissionControl = stamp{admission.NewHandler(admission.Create, admission.Update)}
 	return &apiserver.Config{
 		GenericConfig: generic,
 		ExtraConfig: apiserver.ExtraConfig{
@@ -140,7 +156,7 @@ func configure(etcd, certs string, notes *asked) (*apiserver.Config, error) {
 	}, nil
 }
 
-// noServices resolves the services of conversion webhooks, of which there are none.
+// noServices resolves the services of conversion webhooks; there are none.
 type noServices struct{}
 
 func (noServices) ResolveEndpoint(namespace, name string, _ int32) (*url.URL, error) {

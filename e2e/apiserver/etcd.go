@@ -9,14 +9,15 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcd is the store of a Server.
-type etcd struct {
+// Etcd is the store of a Server.
+type Etcd struct {
 	*embed.Etcd
-	url string
+	// URL is where clients ask it.
+	URL string
 }
 
-// startEtcd starts a store of one member. What it holds need not survive the machine, so it does not wait for the disk.
-func startEtcd(dir string) (*etcd, error) {
+// StartEtcd starts a store of one member. What it holds need not survive the machine, so it does not wait for the disk.
+func StartEtcd(dir string) (*Etcd, error) {
 	clients, err := freeURL()
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func startEtcd(dir string) (*etcd, error) {
 	}
 	select {
 	case <-started.Server.ReadyNotify():
-		return &etcd{started, clients.String()}, nil
+		return &Etcd{started, clients.String()}, nil
 	case <-time.After(time.Minute):
 		started.Close()
 		return nil, fmt.Errorf("etcd was not ready within a minute")

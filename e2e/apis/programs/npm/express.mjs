@@ -1,0 +1,41 @@
+// A small API as it is often written by hand: cookies, forms, redirects, its own errors, and ETags that only Express made.
+import express from 'express';
+import { createServer } from 'node:http';
+import { WebSocketServer } from 'ws';
+
+const app = express();
+app.use(express.json());
+app.use(express.urlencoded({ extended: true }));
+
+const users = new Map([[1, { id: 1, user_name: 'ann', balance: 1.10, status: 'active' }]]);
+let last = 1;
+const missing = (response) => response.status(404).json({ error: 'no such user', code: 'E_NF' });
+
+app.get('/api/v1/users', (request, response) => response.set('X-Total-Count', String(users.size)).links({ next: '/api/v1/users?page=2' }).json([...users.values()]));
+app.post('/api/v1/users', (request, response) => {
+  if (!request.body.user_name) return response.status(400).json({ error: 'user_name required', code: 'E_VALIDATION' });
+  const made = { id: ++last, ...request.body };
+  users.set(made.id, made);
+  return response.status(201).location(`/api/v1/users/${made.id}`).json(made);
+});
+app.post('/api/v1/users/bulk', (request, response) => response.json({ inserted: request.body.length }));
+app.get('/api/v1/users/:id', (request, response) => (users.has(+request.params.id) ? response.json(users.get(+request.params.id)) : missing(response)));
+app.patch('/api/v1/users/:id', (request, response) => {
+  if (!users.has(+request.params.id)) return missing(response);
+  users.set(+request.params.id, { ...users.get(+request.params.id), ...request.body });
+  return response.json(users.get(+request.params.id));
+});
+app.delete('/api/v1/users/:id', (request, response) => (users.delete(+request.params.id) ? response.status(204).end() : missing(response)));
+app.post('/api/v1/users/:id/activate', (request, response) => response.status(202).json({ ok: true }));
+app.post('/api/v1/login', (request, response) => response.cookie('sid', 'abc', { httpOnly: true, sameSite: 'lax' }).cookie('theme', 'dark').json({ user: request.body.user }));
+app.post('/api/v1/logout', (request, response) => response.clearCookie('sid').status(204).end());
+app.get('/api/v1/old', (request, response) => response.redirect(301, `${request.protocol}://${request.get('host')}/api/v1/users/1`));
+app.get('/api/v1/me', (request, response) => response.status(401).set('WWW-Authenticate', 'Basic realm="api"').send('who are you?'));
+app.get('/api/v1/fail', () => { throw new Error('boom'); });
+app.get('/files/:name', (request, response) => response.json({ name: request.params.name, url: request.originalUrl }));
+app.get('/folder/', (request, response) => response.json({ url: request.originalUrl }));
+
+const server = createServer(app);
+const sockets = new WebSocketServer({ noServer: true });
+server.on('upgrade', (request, socket, head) => sockets.handleUpgrade(request, socket, head, (s) => s.on('message', (data) => s.send(`echo:${data}`))));
+server.listen(Number(process.argv[2]), '127.0.0.1');

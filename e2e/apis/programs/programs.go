@@ -1,0 +1,164 @@
+// Package programs has the servers and clients that the tests of ordinary APIs run, and installs them: packages of npm
+// in the user's cache, and packages of Debian on the machine.
+package programs
+
+import (
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// The packages of npm with their versions, and the servers and clients that are our own.
+//
+//go:embed npm/package.json npm/package-lock.json npm/.npmrc npm/*.mjs
+var npm embed.FS
+
+// manifests decide what is installed.
+var manifests = []string{"package.json", "package-lock.json", ".npmrc"}
+
+// Debian has the programs that come as packages of Debian, with the package of each.
+var Debian = map[string]string{
+	"prometheus":              "prometheus",
+	"promtool":                "prometheus",
+	"prometheus-alertmanager": "prometheus-alertmanager",
+	"amtool":                  "prometheus-alertmanager",
+	"etcd":                    "etcd-server",
+	"chromium":                "chromium",
+	"redis-server":            "redis-server",
+}
+
+// modules returns the folder of npm's packages. Its name has a hash of the manifests, and it appears whole, so that it
+// is its own stamp.
+func modules() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	for _, name := range manifests {
+		text, err := npm.ReadFile("npm/" + name)
+		if err != nil {
+			return "", err
+		}
+		hash.Write(text)
+	}
+	return filepath.Join(cache, "admission-gateway-apis", fmt.Sprintf("npm-%x", hash.Sum(nil)[:8])), nil
+}
+
+// Node makes the folder a place to run Node.js in: with our own servers and clients, and the packages of npm. It fails if
+// Node.js or the packages are missing.
+func Node(dir string) error {
+	if _, err := exec.LookPath("node"); err != nil {
+		return fmt.Errorf("node is missing: %w", err)
+	}
+	from, err := modules()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(from); err != nil {
+		return fmt.Errorf("the packages of npm are missing: %w", err)
+	}
+	files, err := npm.ReadDir("npm")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := unpack(dir, file.Name()); err != nil {
+			return err
+		}
+	}
+	return os.Symlink(filepath.Join(from, "node_modules"), filepath.Join(dir, "node_modules"))
+}
+
+func unpack(dir, name string) error {
+	text, err := npm.ReadFile("npm/" + name)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), text, 0o600)
+}
+
+// Path returns the path of a program of Debian; it fails if the program is missing.
+func Path(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is missing (Debian's package %s)", name, Debian[name])
+	}
+	return path, nil
+}
+
+// Install installs whatever is missing. The packages of Debian need root.
+func Install() error {
+	if err := installModules(); err != nil {
+		return err
+	}
+	return installPackages()
+}
+
+func installModules() error {
+	dir, err := modules()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(dir), "installing-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	for _, name := range manifests {
+		if err := unpack(work, name); err != nil {
+			return err
+		}
+	}
+	if err := command(work, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"); err != nil {
+		return err
+	}
+	if err := os.Rename(work, dir); err != nil && !os.IsExist(err) {
+		return err
+	}
+	return nil
+}
+
+func installPackages() error {
+	missing := map[string]bool{}
+	for name, from := range Debian {
+		if _, err := exec.LookPath(name); err != nil {
+			missing[from] = true
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	args := []string{"install", "-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}
+	for name := range missing {
+		args = append(args, name)
+	}
+	if err := command("", "apt-get", "update", "-q"); err != nil {
+		return err
+	}
+	return command("", "apt-get", args...)
+}
+
+// command runs a program, and says on stderr what it does.
+func command(dir, name string, args ...string) error {
+	fmt.Fprintf(os.Stderr, "+ %s %s\n", name, strings.Join(args, " "))
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	// In runlevel 1 Debian's packages install their services without starting them.
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

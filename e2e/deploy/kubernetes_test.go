@@ -1,0 +1,214 @@
+package deploy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/admission-gateway/gateway/e2e/apiserver"
+)
+
+// A cluster is a kube-apiserver with its store; nothing runs the Pods.
+type cluster struct{ url string }
+
+// startCluster runs a kube-apiserver of go.mod's version until the test ends.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	program, err := exec.Command("go", "tool", "-n", "kube-apiserver").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	store, err := apiserver.StartEtcd(filepath.Join(dir, "etcd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	key := filepath.Join(dir, "accounts.key")
+	writeKey(t, key)
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "tokens.csv"), "of-root,root,0,system:masters\n")
+	c := &cluster{url: "https://127.0.0.1:" + port}
+	isReady := func() bool {
+		out, ok := c.kubectl(t, "", "get", "--raw", "/readyz")
+		return ok && out == "ok"
+	}
+	start(t, isReady, filepath.Join(dir, "log"), strings.TrimSpace(string(program)), "--etcd-servers="+store.URL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
+		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
+		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
+		"--shutdown-delay-duration=0s")
+	return c
+}
+
+func writeKey(t *testing.T, file string) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
+}
+
+// kubectl runs kubectl as the administrator, and returns what it printed and whether it succeeded.
+func (c *cluster) kubectl(t *testing.T, stdin string, args ...string) (out string, ok bool) {
+	t.Helper()
+	command := exec.Command(kubectl, append([]string{"--server", c.url, "--token", "of-root", "--insecure-skip-tls-verify"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+scratch)
+	command.Stdin = strings.NewReader(stdin)
+	b, err := command.CombinedOutput()
+	return string(b), err == nil
+}
+
+// must is kubectl for what has to succeed.
+func (c *cluster) must(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, ok := c.kubectl(t, stdin, args...)
+	if !ok {
+		t.Fatalf("kubectl %s: %s", strings.Join(args, " "), out)
+	}
+	return out
+}
+
+// start runs a program until the test ends, waits until it is ready, and shows its log if the test fails.
+func start(t *testing.T, isReady func() bool, log, program string, args ...string) {
+	t.Helper()
+	file, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, args...)
+	command.Stdout, command.Stderr = file, file
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		close(exited)
+	}()
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-exited
+		_ = file.Close()
+		if t.Failed() {
+			text, err := os.ReadFile(log)
+			t.Logf("%s: %v\n%s", filepath.Base(program), err, text[max(0, len(text)-4000):])
+		}
+	})
+	eventually(t, filepath.Base(program)+" is ready", func() bool {
+		select {
+		case <-exited:
+			t.Fatalf("%s ended", filepath.Base(program))
+		default:
+		}
+		return isReady()
+	})
+}
+
+// answers returns a function that reports whether a URL is answered with 200.
+func answers(url string) func() bool {
+	return func() bool {
+		answer, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	}
+}
+
+// accepts returns a function that reports whether connections to an address succeed.
+func accepts(address string) func() bool {
+	return func() bool {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	}
+}
+
+// eventually waits until ok returns true, and ends the test if that takes longer than two minutes.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	asks := func(context.Context) (bool, error) { return ok(), nil }
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, asks); err != nil {
+		t.Fatalf("not yet: %s: %v", what, err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// kube-apiserver takes every object of both ways, in strict validation and without a warning.
+func TestKubernetesTakesTheObjects(t *testing.T) {
+	c := startCluster(t)
+	for _, name := range []string{"servicemonitors", "prometheusrules"} {
+		c.must(t, "", "create", "-f", "testdata/monitoring.coreos.com_"+name+".yaml")
+		c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/"+name+".monitoring.coreos.com")
+	}
+	// kustomize's apiserver names this one itself, and the others none.
+	const namespace = "gateway-system"
+	c.must(t, "", "create", "namespace", namespace)
+	for name, text := range renderings(t) {
+		t.Run(name, func(t *testing.T) {
+			out := c.must(t, text, "apply", "--server-side", "--namespace="+namespace, "--validate=strict", "-f", "-")
+			defer c.must(t, text, "delete", "--namespace="+namespace, "--wait=false", "-f", "-")
+			for line := range strings.Lines(out) {
+				if !strings.HasSuffix(line, " serverside-applied\n") {
+					t.Errorf("kubectl apply says %q", line)
+				}
+			}
+			if got, want := strings.Count(out, "\n"), len(objects(t, text)); got != want {
+				t.Errorf("%d objects are applied, want %d", got, want)
+			}
+			if !strings.HasPrefix(name, "sidecar/") {
+				checkSelectors(t, c, namespace)
+			}
+		})
+	}
+}
+
+// checkSelectors proves that each object that selects Pods selects the Pods of the Deployment, as the server has stored it.
+func checkSelectors(t *testing.T, c *cluster, namespace string) {
+	t.Helper()
+	for _, one := range []struct{ kind, path string }{
+		{"deployment", "{.spec.selector.matchLabels}"}, {"service", "{.spec.selector}"}, {"poddisruptionbudget", "{.spec.selector.matchLabels}"},
+		{"networkpolicy", "{.spec.podSelector.matchLabels}"},
+	} {
+		got := c.must(t, "", "get", "--namespace="+namespace, one.kind, "gateway", "-o", "jsonpath="+one.path)
+		labels := c.must(t, "", "get", "--namespace="+namespace, "deployment", "gateway", "-o", "jsonpath={.spec.template.metadata.labels}")
+		for _, label := range strings.Split(strings.Trim(got, "{}"), ",") {
+			if label == "" || !strings.Contains(labels, label) {
+				t.Errorf("the selector of the %s is %s, the Pods have the labels %s", one.kind, got, labels)
+			}
+		}
+	}
+	if got, want := c.must(t, "", "get", "--namespace="+namespace, "horizontalpodautoscaler", "gateway", "-o", "jsonpath={.spec.scaleTargetRef.kind}/{.spec.scaleTargetRef.name}"), "Deployment/gateway"; got != want {
+		t.Errorf("the autoscaler is of %s, want %s", got, want)
+	}
+}
