@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // listen serves on a free port until the test ends and returns the address.
@@ -146,18 +148,13 @@ func TestProcessFigures(t *testing.T) {
 	if !slices.Contains(withChildren(os.Getpid()), p.cmd.Process.Pid) {
 		t.Errorf("%d is not among the children", p.cmd.Process.Pid)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	testutil.Eventually(t, "the busy process has used time", func() bool {
 		cpu, err := p.cpu()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cpu > 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a busy process has used no time")
-		}
-	}
+		return cpu > 0
+	})
 	p.stop()
 	if _, err := p.cpu(); err == nil {
 		t.Error("the process is still there after it was stopped")

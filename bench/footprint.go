@@ -13,7 +13,7 @@ const (
 	maxIdleMiB           = 60
 )
 
-// A Footprint is what the gateway takes before it does anything; zero if it was not measured.
+// A Footprint is the gateway's time to start, and its memory before it serves anything; zero if it was not measured.
 type Footprint struct {
 	StartMilliseconds float64 `json:"startMilliseconds"` // from exec to ready
 	IdleMiB           float64 `json:"idleMiB"`           // resident two seconds later

@@ -33,7 +33,7 @@ type options struct {
 	jsonFile, gateway   string
 	serverCPUs          string
 	loadCPUs            string
-	hold                bool
+	mustReach           bool
 	watches             int
 
 	peer, listen, backend string // run one of the peers instead
@@ -51,8 +51,8 @@ func main() {
 	flag.StringVar(&o.serverCPUs, "server-cpus", "", "CPUs of the server under test, as taskset reads them (default: the first)")
 	flag.StringVar(&o.loadCPUs, "load-cpus", "", "CPUs of the load generator and the backend (default: the others)")
 	flag.IntVar(&o.watches, "watches", 0, "measure so many idle watches instead: their memory, and the time that events take")
-	flag.BoolVar(&o.hold, "hold", false, "exit with code 1 if a goal is missed")
-	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, fasthttp, net-http) and do nothing else")
+	flag.BoolVar(&o.mustReach, "hold", false, "exit with code 1 if a goal is missed")
+	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, backend-tls, fasthttp, net-http) and do nothing else")
 	flag.StringVar(&o.listen, "listen", "", "with -peer: the address to listen on")
 	flag.StringVar(&o.backend, "backend", "", "with -peer: the address of the backend")
 	flag.Parse()
@@ -166,6 +166,15 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 	}
 	defer backend.Process.stop()
 	m.Backend = backend.Address
+	secure, err := m.start(ctx, &Target{
+		Name: "backend-tls", BesideLoad: true, Secure: true, Check: func(address string) error { return checkForms("https://" + address) },
+		Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend-tls", listen), nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer secure.Process.stop()
+	m.SecureBackend = secure.Address
 	if m.Gateway != "" {
 		footprint, err := m.measureFootprint(ctx)
 		if err != nil {
@@ -203,7 +212,7 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 				if result == nil {
 					continue
 				}
-				sample, err := g.run(ctx, script, running[at].Address, l, running[at].Process)
+				sample, err := g.run(ctx, script, running[at].base(running[at].Address), l, running[at].Process)
 				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w\n%s", running[at].Name, l.Name, err, running[at].Process.output())
 				}
@@ -233,7 +242,7 @@ func print(report *Report, o options) error {
 			return err
 		}
 	}
-	if o.hold && !reached {
+	if o.mustReach && !reached {
 		return fmt.Errorf("a goal is missed")
 	}
 	return nil

@@ -31,6 +31,8 @@ func servePeer(name, listen, backend string) error {
 	switch name {
 	case "backend":
 		return serveBackend(listener)
+	case "backend-tls":
+		return serveSecureBackend(listener)
 	case "fasthttp":
 		return serveFasthttp(listener, backend)
 	case "net-http":
@@ -84,7 +86,12 @@ func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }
 // POST gets its body back with 201 and a PUT with 200. The object is always of the same version, and what is written of the
 // next. It understands what the proxies here send and nothing else.
 func serveBackend(listener net.Listener) error {
-	get := append(appendHead(nil, http.StatusOK, 1, len(workloadJSON)), workloadJSON...)
+	return answerConnections(listener, map[string][]byte{})
+}
+
+// answerConnections answers GETs that ask for no other form with the benchmark's object.
+func answerConnections(listener net.Listener, forms map[string][]byte) error {
+	forms[""] = append(appendHead(nil, http.StatusOK, 1, len(workloadJSON)), workloadJSON...)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -93,21 +100,21 @@ func serveBackend(listener net.Listener) error {
 		go func() {
 			defer func() { _ = conn.Close() }()
 			// The error is the end of the connection: whoever opened it sees it too.
-			_ = answerRequests(conn, get)
+			_ = answerRequests(conn, forms)
 		}()
 	}
 }
 
-func answerRequests(conn net.Conn, get []byte) error {
+func answerRequests(conn net.Conn, forms map[string][]byte) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var out []byte
 	for {
-		code, length, err := readHead(in)
+		code, length, form, err := readHead(in)
 		if err != nil {
 			return err
 		}
 		if length < 0 {
-			if _, err := conn.Write(get); err != nil {
+			if _, err := conn.Write(forms[form]); err != nil {
 				return err
 			}
 			continue
@@ -124,32 +131,36 @@ func answerRequests(conn net.Conn, get []byte) error {
 	}
 }
 
-// readHead reads a request's head and returns the code of its answer and the length of its body, or -1 without one.
-func readHead(in *bufio.Reader) (code, length int, err error) {
+// readHead reads a request's head and returns the code of its answer, the length of its body, or -1 without one, and the form
+// that it asks for.
+func readHead(in *bufio.Reader) (code, length int, form string, err error) {
 	length = -1
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, "", err
 		}
 		if code == 0 {
+			if bytes.Contains(line, []byte("form=")) {
+				form = formOf(line)
+			}
 			if code = http.StatusOK; bytes.HasPrefix(line, []byte("POST ")) {
 				code = http.StatusCreated
 			}
 			continue
 		}
 		if len(line) <= 2 {
-			return code, length, nil
+			return code, length, form, nil
 		}
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		switch {
 		case !ok:
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, 0, err
+				return 0, 0, "", err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			return 0, 0, errors.New("the benchmark's backend reads no chunked bodies")
+			return 0, 0, "", errors.New("the benchmark's backend reads no chunked bodies")
 		}
 	}
 }

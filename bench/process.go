@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +48,7 @@ func startProcess(dir, name, cpus string, command ...string) (*Process, error) {
 // waitReady waits until the server answers a GET with a 2xx code, at most 20 s, and returns how long that took.
 func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, error) {
 	started := time.Now()
-	client := http.Client{Timeout: time.Second}
+	client := insecureClient(time.Second)
 	defer client.CloseIdleConnections()
 	var last error
 	for time.Since(started) < 20*time.Second {
@@ -124,7 +123,7 @@ const ticksPerSecond = 100
 
 type processStat struct{ parent, ticks, pages int }
 
-// readStat reads /proc/PID/stat, whose times are those of all threads.
+// readStat reads /proc/PID/stat, whose times are of all threads.
 func readStat(pid int) (processStat, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -24,7 +24,7 @@ type Result struct {
 	Samples []Sample `json:"samples"`
 }
 
-// result returns that of a target under a load; nil if it is not measured.
+// result returns the result of a target under a load; nil if it is not measured.
 func (r *Report) result(load, target string) *Result {
 	for i := range r.Results {
 		if r.Results[i].Load == load && r.Results[i].Target == target {
@@ -113,6 +113,9 @@ func (r *Report) table(to io.Writer) error {
 	for i := range r.Results {
 		x := &r.Results[i]
 		nginx, fast := r.find(x.Load, nginxTarget), r.find(x.Load, fasthttpTarget)
+		if slices.Contains(secureTargets, x.Target) {
+			nginx = r.find(x.Load, secureNginxTarget)
+		}
 		p.printf("| %s | %s | %.0f | %s | %.2f | %.2f | %.1f | %s | %s |\n", x.Load, x.Title,
 			median(x.Samples, throughputOf), cell(ratio(x.Samples, nginx, throughputOf)),
 			median(x.Samples, func(s Sample) float64 { return s.P50 / 1000 }), median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }),

@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 )
 
-//go:embed peers/nginx.conf peers/haproxy.cfg
+//go:embed peers/nginx.conf peers/nginx-tls.conf peers/haproxy.cfg
 var peerConfigs embed.FS
 
 // Names of the targets that others are compared with.
@@ -22,6 +22,9 @@ const (
 	gatewayTarget   = "gateway"
 	emulationTarget = "gateway-emulation"
 	identityTarget  = "gateway-identity"
+	// undescribedTarget has policy files about other paths, validatedTarget some about patches.
+	undescribedTarget = "gateway-undescribed"
+	validatedTarget   = "gateway-validated"
 )
 
 // A Target is a row of the table: a server that is measured.
@@ -38,8 +41,10 @@ type Target struct {
 	KnowsUsers bool
 	// OfGateway says that the command needs the gateway's binary.
 	OfGateway bool
-	// BesideLoad puts the server on the CPUs of the load generator instead of on those of the servers under test.
+	// BesideLoad puts the server on the CPUs of the load generator instead of the CPUs of the servers under test.
 	BesideLoad bool
+	// Secure says that the server speaks TLS.
+	Secure bool
 }
 
 // targets returns the rows of the table in order. A new row is one more entry.
@@ -76,6 +81,18 @@ func targets() []Target {
 			Command: func(m *Machine, listen string) ([]string, error) { return m.gateway(listen) },
 		},
 		{
+			Name: undescribedTarget, Title: "**gateway, undescribed beside a described resource**", OfGateway: true, Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "undescribed"))
+			},
+		},
+		{
+			Name: validatedTarget, Title: "**gateway, validated PATCH**", OfGateway: true, Check: checkValidated,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "validated"))
+			},
+		},
+		{
 			Name: "gateway-admission", Title: "**gateway, full admission**", OfGateway: true, Check: checkAdmission,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "policies"))
@@ -95,6 +112,28 @@ func targets() []Target {
 					return nil, err
 				}
 				return m.gateway(listen, "--config", config, "--policies", filepath.Join(m.Root, "bench", "limits"))
+			},
+		},
+		{
+			Name: secureDirectTarget, Title: "backend by TLS, direct", BesideLoad: true, Secure: true, Check: func(address string) error { return checkForms("https://" + address) },
+			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend-tls", listen), nil },
+		},
+		{
+			Name: secureNginxTarget, Title: "nginx, pass-through", Check: func(address string) error { return checkForms("http://" + address) }, Packages: []string{"nginx"},
+			Command: func(m *Machine, listen string) ([]string, error) {
+				config, err := m.render("nginx-tls.conf", listen)
+				return []string{"nginx", "-p", m.Dir, "-c", config, "-e", filepath.Join(m.Dir, "nginx-tls.log")}, err
+			},
+		},
+		{
+			Name: secureGatewayTarget, Title: "**gateway, no policies**", OfGateway: true, Check: func(address string) error { return checkForms("http://" + address) },
+			Command: func(m *Machine, listen string) ([]string, error) {
+				config, err := m.secureConfig()
+				if err != nil {
+					return nil, err
+				}
+				admin, err := freeAddress()
+				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
 			},
 		},
 	}
@@ -119,17 +158,28 @@ func goals() []Goal {
 		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
 		{Load: "PATCH", Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
+		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15, Of: []string{"GET", patchLoad}},
+		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
+		{Load: "GET", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
+		{Load: "POST 1.3 KB", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
+		// Large answers by TLS.
+		{Load: listLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
+		{Load: gzipLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
+		{Load: protobufLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
+		{Load: eventLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.8}, // each event opens a watch
 	}
 }
 
-// A Machine is what the targets run on.
+// A Machine describes the machine on which the targets run.
 type Machine struct {
 	Root    string // of the repository
 	Dir     string // for configurations, logs and binaries
 	Self    string // this program
 	Gateway string // the gateway's binary
 	Backend string // the backend's address
-	Listen  string // of the target whose configuration is rendered
+	// SecureBackend is the address of the backend that speaks TLS.
+	SecureBackend string
+	Listen        string // of the target whose configuration is rendered
 
 	serverCPUs, loadCPUs string
 	issuer               *identitytest.Issuer // of tokens, where a target knows users
@@ -172,6 +222,14 @@ type Running struct {
 	Address string
 }
 
+// base is the URL of the server.
+func (t *Target) base(address string) string {
+	if t.Secure {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
 // start runs a target and makes sure that it works.
 func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) {
 	address, err := freeAddress()
@@ -190,7 +248,7 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if _, err = p.waitReady(ctx, "http://"+address+collection+"/checkout"); err == nil {
+	if _, err = p.waitReady(ctx, t.base(address)+collection+"/checkout"); err == nil {
 		err = t.Check(address)
 	}
 	if err == nil && t.KnowsUsers {

@@ -29,6 +29,7 @@ type Load struct {
 	ContentType string   // application/json by default
 	Body        []byte   // nil for none
 	AsUser      bool     // with the token of a user
+	IsSpread    bool     // over 1000 objects: writes to one object come one after the other
 	Only        []string // the targets that it is sent to; nil for all
 }
 
@@ -38,18 +39,21 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 // loads returns what is measured, in the order of the table.
 func loads() []Load {
 	const one = collection + "/checkout"
-	return []Load{
-		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(emulationTarget, identityTarget)},
-		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(emulationTarget, identityTarget)},
+	return append([]Load{
+		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(append(secureTargets, emulationTarget, identityTarget, validatedTarget)...)},
+		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(append(secureTargets, emulationTarget, identityTarget, validatedTarget)...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{gatewayTarget, emulationTarget}},
 		{Name: "PATCH", Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), Only: []string{emulationTarget}},
-	}
+		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), IsSpread: true,
+			Only: []string{gatewayTarget, validatedTarget}},
+	}, secureLoads()...)
 }
 
 const (
-	putLoad  = "PUT 1.3 KB"
-	userLoad = "GET with a JWT"
+	putLoad   = "PUT 1.3 KB"
+	patchLoad = "PATCH of 1000 objects"
+	userLoad  = "GET with a JWT"
 )
 
 // without are the names of all targets but some.
@@ -130,6 +134,21 @@ func checkEmulation(address string) error {
 		err = fmt.Errorf("a PUT of another version is not refused: %d %s", code, answer)
 	}
 	return err
+}
+
+// checkValidated makes sure that a patch is sent on as the client's own, and that one with an invalid result is not.
+func checkValidated(address string) error {
+	for body, want := range map[string]int{`{"spec":{"replicas":4}}`: http.StatusOK, `{"spec":{"replicas":51}}`: http.StatusUnprocessableEntity,
+		`{"spec":{"minReadySeconds":600}}`: http.StatusUnprocessableEntity} {
+		code, answer, err := sendAs(address, http.MethodPatch, collection+"/checkout", "application/merge-patch+json", []byte(body))
+		if err == nil && code != want {
+			err = fmt.Errorf("the patch %s: %d %s", body, code, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkAdmission makes sure that every part of the admission that is measured takes place: the status goes, the defaults

@@ -25,7 +25,19 @@ done = function(summary, latency, requests)
 end
 `
 
-// A Sample is what one run of the load generator against one server gave.
+// wrkSpread makes wrk ask for one object after the other. The requests are fixed, as the one of other loads is.
+const wrkSpread = `
+local all, n = {}, 0
+init = function(args)
+  for i = 1, 1000 do all[i] = wrk.format(nil, wrk.path .. "-" .. i) end
+end
+request = function()
+  n = n % #all + 1
+  return all[n]
+end
+`
+
+// A Sample is the result of one run of the load generator against one server.
 type Sample struct {
 	Requests   int     `json:"requests"`
 	Throughput float64 `json:"requestsPerSecond"`
@@ -57,6 +69,9 @@ func (g *Generator) script(l Load) (string, error) {
 	if l.AsUser {
 		fmt.Fprintf(&b, "wrk.headers[\"Authorization\"] = %q\n", "Bearer "+g.token)
 	}
+	if l.IsSpread {
+		b.WriteString(wrkSpread)
+	}
 	b.WriteString(wrkDone)
 	file := filepath.Join(g.dir, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(l.Name, "-")+".lua")
 	return file, os.WriteFile(file, []byte(b.String()), 0o600)
@@ -64,7 +79,7 @@ func (g *Generator) script(l Load) (string, error) {
 
 // run sends the request for the generator's duration and measures the CPU time that the process uses meanwhile. An
 // answer other than 2xx is an error.
-func (g *Generator) run(ctx context.Context, script, address string, l Load, under *Process) (Sample, error) {
+func (g *Generator) run(ctx context.Context, script, base string, l Load, under *Process) (Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.duration+30*time.Second)
 	defer cancel()
 	before, err := under.cpu()
@@ -72,7 +87,7 @@ func (g *Generator) run(ctx context.Context, script, address string, l Load, und
 		return Sample{}, err
 	}
 	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cpus, "wrk", "-t1", "-c"+strconv.Itoa(g.connections),
-		"-d"+strconv.Itoa(max(1, int(g.duration.Seconds())))+"s", "--timeout", "10s", "-s", script, "http://"+address+l.Path)
+		"-d"+strconv.Itoa(max(1, int(g.duration.Seconds())))+"s", "--timeout", "10s", "-s", script, base+l.Path)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
