@@ -177,9 +177,13 @@ func derivedSpec(r *openapi.Resource) map[string]any {
 	if r.Namespaced {
 		collection += "/{namespace}"
 	}
+	paths := map[string]any{"collection": collection, "item": collection + "/{name}"}
+	if r.IsSingleton() {
+		paths = map[string]any{"item": collection}
+	}
 	spec := map[string]any{
 		"group": r.Group, "version": r.Version, "names": map[string]any{"plural": r.Plural, "kind": r.Kind},
-		"paths":    map[string]any{"collection": collection, "item": collection + "/{name}"},
+		"paths":    paths,
 		"envelope": r.Envelope.String(),
 	}
 	switch {

@@ -50,6 +50,12 @@ func (p *pathItem) methods() resource.MethodSet {
 
 func (p *pathItem) has(method string) bool { return p.operation(method).Valid() }
 
+// writes reports whether the method of the path is there, and no operation with a name of its own.
+func (p *pathItem) writes(method string) bool {
+	_, isAction := p.operation(method).Get(OperationExtension)
+	return p.has(method) && !isAction
+}
+
 // shape is the path without the names of its variables.
 func (p *pathItem) shape() string { return shapeOf(p.segments) }
 

@@ -43,18 +43,23 @@ func (r *Resource) Routes() (routes []string) {
 		return nil
 	}
 	at := cmp.Or(r.object, r.collection)
-	segments := at.segments
-	if r.object != nil {
+	segments, hasItems := at.segments, r.object != nil && !r.IsSingleton()
+	if hasItems {
 		segments = segments[:len(segments)-1]
 	}
 	for _, base := range at.bases {
 		collection := base + "/" + strings.Join(segments, "/")
 		routes = append(routes, collection)
-		if r.object != nil {
+		if hasItems {
 			routes = append(routes, collection+"/"+r.object.segments[len(segments)])
 		}
 	}
 	return routes
+}
+
+// IsSingleton reports whether there is one object, which has the only path.
+func (r *Resource) IsSingleton() bool {
+	return r.collection == nil && r.object != nil && !isVariable(r.object.segments[len(r.object.segments)-1])
 }
 
 // MayPostNothing reports whether a POST of the collection needs no body.

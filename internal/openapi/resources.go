@@ -40,7 +40,8 @@ func (p *pathItem) is(part partOf) {
 }
 
 // ordinary finds the resources among paths that are not Kubernetes' own: a path that ends in a variable leads to an
-// object, and what stands before it to its collection. Collections without paths of objects can be posted to.
+// object, and what stands before it to its collection. Collections without paths of objects can be posted to, and paths
+// of single objects can be read and written.
 func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	byShape := map[string]*pathItem{}
 	for _, p := range paths {
@@ -73,7 +74,34 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 		}
 		all = append(all, d.resource(p, nil, p.segments))
 	}
+	for _, p := range paths {
+		if p.part == noPart && byShape[p.shape()] == p && !known[p.shape()] && plainBut(p.segments) && d.isSingle(p) {
+			all = append(all, d.resource(nil, p, p.segments))
+		}
+	}
 	return all
+}
+
+// isSingle reports whether a path that ends in no variable is the path of one object, such as '/me': it is read, and it is
+// replaced or patched, and it is no list.
+func (d *Document) isSingle(p *pathItem) bool {
+	last := p.segments[len(p.segments)-1]
+	if isVariable(last) || !p.has("get") || p.has("post") || !p.writes("put") && !p.writes("patch") {
+		return false
+	}
+	bodies := []document.Node{d.responseSchema(p.operation("get")), d.requestSchema(p.operation("put")), d.requestSchema(p.operation("patch"))}
+	return all(bodies, func(body document.Node) bool { return !d.isList(body) })
+}
+
+// isList reports whether a schema is one of a list.
+func (d *Document) isList(n document.Node) bool {
+	if !n.Valid() {
+		return false
+	}
+	t := &translator{doc: d, depth: maxDepth}
+	c := t.flatten([]document.Node{n}, nil)
+	types, _ := t.types(&c)
+	return slices.Equal(types, []string{"array"})
 }
 
 // plainBut reports whether each segment is plain or a variable, the first one plain.
@@ -104,7 +132,7 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 	}
 	for _, base := range at.bases {
 		r.Paths = append(r.Paths, base+template)
-		if object != nil {
+		if object != nil && !r.IsSingleton() {
 			r.Paths = append(r.Paths, base+template+"/{name}")
 		}
 	}
@@ -240,7 +268,7 @@ func (c *conjunction) hasMember(name string) bool {
 // nameField is the member that repeats the name in the path: the one that has the variable's own name, or the identifier
 // of the kind.
 func nameField(r *Resource, c *conjunction) string {
-	if r.object == nil || r.Envelope == resource.Kubernetes {
+	if r.object == nil || r.IsSingleton() || r.Envelope == resource.Kubernetes {
 		return ""
 	}
 	name := variable(r.object.segments[len(r.object.segments)-1])
@@ -268,8 +296,7 @@ func (d *Document) itemsField(r *Resource) string {
 	var lists []string
 	c.each("properties", func(properties document.Node) {
 		members(properties, func(m document.Node) {
-			sub := t.flatten([]document.Node{m}, nil)
-			if types, _ := t.types(&sub); slices.Equal(types, []string{"array"}) {
+			if d.isList(m) {
 				lists = append(lists, strings.Clone(m.Key()))
 			}
 		})

@@ -78,6 +78,7 @@ func TestResources(t *testing.T) {
 		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders /shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders /legacy/tenants/{namespace}/orders/{name}", true, true},
 		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock /stock/{name}", true, true},
 		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true, true},
+		{"", "v2", "settings", "Setting", resource.Bare, false, "", "", "/shop/v2/settings /legacy/settings", false, false},
 	}
 	if !slices.Equal(got, want) {
 		for i := range max(len(got), len(want)) {
@@ -94,7 +95,7 @@ func TestResources(t *testing.T) {
 	}
 	wantPasses := []string{
 		"/shop/v2/orders/{order_id} POST", "/shop/v2/orders/{order_id}/cancel POST", "/shop/v2/trailing/ POST", "/shop/v2/files/{name}.txt PUT",
-		"/shop/v2/hidden/{id} PUT", "/shop/v2/settings GET,PUT",
+		"/shop/v2/hidden/{id} PUT",
 	}
 	if !slices.Equal(passes, wantPasses) {
 		t.Errorf("passing\n%s\nwant\n%s", strings.Join(passes, "\n"), strings.Join(wantPasses, "\n"))
@@ -103,10 +104,53 @@ func TestResources(t *testing.T) {
 	wantFound := []string{
 		"paths[/tenants/{tenant}/orders/{id}]: warning: is the resource 'tenants-orders', because another path has the shorter name: policies match it by that; `x-admission-gateway-resource.names.plural` may give it another one",
 		"paths[/orders/{order_id}].post" + unjudged, "paths[/orders/{order_id}/cancel].post" + unjudged, "paths[/trailing/].post" + unjudged,
-		"paths[/files/{name}.txt].put" + unjudged, "paths[/settings].put" + unjudged,
+		"paths[/files/{name}.txt].put" + unjudged,
 	}
 	if got := findings(found); !slices.Equal(got, wantFound) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantFound, "\n"))
+	}
+}
+
+// TestSingletons: a path that is read, and replaced or patched, and is neither a collection nor a list is one object's.
+func TestSingletons(t *testing.T) {
+	const (
+		me      = "{get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}, put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}"
+		account = "\ncomponents: {schemas: {Account: {type: object, properties: {id: {type: string}, tags: {type: array, items: {type: string}}}}}}\n"
+		passes  = "passing: "
+	)
+	for name, test := range map[string]struct{ paths, want string }{
+		"replaced":                {"{/me: " + me + "}}", "me Account single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
+		"patched":                 {"{/me: {get: {}, patch: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}}", "me Me single /v1/me as /v1/me GET,HEAD,PATCH,OPTIONS"},
+		"deleted too":             {"{/me: " + me + ", delete: {}}}", "me Account single /v1/me as /v1/me GET,HEAD,PUT,DELETE,OPTIONS"},
+		"named by the author":     {"{/me: " + me + ", x-admission-gateway-resource: {names: {plural: accounts, kind: Self}}}}", "accounts Self single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
+		"left out by the author":  {"{/me: " + me + ", x-admission-gateway-resource: {ignore: true}}}", passes + "/v1/me GET,PUT"},
+		"below an object":         {"{'/users/{id}/settings': " + me + "}}", "settings Account single /v1/users/{namespace}/settings as /v1/users/{id}/settings GET,HEAD,PUT,OPTIONS"},
+		"beside objects":          {"{'/users/{id}': {get: {}}, /users/me: " + me + "}}", "users User /v1/users /v1/users/{name} as /v1/users /v1/users/{id} GET,HEAD,OPTIONS; me Account single /v1/users/me as /v1/users/me GET,HEAD,PUT,OPTIONS"},
+		"a collection":            {"{/me: " + me + "}, '/me/{id}': {get: {}}}", "me Me /v1/me /v1/me/{name} as /v1/me /v1/me/{id} GET,HEAD,OPTIONS; " + passes + "/v1/me PUT"},
+		"posted to":               {"{/me: " + me + ", post: {}}}", passes + "/v1/me GET,PUT,POST"},
+		"never read":              {"{/me: {put: {}}}", passes + "/v1/me PUT"},
+		"never written":           {"{/me: {get: {}, delete: {}}}", passes + "/v1/me GET,DELETE"},
+		"a list":                  {"{/me: {get: {responses: {'200': {content: {application/json: {schema: {type: array, items: {}}}}}}}, patch: {}}}", passes + "/v1/me GET,PATCH"},
+		"replaced by a list":      {"{/me: {get: {}, put: {requestBody: {content: {application/json: {schema: {type: array, items: {}}}}}}}}", passes + "/v1/me GET,PUT"},
+		"written by an operation": {"{'/users/{id}': {get: {}}, /users/me: {get: {}, put: {x-admission-gateway-operation: become}}}", "users User /v1/users /v1/users/{name} as /v1/users /v1/users/{id} GET,HEAD,OPTIONS; " + passes + "/v1/users/me GET"},
+		"with a slash at the end": {"{/me/: " + me + "}}", passes + "/v1/me/ GET,PUT"},
+	} {
+		resources, passing, _ := read(t, "openapi: 3.1.0\ninfo: {title: Me, version: '1'}\nservers: [{url: /v1}]\npaths: "+test.paths+account).Resources()
+		var got []string
+		for _, r := range resources {
+			line := r.Plural + " " + r.Kind
+			methods := r.Methods(false)
+			if r.IsSingleton() {
+				line += " single"
+			}
+			got = append(got, line+" "+strings.Join(append(append(slices.Clone(r.Paths), "as"), r.Routes()...), " ")+" "+strings.Join(methods.Item.Names(), ","))
+		}
+		for _, p := range passing {
+			got = append(got, passes+p.Template+" "+strings.Join(p.Methods, ","))
+		}
+		if got := strings.Join(got, "; "); got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
+		}
 	}
 }
 

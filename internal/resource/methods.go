@@ -27,6 +27,19 @@ func NewMethodSet(names ...string) MethodSet {
 	return set &^ (1 << methodOther)
 }
 
+// names are the methods in the order in which the header Allow lists them.
+var names = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// Names returns the methods of the set, as the header Allow lists them.
+func (s MethodSet) Names() (in []string) {
+	for _, name := range names {
+		if s&(1<<methodOf(name)) != 0 {
+			in = append(in, name)
+		}
+	}
+	return in
+}
+
 // check refuses a method that the file does not name.
 func (s *Methods) check(m method, i *Info, item bool) *status.Error {
 	set := s.Collection
@@ -43,7 +56,7 @@ func (s *Methods) check(m method, i *Info, item bool) *status.Error {
 // them.
 func Allowed(r Resolver, path []byte, refused string) string {
 	var allowed []string
-	for _, method := range [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+	for _, method := range names {
 		if _, _, err := r.Resolve(method, path); err == nil && method != refused {
 			allowed = append(allowed, method)
 		}
