@@ -3,7 +3,11 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -32,9 +36,9 @@ func (k *keptEvents) Write(_ context.Context, lines []byte) (int, error) {
 }
 
 // audited starts a gateway that records events in a sink.
-func audited(t *testing.T, backend *recorder, to *keptEvents, mode audit.Mode, policy string) *watched {
+func audited(t *testing.T, backend string, to *keptEvents, mode audit.Mode, policy string) *watched {
 	t.Helper()
-	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+policy), backend.Addr().String(), []string{"policies=widgets"})}
+	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+policy), backend, []string{"policies=widgets"})}
 	log := audit.New(audit.Options{Mode: mode, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: to})
 	w.observers.audit = &audit.Auditor{Log: log, MaxEvent: 100 << 10}
 	w.address = startGateway(t, w.Gateway)
@@ -71,7 +75,7 @@ rules:
 // Events are whole, for each level and stage, for answers of the backend and of the gateway.
 func TestAuditEvents(t *testing.T) {
 	to := &keptEvents{}
-	w := audited(t, newRecorder(t), to, audit.Batch, auditPolicy)
+	w := audited(t, newRecorder(t).Addr().String(), to, audit.Batch, auditPolicy)
 	managed := strings.Replace(widget(""), `"metadata":{`, `"metadata":{"managedFields":[{"manager":"x"}],`, 1)
 	w.ask(t, "POST", widgetsPath, managed, "Audit-ID", "mine")
 	w.ask(t, "POST", widgetsPath, strings.Replace(widget(""), `"size":5`, `"size":70`, 1))
@@ -97,7 +101,7 @@ func TestAuditEvents(t *testing.T) {
 // A log that must not lose an event refuses what it cannot record, before the backend sees anything of it.
 func TestAuditRefuses(t *testing.T) {
 	backend, to := newRecorder(t), &keptEvents{err: errors.New("the disk is full")}
-	w := audited(t, backend, to, audit.Blocking, auditPolicy)
+	w := audited(t, backend.Addr().String(), to, audit.Blocking, auditPolicy)
 	t.Cleanup(func() { _ = w.observers.audit.Log.Close(t.Context()) }) // which is over then: the sink never works
 	w.ask(t, "GET", widgetsPath+"/w1", "")                             // its event finds out that the sink fails
 	testutil.Eventually(t, "a refusal", func() bool {
@@ -107,5 +111,51 @@ func TestAuditRefuses(t *testing.T) {
 	})
 	if answer := w.ask(t, "GET", "/free/1", ""); answer.StatusCode == 503 {
 		t.Error("what is not recorded is refused")
+	}
+}
+
+// The body of an answer that goes on without its handler is recorded in the events of its own request, and not in the events
+// of the request that the handler serves next.
+func TestAuditDetachedAnswer(t *testing.T) {
+	url, conns := driven(t)
+	to := &keptEvents{}
+	w := audited(t, strings.TrimPrefix(url, backendScheme(t)), to, audit.Batch, `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+rules: [{level: RequestResponse, omitStages: [RequestReceived, ResponseStarted]}]
+`)
+	const next = "GET /next HTTP/1.1\r\nHost: gw\r\nUser-Agent: test\r\n\r\n"
+	long, source := ask(t, w.address, conns, "/long?watch=false", "1.1", chunkedHead) // it may last, for all that is known
+	send(t, source, chunk(`{"long":[1`))
+	expect(t, long.Body, `{"long":[1`)
+	client, br := dial(t, w.address)
+	send(t, client, next)
+	backend, _ := accept(t, conns) // the handler serves this request by now
+	send(t, source, chunk(`,2]}`))
+	expect(t, long.Body, `,2]}`)
+	send(t, backend, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{\"next\":1}")
+	answer, err := http.ReadResponse(br, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, answer.Body, `{"next":1}`)
+	send(t, source, "0\r\n\r\n")
+	if rest, err := io.ReadAll(long.Body); len(rest) > 0 || err != nil {
+		t.Errorf("then came %q, %v", rest, err)
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(w.events(t, to)) {
+		var event struct {
+			RequestURI     string
+			ResponseObject json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		got[event.RequestURI] += string(event.ResponseObject)
+	}
+	want := map[string]string{"/long?watch=false": `{"long":[1,2]}`, "/next": `{"next":1}`}
+	if !maps.Equal(got, want) {
+		t.Errorf("the events have the answers %v, want %v", got, want)
 	}
 }
