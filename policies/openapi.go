@@ -115,7 +115,7 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 	}
 	compiled := compiledResource{
 		schema: c.compile(r.Update, options),
-		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options),
+		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options), patch: c.compile(r.Update.ForPatches(), options),
 	}
 	compiled.contract = c.contract(r.Operations())
 	if r.Create != nil {
@@ -123,6 +123,11 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 	}
 	if r.Update != nil {
 		compiled.ownedOnUpdate = r.Update.Owned
+		compiled.hidden = r.Update.Hidden
+	}
+	if compiled.hidden.Any() && res.Backend.Patch == resource.PatchEmulated {
+		l.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
+			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
 	l.resources = append(l.resources, loadedResource{Resource: res, compiled: compiled, at: origin{o, r.Path()}})
 }

@@ -257,10 +257,14 @@ paths:
 		"an extension with what is wrong":   {settings("names: {plural: Orders}\nenvelope: Bear"), "a.yaml:6: x-admission-gateway-resource.envelope: Unsupported value: \"Bear\": supported values: \"Bare\", \"Kubernetes\"\n"},
 		"an extension against the rules":    {settings("names: {plural: Orders}\nstatusSubresource: Emulated\nfields: {status: state}\nscale: {specReplicasPath: .a, statusReplicasPath: .b}"), "a.yaml:5: x-admission-gateway-resource.names.plural: Invalid value: \"Orders\": must be a DNS label that begins with a letter, such as 'orders'\n"},
 		"an extension that is none":         {order("type: object", "x-admission-gateway-resource: orders"), "a.yaml:4: x-admission-gateway-resource: must be an object with members of an APIResource's `spec`\n"},
-		"an extension that leaves it out":   {settings("ignore: true"), ""},
-		"another version":                   {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
-		"Swagger":                           {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
-		"a resource of another file too":    {order("type: object") + "---\n" + orders, "a.yaml:17: spec: must not define the resource 'orders' in version 'v2' again, which a.yaml:6 does\n"},
+		"a PUT that lacks what is writeOnly": {order("type: object\nproperties:\n  a: {type: array, items: {type: object, properties: {b: {writeOnly: true}}}}", "x-admission-gateway-resource: {backend: {patch: Emulated}}"),
+			"a.yaml:4: x-admission-gateway-resource.backend.patch: warning: PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: " +
+				"the API may refuse it, or forget what it had stored there, unless clients send it again\n" +
+				"a.yaml:13: components.schemas.Order.properties.a.items.properties.b.writeOnly: note: is not enforced in answers: they pass as they come\n"},
+		"an extension that leaves it out": {settings("ignore: true"), ""},
+		"another version":                 {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
+		"Swagger":                         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
+		"a resource of another file too":  {order("type: object") + "---\n" + orders, "a.yaml:17: spec: must not define the resource 'orders' in version 'v2' again, which a.yaml:6 does\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": test.file})

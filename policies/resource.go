@@ -38,14 +38,16 @@ type compiledResource struct {
 	convertible bool
 	// mergeType is how objects are merged; nil if nothing is known of them.
 	mergeType func() *merge.Type
-	// create and read are the schemas of objects that are created and read, if varies reports that
-	// they have schemas of their own.
-	varies       bool
-	create, read *schema.Schema
+	// create, patch and read are the schemas of objects that are created, that result from patches, and that are read, if
+	// varies reports that they have schemas of their own.
+	varies              bool
+	create, patch, read *schema.Schema
 	// contract holds requests to a document beside their bodies; nil if the document says nothing of that.
 	contract *contract.Contract
 	// ownedOnCreate and ownedOnUpdate say what the API itself sets in objects; nil if nothing is known.
-	ownedOnCreate, ownedOnUpdate *contract.Owned
+	ownedOnCreate, ownedOnUpdate *contract.Members
+	// hidden says what the API takes and does not show; nil if nothing is known.
+	hidden *contract.Members
 }
 
 // outside warns of APIResources whose objects are not below their collection: one of the two is most likely misspelled.

@@ -83,6 +83,8 @@ func (s *Set) SchemaFor(r *resource.Resource, verb string) *schema.Schema {
 		return c.schema
 	case verb == resource.VerbCreate:
 		return c.create
+	case verb == resource.VerbPatch:
+		return c.patch
 	case verb == resource.VerbGet || verb == resource.VerbList || verb == resource.VerbWatch:
 		return c.read
 	}
@@ -98,7 +100,7 @@ func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operat
 }
 
 // Owned says what the API itself sets in objects that are created or changed; nil if nothing is known.
-func (s *Set) Owned(r *resource.Resource, creates bool) *contract.Owned {
+func (s *Set) Owned(r *resource.Resource, creates bool) *contract.Members {
 	switch {
 	case r == nil:
 		return nil
@@ -106,6 +108,14 @@ func (s *Set) Owned(r *resource.Resource, creates bool) *contract.Owned {
 		return s.compiled[r.ID].ownedOnCreate
 	}
 	return s.compiled[r.ID].ownedOnUpdate
+}
+
+// Hidden says what the API takes in objects and does not show; nil if nothing is known.
+func (s *Set) Hidden(r *resource.Resource) *contract.Members {
+	if r == nil {
+		return nil
+	}
+	return s.compiled[r.ID].hidden
 }
 
 // Deprecation returns the warning for clients of a deprecated version; "" for other resources, and for nil.

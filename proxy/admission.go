@@ -179,7 +179,7 @@ type ownedChange struct{ sent, stored document.Node }
 
 // changesOwned returns the members that the API itself sets and that are not sent as they are stored. The name in the URL is
 // none of them: it was compared already.
-func (a *admitter) changesOwned(owned *contract.Owned, w *storage.Write) (changed []ownedChange) {
+func (a *admitter) changesOwned(owned *contract.Members, w *storage.Write) (changed []ownedChange) {
 	root := w.Object.Root()
 	name, _ := storage.Find(root, a.request.Resource.Fields.Name)
 	owned.Each(root, w.Existing.Root(), func(sent, stored document.Node) {

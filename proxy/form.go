@@ -111,7 +111,7 @@ func (b *bodyReader) decodeForm(w *storage.Write, a *admitter) error {
 }
 
 // prepareForm prepares the storage for a form, which may set nothing that the gateway would have to take out.
-func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contract.Owned) error {
+func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contract.Members) error {
 	creates := w.Info.Verb == resource.VerbCreate
 	if !creates && s.NeedsExisting(w) {
 		if err := s.Get(w); err != nil {

@@ -77,7 +77,8 @@ func (g *Gateway) newStorages(set *policies.Set, b *backend, r *resource.Resourc
 
 func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 	return storage.Schemas{
-		Create: set.SchemaFor(r, resource.VerbCreate), Update: set.SchemaFor(r, resource.VerbUpdate), Read: set.SchemaFor(r, resource.VerbGet),
+		Create: set.SchemaFor(r, resource.VerbCreate), Update: set.SchemaFor(r, resource.VerbUpdate), Patch: set.SchemaFor(r, resource.VerbPatch),
+		Read: set.SchemaFor(r, resource.VerbGet),
 	}
 }
 
@@ -98,7 +99,7 @@ func (kubernetesKind) storages(g *Gateway, set *policies.Set, b *backend, r *res
 
 func (plainKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage {
 	o := plain.Options{
-		Backend: &b.storage, Limits: &g.requestLimits, Policies: set.Admission(), Resource: r, Schemas: schemasOf(set, r),
+		Backend: &b.storage, Limits: &g.requestLimits, Policies: set.Admission(), Resource: r, Schemas: schemasOf(set, r), Hidden: set.Hidden(r),
 		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames, Locks: g.locks, Memory: g.memory,
 	}
 	if r != nil {

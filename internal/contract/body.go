@@ -15,7 +15,7 @@ type Body struct {
 	// API itself sets.
 	Form   *Form
 	Schema *schema.Schema
-	Owned  *Owned
+	Owned  *Members
 }
 
 // Language is how bodies of a media type are read.

@@ -22,8 +22,7 @@ type translator struct {
 	without  map[string]bool
 	// undefaulted is set for the values of parameters, to which no defaults are given.
 	undefaulted bool
-	// owned are the places of what is readOnly.
-	owned map[string]bool
+	marks       marks
 }
 
 // builder is the translation of one schema.

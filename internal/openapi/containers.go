@@ -85,11 +85,12 @@ func (b *builder) properties(c *conjunction) (left []string) {
 	})
 	for _, name := range names {
 		sub := b.t.flatten(schemas[name], c.trail)
-		ownedByAPI := sub.says("readOnly") && b.t.options.of != ofAnswers || sub.says("writeOnly") && b.t.options.of == ofAnswers
-		if ownedByAPI || b.t.options.kubernetes && sub.isZeroWhenMissing() {
+		if b.isLeftToAPI(&sub) || b.t.options.kubernetes && sub.isZeroWhenMissing() {
 			left = append(left, name)
 		}
-		if b.markOwned(name, &sub); b.p.Properties == nil {
+		b.markOwned(name, &sub)
+		b.markHidden(name, &sub)
+		if b.p.Properties == nil {
 			b.p.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
 		}
 		if implied := b.implied(name); implied != nil {

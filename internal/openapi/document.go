@@ -37,7 +37,10 @@ type Schema struct {
 	// Defaults reports whether there are any.
 	Defaults bool
 	// Owned says what is readOnly; nil if nothing is.
-	Owned *contract.Owned
+	Owned *contract.Members
+	// Hidden says what is writeOnly; nil if nothing is. Hides reports whether anything is, within alternatives too.
+	Hidden *contract.Members
+	Hides  bool
 
 	doc     *Document
 	node    document.Node
@@ -64,7 +67,16 @@ const (
 	ofAnswers
 	// ofForms are the fields of forms, to which no defaults are given: forms are sent on as they are.
 	ofForms
+	// ofPatches are the objects that patches make of what is stored, as far as the API shows it: what is writeOnly may be
+	// missing, however required, and a default would replace what is stored.
+	ofPatches
 )
+
+// isAnswer reports whether the values are answers.
+func (p purpose) isAnswer() bool { return p == ofAnswers }
+
+// lacksHidden reports whether the values are made of what the API shows.
+func (p purpose) lacksHidden() bool { return p == ofAnswers || p == ofPatches }
 
 // cacheKey tells the translations of a document apart.
 type cacheKey struct {

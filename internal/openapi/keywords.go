@@ -252,7 +252,7 @@ func (b *builder) least(c *conjunction, key string) (least *int64) {
 // setDefault takes the default of a value that clients may set.
 func (b *builder) setDefault(c *conjunction) {
 	m, found := c.get("default")
-	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || c.says("readOnly") && b.t.options.of != ofAnswers || c.says("writeOnly") && b.t.options.of == ofAnswers {
+	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || b.isLeftToAPI(c) {
 		return
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/testutil"
@@ -321,5 +322,66 @@ Base: {type: object, properties: {id: {type: string, readOnly: true}, name: {typ
 		if strings.Join(got, "; ") != test.want {
 			t.Errorf("%s over %s: got %q, want %q", test.sent, test.stored, got, test.want)
 		}
+	}
+}
+
+// What is writeOnly is found wherever objects have it. What patches make of the stored object may lack it, and gets no default
+// for it, in alternatives too.
+func TestWriteOnly(t *testing.T) {
+	resources, _, found := read(t, things("3.0.3", `
+Thing:
+  allOf:
+  - {$ref: '#/components/schemas/Base'}
+  - type: object
+    properties:
+      list: {type: array, items: {$ref: '#/components/schemas/Base'}}
+      map: {type: object, additionalProperties: {$ref: '#/components/schemas/Base'}}
+      other: {oneOf: [{type: object, required: [key], properties: {key: {type: string, writeOnly: true}}}, {type: string}]}
+Base:
+  type: object
+  required: [key, name]
+  properties: {key: {type: integer, writeOnly: true}, pin: {type: string, writeOnly: true, default: p}, name: {type: string, writeOnly: false}}
+`)).Resources()
+	if len(found) > 0 {
+		t.Errorf("found %q", findings(found))
+	}
+	for _, test := range []struct{ object, hidden, missing, created, patched string }{
+		{`{"name":"a","key":1,"pin":"b"}`, "key pin", "", `{"name":"a","key":1,"pin":"b"} `, `{"name":"a","key":1,"pin":"b"} `},
+		{`{"name":"a"}`, "", ".key .pin", `{"name":"a","pin":"p"} key: Required value`, `{"name":"a"} `},
+		{`{"key":"x"}`, "key", ".pin", `{"key":"x","pin":"p"} name: Required value; key: Invalid value: "string": must be of type integer`,
+			`{"key":"x"} name: Required value; key: Invalid value: "string": must be of type integer`},
+		{`{"name":"a","key":1,"pin":"","list":[{"name":"b"}],"map":{"k":{"name":"c","pin":"d"}},"other":{}}`,
+			"key map.k.pin pin", "list[0].key list[0].pin map.k.key",
+			`{"name":"a","key":1,"pin":"","list":[{"name":"b","pin":"p"}],"map":{"k":{"name":"c","pin":"d"}},"other":{}} ` +
+				`list[0].key: Required value; map[k].key: Required value; ` +
+				`other: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none; other.key: Required value`,
+			`{"name":"a","key":1,"pin":"","list":[{"name":"b"}],"map":{"k":{"name":"c","pin":"d"}},"other":{}} `},
+	} {
+		d, err := document.Parse([]byte(test.object), document.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := resources[0]
+		var hidden, missing []string
+		for _, n := range r.Update.Hidden.In(d.Root()) {
+			hidden = append(hidden, n.Path())
+		}
+		r.Update.Hidden.Missing(d.Root(), func(around document.Node, name string) { missing = append(missing, around.Path()+"."+name) })
+		if got := strings.Join(hidden, " "); got != test.hidden {
+			t.Errorf("%s: %q is hidden, want %q", test.object, got, test.hidden)
+		}
+		if got := strings.Join(missing, " "); got != test.missing {
+			t.Errorf("%s: %q is missing, want %q", test.object, got, test.missing)
+		}
+		for _, one := range []struct {
+			of   *openapi.Schema
+			want string
+		}{{r.Create, test.created}, {r.Update.ForPatches(), test.patched}} {
+			object, wrong := admitted(t, compiled(t, one.of), test.object)
+			if got := object + " " + strings.Join(wrong, "; "); got != one.want {
+				t.Errorf("%s becomes\n%s\nwant\n%s", test.object, got, one.want)
+			}
+		}
+		d.Release()
 	}
 }

@@ -22,8 +22,7 @@ type Resource struct {
 	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
 	Status, Scale bool
 	Subresources  []string
-	// Create, Update and Read are the schemas of objects that are created, that replace others or result from patches, and
-	// that are read; nil where there is nothing to hold them against, and nothing to fill in on reads.
+	// Create, Update and Read are the schemas of objects that are created, that replace others, and that are read; nil where there is nothing to hold them against, and nothing to fill in on reads.
 	Create, Update, Read *Schema
 	// Settings are the members of the extension x-admission-gateway-resource, of the whole document and of the
 	// resource's own paths, the latter last. Their values are in the document.

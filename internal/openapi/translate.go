@@ -25,7 +25,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 	for depth := maxDepth; ; depth = min(depth-1, d.depthOf(n)) {
 		saved := d.report
 		d.report = saved.clone()
-		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, owned: map[string]bool{}, without: without, undefaulted: o.of == ofForms}
+		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of == ofForms}
 		c := t.flatten([]document.Node{n}, nil)
 		types, _ := t.types(&c)
 		isList := !o.envelope && slices.Equal(types, []string{"array"})
@@ -45,7 +45,8 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 			d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
 		}
 		return &Schema{
-			Props: &props, Extensions: extensions, Defaults: t.defaults, Owned: t.ownedIn(&props, ""),
+			Props: &props, Extensions: extensions, Defaults: t.defaults,
+			Owned: markedIn(t.marks.owned, &props, ""), Hidden: markedIn(t.marks.hidden, &props, ""), Hides: t.marks.hides,
 			doc: d, node: n, options: o, origins: t.origins,
 		}
 	}

@@ -185,7 +185,7 @@ func (w *walker) schema(n document.Node) {
 			w.report.warn(m, "is not enforced: %s", foreignKeywords[name])
 		case "writeOnly":
 			if m.Bool() {
-				w.mild.warn(m, "is not enforced: answers that carry it pass as they come")
+				w.mild.warn(m, "is not enforced in answers: they pass as they come")
 			}
 		case "properties", "patternProperties":
 			members(m, func(property document.Node) { w.object(property, schemaShape) })

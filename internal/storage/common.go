@@ -12,14 +12,16 @@ import (
 )
 
 // Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that are
-// created, updated and read. Each may be nil.
-type Schemas struct{ Create, Update, Read *schema.Schema }
+// created and updated, that are made of what the API shows of the stored ones, and that are read. Each may be nil.
+type Schemas struct{ Create, Update, Patch, Read *schema.Schema }
 
 // For returns the schema of the objects that requests of a verb carry, or ask for.
 func (s *Schemas) For(verb string) *schema.Schema {
 	switch verb {
 	case resource.VerbCreate:
 		return s.Create
+	case resource.VerbPatch:
+		return s.Patch
 	case resource.VerbGet, resource.VerbList, resource.VerbWatch:
 		return s.Read
 	}

@@ -42,7 +42,7 @@ func readOf(t testing.TB, files, target string) (*Store, *storage.Request) {
 	}
 	s := New(Options{
 		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission(), Resource: r.Resource, Memory: heap{},
-		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
+		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
 	}, "")
 	if p, ok := s.(*patchingStore); ok {
 		return &p.Store, r

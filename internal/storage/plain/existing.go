@@ -108,7 +108,7 @@ func (s *existing) take(w *storage.Write, answer *http1.Response, isObject bool)
 	if s.emulates(resource.ResourceVersions | resource.ScaleSubresource) {
 		e.Version = versionOf(e.Version[:0], s.Resource, e.Object.Root(), etag)
 	}
-	if schema := s.defaulting(w.Info.Verb); schema != nil {
+	if schema := s.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
 		if err := completeStored(e.Object, schema, s.Limits.Completed(), w.Request.Memory); err != nil {
 			return err
 		}

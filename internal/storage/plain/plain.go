@@ -8,6 +8,7 @@ package plain
 import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/compress"
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -22,6 +23,8 @@ type Options struct {
 	// Resource describes the objects; nil if no policy file does.
 	Resource *resource.Resource
 	Schemas  storage.Schemas
+	// Hidden says what the API takes in objects and does not show; nil if nothing is known.
+	Hidden *contract.Members
 	// StrategicType returns the type by which a strategic merge patch of a stored object is applied; nil if
 	// there is none.
 	StrategicType func(existing document.Node) *merge.Type
@@ -77,6 +80,9 @@ func New(o Options, subresource string) storage.Storage {
 			return &unregisteredSubresource{subresourceStore{s}}
 		}
 		return &unregisteredStore{s}
+	}
+	if subresource == "status" || subresource == scaleSubresource {
+		s.Schemas.Update = s.Schemas.Patch // what is written is made of the stored object
 	}
 	switch {
 	case o.Resource.Operation != nil:

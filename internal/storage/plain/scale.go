@@ -279,6 +279,7 @@ func (s *scaledStore) replaceScaled(w *storage.Write) error {
 	if err != nil {
 		return err
 	}
+	s.warnOfHidden(w)
 	m.Method, m.Target, m.ContentType = methodPut, w.Request.ItemTarget(&w.Info), typeJSON
 	m.IsEdited, m.Whole = true, 2*s.Limits.Body
 	if err := s.send(w, &m); err != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -146,6 +148,7 @@ func (s *writer) replace(w *storage.Write, code int) error {
 	}
 	if w.Info.Verb != resource.VerbUpdate || w.Info.Subresource != "" {
 		m.Target = w.Request.ItemTarget(&w.Info)
+		s.warnOfHidden(w)
 	}
 	if w.Info.Verb != resource.VerbUpdate {
 		m.Method, m.ContentType = methodPut, typeJSON
@@ -239,6 +242,9 @@ func (s *writer) Pass(w *storage.Write) error {
 		if w.Creates() {
 			code = http.StatusCreated
 		}
+		if w.Object != nil {
+			s.hide(w.Object)
+		}
 		return answerContent(w, code)
 	}
 	m := w.Message()
@@ -282,6 +288,7 @@ func (s *writer) isUnchanged(w *storage.Write) bool {
 // answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
 func (s *writer) answerUnwritten(w *storage.Write, code int) error {
 	if !s.answersObject() {
+		s.hide(w.Object)
 		return answerContent(w, code)
 	}
 	if len(w.Existing.Version) == 0 {
@@ -296,6 +303,31 @@ func (s *writer) answerUnwritten(w *storage.Write, code int) error {
 func answerContent(w *storage.Write, code int) error {
 	w.Request.Response.StartJSON(code, nil, bytes.Clone(w.Content()))
 	return nil
+}
+
+// hide takes out of an object that becomes an answer of the gateway's what the API does not show.
+func (s *definition) hide(object *document.Document) {
+	for _, n := range s.Hidden.In(object.Root()) {
+		object.Remove(n)
+	}
+}
+
+// maxNamedHidden bounds how many members one warning names.
+const maxNamedHidden = 8
+
+// warnOfHidden tells the client what a PUT that the gateway makes of the stored object lacks, because the API does not show
+// it. An object that shows it loses nothing.
+func (s *definition) warnOfHidden(w *storage.Write) {
+	var names []string
+	s.Hidden.Missing(w.Object.Root(), func(around document.Node, name string) {
+		path := strings.TrimPrefix(around.Path()+"."+name, ".")
+		if path = strconv.Quote(storage.Short(path)); len(names) < maxNamedHidden && !slices.Contains(names, path) {
+			names = append(names, path)
+		}
+	})
+	if len(names) > 0 {
+		w.Request.Warn("the API does not show write-only fields, so that the object which was sent to it lacks " + strings.Join(names, ", "))
+	}
 }
 
 // answerWritten makes the answer to a write what an API server answers: the object as it is stored, with its
@@ -447,6 +479,7 @@ func (s *writer) setVersion(w *storage.Write, object *document.Document) {
 
 // answerObject makes an object with its version the answer.
 func (s *writer) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) {
+	s.hide(object)
 	s.setVersion(w, object)
 	w.Request.Response.Answer(code, etag, object)
 }
