@@ -44,6 +44,7 @@ type RegoPolicySpec struct {
 	Rego              string                         `json:"rego"`
 	AllowedHosts      []string                       `json:"allowedHosts"`
 	CredentialHeaders string                         `json:"credentialHeaders"`
+	Bundle            string                         `json:"bundle"`
 }
 
 // kind is the kind of the policies.
@@ -66,6 +67,7 @@ type Policy struct {
 	actions     []admissionv1.ValidationAction
 	texts       []string // the actions, for the audit event
 	credentials bool     // modules see headers that prove who the client is
+	usable      func() error
 }
 
 // rules are the rules of the policy's package that the gateway knows; nil for a rule that it has not.
@@ -79,10 +81,13 @@ type reads struct {
 
 // Source says where the modules of a policy come from.
 type Source struct {
-	// Program is the compiled modules.
+	// Program is the compiled modules; nil while there are none, which Usable says.
 	Program *Program
 	// States are the names of the collections that modules read as data.state.
 	States []string
+	// Usable returns why the modules must not judge requests now, and nil if they may; a nil function:
+	// they always may. What it returns is a failure of the policy.
+	Usable func() error
 }
 
 // CompilePolicy checks and compiles a policy whose modules were compiled.
@@ -95,7 +100,7 @@ func CompilePolicy(p *RegoPolicy, from Source) (*Policy, field.ErrorList) {
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
 	}
-	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, credentials: p.Spec.CredentialHeaders == "Shown"}
+	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, credentials: p.Spec.CredentialHeaders == "Shown", usable: from.Usable}
 	for _, action := range compiled.actions {
 		compiled.texts = append(compiled.texts, string(action))
 	}
@@ -127,6 +132,9 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 		if p.parameters, err = parse([]byte(text)); err != nil {
 			errs = append(errs, field.Invalid(path.Child("parameters"), text, err.Error()))
 		}
+	}
+	if p.program == nil {
+		return errs
 	}
 	from, at := "data."+strings.TrimPrefix(spec.Package, "data."), path.Child("package")
 	if spec.Package == "" {
@@ -196,9 +204,9 @@ func parse(text []byte) (Value, error) {
 func (p *Policy) NeedsOld() bool { return p.Policy.NeedsOld() || p.reads.old }
 
 // IsValidating reports whether the policy has rules that refuse requests, Changes if it has rules that
-// change objects.
+// change objects. A policy whose modules are not known yet counts as validating: it fails.
 func (p *Policy) IsValidating() bool {
-	return p.rules.deny != nil || p.rules.violation != nil || p.rules.warn != nil || p.rules.allow != nil
+	return p.program == nil || p.rules.deny != nil || p.rules.violation != nil || p.rules.warn != nil || p.rules.allow != nil
 }
 
 // Changes reports whether the policy has rules that change objects.
@@ -240,6 +248,11 @@ func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, 
 	a.Frame.Vars().Set(value.Params, param, nil)
 	if applies, err = p.MatchesConditions(a.Frame, a.Frame.Vars()); err != nil || !applies {
 		return nil, false, err
+	}
+	if p.usable != nil {
+		if err := p.usable(); err != nil {
+			return nil, false, err
+		}
 	}
 	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline()}
 	if param.Valid() {

@@ -32,6 +32,8 @@ type Module struct {
 	// Tests says that the module only has tests: it is compiled with the others, and left out of
 	// the program.
 	Tests bool
+	// Version is the version of the language; undefined: what Options say.
+	Version ast.RegoVersion
 }
 
 // Options say how modules are compiled and run.
@@ -97,8 +99,11 @@ func Lint(o Options, modules ...Module) Errors {
 // parse parses the modules. all has the tests too.
 func (p *Program) parse(modules []Module) (all, parsed map[string]*ast.Module, errs Errors) {
 	all, parsed, p.sources = map[string]*ast.Module{}, map[string]*ast.Module{}, sources{}
-	options := ast.ParserOptions{RegoVersion: p.version(), Capabilities: p.capabilities()}
+	options := ast.ParserOptions{Capabilities: p.capabilities()}
 	for i, m := range modules {
+		if options.RegoVersion = m.Version; m.Version == ast.RegoUndefined {
+			options.RegoVersion = p.version()
+		}
 		name := fmt.Sprintf("%d/%s", i, m.File)
 		p.sources[name] = m
 		module, err := ast.ParseModuleWithOpts(name, string(m.Source), options)
