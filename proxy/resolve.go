@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/policies/outlook"
 )
 
 // resolve finds the backend, the resource and the verb.
@@ -60,6 +61,74 @@ func (h *handler) resolveTarget() error {
 	h.body.begin(h)
 	return nil
 }
+
+// A Forecast says what becomes of a request, as far as its method and target tell. It is for operators.
+type Forecast struct {
+	// Place and PathPrefix are of the route by which the request comes.
+	Place      resource.Place
+	PathPrefix string
+	// Info is what the request is about. IsDescribed says that a policy file describes it.
+	Info        resource.Info
+	IsDescribed bool
+	// Refusal is why no policy is asked about the request; nil if they are.
+	Refusal  error
+	Outlooks outlook.Outlooks
+}
+
+// Foresee returns the forecast of a request line, a method and a path or a URL.
+func (g *Gateway) Foresee(request string) (f Forecast) {
+	head, err := parseLine(request)
+	if err != nil {
+		return Forecast{Refusal: err}
+	}
+	one := g.routes.find(head.Host, string(head.Target))
+	if one == nil {
+		f.Refusal = status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
+		return f
+	}
+	f.Place, f.PathPrefix = one.place, one.prefix
+	if one.rules != nil {
+		if head.Target, f.Refusal = one.rules.AppendTarget(nil, head.Target); f.Refusal != nil {
+			return f
+		}
+	}
+	set := g.policies()
+	var about *resource.Resource
+	f.Info, about, f.Refusal = g.storages(set).resolvers[one.index].Resolve(string(head.Method), head.Target)
+	f.IsDescribed = about != nil
+	if f.Refusal != nil {
+		return f
+	}
+	if f.Info.IsUndescribed {
+		if f.Refusal = one.admit(&head); f.Refusal != nil {
+			return f
+		}
+	}
+	if f.Info.Subresource != "" && one.backend.upgrades.allows(&f.Info) {
+		f.Info.Connect = true
+	}
+	f.Outlooks = outlook.Of(set, &f.Info, about, &one.place)
+	return f
+}
+
+// parseLine reads a request line without a version. The host of a URL is what the request asks for.
+func parseLine(request string) (head http1.Head, err error) {
+	if strings.ContainsAny(request, "\r\n") {
+		return head, status.BadRequest("the request must be a method and a path, in one line")
+	}
+	host := ""
+	if _, rest, found := strings.Cut(request, "://"); found {
+		authority, _, _ := strings.Cut(rest, "/")
+		host = "Host: " + authority + "\r\n"
+	}
+	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &http1.Options{TargetBytes: maxForeseen}); err != nil {
+		return head, err // a nil *http1.Error is no nil error
+	}
+	return head, nil
+}
+
+// maxForeseen is how long the target of a request may be that is only asked about.
+const maxForeseen = 4 << 10
 
 // isLongRunning reports whether the answer may be a stream that nothing ends: a watch, a log that is followed, another
 // protocol.

@@ -123,6 +123,26 @@ func (p *Policy) FailurePolicy() admission.FailurePolicy { return admission.Fail
 // it makes a difference.
 func (p *Policy) NeedsOld() bool { return false }
 
+// Outlooks implements admission.Explainer.
+func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
+	o := resource.Outlook{Kind: "ConventionPolicy", Name: p.name, Applies: resource.Always}
+	return []resource.Outlook{match.ConditionsOutlook(len(p.conditions), p.match.Outlook(a, o))}
+}
+
+// Outlooks says of each policy whether it is about a request that has no object yet.
+func (p *Policies) Outlooks(a *admission.Attributes) []resource.Outlook {
+	if p == nil {
+		return nil
+	}
+	all := p.selection.Outlooks(a)
+	if !looksAt(a.Info, a.Operation) {
+		for i, o := range all {
+			all[i] = o.Unless("conventions are about objects that are created or updated, and their status")
+		}
+	}
+	return all
+}
+
 // matches reports whether the policy is about the request. A match condition that cannot be
 // evaluated counts as true: a rule is rather applied once too often. The error is the answer to the
 // request.
@@ -162,13 +182,17 @@ func New(policies []*Policy) *Policies {
 // Concern reports whether a policy may concern the request: only objects of a resource and their
 // status are looked at.
 func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
-	if p == nil || o&(admission.Create|admission.Update) == 0 || i.Subresource != "" && i.Subresource != "status" {
+	if p == nil || !looksAt(i, o) {
 		return false
 	}
 	for range p.selection.For(i, o) {
 		return true
 	}
 	return false
+}
+
+func looksAt(i *resource.Info, o admission.Operation) bool {
+	return o&(admission.Create|admission.Update) != 0 && (i.Subresource == "" || i.Subresource == "status")
 }
 
 // Check compares the object of the request with the rules of the policies that match it. The error

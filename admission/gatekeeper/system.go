@@ -17,11 +17,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -65,6 +67,19 @@ func (s *System) NeedsOld() bool { return false }
 type result struct {
 	constraint *Constraint
 	violation
+}
+
+// Outlooks implements admission.Explainer. It names the constraints.
+func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
+	all := s.selection.Outlooks(a)
+	for i, o := range all {
+		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
+		if !reviews(a) {
+			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
+		}
+		all[i] = o.If("its `match` selects the object")
+	}
+	return all
 }
 
 // Validate implements admission.Validator.

@@ -56,6 +56,7 @@ func (p *DefaultingPolicy) spec() *policy.Spec {
 
 // defaultingKind is the kind of the policies. They have no bindings.
 var defaultingKind = policy.Kind{
+	Name:          "DefaultingPolicy",
 	Denied:        func(name, _ string) string { return status.DeniedByPolicy(name) },
 	Misconfigured: metav1.StatusReasonForbidden,
 	Operations:    kind.Operations,

@@ -28,12 +28,14 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/policy"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // kind is the kind of the policies. They are not about deletions: there is no
 // object that could be changed.
 var kind = policy.Kind{
+	Name:          "MutatingAdmissionPolicy",
 	Denied:        status.DeniedByMutatingPolicy,
 	Misconfigured: metav1.StatusReasonForbidden,
 	Operations:    admission.AllOperations &^ admission.Delete,
@@ -102,6 +104,11 @@ func specOf(p *admissionv1.MutatingAdmissionPolicy) *policy.Spec {
 func CompileBinding(b *admissionv1.MutatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
 	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources}
 	return policy.CompileBinding(spec, kind.ValidateBinding(spec))
+}
+
+// Outlooks implements admission.Explainer.
+func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
+	return []resource.Outlook{p.OutlookBy(p.bindings, a)}
 }
 
 // Stage implements admission.Mutator.

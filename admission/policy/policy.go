@@ -27,6 +27,8 @@ import (
 
 // A Kind describes one kind of policies.
 type Kind struct {
+	// Name is the kind of their definitions.
+	Name string
 	// Denied begins the sentences of denials.
 	Denied func(policy, binding string) string
 	// Misconfigured is the reason of a denial if it is not known whether the policy or

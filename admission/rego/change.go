@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/policy"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -20,6 +21,15 @@ func (m Mutator) Rules() []admission.Rule {
 	all := append([]admission.Rule(nil), m.Policy.Rules()...)
 	for i := range all {
 		all[i].Operations &^= admission.Delete
+	}
+	return all
+}
+
+// Outlooks implements admission.Explainer.
+func (m Mutator) Outlooks(a *admission.Attributes) []resource.Outlook {
+	all := m.Policy.Outlooks(a)
+	if a.Operation == admission.Delete {
+		all[0] = all[0].Unless("it changes objects, and a deletion has none")
 	}
 	return all
 }

@@ -49,6 +49,7 @@ type RegoPolicySpec struct {
 
 // kind is the kind of the policies.
 var kind = policy.Kind{
+	Name:          "RegoPolicy",
 	Denied:        func(name, _ string) string { return status.DeniedByPolicy(name) },
 	Misconfigured: metav1.StatusReasonInvalid,
 	Operations:    admission.AllOperations,

@@ -30,11 +30,13 @@ import (
 	"github.com/admission-gateway/gateway/admission/policy"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/explain"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // kind is the kind of the policies.
 var kind = policy.Kind{
+	Name:          "ValidatingAdmissionPolicy",
 	Denied:        status.DeniedByValidatingPolicy,
 	Misconfigured: metav1.StatusReasonInvalid,
 	Operations:    admission.AllOperations,
@@ -124,6 +126,20 @@ func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, 
 	return compiled, nil
 }
 
+// Outlooks implements admission.Explainer.
+func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
+	return []resource.Outlook{p.OutlookBy(p.common(), a)}
+}
+
+// common is the part of the bindings that all kinds of bindings have.
+func (p *Policy) common() []*policy.Binding {
+	bindings := make([]*policy.Binding, len(p.bindings))
+	for i, b := range p.bindings {
+		bindings[i] = b.Binding
+	}
+	return bindings
+}
+
 // compiler compiles the expressions of a policy, all of them, so that every finding is reported.
 type compiler struct {
 	policy.Compiler
@@ -144,11 +160,7 @@ func (c *compiler) compile() {
 		p := c.Program(c.cel.Annotation, a.ValueExpression, spec.Child("auditAnnotations").Index(i).Child("valueExpression"))
 		c.policy.annotations = append(c.policy.annotations, annotation{a.Key, p})
 	}
-	bindings := make([]*policy.Binding, len(c.policy.bindings))
-	for i, b := range c.policy.bindings {
-		bindings[i] = b.Binding
-	}
-	c.Bind(bindings...)
+	c.Bind(c.policy.common()...)
 }
 
 func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.Path) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Webhook is the name of Gatekeeper's webhook of mutators.
@@ -66,6 +67,22 @@ func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail
 
 // NeedsOld implements admission.Policy.
 func (s *System) NeedsOld() bool { return false }
+
+// Outlooks implements admission.Explainer. It names the mutators.
+func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
+	all := s.selection.Outlooks(a)
+	for i, o := range all {
+		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
+		switch {
+		case a.Info.Subresource != "":
+			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
+		case a.Operation == admission.Delete:
+			o = o.Unless("it changes objects, and a deletion has none")
+		}
+		all[i] = o.If("its `match` selects the object")
+	}
+	return all
+}
 
 // Stage implements admission.Mutator.
 func (s *System) Stage() admission.Stage { return admission.StageEngines }

@@ -1,0 +1,93 @@
+package match
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/admissiontest"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// TestOutlook: what is said to be about no request is about none, whatever its object is, and what is
+// said to be about all is about each.
+func TestOutlook(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	some := func(from ...string) (some []string) {
+		for _, s := range from {
+			if r.IntN(2) == 0 {
+				some = append(some, s)
+			}
+		}
+		return append(some, pick(from...))
+	}
+	rules := func(most int) (all []admissionv1.NamedRuleWithOperations) {
+		for range r.IntN(most + 1) {
+			one := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+				Rule: admissionv1.Rule{
+					APIGroups: some("*", "", "apps", "extensions"), APIVersions: some("*", "v1", "v1beta1"),
+					Resources: some("*", "deployments", "deployments/status", "deployments/*", "pods"),
+				},
+			}}
+			for _, o := range some("CREATE", "UPDATE", "DELETE") {
+				one.Operations = append(one.Operations, admissionv1.OperationType(o))
+			}
+			scope := admissionv1.ScopeType(pick("*", "*", "Namespaced", "Cluster"))
+			if one.Scope = &scope; r.IntN(3) == 0 {
+				one.ResourceNames = []string{"web"}
+			}
+			all = append(all, one)
+		}
+		return all
+	}
+	selector := func(keys ...string) *metav1.LabelSelector {
+		if r.IntN(2) == 0 {
+			return nil
+		}
+		return &metav1.LabelSelector{MatchLabels: map[string]string{pick(keys...): pick("team-a", "team-b", "prod")}}
+	}
+	lookup := (&admissiontest.Lookup{}).Add("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-a, labels: {tier: prod, kubernetes.io/metadata.name: team-a}}")
+	seen := map[resource.Applies]int{}
+	for range 6_000 {
+		policy := admissionv1.MatchPolicyType(pick("Exact", "Equivalent"))
+		constraints := &admissionv1.MatchResources{
+			MatchPolicy: &policy, ResourceRules: rules(2), ExcludeResourceRules: rules(1),
+			NamespaceSelector: selector("tier", "kubernetes.io/metadata.name"), ObjectSelector: selector("tier"),
+		}
+		m, errs := New(constraints, nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		info := &resource.Info{
+			IsResource: true, Group: pick("apps", "extensions", ""), Version: pick("v1", "v1beta1"), Resource: pick("deployments", "pods"),
+			Subresource: pick("", "", "status"), Namespace: pick("team-a", "team-a", ""), Name: pick("web", "api", ""),
+		}
+		operation := []admission.Operation{admission.Create, admission.Update, admission.Delete}[r.IntN(3)]
+		o := m.Outlook(&admission.Attributes{Info: info, Operation: operation}, resource.Outlook{Applies: resource.Always})
+		seen[o.Applies]++
+		if (o.Because == "") != (o.Applies == resource.Always) || strings.HasPrefix(o.Because, "if ") != (o.Applies == resource.Sometimes) {
+			t.Fatalf("the outlook is %+v", o)
+		}
+		for _, object := range []string{"{metadata: {name: web, labels: {tier: prod}}}", "{metadata: {name: api, labels: {tier: team-a}}}", "{}"} {
+			a := &admission.Attributes{Info: info, Operation: operation, Object: admissiontest.Parse(object), Lookup: lookup}
+			_, matches, err := m.Matches(context.Background(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Applies == resource.Always && !matches || o.Applies == resource.Never && matches {
+				t.Fatalf("%s of %+v with %s: matches %v, and the outlook is %+v of %+v", operation, info, object, matches, o, constraints)
+			}
+		}
+	}
+	for _, applies := range []resource.Applies{resource.Always, resource.Sometimes, resource.Never} {
+		if seen[applies] < 150 {
+			t.Errorf("only %d outlooks are %s", seen[applies], applies)
+		}
+	}
+}

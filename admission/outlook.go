@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// An Explainer is a policy that says more of the requests it is about than its rules do.
+type Explainer interface {
+	// Outlooks says whether the policy is about a request that has no object yet.
+	Outlooks(a *Attributes) []resource.Outlook
+}
+
+// Outlooks says of each policy whether it is about a request that has no object yet: mutators first,
+// each kind in the order in which they run.
+func (c *Chain) Outlooks(a *Attributes) (mutating, validating []resource.Outlook) {
+	return outlooks(c.mutators, a), outlooks(c.validators, a)
+}
+
+// Outlooks says the same of each policy of the selection.
+func (s *Selection[P]) Outlooks(a *Attributes) []resource.Outlook {
+	if s == nil {
+		return nil
+	}
+	return outlooks(s.policies, a)
+}
+
+func outlooks[P Policy](policies []P, a *Attributes) (all []resource.Outlook) {
+	for _, p := range policies {
+		if e, is := Policy(p).(Explainer); is {
+			all = append(all, e.Outlooks(a)...)
+			continue
+		}
+		all = append(all, OutlookOf(p.Name(), p.Rules(), a))
+	}
+	return all
+}
+
+// OutlookOf says by its rules alone whether something is about a request that has no object yet.
+func OutlookOf(name string, rules []Rule, a *Attributes) resource.Outlook {
+	o := resource.Outlook{Name: name, Applies: resource.Always}
+	i := a.Info
+	best, because := 0, "it is about other resources"
+	fails := func(depth int, why string) {
+		if depth > best {
+			best, because = depth, why
+		}
+	}
+	for _, r := range rules {
+		switch {
+		case r.Resource != anyName && r.Resource != i.Resource || r.Group != anyName && r.Group != i.Group:
+		case len(r.Versions) > 0 && !slices.Contains(r.Versions, i.Version):
+			fails(1, "it is not about the version '"+i.Version+"'")
+		case r.Operations&a.Operation == 0:
+			fails(2, "it is not about the operation "+a.Operation.String())
+		case len(r.Namespaces) > 0 && i.Namespace != "" && i.Resource != "namespaces" && !slices.Contains(r.Namespaces, i.Namespace):
+			fails(3, "it is not about the namespace '"+i.Namespace+"'")
+		case len(r.Labels) > 0:
+			if best < 4 {
+				best, o = 4, o.If("labels of the object fit")
+			}
+		default:
+			return resource.Outlook{Name: name, Applies: resource.Always}
+		}
+	}
+	if best == 4 {
+		return o
+	}
+	return o.Unless(because)
+}

@@ -1,0 +1,41 @@
+package resource
+
+// Applies says whether a policy or a limit is about a request.
+type Applies string
+
+// The ways in which it is about one.
+const (
+	Always    Applies = "Yes"
+	Sometimes Applies = "Maybe"
+	Never     Applies = "No"
+)
+
+// An Outlook says whether a policy, one of its bindings or a limit is about a request, as far as
+// method and path tell. It is for operators.
+type Outlook struct {
+	Kind, Name string
+	Applies    Applies
+	// Because says why not, or what else decides. It is empty if nothing else does.
+	Because string
+	// Bindings are the bindings of a policy that has some.
+	Bindings []Outlook
+}
+
+// Unless returns the outlook of what is never about the request for a reason.
+func (o Outlook) Unless(because string) Outlook {
+	o.Applies, o.Because, o.Bindings = Never, because, nil
+	return o
+}
+
+// If adds something that else decides whether it is about the request.
+func (o Outlook) If(condition string) Outlook {
+	if o.Applies == Never {
+		return o
+	}
+	o.Applies = Sometimes
+	if o.Because != "" {
+		o.Because += ", and "
+	}
+	o.Because += "if " + condition
+	return o
+}

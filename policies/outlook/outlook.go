@@ -1,0 +1,98 @@
+// Package outlook says which policies and limits of a set are about a request, and why not the others,
+// as far as the request's method and path tell.
+package outlook
+
+import (
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// Outlooks are the outlooks of all policies and limits of a set.
+type Outlooks struct {
+	// Mutating and Validating are in the order in which they run.
+	Mutating, Validating, Conventions, Limits []resource.Outlook
+	// Idle are policies of the files that are about no request at all.
+	Idle []resource.Outlook
+}
+
+// Of returns the outlooks on a request that comes by a route.
+func Of(s *policies.Set, i *resource.Info, r *resource.Resource, place *resource.Place) Outlooks {
+	o := Outlooks{Limits: s.Limits().Outlooks(i, place)}
+	o.Mutating, o.Validating, o.Conventions = outlooks(s, i, r, operationOf(i))
+	if i.Verb == resource.VerbUpdate || i.Verb == resource.VerbPatch {
+		mutating, validating, conventions := outlooks(s, i, r, admission.Create)
+		orCreate(o.Mutating, mutating)
+		orCreate(o.Validating, validating)
+		orCreate(o.Conventions, conventions)
+	}
+	o.Idle = idle(s, &o)
+	return o
+}
+
+// operationOf returns the operation that a request is admitted as; 0 if nothing is admitted.
+func operationOf(i *resource.Info) admission.Operation {
+	switch {
+	case i.Connect:
+		return admission.Connect
+	case !i.IsWrite():
+		return 0
+	}
+	operation, _ := admission.OperationOf(i.Verb)
+	return operation
+}
+
+func outlooks(s *policies.Set, i *resource.Info, r *resource.Resource, operation admission.Operation) (mutating, validating, conventions []resource.Outlook) {
+	a := &admission.Attributes{Info: i, Resource: r, Operation: operation}
+	mutating, validating = s.Admission().Outlooks(a)
+	conventions = s.Conventions().Outlooks(a)
+	if operation != 0 {
+		return mutating, validating, conventions
+	}
+	why := "the request writes nothing, and policies judge writes"
+	if i.IsUndescribed {
+		why = "no policy file describes the path"
+	}
+	for _, all := range [][]resource.Outlook{mutating, validating, conventions} {
+		for n, o := range all {
+			all[n] = o.Unless(why)
+		}
+	}
+	return mutating, validating, conventions
+}
+
+// orCreate adds to the outlooks of an update what they are if the update creates the object.
+func orCreate(update, create []resource.Outlook) {
+	for n, o := range update {
+		if o.Applies == resource.Never && create[n].Applies != resource.Never {
+			o.Applies, o.Because = resource.Always, ""
+			update[n] = o.If("the request creates the object")
+		}
+	}
+}
+
+// idle finds the policies of the files that are in no other list.
+func idle(s *policies.Set, o *Outlooks) (idle []resource.Outlook) {
+	type policy struct{ kind, name string }
+	runs := map[policy]bool{}
+	for _, all := range [][]resource.Outlook{o.Mutating, o.Validating} {
+		for _, one := range all {
+			runs[policy{one.Kind, one.Name}] = true
+		}
+	}
+	for _, f := range s.Files() {
+		for _, object := range f.Objects {
+			one := resource.Outlook{Kind: object.Kind, Name: object.Name}
+			if runs[policy{one.Kind, one.Name}] {
+				continue
+			}
+			switch object.Kind {
+			case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
+				idle = append(idle, one.Unless("no binding names it"))
+			case "DefaultingPolicy":
+				idle = append(idle, one.Unless("its mode is Disabled"))
+			}
+		}
+	}
+	return idle
+}
