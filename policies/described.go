@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Native returns the resources of Kubernetes' own groups that policies or limits name. No file has to define
@@ -65,18 +66,20 @@ func (n *nativeNames) sorted() []schema.GroupResource {
 
 // describedNames are the groups and resources that files describe.
 type describedNames struct {
-	resources map[string]map[string]*loadedResource // by group and plural
-	native    map[string]map[string]bool            // of Kubernetes itself
+	resources map[string]map[string][]*loadedResource // by group and plural, also the operations of the resource
+	native    map[string]map[string]bool              // of Kubernetes itself
+	// isNativeNamed says that policies name resources of Kubernetes itself, so that ordinary APIs may have these too.
+	isNativeNamed bool
 }
 
-func newDescribedNames(resources []loadedResource) *describedNames {
-	n := &describedNames{map[string]map[string]*loadedResource{}, map[string]map[string]bool{}}
+func newDescribedNames(resources []loadedResource, isNativeNamed bool) *describedNames {
+	n := &describedNames{map[string]map[string][]*loadedResource{}, map[string]map[string]bool{}, isNativeNamed}
 	for i := range resources {
 		r := &resources[i]
 		if n.resources[r.Group] == nil {
-			n.resources[r.Group] = map[string]*loadedResource{}
+			n.resources[r.Group] = map[string][]*loadedResource{}
 		}
-		n.resources[r.Group][r.Names.Plural] = r
+		n.resources[r.Group][r.Names.Plural] = append(n.resources[r.Group][r.Names.Plural], r)
 	}
 	for kind, one := range natives {
 		if n.native[kind.Group] == nil {
@@ -89,10 +92,11 @@ func newDescribedNames(resources []loadedResource) *describedNames {
 
 // unmatched finds names in the match blocks of policies and limits that no request has. What the files alone make
 // certain is warned of. The rest is certain if no backend is an API server, which may serve more: it is returned.
-func unmatched(f *findings, objects iter.Seq[*manifest.Object], resources []loadedResource) (onPlain []Finding) {
-	names := newDescribedNames(resources)
+func unmatched(f *findings, objects iter.Seq[*manifest.Object], resources []loadedResource, isNativeNamed bool) (onPlain []Finding) {
+	names := newDescribedNames(resources, isNativeNamed)
 	for o := range objects {
 		for _, block := range matchBlocks(o) {
+			onPlain = append(onPlain, names.unmatchedVerbs(f, o, block)...)
 			resources, _ := block.Get("resources")
 			groups, found := block.Get("apiGroups")
 			if !found || groups.Len() == 0 {
@@ -148,7 +152,7 @@ func (n *describedNames) unmatchedResource(f *findings, o *manifest.Object, grou
 	if name == "*" || known == nil || n.native[group][name] {
 		return
 	}
-	r, found := known[name]
+	all, found := known[name]
 	if !found {
 		like := manifest.Suggest(name, maps.Keys(known))
 		if like == "" && !isWhollyOrdinary(known) {
@@ -157,17 +161,166 @@ func (n *describedNames) unmatchedResource(f *findings, o *manifest.Object, grou
 		f.At(o, Warning, at.Path(), "matches nothing: the group '%s' has no resource '%s'%s", group, name, like)
 		return
 	}
-	if hasSubresource && subresource != "*" && len(r.Paths) > 0 && !r.Subresources.Has(subresource) {
-		f.At(o, Warning, at.Path(), "matches nothing: '%s' has no subresource '%s'", r.GroupResource(), subresource)
+	has := func(r *loadedResource) bool {
+		return len(r.Paths) == 0 || r.Subresources.Has(subresource) || r.Operation != nil && r.Operation.Subresource == subresource
+	}
+	if hasSubresource && subresource != "*" && !slices.ContainsFunc(all, has) {
+		f.At(o, Warning, at.Path(), "matches nothing: '%s' has no subresource '%s'", all[0].GroupResource(), subresource)
 	}
 }
 
 // isWhollyOrdinary reports whether all resources have paths of their own, so that no API server has more of the group.
-func isWhollyOrdinary(resources map[string]*loadedResource) bool {
-	for _, r := range resources {
-		if len(r.Paths) == 0 {
+func isWhollyOrdinary(resources map[string][]*loadedResource) bool {
+	for _, all := range resources {
+		if slices.ContainsFunc(all, func(r *loadedResource) bool { return len(r.Paths) == 0 }) {
 			return false
 		}
 	}
 	return true
+}
+
+// unmatchedVerbs finds operations of a policy, and verbs of a limit, that no resource of the block has.
+func (n *describedNames) unmatchedVerbs(f *findings, o *manifest.Object, block document.Node) (onPlain []Finding) {
+	verbs, isLimit := block.Get("verbs")
+	if !isLimit {
+		verbs, _ = block.Get("operations")
+	}
+	m := n.matched(block, isLimit)
+	if len(m.verbs) == 0 || m.isOpen || m.isOpenOnPlain && n.isNativeNamed {
+		return nil
+	}
+	for v := verbs.First(); v.Valid(); v = v.Next() {
+		wanted := []string{v.Str()}
+		if !isLimit {
+			wanted = verbsOf[v.Str()]
+		}
+		if v.Is("*") || v.Is(resource.VerbOptions) || slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
+			continue
+		}
+		one := Finding{File: o.File, Line: o.Line(v.Path()), Field: v.Path(), Severity: Warning, Message: m.lacks()}
+		if m.isOpenOnPlain {
+			onPlain = append(onPlain, one)
+		} else {
+			f.Found = append(f.Found, one)
+		}
+	}
+	return onPlain
+}
+
+// verbsOf are the verbs of the requests that policies match by an operation.
+var verbsOf = map[string][]string{
+	"CREATE": {resource.VerbCreate, creates}, "UPDATE": {resource.VerbUpdate, resource.VerbPatch},
+	"DELETE": {resource.VerbDelete, resource.VerbDeleteCollection}, "CONNECT": {connects},
+}
+
+// Kinds of requests that have other verbs, beside these: an update that may create, and a connection to somewhere else.
+const (
+	creates  = "creates"
+	connects = "connects"
+)
+
+// matchedVerbs has the verbs that requests for the resources of a match block can have.
+type matchedVerbs struct {
+	named, verbs []string
+	// isOpen says that the block may be about more than the files describe, isOpenOnPlain that it may be if there is an
+	// API server.
+	isOpen, isOpenOnPlain bool
+}
+
+// matched returns what the files say of the resources that a block is about.
+func (n *describedNames) matched(block document.Node, isLimit bool) (m matchedVerbs) {
+	list, _ := block.Get("apiGroups")
+	groups := textsIn(list)
+	isAny := len(groups) == 0 || slices.Contains(groups, "*")
+	if isAny {
+		groups, m.isOpenOnPlain = slices.Sorted(maps.Keys(n.resources)), true
+	}
+	list, _ = block.Get("resources")
+	resources := textsIn(list)
+	if len(resources) == 0 {
+		resources = []string{"*/*"}
+	}
+	for _, group := range groups {
+		known := n.resources[group]
+		for _, one := range resources {
+			name, subresource, _ := strings.Cut(one, "/")
+			if isLimit && name == "*" {
+				subresource = "*"
+				m.isOpen = m.isOpen || group == "" || isAny // requests that no file describes have a verb too
+			}
+			switch {
+			case name != "*" && len(known[name]) > 0:
+				m.add(known[name], subresource)
+			case name == "*" && known != nil:
+				m.isOpenOnPlain = m.isOpenOnPlain || n.native[group] != nil || !isWhollyOrdinary(known)
+				for _, plural := range slices.Sorted(maps.Keys(known)) {
+					m.add(known[plural], subresource)
+				}
+			case !isAny:
+				m.isOpen = m.isOpen || n.native[group] != nil || known == nil || !isWhollyOrdinary(known)
+			}
+		}
+	}
+	return m
+}
+
+// add takes a resource, and its operations, for some of their subresources; "*" is all of them.
+func (m *matchedVerbs) add(all []*loadedResource, subresource string) {
+	m.named = append(m.named, "'"+all[0].GroupResource().String()+"'")
+	for _, r := range all {
+		subresources := []string{subresource}
+		switch {
+		case subresource == "*" && r.Operation != nil:
+			subresources = []string{r.Operation.Subresource}
+		case subresource == "*":
+			subresources = append([]string{"", "status", "scale"}, r.Subresources.Other...)
+		}
+		for _, s := range subresources {
+			verbs, isKnown := r.verbs(s)
+			m.isOpen = m.isOpen || !isKnown
+			for _, verb := range verbs {
+				if !slices.Contains(m.verbs, verb) {
+					m.verbs = append(m.verbs, verb)
+				}
+			}
+			if slices.Contains(verbs, resource.VerbUpdate) && s == "" && r.Writes.CreateOnUpdate && !slices.Contains(m.verbs, creates) {
+				m.verbs = append(m.verbs, creates)
+			}
+		}
+	}
+}
+
+// verbs returns what a resource, or a subresource of its objects, can be asked for; false if the files do not say.
+func (r *loadedResource) verbs(subresource string) (verbs []string, isKnown bool) {
+	if len(r.Paths) == 0 {
+		return nil, false
+	}
+	return r.Verbs(subresource), true
+}
+
+// lacks says what the resources can be asked for in place of what is wanted.
+func (m *matchedVerbs) lacks() string {
+	var verbs []string
+	for _, verb := range m.verbs {
+		if verb != creates {
+			verbs = append(verbs, verb)
+		}
+	}
+	slices.Sort(verbs)
+	of := strings.Join(m.named, ", ")
+	if len(m.named) > maxNamed {
+		of = fmt.Sprintf("%s and %d more", strings.Join(m.named[:maxNamed], ", "), len(m.named)-maxNamed)
+	}
+	return fmt.Sprintf("matches nothing: the only verbs of %s are %s", of, strings.Join(verbs, ", "))
+}
+
+// maxNamed is how many resources a finding names.
+const maxNamed = 3
+
+// textsIn returns the texts of a list.
+func textsIn(list document.Node) (texts []string) {
+	for n := list.First(); n.Valid(); n = n.Next() {
+		texts = append(texts, n.Str())
+	}
+	return texts
 }

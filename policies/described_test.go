@@ -1,8 +1,9 @@
 package policies
 
 import (
-	"github.com/admission-gateway/gateway/internal/testutil"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // Policies that cannot match are warned of as far as the files alone make it certain, and the rest if no upstream is an API server.
@@ -58,6 +59,85 @@ spec:
 			"a.yaml:7: spec.paths.item: warning: is not below the collection '/shop/users': objects at '/shop/users/{name}' are not held to this file\n"},
 		"required of no property": {"apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: a}\nspec:\n  version: v1\n  names: {plural: users, kind: User}\n  paths: {collection: /users, item: '/users/{name}'}\n  schema:\n    openAPIV3Schema:\n      type: object\n      required: [usernam]\n      properties: {username: {type: string}, open: {type: object, required: [a], x-kubernetes-preserve-unknown-fields: true}}\n", plain,
 			"a.yaml:11: spec.schema.openAPIV3Schema.required[0]: warning: can never be met: no property has the name 'usernam'; did you mean `username`?\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})
+			if got := text(dir, CheckFor([]string{dir}, Gateway{Routes: c.routes})); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// Operations of policies and verbs of limits that a document has no method for are warned of.
+func TestUnmatchedVerbs(t *testing.T) {
+	const shop = `openapi: 3.1.0
+info: {title: Shop, version: "1"}
+x-admission-gateway-resource: {group: shop.example.com}
+paths:
+  /orders:
+    get: {responses: {"200": {description: all}}}
+    post: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {"201": {description: created}}}
+  /orders/{id}:
+    get: {responses: {"200": {description: one}}}
+  /orders/{id}/cancel:
+    post: {x-admission-gateway-operation: {name: cancel, operation: UPDATE}, requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {"202": {description: cancelled}}}
+  /carts/{id}:
+    delete: {responses: {"204": {description: gone}}}
+    put: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {"200": {description: replaced}}}
+  /me:
+    get: {responses: {"200": {description: it}}}
+    patch: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {"200": {description: changed}}}
+---
+`
+	policy := func(groups, resources, operations string) string {
+		return shop + `apiVersion: admission-gateway.io/v1alpha1
+kind: ConventionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: ` + groups + `, resources: ` + resources + `, apiVersions: ["*"], operations: ` + operations + `}]
+  checks: {conditions: Warn}
+`
+	}
+	limit := func(match string) string {
+		return shop + "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: a}\nspec:\n  match: " + match + "\n  key: Global\n  requests: 1\n  periodSeconds: 1\n"
+	}
+	plain := []Route{{PathPrefix: "/", Upstream: "shop"}}
+	kubernetes := []Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true}, {PathPrefix: "/orders", Upstream: "shop"}, {PathPrefix: "/carts", Upstream: "shop"}, {PathPrefix: "/me", Upstream: "shop"}}
+	const (
+		own     = "[shop.example.com]"
+		at      = "a.yaml:24: spec.matchConstraints.resourceRules[0].operations"
+		limited = "a.yaml:23: spec.match.verbs"
+		orders  = ": warning: matches nothing: the only verbs of 'orders.shop.example.com' are create, get, list, watch\n"
+	)
+	for name, c := range map[string]struct {
+		file   string
+		routes []Route
+		want   string
+	}{
+		"what there is":                  {policy(own, "[orders]", "[CREATE]"), kubernetes, ""},
+		"never deleted":                  {policy(own, "[orders]", "[DELETE]"), kubernetes, at + "[0]" + orders},
+		"created and never updated":      {policy(own, "[orders]", "[CREATE, UPDATE]"), kubernetes, at + "[1]" + orders},
+		"never connected to":             {policy(own, "[orders]", "[CREATE, CONNECT]"), kubernetes, at + "[1]" + orders},
+		"all operations":                 {policy(own, "[orders]", "['*']"), kubernetes, ""},
+		"another resource has it":        {policy(own, "[orders, carts]", "[CREATE, UPDATE, DELETE]"), kubernetes, ""},
+		"a PUT that creates":             {policy(own, "[carts]", "[CREATE]"), kubernetes, ""},
+		"a single object":                {policy(own, "[me]", "[CREATE, UPDATE, DELETE]"), kubernetes, at + "[0]: warning: matches nothing: the only verbs of 'me.shop.example.com' are get, patch\n" + at + "[2]: warning: matches nothing: the only verbs of 'me.shop.example.com' are get, patch\n"},
+		"an operation":                   {policy(own, "[orders/cancel]", "[UPDATE]"), kubernetes, ""},
+		"an operation of the other kind": {policy(own, "[orders/cancel]", "[CREATE]"), kubernetes, at + "[0]: warning: matches nothing: the only verbs of 'orders.shop.example.com' are update\n"},
+		"with all that is below":         {policy(own, "['orders/*']", "[UPDATE, DELETE]"), kubernetes, at + "[1]: warning: matches nothing: the only verbs of 'orders.shop.example.com' are create, get, list, update, watch\n"},
+		"all of a group":                 {policy(own, "['*']", "[CONNECT]"), kubernetes, at + "[0]: warning: matches nothing: the only verbs of 'carts.shop.example.com', 'me.shop.example.com', 'orders.shop.example.com' are create, delete, deletecollection, get, list, patch, update, watch\n"},
+		"everything, with a server":      {policy("['*']", "['*']", "[CONNECT]"), kubernetes, ""},
+		"everything, without a server":   {policy("['*']", "['*']", "[CONNECT]"), plain, at + "[0]: warning: matches nothing: the only verbs of 'carts.shop.example.com', 'me.shop.example.com', 'orders.shop.example.com' are create, delete, deletecollection, get, list, patch, update, watch\n"},
+		"beside Kubernetes' own":         {policy("['', shop.example.com]", "[orders]", "[CONNECT]"), plain, ""},
+		"a limit on what there is":       {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [create, list, watch]}"), kubernetes, ""},
+		"a limit that nothing meets":     {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [patch]}"), kubernetes, limited + "[0]" + orders},
+		"a limit on methods":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [get, post]}"), kubernetes, limited + "[1]" + orders},
+		"a limit on OPTIONS":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [options]}"), kubernetes, ""},
+		"a limit without groups":         {limit("{resources: [orders], verbs: [delete]}"), plain, limited + "[0]" + orders},
+		"a limit that a server may meet": {limit("{resources: [orders], verbs: [delete]}"), kubernetes, ""},
+		"a limit on whatever passes":     {limit("{verbs: [head]}"), plain, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})

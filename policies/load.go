@@ -182,7 +182,7 @@ func (l *loader) finish() *Set {
 	l.refer(set)
 	l.pinnable(set.chain)
 	set.served, set.scopes = servedIn(l.resources), l.scopes
-	set.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources)
+	set.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources, len(set.native) > 0)
 	outside(&l.findings, l.resources)
 	unsettable(&l.findings, l.resources)
 	l.Found = append(l.Found, l.gatekeeper.Found...)

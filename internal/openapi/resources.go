@@ -75,7 +75,7 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 		all = append(all, d.resource(p, nil, p.segments))
 	}
 	for _, p := range paths {
-		if p.part == noPart && byShape[p.shape()] == p && !known[p.shape()] && plainBut(p.segments) && d.isSingle(p) {
+		if p.part == noPart && byShape[p.shape()] == p && !known[p.shape()] && plainBut(p.segments) && isSingle(d, p) {
 			all = append(all, d.resource(nil, p, p.segments))
 		}
 	}
@@ -84,17 +84,17 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 
 // isSingle reports whether a path that ends in no variable is the path of one object, such as '/me': it is read, and it is
 // replaced or patched, and it is no list.
-func (d *Document) isSingle(p *pathItem) bool {
+func isSingle(d *Document, p *pathItem) bool {
 	last := p.segments[len(p.segments)-1]
 	if isVariable(last) || !p.has("get") || p.has("post") || !p.writes("put") && !p.writes("patch") {
 		return false
 	}
 	bodies := []document.Node{d.responseSchema(p.operation("get")), d.requestSchema(p.operation("put")), d.requestSchema(p.operation("patch"))}
-	return all(bodies, func(body document.Node) bool { return !d.isList(body) })
+	return all(bodies, func(body document.Node) bool { return !isList(d, body) })
 }
 
 // isList reports whether a schema is one of a list.
-func (d *Document) isList(n document.Node) bool {
+func isList(d *Document, n document.Node) bool {
 	if !n.Valid() {
 		return false
 	}
@@ -296,7 +296,7 @@ func (d *Document) itemsField(r *Resource) string {
 	var lists []string
 	c.each("properties", func(properties document.Node) {
 		members(properties, func(m document.Node) {
-			if d.isList(m) {
+			if isList(d, m) {
 				lists = append(lists, strings.Clone(m.Key()))
 			}
 		})

@@ -115,7 +115,7 @@ func TestResources(t *testing.T) {
 func TestSingletons(t *testing.T) {
 	const (
 		me      = "{get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}, put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}"
-		account = "\ncomponents: {schemas: {Account: {type: object, properties: {id: {type: string}, tags: {type: array, items: {type: string}}}}}}\n"
+		components = "\ncomponents: {schemas: {Account: {type: object, properties: {id: {type: string}, tags: {type: array, items: {type: string}}}}}}\n"
 		passes  = "passing: "
 	)
 	for name, test := range map[string]struct{ paths, want string }{
@@ -135,7 +135,7 @@ func TestSingletons(t *testing.T) {
 		"written by an operation": {"{'/users/{id}': {get: {}}, /users/me: {get: {}, put: {x-admission-gateway-operation: become}}}", "users User /v1/users /v1/users/{name} as /v1/users /v1/users/{id} GET,HEAD,OPTIONS; " + passes + "/v1/users/me GET"},
 		"with a slash at the end": {"{/me/: " + me + "}}", passes + "/v1/me/ GET,PUT"},
 	} {
-		resources, passing, _ := read(t, "openapi: 3.1.0\ninfo: {title: Me, version: '1'}\nservers: [{url: /v1}]\npaths: "+test.paths+account).Resources()
+		resources, passing, _ := read(t, "openapi: 3.1.0\ninfo: {title: Me, version: '1'}\nservers: [{url: /v1}]\npaths: "+test.paths+components).Resources()
 		var got []string
 		for _, r := range resources {
 			line := r.Plural + " " + r.Kind

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/status"
@@ -50,6 +51,36 @@ func (s *Methods) check(m method, i *Info, item bool) *status.Error {
 		return nil
 	}
 	return status.MethodNotAllowed(i.GroupResource(), i.Verb)
+}
+
+// Verbs returns the verbs of the requests that there can be for a resource with path templates, or for a subresource of its
+// objects, in the order of the methods. An operation has one verb.
+func (r *Resource) Verbs(subresource string) (verbs []string) {
+	if r.Operation != nil {
+		if r.Operation.Subresource == subresource {
+			verbs = append(verbs, r.Operation.Verb)
+		}
+		return verbs
+	}
+	for _, template := range r.Paths {
+		isItem := r.hasItem(template)
+		if subresource != "" && !(isItem && r.Subresources.Has(subresource)) {
+			continue
+		}
+		for m := methodGet; m < methodOptions; m++ {
+			i := Info{Group: r.Group, Resource: r.Names.Plural, Subresource: subresource}
+			if strings.Contains(template, "{namespace}") {
+				i.Namespace = "any"
+			}
+			if err := i.setVerb(m, r, isItem); err == nil && !slices.Contains(verbs, i.Verb) {
+				verbs = append(verbs, i.Verb)
+			}
+		}
+	}
+	if slices.Contains(verbs, VerbList) {
+		verbs = append(verbs, VerbWatch)
+	}
+	return verbs
 }
 
 // Allowed returns the methods that a path takes, as the header Allow lists them. A method that was refused is not among
