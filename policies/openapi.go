@@ -104,6 +104,11 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {
 		l.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of the object that results from it, and the document has no PUT here")
 	}
+	if res.Envelope != resource.Bare || res.Backend.Patch != resource.PatchValidated {
+		for _, place := range r.PatchForms() {
+			l.At(o, Warning, place, "is refused: a form is passed on to a backend that has PATCH itself (patch: Validated), for objects that are Bare")
+		}
+	}
 	if native {
 		res.Backend.Emulated &^= resource.ScaleSubresource
 		if res.Subresources.Scale = nil; r.Scale {

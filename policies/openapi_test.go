@@ -304,7 +304,7 @@ info: {title: Notes, version: "1"}
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": document("x-admission-gateway-resource: {backend: {patch: Emulated}}\n")})
 	_, found := Load([]string{dir})
 	const want = "a.yaml:3: x-admission-gateway-resource.backend.patch: warning: PATCH becomes a PUT of the object that results from it, and the document has no PUT here\n" +
-		"a.yaml:15: paths[/notes/{id}].patch.requestBody.content[multipart/form-data]: warning: is refused: the gateway reads patches in JSON alone\n"
+		"a.yaml:15: paths[/notes/{id}].patch.requestBody.content[multipart/form-data]: warning: is refused: a form is passed on to a backend that has PATCH itself (patch: Validated), for objects that are Bare\n"
 	if got := text(dir, found); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -353,3 +353,147 @@ spec: {policyName: shares}
 		}
 	}
 }
+
+// notesAPI is a document whose objects are patched by forms.
+const notesAPI = `
+openapi: 3.0.3
+info: {title: Notes, version: v1}
+x-admission-gateway-resource: {group: notes.example.com, version: v1}
+paths:
+  /notes/{id}:
+    get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}}}
+    put:
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}
+      responses: {'200': {description: ok}}
+    patch:
+      requestBody:
+        content:
+          application/x-www-form-urlencoded: {schema: {$ref: '#/components/schemas/Note'}, encoding: {near: {style: deepObject, explode: true}}}
+          multipart/form-data:
+            schema:
+              type: object
+              required: [scan]
+              additionalProperties: false
+              properties: {title: {type: string, maxLength: 4}, scan: {type: string, format: binary, maxLength: 8}}
+          text/csv: {schema: {type: string}}
+      responses: {'200': {description: ok}}
+components:
+  schemas:
+    Note:
+      type: object
+      required: [title, pages]
+      properties:
+        id: {type: string, readOnly: true}
+        title: {type: string, minLength: 2}
+        pages: {type: integer, maximum: 100}
+        scan: {type: string}
+        color: {type: string, default: white}
+        near: {type: object, required: [x], properties: {x: {type: integer}, y: {type: integer}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: notes}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [notes.example.com], apiVersions: [v1], operations: [UPDATE], resources: [notes]}]}
+  validations: [{expression: "object.pages >= oldObject.pages && object.color == 'white'", message: "may not shrink"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: notes}
+spec: {policyName: notes, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: drafts}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [notes.example.com], apiVersions: [v1], operations: [UPDATE], resources: [notes]}]}
+  matchConditions: [{name: draft, expression: "object.title == 'draft'"}]
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{pages: 100}"}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: drafts}
+spec: {policyName: drafts}
+`
+
+// storedNote has a member that the document does not know, and lacks the color that it has a default for.
+const storedNote = `{"id":"7","title":"old","pages":9,"near":{"x":1},"kept":true}`
+
+// TestPatchesInForms: a form that patches an object is held to its schema as a part of one, what results is held to the
+// object's schema and to policies, and the backend gets the client's own bytes.
+func TestPatchesInForms(t *testing.T) {
+	var backend bodyKeeper
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "GET" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, storedNote)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	gateway := func(document string) string {
+		return "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, document), strings.TrimPrefix(s.URL, "http://"), nil))
+	}
+	validated := gateway(notesAPI)
+	emulated := gateway(strings.Replace(notesAPI, "version: v1}\npaths", "version: v1, backend: {patch: Emulated}}\npaths", 1))
+	const (
+		form    = "application/x-www-form-urlencoded"
+		parts   = "multipart/form-data; boundary=b"
+		patches = "application/json-patch+json, application/merge-patch+json, application/json"
+		all     = patches + ", application/x-www-form-urlencoded, multipart/form-data"
+	)
+	for _, c := range []struct {
+		name, url, contentType, body string
+		code                         int
+		says, accepted               string
+	}{
+		{"a number that is none", validated, form, "title=new&pages=%2B12", 422, `pages: Invalid value: "+12": must be an integer`, ""},
+		{"fields", validated, form, "title=new%20one&pages=12", 200, "", ""},
+		{"a part of an object in it", validated, form, "near%5By%5D=2", 200, "", ""},
+		{"an object in it that lacks its member", validated, form, "near%5By%5D=q", 422, `near.y: Invalid value: "q": must be an integer`, ""},
+		{"a charset", validated, form + "; charset=utf-8", "title=new", 200, "", ""},
+		{"faults", validated, form, "title=n&pages=101", 422, `title: Invalid value: "n"|pages: Invalid value: 101`, ""},
+		{"what a policy denies", validated, form, "pages=8", 422, "may not shrink", ""},
+		{"what the API sets", validated, form, "title=new&id=8", 400, "does not match", ""},
+		{"what a policy changes", validated, form, "title=draft", 415, "the body must be JSON: policies or versions change the object", all},
+		{"an ambiguous form", validated, form, "title=new;pages=3", 400, "a form that can be read in one way only", ""},
+		{"parts", validated, parts, inParts(`"title"|new`, `"scan"; filename="a.png"#image/png|12345678`), 200, "", ""},
+		{"parts without a file", validated, parts, inParts(`"title"|new`), 200, "", ""},
+		{"a large file", validated, parts, inParts(`"scan"; filename="a.png"#image/png|123456789`), 422, "too many bytes", ""},
+		{"what the form does not have", validated, parts, inParts(`"title"|newer`, `"pages"|7`), 422, "title: Too long|pages: Forbidden: must not be set: the form has no such field", ""},
+		{"undeclared", validated, "text/csv", "a,b", 415, "accepted media types include: " + all, all},
+		{"two types in one", validated, form + ", " + form, "title=new", 415, "accepted media types include: " + all, all},
+		{"a PUT of the result", emulated, form, "title=new", 415, "accepted media types include: " + patches, patches},
+		{"JSON", validated, "application/json", `{"title":"new","color":"white"}`, 200, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			backend.take()
+			r, _ := http.NewRequest("PATCH", c.url+"/notes/7", strings.NewReader(c.body))
+			r.Header.Set("Content-Type", c.contentType)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if got := resp.Header.Get("Accept-Patch"); resp.StatusCode != c.code || got != c.accepted {
+				t.Fatalf("%d, Accept-Patch %q, want %d and %q: %s", resp.StatusCode, got, c.code, c.accepted, answer)
+			}
+			said := strings.ReplaceAll(string(answer), `\"`, `"`)
+			for one := range strings.SplitSeq(c.says, "|") {
+				if !strings.Contains(said, one) {
+					t.Errorf("the answer does not say %q: %s", one, said)
+				}
+			}
+			body, contentType, _, count := backend.take()
+			if c.code == 200 && (body != c.body || contentType != c.contentType) {
+				t.Errorf("the backend got %q as %q, want the client's own bytes", body, contentType)
+			}
+			if c.code != 200 && count > 0 {
+				t.Errorf("the backend got %q", body)
+			}
+		})
+	}
+}

@@ -45,6 +45,32 @@ func admitForm(h *handler, w *storage.Write) error {
 	return s.Update(w)
 }
 
+// patchForm is the way of a form that patches what is stored. Of its fields results what a merge patch of them makes, which
+// is admitted. The client's own bytes are sent on.
+func patchForm(h *handler, w *storage.Write) error {
+	s := h.storage
+	if err := s.CheckOptions(w); err != nil {
+		return err
+	}
+	if err := h.body.decodeForm(w, &h.admission); err != nil {
+		return err
+	}
+	w.Patch, w.Object, w.Source = w.Object, nil, nil
+	if err := s.Patched(w, &h.admission); err != nil {
+		return err
+	}
+	if err := h.admission.checkPatch(s, w, h.body.declared); err != nil {
+		return err
+	}
+	if err := h.admission.keepOwned(s, w); err != nil {
+		return err
+	}
+	if err := h.admit(s, w); err != nil {
+		return err
+	}
+	return s.Patch(w)
+}
+
 // isTried reports whether the request is a dry run that the gateway answers itself.
 func isTried(h *handler) bool {
 	return h.request.Info.Options.DryRun && h.request.Resource.Backend.Emulated&resource.DryRun != 0
@@ -118,12 +144,7 @@ func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contr
 			return err
 		}
 	}
-	owned.Each(w.Object.Root(), w.Existing.Root(), func(sent, _ document.Node) {
-		a.unread = append(a.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: sent.Path(), BadValue: "", Detail: "may not be set: the API itself sets it"})
-	})
-	if sent, found := storage.Find(w.Object.Root(), s.StatusPath()); found {
-		a.unread = append(a.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: sent.Path(), BadValue: "", Detail: "may not be set: the API alone writes it"})
-	}
+	a.forbid(s, w.Object.Root(), w.Existing.Root(), owned)
 	if len(a.unread) > 0 {
 		return nil // and named with everything else
 	}
@@ -131,4 +152,35 @@ func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contr
 		return s.PrepareForCreate(w)
 	}
 	return s.PrepareForUpdate(w)
+}
+
+// forbid notes what a form sets that the API alone sets.
+func (a *admitter) forbid(s storage.Storage, sent, stored document.Node, owned *contract.Members) {
+	note := func(at document.Node, why string) {
+		a.unread = append(a.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: at.Path(), BadValue: "", Detail: "may not be set: " + why})
+	}
+	owned.Each(sent, stored, func(at, _ document.Node) { note(at, "the API itself sets it") })
+	if at, found := storage.Find(sent, s.StatusPath()); found {
+		note(at, "the API alone writes it")
+	}
+}
+
+// checkPatch holds the fields of a form that patches an object to what its document says of them, whatever the object
+// itself has to be. All that is wrong with them is named at once.
+func (a *admitter) checkPatch(s storage.Storage, w *storage.Write, declared *contract.Body) error {
+	a.forbid(s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
+	var f *cel.Frame
+	if declared.Schema.HasRules() {
+		f = a.frame()
+		f.SetBudget(cel.PolicyBudget)
+	}
+	found := declared.Schema.Validate(f, w.Patch.Root(), document.Node{})
+	failures := a.named(contract.Renamed(declared.Form.Fields, found.Errors))
+	if len(failures) == 0 {
+		return nil
+	}
+	for _, e := range failures {
+		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
+	}
+	return a.request.Invalid(w.Info.Name, failures, found.More)
 }

@@ -83,6 +83,8 @@ func (h *handler) change() error {
 		return h.retry((*handler).delete)
 	case verb == resource.VerbDeleteCollection:
 		return h.retry((*handler).deleteCollection)
+	case h.request.Patch == storage.FormPatch:
+		return h.retry(patchForm)
 	case h.body.language == inForm:
 		return h.retry(admitForm)
 	case h.body.language == inBytes:

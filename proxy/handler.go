@@ -234,8 +234,11 @@ func isScale(h *handler) bool {
 // isOpaque reports whether there is nothing to do with the object of the request.
 func (h *handler) isOpaque() bool {
 	i := &h.request.Info
-	if !i.HasBody() {
+	switch {
+	case !i.HasBody():
 		return true
+	case h.request.Patch == storage.FormPatch: // whose fields have a schema
+		return false
 	}
 	operation, _ := admission.OperationOf(i.Verb)
 	return h.storage.IsOpaque(i) && !h.set.Conventions().Concern(i, operation)

@@ -56,9 +56,9 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	sent := http1.ParseContentType(value)
 	switch {
 	case i.Verb == resource.VerbPatch:
-		return b.checkPatchType(sent, types)
+		return b.checkPatchType(value, declared)
 	case declared != nil && len(declared.Bodies) > 0 && !(sent.Is(storage.YAML) && storage.Has(types.Objects, storage.YAML)):
-		return b.checkDeclared(value, declared)
+		return b.checkDeclared(value, declared, declared.Accepted())
 	}
 	objects := types.Objects
 	if !i.IsResource {
@@ -79,20 +79,20 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	return nil
 }
 
-// checkDeclared lets only types pass that the API's document declares.
-func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation) error {
+// checkDeclared lets only types pass that the API's document declares. The accepted ones are named otherwise.
+func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted string) error {
 	media, ok := http1.ParseMediaType(value)
 	declared := o.BodyOf(media.Name)
 	switch {
 	case !ok || declared == nil:
-		return status.UnsupportedMediaType(o.Accepted())
+		return status.UnsupportedMediaType(accepted)
 	case declared.As == contract.AsBytes:
 		b.language = inBytes
 		return nil
 	case declared.As == contract.AsParts:
 		b.boundary = media.Boundary
 	case !http1.ParseContentType(value).Is(media.Name):
-		return status.UnsupportedMediaType(o.Accepted())
+		return status.UnsupportedMediaType(accepted)
 	}
 	if declared.Form != nil {
 		b.language, b.declared = inForm, declared
@@ -144,14 +144,37 @@ var aboutCoding = http1.Fields(http1.FieldContentEncoding)
 const withoutProtobuf = storage.JSON + ", " + storage.YAML
 
 // checkPatchType reads the language of a patch.
-func (b *bodyReader) checkPatchType(sent http1.ContentType, types *storage.MediaTypes) error {
-	for name := range strings.SplitSeq(types.Patches, ", ") {
+func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) error {
+	sent := http1.ParseContentType(value)
+	for name := range strings.SplitSeq(b.storage.MediaTypes().Patches, ", ") {
 		if sent.Is(name) {
 			b.request.Patch = patchTypeOf(name)
 			return nil
 		}
 	}
-	return status.UnsupportedMediaType(types.ShownPatches())
+	accepted := b.acceptedPatches(declared)
+	if !b.takesForms(declared) {
+		return status.UnsupportedMediaType(accepted)
+	}
+	b.request.Patch = storage.FormPatch
+	return b.checkDeclared(value, declared, accepted)
+}
+
+// takesForms reports whether the API's document declares forms for the patch, and the backend gets it as it is: of no
+// other form could be said what becomes of its files.
+func (b *bodyReader) takesForms(declared *contract.Operation) bool {
+	r := b.request.Resource
+	return declared != nil && len(declared.Bodies) > 0 && b.request.Info.Verb == resource.VerbPatch && b.request.Info.Subresource == "" &&
+		r != nil && r.Envelope == resource.Bare && r.Backend.Patch == resource.PatchValidated
+}
+
+// acceptedPatches returns the media types of patches as answers show them.
+func (b *bodyReader) acceptedPatches(declared *contract.Operation) string {
+	accepted := b.storage.MediaTypes().ShownPatches()
+	if b.takesForms(declared) {
+		accepted += ", " + declared.Accepted()
+	}
+	return accepted
 }
 
 // patchTypeOf returns the language of a patch: of any type that a resource names itself it is the merge patch.

@@ -68,8 +68,8 @@ func (h *handler) refuse(err error) {
 	if h.who.challenge != "" {
 		r.Add("WWW-Authenticate", h.who.challenge)
 	}
-	if r.Status() == http.StatusUnsupportedMediaType && h.storage != nil && h.incoming.Head.Has(http1.FieldContentEncoding) {
-		r.Add("Accept-Encoding", cmp.Or(h.storage.MediaTypes().Encodings, "identity"))
+	if r.Status() == http.StatusUnsupportedMediaType && h.storage != nil {
+		showAccepted(h)
 	}
 	if r.Status() == http.StatusMethodNotAllowed {
 		allowed := methodsOf(h, str(h.incoming.Head.Method))
@@ -79,6 +79,17 @@ func (h *handler) refuse(err error) {
 		r.Add("Allow", allowed)
 	}
 	h.limits.show()
+}
+
+// showAccepted says in an answer 415 what the request's body may be (RFC 5789, 2.2; RFC 7694, 3).
+func showAccepted(h *handler) {
+	r := &h.request.Response
+	if h.incoming.Head.Has(http1.FieldContentEncoding) {
+		r.Add("Accept-Encoding", cmp.Or(h.storage.MediaTypes().Encodings, "identity"))
+	}
+	if i := &h.request.Info; i.Verb == resource.VerbPatch {
+		r.Add("Accept-Patch", h.body.acceptedPatches(h.set.Operation(h.request.Resource, i)))
+	}
 }
 
 // showID names the request in its answer.

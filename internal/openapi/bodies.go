@@ -19,6 +19,8 @@ type Body struct {
 	// Form and Schema say how a form is read and what it must be; nil for other bodies.
 	Form   *contract.Form
 	Schema *Schema
+	// Place is the form's in the document.
+	Place string
 }
 
 // The media types of forms.
@@ -27,16 +29,15 @@ const (
 	partsType  = "multipart/form-data"
 )
 
-// bodiesOf returns the media types that an operation takes. Patches have types of their own: what a form makes of an object
-// cannot be told.
+// bodiesOf returns the media types that an operation takes. Of patches these are forms alone: patches in JSON have types of
+// their own.
 func bodiesOf(d *Document, verb string, operation document.Node) (all []Body) {
 	body, found := operation.Get("requestBody")
 	content, _ := d.follow(body).Get("content")
 	switch verb {
 	case resource.VerbCreate, resource.VerbUpdate:
 	case resource.VerbPatch:
-		warnPatches(d, content)
-		return nil
+		return patchesOf(d, content)
 	default:
 		return nil // the gateway reads them as options of Kubernetes' own
 	}
@@ -59,13 +60,33 @@ var undeclaredBodies = []Body{
 	{Media: "application/json", As: contract.AsJSON}, {Media: "application/*+json", As: contract.AsJSON}, {Media: "*/*", As: contract.AsBytes},
 }
 
-// warnPatches names the media types of patches that the gateway refuses.
-func warnPatches(d *Document, content document.Node) {
+// patchesOf returns the forms that a PATCH takes, and names the media types that the gateway refuses. A form has the fields
+// that it changes, so that none has to be there.
+func patchesOf(d *Document, content document.Node) (all []Body) {
 	members(content, func(m document.Node) {
-		if name := mediaName(m); !isJSONType(name) && name != "*/*" && name != "application/*" {
-			d.report.warn(m, "is refused: the gateway reads patches in JSON alone")
+		name := mediaName(m)
+		_, hasSchema := m.Get("schema")
+		switch {
+		case isJSONType(name), name == "*/*", name == "application/*":
+		case hasSchema && (name == fieldsType || name == partsType):
+			for _, b := range bodyOf(d, m, document.Node{}) {
+				makePartial(b.Schema.Props)
+				all = append(all, b)
+			}
+		default:
+			d.report.warn(m, "is refused: the gateway reads patches in JSON, and in forms with a schema")
 		}
 	})
+	return all
+}
+
+// makePartial lets an object, and the objects in it, lack any member.
+func makePartial(props *apiextensionsv1.JSONSchemaProps) {
+	props.Required, props.MinProperties = nil, nil
+	for name, of := range props.Properties {
+		makePartial(&of)
+		props.Properties[name] = of
+	}
 }
 
 // mediaName is the media type that a member of `content` is about.
@@ -121,7 +142,7 @@ func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 	f := formReader{doc: d, as: as, schema: s, made: &contract.Form{}}
 	f.encoding, _ = m.Get("encoding")
 	f.read(value)
-	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s}}
+	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s, Place: Place(m)}}
 }
 
 // A formReader finds how the fields of a form are read.

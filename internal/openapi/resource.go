@@ -87,6 +87,19 @@ func (r *Resource) Methods(emulatesPatch bool) (m resource.Methods) {
 	return m
 }
 
+// PatchForms returns the places of the forms that the PATCH of the objects takes.
+func (r *Resource) PatchForms() (places []string) {
+	for _, o := range r.Operations() {
+		if o.Verb != resource.VerbPatch {
+			continue
+		}
+		for _, b := range o.Bodies {
+			places = append(places, b.Place)
+		}
+	}
+	return places
+}
+
 // HasPatchAlone reports whether objects have PATCH and no PUT.
 func (r *Resource) HasPatchAlone() bool {
 	return r.object != nil && len(r.Paths) > 0 && r.object.has("patch") && !r.object.has("put")

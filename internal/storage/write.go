@@ -18,6 +18,7 @@ const (
 	MergePatch
 	StrategicMergePatch
 	ApplyPatch // of server-side apply
+	FormPatch  // a form, whose fields make a merge patch
 )
 
 // A Write is one attempt at a write. What an attempt learns is in it and nowhere else, so that the next one

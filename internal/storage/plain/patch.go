@@ -77,7 +77,7 @@ func (s *Store) apply(w *storage.Write, result *document.Document) error {
 		if err := result.ApplyJSONPatch(patch, s.Limits.Sent); err != nil {
 			return patchFailed(w, err)
 		}
-	case storage.MergePatch:
+	case storage.MergePatch, storage.FormPatch:
 		if patch.Kind() != document.Object {
 			return status.BadRequest("a merge patch must be a JSON object, not %s", patch.Kind().WithArticle())
 		}

@@ -60,9 +60,14 @@ func (s *writer) sendPatch(w *storage.Write, patch *document.Document) error {
 		m.Target = w.Request.ItemTarget(&w.Info)
 	}
 	if patch != w.Patch || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
-		var err error
-		if m.Body, err = s.foldedPatch(w, patch); err != nil {
+		folded, err := s.foldedPatch(w, patch)
+		switch isForm := w.Request.Patch == storage.FormPatch; {
+		case err != nil:
 			return err
+		case isForm && patch.Edited():
+			return status.UnusableForm("policies or versions change the object")
+		case !isForm:
+			m.Body = folded
 		}
 	}
 	if err := s.sendPinned(w, &m); err != nil {
@@ -77,11 +82,14 @@ func (s *writer) sendPatch(w *storage.Write, patch *document.Document) error {
 
 // foldedPatch returns the text of the patch with what the gateway changes of its result.
 func (s *writer) foldedPatch(w *storage.Write, patch *document.Document) ([]byte, error) {
-	stored, err := w.Request.ParseStored(w.Request.StoredBody())
-	if err != nil {
-		return nil, err
+	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
+	if w.Request.Patch != storage.FormPatch {
+		var err error
+		if stored, err = w.Request.ParseStored(w.Request.StoredBody()); err != nil {
+			return nil, err
+		}
+		defer stored.Release()
 	}
-	defer stored.Release()
 	want := w.Object.Clone()
 	defer want.Release()
 	if err := s.keepUnknown(w, want); err != nil {
@@ -102,7 +110,11 @@ func (s *writer) foldedPatch(w *storage.Write, patch *document.Document) ([]byte
 		text = f.jsonPatch
 	}
 	body, ok := text()
-	if !ok {
+	switch {
+	case ok:
+	case w.Request.Patch == storage.FormPatch:
+		return nil, status.UnusableForm("policies or versions change the object")
+	default:
 		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")
 	}
 	return body, nil
