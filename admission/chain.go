@@ -29,6 +29,18 @@ func NewChain(mutators []Mutator, validators []Validator) *Chain {
 	return c
 }
 
+// Ignoring returns the names of the policies that let requests pass which they cannot judge.
+func (c *Chain) Ignoring() []string { return append(ignoring(c.mutators), ignoring(c.validators)...) }
+
+func ignoring[P Policy](policies []P) (names []string) {
+	for _, p := range policies {
+		if p.FailurePolicy() == Ignore {
+			names = append(names, p.Name())
+		}
+	}
+	return names
+}
+
 // Concerns reports whether any policy may concern the operation on the resource.
 func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)

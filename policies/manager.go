@@ -51,6 +51,7 @@ type Manager struct {
 	options Options
 	current atomic.Pointer[Set]
 	read    func(*source.Progress) *source.Source // the files
+	last    atomic.Pointer[Reading]
 
 	mu    sync.Mutex // one reading at a time
 	tried string     // the fingerprint of the files read last
@@ -83,6 +84,7 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	if set == nil {
 		return nil, found
 	}
+	m.note(ReadNew, found)
 	m.logFindings(found)
 	m.swap(set)
 	return m, found
@@ -90,6 +92,31 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 
 // Current is the set in force. A request asks once and keeps the answer.
 func (m *Manager) Current() *Set { return m.current.Load() }
+
+// Outcome says what a reading of the files came to.
+type Outcome string
+
+// The outcomes.
+const (
+	// ReadNew brought another set into force.
+	ReadNew Outcome = "Loaded"
+	// ReadSame found the files that are in force already.
+	ReadSame Outcome = "Unchanged"
+	// ReadRefused left the set in force because the files have errors.
+	ReadRefused Outcome = "Refused"
+)
+
+// A Reading is a time at which the files were read, and what was found.
+type Reading struct {
+	At      time.Time
+	Outcome Outcome
+	Found   []Finding
+}
+
+// LastReading returns the last reading of the files that came to an end.
+func (m *Manager) LastReading() *Reading { return m.last.Load() }
+
+func (m *Manager) note(o Outcome, found []Finding) { m.last.Store(&Reading{time.Now(), o, found}) }
 
 // Reload reads the files now. It returns what it found, which has an error if the files were refused.
 func (m *Manager) Reload() []Finding { return m.refresh(true) }
@@ -117,6 +144,7 @@ func (m *Manager) refresh(force bool) []Finding {
 	if set == nil {
 		m.options.Log.Error("the policy files are refused, the policies in force stay",
 			"generation", m.Current().generation, "hash", m.Current().hash)
+		m.note(ReadRefused, found)
 		if m.options.Rejected != nil {
 			m.options.Rejected(found)
 		}
@@ -124,11 +152,13 @@ func (m *Manager) refresh(force bool) []Finding {
 	}
 	if set.hash == m.Current().hash {
 		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", set.hash)
+		m.note(ReadSame, found)
 		if m.options.Confirmed != nil {
 			m.options.Confirmed(m.Current(), time.Now())
 		}
 		return found
 	}
+	m.note(ReadNew, found)
 	m.swap(set)
 	return found
 }

@@ -67,7 +67,7 @@ type Forecast struct {
 	// Place and PathPrefix are of the route by which the request comes.
 	Place      resource.Place
 	PathPrefix string
-	// Info is what the request is about. IsDescribed says that a policy file describes it.
+	// Info says which resource is meant. IsDescribed says that a policy file describes it.
 	Info        resource.Info
 	IsDescribed bool
 	// Refusal is why no policy is asked about the request; nil if they are.
@@ -111,7 +111,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	return f
 }
 
-// parseLine reads a request line without a version. The host of a URL is what the request asks for.
+// parseLine reads a request line without a version. The host of a URL becomes the Host.
 func parseLine(request string) (head http1.Head, err error) {
 	if strings.ContainsAny(request, "\r\n") {
 		return head, status.BadRequest("the request must be a method and a path, in one line")

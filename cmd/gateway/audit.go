@@ -40,6 +40,17 @@ func newAudit(c *config.Audit, metrics *telemetry.Telemetry, log *slog.Logger) (
 	return &audit.Auditor{Log: audit.New(o, sinks...), MaxEvent: int(c.MaxEventBytes)}, nil
 }
 
+// auditNames are the names of the sinks that the configuration has.
+func auditNames(c *config.Audit) (names []string) {
+	if c != nil && c.Log != nil {
+		names = append(names, "log")
+	}
+	if c != nil && c.Webhook != nil {
+		names = append(names, "webhook")
+	}
+	return names
+}
+
 func auditSinks(c *config.Audit) (sinks []audit.Waiting, err error) {
 	if l := c.Log; l != nil {
 		file, err := audit.OpenFile(audit.FileOptions{

@@ -6,6 +6,6 @@ import "os"
 
 func main() {
 	root := newRoot()
-	root.AddCommand(newServe(), newDemo(), newBackend(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
+	root.AddCommand(newServe(), newDemo(), newBackend(), newStatus(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
 	os.Exit(execute(root, os.Args[1:]))
 }

@@ -34,7 +34,7 @@ type result struct {
 func run(args ...string) result {
 	var stdout, stderr bytes.Buffer
 	root := newRoot()
-	root.AddCommand(newServe(), newDemo(), newBackend(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
+	root.AddCommand(newServe(), newDemo(), newBackend(), newStatus(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
 	code := execute(root, args)
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"serve", "demo", "backend", "check", "version"} {
+	for _, name := range []string{"serve", "demo", "backend", "status", "check", "version"} {
 		if got := run("--help"); !strings.Contains(got.stdout, "\n  "+name+" ") {
 			t.Errorf("gateway --help does not list %s:\n%s", name, got.stdout)
 		}

@@ -67,19 +67,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, err
 	}
 	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log})
-	n.admin = admin.New(admin.Options{
-		Ready: []admin.Check{
-			{Name: "policies", Probe: n.policiesReady},
-			{Name: "state", Probe: n.states.Synced},
-			{Name: "dialects", Probe: n.dialectsDecided},
-			{Name: "listener", Probe: n.listenerReady},
-		},
-		Metrics:   n.metrics.Handler(),
-		Policies:  n.describePolicies,
-		Upstreams: n.describeUpstreams,
-		Hosts:     c.Admin.AllowedHosts(),
-		Logger:    log,
-	})
+	if n.admin, err = n.newAdmin(logs.Dropped); err != nil {
+		return nil, err
+	}
 	if n.private, err = listenOn(c.Admin.Listen, "--admin"); err != nil {
 		return nil, err
 	}
@@ -107,6 +97,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.audit, err = newAudit(c.Telemetry.Audit, n.metrics, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
+	n.metrics.Expect(auditNames(c.Telemetry.Audit), nil)
 	n.gateway, err = proxy.New(proxy.Options{
 		Config:       c,
 		Policies:     manager.Current,
@@ -270,6 +261,7 @@ func (n *node) listenerReady() error {
 
 func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.loaded.Store(&at)
+	n.metrics.Expect(nil, set.Admission().Ignoring())
 	n.states.Apply(set.States())
 	n.policiesConfirmed(set, at)
 }
@@ -288,26 +280,6 @@ func (n *node) policiesRejected(found []policies.Finding) {
 func (n *node) policiesOverdue(found policies.Finding) {
 	n.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
 	n.metrics.PoliciesOverdue()
-}
-
-func (n *node) describePolicies() admin.Policies {
-	m := n.manager.Load()
-	if m == nil {
-		return admin.Policies{Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
-	}
-	set := m.Current()
-	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
-	if at := n.loaded.Load(); at != nil {
-		p.LoadTime = at.UTC()
-	}
-	for _, f := range set.Files() {
-		file := admin.PolicyFile{Path: f.Name, Objects: []admin.PolicyObject{}}
-		for _, o := range f.Objects {
-			file.Objects = append(file.Objects, admin.PolicyObject(o))
-		}
-		p.Files = append(p.Files, file)
-	}
-	return p
 }
 
 // lines are the findings as `gateway check` prints them.

@@ -215,7 +215,7 @@ func TestReload(t *testing.T) {
 func TestAdminIsNotPublic(t *testing.T) {
 	_, addr := startBackend(t)
 	p := startServe(t, addr)
-	for _, path := range []string{"/metrics", "/policies", "/upstreams", "/readyz", "/livez"} {
+	for _, path := range []string{"/status", "/metrics", "/policies", "/upstreams", "/readyz", "/livez"} {
 		if got := fetch("http://" + p.listen + path); got.code != 200 || got.body != `{"items":[]}` {
 			t.Errorf("GET %s on the public listener answered %+v, want what the backend has there", path, got)
 		}

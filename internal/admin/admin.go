@@ -1,5 +1,5 @@
-// Package admin is the listener for operators: health, metrics, the active policies and the
-// backends. It is never the public one: what it says is not for clients.
+// Package admin is the listener for operators: health, metrics, the active policies, the backends and
+// a page that shows all of it. It is never the public one: what it says is not for clients.
 //
 // fasthttp.Server serves it, with its loop that accepts, its workers, its reading of requests and
 // its shutdown. Requests of this listener go to no other server, so it does no harm that fasthttp
@@ -38,6 +38,16 @@ type Options struct {
 	Metrics http.Handler
 	// Policies describes the active policy set; nil means that there is no /policies.
 	Policies func() Policies
+	// Foresee describes what becomes of a request, a method and a path, for /policies?request=; nil means
+	// that nobody may ask.
+	Foresee func(request string) Forecast
+	// Status describes everything, but for its checks; nil means that there is neither /status nor a page
+	// for people.
+	Status func() Status
+	// Token returns the token that who asks must show for anything but health; nil asks for none.
+	Token func() string
+	// Profiling serves /debug/pprof/.
+	Profiling bool
 	// Upstreams describes the backends; nil means that there is no /upstreams.
 	Upstreams func() Upstreams
 	// Hosts are names by which the listener is asked, beside IP addresses and localhost. Who asks by

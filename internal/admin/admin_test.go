@@ -195,7 +195,7 @@ func TestPages(t *testing.T) {
 }
 `}},
 		{"POST", "/policies", answer{405, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"/policies does not support POST: the admin listener is for reading","reason":"MethodNotAllowed","code":405}` + "\n"}},
-		{"GET", "/debug/pprof/", answer{404, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the admin listener has no /debug/pprof/: it serves /livez, /readyz, /metrics, /policies and /upstreams","reason":"NotFound","code":404}` + "\n"}},
+		{"GET", "/debug/pprof/", answer{404, jsonT, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the admin listener has no /debug/pprof/: it serves /metrics, /policies, /upstreams, /livez and /readyz","reason":"NotFound","code":404}` + "\n"}},
 		{"GET", "/upstreams", answer{200, jsonT, `{
   "upstreams": [
     {

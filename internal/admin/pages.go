@@ -3,8 +3,10 @@ package admin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -21,6 +23,10 @@ type pages struct {
 	health map[string]checks
 	// private pages are for those who ask by a name of the listener.
 	private map[string]fasthttp.RequestHandler
+	// token returns the token that they must show; nil if there is none.
+	token func() string
+	// all names the pages, for who asks for another one.
+	all string
 }
 
 func newPages(o Options, ready []Check) pages {
@@ -28,16 +34,44 @@ func newPages(o Options, ready []Check) pages {
 		named:   newHosts(o.Hosts),
 		health:  map[string]checks{"/livez": {"livez", o.Live}, "/readyz": {"readyz", ready}},
 		private: map[string]fasthttp.RequestHandler{},
+		token:   o.Token,
 	}
 	if o.Metrics != nil {
 		p.private["/metrics"] = fasthttpadaptor.NewFastHTTPHandler(o.Metrics)
 	}
 	if o.Policies != nil {
-		p.private["/policies"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, o.Policies()) }
+		p.private["/policies"] = func(ctx *fasthttp.RequestCtx) {
+			if request := ctx.QueryArgs().Peek("request"); request != nil && o.Foresee != nil {
+				writeJSON(ctx, o.Foresee(string(request)))
+				return
+			}
+			writeJSON(ctx, o.Policies())
+		}
 	}
 	if o.Upstreams != nil {
 		p.private["/upstreams"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, o.Upstreams()) }
 	}
+	if o.Status != nil {
+		whole := func() Status {
+			s := o.Status()
+			s.Ready = p.health["/readyz"].report()
+			return s
+		}
+		p.private["/status"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, whole()) }
+		p.private["/"] = func(ctx *fasthttp.RequestCtx) {
+			s := shown{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request"))}
+			if s.Asked != "" && o.Foresee != nil {
+				f := o.Foresee(s.Asked)
+				s.Forecast = &f
+			}
+			writePage(ctx, &s)
+		}
+	}
+	if o.Profiling {
+		p.private[profiles] = profile
+	}
+	paths := append(slices.Sorted(maps.Keys(p.private)), slices.Sorted(maps.Keys(p.health))...)
+	p.all = strings.Join(paths[:len(paths)-1], ", ") + " and " + paths[len(paths)-1]
 	return p
 }
 
@@ -70,9 +104,16 @@ func (p *pages) serve(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, misdirected(host))
 		return
 	}
+	if p.token != nil && !shows(ctx, p.token()) {
+		unauthorized(ctx)
+		return
+	}
 	page := p.private[path]
+	if page == nil && isProfile(path) {
+		page = p.private[profiles]
+	}
 	if page == nil {
-		writeError(ctx, status.NoSuchPath("the admin listener has no %s: it serves /livez, /readyz, /metrics, /policies and /upstreams", path))
+		writeError(ctx, status.NoSuchPath("the admin listener has no %s: it serves %s", path, p.all))
 		return
 	}
 	onlyGet(ctx, page)

@@ -12,6 +12,8 @@ type Policies struct {
 	LoadTime time.Time `json:"loadTime"`
 	// Files that the set was made of, with the objects in each.
 	Files []PolicyFile `json:"files"`
+	// LastReload is when the files were last read to the end, and what was found in them.
+	LastReload *Reload `json:"lastReload,omitempty"`
 	// LastFailure is set while the files differ from the set in force because they were refused, or
 	// take too long to load.
 	LastFailure *Failure `json:"lastFailure,omitempty"`
@@ -29,6 +31,14 @@ type PolicyObject struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
+}
+
+// Reload is a reading of the policy files.
+type Reload struct {
+	Time time.Time `json:"time"`
+	// Outcome is Loaded, Unchanged or Refused.
+	Outcome  string   `json:"outcome"`
+	Findings []string `json:"findings"`
 }
 
 // Failure is why the newest policy files are not in force.

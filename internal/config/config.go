@@ -92,6 +92,11 @@ type Admin struct {
 	Hosts []string `json:"hosts"`
 	// TLS is how it speaks TLS; nil is plain HTTP.
 	TLS *ListenerTLS `json:"tls"`
+	// TokenFile is a file with the token that who asks must show for anything but health; empty asks for none. It is read
+	// again when it changes. In a configuration file, a path is relative to its directory.
+	TokenFile string `json:"tokenFile"`
+	// Profiling serves profiles of the process.
+	Profiling bool `json:"profiling"`
 }
 
 // AllowedHosts are the names that the listener answers to beside IP addresses and localhost: Hosts, and the host of Listen.

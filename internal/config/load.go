@@ -63,7 +63,7 @@ func read(file string) (*Configuration, Errors) {
 	}
 	beside(file, c.TLS.files()...)
 	beside(file, c.Identity.files()...)
-	beside(file, c.Admin.TLS.files()...)
+	beside(file, append(c.Admin.TLS.files(), &c.Admin.TokenFile)...)
 	beside(file, c.Redis.files()...)
 	beside(file, c.Telemetry.Audit.files()...)
 	for i := range c.Upstreams {

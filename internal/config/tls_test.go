@@ -9,7 +9,7 @@ import (
 func TestTLS(t *testing.T) {
 	const content = head + `
 tls: {certFile: tls.crt, keyFile: /etc/tls/tls.key, clientCAFile: ca.crt}
-admin: {listen: '127.0.0.1:0', tls: {certFile: a, keyFile: b, minVersion: VersionTLS13}}
+admin: {listen: '127.0.0.1:0', tls: {certFile: a, keyFile: b, minVersion: VersionTLS13}, tokenFile: token, profiling: true}
 upstreams:
 - name: a
   endpoints: [https://a]
@@ -25,6 +25,8 @@ routes: [{upstream: a}]
 	for _, one := range []struct{ got, want any }{
 		{c.TLS, &ListenerTLS{CertFile: in("tls.crt"), KeyFile: "/etc/tls/tls.key", ClientCAFile: in("ca.crt"), ClientCertificates: RequestCertificates, MinVersion: VersionTLS12}},
 		{c.Admin.TLS, &ListenerTLS{CertFile: in("a"), KeyFile: in("b"), ClientCertificates: IgnoreCertificates, MinVersion: VersionTLS13}},
+		{c.Admin.TokenFile, in("token")},
+		{c.Admin.Profiling, true},
 		{c.Upstreams[0].TLS, &UpstreamTLS{CAFile: in("ca.crt"), CertFile: "/etc/own.crt", KeyFile: in("own.key"), ServerName: "a.internal"}},
 		{c.Upstreams[1].TLS, &UpstreamTLS{InsecureSkipTLSVerify: true}},
 	} {

@@ -205,6 +205,11 @@ func askFor(rt http.RoundTripper, code int) ([]byte, error) {
 // maxToken is how large a token may be, in bytes.
 const maxToken = 64 << 10
 
+// WatchToken reads a bearer token from a file and keeps it up to date. The name stands for it in logs.
+func WatchToken(w *Watcher, name, file string) (*Value[string], error) {
+	return Watch(w, name, []string{file}, readToken(file))
+}
+
 // readToken reads a bearer token.
 func readToken(file string) func([][]byte) (string, error) {
 	return func(contents [][]byte) (string, error) {

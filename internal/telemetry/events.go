@@ -1,8 +1,10 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -26,7 +28,7 @@ type events struct {
 	audited  named
 	upstream named
 	refused  named
-	lost     metric.Int64Counter
+	lost     named
 }
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
@@ -80,13 +82,40 @@ func (t *Telemetry) CredentialsRefused(authenticator string) { t.events.refused.
 
 // AuditLost counts events of the audit log that the named sink will never have.
 func (t *Telemetry) AuditLost(sink string, events int) {
-	t.events.lost.Add(context.Background(), int64(events), metric.WithAttributes(attribute.String("sink", sink)))
+	t.events.lost.addSome(sink, "", int64(events))
 }
 
-func (e *events) register(m metric.Meter) (err error) {
-	if e.lost, err = m.Int64Counter("gateway_audit_lost_events", metric.WithDescription("Events that the audit log has lost, by sink.")); err != nil {
-		return err
+// Expect makes the counters of failures that may be the first ones of their kind: the sinks of the audit log, and the
+// policies that let requests pass which they cannot judge. An alert on the growth of a counter does not see the event by
+// which the counter appears.
+func (t *Telemetry) Expect(sinks, ignoring []string) {
+	for _, sink := range sinks {
+		t.events.lost.addSome(sink, "", 0)
 	}
+	for _, policy := range ignoring {
+		t.events.ignored.addSome(policy, "", 0)
+	}
+}
+
+// A Tally is how often something happened. What depends on the counter, such as a verdict.
+type Tally struct {
+	Name, What string
+	Count      int64
+}
+
+// Verdicts returns what policies came to, and how often, in the order of their names.
+func (t *Telemetry) Verdicts() []Tally { return t.events.verdicts.tallies() }
+
+// LimitDecisions returns what rate limits decided, and how often, in the order of their names.
+func (t *Telemetry) LimitDecisions() []Tally { return t.events.limits.tallies() }
+
+// LostEvents returns how many events of the audit log each of its sinks has lost.
+func (t *Telemetry) LostEvents() []Tally { return t.events.lost.tallies() }
+
+// RequestsInFlight returns how many requests are served now.
+func (t *Telemetry) RequestsInFlight() int64 { return t.gauges.inFlight.Load() }
+
+func (e *events) register(m metric.Meter) error {
 	for _, one := range []struct {
 		into              *named
 		name, description string
@@ -102,6 +131,7 @@ func (e *events) register(m metric.Meter) (err error) {
 		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [2]attribute.Key{"policy"}},
 		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},
 		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [2]attribute.Key{"resource", "cause"}},
+		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
@@ -130,6 +160,16 @@ func (n *named) addSome(a, b string, some int64) {
 
 func newNamed(values [2]string) ([2]string, *atomic.Int64) {
 	return [2]string{strings.Clone(values[0]), strings.Clone(values[1])}, new(atomic.Int64)
+}
+
+// tallies returns the counts, in the order of their labels.
+func (n *named) tallies() []Tally {
+	all := []Tally{}
+	for values, count := range n.known.values() {
+		all = append(all, Tally{values[0], values[1], count.Load()})
+	}
+	slices.SortFunc(all, func(a, b Tally) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.What, b.What)) })
+	return all
 }
 
 func (n *named) observe(_ context.Context, o metric.Int64Observer) error {

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+)
+
+// newAdmin makes the listener for operators.
+func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
+	c := &n.config.Admin
+	o := admin.Options{
+		Ready: []admin.Check{
+			{Name: "policies", Probe: n.policiesReady},
+			{Name: "state", Probe: n.states.Synced},
+			{Name: "dialects", Probe: n.dialectsDecided},
+			{Name: "listener", Probe: n.listenerReady},
+		},
+		Metrics:   n.metrics.Handler(),
+		Policies:  n.describePolicies,
+		Foresee:   n.foresee,
+		Status:    func() admin.Status { return n.describe(lostLines()) },
+		Upstreams: n.describeUpstreams,
+		Hosts:     c.AllowedHosts(),
+		Profiling: c.Profiling,
+		Logger:    n.log,
+	}
+	if c.TokenFile != "" {
+		token, err := credentials.WatchToken(n.files, "the token of the admin listener", c.TokenFile)
+		if err != nil {
+			return nil, usageError("admin.tokenFile: %w", err)
+		}
+		o.Token = token.Get
+	}
+	return admin.New(o), nil
+}
+
+// started is when the process started, as far as it knows.
+var started = time.Now()
+
+// describe shows operators everything.
+func (n *node) describe(lostLines uint64) admin.Status {
+	s := admin.Status{
+		Version: version(), GoVersion: runtime.Version(), StartTime: started.UTC().Truncate(time.Second),
+		UptimeSeconds: int64(time.Since(started).Seconds()),
+		Policies:      n.describePolicies(), Upstreams: n.describeUpstreams().Upstreams,
+		Verdicts: tallies(n.metrics.Verdicts()), Limits: tallies(n.metrics.LimitDecisions()),
+		Requests:     admin.InUse{InFlight: n.metrics.RequestsInFlight(), BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
+		States:       []admin.State{},
+		Certificates: []admin.Certificate{},
+		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
+	}
+	if n.listening.Load() {
+		s.Requests.BodyBytes = n.gateway.BodyBytesInFlight()
+	}
+	for path, age := range n.states.Ages() {
+		s.States = append(s.States, admin.State{Path: path, AgeSeconds: int64(age.Seconds())})
+	}
+	slices.SortFunc(s.States, func(a, b admin.State) int { return cmp.Compare(a.Path, b.Path) })
+	for name, at := range n.files.Expiries() {
+		s.Certificates = append(s.Certificates, admin.Certificate{Name: name, ExpireTime: at.UTC()})
+	}
+	slices.SortFunc(s.Certificates, func(a, b admin.Certificate) int { return cmp.Compare(a.Name, b.Name) })
+	for _, t := range n.metrics.LostEvents() {
+		s.Lost.AuditEvents = append(s.Lost.AuditEvents, admin.Audit{Sink: t.Name, Events: t.Count})
+	}
+	return s
+}
+
+func tallies(from []telemetry.Tally) []admin.Tally {
+	all := make([]admin.Tally, len(from))
+	for i, t := range from {
+		all[i] = admin.Tally{Policy: t.Name, Verdict: t.What, Count: t.Count}
+	}
+	return all
+}
+
+// foresee shows operators what becomes of a request.
+func (n *node) foresee(request string) admin.Forecast {
+	shown := admin.Forecast{Request: request, Policies: []admin.Outlook{}, Limits: []admin.Outlook{}}
+	if !n.listening.Load() {
+		shown.Refusal = "the gateway does not serve requests yet"
+		return shown
+	}
+	f := n.gateway.Foresee(request)
+	if f.Refusal != nil {
+		shown.Refusal = f.Refusal.Error()
+	}
+	if f.Place.Upstream != "" {
+		shown.Route = &admin.Route{Name: f.Place.Route, Host: f.Place.Host, PathPrefix: cmp.Or(f.PathPrefix, "/"), Upstream: f.Place.Upstream}
+	}
+	if i := &f.Info; i.Path != "" {
+		shown.About = &admin.About{
+			Verb: i.Verb, Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
+			Namespace: i.Namespace, Name: i.Name, Path: i.Path, IsDescribed: f.IsDescribed,
+		}
+	}
+	shown.Policies = append(shown.Policies, outlooks("Mutating", f.Outlooks.Mutating)...)
+	shown.Policies = append(shown.Policies, outlooks("Conventions", f.Outlooks.Conventions)...)
+	shown.Policies = append(shown.Policies, outlooks("Validating", f.Outlooks.Validating)...)
+	shown.Policies = append(shown.Policies, outlooks("None", f.Outlooks.Idle)...)
+	shown.Limits = append(shown.Limits, outlooks("", f.Outlooks.Limits)...)
+	return shown
+}
+
+func outlooks(phase string, from []resource.Outlook) (all []admin.Outlook) {
+	for _, o := range from {
+		all = append(all, admin.Outlook{
+			Phase: phase, Kind: o.Kind, Name: o.Name, Applies: string(o.Applies), Because: o.Because, Bindings: outlooks("", o.Bindings),
+		})
+	}
+	return all
+}
+
+// describePolicies shows operators the set in force.
+func (n *node) describePolicies() admin.Policies {
+	m := n.manager.Load()
+	if m == nil {
+		return admin.Policies{Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
+	}
+	set := m.Current()
+	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
+	if at := n.loaded.Load(); at != nil {
+		p.LoadTime = at.UTC()
+	}
+	if r := m.LastReading(); r != nil {
+		p.LastReload = &admin.Reload{Time: r.At.UTC(), Outcome: string(r.Outcome), Findings: lines(r.Found)}
+	}
+	for _, f := range set.Files() {
+		file := admin.PolicyFile{Path: f.Name, Objects: []admin.PolicyObject{}}
+		for _, o := range f.Objects {
+			file.Objects = append(file.Objects, admin.PolicyObject(o))
+		}
+		p.Files = append(p.Files, file)
+	}
+	return p
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+)
+
+const (
+	statusTimeout = 10 * time.Second
+	// maxStatus bounds the answer that is read.
+	maxStatus = 64 << 20
+)
+
+// statusFlags say which gateway is asked, and what for.
+type statusFlags struct{ admin, tokenFile, caFile, request, output string }
+
+func newStatus() *cobra.Command {
+	var f statusFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what a running gateway does",
+		Long: `Ask the admin listener of a running gateway, and print what it says: its version, its policies and what they came to,
+its limits, the servers of its backends, what its policies read, certificates, and what was lost.
+
+With --request it prints which policies and limits are about a request, as far as method and path tell, and why not the
+others. Nothing is sent to the backend.
+
+The exit code is 1 if the gateway is not ready or cannot be asked, 2 if a flag is wrong.`,
+		Example: `  gateway status
+  gateway status --admin https://gateway-admin.team-a.svc:8081 --ca-file ca.crt --token-file token
+  gateway status --request 'POST /apis/example.com/v1/namespaces/team-a/widgets'
+  gateway status -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.admin, "admin", config.Default().Admin.Listen, "ask the admin listener at `ADDR`, a host and a port, or a URL of the scheme https")
+	flags.StringVar(&f.tokenFile, "token-file", "", "show the token in `FILE`")
+	flags.StringVar(&f.caFile, "ca-file", "", "trust the authorities in `FILE` in place of the system's")
+	flags.StringVar(&f.request, "request", "", "print what becomes of the request `'METHOD PATH'`; a URL in place of the path says the host too")
+	flags.StringVarP(&f.output, "output", "o", "text", "print as `FORMAT`: text or json")
+	return cmd
+}
+
+func (f *statusFlags) run(cmd *cobra.Command) error {
+	if f.output != "text" && f.output != "json" {
+		return usageError("--output: must be 'text' or 'json', not '%s'", f.output)
+	}
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	path := "/status"
+	if f.request != "" {
+		path = "/policies?request=" + url.QueryEscape(f.request)
+	}
+	body, err := f.get(cmd.Context(), client, path)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if f.request != "" {
+		var forecast admin.Forecast
+		if err := json.Unmarshal(body, &forecast); err != nil {
+			return fmt.Errorf("the answer of the admin listener cannot be read: %w", err)
+		}
+		if f.output == "json" {
+			_, err := out.Write(body)
+			return err
+		}
+		return printForecast(out, &forecast)
+	}
+	var s admin.Status
+	if err := json.Unmarshal(body, &s); err != nil {
+		return fmt.Errorf("the answer of the admin listener cannot be read: %w", err)
+	}
+	if f.output == "json" {
+		_, err = out.Write(body)
+	} else {
+		err = printStatus(out, &s)
+	}
+	if err == nil && !s.IsReady() {
+		return &failure{code: exitFailure}
+	}
+	return err
+}
+
+func (f *statusFlags) client() (*http.Client, error) {
+	transport := &http.Transport{Proxy: nil}
+	if f.caFile != "" {
+		text, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return nil, usageError("--ca-file: %w", err)
+		}
+		pool, err := credentials.ParsePool(text)
+		if err != nil {
+			return nil, usageError("--ca-file: %w", err)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &http.Client{
+		Timeout: statusTimeout, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+func (f *statusFlags) get(ctx context.Context, client *http.Client, path string) ([]byte, error) {
+	base := f.admin
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+path, nil)
+	if err != nil {
+		return nil, usageError("--admin: must be a host and a port, or a URL: %w", err)
+	}
+	if f.tokenFile != "" {
+		token, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, usageError("--token-file: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("the admin listener does not answer: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxStatus+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the answer of the admin listener cannot be read: %w", err)
+	case len(body) > maxStatus:
+		return nil, fmt.Errorf("the answer of the admin listener is larger than %d bytes", maxStatus)
+	case answer.StatusCode != http.StatusOK:
+		var said struct {
+			Message string `json:"message"`
+		}
+		_ = json.Unmarshal(body, &said) // what is no Status has no message
+		return nil, fmt.Errorf("the admin listener answers %s: %s", answer.Status, cmp.Or(said.Message, "without a message"))
+	}
+	return body, nil
+}
+
+// printStatus prints the status for people.
+func printStatus(to io.Writer, s *admin.Status) error {
+	var b bytes.Buffer
+	ready := "ready"
+	if !s.IsReady() {
+		ready = "NOT READY"
+	}
+	fmt.Fprintf(&b, "gateway %s is %s, up %s\n", s.Version, ready, time.Duration(s.UptimeSeconds)*time.Second)
+	for _, one := range s.Ready {
+		if one.Failure != "" {
+			fmt.Fprintf(&b, "  %s: %s\n", one.Name, one.Failure)
+		}
+	}
+	p := &s.Policies
+	fmt.Fprintf(&b, "\npolicies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash, p.LoadTime.Format(time.RFC3339))
+	if r := p.LastReload; r != nil {
+		fmt.Fprintf(&b, "last read at %s: %s, %s\n", r.Time.Format(time.RFC3339), r.Outcome, count(len(r.Findings), "finding"))
+		for _, line := range r.Findings {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
+	if failed := p.LastFailure; failed != nil {
+		fmt.Fprintf(&b, "THE NEWEST FILES ARE NOT IN FORCE since %s\n", failed.Time.UTC().Format(time.RFC3339))
+		if p.LastReload == nil || p.LastReload.Outcome != "Refused" {
+			for _, line := range failed.Findings {
+				fmt.Fprintf(&b, "  %s\n", line)
+			}
+		}
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, file := range p.Files {
+		for _, o := range file.Objects {
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", file.Path, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+		}
+	}
+	if len(s.Verdicts)+len(s.Limits) > 0 {
+		fmt.Fprint(w, "\nPOLICY\tVERDICT\tREQUESTS\n")
+		for _, all := range [][]admin.Tally{s.Verdicts, s.Limits} {
+			for _, t := range all {
+				fmt.Fprintf(w, "%s\t%s\t%d\n", t.Policy, t.Verdict, t.Count)
+			}
+		}
+	}
+	fmt.Fprint(w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
+	for _, u := range s.Upstreams {
+		for _, e := range u.Endpoints {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, strings.TrimSuffix(e.Status+": "+e.HealthCheck, ": "), e.Connections, e.RequestsInFlight)
+		}
+		for _, name := range u.UnresolvedNames {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)
+		}
+	}
+	if len(s.States) > 0 {
+		fmt.Fprint(w, "\nSTATE\tAGE\n")
+		for _, one := range s.States {
+			fmt.Fprintf(w, "%s\t%s\n", one.Path, time.Duration(one.AgeSeconds)*time.Second)
+		}
+	}
+	if len(s.Certificates) > 0 {
+		fmt.Fprint(w, "\nCERTIFICATE\tEXPIRES\n")
+		for _, one := range s.Certificates {
+			fmt.Fprintf(w, "%s\t%s\n", one.Name, one.ExpireTime.Format(time.RFC3339))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\n%s in flight hold %d of %d bytes\n", count(int(s.Requests.InFlight), "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
+	fmt.Fprintf(&b, "lost: %s of the log", count(int(s.Lost.LogLines), "line"))
+	for _, one := range s.Lost.AuditEvents {
+		fmt.Fprintf(&b, ", %s of the audit log for its %s", count(int(one.Events), "event"), one.Sink)
+	}
+	b.WriteString("\n")
+	return printable(to, b.Bytes())
+}
+
+// printForecast prints what becomes of a request for people.
+func printForecast(to io.Writer, f *admin.Forecast) error {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, f.Request)
+	if r := f.Route; r != nil {
+		fmt.Fprintf(&b, "  route %s to the upstream %s\n", strings.TrimSpace(r.Name+" "+r.Host+r.PathPrefix), r.Upstream)
+	}
+	if a := f.About; a != nil {
+		fmt.Fprintf(&b, "  %s %s\n", a.Verb, cmp.Or(strings.Trim(strings.Join([]string{a.Group, a.Version, a.Resource, a.Subresource}, "/"), "/"), a.Path))
+	}
+	if f.Refusal != "" {
+		fmt.Fprintf(&b, "  refused: %s\n", f.Refusal)
+		return printable(to, b.Bytes())
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
+	for _, all := range [][]admin.Outlook{f.Policies, f.Limits} {
+		for _, o := range all {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, o.Because)
+			for _, one := range o.Bindings {
+				fmt.Fprintf(w, "  %s\t\tbinding\t%s\t%s\n", one.Applies, one.Name, one.Because)
+			}
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return printable(to, b.Bytes())
+}
+
+// printable writes text without the control characters by which it could move the cursor of a terminal, and without
+// spaces at the ends of lines.
+func printable(to io.Writer, text []byte) error {
+	for line := range bytes.Lines(text) {
+		line = bytes.Map(func(r rune) rune {
+			if r < ' ' || 0x7f <= r && r < 0xa0 {
+				return ' '
+			}
+			return r
+		}, bytes.TrimSuffix(line, []byte("\n")))
+		if _, err := to.Write(append(bytes.TrimRight(line, " "), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package admin
+
+// Forecast is the answer of /policies?request=METHOD PATH: which policies and limits are about the
+// request, as far as its method and path tell, and why not the others.
+type Forecast struct {
+	Request string `json:"request"`
+	// Refusal is why no policy is asked; empty if they are.
+	Refusal string `json:"refusal,omitempty"`
+	// Route is by which the request comes; nil if there is none.
+	Route *Route `json:"route,omitempty"`
+	// About says which resource is meant; nil if that is not known.
+	About *About `json:"about,omitempty"`
+	// Policies are in the order in which they run: mutating ones, conventions, validating ones. Policies
+	// that run for no request at all come last.
+	Policies []Outlook `json:"policies"`
+	Limits   []Outlook `json:"limits"`
+}
+
+// Route leads requests to an upstream.
+type Route struct {
+	Name       string `json:"name,omitempty"`
+	Host       string `json:"host,omitempty"`
+	PathPrefix string `json:"pathPrefix"`
+	Upstream   string `json:"upstream"`
+}
+
+// About says which resource a request is about.
+type About struct {
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	// Path is the path that the backend gets.
+	Path string `json:"path"`
+	// IsDescribed says that a policy file describes it.
+	IsDescribed bool `json:"isDescribed"`
+}
+
+// Outlook says whether a policy, one of its bindings or a limit is about a request.
+type Outlook struct {
+	// Phase is Mutating, Conventions, Validating or None.
+	Phase string `json:"phase,omitempty"`
+	Kind  string `json:"kind,omitempty"`
+	Name  string `json:"name"`
+	// Applies is Yes, Maybe or No.
+	Applies string `json:"applies"`
+	// Because says why not, or what else decides.
+	Because  string    `json:"because,omitempty"`
+	Bindings []Outlook `json:"bindings,omitempty"`
+}

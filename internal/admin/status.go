@@ -1,0 +1,94 @@
+package admin
+
+import "time"
+
+// Status is the answer of /status: everything that operators look at first.
+type Status struct {
+	Version   string    `json:"version"`
+	GoVersion string    `json:"goVersion"`
+	StartTime time.Time `json:"startTime"`
+	// UptimeSeconds is the time since then.
+	UptimeSeconds int64 `json:"uptimeSeconds"`
+	// Ready are the checks of /readyz.
+	Ready    []Readiness `json:"ready"`
+	Policies Policies    `json:"policies"`
+	// Verdicts are counted since the start. So are the decisions of rate limits, by their names.
+	Verdicts []Tally `json:"verdicts"`
+	Limits   []Tally `json:"limits"`
+	Requests InUse   `json:"requests"`
+	// Upstreams are as in /upstreams.
+	Upstreams []Upstream `json:"upstreams"`
+	// States are the collections that policies read.
+	States       []State       `json:"states"`
+	Certificates []Certificate `json:"certificates"`
+	Lost         Lost          `json:"lost"`
+}
+
+// Readiness is a check of health.
+type Readiness struct {
+	Name string `json:"name"`
+	// Failure says what is wrong; empty if all is well.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Tally is how often a policy or a limit came to something.
+type Tally struct {
+	Policy  string `json:"policy"`
+	Verdict string `json:"verdict"`
+	Count   int64  `json:"count"`
+}
+
+// InUse is the room that requests take now.
+type InUse struct {
+	InFlight int64 `json:"inFlight"`
+	// BodyBytes is the memory that they hold, of BodyBytesLimit.
+	BodyBytes      int64 `json:"bodyBytes"`
+	BodyBytesLimit int64 `json:"bodyBytesLimit"`
+}
+
+// State is a collection that policies read of a backend.
+type State struct {
+	Path string `json:"path"`
+	// AgeSeconds is how long ago it was last known to be right; 0 while it is watched.
+	AgeSeconds int64 `json:"ageSeconds"`
+}
+
+// Certificate is one that the gateway shows, or an authority that it trusts.
+type Certificate struct {
+	Name       string    `json:"name"`
+	ExpireTime time.Time `json:"expireTime"`
+}
+
+// Lost counts the lines of the log and the events of the audit log that nobody will read.
+type Lost struct {
+	LogLines    uint64  `json:"logLines"`
+	AuditEvents []Audit `json:"auditEvents"`
+}
+
+// Audit counts the events that a sink of the audit log has lost.
+type Audit struct {
+	Sink   string `json:"sink"`
+	Events int64  `json:"events"`
+}
+
+// IsReady reports whether all checks are well.
+func (s *Status) IsReady() bool {
+	for _, one := range s.Ready {
+		if one.Failure != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// report runs the checks of readiness.
+func (c checks) report() []Readiness {
+	all := make([]Readiness, len(c.all))
+	for i, one := range c.all {
+		all[i].Name = one.Name
+		if err := one.Probe(); err != nil {
+			all[i].Failure = err.Error()
+		}
+	}
+	return all
+}
