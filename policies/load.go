@@ -174,7 +174,7 @@ func (l *loader) finish() *Set {
 			validators = append(validators, p)
 		}
 	}
-	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.plans.note)
+	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.plans.template)
 	mutators, validators = append(mutators, m...), append(validators, v...)
 	set.chain = admission.NewChain(mutators, validators)
 	l.register(set)

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admission-gateway/gateway/admission/gatekeeper"
+	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -42,22 +45,39 @@ func (p Plan) String() string {
 // Plans tells how the expressions in policy files run, sorted by file and line. Objects that do not
 // compile are left out.
 func Plans(paths []string) []Plan {
-	_, plans, _ := CompileWithPlans(source.Read(paths, &source.Progress{}))
-	return plans
+	return CompileWithPlans(source.Read(paths, &source.Progress{})).Plans
+}
+
+// Compiled has the policy files as [CompileWithPlans] compiles them.
+type Compiled struct {
+	// Set is nil if a finding is an error.
+	Set   *Set
+	Found []Finding
+	// Plans are the expressions, Modules the modules in Rego of each policy.
+	Plans   []Plan
+	Modules []Modules
+	// Suites are the modules that have tests beside them.
+	Suites []modules.Suite
+}
+
+// Modules are the modules in Rego of an object.
+type Modules struct {
+	Kind, Name string
+	Program    *rego.Program
 }
 
 // CompileWithPlans compiles files as Compile does, and tells how their expressions run. It leaves out the warnings about the
 // types and the wording of expressions, which take longer than everything else.
-func CompileWithPlans(s *source.Source) (*Set, []Plan, []Finding) {
+func CompileWithPlans(s *source.Source) *Compiled {
 	l := newLoader()
 	l.plans.on = true
-	set := l.load(s)
-	found := finding.Sort(l.Found)
-	if HasErrors(found) {
-		set = nil
+	c := &Compiled{Set: l.load(s)}
+	if c.Found = finding.Sort(l.Found); HasErrors(c.Found) {
+		c.Set = nil
 	}
-	slices.SortStableFunc(l.plans.list, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
-	return set, l.plans.list, found
+	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, l.rego.modules.Suites()
+	slices.SortStableFunc(c.Plans, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	return c
 }
 
 // expressionKeys are the members of all kinds that hold expressions.
@@ -65,8 +85,22 @@ var expressionKeys = document.NewNames([]string{"rule", "expression", "messageEx
 
 // plans collects how expressions run, if somebody asks.
 type plans struct {
-	on   bool
-	list []Plan
+	on      bool
+	list    []Plan
+	modules []Modules
+}
+
+// noteModules notes the modules of an object; nil if it has none.
+func (p *plans) noteModules(o *manifest.Object, m *rego.Program) {
+	if p.on && m != nil {
+		p.modules = append(p.modules, Modules{o.Kind, o.Name, m})
+	}
+}
+
+// template notes what a template runs.
+func (p *plans) template(o *manifest.Object, t *gatekeeper.Template) {
+	p.note(o, t.Programs())
+	p.noteModules(o, t.Modules())
 }
 
 // note notes how the expressions of an object run.

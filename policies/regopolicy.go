@@ -75,6 +75,7 @@ func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *reg
 	l.Fields(p.from, Error, errs)
 	if compiled != nil {
 		l.plans.note(p.from, compiled.Programs())
+		l.plans.noteModules(p.from, found.Program)
 	}
 	return compiled
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/admission/vap"
 	"github.com/admission-gateway/gateway/internal/cel"
 )
@@ -118,6 +119,7 @@ func (e *celEngine) readsOld() bool       { return e.old }
 func (e *celEngine) readsInventory() bool { return false }
 
 func (e *celEngine) programs() []*cel.Program { return e.policy.Programs() }
+func (e *celEngine) modules() *rego.Program   { return nil }
 
 func (e *celEngine) find(ctx context.Context, q *request, c *Constraint) ([]violation, error) {
 	unmet, err := e.policy.Find(ctx, q.attributes, c.object.Root(), q.report)

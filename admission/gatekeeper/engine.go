@@ -19,8 +19,9 @@ type engine interface {
 	readsOld() bool
 	// readsInventory reports whether the code reads data.inventory.
 	readsInventory() bool
-	// programs are the engine's expressions, if it has such.
+	// programs are the engine's expressions, if it has such, and modules its modules, or nil.
 	programs() []*cel.Program
+	modules() *rego.Program
 }
 
 // oldObject is the member of reviews, and the variable of expressions, that has the stored object.
@@ -46,6 +47,9 @@ func (t *Template) Kind() string { return t.kind }
 
 // Programs are the expressions of the template.
 func (t *Template) Programs() []*cel.Program { return t.engine.programs() }
+
+// Modules are the modules of the template; nil if it has none.
+func (t *Template) Modules() *rego.Program { return t.engine.modules() }
 
 // A Constraint is a compiled constraint. It is immutable and safe for concurrent use.
 type Constraint struct {

@@ -12,6 +12,7 @@ import (
 
 // regoEngine checks constraints by the rule violation of their template's module.
 type regoEngine struct {
+	program   *rego.Program
 	query     *rego.Query
 	old       bool // it reads review.oldObject
 	namespace bool // it reads review.namespaceObject
@@ -34,7 +35,7 @@ func compileRego(v0 bool, modules []rego.Module) (*regoEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &regoEngine{query: query}
+	e := &regoEngine{program: program, query: query}
 	for _, m := range modules {
 		// A module that goes through all members of a review finds these there only if some module names them.
 		text := string(m.Source)
@@ -63,6 +64,7 @@ func (e *regoEngine) readsOld() bool       { return e.old }
 func (e *regoEngine) readsInventory() bool { return e.inventory }
 
 func (e *regoEngine) programs() []*cel.Program { return nil }
+func (e *regoEngine) modules() *rego.Program   { return e.program }
 
 func (e *regoEngine) find(ctx context.Context, q *request, c *Constraint) ([]violation, error) {
 	in, err := q.input(ctx, e)

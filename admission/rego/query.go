@@ -81,15 +81,49 @@ func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResul
 		q = q.whole
 	}
 	p := q.program
+	if p.observed != nil {
+		return q.runObserved(ctx, &input, each)
+	}
 	b := newBudget(ctx, p.budget(), in.Deadline)
-	query := topdown.NewQuery(q.body).
+	return q.iterate(ctx, q.topdown(&input, b), b, each)
+}
+
+// runObserved is run for the coverage of tests. It evaluates the rules as they are written. A rule
+// that OPA's index leaves out, because its value cannot matter, would not be noted, so that all
+// rules are evaluated once more without the index, for what is noted alone.
+func (q *Query) runObserved(ctx context.Context, in *Input, each func(topdown.QueryResult) error) error {
+	if q.whole != nil {
+		q = q.whole
+	}
+	p := q.program
+	b := newBudget(ctx, p.budget(), in.Deadline)
+	t := newTracer(p.observed)
+	if err := q.iterate(ctx, q.topdown(in, b).WithQueryTracer(t), b, each); err != nil {
+		return err
+	}
+	t.end()
+	again := newBudget(ctx, p.budget(), in.Deadline)
+	t = newTracer(p.observed)
+	if q.iterate(ctx, q.topdown(in, again).WithQueryTracer(t).WithIndexing(false), again, func(topdown.QueryResult) error { return nil }) == nil {
+		t.end()
+	}
+	return nil
+}
+
+// topdown prepares OPA's evaluation of the query.
+func (q *Query) topdown(in *Input, b *budget) *topdown.Query {
+	return topdown.NewQuery(q.body).
 		WithQueryCompiler(q.compiler).
 		WithCompiler(q.base).
-		WithStore(&store{data: p.data, input: &input}).
-		WithInput(input.term()).
+		WithStore(&store{data: q.program.data, input: in}).
+		WithInput(in.term()).
 		WithCancel(b).
 		WithStrictBuiltinErrors(true).
 		WithMetrics(metrics.NoOp())
+}
+
+func (q *Query) iterate(ctx context.Context, query *topdown.Query, b *budget, each func(topdown.QueryResult) error) error {
+	p := q.program
 	if p.options.Print != nil {
 		query = query.WithPrintHook(printer{p})
 	}

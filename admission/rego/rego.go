@@ -57,6 +57,7 @@ type Program struct {
 	sources  sources
 	data     ast.Value
 	parsed   map[string]*ast.Module // but for tests
+	observed map[spot]*Observation  // nil unless a test asks
 }
 
 // Compile compiles modules. The error is of type [Errors].
@@ -127,17 +128,20 @@ func (p *Program) compile(modules map[string]*ast.Module, strict bool) (*ast.Com
 	for name, m := range modules {
 		copies[name] = m.Copy() // the compiler rewrites it
 	}
-	c := ast.NewCompiler().
-		WithCapabilities(p.capabilities()).
-		WithDefaultRegoVersion(p.version()).
-		WithEnablePrintStatements(p.options.Print != nil).
-		WithStrict(strict).
-		SetErrorLimit(0)
+	c := p.newCompiler(p.options.Print != nil).WithStrict(strict)
 	c.Compile(copies)
 	if c.Failed() {
 		return nil, p.sources.errorsOf(c.Errors)
 	}
 	return c, nil
+}
+
+func (p *Program) newCompiler(prints bool) *ast.Compiler {
+	return ast.NewCompiler().
+		WithCapabilities(p.capabilities()).
+		WithDefaultRegoVersion(p.version()).
+		WithEnablePrintStatements(prints).
+		SetErrorLimit(0)
 }
 
 // compiled is compile with an error.

@@ -30,8 +30,9 @@ func newTest() *cobra.Command {
 		Use:   "test [PATH...]",
 		Short: "Test policies",
 		Long: `Play the cases of policy tests through the gateway, in this process and before a backend in memory, and say which are
-answered otherwise than expected. A test is an object of the kind PolicyTest beside the policies. Suites of gator and
-Kyverno's kyverno-test.yaml are read too, as far as the gateway serves their policies.
+answered otherwise than expected. A test is an object of the kind PolicyTest beside the policies. Rules 'test_…' in files
+that end in '_test.rego' are run as OPA runs them. Suites of gator and Kyverno's kyverno-test.yaml are read too, as far as
+the gateway serves their policies.
 
 Without a PATH it plays the tests in the current folder and below. The exit code is 0 if all cases pass, 1 if one fails
 or less than --coverage is reached, 2 if a test or the command line is wrong.

@@ -6,19 +6,22 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/policies"
 )
 
 // Coverage says how much of the policies the cases have reached.
 type Coverage struct {
-	// Policies are objects with expressions, and covered if one of the expressions was evaluated.
+	// Policies are objects with expressions or modules, and covered if one of the expressions, or a
+	// rule of the modules, was evaluated.
 	Policies Share `json:"policies"`
-	// Rules are expressions, and covered if they were evaluated.
+	// Rules are expressions and rules in Rego, and covered if they were evaluated.
 	Rules Share `json:"rules"`
-	// Branches are the two outcomes of each condition, and the one of any other expression.
+	// Branches are the two outcomes of each condition, and the one of any other expression. The
+	// outcomes of a rule in Rego are that it has a value, and that it has none.
 	Branches Share `json:"branches"`
-	// Missing are the expressions that are not covered, or not by both outcomes.
+	// Missing are the expressions and rules that are not covered, or not by both outcomes.
 	Missing []Gap `json:"missing,omitempty"`
 }
 
@@ -43,19 +46,26 @@ func (s *Share) count(is bool) {
 	}
 }
 
-// A Gap is an expression that is not covered.
+// A Gap is an expression, or a rule in Rego, that is not covered.
 type Gap struct {
-	File  string `json:"file"`
-	Line  int    `json:"line"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Field is where the expression is, or the name of the rule.
 	Field string `json:"field"`
 	Why   string `json:"why"`
 }
 
-// coverage observes expressions, the same one in all sets that are compiled of its file.
+// coverage observes expressions and rules in Rego, the same one in all sets that are compiled of its
+// file.
 type coverage struct {
 	mu       sync.Mutex
 	observed map[place]*observed
+	rules    map[rego.Rule]*rego.Observation
+	owners   map[owner][]rego.Rule
 }
+
+// owner is a policy with modules.
+type owner struct{ kind, name string }
 
 type place struct {
 	file, field string
@@ -67,12 +77,41 @@ type observed struct {
 	cel.Observation
 }
 
-func newCoverage() *coverage { return &coverage{observed: map[place]*observed{}} }
+func newCoverage() *coverage {
+	return &coverage{
+		observed: map[place]*observed{}, rules: map[rego.Rule]*rego.Observation{}, owners: map[owner][]rego.Rule{},
+	}
+}
 
-func (c *coverage) observe(plans []policies.Plan) {
+// rule returns the observation of a rule. It is a rego.Observer.
+func (c *coverage) rule(r rego.Rule) *rego.Observation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range plans {
+	o := c.rules[r]
+	if o == nil {
+		o = &rego.Observation{}
+		c.rules[r] = o
+	}
+	return o
+}
+
+// know notes which policies have which rules.
+func (c *coverage) know(of []policies.Modules) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range of {
+		c.owners[owner{m.Kind, m.Name}] = m.Program.Rules()
+	}
+}
+
+func (c *coverage) observe(of *policies.Compiled) {
+	c.know(of.Modules)
+	for _, m := range of.Modules {
+		m.Program.Observe(c.rule)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range of.Plans {
 		at := place{p.File, p.Field, p.Line}
 		o := c.observed[at]
 		if o == nil {
@@ -120,8 +159,44 @@ func (c *coverage) summary() Coverage {
 	for _, is := range reached {
 		s.Policies.count(is)
 	}
+	c.addRules(&s)
 	slices.SortFunc(s.Missing, func(a, b Gap) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field))
 	})
 	return s
+}
+
+// addRules adds the rules in Rego.
+func (c *coverage) addRules(s *Coverage) {
+	for _, rules := range c.owners {
+		known, ran := false, false
+		for _, r := range rules {
+			o := c.rules[r]
+			known = known || o != nil
+			ran = ran || o != nil && o.Ran()
+		}
+		if known {
+			s.Policies.count(ran)
+		}
+	}
+	for r, o := range c.rules {
+		s.Rules.count(o.Ran())
+		why := ""
+		s.Branches.count(o.WasDefined())
+		switch {
+		case !o.Ran():
+			why = "is never evaluated"
+		case !o.WasDefined():
+			why = "never has a value"
+		}
+		if !r.IsFact {
+			s.Branches.count(o.WasUndefined())
+			if o.Ran() && !o.WasUndefined() {
+				why = "always has a value"
+			}
+		}
+		if why != "" {
+			s.Missing = append(s.Missing, Gap{r.File, r.Line, r.Name, why})
+		}
+	}
 }

@@ -3,6 +3,7 @@ package policytest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,12 @@ func Mutate(ctx context.Context, o Options) (*Survey, error) {
 	p, cases, err := prepare(&o)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case len(cases) == 0 && len(p.modules) > 0 && o.Run == nil:
+		return nil, errors.New("no case of a PolicyTest is played: what the tests in Rego notice is not asked")
+	case len(cases) == 0:
+		return nil, nothing(o.Run)
 	}
 	p.sets.observe = nil
 	byFile, failing := map[string][]*testCase{}, 0

@@ -153,4 +153,4 @@ func relative(dir string, names []string) []string {
 	return paths
 }
 
-var errNoTests = errors.New("there are no tests: a test is an object of the kind PolicyTest, a suite of gator or a kyverno-test.yaml")
+var errNoTests = errors.New("there are no tests: a test is an object of the kind PolicyTest, a rule of a '_test.rego', a suite of gator or a kyverno-test.yaml")

@@ -43,10 +43,17 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Summary{Results: p.playAll(ctx, cases), Coverage: p.coverage.summary()}
+	s := &Summary{Results: p.playAll(ctx, cases)}
+	for i := range p.modules {
+		s.Results = append(s.Results, p.modules[i].run(ctx, o.Run, p.coverage)...)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if len(s.Results) == 0 {
+		return nil, nothing(o.Run)
+	}
+	s.Coverage = p.coverage.summary()
 	for _, r := range s.Results {
 		switch r.Outcome {
 		case Passed:
@@ -59,6 +66,14 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	}
 	s.Seconds = time.Since(started).Seconds()
 	return s, nil
+}
+
+// nothing is the error if there is no case to play.
+func nothing(matches *regexp.Regexp) error {
+	if matches == nil {
+		return errNoTests
+	}
+	return fmt.Errorf("no case matches the pattern '%s'", matches)
 }
 
 // prepare reads the tests, and compiles nothing yet.
@@ -75,17 +90,16 @@ func prepare(o *Options) (*player, []*testCase, error) {
 			}
 		}
 	}
-	if len(suites) == 0 {
+	covered := newCoverage()
+	modules := readModules(o.Paths, covered)
+	if len(suites)+len(modules) == 0 {
 		return nil, nil, errNoTests
-	}
-	if len(cases) == 0 {
-		return nil, nil, fmt.Errorf("no case matches the pattern '%s'", o.Run)
 	}
 	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &player{sets: newSets(), coverage: newCoverage(), metrics: metrics, update: o.Update, parallel: o.Parallel}
+	p := &player{sets: newSets(), modules: modules, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
 	if p.parallel <= 0 {
 		p.parallel = runtime.GOMAXPROCS(0)
 	}
@@ -96,6 +110,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 // A player plays cases.
 type player struct {
 	sets     *sets
+	modules  []moduleTest
 	coverage *coverage
 	metrics  *telemetry.Telemetry
 	update   bool

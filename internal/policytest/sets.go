@@ -13,8 +13,8 @@ import (
 
 // sets compiles policy files, each combination once.
 type sets struct {
-	// observe is told of the expressions of each set before it is in use; nil if nobody asks.
-	observe func([]policies.Plan)
+	// observe is told of each set before it is in use; nil if nobody asks.
+	observe func(*policies.Compiled)
 	// changed has files whose content is not the one on disk, by their names.
 	changed map[string][]byte
 
@@ -62,11 +62,11 @@ func (s *sets) compile(from *setting) (*policies.Set, []finding.Finding) {
 	for i, o := range from.Objects {
 		files = append(files, source.File{Name: fmt.Sprintf("object %d of the test.json", i), Data: o})
 	}
-	set, plans, found := policies.CompileWithPlans(source.Of(files))
+	c := policies.CompileWithPlans(source.Of(files))
 	if s.observe != nil {
-		s.observe(plans)
+		s.observe(c)
 	}
-	return set, found
+	return c.Set, c.Found
 }
 
 // read reads policy files once. Files of tests among them are left out.
@@ -78,6 +78,7 @@ func (s *sets) read(paths []string) *source.Source {
 		return known
 	}
 	read := source.Read(paths, &source.Progress{})
+	read.Files = append(read.Files, modulesBeside(read, paths)...)
 	read.Files = slices.DeleteFunc(read.Files, func(f source.File) bool { return isOfTests(f.Name) })
 	s.files[key] = read
 	return read

@@ -16,7 +16,6 @@ import (
 	"github.com/admission-gateway/gateway/admission/gatekeeper"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/mutation"
-	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
@@ -177,9 +176,9 @@ func Refused(group string) string {
 	return ""
 }
 
-// Compile compiles the objects. resources returns the resources that serve a kind; note is told of the
-// expressions of each template.
-func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, []*cel.Program)) (mutators []admission.Mutator, validators []admission.Validator) {
+// Compile compiles the objects. resources returns the resources that serve a kind; note is told of
+// each template.
+func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, *gatekeeper.Template)) (mutators []admission.Mutator, validators []admission.Validator) {
 	f.resources = resources
 	if s := f.compileMutators(); s != nil {
 		mutators = append(mutators, s)
@@ -212,7 +211,7 @@ func (f *Files) compileMutators() *mutation.System {
 }
 
 // compileTemplates compiles the templates, several at a time: there may be hundreds.
-func (f *Files) compileTemplates(note func(*manifest.Object, []*cel.Program)) {
+func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Template)) {
 	templates := f.templates
 	var work sync.WaitGroup
 	places := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -231,7 +230,7 @@ func (f *Files) compileTemplates(note func(*manifest.Object, []*cel.Program)) {
 			f.Found = append(f.Found, f.findingOf(p))
 		}
 		if t.compiled != nil {
-			note(t.from, t.compiled.Programs())
+			note(t.from, t.compiled)
 		}
 	}
 }

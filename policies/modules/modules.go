@@ -19,12 +19,14 @@ type Files struct {
 	used     map[string]bool
 	print    func(file string, line int, text string)
 	programs map[string]*Compiled
+	folders  []folder
+	texts    map[string][]Suite // the modules that are texts of policies, by their folders
 }
 
 // New takes the modules and data out of the policy files. What modules print is given to print;
 // nil: they print nothing.
 func New(files []source.File, print func(file string, line int, text string)) *Files {
-	f := &Files{used: map[string]bool{}, print: print, programs: map[string]*Compiled{}}
+	f := &Files{used: map[string]bool{}, print: print, programs: map[string]*Compiled{}, texts: map[string][]Suite{}}
 	for _, file := range files {
 		if file.Role != source.Objects {
 			f.files = append(f.files, file)
@@ -42,26 +44,49 @@ type Compiled struct {
 	Count int
 }
 
-// Text compiles a text that is the only module of a policy.
+// Text compiles a text that is the only module of a policy. The tests in the policy's folder may be
+// about it.
 func (f *Files) Text(m rego.Module, o rego.Options) *Compiled {
+	beside := filepath.Dir(m.File)
+	f.texts[beside] = append(f.texts[beside], Suite{Options: o, Modules: []rego.Module{m}})
+	for _, file := range f.files {
+		if file.Role == source.Module && isTest(file.Name) && filepath.Dir(file.Name) == beside {
+			f.used[file.Name] = true
+		}
+	}
 	o.Print = f.print
 	return compile(o, m)
 }
 
 // Folder compiles the modules of a folder and below. The same modules are compiled once.
-func (f *Files) Folder(folder string, o rego.Options) *Compiled {
-	key := fmt.Sprintf("%q %v %q", folder, o.V0, o.Hosts)
+func (f *Files) Folder(name string, o rego.Options) *Compiled {
+	key := fmt.Sprintf("%q %v %q", name, o.V0, o.Hosts)
 	if done := f.programs[key]; done != nil {
 		return done
 	}
-	var all []rego.Module
-	var errs rego.Errors
+	all, errs := f.gather(name, &o)
+	for _, file := range f.files {
+		if _, ok := below(name, file.Name); ok {
+			f.used[file.Name] = true
+		}
+	}
+	f.folders = append(f.folders, folder{name, Suite{o, all, errs}})
+	o.Print = f.print
+	c := compile(o, all...)
+	if len(errs) > 0 {
+		c.Program, c.Errors = nil, append(c.Errors, errs...)
+	}
+	f.programs[key] = c
+	return c
+}
+
+// gather returns the modules of a folder and below, and adds their data to the options.
+func (f *Files) gather(folder string, o *rego.Options) (all []rego.Module, errs rego.Errors) {
 	for _, file := range f.files {
 		within, ok := below(folder, file.Name)
 		if !ok {
 			continue
 		}
-		f.used[file.Name] = true
 		if file.Role == source.Module {
 			all = append(all, rego.Module{File: file.Name, Source: file.Data, Tests: isTest(file.Name)})
 			continue
@@ -74,13 +99,7 @@ func (f *Files) Folder(folder string, o rego.Options) *Compiled {
 			errs = append(errs, rego.Error{File: file.Name, Message: err.Error()})
 		}
 	}
-	o.Print = f.print
-	c := compile(o, all...)
-	if len(errs) > 0 {
-		c.Program, c.Errors = nil, append(c.Errors, errs...)
-	}
-	f.programs[key] = c
-	return c
+	return all, errs
 }
 
 func compile(o rego.Options, all ...rego.Module) *Compiled {
