@@ -279,9 +279,14 @@ func (c *schemaCompiler) contract(operations []openapi.Operation) *contract.Cont
 	}
 	made := &contract.Contract{}
 	for _, o := range operations {
-		made.Set(o.Verb, &contract.Operation{
+		compiled := &contract.Operation{
 			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o.Bodies), Security: o.Security,
-		})
+		}
+		if o.At != nil {
+			made.SetAt(*o.At, compiled)
+		} else {
+			made.Set(o.Verb, compiled)
+		}
 	}
 	return made
 }

@@ -276,6 +276,48 @@ paths:
 	}
 }
 
+// What a document of Kubernetes' form says of parameters and credentials is noted with when it is enforced.
+func TestOpenAPIKubernetesNotes(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": `openapi: 3.0.0
+info: {title: Shop, version: v1}
+paths:
+  /apis/shop.example.com/v1/widgets/{name}:
+    parameters: [{name: name, in: path, required: true, schema: {type: string, uniqueItems: true}}]
+    get:
+      x-kubernetes-group-version-kind: {group: shop.example.com, version: v1, kind: Widget}
+      security: [{token: []}]
+      parameters:
+      - {name: pretty, in: query, schema: {type: string}}
+      - {name: zone, in: query, schema: {type: integer}}
+      - {name: shape, in: query, schema: {type: array, items: {type: object}}}
+  /apis/shop.example.com/v1/widgets/{name}/log:
+    get:
+      security: [{token: []}]
+      parameters: [{name: follow, in: query, schema: {type: boolean}}]
+  /shop/reports:
+    get: {parameters: [{name: year, in: query, schema: {type: integer}}]}
+components:
+  securitySchemes: {token: {type: http, scheme: bearer}}
+  schemas: {Widget: {type: object, x-kubernetes-group-version-kind: [{group: shop.example.com, version: v1, kind: Widget}]}}
+`})
+	set, found := Load([]string{dir})
+	if set == nil {
+		t.Fatal(text(dir, found))
+	}
+	const at, log = "paths[/apis/shop.example.com/v1/widgets/{name}].", "paths[/apis/shop.example.com/v1/widgets/{name}/log].get."
+	want := "a.yaml:12: " + at + "get.parameters[2]: warning: is not enforced: the gateway reads lists of scalars alone in parameters\n" +
+		"a.yaml:18: paths[/shop/reports].get: warning: passes, and its parameters are not enforced: the path is neither a collection nor an object\n" +
+		"a.yaml:5: " + at + "parameters[0]: note: is not enforced: it is read as every API server reads it\n" +
+		"a.yaml:8: " + at + "get.security: note: is enforced at upstreams of the dialect Plain alone: an API server reads its credentials itself\n" +
+		"a.yaml:10: " + at + "get.parameters[0]: note: is not enforced: it is read as every API server reads it\n" +
+		"a.yaml:11: " + at + "get.parameters[1]: note: is enforced at upstreams of the dialect Plain alone: an API server reads its parameters itself\n" +
+		"a.yaml:15: " + log + "security: note: is not enforced: what answers there reads its credentials itself\n" +
+		"a.yaml:16: " + log + "parameters[0]: note: is not enforced: what answers there reads its parameters itself\n"
+	if got := text(dir, found); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestOpenAPIPatch: the media types of a PATCH count, and one that becomes a PUT which the document does not have is named.
 func TestOpenAPIPatch(t *testing.T) {
 	document := func(more string) string {

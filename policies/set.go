@@ -93,7 +93,7 @@ func (s *Set) SchemaFor(r *resource.Resource, verb string) *schema.Schema {
 
 // Operation returns what a document says of a request beside its body; nil if it says nothing, and for a nil resource.
 func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operation {
-	if r == nil || i.Subresource != "" && r.Operation == nil {
+	if r == nil || i.Subresource != "" && i.APIPrefix == "" && r.Operation == nil {
 		return nil
 	}
 	return s.compiled[r.ID].contract.Of(i)

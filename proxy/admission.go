@@ -75,7 +75,7 @@ func (a *admitter) reset() {
 // parameters of a request with an object is named with everything that is wrong with the object.
 func (a *admitter) checkContract(h *handler) error {
 	i, head := &h.request.Info, &h.incoming.Head
-	o := a.set.Operation(h.request.Resource, i)
+	o := h.upstream.kind.operation(a.set, h.request.Resource, i)
 	if o == nil {
 		return nil
 	}

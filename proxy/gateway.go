@@ -69,7 +69,7 @@ func (h *handler) serve() error {
 
 // change leads a write: it reads the body and admits the object, again if another writer came between.
 func (h *handler) change() error {
-	if err := h.body.read(h.set.Operation(h.request.Resource, &h.request.Info)); err != nil {
+	if err := h.body.read(h.upstream.kind.operation(h.set, h.request.Resource, &h.request.Info)); err != nil {
 		return err
 	}
 	if h.request.Info.IsObject() { // one that another writer may change at the same time

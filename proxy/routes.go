@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/http1"
@@ -58,6 +59,8 @@ type kind interface {
 	api() state.API
 	// authorizes reports whether the backend can be asked what a client may do.
 	authorizes() bool
+	// operation returns what a document says of a request beside its body; nil if it says nothing.
+	operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation
 	// options serves OPTIONS of a described path.
 	options(h *handler) error
 	// ignoreUpgrade refuses a request about a described path that asks for a protocol which is not allowed
@@ -84,6 +87,14 @@ func (kubernetesKind) api() state.API { return state.APIServer }
 
 func (kubernetesKind) authorizes() bool { return true }
 
+// operation leaves requests at the paths of an API server to it: it reads its parameters and credentials itself.
+func (kubernetesKind) operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation {
+	if i.APIPrefix != "" {
+		return nil
+	}
+	return set.Operation(r, i)
+}
+
 func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
 	return r
@@ -95,6 +106,10 @@ type plainKind struct{}
 func (plainKind) api() state.API { return state.OrdinaryAPI }
 
 func (plainKind) authorizes() bool { return false }
+
+func (plainKind) operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation {
+	return set.Operation(r, i)
+}
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	return resource.NewPlain(set.Registry(), set.Native(), v)

@@ -16,6 +16,22 @@ import (
 // Contract has the operations of one resource. It is immutable and safe for concurrent use.
 type Contract struct {
 	operations [verbs]*Operation
+	targets    map[Target]*Operation // of a resource at the paths of an API server
+}
+
+// A Target is where requests for a resource at the paths of an API server go. A list of all namespaces is another than the
+// list of one, and so are the parameters in their paths.
+type Target struct {
+	Verb, Subresource string
+	IsNamespaced      bool
+}
+
+// SetAt sets the operation of a target.
+func (c *Contract) SetAt(t Target, o *Operation) {
+	if c.targets == nil {
+		c.targets = map[Target]*Operation{}
+	}
+	c.targets[t] = o
 }
 
 // Operation says what a document asks of requests of one verb.
@@ -64,8 +80,15 @@ func (c *Contract) Set(verb string, o *Operation) {
 
 // Of returns what is said of a request; nil if nothing is.
 func (c *Contract) Of(i *resource.Info) *Operation {
-	if c == nil {
+	switch {
+	case c == nil:
 		return nil
+	case i.APIPrefix != "":
+		t := Target{i.Verb, i.Subresource, i.ObjectNamespace() != ""}
+		if t.Verb == resource.VerbWatch {
+			t.Verb = resource.VerbList
+		}
+		return c.targets[t]
 	}
 	if at := indexOf(i.Verb); at >= 0 {
 		return c.operations[at]

@@ -23,6 +23,7 @@ type Document struct {
 	root   document.Node
 	v31    bool // the dialect of schemas is JSON Schema 2020-12
 	report *report
+	mild   *report // of what nearly every document says
 
 	extends    map[string][]string // by component, the ones that it extends by allOf; made when it is needed
 	translated map[cacheKey]*Schema
@@ -97,7 +98,7 @@ func New(parsed *document.Document) (*Document, error) {
 	if _, isSwagger := parsed.Root().Get(swaggerKey); isSwagger && !isOpenAPI {
 		return newSwagger(parsed)
 	}
-	d := &Document{root: parsed.Root(), report: newReport()}
+	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport()}
 	version := text(d.root, "openapi")
 	if n, found := d.root.Get("openapi"); found && n.Kind() == document.Number {
 		version = string(n.Raw())

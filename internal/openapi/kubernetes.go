@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -87,6 +88,103 @@ func kindIn(p *pathItem) string {
 type kubernetesPlace struct {
 	group, version, plural, subresource string
 	namespaced, item                    bool
+	isDeeper                            bool // it goes beyond the subresource
+}
+
+// isForeign reports whether what is asked there is read by something other than the storage of objects: the log of a
+// container, or another server.
+func (at *kubernetesPlace) isForeign() bool {
+	switch at.subresource {
+	case "log", "exec", "attach", "portforward", "proxy":
+		return true
+	}
+	return at.isDeeper
+}
+
+// verb returns the verb of a method.
+func (at *kubernetesPlace) verb(method string) string {
+	switch {
+	case method == "get" && at.item:
+		return resource.VerbGet
+	case method == "get":
+		return resource.VerbList
+	case method == "delete" && !at.item:
+		return resource.VerbDeleteCollection
+	}
+	return map[string]string{"post": resource.VerbCreate, "put": resource.VerbUpdate, "patch": resource.VerbPatch, "delete": resource.VerbDelete}[method]
+}
+
+// kubernetesOperations finds what the document says of requests for the resources at paths of Kubernetes.
+func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
+	for _, p := range paths {
+		at, _ := kubernetesPath(p.segments)
+		i := slices.IndexFunc(all, func(r *Resource) bool {
+			return len(r.Paths) == 0 && r.Group == at.group && r.Version == at.version && r.Plural == at.plural
+		})
+		if p.part != kubernetesPart || i < 0 {
+			continue
+		}
+		for _, method := range methods {
+			if verb := at.verb(method); verb != "" && p.writes(method) {
+				if o := kubernetesSaid(d, &at, verb, p, p.operation(method)); len(o.Parameters)+len(o.Security) > 0 {
+					all[i].said = append(all[i].said, o)
+				}
+			}
+		}
+	}
+}
+
+// kubernetesSaid returns what the document says of an operation. What every API server reads in the same way is left to
+// the gateway's own reading of it, which is Kubernetes'.
+func kubernetesSaid(d *Document, at *kubernetesPlace, verb string, p *pathItem, operation document.Node) Operation {
+	o := Operation{Verb: verb, At: &contract.Target{Verb: verb, Subresource: at.subresource, IsNamespaced: at.namespaced}}
+	var enforced []document.Node
+	for _, n := range d.declared(p, operation) {
+		switch {
+		case at.isForeign():
+			d.mild.warn(n, "is not enforced: what answers there reads its parameters itself")
+		case isKubernetesOwn(n):
+			d.mild.warn(n, "is not enforced: it is read as every API server reads it")
+		default:
+			enforced = append(enforced, n)
+		}
+	}
+	security, found := operation.Get("security")
+	if !found {
+		security, found = d.root.Get("security")
+	}
+	switch {
+	case !found || security.Len() == 0:
+	case at.isForeign():
+		d.mild.warn(security, "is not enforced: what answers there reads its credentials itself")
+	default:
+		d.mild.warn(security, "is enforced at upstreams of the dialect Plain alone: an API server reads its credentials itself")
+		o.Security = d.security(operation)
+	}
+	d.parameters(&o, p, operation, enforced)
+	for _, n := range enforced {
+		if slices.ContainsFunc(o.Parameters, func(r contract.Parameter) bool { return r.Name == text(n, "name") && r.In.String() == text(n, "in") }) {
+			d.mild.warn(n, "is enforced at upstreams of the dialect Plain alone: an API server reads its parameters itself")
+		}
+	}
+	return o
+}
+
+// isKubernetesOwn reports whether a parameter is one that every API server has: an option, or a name that may be any text.
+func isKubernetesOwn(n document.Node) bool {
+	name := text(n, "name")
+	switch text(n, "in") {
+	case "query":
+		return resource.IsOption(name)
+	case "path":
+		s, _ := n.Get("schema")
+		isPlain := text(s, "type") == "string"
+		members(s, func(m document.Node) {
+			isPlain = isPlain && slices.Contains([]string{"type", "uniqueItems", "description", "title", "example"}, m.Key())
+		})
+		return isPlain && (name == "name" || name == "namespace")
+	}
+	return false
 }
 
 // kubernetesPath reads /api/VERSION/… and /apis/GROUP/VERSION/….
@@ -114,7 +212,7 @@ func kubernetesPath(segments []string) (at kubernetesPlace, ok bool) {
 		at.item = true
 	}
 	if len(segments) > 2 {
-		at.subresource = segments[2]
+		at.subresource, at.isDeeper = segments[2], len(segments) > 3
 	}
 	return at, true
 }

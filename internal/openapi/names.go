@@ -14,7 +14,7 @@ import (
 // gets a name of more segments.
 func (d *Document) name(all []*Resource) {
 	ordered := slices.Clone(all)
-	slices.SortStableFunc(ordered, func(a, b *Resource) int { return len(a.static) - len(b.static) })
+	slices.SortStableFunc(ordered, func(a, b *Resource) int { return len(a.static()) - len(b.static()) })
 	said := func(r *Resource) int {
 		if r.setting("names", "plural") != "" || len(r.Paths) == 0 {
 			return 0
@@ -25,12 +25,13 @@ func (d *Document) name(all []*Resource) {
 	type key struct{ group, version, name string }
 	plurals, kinds := map[key]bool{}, map[key]bool{}
 	for _, r := range ordered {
+		static := r.static()
 		if len(r.Paths) > 0 {
 			r.Group = r.setting("group")
 			r.Version = d.versionOf(r)
 			r.Plural = r.setting("names", "plural")
-			for n := 1; r.Plural == "" || n <= len(r.static) && plurals[key{r.Group, r.Version, r.Plural}] && r.setting("names", "plural") == ""; n++ {
-				r.Plural = label(strings.Join(r.static[max(len(r.static)-n, 0):], "-"))
+			for n := 1; r.Plural == "" || n <= len(static) && plurals[key{r.Group, r.Version, r.Plural}] && r.setting("names", "plural") == ""; n++ {
+				r.Plural = label(strings.Join(static[max(len(static)-n, 0):], "-"))
 				if n > 1 && !plurals[key{r.Group, r.Version, r.Plural}] {
 					d.report.warn(r.at, "is the resource '%s', because another path has the shorter name: policies match it by that; "+
 						"`%s` may give it another one", r.Plural, Extension+".names.plural")
@@ -40,8 +41,8 @@ func (d *Document) name(all []*Resource) {
 		if kind := r.setting("names", "kind"); kind != "" {
 			r.Kind = kind
 		}
-		for n := 1; n <= len(r.static) && kinds[key{r.Group, r.Version, r.Kind}] && r.setting("names", "kind") == ""; n++ {
-			r.Kind = camel(singular(strings.Join(r.static[max(len(r.static)-n, 0):], "-")))
+		for n := 1; n <= len(static) && kinds[key{r.Group, r.Version, r.Kind}] && r.setting("names", "kind") == ""; n++ {
+			r.Kind = camel(singular(strings.Join(static[max(len(static)-n, 0):], "-")))
 		}
 		plurals[key{r.Group, r.Version, r.Plural}], kinds[key{r.Group, r.Version, r.Kind}] = true, true
 	}
@@ -87,10 +88,10 @@ func (d *Document) kindOf(r *Resource, schemas ...document.Node) string {
 			return name
 		}
 	}
-	if len(r.static) == 0 {
+	if len(r.static()) == 0 {
 		return "Object"
 	}
-	return camel(singular(r.static[len(r.static)-1]))
+	return camel(singular(r.static()[len(r.static())-1]))
 }
 
 // singular is the word for one; of compounds the last word counts.

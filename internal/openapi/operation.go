@@ -15,7 +15,9 @@ import (
 
 // Operation says what the document asks of requests of one verb, beside the JSON in their bodies.
 type Operation struct {
-	Verb       string
+	Verb string
+	// At says where requests for a resource of Kubernetes' form go; nil for all others.
+	At         *contract.Target
 	Parameters []contract.Parameter
 	// Values is the schema of the parameters' values, as [contract.Operation] has it; nil without parameters.
 	Values *Schema
@@ -39,7 +41,7 @@ func (d *Document) operations(r *Resource) {
 			continue
 		}
 		if o := saidOf(d, of.verb, of.path, of.path.operation(of.method)); len(o.Parameters)+len(o.Security)+len(o.Bodies) > 0 {
-			of.path.operations = append(of.path.operations, o)
+			r.said = append(r.said, o)
 		}
 	}
 }
@@ -47,22 +49,14 @@ func (d *Document) operations(r *Resource) {
 // saidOf returns what the document says of an operation.
 func saidOf(d *Document, verb string, p *pathItem, operation document.Node) Operation {
 	o := Operation{Verb: verb}
-	d.parameters(&o, p, operation)
+	d.parameters(&o, p, operation, d.declared(p, operation))
 	o.Security = d.security(operation)
 	o.Bodies = bodiesOf(d, verb, operation)
 	return o
 }
 
 // Operations returns what is said of requests beside their bodies.
-func (r *Resource) Operations() []Operation {
-	var all []Operation
-	for _, p := range []*pathItem{r.collection, r.object} {
-		if p != nil {
-			all = append(all, p.operations...)
-		}
-	}
-	return all
-}
+func (r *Resource) Operations() []Operation { return r.said }
 
 // declared are the parameters of an operation: its own, and the path's that it does not declare again.
 func (d *Document) declared(p *pathItem, operation document.Node) []document.Node {
@@ -81,8 +75,8 @@ func (d *Document) declared(p *pathItem, operation document.Node) []document.Nod
 	return all
 }
 
-// parameters finds how the parameters of an operation are read, and the schema of their values.
-func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node) {
+// parameters finds how parameters of an operation are read, and the schema of their values.
+func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node, declared []document.Node) {
 	type read struct {
 		contract.Parameter
 		props apiextensionsv1.JSONSchemaProps
@@ -90,7 +84,7 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 	}
 	var all []read
 	t := &translator{doc: d, undefaulted: true, depth: maxDepth, origins: map[string]document.Node{}}
-	for _, n := range d.declared(p, operation) {
+	for _, n := range declared {
 		r := read{}
 		if !d.placed(&r.Parameter, p, n) {
 			continue

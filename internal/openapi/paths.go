@@ -20,7 +20,6 @@ type pathItem struct {
 	part       partOf   // of a resource
 	noBody     bool     // a POST needs none
 	patchTypes []string // of its PATCH, besides the usual ones
-	operations []Operation
 }
 
 // methods are the operations that a path can have, in the order of the specification.

@@ -30,7 +30,20 @@ type Resource struct {
 
 	at                 document.Node
 	collection, object *pathItem
-	static             []string // the plain segments of the path
+	said               []Operation
+}
+
+// static returns the plain segments of the path.
+func (r *Resource) static() (plain []string) {
+	if len(r.Paths) == 0 {
+		return nil
+	}
+	for _, s := range cmp.Or(r.object, r.collection).segments {
+		if !isVariable(s) {
+			plain = append(plain, s)
+		}
+	}
+	return plain
 }
 
 // Path is where in the document the resource is described.

@@ -27,6 +27,7 @@ func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
 		}
 		d.describe(r)
 	}
+	kubernetesOperations(d, all, paths)
 	d.name(all)
 	findActions(d, all, paths)
 	passing := d.passing(paths)
@@ -122,7 +123,6 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 	for _, s := range segments {
 		switch {
 		case !isVariable(s):
-			r.static = append(r.static, s)
 		case !r.Namespaced:
 			r.Namespaced, s = true, "{namespace}"
 		default:
@@ -276,7 +276,7 @@ func nameField(r *Resource, c *conjunction) string {
 		return name
 	}
 	plain := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-	if plain == "id" || len(r.static) > 0 && plain == letters(singular(r.static[len(r.static)-1]))+"id" {
+	if plain == "id" || len(r.static()) > 0 && plain == letters(singular(r.static()[len(r.static())-1]))+"id" {
 		if c.hasMember("id") {
 			return "id"
 		}

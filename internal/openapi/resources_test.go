@@ -114,9 +114,9 @@ func TestResources(t *testing.T) {
 // TestSingletons: a path that is read, and replaced or patched, and is neither a collection nor a list is one object's.
 func TestSingletons(t *testing.T) {
 	const (
-		me      = "{get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}, put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}"
+		me         = "{get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}}, put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Account'}}}}}"
 		components = "\ncomponents: {schemas: {Account: {type: object, properties: {id: {type: string}, tags: {type: array, items: {type: string}}}}}}\n"
-		passes  = "passing: "
+		passes     = "passing: "
 	)
 	for name, test := range map[string]struct{ paths, want string }{
 		"replaced":                {"{/me: " + me + "}}", "me Account single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},

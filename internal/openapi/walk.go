@@ -84,10 +84,10 @@ func shapeOfObject(others *keyword, keywords map[string]keyword) *shape {
 // mapOf returns the shape of an object whose members the author names.
 func mapOf(of *shape) *shape { return &shape{others: &keyword{of: of}} }
 
-// Overlooked names what a document says and the gateway does not enforce, in all that its paths lead to. What Resources
-// reports is not named again. Mild findings are about what nearly every document says.
+// Overlooked names what a document says and the gateway does not enforce, in all that its paths lead to, once Resources has
+// found the resources. What that reports is not named again. Mild findings are about what nearly every document says.
 func Overlooked(d *Document) (found, mild []Finding) {
-	w := &walker{doc: d, report: newReport(), mild: newReport(), done: map[visit]bool{}, isServer: d.isKubernetes()}
+	w := &walker{doc: d, report: newReport(), mild: d.mild, done: map[visit]bool{}, isServer: d.isKubernetes()}
 	w.object(d.root, rootShape)
 	return w.report.findings(), w.mild.findings()
 }
@@ -143,7 +143,7 @@ func (w *walker) member(m document.Node, of *shape) {
 	switch {
 	case strings.HasPrefix(name, "x-"):
 	case (name == "parameters" || name == "security") && w.isServer && (of == pathShape || of == operationShape || of == rootShape):
-		w.mild.warn(m, "is not enforced: an API server reads its parameters and credentials itself")
+		// kubernetesOperations has looked at them.
 	case !known:
 		w.report.warn(m, "the keyword '%.80s' is not enforced", name)
 	case k.mild && m.Len() > 0:

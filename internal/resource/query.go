@@ -88,6 +88,9 @@ const (
 	plainParameter
 )
 
+// IsOption reports whether a query parameter is one that Kubernetes knows on every resource.
+func IsOption(name string) bool { return parameterOf(name) != unknownParameter }
+
 func parameterOf(key string) parameter {
 	switch key {
 	case "fieldValidation":
