@@ -56,6 +56,8 @@ type Parameter struct {
 	// Types are the types that the text, or each item of a list, may stand for.
 	Types []Type
 	Shape Shape
+	// Style says what stands before the value of a parameter in the path.
+	Style Style
 	// Separator stands between the items of a list, or the members of an object, in one text; empty if each is a parameter
 	// of its own.
 	Separator string
@@ -84,6 +86,22 @@ const (
 	Object
 )
 
+// Style says what stands before the value of a parameter in the path.
+type Style uint8
+
+const (
+	// Simple is nothing.
+	Simple Style = iota
+	// Label is a dot: .5
+	Label
+	// Matrix is the name behind a semicolon: ;id=5
+	Matrix
+	// MatrixEach is Matrix for each item of a list: ;id=5;id=6
+	MatrixEach
+	// MatrixMembers is a semicolon, with the members of an object behind it: ;R=100;G=200
+	MatrixMembers
+)
+
 // Keys says how the names of an object's members are written.
 type Keys uint8
 
@@ -104,6 +122,42 @@ func (p *Parameter) path() *field.Path {
 		return field.NewPath(p.Name)
 	}
 	return field.NewPath(p.In.String()).Child(p.Name)
+}
+
+// appendBare appends the texts of the value that a styled text stands for; ok is false if it has not the style.
+func (p *Parameter) appendBare(to []string, text string) (_ []string, ok bool) {
+	if p.Style == Label {
+		text, ok = strings.CutPrefix(text, ".")
+		return append(to, text), ok
+	}
+	if text, ok = strings.CutPrefix(text, ";"); !ok {
+		return to, false
+	}
+	if p.Style == MatrixMembers {
+		return append(to, text), true
+	}
+	for more := true; more && ok; {
+		one, rest := text, ""
+		if more = false; p.Style == MatrixEach {
+			one, rest, more = strings.Cut(text, ";")
+		}
+		name, value, _ := strings.Cut(one, "=")
+		to, ok, text = append(to, value), name == p.Name, rest
+	}
+	return to, ok
+}
+
+// styled says how a text must begin.
+func (p *Parameter) styled() string {
+	switch p.Style {
+	case Label:
+		return "must begin with '.'"
+	case MatrixMembers:
+		return "must begin with ';'"
+	case MatrixEach:
+		return "must have ';" + p.Name + "=' before each value"
+	}
+	return "must be one value that begins with ';" + p.Name + "='"
 }
 
 // member returns how the value of a member is read.

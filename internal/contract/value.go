@@ -38,6 +38,14 @@ func (r *reader) parameter(k int, p *Parameter) {
 		}
 		return
 	}
+	if p.Style != Simple {
+		text, ok := texts[0], false
+		if texts, ok = p.appendBare(texts[:0], text); !ok {
+			r.fail(spot{p, "", -1}, text, p.styled())
+			return
+		}
+		r.texts = texts
+	}
 	mark := r.member(p.Name)
 	r.in = p.In
 	if ok := r.value(p, k, spot{p, "", -1}, texts); !ok {

@@ -143,6 +143,8 @@ func kubernetesSaid(d *Document, at *kubernetesPlace, verb string, p *pathItem, 
 		switch {
 		case at.isForeign():
 			d.mild.warn(n, "is not enforced: what answers there reads its parameters itself")
+		case text(n, "style") == "matrix":
+			d.report.warn(n, "is refused: the paths of Kubernetes have no ';'")
 		case isKubernetesOwn(n):
 			d.mild.warn(n, "is not enforced: it is read as every API server reads it")
 		default:

@@ -53,6 +53,14 @@ func keyed(d *Document, to *contract.Parameter, n document.Node) bool {
 	switch {
 	case style == "deepObject" && inQuery:
 		to.Keys = contract.KeysDeep
+	case to.In == contract.InPath && style == "label" && explode:
+		to.Style, to.Keys, to.Separator = contract.Label, contract.KeysAssigned, "."
+	case to.In == contract.InPath && style == "label":
+		to.Style, to.Keys, to.Separator = contract.Label, contract.KeysAmong, ","
+	case to.In == contract.InPath && style == "matrix" && explode:
+		to.Style, to.Keys, to.Separator = contract.MatrixMembers, contract.KeysAssigned, ";"
+	case to.In == contract.InPath && style == "matrix":
+		to.Style, to.Keys, to.Separator = contract.Matrix, contract.KeysAmong, ","
 	case style == "form" && explode && inQuery:
 		to.Keys = contract.KeysSpread
 	case style == "form" && !explode, style == "simple" && !inQuery && !explode:

@@ -58,6 +58,18 @@ func saidOf(d *Document, verb string, p *pathItem, operation document.Node) Oper
 // Operations returns what is said of requests beside their bodies.
 func (r *Resource) Operations() []Operation { return r.said }
 
+// Matrix returns the names of the parameters in paths that begin with a semicolon.
+func Matrix(said []Operation) (names []string) {
+	for _, o := range said {
+		for k := range o.Parameters {
+			if p := &o.Parameters[k]; p.Style >= contract.Matrix && !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names
+}
+
 // declared are the parameters of an operation: its own, and the path's that it does not declare again.
 func (d *Document) declared(p *pathItem, operation document.Node) []document.Node {
 	var all []document.Node
@@ -210,7 +222,7 @@ func (d *Document) readAs(to *contract.Parameter, n document.Node, props *apiext
 	case slices.Contains(names, "array"):
 		d.report.warn(n, "is not enforced: a parameter that may be a list or not can be read in two ways")
 		return false
-	case !d.styled(n, to.In):
+	case !d.styled(to, n):
 		return false
 	}
 	if len(names) == 0 && hasAlternatives(e) {
@@ -251,11 +263,15 @@ func typesIn(props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) []str
 	return slices.DeleteFunc(slices.Clone(e.Beyond.Types), func(name string) bool { return name == "null" })
 }
 
-// styled reports whether a scalar is written as itself.
-func (d *Document) styled(n document.Node, in contract.Place) bool {
-	style := text(n, "style")
-	if in == contract.InPath && (style == "label" || style == "matrix") || style == "deepObject" {
-		d.report.warn(n, "is not enforced: the gateway does not read parameters of the style '%s'", style)
+// styled finds how a scalar is written.
+func (d *Document) styled(to *contract.Parameter, n document.Node) bool {
+	switch style := text(n, "style"); {
+	case to.In == contract.InPath && style == "label":
+		to.Style = contract.Label
+	case to.In == contract.InPath && style == "matrix":
+		to.Style = contract.Matrix
+	case style == "deepObject", style == "label", style == "matrix":
+		d.report.warn(n, "is not enforced: the gateway does not read parameters of the style '%s' here", style)
 		return false
 	}
 	return true
@@ -275,6 +291,15 @@ func (d *Document) separated(to *contract.Parameter, n document.Node) bool {
 	switch {
 	case style == "simple" && !inQuery, style == "form" && !explode:
 		to.Separator = ","
+	case to.In == contract.InPath && style == "label":
+		to.Style, to.Separator = contract.Label, ","
+		if explode {
+			to.Separator = "."
+		}
+	case to.In == contract.InPath && style == "matrix" && explode:
+		to.Style = contract.MatrixEach
+	case to.In == contract.InPath && style == "matrix":
+		to.Style, to.Separator = contract.Matrix, ","
 	case style == "form" && inQuery:
 	case style == "spaceDelimited" && inQuery:
 		if !explode {

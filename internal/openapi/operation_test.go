@@ -159,6 +159,48 @@ func TestParameters(t *testing.T) {
 	}
 }
 
+// Values in paths are read in each style. What stands before them is no part of them.
+func TestPathStyles(t *testing.T) {
+	const list, object = "{type: array, items: {type: integer}, maxItems: 3}", "{type: object, required: [R], properties: {R: {type: integer, maximum: 255}, G: {type: integer}}}"
+	for _, test := range []struct{ parameter, path, want string }{
+		{"style: simple, schema: {type: integer}", "5", ""},
+		{"style: label, schema: {type: integer}", ".5", ""},
+		{"style: label, schema: {type: integer}", "5", `path.x: Invalid value: "5": must begin with '.'`},
+		{"style: label, schema: {type: integer, maximum: 4}", ".5", "path.x: Invalid value: 5: must be less than or equal to 4"},
+		{"style: label, schema: {type: string, maxLength: 1}", ".a.b", "path.x: Too long: must be at most 1 character"},
+		{"style: label, schema: " + list, ".1,2,3", ""},
+		{"style: label, schema: " + list, ".1,b", `path.x[1]: Invalid value: "b": must be an integer`},
+		{"style: label, explode: true, schema: " + list, ".1.2.3", ""},
+		{"style: label, explode: true, schema: " + list, ".1.2.3.4", "path.x: Too many: 4: must have at most 3 items"},
+		{"style: label, schema: " + object, ".R,100,G,200", ""},
+		{"style: label, schema: " + object, ".R,256", "path.x.R: Invalid value: 256: must be less than or equal to 255"},
+		{"style: label, explode: true, schema: " + object, ".R=100.G=200", ""},
+		{"style: label, explode: true, schema: " + object, ".G=200", "path.x.R: Required value"},
+		{"style: matrix, schema: {type: integer}", ";x=5", ""},
+		{"style: matrix, schema: {type: integer}", ";x=%35", ""},
+		{"style: matrix, schema: {type: string}", ";x", ""},
+		{"style: matrix, schema: {type: string, minLength: 1}", ";x", "path.x: Invalid value: \"\": must be at least 1 character"},
+		{"style: matrix, schema: {type: integer}", "5", `path.x: Invalid value: "5": must be one value that begins with ';x='`},
+		{"style: matrix, schema: {type: integer}", ";y=5", `path.x: Invalid value: ";y=5": must be one value that begins with ';x='`},
+		{"style: matrix, schema: {type: integer}", ";x=5;x=6", `path.x: Invalid value: "5;x=6": must be an integer`},
+		{"style: matrix, schema: " + list, ";x=1,2,3", ""},
+		{"style: matrix, schema: " + list, ";x=1,b", `path.x[1]: Invalid value: "b": must be an integer`},
+		{"style: matrix, explode: true, schema: " + list, ";x=1;x=2;x=3", ""},
+		{"style: matrix, explode: true, schema: " + list, ";x=1;x=b", `path.x[1]: Invalid value: "b": must be an integer`},
+		{"style: matrix, explode: true, schema: " + list, ";x=1;y=2", `path.x: Invalid value: ";x=1;y=2": must have ';x=' before each value`},
+		{"style: matrix, schema: " + object, ";x=R,100,G,200", ""},
+		{"style: matrix, schema: " + object, ";x=G,200", "path.x.R: Required value"},
+		{"style: matrix, explode: true, schema: " + object, ";R=100;G=200", ""},
+		{"style: matrix, explode: true, schema: " + object, ";R=100;R=1", `path.x.R: Invalid value: "1": must be given once`},
+		{"style: matrix, explode: true, schema: " + object, "R=100", `path.x: Invalid value: "R=100": must begin with ';'`},
+	} {
+		o := operation(t, "openapi: 3.1.0\ninfo: {title: A, version: '1'}\npaths: {'/a/{x}': {get: {parameters: [{name: x, in: path, required: true, "+test.parameter+"}]}}}\n", resource.VerbGet)
+		if got := strings.Join(failuresOf(o, t, "/a/"+test.path), "\n"); got != test.want {
+			t.Errorf("%s: %s: got\n%s\nwant\n%s", test.parameter, test.path, got, test.want)
+		}
+	}
+}
+
 func failuresOf(o *contract.Operation, t testing.TB, target string, lines ...string) (all []string) {
 	t.Helper()
 	i, head := asked(t, target, lines...)
@@ -191,7 +233,7 @@ paths:
       - {name: a, in: body, schema: {type: string}}
       - {name: b, in: query, schema: {type: object}}
       - {name: c, in: query, style: deepObject, schema: {type: string}}
-      - {name: id, in: path, style: matrix, schema: {type: string}}
+      - {name: id, in: query, style: matrix, schema: {type: string}}
       - {name: d, in: query, schema: {type: array, items: {type: object}}}
       - {name: e, in: query, schema: {oneOf: [{type: array, items: {}}, {type: string}]}}
       - {name: f, in: query, content: {text/csv: {schema: {type: string}}}}
@@ -211,8 +253,8 @@ components:
 		get + "parameters[11].$ref: must point to something in the document, not '#/components/parameters/None'",
 		get + "parameters[0]: warning: is not enforced: the path has no segment '{gone}'",
 		get + "parameters[1]: warning: is not enforced: a parameter must have a name, and 'in' with 'path', 'query', 'header' or 'cookie'",
-		get + "parameters[3]: warning: is not enforced: the gateway does not read parameters of the style 'deepObject'",
-		get + "parameters[4]: warning: is not enforced: the gateway does not read parameters of the style 'matrix'",
+		get + "parameters[3]: warning: is not enforced: the gateway does not read parameters of the style 'deepObject' here",
+		get + "parameters[4]: warning: is not enforced: the gateway does not read parameters of the style 'matrix' here",
 		get + "parameters[5]: warning: is not enforced: the gateway reads lists of scalars alone in parameters",
 		get + "parameters[6]: warning: is not enforced: its alternatives name no types by which the text could be read",
 		get + "parameters[7].content: warning: is not enforced: the gateway reads parameters with a schema, or in JSON",

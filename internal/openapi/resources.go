@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -272,6 +273,12 @@ func nameField(r *Resource, c *conjunction) string {
 		return ""
 	}
 	name := variable(r.object.segments[len(r.object.segments)-1])
+	isStyled := func(p contract.Parameter) bool {
+		return p.In == contract.InPath && p.Name == name && p.Style != contract.Simple
+	}
+	if slices.ContainsFunc(r.said, func(o Operation) bool { return slices.ContainsFunc(o.Parameters, isStyled) }) {
+		return "" // the path has more than the name
+	}
 	if c.hasMember(name) {
 		return name
 	}

@@ -140,3 +140,48 @@ func TestVariableFirst(t *testing.T) {
 		t.Error("/a/b/c/d is not refused")
 	}
 }
+
+// A segment begins with a semicolon only if a document says so of its variable, and the name has it.
+func TestMatrix(t *testing.T) {
+	books := &Resource{
+		Version: "v1", Names: Names{Plural: "books", Kind: "Book"}, Envelope: Bare, Namespaced: true,
+		Paths:  []string{"/shops/{namespace}/books", "/shops/{namespace}/books/{name}"},
+		Routes: []string{"/shops/{shop}/books", "/shops/{shop}/books/{id}"}, Matrix: []string{"id"},
+	}
+	r, err := NewRegistry([]*Resource{books}, Passing{Template: "/shops/{shop}/open", Methods: []string{"POST"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(string) bool { return true }
+	plain := NewPlain(r, nil, View{LeadsTo: all, Reaches: all})
+	const refused = "the request target must not contain ';'"
+	for _, test := range []struct{ request, registry, plain string }{
+		{"GET /shops/a/books/;id=5", "get ;id=5", "get ;id=5"},
+		{"PUT /shops/a/books/;id=5;id=6", "update ;id=5;id=6", "update ;id=5;id=6"},
+		{"GET /shops/a/books/;id=%35", "the request path must not contain '%35': a character that needs no encoding may not be encoded", "the request path must not contain '%35': a character that needs no encoding may not be encoded"},
+		{"GET /shops/a/books/5", "get 5", "get 5"},
+		{"GET /shops/a/books/5;id=5", refused, refused},
+		{"GET /shops/;shop=a/books/;id=5", refused, refused},
+		{"POST /shops/;shop=a/books", refused, refused},
+		{"GET /shops/a/;books/;id=5", refused, "undescribed"},
+		{"GET /shops/a/books/;id=5/pages", refused, refused},
+		{"POST /shops/;shop=a/open", refused, "undescribed"},
+		{"GET /;id=5", refused, "undescribed"},
+		{"GET /other/;id=5", refused, "undescribed"},
+	} {
+		method, target, _ := strings.Cut(test.request, " ")
+		for of, want := range map[Resolver]string{r: test.registry, plain: test.plain} {
+			info, res, err := of.Resolve(method, []byte(target))
+			got := info.Verb + " " + info.Name
+			switch {
+			case err != nil:
+				got = err.Error()
+			case res == nil:
+				got = "undescribed"
+			}
+			if got != want {
+				t.Errorf("%T: %s: got %s, want %s", of, test.request, got, want)
+			}
+		}
+	}
+}

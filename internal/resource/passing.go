@@ -52,7 +52,7 @@ func (n *node) pass(p Passing) error {
 	template, trailing := strings.CutSuffix(p.Template, "/")
 	var scanned path
 	plain := strings.NewReplacer("{", "(", "}", ")").Replace(template)
-	if err := scanned.scan(plain); err != nil || scanned.disguised != "" || scanned.n == 0 || scanned.n > maxSegments-2 {
+	if err := scanned.scan(plain); err != nil || scanned.disguised != "" || scanned.matrix != 0 || scanned.n == 0 || scanned.n > maxSegments-2 {
 		return fmt.Errorf("path '%s' must be between 1 and %d segments, each after a '/'", p.Template, maxSegments-2)
 	}
 	end := &endpoint{template: p.Template, route: p.Template, name: -1, namespace: -1, trailing: trailing}

@@ -22,6 +22,18 @@ type path struct {
 	// are: an encoded character that needs no encoding. In the first segment
 	// it is refused everywhere, lest "/%61pis" be taken for no resource.
 	disguised string
+	// matrix is the set of segments that begin with a semicolon, as bits. They are refused unless a template
+	// has them: isMatrix.
+	matrix   uint16
+	isMatrix bool
+}
+
+// checkMatrix refuses semicolons that no template has.
+func (p *path) checkMatrix() *status.Error {
+	if p.matrix != 0 && !p.isMatrix {
+		return refusedChar(';')
+	}
+	return nil
 }
 
 // scan cuts a path and refuses what two servers could read in two ways: it
@@ -43,6 +55,9 @@ func (p *path) scan(raw string) *status.Error {
 			}
 			i++
 			start = i
+		case c == ';' && raw[start] == ';' && p.n > 0 && p.n < maxSegments:
+			p.matrix |= 1 << p.n
+			i++
 		case c == '%':
 			size, err := p.encoded(raw, i)
 			if err != nil {

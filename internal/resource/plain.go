@@ -144,7 +144,11 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 	info.Path, info.Query, _ = strings.Cut(target, "?")
 	var cut path
 	if err = cut.scan(info.Path); err == nil {
-		if res, found, err = p.find(m, &cut, info); err == nil && found {
+		res, found, err = p.find(m, &cut, info)
+		if wrong := cut.checkMatrix(); wrong != nil {
+			res, found, err = nil, false, wrong
+			info.forget(m)
+		} else if err == nil && found {
 			err = info.finish(m, method)
 		}
 	}

@@ -38,6 +38,10 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, *statu
 		return nil, err
 	}
 	res, err := r.route(m, &p, info)
+	if wrong := p.checkMatrix(); wrong != nil {
+		info.forget(m)
+		return nil, wrong
+	}
 	if err != nil {
 		return res, err
 	}
@@ -46,6 +50,9 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, *statu
 	}
 	return res, nil
 }
+
+// forget leaves what is known of a path that means nothing.
+func (i *Info) forget(m method) { *i = Info{Verb: m.lower(), Path: i.Path, Query: i.Query} }
 
 // finish refuses methods that nothing has, and reads the query.
 func (i *Info) finish(m method, name string) *status.Error {
@@ -125,6 +132,7 @@ func (e *endpoint) strict(p *path) *status.Error {
 	if e.trailing && !p.trailing {
 		return status.NoSuchPath("the path '%s' must end in '/', as '%s' does", short(p.raw), e.template)
 	}
+	p.isMatrix = p.matrix&^e.matrix == 0
 	return p.strict(e.trailing)
 }
 

@@ -35,7 +35,10 @@ type Resource struct {
 	// "/apis/GROUP/VERSION/…" ("/api/VERSION/…" for the empty group).
 	Paths []string
 	// Routes are the Paths as their author wrote them, if that is otherwise.
-	Routes  []string
+	Routes []string
+	// Matrix has the variables of the Routes whose segments begin with a semicolon: ";id=5". No other
+	// segment may have one.
+	Matrix  []string
 	Methods Methods
 	// Operation is set if requests to the paths do something other than to read and write objects.
 	Operation    *Operation

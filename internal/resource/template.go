@@ -38,6 +38,8 @@ type endpoint struct {
 	// methods is the set of methods that pass, or of the operation, as bits. It is not set for objects and
 	// collections.
 	methods uint16
+	// matrix is the set of segments that may begin with a semicolon, as bits.
+	matrix uint16
 	// trailing reports whether the template ends in a slash. A path of a resource has to, too; a passing path may.
 	trailing bool
 }
@@ -133,7 +135,7 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	var p path
 	// The braces are not allowed in a path; everything else is held to the
 	// same form as the requests that it is to match.
-	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || strings.Contains(template, "%") {
+	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || p.matrix != 0 || strings.Contains(template, "%") {
 		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
 	if p.n == 0 || p.n > maxSegments-2 {
@@ -144,6 +146,11 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	}
 	if r.Operation != nil {
 		end.methods = 1 << methodOf(r.Operation.Method)
+	}
+	for i, s := range strings.Split(strings.Trim(end.route, "/"), "/") {
+		if isVariable(s) && slices.Contains(r.Matrix, s[1:len(s)-1]) {
+			end.matrix |= 1 << i
+		}
 	}
 	segments := strings.Split(strings.TrimSuffix(template[1:], "/"), "/")
 	for i, s := range segments {
