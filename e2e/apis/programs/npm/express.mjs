@@ -1,6 +1,8 @@
 // A small API as it is often written by hand: cookies, forms, redirects, its own errors, and ETags that only Express made.
 import express from 'express';
+import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
+import { Readable } from 'node:stream';
 import { WebSocketServer } from 'ws';
 
 const app = express();
@@ -34,6 +36,31 @@ app.get('/api/v1/me', (request, response) => response.status(401).set('WWW-Authe
 app.get('/api/v1/fail', () => { throw new Error('boom'); });
 app.get('/files/:name', (request, response) => response.json({ name: request.params.name, url: request.originalUrl }));
 app.get('/folder/', (request, response) => response.json({ url: request.originalUrl }));
+
+// Large bodies, events, and an answer that asks to come again.
+app.get('/blobs/:bytes', (request, response) => {
+  const zeros = function* (left) { for (; left > 0; left -= 65536) yield Buffer.alloc(Math.min(left, 65536)); };
+  Readable.from(zeros(+request.params.bytes)).pipe(response.type('application/octet-stream').set('Content-Length', request.params.bytes));
+});
+app.put('/blobs/:name', (request, response, next) => {
+  const sum = createHash('sha256');
+  let bytes = 0;
+  request.on('data', (chunk) => { sum.update(chunk); bytes += chunk.length; }).on('error', next);
+  request.on('end', () => response.status(201).json({ name: request.params.name, bytes, sum: sum.digest('hex') }));
+});
+app.get('/events', (request, response) => {
+  const from = +(request.get('Last-Event-ID') ?? 0);
+  if (from >= 4) return response.status(204).end();
+  response.set({ 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).write(`retry: 10\n: from ${from}\n\n`);
+  response.write(`id: ${from + 1}\ndata: one\ndata: more\n\n`);
+  return response.end(`event: named\nid: ${from + 2}\ndata: ${from}\n\n`);
+});
+const came = new Set();
+app.get('/busy/:client', (request, response) => {
+  if (came.has(request.params.client)) return response.json({ ok: true });
+  came.add(request.params.client);
+  return response.status(503).set('Retry-After', '0').json({ error: 'come again' });
+});
 
 const server = createServer(app);
 const sockets = new WebSocketServer({ noServer: true });
