@@ -78,7 +78,7 @@ func TestEncodedAnswers(t *testing.T) {
 		}
 		good := !strings.Contains(coding, " ") && coding != "x-odd"
 		resp, body, err := ask("GET", "/shelves/7", "")
-		if good && (body != `{"id":"7","owner":"me","wide":7}` || resp.Header.Get("Content-Encoding") != "" || resp.Header.Get("ETag") != `"1"`) || !good && resp.StatusCode != 502 && err == nil {
+		if good && (body != `{"id":"7","owner":"me","wide":7}` || resp.Header.Get("Content-Encoding") != "" || unrevised.ReplaceAllString(resp.Header.Get("ETag"), "${1}*") != `"1-gateway-*"`) || !good && resp.StatusCode != 502 && err == nil {
 			t.Errorf("%s: an object: %d %s, %v", coding, resp.StatusCode, body, err)
 		}
 		resp, body, err = ask("GET", "/shelves", "")

@@ -6,25 +6,26 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // leastEncoded is from which length in bytes on a body is encoded: a shorter one fits a packet anyway.
 const leastEncoded = 1 << 10
 
 // encodeAnswer encodes an answer that the gateway edits, if the client asks for that: for the edit the backend was
-// asked not to. The caller has made sure that it is such an answer, by mayEncode.
-func encodeAnswer(h *handler) {
+// asked not to. The caller has made sure that it is such an answer, by mayEncode. It returns the coding of the answer.
+func encodeAnswer(h *handler) compress.Coding {
 	r := &h.request.Response
 	if h.upgrade.tunnel != nil || len(r.ContentEncoding()) > 0 || isFixed(r) {
-		return
+		return compress.Identity
 	}
 	if r.Status() == http.StatusNotModified {
-		markNotModified(r, h.named)
-		return
+		addVary(r)
+		return compress.Identity
 	}
 	isStream := r.IsStream()
 	if r.Status() >= 300 || isStream && h.request.Editor == nil {
-		return
+		return compress.Identity
 	}
 	addVary(r)
 	offered := compress.ForBodies
@@ -33,12 +34,13 @@ func encodeAnswer(h *handler) {
 	}
 	coding := compress.Negotiate(&h.incoming.Head, offered)
 	if coding == compress.Identity || h.request.IsHead() {
-		return
+		return compress.Identity
 	}
 	if isStream && encodeStream(h, coding) || !isStream && encodeBody(h, coding) {
 		r.Add("Content-Encoding", coding.String())
-		markTag(r, coding)
+		return coding
 	}
+	return compress.Identity
 }
 
 // encodeBody encodes a body in memory. It reports false if there is no memory for that, or no use in it.
@@ -80,19 +82,28 @@ func isFixed(r *storage.Response) bool {
 	return bytes.Contains(r.Header("Cache-Control"), []byte("no-transform"))
 }
 
-// markNotModified gives the answer that the client's copy is good the ETag of that copy.
-func markNotModified(r *storage.Response, named compress.Coding) {
-	addVary(r)
-	if named != compress.Identity {
-		markTag(r, named)
+// markAnswer makes of the backend's ETag the one of the bytes that the client gets, or has already.
+func markAnswer(h *handler, coding compress.Coding) {
+	r, v := &h.request.Response, compress.Variant{Coding: coding}
+	switch {
+	case r.IsRevised():
+		v.Revision = revisionOf(h.set)
+	case r.Status() == http.StatusNotModified && r.IsPlain():
+		v = h.named
+	}
+	if v == (compress.Variant{}) {
+		return
+	}
+	etag := r.ETag()
+	if marked := compress.Mark(etag, v); len(marked) > len(etag) {
+		r.Set("ETag", string(marked))
 	}
 }
 
-// markTag makes of the ETag the one of the encoded bytes.
-func markTag(r *storage.Response, coding compress.Coding) {
-	if etag := r.ETag(); len(etag) > 0 {
-		r.Set("ETag", string(compress.Mark(etag, coding)))
-	}
+// revisionOf names the policy files, which decide how answers are edited.
+func revisionOf(set *policies.Set) string {
+	hash := set.Hash()
+	return hash[:min(len(hash), compress.RevisionLength)]
 }
 
 // addVary says that the answer depends on which codings a client takes, unless it says so already.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -67,9 +68,21 @@ var decoders = map[string]func(dst, src []byte) ([]byte, error){
 	"gzip": fasthttp.AppendGunzipBytes, "br": fasthttp.AppendUnbrotliBytes, "zstd": fasthttp.AppendUnzstdBytes,
 }
 
+// revisionAt returns by what the ETags of edited answers are marked at a gateway.
+func revisionAt(t *testing.T, address string) string {
+	t.Helper()
+	head, _ := answerTo(t, address, getOrder(""))
+	mark := regexp.MustCompile(`ETag: "7-gateway-([0-9a-f]{8})"`).FindStringSubmatch(head)
+	if mark == nil {
+		t.Fatalf("no ETag has a mark:\n%s", head)
+	}
+	return mark[1]
+}
+
 // TestEditedIsEncoded: an answer that the gateway edits is encoded as the client asks, with an ETag of its own.
 func TestEditedIsEncoded(t *testing.T) {
 	backend, address := encoding(t, note, "")
+	revision := revisionAt(t, address)
 	for _, target := range []string{"/v2/orders/o1", "/v2/orders"} {
 		want := `{"id":"o1","note":"` + note + `","currency":"EUR"}`
 		if target == "/v2/orders" {
@@ -77,7 +90,7 @@ func TestEditedIsEncoded(t *testing.T) {
 		}
 		request := "GET " + target + " HTTP/1.1\r\nHost: gw\r\n"
 		head, body := answerTo(t, address, request+"\r\n")
-		expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`, "Vary: Accept-Encoding", fmt.Sprint("Content-Length: ", len(want)))
+		expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding", `ETag: "7-gateway-`+revision+`"`, fmt.Sprint("Content-Length: ", len(want)))
 		if string(body) != want {
 			t.Errorf("%s: got %s, want %s", target, body, want)
 		}
@@ -85,7 +98,7 @@ func TestEditedIsEncoded(t *testing.T) {
 			backend.Take()
 			head, body := answerTo(t, address, request+"Accept-Encoding: "+coding+"\r\n\r\n")
 			expectHead(t, target, head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding", "Content-Encoding: "+coding,
-				`ETag: "7-gateway-`+coding+`"`, fmt.Sprint("Content-Length: ", len(body)))
+				`ETag: "7-gateway-`+revision+`-`+coding+`"`, fmt.Sprint("Content-Length: ", len(body)))
 			if got, err := decode(nil, body); err != nil || string(got) != want || len(body) > 200 {
 				t.Errorf("%s, %s: got %d bytes that are %q, %v", target, coding, len(body), got, err)
 			}
@@ -103,12 +116,19 @@ func TestMarkedETag(t *testing.T) {
 	expectHead(t, "marked", head, "HTTP/1.1 304 Not Modified", "Vary: Accept-Encoding", `ETag: "7-gateway-gzip"`)
 	head, _ = answerTo(t, address, getOrder("If-None-Match: \"7\"\r\n"))
 	expectHead(t, "not marked", head, "HTTP/1.1 304 Not Modified", `ETag: "7"`, "Vary: Accept-Encoding")
+	edited := `"7-gateway-` + revisionAt(t, address) + `-br"`
+	head, _ = answerTo(t, address, getOrder("If-None-Match: "+edited+"\r\n"))
+	expectHead(t, "edited", head, "HTTP/1.1 304 Not Modified", "Vary: Accept-Encoding", "ETag: "+edited)
+	head, _ = answerTo(t, address, getOrder("If-None-Match: \"7-gateway-00000000\"\r\n")) // what other policies made of it
+	if !strings.HasPrefix(head, "HTTP/1.1 200 ") {
+		t.Errorf("a copy that other policies edited is answered\n%s", head)
+	}
 	backend.Take()
-	put := "PUT /v2/orders/o1 HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nIf-Match: \"7-gateway-br\"\r\nContent-Length: 11\r\n\r\n" + `{"id":"o1"}`
+	put := "PUT /v2/orders/o1 HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nIf-Match: \"7-gateway-00000000-br\"\r\nContent-Length: 11\r\n\r\n" + `{"id":"o1"}`
 	if head, _ := answerTo(t, address, put); !strings.HasPrefix(head, "HTTP/1.1 200 ") {
 		t.Errorf("a PUT is answered\n%s", head)
 	}
-	if sent := backend.Take(); !strings.Contains(sent, "If-Match: \"7\"\r\n") || strings.Contains(sent, "gateway-br") {
+	if sent := backend.Take(); !strings.Contains(sent, "If-Match: \"7\"\r\n") || strings.Contains(sent, "-gateway-") {
 		t.Errorf("the backend got %q", sent)
 	}
 	if head, _ := answerTo(t, address, strings.Replace(put, `"7-`, `"6-`, 1)); !strings.HasPrefix(head, "HTTP/1.1 4") && !strings.Contains(backend.Take(), `If-Match: "6"`) {
@@ -126,25 +146,26 @@ func TestNotEncoded(t *testing.T) {
 	t.Run("small", func(t *testing.T) {
 		_, address := encoding(t, "small", "")
 		head, _ := answerTo(t, address, getOrder(asked))
-		expectHead(t, "small", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`, whole(edited+len("small")))
+		expectHead(t, "small", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len("small")))
 	})
 	t.Run("not edited", func(t *testing.T) {
 		backend, address := encoding(t, note, "")
 		head, body := answerTo(t, address, "GET /other HTTP/1.1\r\nHost: gw\r\n"+asked+"If-Match: \"1-gateway-gzip\"\r\n\r\n")
 		expectHead(t, "not edited", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`, whole(len(body)))
-		if sent := backend.Take(); !strings.Contains(sent, asked) || !strings.Contains(sent, `"1-gateway-gzip"`) {
+		if sent := backend.Take(); !strings.Contains(sent, asked) || !strings.Contains(sent, "If-Match: \"1\"") { // the mark is the gateway's own
 			t.Errorf("the backend got %q", sent)
 		}
 	})
 	t.Run("forbidden", func(t *testing.T) {
 		_, address := encoding(t, note, "Cache-Control: no-transform\r\n")
 		head, _ := answerTo(t, address, getOrder(asked))
-		expectHead(t, "forbidden", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`, "Cache-Control: no-transform", whole(edited+len(note)))
+		expectHead(t, "forbidden", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Cache-Control: no-transform",
+			`ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len(note)))
 	})
 	t.Run("weak", func(t *testing.T) {
 		_, address := encoding(t, note, "Vary: X-A, accept-encoding\r\n")
 		head, _ := answerTo(t, address, "HEAD /v2/orders/o1 HTTP/1.1\r\nHost: gw\r\n"+asked+"\r\n")
-		expectHead(t, "HEAD", head, "HTTP/1.1 200 OK", "Content-Type: application/json", `ETag: "7"`, "Vary: X-A, accept-encoding")
+		expectHead(t, "HEAD", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: X-A, accept-encoding", `ETag: "7-gateway-`+revisionAt(t, address)+`"`)
 	})
 	t.Run("no memory", func(t *testing.T) {
 		backend := newRecorder(t)
@@ -216,7 +237,7 @@ func TestListEncoded(t *testing.T) {
 	if want := strings.Repeat(","+filledWidget, 20_000) + widgetsFoot; string(rest) != want || err != nil {
 		t.Errorf("then came %d bytes, want %d, %v", len(rest), len(want), err)
 	}
-	if got := r.Header.Get("ETag"); got != `"9-gateway-gzip"` {
+	if got := r.Header.Get("ETag"); !regexp.MustCompile(`^"9-gateway-[0-9a-f]{8}-gzip"$`).MatchString(got) {
 		t.Errorf("the ETag is %s", got)
 	}
 	_, address, conns = filledGateway(t)

@@ -39,6 +39,9 @@ func (h *handler) serve() error {
 		return relayPreflight(h)
 	}
 	if h.request.Info.IsUndescribed {
+		if h.gateway.storages(h.set).resolvers[h.route.index].IsDescribed() { // or no answer has a mark
+			compress.Unmark(&h.incoming.Head, revisionOf(h.set))
+		}
 		return h.passThrough()
 	}
 	if h.request.Info.Verb == resource.VerbOptions {
@@ -49,7 +52,7 @@ func (h *handler) serve() error {
 			return err
 		}
 	}
-	h.named = compress.Unmark(&h.incoming.Head)
+	h.named = compress.Unmark(&h.incoming.Head, revisionOf(h.set))
 	h.kept = len(h.request.Warnings)
 	if err := h.admission.checkContract(h); err != nil { // whether they ask as the API's document says
 		return err

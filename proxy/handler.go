@@ -44,8 +44,8 @@ type handler struct {
 	admission  admitter
 	limits     limits
 	permission permission
-	named      compress.Coding // of the answer that the client has, by its If-None-Match
-	kept       int             // how many of the warnings are not of the attempt at hand
+	named      compress.Variant // of the answer that the client has, by its If-None-Match
+	kept       int              // how many of the warnings are not of the attempt at hand
 
 	upgrade  upgrade
 	trail    trail
@@ -110,9 +110,11 @@ func (h *handler) respond() *detachedAnswer {
 		h.limits.leave() // as Kubernetes does: a watch is served once it has begun
 	}
 	h.keepAnswer()
+	coding := compress.Identity
 	if mayEncode(&h.request.Response) {
-		encodeAnswer(h)
+		coding = encodeAnswer(h)
 	}
+	markAnswer(h, coding)
 	switch r := &h.request.Response; {
 	case h.isDetachable():
 		return h.detach()
@@ -286,7 +288,7 @@ func (h *handler) release() {
 		h.incoming.Memory.Close()
 	}
 	h.gateway, h.incoming, h.set, h.route, h.upstream, h.storage = nil, nil, nil, nil, nil, nil
-	h.target, h.named = storage.Kept(h.target), compress.Identity
+	h.target, h.named = storage.Kept(h.target), compress.Variant{}
 	h.body, h.who, h.kept = bodyReader{}, who{lines: storage.Kept(h.who.lines)}, 0
 	h.upgrade, h.detached = upgrade{}, false
 	h.trail.reset()

@@ -260,6 +260,7 @@ func (b *bodyReader) replace(memory int64, read func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
+	b.request.IsRemade = true
 	b.request.Body, err = b.incoming.ReplaceBody(text)
 	return err
 }

@@ -48,32 +48,46 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
+const revision = "0123abcd"
+
 // TestMarks: an ETag that a client names again is the backend's, in a head that is parsed again, too.
 func TestMarks(t *testing.T) {
 	for etag, want := range map[string]string{`"a"`: `"a-gateway-br"`, `""`: `"-gateway-br"`, `W/"a"`: `W/"a"`, `a`: `a`, `"`: `"`} {
-		if got := string(Mark([]byte(etag), Brotli)); got != want {
+		if got := string(Mark([]byte(etag), Variant{Coding: Brotli})); got != want {
 			t.Errorf("%s is marked as %s, want %s", etag, got, want)
+		}
+	}
+	for v, want := range map[Variant]string{
+		{}: `"a"`, {Revision: revision}: `"a-gateway-0123abcd"`, {Revision: revision, Coding: Gzip}: `"a-gateway-0123abcd-gzip"`,
+	} {
+		if got := string(Mark([]byte(`"a"`), v)); got != want {
+			t.Errorf("%v is marked as %s, want %s", v, got, want)
 		}
 	}
 	for _, test := range []struct {
 		name, value, want string
-		coding            Coding
+		variant           Variant
 	}{
-		{"If-None-Match", `"a-gateway-gzip"`, `"a"`, Gzip},
-		{"If-None-Match", `"a-gateway-gzip", W/"b", "c-gateway-gzip" , "-gateway-gzip"`, `"a", W/"b", "c" , ""`, Gzip},
-		{"If-None-Match", `"a-gateway-zstd","b"`, `"a","b"`, Zstd},
-		{"If-None-Match", `"a-gzip", "a-gateway-lz4"`, `"a-gzip", "a-gateway-lz4"`, Identity},
-		{"If-None-Match", `*`, `*`, Identity},
-		{"If-Match", `"a-gateway-br"`, `"a"`, Identity},
-		{"If-Range", `"a-gateway-br"`, `"a-gateway-br"`, Identity},
+		{"If-None-Match", `"a-gateway-gzip"`, `"a"`, Variant{"", Gzip}},
+		{"If-None-Match", `"a-gateway-gzip", W/"b", "c-gateway-gzip" , "-gateway-gzip"`, `"a", W/"b", "c" , ""`, Variant{"", Gzip}},
+		{"If-None-Match", `"a-gateway-zstd","b"`, `"a","b"`, Variant{"", Zstd}},
+		{"If-None-Match", `"a-gzip", "a-gateway-lz4"`, `"a-gzip", "a-gateway-lz4"`, Variant{}},
+		{"If-None-Match", `"a-gateway-0123abcd"`, `"a"`, Variant{revision, Identity}},
+		{"If-None-Match", `"a-gateway-gateway-0123abcd-br"`, `"a-gateway"`, Variant{revision, Brotli}},
+		{"If-None-Match", `"a-gateway-ffff0000-br", "b-gateway-ffff0000"`, `"a-gateway-ffff0000-br", "b-gateway-ffff0000"`, Variant{}},
+		{"If-None-Match", `"a-gateway-0123abcdbr", "a-gateway-0123abcd-", "a-gateway-`, `"a-gateway-0123abcdbr", "a-gateway-0123abcd-", "a-gateway-`, Variant{}},
+		{"If-None-Match", `*`, `*`, Variant{}},
+		{"If-Match", `"a-gateway-br"`, `"a"`, Variant{}},
+		{"If-Match", `"a-gateway-ffff0000-br", "b-gateway-0123abcd"`, `"a", "b"`, Variant{}},
+		{"If-Range", `"a-gateway-br"`, `"a-gateway-br"`, Variant{}},
 	} {
 		bytes := []byte("GET / HTTP/1.1\r\nHost: gw\r\n" + test.name + ": " + test.value + "\r\nX-After: 1\r\n\r\n")
 		var h http1.Head
 		if err := h.Parse(bytes, &http1.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := Unmark(&h); got != test.coding {
-			t.Errorf("%s: %s names %s, want %s", test.name, test.value, got, test.coding)
+		if got := Unmark(&h, revision); got != test.variant {
+			t.Errorf("%s: %s names %v, want %v", test.name, test.value, got, test.variant)
 		}
 		for range 2 {
 			after, _ := h.Lookup("X-After")

@@ -17,6 +17,7 @@ const (
 	FieldContentType
 	FieldCookie
 	FieldDate
+	FieldDigest // Content-Digest, Repr-Digest, Digest, Content-MD5
 	FieldExpect
 	FieldForwarded
 	FieldHost
@@ -112,6 +113,10 @@ func FieldOf(name []byte) Field {
 			if is(name, "accept") {
 				return FieldAccept
 			}
+		case 'd':
+			if is(name, "digest") {
+				return FieldDigest
+			}
 		case 'c':
 			if is(name, "cookie") {
 				return FieldCookie
@@ -172,8 +177,11 @@ func FieldOf(name []byte) Field {
 			}
 		}
 	case 11:
-		if is(name, "traceparent") {
+		switch {
+		case is(name, "traceparent"):
 			return FieldTraceparent
+		case is(name, "content-md5"), is(name, "repr-digest"):
+			return FieldDigest
 		}
 	case 12:
 		switch {
@@ -195,6 +203,8 @@ func FieldOf(name []byte) Field {
 		switch {
 		case is(name, "content-length"):
 			return FieldContentLength
+		case is(name, "content-digest"):
+			return FieldDigest
 		case is(name, "http2-settings"):
 			return FieldHTTP2Settings
 		}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,6 +68,7 @@ type Request struct {
 	From     http1.Forward
 	Started  time.Time
 	Body     []byte // of a write, in the client's own bytes or as the JSON made of them
+	IsRemade bool   // Body is not the client's own bytes
 	Patch    PatchType
 	Response Response
 	Warnings []string
@@ -155,7 +157,7 @@ func (r *Request) Reset() {
 	clear(r.Warnings)
 	b := &r.buffers
 	b.head, b.target, b.edited, b.version, b.etag = Kept(b.head), Kept(b.target), Kept(b.edited), Kept(b.version), Kept(b.etag)
-	r.Info, r.Resource, r.Head, r.From, r.Body, r.Patch, r.Editor, r.Memory = resource.Info{}, nil, nil, http1.Forward{}, nil, NoPatch, nil, nil
+	r.Info, r.Resource, r.Head, r.From, r.Body, r.IsRemade, r.Patch, r.Editor, r.Memory = resource.Info{}, nil, nil, http1.Forward{}, nil, false, NoPatch, nil, nil
 	r.Exchanges = Exchanges{}
 	r.Warnings, r.forward, r.call, r.extra = r.Warnings[:0], http1.Forward{}, upstream.Request{}, [3]http1.Header{}
 }
@@ -201,7 +203,7 @@ var (
 	preconditions = http1.Fields(http1.FieldIfMatch, http1.FieldIfNoneMatch, http1.FieldIfModifiedSince, http1.FieldIfUnmodifiedSince)
 	// aboutBody is everything in the client's head that is about the body it sent or expects.
 	aboutBody = preconditions | http1.Fields(http1.FieldContentType, http1.FieldContentEncoding, http1.FieldAccept,
-		http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange)
+		http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange, http1.FieldDigest)
 	// aboutBytes are the client's wishes about the very bytes of an answer.
 	aboutBytes = http1.Fields(http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange)
 )
@@ -280,7 +282,7 @@ func (r *Request) Send(b *Backend, m *Message) error {
 			return err
 		}
 	}
-	r.Response.isPlain = m.IsEdited
+	r.Response.isPlain, r.Response.isRevised = m.IsEdited, false
 	r.Memory.Rest()
 	return r.do(b, &r.Response.Response)
 }
@@ -344,13 +346,27 @@ func (r *Request) forwarding(m *Message) *http1.Forward {
 	case m.Body != nil:
 		f.Length = int64(len(m.Body))
 	}
+	if r.Head.Has(http1.FieldDigest) && !r.sends(m) {
+		f.Skip |= http1.Fields(http1.FieldDigest) // nobody can tell who made the new bytes (RFC 9530)
+	}
 	return f
+}
+
+// sends reports whether the body of a message is the client's own, byte for byte.
+func (r *Request) sends(m *Message) bool {
+	switch {
+	case m.Upload != nil:
+		return true
+	case len(m.Body) == 0 && r.Head.HasBody():
+		return false
+	}
+	return !r.IsRemade && bytes.Equal(m.Body, r.Body)
 }
 
 // read asks the backend for something that the gateway itself has to know, whole and as JSON.
 func (r *Request) read(b *Backend, target []byte, whole int64) (*http1.Response, error) {
 	f := r.forwarding(&Message{Method: methodGet, Target: target})
-	f.Skip = aboutBody
+	f.Skip |= aboutBody
 	if whole == 0 {
 		f.Extra = append(r.extra[:0], http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
@@ -459,7 +475,7 @@ func (r *Request) ReadStream(b *Backend, target []byte) (*http1.Response, error)
 // unless another one is given. The answer is valid until the next dry run.
 func (r *Request) DryRun(b *Backend, body, contentType []byte, l *Limits) (*http1.Response, error) {
 	f := r.forwarding(&Message{Target: r.dryRunTarget(), Body: body})
-	f.Skip = http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
+	f.Skip |= http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
 	f.Extra = append(r.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	if contentType != nil {
 		f.Skip |= http1.Fields(http1.FieldContentType)
@@ -474,7 +490,7 @@ func (r *Request) DryRun(b *Backend, body, contentType []byte, l *Limits) (*http
 // OwnHead returns the head of a GET that is made for the client and may outlive its request.
 func (r *Request) OwnHead(target []byte) []byte {
 	f := r.forwarding(&Message{Method: methodGet, Target: target})
-	f.Skip = aboutBody
+	f.Skip |= aboutBody
 	f.Extra = append(r.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	return r.Head.AppendForward(nil, f)
 }
@@ -483,7 +499,7 @@ func (r *Request) OwnHead(target []byte) []byte {
 // without the length of a body. The authorization is the client's if it is not in its head.
 func (r *Request) OwnPostHead(authorization []byte) []byte {
 	f := r.forwarding(&Message{})
-	f.Skip = aboutBody | http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
+	f.Skip |= aboutBody | http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
 	f.Extra = append(r.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameContentType, Value: valueJSON})
 	if authorization != nil {
 		f.Extra = append(f.Extra, http1.Header{Name: nameAuthorization, Value: authorization})
@@ -516,7 +532,7 @@ func (r *Request) dryRunTarget() []byte {
 // SendPart sends one of several requests that a client's request becomes, and reads the answer whole.
 func (r *Request) SendPart(b *Backend, target, body []byte, answer *http1.Response, l *Limits) error {
 	f := r.forwarding(&Message{Target: target, Body: body})
-	f.Skip = aboutBody
+	f.Skip |= aboutBody
 	f.Extra = append(r.extra[:0], http1.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(r, f)
 	r.call = upstream.Request{Head: r.buffers.head, Body: body, Whole: l.Body, Deadline: r.Deadline()}

@@ -49,8 +49,12 @@ func (s *reader) completeRead(r *storage.Request, l *listPass) error {
 	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !carriesJSON(a.ContentType()):
 		return nil
 	}
+	wasEncoded := len(a.ContentEncoding()) > 0
 	if err := storage.StreamPlain(r); err != nil {
 		return err
+	}
+	if wasEncoded || r.IsHead() || a.IsStream() {
+		a.Revise()
 	}
 	etag := a.ETag()
 	if l != nil && r.Info.Verb == resource.VerbList {
@@ -89,6 +93,7 @@ func (s *reader) completeWhole(r *storage.Request, l *listPass, etag []byte) err
 			return err
 		}
 		r.Response.AnswerEdited(object)
+		r.Response.Revise()
 		return nil
 	}
 	out, _, err := d.Append(r.Response.EditBuffer(), body, math.MaxInt)
@@ -100,6 +105,7 @@ func (s *reader) completeWhole(r *storage.Request, l *listPass, etag []byte) err
 	}
 	if !bytes.Equal(out, body) {
 		r.Response.AnswerEditedBytes(out)
+		r.Response.Revise()
 	}
 	return nil
 }

@@ -151,17 +151,18 @@ func JSON(line, body string) []byte {
 }
 
 // volatile matches all that differs from run to run: the time of day, uids, and names that begin with
-// 'made-'.
+// 'made-', and revisions in ETags.
 var volatile = regexp.MustCompile(`(?m)(^Date: ).*$|("uid":")[0-9a-f-]{36}` +
 	`|("creationTimestamp":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ` +
 	`|("deletionTimestamp":")(?:202[5-9]|20[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ` +
-	`|(made-)[bcdfghjklmnpqrstvwxz2456789]{5}`)
+	`|(made-)[bcdfghjklmnpqrstvwxz2456789]{5}` +
+	`|(-gateway-)[0-9a-f]{8}`)
 
 // Paper returns messages as stories show them: without CR, each ending in a line end, and with stars
 // for what is volatile.
 func Paper(wire []byte) []byte {
 	wire = []byte(testutil.WithoutMadeIDs(string(wire)))
-	b := volatile.ReplaceAll(bytes.ReplaceAll(wire, []byte("\r\n"), []byte("\n")), []byte("${1}${2}${3}${4}${5}*"))
+	b := volatile.ReplaceAll(bytes.ReplaceAll(wire, []byte("\r\n"), []byte("\n")), []byte("${1}${2}${3}${4}${5}${6}*"))
 	if len(b) > 0 && b[len(b)-1] != '\n' {
 		b = append(b, '\n')
 	}
