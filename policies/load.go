@@ -35,12 +35,12 @@ func Check(paths []string) []Finding {
 }
 
 // Compile compiles files that were read already, as Load does.
-func Compile(s *source.Source) (*Set, []Finding) { return compileWith(s, nil) }
+func Compile(s *source.Source) (*Set, []Finding) { return compileWith(s, &Gateway{}) }
 
-// compileWith is Compile. What modules in Rego print is given to print; nil: they print nothing.
-func compileWith(s *source.Source, print func(file string, line int, text string)) (*Set, []Finding) {
+// compileWith is Compile, with what modules in Rego have of the gateway.
+func compileWith(s *source.Source, g *Gateway) (*Set, []Finding) {
 	l := newLoader()
-	l.rego.print = print
+	l.rego.gateway = g
 	set := l.load(s)
 	found := finding.Sort(l.Found)
 	if HasErrors(found) {
@@ -53,6 +53,7 @@ func newLoader() *loader {
 	return &loader{
 		known:   map[objectID]*manifest.Object{},
 		objects: map[objectID]*Object{},
+		rego:    regoFiles{gateway: &Gateway{}, sums: map[string]string{}},
 
 		gatekeeper: constraints.Files{Texts: map[string][]byte{}},
 	}
@@ -62,7 +63,7 @@ func newLoader() *loader {
 func (l *loader) load(s *source.Source) *Set {
 	l.Found = slices.Clone(s.Found)
 	files := make([]File, 0, len(s.Files))
-	l.rego.modules = modules.New(s.Files, l.rego.print)
+	l.rego.modules = modules.New(s.Files, l.rego.gateway.Print)
 	for _, f := range s.Files {
 		if f.Role != source.Objects {
 			files = append(files, File{Name: f.Name})
@@ -77,7 +78,7 @@ func (l *loader) load(s *source.Source) *Set {
 		}
 	}
 	set := l.finish()
-	set.hash, set.files = s.Hash, files
+	set.hash, set.files = l.rego.hash(s.Hash), files
 	return set
 }
 

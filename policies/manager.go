@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/watch"
+	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -17,6 +19,9 @@ import (
 type Options struct {
 	// Loaded, if set, is told of each set as it comes into force, the first one included.
 	Loaded func(set *Set, at time.Time)
+	// Activated, if set, is told instead of each set that comes into force because a bundle changed,
+	// and not the files.
+	Activated func(set *Set, at time.Time)
 	// Confirmed, if set, is told when the files were read again, by a change or by Reload, and are those in force: with
 	// Rejected before, that what was refused is gone.
 	Confirmed func(set *Set, at time.Time)
@@ -53,9 +58,10 @@ type Manager struct {
 	read    func(*source.Progress) *source.Source // the files
 	last    atomic.Pointer[Reading]
 
-	mu    sync.Mutex // one reading at a time
-	tried string     // the fingerprint of the files read last
-	dirs  []string   // what they depend on
+	mu     sync.Mutex     // one reading at a time
+	tried  string         // the fingerprint of the files read last
+	dirs   []string       // what they depend on
+	source *source.Source // the files of the set in force
 }
 
 // NewManager loads the policies in files and directories. Without a Manager, the findings say why there is none.
@@ -86,7 +92,8 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	}
 	m.note(ReadNew, found)
 	m.logFindings(found)
-	m.swap(set)
+	m.source = s
+	m.swap(set, m.options.Loaded)
 	return m, found
 }
 
@@ -150,6 +157,7 @@ func (m *Manager) refresh(force bool) []Finding {
 		}
 		return found
 	}
+	m.source = s
 	if set.hash == m.Current().hash {
 		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", set.hash)
 		m.note(ReadSame, found)
@@ -159,7 +167,26 @@ func (m *Manager) refresh(force bool) []Finding {
 		return found
 	}
 	m.note(ReadNew, found)
-	m.swap(set)
+	m.swap(set, m.options.Loaded)
+	return found
+}
+
+// Activate compiles the files in force with another version of a bundle, and brings that into force.
+// If one of the findings is an error, the bundle in force stays.
+func (m *Manager) Activate(name string, b modules.Bundle) []Finding {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.options.Gateway
+	g.Bundles = maps.Clone(g.Bundles)
+	g.Bundles[name] = b
+	set, found := CompileFor(m.source, g)
+	if set == nil {
+		return found
+	}
+	m.options.Gateway = g
+	if set.hash != m.Current().hash {
+		m.swap(set, m.options.Activated)
+	}
 	return found
 }
 
@@ -180,16 +207,16 @@ func (m *Manager) expect() (p *source.Progress, done func() bool) {
 	})
 }
 
-// swap brings a set into force.
-func (m *Manager) swap(set *Set) {
+// swap brings a set into force and tells of it.
+func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 	set.generation = 1
 	if old := m.Current(); old != nil {
 		set.generation = old.generation + 1
 	}
 	m.current.Store(set)
 	m.options.Log.Info("policies are in force", "generation", set.generation, "hash", set.hash, "resources", len(set.compiled))
-	if m.options.Loaded != nil {
-		m.options.Loaded(set, time.Now())
+	if tell != nil {
+		tell(set, time.Now())
 	}
 }
 

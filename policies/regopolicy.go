@@ -1,6 +1,11 @@
 package policies
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +25,9 @@ type loadedRego struct {
 type regoFiles struct {
 	policies []loadedRego
 	modules  *modules.Files
-	print    func(file string, line int, text string)
+	gateway  *Gateway
+	// sums are the contents of the bundles that policies name, by the names of the bundles.
+	sums map[string]string
 }
 
 func (l *loader) regoPolicy(o *manifest.Object, p *rego.RegoPolicy) {
@@ -45,6 +52,9 @@ func (r *regoFiles) compile(l *loader) []*rego.Policy {
 
 func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *rego.Policy {
 	spec := &p.spec.Spec
+	if spec.Bundle != "" {
+		return r.compileBundled(l, p, states)
+	}
 	folder := filepath.Dir(p.from.File)
 	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts}
 	var found *modules.Compiled
@@ -66,18 +76,76 @@ func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *reg
 	case found.Program == nil:
 		return nil
 	}
-	for _, name := range found.Program.States() {
-		if !slices.Contains(states, name) {
-			l.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
+	return r.program(l, p, rego.Source{Program: found.Program, States: states})
+}
+
+// compileBundled compiles a policy whose modules are in a bundle. Until that was loaded, the policy
+// fails for each request that it is about.
+func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *rego.Policy {
+	spec := &p.spec.Spec
+	from := rego.Source{States: states, Usable: func() error { return errUnknownBundle }}
+	b, ok := r.gateway.Bundles[spec.Bundle]
+	switch {
+	case ok:
+		from.Usable = b.Usable
+	case r.gateway.Bundles != nil:
+		known := "it has none"
+		if len(r.gateway.Bundles) > 0 {
+			known = quoted(slices.Sorted(maps.Keys(r.gateway.Bundles)))
+		}
+		l.At(p.from, Error, "spec.bundle", "must be the name of a bundle of the configuration: %s", known)
+		return nil
+	}
+	if b.Bundle != nil {
+		found := r.modules.Bundle(spec.Bundle, b.Bundle, rego.Options{Hosts: spec.AllowedHosts})
+		l.regoFound(found.Errors, Error)
+		l.regoFound(found.Warnings, Warning)
+		switch {
+		case found.Count == 0:
+			l.At(p.from, Error, "spec.bundle", "the bundle '%s' has no module", spec.Bundle)
+			return nil
+		case found.Program == nil:
+			return nil
+		}
+		from.Program, r.sums[spec.Bundle] = found.Program, b.Bundle.Sum
+	}
+	return r.program(l, p, from)
+}
+
+// errUnknownBundle is the failure of a policy that was compiled without a configuration.
+var errUnknownBundle = errors.New("the bundle of the policy is not known")
+
+// program compiles a policy whose modules were compiled.
+func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Policy {
+	if from.Program != nil {
+		for _, name := range from.Program.States() {
+			if !slices.Contains(from.States, name) {
+				l.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
+			}
 		}
 	}
-	compiled, errs := rego.CompilePolicy(p.spec, rego.Source{Program: found.Program, States: states})
+	compiled, errs := rego.CompilePolicy(p.spec, from)
 	l.Fields(p.from, Error, errs)
 	if compiled != nil {
 		l.plans.note(p.from, compiled.Programs())
-		l.plans.noteModules(p.from, found.Program)
+		if from.Program != nil {
+			l.plans.noteModules(p.from, from.Program)
+		}
 	}
 	return compiled
+}
+
+// hash is the hash of the files, and of the bundles that policies name.
+func (r *regoFiles) hash(files string) string {
+	if len(r.sums) == 0 {
+		return files
+	}
+	all := sha256.New()
+	_, _ = fmt.Fprintln(all, files) // a hash takes everything
+	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
+		_, _ = fmt.Fprintln(all, name, r.sums[name])
+	}
+	return hex.EncodeToString(all.Sum(nil))
 }
 
 // regoFound records what was found in modules.

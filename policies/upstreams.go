@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -135,6 +136,8 @@ type Gateway struct {
 	AuditSinks []string
 	// Print is given what modules in Rego print; nil: they print nothing.
 	Print func(file string, line int, text string)
+	// Bundles are the bundles by their names; nil if they are not known.
+	Bundles map[string]modules.Bundle
 }
 
 // racing returns findings for writes that several gateways without common locks may send at once. What certainly
@@ -157,7 +160,7 @@ func CheckFor(paths []string, g Gateway) []Finding {
 
 // CompileFor compiles files for a gateway. The Set is nil if a finding is an error.
 func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) {
-	set, found := compileWith(s, g.Print)
+	set, found := compileWith(s, &g)
 	if set == nil {
 		return nil, found
 	}

@@ -18,6 +18,7 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 	o := admin.Options{
 		Ready: []admin.Check{
 			{Name: "policies", Probe: n.policiesReady},
+			{Name: "bundles", Probe: n.bundlesReady},
 			{Name: "state", Probe: n.states.Synced},
 			{Name: "dialects", Probe: n.dialectsDecided},
 			{Name: "listener", Probe: n.listenerReady},
@@ -122,11 +123,11 @@ func outlooks(phase string, from []resource.Outlook) (all []admin.Outlook) {
 func (n *node) describePolicies() admin.Policies {
 	m := n.manager.Load()
 	if m == nil {
-		return admin.Policies{Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
+		return admin.Policies{Files: []admin.PolicyFile{}, LastFailure: n.shown.refused.Load()}
 	}
 	set := m.Current()
-	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.refused.Load()}
-	if at := n.loaded.Load(); at != nil {
+	p := admin.Policies{Generation: set.Generation(), Hash: set.Hash(), Files: []admin.PolicyFile{}, LastFailure: n.shown.refused.Load(), Bundles: n.describeBundles()}
+	if at := n.shown.loaded.Load(); at != nil {
 		p.LoadTime = at.UTC()
 	}
 	if r := m.LastReading(); r != nil {

@@ -39,7 +39,11 @@ func examine(files *source.Source, c *config.Configuration) []policies.Finding {
 	if c == nil {
 		_, found = policies.Compile(files)
 	} else {
-		_, found = policies.CompileFor(files, asked(c))
+		gateway := asked(c)
+		var broken []policies.Finding
+		gateway.Bundles, broken = bundlesForCheck(c)
+		_, found = policies.CompileFor(files, gateway)
+		found = append(found, broken...)
 	}
 	return report.Refine(finding.Sort(append(found, review.Of(files.Files)...)), files.Files)
 }

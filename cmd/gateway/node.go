@@ -23,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/bundles"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
@@ -41,15 +42,21 @@ type node struct {
 	// locker locks objects for all gateways; nil if they do not share locks.
 	locker    storage.Locker
 	files     *credentials.Watcher             // with certificates, keys and tokens
+	bundles   *bundles.Bundles                 // nil until they are set up
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
-	loaded    atomic.Pointer[time.Time]        // when the set in force came into force
-	refused   atomic.Pointer[admin.Failure]    // nil while the files are those in force
+	shown     shownPolicies
 	listening atomic.Bool
 
 	public, private net.Listener
 	failed          chan error               // a listener's end that nobody asked for
 	dialects        atomic.Pointer[dialects] // nil until the gateway is made
 	mistaken        chan error               // that a backend is not what is assumed of it
+}
+
+// shownPolicies tells operators of the policies, beside the set in force.
+type shownPolicies struct {
+	loaded  atomic.Pointer[time.Time]     // when the set in force came into force
+	refused atomic.Pointer[admin.Failure] // nil while the files are those in force
 }
 
 // newNode makes everything that a gateway needs and starts the admin listener, so that what follows can be watched on
@@ -82,14 +89,20 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
+	if n.bundles, err = n.newBundles(); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
+	gateway := asked(c)
+	gateway.Bundles = n.bundles.Initial()
 	manager, found := policies.NewManager(c.Policies, policies.Options{
-		Loaded: n.policiesLoaded, Confirmed: n.policiesConfirmed, Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log,
-		Gateway: asked(c),
+		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
+		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
 	})
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
 	}
 	n.manager.Store(manager)
+	n.bundles.Restore(context.Background())
 	limiter := ratelimit.New(0)
 	if n.sharing, err = n.share(limiter); err != nil {
 		return nil, &failure{exitUsage, err}
@@ -124,6 +137,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
 	n.metrics.ObserveCertificates(n.files.Expiries)
 	n.metrics.ObserveStates(n.states.Ages)
+	n.metrics.ObserveBundles(n.bundles.Ages)
 	n.metrics.ObserveUpstreams(n.measureUpstreams)
 	n.public, err = listenOn(c.Listen, "--listen")
 	return n, err
@@ -143,6 +157,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	defer unwatch()
 	go n.manager.Load().Run(watching)
 	go n.files.Run(watching)
+	go n.bundles.Run(watching)
 	go n.dialects.Load().run(watching, n.mistaken)
 	go func() { n.failed <- n.gateway.Serve(n.public) }()
 	n.listening.Store(true)
@@ -260,25 +275,33 @@ func (n *node) listenerReady() error {
 }
 
 func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
-	n.loaded.Store(&at)
+	n.shown.loaded.Store(&at)
 	n.metrics.Expect(nil, set.Admission().Ignoring())
 	n.states.Apply(set.States())
 	n.policiesConfirmed(set, at)
 }
 
+// policiesActivated notes a set that came into force by a bundle. What it says of the files stays.
+func (n *node) policiesActivated(set *policies.Set, at time.Time) {
+	n.shown.loaded.Store(&at)
+	n.metrics.Expect(nil, set.Admission().Ignoring())
+	n.states.Apply(set.States())
+	n.metrics.PoliciesActivated(set.Generation(), set.Hash())
+}
+
 func (n *node) policiesConfirmed(set *policies.Set, at time.Time) {
-	n.refused.Store(nil)
+	n.shown.refused.Store(nil)
 	n.metrics.PoliciesLoaded(set.Generation(), set.Hash(), at)
 }
 
 func (n *node) policiesRejected(found []policies.Finding) {
-	n.refused.Store(&admin.Failure{Time: time.Now(), Findings: lines(found)})
+	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: lines(found)})
 	n.metrics.PoliciesRejected()
 }
 
 // policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
 func (n *node) policiesOverdue(found policies.Finding) {
-	n.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
+	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
 	n.metrics.PoliciesOverdue()
 }
 

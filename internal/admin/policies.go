@@ -14,6 +14,8 @@ type Policies struct {
 	Files []PolicyFile `json:"files"`
 	// LastReload is when the files were last read to the end, and what was found in them.
 	LastReload *Reload `json:"lastReload,omitempty"`
+	// Bundles are the bundles of the configuration.
+	Bundles []Bundle `json:"bundles,omitempty"`
 	// LastFailure is set while the files differ from the set in force because they were refused, or
 	// take too long to load.
 	LastFailure *Failure `json:"lastFailure,omitempty"`
@@ -45,4 +47,25 @@ type Reload struct {
 type Failure struct {
 	Time     time.Time `json:"time"`
 	Findings []string  `json:"findings"`
+}
+
+// Bundle is how a bundle is.
+type Bundle struct {
+	Name string `json:"name"`
+	// Revision is the one in the manifest of the version in force.
+	Revision string `json:"revision"`
+	// ActivationTime is when the version came into force; none while there is none.
+	ActivationTime *time.Time `json:"activationTime,omitempty"`
+	// ConfirmationTime is when it was last known to be the newest.
+	ConfirmationTime *time.Time `json:"confirmationTime,omitempty"`
+	// LastFailure is set while it is not known to be the newest.
+	LastFailure *BundleFailure `json:"lastFailure,omitempty"`
+}
+
+// BundleFailure is why the newest version of a bundle is not known, or not in force.
+type BundleFailure struct {
+	Time time.Time `json:"time"`
+	// Stage is Download, Verify, Activate or Keep.
+	Stage   string `json:"stage"`
+	Message string `json:"message"`
 }

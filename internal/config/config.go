@@ -52,6 +52,8 @@ type Configuration struct {
 	Routes []Route `json:"routes"`
 	// Policies are files and directories with policies. Paths in a file are relative to its directory.
 	Policies []string `json:"policies"`
+	// Bundles are bundles of OPA that RegoPolicies name.
+	Bundles []Bundle `json:"bundles"`
 	// AdmitOn says which object the validating ones of them judge before Kubernetes backends.
 	AdmitOn AdmitOn `json:"admitOn"`
 	// Limits bound what a request may take.

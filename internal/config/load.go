@@ -66,6 +66,9 @@ func read(file string) (*Configuration, Errors) {
 	beside(file, append(c.Admin.TLS.files(), &c.Admin.TokenFile)...)
 	beside(file, c.Redis.files()...)
 	beside(file, c.Telemetry.Audit.files()...)
+	for i := range c.Bundles {
+		beside(file, c.Bundles[i].files()...)
+	}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		beside(file, &u.TokenFile, &u.Kubeconfig)
@@ -128,6 +131,10 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 		c.Upstreams[i] = defaultUpstream()
 		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("upstreams[%d]", i), &c.Upstreams[i])...)
 		c.Upstreams[i].assumeDialect()
+	}
+	for i := range c.Bundles {
+		c.Bundles[i] = defaultBundle()
+		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("bundles[%d]", i), &c.Bundles[i])...)
 	}
 	if c.Identity != nil {
 		c.Identity = defaultIdentity()

@@ -90,6 +90,8 @@ func fill(t *Telemetry) {
 	t.CredentialsRefused("jwt")
 	t.SharedLimitDecided("Admitted", time.Millisecond)
 	t.PoliciesLoaded(1, "h", time.Now())
+	t.BundleFailed("b", "Download")
+	t.ObserveBundles(func() map[string]time.Duration { return map[string]time.Duration{"b": 0} })
 	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
 	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })
 	t.ObserveUpstreams(func() []Upstream {

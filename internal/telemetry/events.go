@@ -29,6 +29,7 @@ type events struct {
 	upstream named
 	refused  named
 	lost     named
+	bundles  named
 }
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
@@ -80,6 +81,9 @@ func (t *Telemetry) UpstreamError(upstream, reason string) { t.events.upstream.a
 // that are remembered do not count again.
 func (t *Telemetry) CredentialsRefused(authenticator string) { t.events.refused.add(authenticator, "") }
 
+// BundleFailed counts that a version of a bundle failed, by stage.
+func (t *Telemetry) BundleFailed(bundle, stage string) { t.events.bundles.add(bundle, stage) }
+
 // AuditLost counts events of the audit log that the named sink will never have.
 func (t *Telemetry) AuditLost(sink string, events int) {
 	t.events.lost.addSome(sink, "", int64(events))
@@ -130,6 +134,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.verdicts, "gateway_policy_verdicts", "What policies came to about requests that concern them.", [2]attribute.Key{"policy", "verdict"}},
 		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [2]attribute.Key{"policy"}},
 		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},
+		{&e.bundles, "gateway_bundle_failures", "Failures to get, verify, activate or keep a version of a bundle, by bundle and stage.", [2]attribute.Key{"bundle", "stage"}},
 		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [2]attribute.Key{"resource", "cause"}},
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},

@@ -85,6 +85,7 @@ func (g *gauges) register(m metric.Meter) error {
 type ages struct {
 	certificates atomic.Pointer[func() map[string]time.Time]
 	states       atomic.Pointer[func() map[string]time.Duration]
+	bundles      atomic.Pointer[func() map[string]time.Duration]
 }
 
 // ObserveCertificates sets the function that returns when certificates expire. Each scrape calls it.
@@ -94,6 +95,9 @@ func (t *Telemetry) ObserveCertificates(expiries func() map[string]time.Time) {
 
 // ObserveStates sets the function that returns how old collections are that policies read. Each scrape calls it.
 func (t *Telemetry) ObserveStates(ages func() map[string]time.Duration) { t.ages.states.Store(&ages) }
+
+// ObserveBundles sets the function that returns how old the bundles are. Each scrape calls it.
+func (t *Telemetry) ObserveBundles(ages func() map[string]time.Duration) { t.ages.bundles.Store(&ages) }
 
 func (a *ages) register(m metric.Meter) error {
 	if _, err := m.Float64ObservableGauge("gateway_tls_certificate_expiry_timestamp",
@@ -108,15 +112,25 @@ func (a *ages) register(m metric.Meter) error {
 		})); err != nil {
 		return err
 	}
-	_, err := m.Float64ObservableGauge("gateway_state_age",
-		metric.WithDescription("How long ago a collection that policies read was last known to be right; 0 while it is watched."), metric.WithUnit("s"),
-		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			if states := a.states.Load(); states != nil {
-				for path, age := range (*states)() {
-					o.Observe(age.Seconds(), metric.WithAttributes(attribute.String("path", path)))
+	for _, one := range []struct {
+		name, description string
+		label             attribute.Key
+		of                *atomic.Pointer[func() map[string]time.Duration]
+	}{
+		{"gateway_state_age", "How long ago a collection that policies read was last known to be right; 0 while it is watched.", "path", &a.states},
+		{"gateway_bundle_age", "How long ago a bundle was last known to be the newest.", "bundle", &a.bundles},
+	} {
+		if _, err := m.Float64ObservableGauge(one.name, metric.WithDescription(one.description), metric.WithUnit("s"),
+			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+				if ages := one.of.Load(); ages != nil {
+					for name, age := range (*ages)() {
+						o.Observe(age.Seconds(), metric.WithAttributes(one.label.String(name)))
+					}
 				}
-			}
-			return nil
-		}))
-	return err
+				return nil
+			})); err != nil {
+			return err
+		}
+	}
+	return nil
 }

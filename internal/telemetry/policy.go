@@ -30,6 +30,16 @@ func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) 
 	t.policy.succeeded.Add(1)
 }
 
+// PoliciesActivated records that the set of the given generation and content hash is in force because
+// a bundle changed, and not the files.
+func (t *Telemetry) PoliciesActivated(generation int64, hash string) {
+	next := activePolicies{generation: generation, hash: hash}
+	if before := t.policy.active.Load(); before != nil {
+		next.read = before.read
+	}
+	t.policy.active.Store(&next)
+}
+
 // PoliciesRejected records that the policy files were read and refused; the set in force stayed.
 func (t *Telemetry) PoliciesRejected() {
 	t.policy.overdue.Store(false)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/admission/rego/bundle"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -56,6 +57,26 @@ func (f *Files) Text(m rego.Module, o rego.Options) *Compiled {
 	}
 	o.Print = f.print
 	return compile(o, m)
+}
+
+// A Bundle is a bundle of the gateway's configuration as it is when policies are compiled.
+type Bundle struct {
+	// Bundle has its content; nil while it was not loaded.
+	Bundle *bundle.Bundle
+	// Usable returns why no policy may judge requests by it now, and nil if they may.
+	Usable func() error
+}
+
+// Bundle compiles the modules of a bundle, which has been loaded.
+func (f *Files) Bundle(name string, b *bundle.Bundle, o rego.Options) *Compiled {
+	key := fmt.Sprintf("bundle %q %q", name, o.Hosts)
+	if done := f.programs[key]; done != nil {
+		return done
+	}
+	o.Print, o.Data = f.print, b.Data()
+	c := compile(o, b.Modules()...)
+	f.programs[key] = c
+	return c
 }
 
 // Folder compiles the modules of a folder and below. The same modules are compiled once.

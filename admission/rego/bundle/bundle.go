@@ -34,7 +34,7 @@ type Key struct {
 	Algorithm string
 	// Text is a public key or a certificate in PEM, or the secret of an HMAC.
 	Text string
-	// Scope is what signatures by the key must be for, if Signing has none.
+	// Scope is the scope that signatures by the key must have, if Signing has none.
 	Scope string
 }
 
@@ -70,7 +70,7 @@ type Signing struct {
 	Keys map[string]Key
 	// KeyID names the only key that counts; empty: the signature names one of Keys.
 	KeyID string
-	// Scope is what the signature must be for; empty: what the key says.
+	// Scope is the scope that the signature must have; empty: the one of its key.
 	Scope string
 	// Exclude are patterns of files that the signature need not have.
 	Exclude []string
@@ -82,16 +82,16 @@ type Options struct {
 	Name string
 	// Signing is how it must be signed; nil: it must not be.
 	Signing *Signing
-	// V0 reads modules of which the manifest says nothing as OPA before 1.0 did.
+	// V0 reads modules as OPA before 1.0 did, unless the manifest says their version.
 	V0 bool
 	// MaxBytes bounds the unpacked files together, MaxFiles their number.
 	MaxBytes int64
 	MaxFiles int
 }
 
-// A Bundle is what an archive holds. It is immutable and safe for concurrent use.
+// A Bundle has the content of an archive. It is immutable and safe for concurrent use.
 type Bundle struct {
-	// Revision is what the manifest says of the version; it may be empty.
+	// Revision is the one in the manifest; it may be empty.
 	Revision string
 	// Sum is the SHA-256 of all that the bundle was made of, in hex.
 	Sum string
@@ -129,7 +129,11 @@ func Read(archive []byte, o Options) (_ *Bundle, err error) {
 		return b, nil
 	}
 	for i := range read.Modules {
-		b.modules = append(b.modules, moduleOf(o.Name, &read.Modules[i]))
+		m := moduleOf(o.Name, &read.Modules[i])
+		if m.Version, err = read.RegoVersionForFile(read.Modules[i].RelativePath, version); err != nil {
+			return nil, err
+		}
+		b.modules = append(b.modules, m)
 	}
 	slices.SortFunc(b.modules, func(a, b rego.Module) int { return strings.Compare(a.File, b.File) })
 	if b.data, err = valueOf(read.Data); err != nil {
@@ -160,10 +164,9 @@ func (s *Signing) config() *opa.VerificationConfig {
 
 func moduleOf(bundle string, m *opa.ModuleFile) rego.Module {
 	return rego.Module{
-		File:    "bundle:" + bundle + "/" + strings.TrimPrefix(m.Path, "/"),
-		Source:  m.Raw,
-		Tests:   strings.HasSuffix(strings.ToLower(m.Path), "_test.rego"),
-		Version: m.Parsed.RegoVersion(),
+		File:   "bundle:" + bundle + "/" + strings.TrimPrefix(m.Path, "/"),
+		Source: m.Raw,
+		Tests:  strings.HasSuffix(strings.ToLower(m.Path), "_test.rego"),
 	}
 }
 

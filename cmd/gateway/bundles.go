@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admission-gateway/gateway/admission/rego/bundle"
+	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/bundles"
+	"github.com/admission-gateway/gateway/policies/modules"
+)
+
+// newBundles makes the bundles of the configuration. None of them is loaded.
+func (n *node) newBundles() (*bundles.Bundles, error) {
+	sources := map[string]bundles.Source{}
+	for i := range n.config.Bundles {
+		s, err := bundleSource(&n.config.Bundles[i], n.files)
+		if err != nil {
+			return nil, fmt.Errorf("bundles[%d]: %w", i, err)
+		}
+		sources[n.config.Bundles[i].Name] = s
+	}
+	return bundles.New(bundles.Options{
+		Sources: sources, Log: n.log, Activate: n.activateBundle,
+		Failed: func(name string, s bundles.Stage) { n.metrics.BundleFailed(name, string(s)) },
+	}), nil
+}
+
+// activateBundle has the policies compiled with another version of a bundle.
+func (n *node) activateBundle(name string, b modules.Bundle) error {
+	found := n.manager.Load().Activate(name, b)
+	if !policies.HasErrors(found) {
+		return nil
+	}
+	var why []string
+	for _, f := range found {
+		if f.Severity == policies.Error {
+			why = append(why, f.String())
+		}
+	}
+	return errors.New(strings.Join(why, "; "))
+}
+
+// bundleSource says where a bundle comes from, and how it is read.
+func bundleSource(b *config.Bundle, w *credentials.Watcher) (bundles.Source, error) {
+	s := bundles.Source{
+		MinDelay: b.MinDelaySeconds.Duration(), MaxDelay: b.MaxDelaySeconds.Duration(), Wait: b.LongPollingSeconds.Duration(),
+		MaxStaleness: b.MaxStalenessSeconds.Duration(), Keep: b.PersistFile,
+		From: &bundles.File{Name: b.File, MaxBytes: b.MaxBytes},
+	}
+	var err error
+	if s.Read, err = bundleOptions(b, w); err != nil || b.File != "" {
+		return s, err
+	}
+	s.From, err = bundleServer(b, w)
+	return s, err
+}
+
+// bundleOptions says how a bundle is read, with keys from files that may change.
+func bundleOptions(b *config.Bundle, w *credentials.Watcher) (func() bundle.Options, error) {
+	o := bundle.Options{Name: b.Name, V0: b.RegoVersion == config.RegoV0, MaxBytes: b.MaxUnpackedBytes, MaxFiles: int(b.MaxFiles)}
+	if b.Signing == nil {
+		return func() bundle.Options { return o }, nil
+	}
+	files := make([]string, len(b.Signing.Keys))
+	for i, k := range b.Signing.Keys {
+		files[i] = k.File
+	}
+	keys, err := credentials.Watch(w, "the keys of the bundle "+b.Name, files, func(contents [][]byte) (map[string]bundle.Key, error) {
+		all := map[string]bundle.Key{}
+		for i, k := range b.Signing.Keys {
+			text := string(contents[i])
+			if k.IsSecret() {
+				text = secretIn(contents[i])
+			}
+			all[k.Name] = bundle.Key{Algorithm: k.Algorithm, Text: text, Scope: k.Scope}
+			if err := all[k.Name].Validate(); err != nil {
+				return nil, fmt.Errorf("the key in '%s' cannot be used: %w", k.File, err)
+			}
+		}
+		return all, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() bundle.Options {
+		o := o
+		o.Signing = &bundle.Signing{Keys: keys.Get(), KeyID: b.Signing.KeyID, Scope: b.Signing.Scope, Exclude: b.Signing.ExcludeFiles}
+		return o
+	}, nil
+}
+
+// bundleServer makes the way to a bundle server.
+func bundleServer(b *config.Bundle, w *credentials.Watcher) (*bundles.Server, error) {
+	s := &bundles.Server{URL: b.URL, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == ""}
+	name := "the bundle " + b.Name
+	t := b.TLS
+	if t == nil {
+		t = &config.UpstreamTLS{}
+	}
+	own, err := credentials.WatchServiceAccount(w, name, &rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	s.Transport = &reconnecting{own: own}
+	if b.TokenFile != "" {
+		token, err := credentials.WatchToken(w, name, b.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		s.Token = token.Get
+	}
+	return s, nil
+}
+
+// reconnecting makes new connections when the credentials for TLS have changed.
+type reconnecting struct {
+	own *credentials.ServiceAccount
+
+	mu   sync.Mutex
+	by   *tls.Config
+	over *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
+	return r.transport().RoundTrip(request)
+}
+
+func (r *reconnecting) transport() *http.Transport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	by := r.own.OwnTLS()
+	if r.over != nil && by == r.by {
+		return r.over
+	}
+	if r.over != nil {
+		r.over.CloseIdleConnections()
+	}
+	r.by = by
+	r.over = &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute,
+		MaxIdleConns: 2, DisableCompression: true, // an archive is compressed
+	}
+	if by != nil {
+		r.over.TLSClientConfig = by.Clone()
+	}
+	return r.over
+}
+
+// describeBundles says how the bundles are.
+func (n *node) describeBundles() []admin.Bundle {
+	var all []admin.Bundle
+	for _, s := range n.bundles.Status() {
+		b := admin.Bundle{Name: s.Name, Revision: s.Revision, ActivationTime: timeOrNone(s.Activated), ConfirmationTime: timeOrNone(s.Confirmed)}
+		if s.Failure != "" {
+			b.LastFailure = &admin.BundleFailure{Time: s.Failed.UTC(), Stage: string(s.Stage), Message: s.Failure}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func timeOrNone(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func (n *node) bundlesReady() error {
+	if n.manager.Load() == nil {
+		return errors.New("no policies are compiled yet, which bundles need")
+	}
+	return n.bundles.Ready()
+}
+
+// bundlesForCheck are the bundles of a configuration that files may name. What is in files is read,
+// and what is wrong with them is found; what a server has is not asked for.
+func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []policies.Finding) {
+	all := map[string]modules.Bundle{}
+	sources := map[string]bundles.Source{}
+	files := map[string]string{}
+	var found []policies.Finding
+	for i := range c.Bundles {
+		b := &c.Bundles[i]
+		all[b.Name] = modules.Bundle{Usable: func() error { return errNotAsked }}
+		if b.File == "" {
+			continue
+		}
+		s, err := bundleSource(b, credentials.NewWatcher(credentials.Options{}))
+		if err != nil {
+			found = append(found, policies.Finding{File: b.File, Message: err.Error()})
+			continue
+		}
+		sources[b.Name], files[b.Name] = s, b.File
+	}
+	local := bundles.New(bundles.Options{Sources: sources, Activate: func(name string, b modules.Bundle) error {
+		all[name] = b
+		return nil
+	}})
+	local.Restore(context.Background())
+	for _, s := range local.Status() {
+		if s.Failure != "" {
+			found = append(found, policies.Finding{File: files[s.Name], Message: s.Failure})
+		}
+	}
+	return all, found
+}
+
+// errNotAsked is why the policies of a bundle cannot judge if files are only checked.
+var errNotAsked = errors.New("the bundle is not loaded")

@@ -1,0 +1,149 @@
+package bundles
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/file"
+)
+
+// A Fetcher asks for the newest version of a bundle.
+type Fetcher interface {
+	// Fetch returns it. have is the tag of the version that is there, empty for none; wait is how long
+	// the answer may be held back until there is another version.
+	Fetch(ctx context.Context, have string, wait time.Duration) (*Answer, error)
+}
+
+// An Answer is the answer to a question of a Fetcher.
+type Answer struct {
+	// Archive is the bundle; nil if there is none newer.
+	Archive []byte
+	// Tag names the version.
+	Tag string
+	// Waits says that the next answer can be held back until there is another version.
+	Waits bool
+}
+
+// A File gets a bundle from a local file.
+type File struct {
+	Name     string
+	MaxBytes int64
+}
+
+// Fetch implements Fetcher.
+func (f *File) Fetch(_ context.Context, have string, _ time.Duration) (*Answer, error) {
+	archive, _, err := file.Read(f.Name, f.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("the file '%s' %w", f.Name, err)
+	}
+	sum := sha256.Sum256(archive)
+	tag := hex.EncodeToString(sum[:])
+	if tag == have {
+		return &Answer{Tag: tag}, nil
+	}
+	return &Answer{Archive: archive, Tag: tag}, nil
+}
+
+// A Server gets a bundle from a server by OPA's protocol.
+type Server struct {
+	// URL is where the bundle is.
+	URL string
+	// Transport makes connections.
+	Transport http.RoundTripper
+	// Token returns the bearer token for the server; nil or empty: there is none.
+	Token func() string
+	// Timeout bounds one answer, beside the time for which it may be held back.
+	Timeout time.Duration
+	// MaxBytes bounds the archive.
+	MaxBytes int64
+	// Deltas says that deltas are asked for too.
+	Deltas bool
+}
+
+// maxRedirects bounds how often a server may send the gateway elsewhere.
+const maxRedirects = 5
+
+// Fetch implements Fetcher.
+func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout+wait)
+	defer cancel()
+	request, err := s.request(ctx, have, wait)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{Transport: s.Transport, CheckRedirect: mayRedirect}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, withoutQuery(err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	waits := response.Header.Get("Content-Type") == "application/vnd.openpolicyagent.bundles"
+	switch {
+	case response.StatusCode == http.StatusNotModified && have != "":
+		return &Answer{Tag: have, Waits: wait > 0 || waits}, nil
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("the server answered with code %d", response.StatusCode)
+	}
+	archive, err := io.ReadAll(io.LimitReader(response.Body, s.MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the answer is not whole: %w", withoutQuery(err))
+	case int64(len(archive)) > s.MaxBytes:
+		return nil, fmt.Errorf("the answer must have at most %d bytes", s.MaxBytes)
+	case len(archive) == 0:
+		return nil, errors.New("the answer is empty")
+	}
+	return &Answer{Archive: archive, Tag: response.Header.Get("ETag"), Waits: waits}, nil
+}
+
+func (s *Server) request(ctx context.Context, have string, wait time.Duration) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+	if err != nil {
+		return nil, withoutQuery(err)
+	}
+	prefer := "modes=snapshot"
+	if s.Deltas {
+		prefer += ",delta"
+	}
+	if wait > 0 {
+		prefer += ";wait=" + strconv.Itoa(int(wait.Seconds()))
+	}
+	request.Header.Set("Prefer", prefer)
+	if have != "" {
+		request.Header.Set("If-None-Match", have)
+	}
+	if s.Token != nil {
+		if token := s.Token(); token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	return request, nil
+}
+
+// mayRedirect refuses to leave TLS.
+func mayRedirect(to *http.Request, before []*http.Request) error {
+	switch {
+	case len(before) > maxRedirects:
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	case before[0].URL.Scheme == "https" && to.URL.Scheme != "https":
+		return errors.New("the server redirects to an address without TLS")
+	}
+	return nil
+}
+
+// withoutQuery takes the URL out of an error: its query may hold a credential.
+func withoutQuery(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
