@@ -29,16 +29,14 @@ func NewChain(mutators []Mutator, validators []Validator) *Chain {
 	return c
 }
 
-// Ignoring returns the names of the policies that let requests pass which they cannot judge.
-func (c *Chain) Ignoring() []string { return append(ignoring(c.mutators), ignoring(c.validators)...) }
+// Names returns the names of the policies, mutators first.
+func (c *Chain) Names() []string { return append(names(c.mutators), names(c.validators)...) }
 
-func ignoring[P Policy](policies []P) (names []string) {
+func names[P Policy](policies []P) (all []string) {
 	for _, p := range policies {
-		if p.FailurePolicy() == Ignore {
-			names = append(names, p.Name())
-		}
+		all = append(all, p.Name())
 	}
-	return names
+	return all
 }
 
 // Concerns reports whether any policy may concern the operation on the resource.

@@ -276,7 +276,7 @@ func (n *node) listenerReady() error {
 
 func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.shown.loaded.Store(&at)
-	n.metrics.Expect(nil, set.Admission().Ignoring())
+	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
 	n.policiesConfirmed(set, at)
 }
@@ -284,7 +284,7 @@ func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 // policiesActivated notes a set that came into force by a bundle. What it says of the files stays.
 func (n *node) policiesActivated(set *policies.Set, at time.Time) {
 	n.shown.loaded.Store(&at)
-	n.metrics.Expect(nil, set.Admission().Ignoring())
+	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
 	n.metrics.PoliciesActivated(set.Generation(), set.Hash())
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -36,6 +38,25 @@ telemetry: {audit: {log: {path: audit.log}}}
 `,
 	})
 	p := startServe(t, addr, "--config", filepath.Join(dir, "gateway.yaml"))
+	for _, authorization := range []string{"", "Bearer correct-horse"} {
+		r, err := http.NewRequest(http.MethodGet, "http://"+p.admin+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", authorization)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		// Nothing was lost yet, and an alert will see the first loss.
+		if has := strings.Contains(string(text), "\ngateway_audit_lost_events_total{sink=\"log\"} 0\n"); has != (authorization != "") {
+			t.Errorf("/metrics with %q: the counter of lost events is there: %v", authorization, has)
+		}
+	}
 	token := []string{"status", "--admin", p.admin, "--token-file", filepath.Join(dir, "token")}
 	if got := fetch("http://" + p.listen + "/v2/orders"); got.code != 200 {
 		t.Fatalf("the gateway answers %+v", got)

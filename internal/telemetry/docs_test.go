@@ -88,6 +88,7 @@ func fill(t *Telemetry) {
 	t.AdmissionAudited("p")
 	t.UpstreamError("api", "Busy")
 	t.CredentialsRefused("jwt")
+	t.AuditLost("log", 1)
 	t.SharedLimitDecided("Admitted", time.Millisecond)
 	t.PoliciesLoaded(1, "h", time.Now())
 	t.BundleFailed("b", "Download")

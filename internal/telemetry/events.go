@@ -89,14 +89,13 @@ func (t *Telemetry) AuditLost(sink string, events int) {
 	t.events.lost.addSome(sink, "", int64(events))
 }
 
-// Expect makes the counters of failures that may be the first ones of their kind: the sinks of the audit log, and the
-// policies that let requests pass which they cannot judge. An alert on the growth of a counter does not see the event by
-// which the counter appears.
-func (t *Telemetry) Expect(sinks, ignoring []string) {
+// Expect makes the counters of rare failures: of events that the sinks of the audit log lose, and of requests that policies
+// cannot judge and let pass. An alert on the growth of a counter does not see the event by which the counter appears.
+func (t *Telemetry) Expect(sinks, policies []string) {
 	for _, sink := range sinks {
 		t.events.lost.addSome(sink, "", 0)
 	}
-	for _, policy := range ignoring {
+	for _, policy := range policies {
 		t.events.ignored.addSome(policy, "", 0)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -407,5 +408,40 @@ func BenchmarkRateLimited(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		tel.RateLimited("per-client")
+	}
+}
+
+// TestExpect: counters of rare failures are there before the first failure, and count on from there.
+func TestExpect(t *testing.T) {
+	tel := newTelemetry(t)
+	expected := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, line := range scrape(t, tel) {
+			if strings.HasPrefix(line, "gateway_audit_lost_events_total") || strings.HasPrefix(line, "gateway_admission_ignored_failures_total") {
+				got = append(got, line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the counters are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	expected()
+	tel.Expect([]string{"log", "webhook"}, []string{"sizes"})
+	expected(`gateway_admission_ignored_failures_total{policy="sizes"} 0`, `gateway_audit_lost_events_total{sink="log"} 0`, `gateway_audit_lost_events_total{sink="webhook"} 0`)
+	tel.AuditLost("webhook", 3)
+	tel.PolicyIgnored("sizes")
+	tel.Expect(nil, []string{"sizes", "prices"}) // files that were read again
+	expected(`gateway_admission_ignored_failures_total{policy="prices"} 0`, `gateway_admission_ignored_failures_total{policy="sizes"} 1`,
+		`gateway_audit_lost_events_total{sink="log"} 0`, `gateway_audit_lost_events_total{sink="webhook"} 3`)
+	if got, want := tel.LostEvents(), []Tally{{"log", "", 0}, {"webhook", "", 3}}; !slices.Equal(got, want) {
+		t.Errorf("lost events are %v, want %v", got, want)
+	}
+	tel.PolicyDecided("sizes", "Deny", 1)
+	tel.PolicyDecided("sizes", "Allow", 1)
+	tel.PolicyDecided("prices", "Deny", 1)
+	tel.PolicyDecided("sizes", "Deny", 1)
+	if got, want := tel.Verdicts(), []Tally{{"prices", "Deny", 1}, {"sizes", "Allow", 1}, {"sizes", "Deny", 2}}; !slices.Equal(got, want) {
+		t.Errorf("verdicts are %v, want %v", got, want)
 	}
 }
