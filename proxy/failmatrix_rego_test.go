@@ -29,6 +29,8 @@ spec:
 func TestFailMatrixRego(t *testing.T) {
 	const loops = "deny contains \"no\" if {\n\tsome i in numbers.range(1, 10000)\n\tsome j in numbers.range(1, 10000)\n\ti + j < 0\n}"
 	created, updated := want{code: 201, written: 1, ignored: 1}, want{code: 200, written: 1, ignored: 1}
+	noMemoryDenied := want{code: 503, reason: "ServiceUnavailable", retry: "1", denied: 1}
+	noMemoryIgnored := want{code: 503, reason: "ServiceUnavailable", retry: "1", ignored: 1}
 	denied := want{code: 422, reason: "Invalid", denied: 1}
 	unchanged := want{code: 403, reason: "Invalid", denied: 1}
 	for _, c := range []cell{
@@ -40,6 +42,12 @@ func TestFailMatrixRego(t *testing.T) {
 		{name: "no verdict", spec: `deny contains 7`, fail: denied, pass: created},
 		{name: "budget", spec: loops, fail: denied, pass: created},
 		{name: "memory", spec: `deny contains "no" if count(numbers.range(1, 1000000000)) == 7`, fail: denied, pass: created},
+		{name: "no memory for all requests", spec: `deny contains "no" if count(numbers.range(1, 100000)) == 7`, settings: func(c *config.Configuration) { c.Limits.BodiesInFlightBytes = 1 << 20 },
+			fail: noMemoryDenied, pass: noMemoryIgnored},
+		{name: "no memory for the values", spec: `deny contains "no" if input.review.object.spec.n == 7`, object: `{"spec":{"a":[` + strings.Repeat("{},", 9999) + `{}]}}`,
+			settings: func(c *config.Configuration) { c.Limits.BodiesInFlightBytes = 2 << 20 }, fail: noMemoryDenied, pass: noMemoryIgnored},
+		{name: "no memory for a patch", spec: `patch := [{"op": "add", "path": "/spec/n", "value": count(numbers.range(1, 100000))}]`, settings: func(c *config.Configuration) { c.Limits.BodiesInFlightBytes = 1 << 20 },
+			fail: noMemoryDenied, pass: noMemoryIgnored},
 		{name: "timeout", spec: loops, request: "POST /api/v1/namespaces/team-a/pods?timeout=1ms",
 			fail: want{code: 504, reason: "Timeout", retry: "1", denied: 1}, pass: want{code: 504, reason: "Timeout", retry: "1", ignored: 1}},
 		{name: "state missing", spec: `deny contains "no" if count(data.state.plans) == 0`,
@@ -65,6 +73,9 @@ func TestFailMatrixRego(t *testing.T) {
 				cfg, err := config.Load("", config.Flags{Upstream: "http://" + backend.address, Dialect: "Kubernetes"})
 				if err != nil {
 					t.Fatal(err)
+				}
+				if c.settings != nil {
+					c.settings(cfg)
 				}
 				set := policiestest.Load(t, text)
 				g := newTestGateway(t, cfg, func() *policies.Set { return set })

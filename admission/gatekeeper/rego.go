@@ -111,15 +111,12 @@ func (q *request) makePlain() error {
 		return err
 	}
 	if a.Object == nil && a.Old != nil {
-		object, err := rego.ValueOf(a.Old.Root())
-		if err != nil {
-			return err
-		}
-		if review, err = rego.Merge(review, rego.Object(rego.Member{Name: "object", Value: object})); err != nil {
+		object := rego.Member{Name: "object", Value: review.Get(oldObject)}
+		if review, err = rego.Merge(review, rego.Object(object)); err != nil {
 			return err
 		}
 	}
-	q.plain.Review, q.plain.Deadline = review, a.Frame.Deadline()
+	q.plain.Review, q.plain.Deadline, q.plain.Memory = review, a.Frame.Deadline(), rego.MemoryOf(a)
 	if q.inventory != nil {
 		q.plain.Inventory = func() (rego.Value, error) { return q.inventory.value(a) }
 	}

@@ -28,12 +28,14 @@ type budget struct {
 	deadline time.Time
 	late     error // the cause if the deadline passes
 	why      error
+	meter    meter // asks for what is spent, for requests share it
+	isHeavy  bool  // the evaluation has leave to do heavy work
 }
 
 // newBudget begins an evaluation, which ends at the request's deadline at the latest; the zero time
-// is none.
-func newBudget(ctx context.Context, left int64, until time.Time) *budget {
-	b := &budget{left: left, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime}
+// is none. What it spends is asked of the memory, if there is one, and given back by its end.
+func newBudget(ctx context.Context, left int64, until time.Time, m Memory) *budget {
+	b := &budget{left: left, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
 	for _, t := range []time.Time{until, deadlineOf(ctx)} {
 		if !t.IsZero() && t.Before(b.deadline) {
 			b.deadline, b.late = t, context.DeadlineExceeded
@@ -86,5 +88,29 @@ func (b *budget) spend(cost int64) bool {
 		return false
 	}
 	b.left -= cost
+	if !b.meter.take(cost) || b.meter.used > heavyBytes && !b.work() {
+		b.why = errNoMemory
+		return false
+	}
 	return true
 }
+
+// work waits until the evaluation is one of the few that may do heavy work, and reports whether it
+// is. The time is not the policy's.
+func (b *budget) work() bool {
+	if b.isHeavy || b.meter.memory == nil {
+		return true
+	}
+	begin := time.Now()
+	if !b.meter.memory.Work() {
+		return false
+	}
+	b.isHeavy = true
+	if b.late == errTime {
+		b.deadline = b.deadline.Add(time.Since(begin))
+	}
+	return true
+}
+
+// end gives back what the evaluation was granted.
+func (b *budget) end() { b.meter.close() }

@@ -22,6 +22,8 @@ type Input struct {
 	State States
 	// Deadline is when the request is over; the zero time if it has no deadline.
 	Deadline time.Time
+	// Memory is asked for what evaluations take; nil bounds it for each evaluation alone.
+	Memory Memory
 	// More are further members of an input without a Root.
 	More []Member
 }

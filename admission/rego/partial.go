@@ -54,7 +54,7 @@ func (q *Query) partial(parameters Value) (c *ast.Compiler, body ast.Body, err e
 		WithStore(&store{data: p.data, input: in}).
 		WithInput(in.term()).
 		WithUnknowns(unknowns).
-		WithCancel(newBudget(ctx, p.budget(), in.Deadline)).
+		WithCancel(newBudget(ctx, p.budget(), in.Deadline, nil)).
 		WithStrictBuiltinErrors(true).
 		WithMetrics(metrics.NoOp()).
 		PartialRun(ctx)

@@ -255,7 +255,7 @@ func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, 
 			return nil, false, err
 		}
 	}
-	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline()}
+	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline(), Memory: MemoryOf(a)}
 	if param.Valid() {
 		if in.Parameters, err = ValueOf(param); err != nil {
 			return nil, false, err

@@ -84,7 +84,8 @@ func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResul
 	if p.observed != nil {
 		return q.runObserved(ctx, &input, each)
 	}
-	b := newBudget(ctx, p.budget(), in.Deadline)
+	b := newBudget(ctx, p.budget(), in.Deadline, in.Memory)
+	defer b.end()
 	return q.iterate(ctx, q.topdown(&input, b), b, each)
 }
 
@@ -96,13 +97,13 @@ func (q *Query) runObserved(ctx context.Context, in *Input, each func(topdown.Qu
 		q = q.whole
 	}
 	p := q.program
-	b := newBudget(ctx, p.budget(), in.Deadline)
+	b := newBudget(ctx, p.budget(), in.Deadline, nil)
 	t := newTracer(p.observed)
 	if err := q.iterate(ctx, q.topdown(in, b).WithQueryTracer(t), b, each); err != nil {
 		return err
 	}
 	t.end()
-	again := newBudget(ctx, p.budget(), in.Deadline)
+	again := newBudget(ctx, p.budget(), in.Deadline, nil)
 	t = newTracer(p.observed)
 	if q.iterate(ctx, q.topdown(in, again).WithQueryTracer(t).WithIndexing(false), again, func(topdown.QueryResult) error { return nil }) == nil {
 		t.end()

@@ -20,6 +20,7 @@ type made struct {
 
 	review, body, http Value
 	states             map[string]Value
+	meter, stateMeter  meter // of the review, and of the states
 }
 
 // madeOf returns what was made of the attributes as they are now, seen as the resource.
@@ -29,11 +30,21 @@ func madeOf(a *admission.Attributes, as schema.GroupVersionResource) *made {
 		return m
 	}
 	fresh := &made{as: as, object: a.Object, old: a.Old, edited: revision(a.Object), editedO: revision(a.Old)}
+	fresh.meter.memory, fresh.stateMeter.memory = MemoryOf(a), MemoryOf(a)
 	if ok {
-		fresh.http, fresh.states = m.http, m.states
+		fresh.http, fresh.states, fresh.stateMeter = m.http, m.states, m.stateMeter
+		m.meter.close()
 	}
 	a.Made = fresh
 	return fresh
+}
+
+// MemoryOf returns who is asked for the memory of the request; nil if nobody bounds it.
+func MemoryOf(a *admission.Attributes) Memory {
+	if a.Frame == nil {
+		return nil
+	}
+	return a.Frame.Memory()
 }
 
 func revision(d *document.Document) uint64 {
@@ -62,11 +73,11 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 			return Value{}, err
 		}
 	}
-	objectValue, err := valueOf(object)
+	objectValue, err := m.valueOf(object)
 	if err != nil {
 		return Value{}, err
 	}
-	oldValue, err := valueOf(old)
+	oldValue, err := m.valueOf(old)
 	if err != nil {
 		return Value{}, err
 	}
@@ -102,11 +113,11 @@ func converted(a *admission.Attributes, d *document.Document, as schema.GroupVer
 	return a.Lookup.Convert(d, as)
 }
 
-func valueOf(d *document.Document) (Value, error) {
+func (m *made) valueOf(d *document.Document) (Value, error) {
 	if d == nil {
 		return Null, nil
 	}
-	return ValueOf(d.Root())
+	return valueWithin(d.Root(), &m.meter)
 }
 
 func orNull(n document.Node) (Value, error) {
@@ -297,13 +308,16 @@ func (s *statesOf) State(name string) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	var c converter
+	c := converter{meter: &s.made.stateMeter}
+	if !c.meter.take(int64(len(nodes)) * itemBytes) {
+		return Value{}, errNoMemory
+	}
 	terms := make([]*ast.Term, len(nodes))
 	for i, n := range nodes {
 		terms[i] = c.term(n)
 	}
-	if c.bad {
-		return Value{}, errNumber
+	if c.err != nil {
+		return Value{}, c.err
 	}
 	v := Value{ast.ArrayTerm(terms...)}
 	if s.made.states == nil {

@@ -29,13 +29,18 @@ var errNumber = errors.New("a number has an exponent of more than 4 digits")
 // ValueOf makes a value of a node; none of an invalid one. Numbers keep their digits. It refuses
 // numbers with exponents of more than 4 digits, whose decimal form fills the memory.
 func ValueOf(n document.Node) (Value, error) {
+	return valueWithin(n, nil)
+}
+
+// valueWithin is ValueOf for a value whose memory is asked for, if there is a meter.
+func valueWithin(n document.Node, m *meter) (Value, error) {
 	if !n.Valid() {
 		return Value{}, nil
 	}
-	var c converter
+	c := converter{meter: m}
 	t := c.term(n)
-	if c.bad {
-		return Value{}, errNumber
+	if c.err != nil {
+		return Value{}, c.err
 	}
 	return Value{t}, nil
 }
@@ -47,7 +52,26 @@ type converter struct {
 	text  strings.Builder
 	items []*ast.Term
 	pairs [][2]*ast.Term
-	bad   bool
+	meter *meter
+	err   error
+}
+
+// What values take by measurement, besides the bytes of strings.
+const (
+	itemBytes      = 104 // a value in a list
+	memberBytes    = 232 // a value in an object, with its key
+	containerBytes = 96  // more, for a list or an object
+)
+
+// charge asks for what a container takes. It reports whether there may be one.
+func (c *converter) charge(n document.Node, each int64) bool {
+	if c.err != nil {
+		return false
+	}
+	if c.meter != nil && !c.meter.take(containerBytes+each*int64(n.Len())) {
+		c.err = errNoMemory
+	}
+	return c.err == nil
 }
 
 // block is how many terms are allocated at once.
@@ -84,7 +108,12 @@ func (c *converter) term(n document.Node) *ast.Term {
 	case document.Array:
 		return c.array(n)
 	case document.String:
-		return c.take(ast.String(c.own(n.Str())))
+		text := n.Str()
+		if c.meter != nil && !c.meter.take(int64(len(text))) {
+			c.err = errNoMemory
+			return ast.InternedNullTerm
+		}
+		return c.take(ast.String(c.own(text)))
 	case document.Number:
 		return c.number(string(n.Raw()))
 	case document.Bool:
@@ -95,7 +124,7 @@ func (c *converter) term(n document.Node) *ast.Term {
 
 func (c *converter) number(text string) *ast.Term {
 	if hasHugeExponent(text) {
-		c.bad = true
+		c.err = errNumber
 		return ast.InternedNullTerm
 	}
 	if t := ast.InternedIntNumberTermFromString(text); t != nil {
@@ -105,6 +134,9 @@ func (c *converter) number(text string) *ast.Term {
 }
 
 func (c *converter) object(n document.Node) *ast.Term {
+	if !c.charge(n, memberBytes) {
+		return ast.InternedNullTerm
+	}
 	begin := len(c.pairs)
 	for m := n.Children(); m.Valid(); m.Next() {
 		key := c.key(m.Key())
@@ -164,6 +196,9 @@ func learnKey(name string) *ast.Term {
 }
 
 func (c *converter) array(n document.Node) *ast.Term {
+	if !c.charge(n, itemBytes) {
+		return ast.InternedNullTerm
+	}
 	begin := len(c.items)
 	for m := n.Children(); m.Valid(); m.Next() {
 		c.items = append(c.items, c.term(m.Node()))
@@ -210,6 +245,15 @@ func Flag(b bool) Value { return Value{ast.BooleanTerm(b)} }
 type Member struct {
 	Name  string
 	Value Value
+}
+
+// Get returns a member of an object; none if there is no such member.
+func (v Value) Get(name string) Value {
+	o, ok := v.term.Value.(ast.Object)
+	if !ok {
+		return Value{}
+	}
+	return Value{o.Get(ast.InternedTerm(name))}
 }
 
 // Object makes an object of the members that have values. Their names must be unique.

@@ -81,6 +81,9 @@ func (f *Frame) Deadline() time.Time { return f.Arena.Deadline() }
 // refused they end with an [Error] of cause Refused.
 func (f *Frame) SetMemory(m value.Memory) { f.Arena.SetMemory(m) }
 
+// Memory is who bounds what evaluations make; nil if nobody does.
+func (f *Frame) Memory() value.Memory { return f.Arena.Memory() }
+
 // Vars is the Frame's own set of variables, empty at first.
 func (f *Frame) Vars() *Vars { return &f.own }
 

@@ -169,6 +169,9 @@ func (a *Allowance) SetMemory(m Memory) {
 	a.Bill = bill{memory: m, granted: grantFree}
 }
 
+// Memory is who was last given to SetMemory, up to Release; nil for nobody.
+func (a *Allowance) Memory() Memory { return a.Bill.memory }
+
 // MadeText counts a string that a function made.
 func (a *Allowance) MadeText(bytes int) {
 	if bytes <= ShortText {

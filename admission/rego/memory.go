@@ -1,0 +1,57 @@
+package rego
+
+import (
+	"errors"
+
+	"github.com/admission-gateway/gateway/internal/cel/value"
+)
+
+// Memory is who is asked for the memory that a request's values and evaluations take, and for leave
+// to do much work. All requests share it.
+type Memory = value.Memory
+
+// errNoMemory is the error if that is refused.
+var errNoMemory = errors.New("operation cancelled: there is no memory, or no time, for it now")
+
+const (
+	// freeBytes are never asked for, and askBytes are asked for at a time.
+	freeBytes = 4 << 10
+	askBytes  = 64 << 10
+	// heavyBytes is what an evaluation takes that is heavy work: some milliseconds.
+	heavyBytes = 2 << 20
+)
+
+// A meter asks for memory as it is taken. The zero meter asks nobody.
+type meter struct {
+	memory  Memory
+	used    int64
+	granted int64 // beyond freeBytes
+	refused bool
+}
+
+// take counts bytes, and reports whether they may be taken.
+func (m *meter) take(bytes int64) bool {
+	m.used += bytes
+	missing := m.used - freeBytes - m.granted
+	if missing <= 0 || m.memory == nil {
+		return true
+	}
+	if m.refused {
+		return false
+	}
+	more := (missing + askBytes - 1) / askBytes * askBytes
+	if !m.memory.Grow(int(more)) {
+		m.refused = true
+		return false
+	}
+	m.granted += more
+	return true
+}
+
+// close gives back what was granted.
+func (m *meter) close() {
+	if m.granted > 0 {
+		m.memory.Shrink(int(m.granted))
+	}
+	m.used, m.granted = 0, 0
+}
