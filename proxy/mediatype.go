@@ -140,6 +140,9 @@ func (b *bodyReader) decompress() error {
 // aboutCoding are the headers of a body that its encoding decides about.
 var aboutCoding = http1.Fields(http1.FieldContentEncoding)
 
+// aboutBytes are the headers that speak of the very bytes of a body (RFC 9530).
+var aboutBytes = http1.Fields(http1.FieldDigest)
+
 // withoutProtobuf are the types of kinds that have no protobuf.
 const withoutProtobuf = storage.JSON + ", " + storage.YAML
 
@@ -260,7 +263,7 @@ func (b *bodyReader) replace(memory int64, read func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	b.request.IsRemade = true
+	b.incoming.Head.Drop(aboutBytes)
 	b.request.Body, err = b.incoming.ReplaceBody(text)
 	return err
 }

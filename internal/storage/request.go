@@ -68,7 +68,6 @@ type Request struct {
 	From     http1.Forward
 	Started  time.Time
 	Body     []byte // of a write, in the client's own bytes or as the JSON made of them
-	IsRemade bool   // Body is not the client's own bytes
 	Patch    PatchType
 	Response Response
 	Warnings []string
@@ -157,7 +156,7 @@ func (r *Request) Reset() {
 	clear(r.Warnings)
 	b := &r.buffers
 	b.head, b.target, b.edited, b.version, b.etag = Kept(b.head), Kept(b.target), Kept(b.edited), Kept(b.version), Kept(b.etag)
-	r.Info, r.Resource, r.Head, r.From, r.Body, r.IsRemade, r.Patch, r.Editor, r.Memory = resource.Info{}, nil, nil, http1.Forward{}, nil, false, NoPatch, nil, nil
+	r.Info, r.Resource, r.Head, r.From, r.Body, r.Patch, r.Editor, r.Memory = resource.Info{}, nil, nil, http1.Forward{}, nil, NoPatch, nil, nil
 	r.Exchanges = Exchanges{}
 	r.Warnings, r.forward, r.call, r.extra = r.Warnings[:0], http1.Forward{}, upstream.Request{}, [3]http1.Header{}
 }
@@ -282,7 +281,10 @@ func (r *Request) Send(b *Backend, m *Message) error {
 			return err
 		}
 	}
-	r.Response.isPlain, r.Response.isRevised = m.IsEdited, false
+	r.Response.edition = asItComes
+	if m.IsEdited {
+		r.Response.edition = plain
+	}
 	r.Memory.Rest()
 	return r.do(b, &r.Response.Response)
 }
@@ -346,21 +348,21 @@ func (r *Request) forwarding(m *Message) *http1.Forward {
 	case m.Body != nil:
 		f.Length = int64(len(m.Body))
 	}
-	if r.Head.Has(http1.FieldDigest) && !r.sends(m) {
+	if r.Head.Has(http1.FieldDigest) && !sendsOwn(r, m) {
 		f.Skip |= http1.Fields(http1.FieldDigest) // nobody can tell who made the new bytes (RFC 9530)
 	}
 	return f
 }
 
-// sends reports whether the body of a message is the client's own, byte for byte.
-func (r *Request) sends(m *Message) bool {
+// sendsOwn reports whether the body of a message is the request's own, byte for byte.
+func sendsOwn(r *Request, m *Message) bool {
 	switch {
 	case m.Upload != nil:
 		return true
 	case len(m.Body) == 0 && r.Head.HasBody():
 		return false
 	}
-	return !r.IsRemade && bytes.Equal(m.Body, r.Body)
+	return bytes.Equal(m.Body, r.Body)
 }
 
 // read asks the backend for something that the gateway itself has to know, whole and as JSON.

@@ -22,17 +22,22 @@ type Response struct {
 
 	edited  []byte // memory for bodies that the gateway makes
 	encoded []byte // memory for bodies that are encoded
-	// isPlain is set if the backend was asked not to encode it, because the gateway edits it.
-	isPlain bool
-	// isRevised is set if the answer to a read is edited, or may be on its way.
-	isRevised bool
+	edition edition
 }
+
+// An edition says what the gateway makes of an answer of the backend.
+type edition uint8
+
+const (
+	asItComes edition = iota
+	plain             // the backend was asked not to encode it, because the gateway may edit it
+	revised           // it is the answer to a read, and it is edited, or may be on its way
+)
 
 // Reset forgets the answer, and memory beyond so many bytes.
 func (r *Response) Reset(kept int) {
 	r.Response.Reset(kept)
-	r.edited, r.encoded, r.isPlain = Kept(r.edited), Kept(r.encoded), false
-	r.isRevised = false
+	r.edited, r.encoded, r.edition = Kept(r.edited), Kept(r.encoded), asItComes
 }
 
 // ETag returns the backend's ETag.
@@ -55,14 +60,14 @@ func (r *Response) StartJSON(code int, etag, body []byte) {
 }
 
 // IsPlain reports whether the backend was asked not to encode the answer, or could not: the gateway edits it, or makes it.
-func (r *Response) IsPlain() bool { return r.isPlain || r.IsOwn() }
+func (r *Response) IsPlain() bool { return r.edition != asItComes || r.IsOwn() }
 
 // IsRevised reports whether the answer to a read is edited, or may be on its way, so that its ETag names other bytes than the
 // backend's.
-func (r *Response) IsRevised() bool { return r.isRevised && !r.IsOwn() }
+func (r *Response) IsRevised() bool { return r.edition == revised && !r.IsOwn() }
 
 // Revise notes that the answer to a read is edited, or may be on its way.
-func (r *Response) Revise() { r.isRevised = true }
+func (r *Response) Revise() { r.edition = revised }
 
 // SetEncoded gives the answer the body that encode makes of the one it has, unless it reports false.
 func (r *Response) SetEncoded(encode func(dst, body []byte) ([]byte, bool)) bool {
