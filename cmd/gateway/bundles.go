@@ -174,6 +174,18 @@ func (n *node) describeBundles() []admin.Bundle {
 	return all
 }
 
+// bundleRow is how a bundle is, in the columns of `gateway status`.
+func bundleRow(b *admin.Bundle) string {
+	confirmed, failure := "never", ""
+	if b.ConfirmationTime != nil {
+		confirmed = b.ConfirmationTime.Format(time.RFC3339)
+	}
+	if f := b.LastFailure; f != nil {
+		failure = fmt.Sprintf("%s at %s: %s", f.Stage, f.Time.Format(time.RFC3339), strings.Join(strings.Fields(f.Message), " "))
+	}
+	return strings.TrimRight(strings.Join([]string{b.Name, b.Revision, confirmed, failure}, "\t"), "\t")
+}
+
 func timeOrNone(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -199,6 +200,10 @@ bundles:
 			strings.Contains(metrics, `gateway_bundle_failures_total{bundle="team",stage="Activate"} `) &&
 			strings.Contains(metrics, `gateway_bundle_age_seconds{bundle="team"} `)
 	})
+	row := regexp.MustCompile(`\nBUNDLE +REVISION +CONFIRMED +LAST FAILURE\nteam +r2 +20\S+Z +Activate at 20\S+Z: `)
+	if got := run("status", "--admin", p.admin); !row.MatchString(got.stdout) {
+		t.Errorf("gateway status prints %+v", got)
+	}
 	if got := p.get("/readyz"); got.code != 200 {
 		t.Errorf("a wrong bundle ends readiness: %+v", got)
 	}

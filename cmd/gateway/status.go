@@ -212,6 +212,12 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)
 		}
 	}
+	if len(p.Bundles) > 0 {
+		fmt.Fprint(w, "\nBUNDLE\tREVISION\tCONFIRMED\tLAST FAILURE\n")
+		for i := range p.Bundles {
+			fmt.Fprintln(w, bundleRow(&p.Bundles[i]))
+		}
+	}
 	if len(s.States) > 0 {
 		fmt.Fprint(w, "\nSTATE\tAGE\n")
 		for _, one := range s.States {
