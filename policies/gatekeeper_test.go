@@ -62,6 +62,26 @@ spec:
         - {expression: ' has(variables.anyObject.spec) '}
 `
 
+// conditionalTemplate has a match condition that reads variables. One of them is another value in validations, which see
+// the namespace.
+const conditionalTemplate = `apiVersion: templates.gatekeeper.sh/v1beta1
+kind: ConstraintTemplate
+metadata: {name: conditional}
+spec:
+  crd: {spec: {names: {kind: Conditional}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    code:
+    - engine: K8sNativeValidation
+      source:
+        variables:
+        - {name: named, expression: namespaceObject != null}
+        matchCondition:
+        - {name: long, expression: size(variables.anyObject.metadata.name) > variables.params.most && !variables.named}
+        validations:
+        - {expression: '!variables.named', messageExpression: "'at most ' + string(variables.params.most)"}
+`
+
 func constraintOf(kind, name, spec string) string {
 	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
 }
@@ -142,14 +162,16 @@ func TestConstraints(t *testing.T) {
 		"generated":          {constraintOf("Check", "b", "{match: {source: Generated}}"), pod, "", admission.Create, ""},
 		"namespace itself": {constraintOf("Check", "b", "{match: {namespaces: [team-b], scope: Cluster}}"), "{apiVersion: v1, kind: Namespace, metadata: {name: team-b, annotations: {say: hi}}}", "", admission.Create,
 			said + "[b] hi"},
-		"deletion":          {constraintOf("Check", "b", "{}"), "", pod, admission.Delete, ""},
-		"expressions":       {constraintOf("Limit", "l", "{parameters: {most: 2}}"), quiet, "", admission.Create, said + "[l] at most 2\n[l] failed expression: has(variables.anyObject.spec)"},
-		"asked deletion":    {constraintOf("Limit", "l", "{parameters: {most: 3}}"), "", quiet, admission.Delete, said + "[l] failed expression: has(variables.anyObject.spec)"},
-		"exempt namespace":  {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config, namespace: gatekeeper-system}\nspec: {match: [{processes: ['*'], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, ""},
-		"exempt from audit": {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [audit, sync], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, said + "[b] hello"},
+		"deletion":                {constraintOf("Check", "b", "{}"), "", pod, admission.Delete, ""},
+		"expressions":             {constraintOf("Limit", "l", "{parameters: {most: 2}}"), quiet, "", admission.Create, said + "[l] at most 2\n[l] failed expression: has(variables.anyObject.spec)"},
+		"asked deletion":          {constraintOf("Limit", "l", "{parameters: {most: 3}}"), "", quiet, admission.Delete, said + "[l] failed expression: has(variables.anyObject.spec)"},
+		"variables in conditions": {constraintOf("Conditional", "c", "{parameters: {most: 2}}"), quiet, "", admission.Create, said + "[c] at most 2"},
+		"conditions do not hold":  {constraintOf("Conditional", "c", "{parameters: {most: 3}}"), quiet, "", admission.Create, ""},
+		"exempt namespace":        {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config, namespace: gatekeeper-system}\nspec: {match: [{processes: ['*'], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, ""},
+		"exempt from audit":       {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [audit, sync], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, said + "[b] hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": checkTemplate, "b.yaml": celTemplate, "c.yaml": c.constraints})})
+			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": checkTemplate, "b.yaml": celTemplate, "d.yaml": conditionalTemplate, "c.yaml": c.constraints})})
 			if set == nil {
 				t.Fatal(found)
 			}
@@ -238,9 +260,13 @@ func TestGatekeeperFindings(t *testing.T) {
 		"name":              {strings.Replace(checkTemplate, "name: check", "name: other", 1), "a.yaml:3: metadata.name: Invalid value: \"other\": must be 'check', the kind of the constraints in lower case"},
 		"schema":            {strings.Replace(checkTemplate, "type: array", "type: list", 1), "a.yaml:12: spec.crd.spec.validation.openAPIV3Schema.properties[words].type: Unsupported value: \"list\""},
 		"target":            {strings.Replace(checkTemplate, "target: admission.k8s.gatekeeper.sh", "target: x", 1), "spec.targets[0].target: Unsupported value"},
-		"no rule":           {strings.ReplaceAll(checkTemplate, "violation[", "deny["), "spec.targets[0].rego: Invalid value: no module defines 'data.check.violation'"},
+		"no rule":           {strings.ReplaceAll(checkTemplate, "violation[", "deny["), "spec.targets[0].rego: Invalid value: invalid rego: invalid module: missing required rules: [violation]"},
 		"syntax":            {strings.Replace(checkTemplate, `"msg": msg}] { msg := said`, `"msg": msg}] { msg := := said`, 1), "a.yaml:20:40: spec.targets[0].rego: rego_parse_error"},
 		"library":           {strings.Replace(checkTemplate, "object.metadata.annotations.say", "object.(", 1), "a.yaml:25:29: spec.targets[0].rego: rego_parse_error"},
+		"library elsewhere": {strings.Replace(checkTemplate, "package lib.words", "package words", 1), "a.yaml:24:7: spec.targets[0].rego: invalid lib prefix: path data.words not found in lib prefixes"},
+		"import":            {strings.Replace(checkTemplate, "import data.lib.words.said", "import data.words.said", 1), "a.yaml:18:7: spec.targets[0].rego: invalid import: bad import: \"data.words.said\""},
+		"import of input":   {strings.Replace(checkTemplate, "import data.lib.words.said", "import input.review", 1), "a.yaml:18:7: spec.targets[0].rego: invalid import: cannot import input: \"input.review\""},
+		"reference":         {strings.Replace(checkTemplate, "input.parameters.words[_]", "data.constraints[_]", 1), "spec.targets[0].rego: invalid data references: disallowed ref data.constraints[_]"},
 		"expression":        {strings.Replace(celTemplate, "string(variables.most)", "variables.less", 1), "spec.targets[0].code[0].source.validations[0].messageExpression: Invalid value"},
 		"variable":          {strings.Replace(celTemplate, "? variables.params.most : 1", "? nothing : 1", 1), "spec.targets[0].code[0].source.variables[0].expression: Invalid value"},
 		"reserved":          {strings.Replace(celTemplate, "name: most", "name: params", 1), "spec.targets[0].code[0].source.variables[0].name: Invalid value: \"params\": must not be a name that Gatekeeper keeps for itself"},

@@ -60,7 +60,7 @@ func compileCEL(kind string, s *CELSource, path *field.Path) (*celEngine, field.
 	for _, v := range s.Validations {
 		p.Spec.Validations = append(p.Spec.Validations, admissionv1.Validation{Expression: v.Expression, Message: v.Message, MessageExpression: v.MessageExpression})
 	}
-	compiled, found := vap.Compiler{}.Compile(p)
+	compiled, found := vap.Compiler{ComposedConditions: true}.Compile(p)
 	for _, err := range found {
 		err.Field = inSource(err.Field, path)
 	}

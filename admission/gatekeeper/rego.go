@@ -27,11 +27,15 @@ const (
 
 // compileRego compiles modules, the one with the rule violation first.
 func compileRego(v0 bool, modules []rego.Module) (*regoEngine, error) {
-	program, err := rego.Compile(rego.Options{V0: v0}, modules...)
+	program, err := rego.Compile(rego.Options{V0: v0, Template: true}, modules...)
 	if err != nil {
 		return nil, err
 	}
-	query, err := program.Query(program.Packages()[0] + ".violation")
+	rule := program.Packages()[0] + ".violation"
+	if !program.Has(rule) {
+		return nil, errors.New("invalid rego: invalid module: missing required rules: [violation]")
+	}
+	query, err := program.Query(rule)
 	if err != nil {
 		return nil, err
 	}

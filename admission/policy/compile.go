@@ -76,12 +76,12 @@ func (c *Compiler) Constraints() {
 
 // Conditions compiles the match conditions, which do not see namespaceObject.
 func (c *Compiler) Conditions() {
-	path := field.NewPath("spec", "matchConditions")
+	path, namespace := field.NewPath("spec", "matchConditions"), c.policy.needs.namespace
 	for i, condition := range c.spec.MatchConditions {
 		p := c.Program(c.cel.MatchCondition, condition.Expression, path.Index(i).Child("expression"))
 		c.policy.conditions = append(c.policy.conditions, p)
 	}
-	c.policy.needs.namespace = false
+	c.policy.needs.namespace = namespace
 }
 
 // Variables compiles the variables.

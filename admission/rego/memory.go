@@ -17,7 +17,7 @@ const (
 	// freeBytes are never asked for, and askBytes are asked for at a time.
 	freeBytes = 4 << 10
 	askBytes  = 64 << 10
-	// heavyBytes is what an evaluation takes that is heavy work: some milliseconds.
+	// An evaluation that takes more than heavyBytes is heavy work: some milliseconds.
 	heavyBytes = 2 << 20
 )
 

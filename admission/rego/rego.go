@@ -42,6 +42,9 @@ type Options struct {
 	V0 bool
 	// Hosts are the only hosts that http.send may ask; none: modules that call it are refused.
 	Hosts []string
+	// Template holds the modules to what Gatekeeper takes in a template: the first one is the
+	// template's own, the others are its libraries.
+	Template bool
 	// Data is the document data, beside what modules define; the zero Value is an empty one.
 	Data Value
 	// Print is given what the modules print; nil: nothing is printed.
@@ -67,6 +70,11 @@ func Compile(o Options, modules ...Module) (*Program, error) {
 	all, parsed, errs := p.parse(modules)
 	if len(errs) > 0 {
 		return nil, errs
+	}
+	if o.Template {
+		if errs := p.notOfTemplates(all); len(errs) > 0 {
+			return nil, errs
+		}
 	}
 	if len(parsed) < len(all) {
 		if _, errs := p.compile(all, false); len(errs) > 0 {

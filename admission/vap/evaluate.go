@@ -116,7 +116,7 @@ func (e *evaluation) run(ctx context.Context, param document.Node, r *admission.
 
 func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	p := e.policy
-	applies, err := p.MatchesConditions(e.frame, e.vars)
+	applies, err := e.matches()
 	switch {
 	case cel.IsSkip(err):
 		return err
@@ -150,6 +150,17 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 		return e.annotate(r)
 	}
 	return nil
+}
+
+// matches reports whether the match conditions hold.
+func (e *evaluation) matches() (bool, error) {
+	p := e.policy
+	if p.composed {
+		// The values of variables are not kept: validations see namespaceObject.
+		p.OpenVariables(e.frame, e.vars)
+		defer p.CloseVariables(e.frame, e.vars)
+	}
+	return p.MatchesConditions(e.frame, e.vars)
 }
 
 func fatal(err error) bool {

@@ -50,6 +50,7 @@ type Policy struct {
 	bindings    []*Binding
 	validations []validation
 	annotations []annotation
+	composed    bool // match conditions see the variables
 }
 
 // validation is one rule of a policy.
@@ -79,6 +80,8 @@ type Binding struct {
 type Compiler struct {
 	// States are the names of the collections in the variable state.
 	States []string
+	// ComposedConditions says that match conditions see the variables, as in Gatekeeper's templates.
+	ComposedConditions bool
 }
 
 // Compile checks and compiles a policy. bindings are the bindings of this policy, as
@@ -92,7 +95,10 @@ func (set Compiler) Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings .
 	c := compiler{
 		spec:   &p.Spec,
 		cel:    explain.NewCompiler(cel.NewAdmissionCompiler(p.Spec.ParamKind != nil)),
-		policy: &Policy{bindings: slices.Clone(bindings)},
+		policy: &Policy{bindings: slices.Clone(bindings), composed: set.ComposedConditions},
+	}
+	if set.ComposedConditions {
+		c.cel.ComposeConditions()
 	}
 	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, specOf(p), c.cel, set.States)
 	c.Errs = errs
@@ -150,8 +156,13 @@ type compiler struct {
 
 func (c *compiler) compile() {
 	c.Constraints()
-	c.Conditions()
-	c.Variables()
+	if c.policy.composed { // conditions come after the variables that they read
+		c.Variables()
+		c.Conditions()
+	} else {
+		c.Conditions()
+		c.Variables()
+	}
 	spec := field.NewPath("spec")
 	for i := range c.spec.Validations {
 		c.compileValidation(&c.spec.Validations[i], spec.Child("validations").Index(i))

@@ -28,6 +28,8 @@ type AdmissionCompiler struct {
 	types     *apiservercel.DeclType // of the variable 'variables'
 	state     *apiservercel.DeclType // of the variable 'state'; nil: there is none
 
+	composed bool // match conditions see the variables
+
 	full, plain, match *env // with and without the authorizer, and without variables; made when an expression needs them
 }
 
@@ -179,8 +181,15 @@ var (
 	matchEnvWithParams = sync.OnceValues(func() (*env, error) { return newAdmissionEnv(nil, nil, true, true) })
 )
 
+// ComposeConditions lets match conditions see the variables that were added before, as in
+// Gatekeeper's templates.
+func (c *AdmissionCompiler) ComposeConditions() { c.composed = true }
+
 // MatchCondition compiles a match condition.
 func (c *AdmissionCompiler) MatchCondition(expression string) (*Program, error) {
+	if c.composed {
+		return c.compile(expression, true, celgo.BoolType)
+	}
 	e, err := c.matchEnv()
 	if err != nil {
 		return nil, fmt.Errorf("environment misconfigured: %w", err)
