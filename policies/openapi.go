@@ -76,9 +76,9 @@ func (l *loader) openAPIAction(o *manifest.Object, action *openapi.Action, c *sc
 		l.At(o, Error, at, "must not be set for %s, whose requests have no body", op.Method)
 	case l.derived(o, action.Of, a):
 		res := a.Spec.operation(op)
-		res.Paths, res.Routes, res.Writes.EmptyBodies = action.Paths, action.Routes, action.MayBeEmpty
+		res.Paths, res.Writes.EmptyBodies = action.Paths, action.MayBeEmpty
 		said := action.Said
-		res.Matrix = openapi.Matrix([]openapi.Operation{said})
+		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said})}
 		l.resources = append(l.resources, loadedResource{Resource: res, compiled: compiled, at: origin{o, at}})
@@ -99,7 +99,7 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 		return saidAt(r, member)
 	})
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
-	res.Routes, res.Matrix = r.Routes(), openapi.Matrix(r.Operations())
+	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}
 	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
 	res.Writes.EmptyBodies = res.Writes.EmptyBodies || r.MayPostNothing()
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {

@@ -22,7 +22,7 @@ func issuesAPI(t testing.TB) *Plain {
 	me := bare("me", "/me")
 	me.Singleton, me.Subresources = true, Subresources{Other: []string{"avatar"}}
 	issues := bare("issues", "/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/{name}")
-	issues.Routes = []string{"/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/{number}"}
+	issues.Written.Routes = []string{"/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/{number}"}
 	users := bare("users", "/users", "/users/{name}")
 	users.Subresources.OtherPaths = OtherPathsDeny
 	crd := &Resource{Group: "lab.example.com", Version: "v1", Names: Names{Kind: "Gizmo", Plural: "gizmos"}}
@@ -145,8 +145,8 @@ func TestVariableFirst(t *testing.T) {
 func TestMatrix(t *testing.T) {
 	books := &Resource{
 		Version: "v1", Names: Names{Plural: "books", Kind: "Book"}, Envelope: Bare, Namespaced: true,
-		Paths:  []string{"/shops/{namespace}/books", "/shops/{namespace}/books/{name}"},
-		Routes: []string{"/shops/{shop}/books", "/shops/{shop}/books/{id}"}, Matrix: []string{"id"},
+		Paths:   []string{"/shops/{namespace}/books", "/shops/{namespace}/books/{name}"},
+		Written: Written{Routes: []string{"/shops/{shop}/books", "/shops/{shop}/books/{id}"}, Matrix: []string{"id"}},
 	}
 	r, err := NewRegistry([]*Resource{books}, Passing{Template: "/shops/{shop}/open", Methods: []string{"POST"}})
 	if err != nil {

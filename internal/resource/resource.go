@@ -34,11 +34,8 @@ type Resource struct {
 	// stand for any segment. Empty means the Kubernetes paths
 	// "/apis/GROUP/VERSION/…" ("/api/VERSION/…" for the empty group).
 	Paths []string
-	// Routes are the Paths as their author wrote them, if that is otherwise.
-	Routes []string
-	// Matrix has the variables of the Routes whose segments begin with a semicolon: ";id=5". No other
-	// segment may have one.
-	Matrix  []string
+	// Written says how the author wrote the Paths, if that is otherwise.
+	Written Written
 	Methods Methods
 	// Operation is set if requests to the paths do something other than to read and write objects.
 	Operation    *Operation
@@ -56,6 +53,15 @@ type Resource struct {
 
 	// apiVersion is the group and version as objects state them.
 	apiVersion string
+}
+
+// Written are path templates as their author wrote them.
+type Written struct {
+	// Routes are the templates with the author's own names of variables.
+	Routes []string
+	// Matrix has the variables of the Routes whose segments begin with a semicolon: ";id=5". No other
+	// segment may have one.
+	Matrix []string
 }
 
 // Names are the names of a resource and its kind, as in a CustomResourceDefinition.
@@ -202,8 +208,8 @@ func (r *Resource) ClosesOtherPaths() bool {
 
 // route returns how the author wrote one of the paths.
 func (r *Resource) route(path string) string {
-	if at := slices.Index(r.Paths, path); at >= 0 && at < len(r.Routes) {
-		return r.Routes[at]
+	if at := slices.Index(r.Paths, path); at >= 0 && at < len(r.Written.Routes) {
+		return r.Written.Routes[at]
 	}
 	return path
 }

@@ -148,7 +148,7 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 		end.methods = 1 << methodOf(r.Operation.Method)
 	}
 	for i, s := range strings.Split(strings.Trim(end.route, "/"), "/") {
-		if isVariable(s) && slices.Contains(r.Matrix, s[1:len(s)-1]) {
+		if isVariable(s) && slices.Contains(r.Written.Matrix, s[1:len(s)-1]) {
 			end.matrix |= 1 << i
 		}
 	}
