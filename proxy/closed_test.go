@@ -46,11 +46,15 @@ func TestUndescribedClosed(t *testing.T) {
 		{"readable", "GET /x HTTP/1.1\r\nX-HTTP-Method-Override: DELETE", 400, "must not name its method outside the request line", ""},
 		{"readable", "GET /x HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket", 403, "another protocol", ""},
 		{"readable", "GET /apis/example.com/v1/namespaces/a/widgets/w", 200, "", ""},
+		{"readable", "TRACE /x", 405, refused, "GET, HEAD, OPTIONS"},
 		{"open", "POST /x", 200, "", ""},
+		{"open", "TRACE /x", 405, refused, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"},
 		{"open", "GET /x", 200, "", ""},
 		{"closed", "GET /x", 404, gone, ""},
 		{"closed", "OPTIONS /x", 404, gone, ""},
 		{"closed", "POST /x", 404, gone, ""},
+		{"closed", "TRACE /x", 405, refused, ""},
+		{"closed", "TRACE /apis/example.com/v1/namespaces/a/widgets/w", 405, refused, "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"},
 		{"closed", "GET /apis/example.com/v1/namespaces/a/widgets/w", 200, "", ""},
 	} {
 		line, more, _ := strings.Cut(tt.request, " HTTP/1.1\r\n")

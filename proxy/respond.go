@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
@@ -21,10 +22,40 @@ const onlyReads = "GET, HEAD, OPTIONS"
 
 // methodsOf returns the methods that the request's path takes, without one that was refused.
 func methodsOf(h *handler, refused string) string {
-	if h.route == nil { // the head was refused before anything was known of the path
-		return "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+	route, target := h.route, h.incoming.Head.Target
+	if route == nil { // the head was refused before anything was known of the path
+		if route, target = routeOf(h); route == nil {
+			return "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+		}
 	}
-	return resource.Allowed(h.gateway.storages(h.set).resolvers[h.route.index], pathOf(h.incoming.Head.Target), refused)
+	resolver := h.gateway.storages(h.set).resolvers[route.index]
+	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed {
+		switch route.undescribed {
+		case config.DenyUndescribed:
+			return ""
+		case config.DenyWrites:
+			return onlyReads
+		}
+	}
+	return resource.Allowed(resolver, pathOf(target), refused)
+}
+
+// routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the head
+// does not say as much.
+func routeOf(h *handler) (r *route, target []byte) {
+	head := &h.incoming.Head
+	if target = head.Target; len(target) == 0 || target[0] != '/' {
+		return nil, nil
+	}
+	r = h.gateway.routes.find(head.Host, str(target))
+	if r == nil || r.rules == nil {
+		return r, target
+	}
+	target, err := r.rules.AppendTarget(nil, target)
+	if err != nil {
+		return nil, nil
+	}
+	return r, target
 }
 
 // completeAnswer makes of an error a Status (ERR-1) and adds warnings (ERR-6).

@@ -149,7 +149,9 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 			res, found, err = nil, false, wrong
 			info.forget(m)
 		} else if err == nil && found {
-			err = info.finish(m, method)
+			if err = info.finish(m, method); err == nil && m == methodPatch {
+				err = info.checkPatch(res)
+			}
 		}
 	}
 	if found {
@@ -166,6 +168,16 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 		err = status.NoSuchPath("the path '%s' is not spelled as the path of a resource that it could be taken for", short(info.Path))
 	}
 	return nil, false, err
+}
+
+// checkPatch refuses patches of subresources whose objects are of another kind than the one that is stored, if the gateway
+// would have to apply them.
+func (i *Info) checkPatch(r *Resource) *status.Error {
+	isOther := i.Subresource != "" && i.Subresource != "status" && i.Subresource != "scale" && !i.Connect
+	if r == nil || r.Operation != nil || !isOther || r.Backend.Patch != PatchEmulated && r.Backend.Patch != PatchValidated {
+		return nil
+	}
+	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", i.Subresource, i.GroupResource())
 }
 
 // find looks for a described path that is spelled as it is described. A path that a file lets pass, spelled so, is
