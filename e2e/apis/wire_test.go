@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A conversation is what clients send on one connection, as it stands here, and the methods of the requests in it.
+// A conversation has all that a client sends on one connection, as it stands here, and the methods of its requests.
 type conversation struct {
 	name    string
 	methods string // by which the ends of answers are known
