@@ -93,6 +93,9 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 		return
 	}
 	native := len(r.Paths) == 0
+	if native && r.WatchesAnswers() {
+		l.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
+	}
 	res := a.Spec.resource()
 	l.useScope(o, res.Scope, func(member string) string {
 		member, _, _ = strings.Cut(member, "[")
@@ -162,10 +165,16 @@ func (l *loader) derived(o *manifest.Object, r *openapi.Resource, into *APIResou
 				return false
 			}
 		}
+		if m, found := s.Get(openapi.AnswersKey); found && !m.Is(openapi.AnswersIgnored) && !m.Is(openapi.AnswersWarned) {
+			l.At(o, Error, openapi.Place(m), "must be '%s' or '%s'", openapi.AnswersIgnored, openapi.AnswersWarned)
+			return false
+		}
 		d.MergePatch(s)
 	}
-	if m, found := d.Root().Get("ignore"); found {
-		d.Remove(m)
+	for _, name := range []string{"ignore", openapi.AnswersKey} { // which no APIResource has
+		if m, found := d.Root().Get(name); found {
+			d.Remove(m)
+		}
 	}
 	text := append([]byte(`{"apiVersion":"`+ownGroup+`/v1alpha1","kind":"APIResource","metadata":{"name":"derived"},"spec":`), d.AppendTo(nil)...)
 	objects, _ := manifest.Read(o.File, append(text, '}'))
@@ -282,6 +291,7 @@ func (c *schemaCompiler) contract(operations []openapi.Operation) *contract.Cont
 	for _, o := range operations {
 		compiled := &contract.Operation{
 			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o.Bodies), Security: o.Security,
+			Answers: c.answers(o.Answers),
 		}
 		if o.At != nil {
 			made.SetAt(*o.At, compiled)
@@ -298,6 +308,22 @@ func (c *schemaCompiler) bodies(said []openapi.Body) (made []contract.Body) {
 		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, schema.Options{})}
 		if b.Schema != nil {
 			one.Owned = b.Schema.Owned
+		}
+		made = append(made, one)
+	}
+	return made
+}
+
+// answers compiles the schemas of answers.
+func (c *schemaCompiler) answers(said []openapi.Answer) (made []contract.Answer) {
+	for _, a := range said {
+		one := contract.Answer{Code: a.Code, Headers: a.Headers, Values: c.compile(a.Values, schema.Options{})}
+		for _, of := range a.Contents {
+			content := contract.Content{Media: of.Media, Schema: c.compile(of.Schema, schema.Options{}), IsWrapped: of.Schema.IsWrapped()}
+			if of.Schema != nil {
+				content.Hidden = of.Schema.Hidden
+			}
+			one.Contents = append(one.Contents, content)
 		}
 		made = append(made, one)
 	}

@@ -261,6 +261,8 @@ paths:
 			"a.yaml:4: x-admission-gateway-resource.backend.patch: warning: PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: " +
 				"the API may refuse it, or forget what it had stored there, unless clients send it again\n" +
 				"a.yaml:13: components.schemas.Order.properties.a.items.properties.b.writeOnly: note: is not enforced in answers: they pass as they come\n"},
+		"an extension about answers":      {settings("responses: Warn"), ""},
+		"an extension against answers":    {settings("responses: Deny"), "a.yaml:5: x-admission-gateway-resource.responses: must be 'Ignore' or 'Warn'\n"},
 		"an extension that leaves it out": {settings("ignore: true"), ""},
 		"another version":                 {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
 		"Swagger":                         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},

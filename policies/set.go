@@ -99,6 +99,11 @@ func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operat
 	return s.compiled[r.ID].contract.Of(i)
 }
 
+// WatchesAnswers reports whether the answers to a request are held to a document.
+func (s *Set) WatchesAnswers(r *resource.Resource, i *resource.Info) bool {
+	return r != nil && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
+}
+
 // Owned says what the API itself sets in objects that are created or changed; nil if nothing is known.
 func (s *Set) Owned(r *resource.Resource, creates bool) *contract.Members {
 	switch {

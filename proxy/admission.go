@@ -23,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/responses"
 )
 
 // An admitter completes, defaults, mutates and validates the objects of one request, by the schema of its
@@ -75,6 +76,9 @@ func (a *admitter) reset() {
 // parameters of a request with an object is named with everything that is wrong with the object.
 func (a *admitter) checkContract(h *handler) error {
 	i, head := &h.request.Info, &h.incoming.Head
+	if a.set.WatchesAnswers(h.request.Resource, i) {
+		watchAnswers(h)
+	}
 	o := h.upstream.kind.operation(a.set, h.request.Resource, i)
 	if o == nil {
 		return nil
@@ -92,6 +96,23 @@ func (a *admitter) checkContract(h *handler) error {
 	}
 	a.parameters = failures
 	return nil
+}
+
+// watchAnswers lets answers to the request be held to what its document declares.
+func watchAnswers(h *handler) {
+	r := &h.request
+	name := r.Info.Resource
+	if r.Info.Subresource != "" {
+		name += "/" + r.Info.Subresource
+	}
+	kind, set, described, about := h.upstream.kind, h.set, r.Resource, r.Info
+	h.trail.answers = h.gateway.observers.answers.Watch(responses.Subject{
+		Upstream: h.upstream.name, Resource: name, Verb: r.Info.Verb, Method: string(r.Head.Method),
+	}, r.Limits, func(verb string) *contract.Operation {
+		about.Verb = verb
+		return kind.operation(set, described, &about)
+	})
+	r.Exchanges.Watcher = h.trail.answers
 }
 
 // Complete holds the object to the URL, and takes out of it what its schema does not know. It says so as far as

@@ -47,6 +47,7 @@ func (h *handler) detach() *detachedAnswer {
 	} else {
 		d.warnings = slices.Clone(h.request.Warnings)
 	}
+	h.trail.answers.Detach()
 	h.request.Editor, h.detached = nil, true
 	return d
 }

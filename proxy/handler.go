@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/responses"
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
@@ -268,6 +269,9 @@ func (h *handler) finish() {
 		}
 		h.trail.events.End(r.Outcome.Code, p != nil, found)
 		h.gateway.observe(r, h.trail.spans)
+		if p == nil {
+			h.trail.answers.Finish()
+		}
 	}
 	h.release()
 	if p != nil {
@@ -307,7 +311,8 @@ type trail struct {
 	object []byte
 	// stripped are fields of the client that the lines stand for.
 	stripped http1.FieldSet
-	spans    *spans.Spans // nil if the request is not traced
+	spans    *spans.Spans     // nil if the request is not traced
+	answers  *responses.Watch // nil if no document is asked about answers
 	isNamed  bool
 }
 

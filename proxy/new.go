@@ -38,8 +38,8 @@ func New(o Options) (*Gateway, error) {
 		unregistered:  c.UnregisteredResources,
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
 		anonymous:     identity.Anonymous(),
-		observers:     newObservers(o),
 	}
+	g.observers = newObservers(o, g.memory.Budget)
 	g.locks.Share(o.Locker)
 	g.requestLimits.Refused = g.memory.drops.refused
 	var err error

@@ -40,7 +40,7 @@ func watch(t *testing.T, backend *recorder, files string, words ...string) *watc
 		t.Fatal(err)
 	}
 	w.Gateway = gatewayFor(t, files, backend.Addr().String(), words)
-	w.Gateway.log, w.observers.access = w.log.Messages, w.log.Access
+	w.Gateway.log, w.observers.access, w.observers.answers.Log = w.log.Messages, w.log.Access, w.log.Messages
 	w.address = startGateway(t, w.Gateway)
 	return w
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/responses"
 )
 
 // Options have what New makes a Gateway of.
@@ -107,6 +108,8 @@ type observers struct {
 	access *telemetry.AccessLog // nil if no request has a line
 	audit  *audit.Auditor       // nil if no event is recorded
 	tracer *tracing.Tracer      // nil if no request is traced
+	// answers is told of answers that are held to a document.
+	answers *responses.Observer
 	// isIDShown says that all answers have the id of their request, not only refusals.
 	isIDShown bool
 }
@@ -118,6 +121,9 @@ type samplers struct {
 	failures telemetry.Sampler // of requests to backends
 }
 
-func newObservers(o Options) observers {
-	return observers{access: o.Access, audit: o.Audit, tracer: o.Tracer, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers}
+func newObservers(o Options, budget *memory.Budget) observers {
+	return observers{
+		access: o.Access, audit: o.Audit, tracer: o.Tracer, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
+		answers: &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
+	}
 }

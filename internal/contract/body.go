@@ -32,20 +32,20 @@ const (
 	AsBytes
 )
 
-// covers reports whether a media type is the one that is declared.
-func (b *Body) covers(media string) bool {
-	before, after, isRange := strings.Cut(b.Media, "*")
+// covers reports whether a media type is the one that is declared, or in the range.
+func covers(declared, media string) bool {
+	before, after, isRange := strings.Cut(declared, "*")
 	if !isRange {
-		return media == b.Media
+		return media == declared
 	}
 	after = strings.TrimPrefix(after, "/*")
 	return len(media) > len(before)+len(after) && strings.HasPrefix(media, before) && strings.HasSuffix(media, after)
 }
 
 // rank is greater for what says more.
-func (b *Body) rank() int {
-	if !strings.Contains(b.Media, "*") {
+func rank(declared string) int {
+	if !strings.Contains(declared, "*") {
 		return 1 << 10
 	}
-	return len(b.Media)
+	return len(declared)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // Check holds the parameters of a request to what the document says of them, and returns all that is wrong. The frame is
@@ -24,8 +25,13 @@ func (o *Operation) Check(i *resource.Info, head *http1.Head, frame func() *cel.
 	r.path(i.Path)
 	r.query(i.Query)
 	r.headers(head)
+	return r.check(o.Values, frame)
+}
+
+// check holds the values of the texts that were found to their schema.
+func (r *reader) check(values *schema.Schema, frame func() *cel.Frame) field.ErrorList {
 	r.write()
-	if o.Values == nil {
+	if values == nil {
 		return r.failures
 	}
 	d, err := document.Parse(r.json, document.Limits{})
@@ -34,11 +40,11 @@ func (o *Operation) Check(i *resource.Info, head *http1.Head, frame func() *cel.
 	}
 	defer d.Release()
 	var f *cel.Frame
-	if o.Values.HasRules() {
+	if values.HasRules() {
 		f = frame()
 		f.SetBudget(cel.PolicyBudget)
 	}
-	return Named(r.failures, Renamed(o.Parameters, o.Values.Validate(f, d.Root(), document.Node{}).Errors))
+	return Named(r.failures, Renamed(r.parameters, values.Validate(f, d.Root(), document.Node{}).Errors))
 }
 
 // Named joins what is wrong with texts and what is wrong with their values: a value that cannot be read is not missing.

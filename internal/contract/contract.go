@@ -1,5 +1,6 @@
 // Package contract holds requests to what a document says of them beside the JSON in their bodies: the parameters in path,
-// query, headers and cookies, the media types, the fields of forms, and the credentials that have to be there.
+// query, headers and cookies, the media types, the fields of forms, and the credentials that have to be there. It holds answers
+// to what a document says of them.
 //
 // The texts of the parameters become one JSON object, by the types that they stand for, and that object is held against a
 // compiled schema. So the words for what is wrong are the same as for bodies, and fields begin with where the parameter is:
@@ -17,6 +18,7 @@ import (
 type Contract struct {
 	operations [verbs]*Operation
 	targets    map[Target]*Operation // of a resource at the paths of an API server
+	hasAnswers bool
 }
 
 // A Target is where requests for a resource at the paths of an API server go. A list of all namespaces is another than the
@@ -43,6 +45,8 @@ type Operation struct {
 	Values *schema.Schema
 	// Bodies are the media types of bodies; nil if the document says nothing of them.
 	Bodies []Body
+	// Answers are the answers that are declared; nil if they are not held to the document.
+	Answers []Answer
 	// Security has the sets of credentials. A request needs one of the sets, and nothing if there is none.
 	Security []Credentials
 }
@@ -75,8 +79,12 @@ const (
 func (c *Contract) Set(verb string, o *Operation) {
 	if i := indexOf(verb); i >= 0 {
 		c.operations[i] = o
+		c.hasAnswers = c.hasAnswers || len(o.Answers) > 0
 	}
 }
+
+// HasAnswers reports whether answers are held to the document.
+func (c *Contract) HasAnswers() bool { return c != nil && c.hasAnswers }
 
 // Of returns what is said of a request; nil if nothing is.
 func (c *Contract) Of(i *resource.Info) *Operation {
@@ -120,7 +128,7 @@ func indexOf(verb string) int {
 // longer range before a shorter one.
 func (o *Operation) BodyOf(media string) (of *Body) {
 	for k := range o.Bodies {
-		if b := &o.Bodies[k]; b.covers(media) && (of == nil || b.rank() > of.rank()) {
+		if b := &o.Bodies[k]; covers(b.Media, media) && (of == nil || rank(b.Media) > rank(of.Media)) {
 			of = b
 		}
 	}

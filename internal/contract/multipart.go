@@ -79,7 +79,7 @@ func (of *Part) refuses(p *part) string {
 		return "must be smaller: the file has too many bytes"
 	case len(of.Media) > 0 && p.media != "" || of.IsFile && len(of.Media) > 0:
 		for _, media := range of.Media {
-			if (&Body{Media: media}).covers(p.media) {
+			if covers(media, p.media) {
 				return ""
 			}
 		}

@@ -110,6 +110,6 @@ func actionOf(d *Document, of *Resource, p *pathItem, method string, setting doc
 	if n := d.requestSchema(operation); n.Valid() {
 		a.Schema = d.cached(n, translation{})
 	}
-	a.Said = saidOf(d, resource.VerbCreate, p, operation)
+	a.Said = saidOf(d, resource.VerbCreate, p, operation, of.WatchesAnswers())
 	return a
 }

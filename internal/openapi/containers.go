@@ -101,6 +101,10 @@ func (b *builder) properties(c *conjunction) (left []string) {
 		if b.at == "" {
 			at = at[1:]
 		}
+		if b.t.options.of == ofResponses && sub.says("writeOnly") {
+			hide(b, name)
+			continue
+		}
 		props, e := b.t.emit(sub, at, b.free)
 		b.p.Properties[name] = props
 		if !e.Empty() {
@@ -201,7 +205,7 @@ func (b *builder) own(c *conjunction) {
 				b.decode(m, &rules)
 				b.p.XValidations = append(b.p.XValidations, rules...)
 			default:
-				if strings.HasPrefix(key, "x-admission-gateway-") {
+				if strings.HasPrefix(key, "x-admission-gateway-") && b.t.options.of != ofResponses {
 					place := Place(p.Node)
 					b.t.origins[place] = p.Node
 					b.t.keywords.Keyword(b.e, m, field.NewPath(place))

@@ -29,6 +29,7 @@ type Document struct {
 	translated map[cacheKey]*Schema
 	sizes      map[sizeKey]int
 	actions    []*Action
+	watched    map[uint32]bool // the operations whose answers are held to the document
 }
 
 // Schema is a schema of a document as package schema compiles it.
@@ -43,10 +44,11 @@ type Schema struct {
 	Hidden *contract.Members
 	Hides  bool
 
-	doc     *Document
-	node    document.Node
-	options translation
-	origins map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
+	doc       *Document
+	node      document.Node
+	options   translation
+	isWrapped bool                     // see wrap
+	origins   map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
 }
 
 // translation says what a schema is translated for.
@@ -71,13 +73,18 @@ const (
 	// ofPatches are the objects that patches make of what is stored, as far as the API shows it: what is writeOnly may be
 	// missing, however required, and a default would replace what is stored.
 	ofPatches
+	// ofResponses are answers as they are held to the document: nothing is added to them, and they may be of any type.
+	ofResponses
 )
 
 // isAnswer reports whether the values are answers.
-func (p purpose) isAnswer() bool { return p == ofAnswers }
+func (p purpose) isAnswer() bool { return p == ofAnswers || p == ofResponses }
 
 // lacksHidden reports whether the values are made of what the API shows.
-func (p purpose) lacksHidden() bool { return p == ofAnswers || p == ofPatches }
+func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
+
+// isUndefaulted reports whether no defaults are given.
+func (p purpose) isUndefaulted() bool { return p == ofForms || p == ofResponses }
 
 // cacheKey tells the translations of a document apart.
 type cacheKey struct {
@@ -98,7 +105,7 @@ func New(parsed *document.Document) (*Document, error) {
 	if _, isSwagger := parsed.Root().Get(swaggerKey); isSwagger && !isOpenAPI {
 		return newSwagger(parsed)
 	}
-	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport()}
+	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport(), watched: map[uint32]bool{}}
 	version := text(d.root, "openapi")
 	if n, found := d.root.Get("openapi"); found && n.Kind() == document.Number {
 		version = string(n.Raw())

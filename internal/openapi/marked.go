@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // marks are the places of what is readOnly and writeOnly. hides is set if anything is writeOnly, within alternatives too.
@@ -37,6 +38,17 @@ func (b *builder) markHidden(name string, c *conjunction) {
 	b.t.marks.hides = true
 	if !b.free {
 		b.t.marks.hidden[propertyOf(b.at, name)] = true
+	}
+}
+
+// hide takes any value of a property that is writeOnly in answers, in which it is the property that is wrong; in alternatives
+// it takes none.
+func hide(b *builder, name string) {
+	b.p.Properties[name] = anything(b.free)
+	if b.free {
+		never := &builder{e: &schema.Extensions{}}
+		never.never()
+		b.e.SetProperty(name, never.e)
 	}
 }
 

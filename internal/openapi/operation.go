@@ -25,6 +25,8 @@ type Operation struct {
 	Bodies []Body
 	// Security has the sets of credentials. A request needs one of them.
 	Security []contract.Credentials
+	// Answers are the answers that are declared; none if they are not held to the document.
+	Answers []Answer
 }
 
 // operations finds what the document says of requests for an ordinary resource.
@@ -40,18 +42,22 @@ func (d *Document) operations(r *Resource) {
 		if !of.path.has(of.method) {
 			continue
 		}
-		if o := saidOf(d, of.verb, of.path, of.path.operation(of.method)); len(o.Parameters)+len(o.Security)+len(o.Bodies) > 0 {
+		o := saidOf(d, of.verb, of.path, of.path.operation(of.method), r.WatchesAnswers())
+		if len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers) > 0 {
 			r.said = append(r.said, o)
 		}
 	}
 }
 
 // saidOf returns what the document says of an operation.
-func saidOf(d *Document, verb string, p *pathItem, operation document.Node) Operation {
+func saidOf(d *Document, verb string, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
 	o := Operation{Verb: verb}
 	d.parameters(&o, p, operation, d.declared(p, operation))
 	o.Security = d.security(operation)
 	o.Bodies = bodiesOf(d, verb, operation)
+	if watchesAnswers {
+		o.Answers = answersOf(d, operation)
+	}
 	return o
 }
 
@@ -87,8 +93,25 @@ func (d *Document) declared(p *pathItem, operation document.Node) []document.Nod
 	return all
 }
 
+// A placed parameter is one whose place is known.
+type placed struct {
+	contract.Parameter
+	node document.Node
+}
+
 // parameters finds how parameters of an operation are read, and the schema of their values.
 func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node, declared []document.Node) {
+	var all []placed
+	for _, n := range declared {
+		if one := (placed{node: n}); d.place(&one.Parameter, p, n) {
+			all = append(all, one)
+		}
+	}
+	o.Parameters, o.Values = valuesOf(d, all, operation)
+}
+
+// valuesOf finds how parameters of an operation, or of an answer, are read, and the schema of their values.
+func valuesOf(d *Document, list []placed, of document.Node) (parameters []contract.Parameter, values *Schema) {
 	type read struct {
 		contract.Parameter
 		props apiextensionsv1.JSONSchemaProps
@@ -96,11 +119,8 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 	}
 	var all []read
 	t := &translator{doc: d, undefaulted: true, depth: maxDepth, origins: map[string]document.Node{}}
-	for _, n := range declared {
-		r := read{}
-		if !d.placed(&r.Parameter, p, n) {
-			continue
-		}
+	for _, one := range list {
+		r, n := read{Parameter: one.Parameter}, one.node
 		at, value, ok := d.valueOf(&r.Parameter, n)
 		if !ok {
 			continue
@@ -121,13 +141,13 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 		}
 	}
 	if len(all) == 0 {
-		return
+		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b read) int { return cmp.Compare(a.In, b.In) })
 	root, extensions := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}, &schema.Extensions{}
 	for i := range all {
 		r := &all[i]
-		o.Parameters = append(o.Parameters, r.Parameter)
+		parameters = append(parameters, r.Parameter)
 		place, e := root.Properties[r.In.String()], extensions.Properties[r.In.String()]
 		if place.Properties == nil {
 			place = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
@@ -145,14 +165,14 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 	for _, err := range t.keywords.Errors {
 		d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
 	}
-	o.Values = &Schema{Props: &root, Extensions: extensions, doc: d, node: operation, options: t.options, origins: t.origins}
+	return parameters, &Schema{Props: &root, Extensions: extensions, doc: d, node: of, options: t.options, origins: t.origins}
 }
 
 // ignoredHeaders are headers that the specification takes from parameters: bodies and credentials describe them.
 var ignoredHeaders = []string{"accept", "content-type", "authorization"}
 
-// placed finds where a parameter stands; ok is false if it is not enforced.
-func (d *Document) placed(to *contract.Parameter, p *pathItem, n document.Node) (ok bool) {
+// place finds where a parameter stands; ok is false if it is not enforced.
+func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (ok bool) {
 	to.Name = strings.Clone(text(n, "name"))
 	if to.In, ok = contract.PlaceNamed(text(n, "in")); !ok || to.Name == "" {
 		d.report.warn(n, "is not enforced: a parameter must have a name, and 'in' with 'path', 'query', 'header' or 'cookie'")

@@ -25,20 +25,28 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 	for depth := maxDepth; ; depth = min(depth-1, d.depthOf(n)) {
 		saved := d.report
 		d.report = saved.clone()
-		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of == ofForms}
+		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of.isUndefaulted()}
 		c := t.flatten([]document.Node{n}, nil)
 		types, _ := t.types(&c)
 		isList := !o.envelope && slices.Equal(types, []string{"array"})
-		if len(types) > 0 && !isList && !slices.Equal(types, []string{"object"}) {
+		isWrapped := o.of == ofResponses && !isList && !slices.Equal(types, []string{"object"})
+		if len(types) > 0 && !isList && !isWrapped && !slices.Equal(types, []string{"object"}) {
 			d.report.warn(n, "must be of type object; the schema is not enforced")
 			return nil
 		}
-		props, extensions := t.emit(c, "", false)
+		place := ""
+		if isWrapped {
+			place = ".items"
+		}
+		props, extensions := t.emit(c, place, false)
+		if isWrapped {
+			props, extensions = wrap(props, extensions)
+		}
 		if t.full {
 			d.report = saved
 			continue
 		}
-		if props.Type != "object" && !isList {
+		if props.Type != "object" && !isList && !isWrapped {
 			return nil
 		}
 		for _, err := range t.keywords.Errors {
@@ -47,7 +55,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 		return &Schema{
 			Props: &props, Extensions: extensions, Defaults: t.defaults,
 			Owned: markedIn(t.marks.owned, &props, ""), Hidden: markedIn(t.marks.hidden, &props, ""), Hides: t.marks.hides,
-			doc: d, node: n, options: o, origins: t.origins,
+			doc: d, node: n, options: o, isWrapped: isWrapped, origins: t.origins,
 		}
 	}
 }

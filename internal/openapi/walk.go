@@ -48,7 +48,17 @@ var (
 		"content": {why: answersPass, mild: true}, "headers": {why: answersPass, mild: true},
 		"links": beyond("links are not followed, and not enforced"),
 	})
-	operationShape = shapeOfObject(nil, map[string]keyword{
+	// Answers that are held to the document.
+	answerContentShape = shapeOfObject(nil, map[string]keyword{"schema": schemas})
+	headerShape        = shapeOfObject(nil, map[string]keyword{
+		"required": seen, "style": seen, "explode": seen, "schema": schemas, "content": {of: mapOf(mediaShape)},
+	})
+	watchedResponseShape = shapeOfObject(nil, map[string]keyword{
+		"content": {of: mapOf(answerContentShape)}, "headers": {of: mapOf(headerShape)},
+		"links": beyond("links are not followed, and not enforced"),
+	})
+	watchedResponses = keyword{of: mapOf(watchedResponseShape)}
+	operationShape   = shapeOfObject(nil, map[string]keyword{
 		"tags": seen, "operationId": seen, "security": seen, "servers": seen, OperationExtension: seen,
 		"parameters": {of: parameterShape}, "requestBody": {of: bodyShape}, "responses": {of: mapOf(responseShape)},
 		"callbacks": beyond("callbacks go from the API to its clients: the gateway does not see them"),
@@ -87,7 +97,9 @@ func mapOf(of *shape) *shape { return &shape{others: &keyword{of: of}} }
 // Overlooked names what a document says and the gateway does not enforce, in all that its paths lead to, once Resources has
 // found the resources. What that reports is not named again. Mild findings are about what nearly every document says.
 func Overlooked(d *Document) (found, mild []Finding) {
-	w := &walker{doc: d, report: newReport(), mild: d.mild, done: map[visit]bool{}, isServer: d.isKubernetes()}
+	w := &walker{
+		watchesAll: watchesAll(d), doc: d, report: newReport(), mild: d.mild, done: map[visit]bool{}, isServer: d.isKubernetes(),
+	}
 	w.object(d.root, rootShape)
 	return w.report.findings(), w.mild.findings()
 }
@@ -98,6 +110,19 @@ type walker struct {
 	report, mild *report
 	done         map[visit]bool
 	isServer     bool // the document is one of an API server
+	watchesAll   bool // the answers of all operations are held to the document
+}
+
+// watchesAll reports whether the answers of all operations are held to the document.
+func watchesAll(d *Document) bool {
+	for _, p := range d.paths() {
+		for _, method := range methods {
+			if operation := p.operation(method); operation.Valid() && !d.watched[operation.Index()] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 type visit struct {
@@ -140,6 +165,9 @@ func (w *walker) member(m document.Node, of *shape) {
 	if !known && of.others != nil {
 		k, known = *of.others, true
 	}
+	if of == operationShape && name == "responses" && w.doc.watched[m.Parent().Index()] {
+		k = watchedResponses
+	}
 	switch {
 	case strings.HasPrefix(name, "x-"):
 	case (name == "parameters" || name == "security") && w.isServer && (of == pathShape || of == operationShape || of == rootShape):
@@ -152,6 +180,7 @@ func (w *walker) member(m document.Node, of *shape) {
 		w.report.warn(m, "is not enforced: %s", k.why)
 	case k.of != nil:
 		w.undeclared(m, of)
+		w.unread(m, k.of)
 		w.object(m, k.of)
 	}
 }
@@ -161,6 +190,14 @@ func (w *walker) undeclared(m document.Node, of *shape) {
 	name := m.Key()
 	if _, found := m.Get("requestBody"); of == pathShape && (name == "post" || name == "put") && !found && !w.isServer {
 		w.mild.warn(m, "says nothing of its body: what is no JSON passes without being read")
+	}
+}
+
+// unread names the media types of answers whose schemas are not enforced.
+func (w *walker) unread(m document.Node, of *shape) {
+	schema, found := m.Get("schema")
+	if name := mediaName(m); of == answerContentShape && found && !isJSONType(name) && !strings.Contains(name, "*") {
+		w.mild.warn(schema, "is not enforced in answers: the gateway reads their JSON alone")
 	}
 }
 
@@ -184,7 +221,7 @@ func (w *walker) schema(n document.Node) {
 		case "xml", "contentSchema", "contentEncoding", "contentMediaType":
 			w.report.warn(m, "is not enforced: %s", foreignKeywords[name])
 		case "writeOnly":
-			if m.Bool() {
+			if m.Bool() && !w.watchesAll {
 				w.mild.warn(m, "is not enforced in answers: they pass as they come")
 			}
 		case "properties", "patternProperties":

@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,5 +91,66 @@ func TestOverlooked(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestOverlookedAnswers: what is said of answers that are held to the document is not named, but for what the gateway does not
+// read.
+func TestOverlookedAnswers(t *testing.T) {
+	const answers = `
+openapi: 3.0.3
+info: {title: Things, version: "1"}
+x-admission-gateway-resource: {responses: Warn}
+paths:
+  /things/{id}:
+    get:
+      responses:
+        '200':
+          headers: {X-A: {schema: {type: string}, odd: 1}}
+          content:
+            application/json: {schema: {$ref: '#/components/schemas/Thing'}}
+            text/csv: {schema: {type: string}}
+            image/*: {schema: {type: string}}
+        '20': {description: odd}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}}}}, responses: {default: {description: ok}}}
+%s
+components:
+  schemas:
+    Thing:
+      type: object
+      properties: {secret: {type: string, writeOnly: true}, body: {type: string, contentEncoding: base64}}
+`
+	for _, test := range []struct {
+		more string
+		mild []string
+	}{
+		{"", []string{"paths[/things/{id}].get.responses.200.content[text/csv].schema: is not enforced in answers: the gateway reads their JSON alone"}},
+		{"  /others/{id}:\n    x-admission-gateway-resource: {responses: Ignore}\n    get: {responses: {'200': {headers: {X-B: {}}}}}", []string{
+			"components.schemas.Thing.properties.secret.writeOnly: is not enforced in answers: they pass as they come",
+			"paths[/things/{id}].get.responses.200.content[text/csv].schema: is not enforced in answers: the gateway reads their JSON alone",
+			"paths[/others/{id}].get.responses.200.headers: is not enforced: answers pass as they come, whatever their codes, headers and bodies",
+		}},
+	} {
+		d := read(t, fmt.Sprintf(answers, test.more))
+		_, _, found := d.Resources()
+		want := []string{"paths[/things/{id}].get.responses.20: warning: is not enforced: an answer must have a status code, such as '200' or '2XX', or 'default'"}
+		if got := findings(found); !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		overlooked, mild := openapi.Overlooked(d)
+		want = []string{
+			"paths[/things/{id}].get.responses.200.headers.X-A.odd: warning: the keyword 'odd' is not enforced",
+			"components.schemas.Thing.properties.body.contentEncoding: warning: is not enforced: the gateway does not look into texts",
+		}
+		if got := findings(overlooked); !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		var got []string
+		for _, f := range mild {
+			got = append(got, f.Path+": "+f.Message)
+		}
+		if !slices.Equal(got, test.mild) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.mild, "\n"))
+		}
 	}
 }

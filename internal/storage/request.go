@@ -101,6 +101,15 @@ type Exchanges struct {
 	Took time.Duration
 	// Tracer is told of each of them; nil if the request is not traced.
 	Tracer Tracer
+	// Watcher is told of the answers that clients may get; nil if nobody asks.
+	Watcher Watcher
+}
+
+// A Watcher looks at the backend's answers to what a client asks for, before anything is made of them. It may put another
+// stream in the place of an answer's.
+type Watcher interface {
+	// Answered is called with the method of the request to the backend.
+	Answered(method []byte, answer *http1.Response)
 }
 
 // A Tracer follows the exchanges with a backend, which come one after the other.
@@ -286,7 +295,17 @@ func (r *Request) Send(b *Backend, m *Message) error {
 		r.Response.edition = plain
 	}
 	r.Memory.Rest()
-	return r.do(b, &r.Response.Response)
+	if err := r.do(b, &r.Response.Response); err != nil {
+		return err
+	}
+	if w := r.Exchanges.Watcher; w != nil {
+		method := m.Method
+		if method == nil {
+			method = r.Head.Method
+		}
+		w.Answered(method, &r.Response.Response)
+	}
+	return nil
 }
 
 // Connect sends a request that may go on in another protocol, which the backend agrees to by a tunnel

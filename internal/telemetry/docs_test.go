@@ -80,6 +80,8 @@ func fill(t *Telemetry) {
 	t.RequestDone(r)
 	t.PolicyDecided("p", "Deny", 3)
 	t.SchemaRefused("widgets", "FieldValueInvalid")
+	AnswerChecked(t, "users", "Invalid")
+	AnswerDeparted(t, "users", "Body")
 	t.LimitDecided("l", "Admit")
 	t.RateLimited("l")
 	t.RateLimitWarned("l")

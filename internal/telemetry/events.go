@@ -30,6 +30,8 @@ type events struct {
 	refused  named
 	lost     named
 	bundles  named
+	answers  named
+	departed named
 }
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
@@ -54,6 +56,12 @@ func knownCause(cause string) string {
 	}
 	return other
 }
+
+// AnswerChecked counts an answer of a backend that was held to its document. The result is Valid, Invalid or Unchecked.
+func AnswerChecked(t *Telemetry, resource, result string) { t.events.answers.add(resource, result) }
+
+// AnswerDeparted counts an answer that is not what its document declares, in something of a kind.
+func AnswerDeparted(t *Telemetry, resource, kind string) { t.events.departed.add(resource, kind) }
 
 // LimitDecided counts a decision of a rate limit: Admit, Refuse or Warn.
 func (t *Telemetry) LimitDecided(policy, decision string) { t.events.limits.add(policy, decision) }
@@ -136,6 +144,8 @@ func (e *events) register(m metric.Meter) error {
 		{&e.bundles, "gateway_bundle_failures", "Failures to get, verify, activate or keep a version of a bundle, by bundle and stage.", [2]attribute.Key{"bundle", "stage"}},
 		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [2]attribute.Key{"resource", "cause"}},
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
+		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [2]attribute.Key{"resource", "result"}},
+		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [2]attribute.Key{"resource", "kind"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
