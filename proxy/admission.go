@@ -44,6 +44,7 @@ type admitter struct {
 	report     admission.Report     // what they find
 	referred   policies.Referred    // what they refer to
 	schema     objectSchema         // what the policies that change the object know of it
+	kind       string               // of the object, if policies found something that is recorded as an Event
 }
 
 // Decided implements admission.Observer.

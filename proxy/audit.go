@@ -1,14 +1,19 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/audit"
@@ -16,6 +21,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/proxy/events"
 )
 
 // leftOut stands for what may have data of a Secret.
@@ -33,6 +39,9 @@ func (a *admitter) shown(text string) string {
 // annotations that policies make of the request. Values of other objects are among them only where the author of a policy
 // wrote them into an annotation (ERR-7).
 func (a *admitter) audit() {
+	if a.upstream.events != nil {
+		a.kind = strings.Clone(a.attributes.Kind())
+	}
 	for _, f := range a.report.IgnoredFailures() {
 		if times, tell := a.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
 			a.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", a.shown(f.Err.Error()), "times", times)
@@ -56,6 +65,36 @@ func (a *admitter) audit() {
 		noted = append(noted, slog.String(n.Key, a.shown(n.Value)))
 	}
 	a.gateway.log.LogAttrs(context.Background(), slog.LevelInfo, "audit annotations", noted...)
+}
+
+// recordEvents records at the backend what policies refused, and which of them could not judge, unless the client was not
+// told of it: who may not write the object does not make Events about it either.
+func recordEvents(h *handler, code int) {
+	a := &h.admission
+	if h.upstream == nil || h.upstream.events == nil || a.kind == "" || h.permission.refusal != nil || h.request.Info.Options.DryRun {
+		return
+	}
+	i := &h.request.Info
+	about := &corev1.ObjectReference{ // which outlives the request
+		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()), Kind: a.kind,
+		Namespace: strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(h.trail.object))),
+	}
+	action := strings.Clone(i.Verb)
+	if denials := a.report.Denials(); len(denials) > 0 && code >= http.StatusBadRequest {
+		reason := events.Denied
+		if denials[0].Failed {
+			reason = events.Failed
+		}
+		h.upstream.events.Record(about, reason, action, a.shown(denials[0].Cause.Message))
+		return
+	}
+	if code >= http.StatusBadRequest {
+		return
+	}
+	for _, f := range a.report.IgnoredFailures() {
+		h.upstream.events.Record(about, events.Failed, action, a.shown(fmt.Sprintf("the policy '%s' failed and is set to be ignored then: %v", f.Policy, f.Err)))
+		return // one says that there is something to look at
+	}
 }
 
 // undecided is the answer to a request whose time was over before its policies could decide; nil for any other.

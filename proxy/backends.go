@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
@@ -15,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/proxy/events"
 )
 
 // Backend implements state.Backends: what policies refer to is read through the connections that requests go by.
@@ -37,7 +39,11 @@ func (b *backend) API() state.API { return b.kind.api() }
 
 // Send implements state.Backend.
 func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, error) {
-	head, err := b.ownHead(r.Method, r.Target, len(r.Body))
+	return b.sendAs(ctx, r, storage.JSON)
+}
+
+func (b *backend) sendAs(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
+	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType)
 	if err != nil {
 		return state.Answer{}, err
 	}
@@ -54,9 +60,32 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 	return state.Answer{Code: answer.Status(), Body: answer.Body()}, nil
 }
 
+// maxEvent is how large the backend's answer to an Event may be.
+const maxEvent = 64 << 10
+
+// recordEvents lets refusals be recorded as Events of Kubernetes.
+func (g *Gateway) recordEvents(b *backend) (err error) {
+	b.events, err = events.New(events.Options{
+		Send: func(ctx context.Context, method, target, contentType string, body []byte) (int, []byte, error) {
+			a, err := b.sendAs(ctx, state.Request{Method: method, Target: target, Body: body, Limit: maxEvent}, contentType)
+			return a.Code, a.Body, err
+		},
+		Ended: func(o events.Outcome, err error) {
+			g.metrics.EventRecorded(b.name, string(o))
+			if err == nil {
+				return
+			}
+			if times, tell := g.often.failures.Allow(b.name+" events", time.Now()); tell {
+				g.log.Warn("an Event cannot be recorded", "upstream", b.name, "cause", err, "times", times)
+			}
+		},
+	})
+	return err
+}
+
 // Open implements state.Backend.
 func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
-	head, err := b.ownHead(http.MethodGet, target, 0)
+	head, err := b.ownHead(http.MethodGet, target, 0, "")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -85,7 +114,7 @@ func (s *ownStream) Close() error {
 }
 
 // ownHead is the head of a request that the gateway makes on its own account.
-func (b *backend) ownHead(method, target string, length int) ([]byte, error) {
+func (b *backend) ownHead(method, target string, length int, contentType string) ([]byte, error) {
 	head := make([]byte, 0, 256+len(target))
 	head = append(append(append(append(append(head, method...), ' '), b.base...), target...), " HTTP/1.1\r\nHost: "...)
 	head = append(append(head, b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: application/json\r\n"...)
@@ -94,7 +123,7 @@ func (b *backend) ownHead(method, target string, length int) ([]byte, error) {
 		return nil, err
 	}
 	if method != http.MethodGet {
-		head = append(head, "Content-Type: application/json\r\nContent-Length: "...)
+		head = append(head, "Content-Type: "+contentType+"\r\nContent-Length: "...)
 		head = append(strconv.AppendInt(head, int64(length), 10), "\r\n"...)
 	}
 	return append(head, "\r\n"...), nil
@@ -154,6 +183,9 @@ func (b *backend) noteRefusal(code int) {
 }
 
 func (b *backend) close() {
+	if b.events != nil {
+		b.events.Close()
+	}
 	b.client.Close()
 	if b.own != b.client {
 		b.own.Close()

@@ -268,6 +268,7 @@ func (h *handler) finish() {
 			found = annotationsOf(&h.admission.report)
 		}
 		h.trail.events.End(r.Outcome.Code, p != nil, found)
+		recordEvents(h, r.Outcome.Code)
 		h.gateway.observe(r, h.trail.spans)
 		if p == nil {
 			h.trail.answers.Finish()

@@ -143,6 +143,11 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
 			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
 		}
+		if u.Events == config.RecordEvents {
+			if err := g.recordEvents(b); err != nil {
+				return nil, err
+			}
+		}
 		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
 		b.comparisons = &plain.Comparisons{Found: g.versionsFound(u.Name)}
 		b.grants = b.kind.grants()

@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
 )
 
@@ -46,6 +47,8 @@ type backend struct {
 	comparisons *plain.Comparisons
 	// grants remembers what the backend lets the scripts of other origins read; nil if it is not asked.
 	grants *cors.Grants
+	// events records refusals at the backend; nil if none are recorded.
+	events *events.Recorder
 	// storage is the backend as storages ask it on behalf of clients.
 	storage storage.Backend
 }

@@ -43,7 +43,7 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "tokens.csv"), "of-root,root,0,system:masters\n")
+	write(t, filepath.Join(dir, "tokens.csv"), "of-root,root,0,system:masters\nof-gateway,gateway,1\nof-stranger,stranger,2\n")
 	c := &cluster{url: "https://127.0.0.1:" + port}
 	isReady := func() bool {
 		out, ok := c.kubectl(t, "", "get", "--raw", "/readyz")

@@ -141,6 +141,8 @@ type UpstreamSpec struct {
 	Upgrades []string `json:"upgrades"`
 	// ErrorFormat says how the gateway itself refuses requests; empty is Status.
 	ErrorFormat ErrorFormat `json:"errorFormat"`
+	// Events says whether refusals are recorded as Events of Kubernetes; empty is None.
+	Events Events `json:"events"`
 	// Undescribed says what happens to requests that no policy file describes; empty is Pass. Only an upstream
 	// of the dialect Plain has such requests.
 	Undescribed Undescribed `json:"undescribed"`

@@ -91,6 +91,7 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 	v.upgrades(path, u.Upgrades)
 	v.undescribed(path+".undescribed", u.Undescribed, u)
 	v.errorFormat(path+".errorFormat", u.ErrorFormat, u)
+	v.events(path+".events", u)
 	v.within(path+".connectTimeoutSeconds", u.ConnectTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".responseTimeoutSeconds", u.ResponseTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".bodyTimeoutSeconds", u.BodyTimeoutSeconds, 1, maxSeconds)

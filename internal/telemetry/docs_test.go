@@ -91,6 +91,7 @@ func fill(t *Telemetry) {
 	t.UpstreamError("api", "Busy")
 	t.CredentialsRefused("jwt")
 	t.AuditLost("log", 1)
+	t.EventRecorded("api", "Sent")
 	t.SharedLimitDecided("Admitted", time.Millisecond)
 	t.PoliciesLoaded(1, "h", time.Now())
 	t.BundleFailed("b", "Download")

@@ -32,6 +32,7 @@ type events struct {
 	bundles  named
 	answers  named
 	departed named
+	recorded named
 }
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
@@ -97,6 +98,11 @@ func (t *Telemetry) AuditLost(sink string, events int) {
 	t.events.lost.addSome(sink, "", int64(events))
 }
 
+// EventRecorded counts an Event of Kubernetes: Sent, Failed or Dropped.
+func (t *Telemetry) EventRecorded(upstream, outcome string) {
+	t.events.recorded.add(upstream, outcome)
+}
+
 // Expect makes the counters of rare failures: of events that the sinks of the audit log lose, and of requests that policies
 // cannot judge and let pass. An alert on the growth of a counter does not see the event by which the counter appears.
 func (t *Telemetry) Expect(sinks, policies []string) {
@@ -146,6 +152,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
 		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [2]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [2]attribute.Key{"resource", "kind"}},
+		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and failures of policies, by upstream: Sent, Failed, or Dropped beyond 5 in a second.", [2]attribute.Key{"upstream", "outcome"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
