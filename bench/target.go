@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/template"
 
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
@@ -43,13 +46,15 @@ type Target struct {
 	OfGateway bool
 	// BesideLoad puts the server on the CPUs of the load generator instead of the CPUs of the servers under test.
 	BesideLoad bool
+	// Ready is the path of the GET by which the server says that it serves; empty is an object of the backend's.
+	Ready string
 	// Secure says that the server speaks TLS.
 	Secure bool
 }
 
 // targets returns the rows of the table in order. A new row is one more entry.
 func targets() []Target {
-	return []Target{
+	return append([]Target{
 		{
 			Name: "direct", Title: "backend, direct", BesideLoad: true, Check: checkPassThrough,
 			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend", listen), nil },
@@ -136,7 +141,7 @@ func targets() []Target {
 				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
 			},
 		},
-	}
+	}, regoRows()...)
 }
 
 // A Goal is a ratio of CPU time per request that a target may not exceed, as a median over the rounds.
@@ -162,6 +167,8 @@ func goals() []Goal {
 		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
 		{Load: "GET", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
 		{Load: "POST 1.3 KB", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
+		// The server of OPA's own is asked for the decision alone, and the gateway proxies the request too.
+		{Load: regoLoad, Target: regoTarget, Reference: opaTarget, AtMost: 0.1, Of: []string{opaLoad}},
 		// Large answers by TLS.
 		{Load: listLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: gzipLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
@@ -248,7 +255,7 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if _, err = p.waitReady(ctx, t.base(address)+collection+"/checkout"); err == nil {
+	if _, err = p.waitReady(ctx, t.base(address)+cmp.Or(t.Ready, collection+"/checkout")); err == nil {
 		err = t.Check(address)
 	}
 	if err == nil && t.KnowsUsers {
@@ -273,4 +280,44 @@ func chosen(names []string) ([]Target, error) {
 		return all, nil
 	}
 	return slices.DeleteFunc(all, func(t Target) bool { return !slices.Contains(names, t.Name) }), nil
+}
+
+func regoRows() []Target {
+	return []Target{
+		{
+			Name: regoTarget, Title: "**gateway**", OfGateway: true, Check: func(address string) error { return checkRego(address, postRego) },
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "rego"))
+			},
+		},
+		{
+			Name: opaTarget, Title: "`opa run --server`", Ready: "/health", Check: func(address string) error { return checkRego(address, askOPA) },
+			Command: func(m *Machine, listen string) ([]string, error) {
+				opa, err := m.buildOPA(context.Background())
+				if err != nil {
+					return nil, err
+				}
+				modules, err := filepath.Glob(filepath.Join(m.Root, "bench", "rego", "*", "*.rego"))
+				return append([]string{opa, "run", "--server", "--addr", listen, "--log-level", "error", "--skip-version-check",
+					filepath.Join(m.Root, "bench", "opa", "decision.rego")}, modules...), err
+			},
+		},
+	}
+}
+
+// buildOPA builds OPA's own program, in the version that the gateway has.
+func (m *Machine) buildOPA(ctx context.Context) (string, error) {
+	const module = "github.com/open-policy-agent/opa"
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
+	list.Dir = m.Root
+	version, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("the version of OPA: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "install", module+"@"+strings.TrimSpace(string(version)))
+	build.Dir, build.Stderr, build.Env = m.Dir, os.Stderr, append(os.Environ(), "GOBIN="+m.Dir)
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("building OPA: %w", err)
+	}
+	return filepath.Join(m.Dir, "opa"), nil
 }

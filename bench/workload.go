@@ -40,14 +40,14 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 func loads() []Load {
 	const one = collection + "/checkout"
 	return append([]Load{
-		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(append(secureTargets, emulationTarget, identityTarget, validatedTarget)...)},
-		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(append(secureTargets, emulationTarget, identityTarget, validatedTarget)...)},
+		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
+		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{gatewayTarget, emulationTarget}},
 		{Name: "PATCH", Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), Only: []string{emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), IsSpread: true,
 			Only: []string{gatewayTarget, validatedTarget}},
-	}, secureLoads()...)
+	}, append(regoLoads(), secureLoads()...)...)
 }
 
 const (
@@ -237,4 +237,84 @@ func sendAs(address, method, path, contentType string, body []byte) (code int, a
 	defer func() { _ = response.Body.Close() }()
 	answer, err = io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
+}
+
+// The targets that judge by three policies in Rego, and what they are sent: the gateway a POST, OPA's own server the review
+// of one, as a proxy would ask it.
+const (
+	regoTarget = "gateway-rego"
+	opaTarget  = "opa"
+	regoLoad   = "POST 1.3 KB judged by three policies in Rego"
+	opaLoad    = "the same asked of OPA"
+	decision   = "/v1/data/decision/violation"
+)
+
+var regoTargets = []string{regoTarget, opaTarget}
+
+func regoLoads() []Load {
+	return []Load{
+		{Name: regoLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: []string{regoTarget}},
+		{Name: opaLoad, Method: http.MethodPost, Path: decision, Body: question(workloadJSON), Only: []string{opaTarget}},
+	}
+}
+
+// question returns the body in which a proxy asks OPA about the creation of an object.
+func question(object []byte) []byte {
+	return fmt.Appendf(nil, `{"input":{"review":{"operation":"CREATE","name":"checkout","namespace":"team-a",`+
+		`"kind":{"group":"bench.example.com","version":"v1","kind":"Workload"},"userInfo":{"username":"system:anonymous"},"object":%s}}}`, object)
+}
+
+// checkRego makes sure that the object passes, and that each of the three policies finds what is wrong.
+func checkRego(address string, ask func(address string, object []byte) (denied string, err error)) error {
+	if denied, err := ask(address, workloadJSON); err != nil || denied != "" {
+		return fmt.Errorf("the object is denied: %s, %v", denied, err)
+	}
+	for _, wrong := range []struct{ old, new, want string }{
+		{"registry.example.com/payments", "docker.io/payments", "container <web> has an invalid image repo"},
+		{`"team":"payments"`, `"team":"7"`, "does not satisfy allowed regex"},
+		{`"name":"web",`, `"name":"web","securityContext":{"privileged":true},`, "Privileged container is not allowed: web"},
+	} {
+		body := bytes.Replace(workloadJSON, []byte(wrong.old), []byte(wrong.new), 1)
+		denied, err := ask(address, body)
+		if err != nil || !strings.Contains(denied, wrong.want) {
+			return fmt.Errorf("with %s the answer is %q, %v, and not %q", wrong.new, denied, err, wrong.want)
+		}
+	}
+	return nil
+}
+
+// postRego returns the gateway's refusal; empty if it takes the object.
+func postRego(address string, object []byte) (string, error) {
+	code, answer, err := send(address, http.MethodPost, collection, object)
+	switch {
+	case err != nil:
+		return "", err
+	case code == http.StatusUnprocessableEntity:
+		var status struct{ Message string }
+		err := json.Unmarshal(answer, &status)
+		return status.Message, err
+	case code/100 != 2:
+		return "", fmt.Errorf("%d %s", code, answer)
+	}
+	return "", nil
+}
+
+// askOPA returns what OPA finds; empty if it finds nothing.
+func askOPA(address string, object []byte) (string, error) {
+	answer, err := exchange(address, http.MethodPost, decision, question(object))
+	if err != nil {
+		return "", err
+	}
+	var found struct{ Result []struct{ Msg string } }
+	if err := json.Unmarshal(answer, &found); err != nil {
+		return "", err
+	}
+	if found.Result == nil {
+		return "", fmt.Errorf("no decision: %s", answer)
+	}
+	var all []string
+	for _, v := range found.Result {
+		all = append(all, v.Msg)
+	}
+	return strings.Join(all, "; "), nil
 }

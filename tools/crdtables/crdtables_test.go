@@ -16,6 +16,19 @@ func TestPages(t *testing.T) {
 	if len(pages) < 5 {
 		t.Errorf("%d pages have tables, want one for each of our kinds", len(pages))
 	}
+	definitions, err := filepath.Glob("../../policies/crds/*.yaml")
+	if err != nil || len(definitions) < 5 {
+		t.Fatal(definitions, err)
+	}
+	all := ""
+	for _, page := range pages {
+		all += string(page)
+	}
+	for _, name := range definitions {
+		if !strings.Contains(all, "<!-- fields of policies/crds/"+filepath.Base(name)+" -->\n\n| field |") {
+			t.Errorf("no page of docs/policies has the fields of %s", filepath.Base(name))
+		}
+	}
 	for path, want := range pages {
 		got, err := os.ReadFile(path)
 		if err != nil {
