@@ -71,7 +71,7 @@ func (a *admitter) audit() {
 // told of it: who may not write the object does not make Events about it either.
 func recordEvents(h *handler, code int) {
 	a := &h.admission
-	if h.upstream == nil || h.upstream.events == nil || a.kind == "" || h.permission.refusal != nil || h.request.Info.Options.DryRun {
+	if a.kind == "" || h.permission.refusal != nil || h.request.Info.Options.DryRun {
 		return
 	}
 	i := &h.request.Info

@@ -115,7 +115,9 @@ func (h *handler) respond() *detachedAnswer {
 	if mayEncode(&h.request.Response) {
 		coding = encodeAnswer(h)
 	}
-	markAnswer(h, coding)
+	if isVariant(&h.request.Response, coding) {
+		markAnswer(h, coding)
+	}
 	switch r := &h.request.Response; {
 	case h.isDetachable():
 		return h.detach()
@@ -147,6 +149,11 @@ func isRecorded(h *handler) bool { return h.trail.events.Wants(audit.Metadata) }
 // says that the client has it already.
 func mayEncode(r *storage.Response) bool {
 	return r.IsPlain() && (r.IsStream() || r.Status() == http.StatusNotModified || len(r.Body()) >= leastEncoded)
+}
+
+// isVariant reports whether the client gets, or has, other bytes than the backend's ETag names.
+func isVariant(r *storage.Response, coding compress.Coding) bool {
+	return coding != compress.Identity || r.IsRevised() || r.Status() == http.StatusNotModified && r.IsPlain()
 }
 
 // sentAtOnce is up to which size an answer fits what a socket takes without waiting. The place of its request
@@ -268,9 +275,11 @@ func (h *handler) finish() {
 			found = annotationsOf(&h.admission.report)
 		}
 		h.trail.events.End(r.Outcome.Code, p != nil, found)
-		recordEvents(h, r.Outcome.Code)
+		if h.upstream != nil && h.upstream.events != nil {
+			recordEvents(h, r.Outcome.Code)
+		}
 		h.gateway.observe(r, h.trail.spans)
-		if p == nil {
+		if p == nil && h.trail.answers != nil {
 			h.trail.answers.Finish()
 		}
 	}

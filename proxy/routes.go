@@ -90,14 +90,6 @@ func (kubernetesKind) api() state.API { return state.APIServer }
 
 func (kubernetesKind) authorizes() bool { return true }
 
-// operation leaves requests at the paths of an API server to it: it reads its parameters and credentials itself.
-func (kubernetesKind) operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation {
-	if i.APIPrefix != "" {
-		return nil
-	}
-	return set.Operation(r, i)
-}
-
 func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
 	return r
@@ -109,10 +101,6 @@ type plainKind struct{}
 func (plainKind) api() state.API { return state.OrdinaryAPI }
 
 func (plainKind) authorizes() bool { return false }
-
-func (plainKind) operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation {
-	return set.Operation(r, i)
-}
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	return resource.NewPlain(set.Registry(), set.Native(), v)

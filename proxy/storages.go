@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
 	mergekubernetes "github.com/admission-gateway/gateway/internal/merge/kubernetes"
@@ -113,4 +114,16 @@ func (plainKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource
 		return mergekubernetes.TypeOf(schema.FromAPIVersionAndKind(version, kind))
 	}
 	return func(subresource string) storage.Storage { return plain.New(o, subresource) }
+}
+
+// operation leaves requests at the paths of an API server to it: it reads its parameters and credentials itself.
+func (kubernetesKind) operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation {
+	if i.APIPrefix != "" {
+		return nil
+	}
+	return set.Operation(r, i)
+}
+
+func (plainKind) operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation {
+	return set.Operation(r, i)
 }

@@ -1,7 +1,9 @@
 package rego
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -61,10 +63,18 @@ func (w *weigher) function(of ast.Ref) growth {
 // weigh returns the weight of the heaviest value that a rule writes, if each of its arguments has
 // the weight.
 func (w *weigher) weigh(r *ast.Rule, argument int64) int64 {
-	s := &scale{weigher: w, written: map[ast.Var][]*ast.Term{}, calls: map[ast.Var][]*ast.Expr{}, weights: map[ast.Var]int64{}}
+	s := &scale{
+		weigher: w, equals: map[ast.Var]ast.Var{}, written: map[ast.Var][]*ast.Term{}, calls: map[ast.Var][]*ast.Expr{}, weights: map[ast.Var]int64{},
+	}
+	ast.WalkExprs(r, func(e *ast.Expr) bool {
+		if e.IsEquality() {
+			s.equate(e.Operand(0), e.Operand(1))
+		}
+		return false
+	})
 	for _, arg := range r.Head.Args {
 		if v, ok := arg.Value.(ast.Var); ok {
-			s.weights[v] = argument
+			s.weights[s.first(v)] = argument
 		}
 	}
 	ast.WalkExprs(r, func(e *ast.Expr) bool {
@@ -75,7 +85,7 @@ func (w *weigher) weigh(r *ast.Rule, argument int64) int64 {
 		case e.IsCall() && len(e.Operands()) > 0:
 			operands := e.Operands()
 			if v, ok := operands[len(operands)-1].Value.(ast.Var); ok {
-				s.calls[v] = append(s.calls[v], e)
+				s.calls[s.first(v)] = append(s.calls[s.first(v)], e)
 			}
 		}
 		return false
@@ -86,21 +96,40 @@ func (w *weigher) weigh(r *ast.Rule, argument int64) int64 {
 			heaviest = max(heaviest, s.term(t))
 		}
 	}
-	for v := range s.written {
-		heaviest = max(heaviest, s.variable(v))
-	}
-	for v := range s.calls {
+	for _, v := range slices.Concat(slices.Sorted(maps.Keys(s.written)), slices.Sorted(maps.Keys(s.calls))) {
 		heaviest = max(heaviest, s.variable(v))
 	}
 	return heaviest
 }
 
-// A scale weighs the values of the variables of a rule.
+// A scale weighs the values of the variables of a rule. Variables that are equal have one weight, and
+// the first of them stands for all.
 type scale struct {
 	*weigher
+	equals  map[ast.Var]ast.Var // leads from a variable to another one of the same value
 	written map[ast.Var][]*ast.Term
 	calls   map[ast.Var][]*ast.Expr
 	weights map[ast.Var]int64
+}
+
+// equate notes that two variables are equal. OPA's compiler gives the value of each call a variable
+// of its own, which the rule's variable is equal to.
+func (s *scale) equate(a, b *ast.Term) {
+	one, ok := a.Value.(ast.Var)
+	if other, both := b.Value.(ast.Var); ok && both && s.first(one) != s.first(other) {
+		s.equals[s.first(one)] = s.first(other)
+	}
+}
+
+// first returns the variable that stands for all that are equal to v.
+func (s *scale) first(v ast.Var) ast.Var {
+	for {
+		next, ok := s.equals[v]
+		if !ok {
+			return v
+		}
+		v = next
+	}
 }
 
 func (s *scale) note(to, value *ast.Term) {
@@ -109,12 +138,13 @@ func (s *scale) note(to, value *ast.Term) {
 		return
 	}
 	switch value.Value.(type) {
-	case *ast.Array, ast.Object, ast.Set, ast.Var:
-		s.written[v] = append(s.written[v], value)
+	case *ast.Array, ast.Object, ast.Set:
+		s.written[s.first(v)] = append(s.written[s.first(v)], value)
 	}
 }
 
 func (s *scale) variable(v ast.Var) int64 {
+	v = s.first(v)
 	if w, ok := s.weights[v]; ok {
 		return w
 	}

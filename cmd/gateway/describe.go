@@ -47,12 +47,13 @@ var started = time.Now()
 
 // describe shows operators everything.
 func (n *node) describe(lostLines uint64) admin.Status {
+	totals := n.metrics.Totals()
 	s := admin.Status{
 		Version: version(), GoVersion: runtime.Version(), StartTime: started.UTC().Truncate(time.Second),
 		UptimeSeconds: int64(time.Since(started).Seconds()),
 		Policies:      n.describePolicies(), Upstreams: n.describeUpstreams().Upstreams,
-		Verdicts: tallies(n.metrics.Verdicts()), Limits: tallies(n.metrics.LimitDecisions()),
-		Requests:     admin.InUse{InFlight: n.metrics.RequestsInFlight(), BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
+		Verdicts: tallies(totals.Verdicts), Limits: tallies(totals.Limits),
+		Requests:     admin.InUse{InFlight: totals.InFlight, BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
 		States:       []admin.State{},
 		Certificates: []admin.Certificate{},
 		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
@@ -68,7 +69,7 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		s.Certificates = append(s.Certificates, admin.Certificate{Name: name, ExpireTime: at.UTC()})
 	}
 	slices.SortFunc(s.Certificates, func(a, b admin.Certificate) int { return cmp.Compare(a.Name, b.Name) })
-	for _, t := range n.metrics.LostEvents() {
+	for _, t := range totals.LostEvents {
 		s.Lost.AuditEvents = append(s.Lost.AuditEvents, admin.Audit{Sink: t.Name, Events: t.Count})
 	}
 	return s

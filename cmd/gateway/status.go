@@ -189,48 +189,48 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			}
 		}
 	}
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var w bytes.Buffer // rows whose cells are set apart by tabs
 	for _, file := range p.Files {
 		for _, o := range file.Objects {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", file.Path, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+			fmt.Fprintf(&w, "  %s\t%s\t%s\n", file.Path, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
 		}
 	}
 	if len(s.Verdicts)+len(s.Limits) > 0 {
-		fmt.Fprint(w, "\nPOLICY\tVERDICT\tREQUESTS\n")
+		fmt.Fprint(&w, "\nPOLICY\tVERDICT\tREQUESTS\n")
 		for _, all := range [][]admin.Tally{s.Verdicts, s.Limits} {
 			for _, t := range all {
-				fmt.Fprintf(w, "%s\t%s\t%d\n", t.Policy, t.Verdict, t.Count)
+				fmt.Fprintf(&w, "%s\t%s\t%d\n", t.Policy, t.Verdict, t.Count)
 			}
 		}
 	}
-	fmt.Fprint(w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
+	fmt.Fprint(&w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
 	for _, u := range s.Upstreams {
 		for _, e := range u.Endpoints {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, strings.TrimSuffix(e.Status+": "+e.HealthCheck, ": "), e.Connections, e.RequestsInFlight)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, strings.TrimSuffix(e.Status+": "+e.HealthCheck, ": "), e.Connections, e.RequestsInFlight)
 		}
 		for _, name := range u.UnresolvedNames {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)
 		}
 	}
 	if len(p.Bundles) > 0 {
-		fmt.Fprint(w, "\nBUNDLE\tREVISION\tCONFIRMED\tLAST FAILURE\n")
+		fmt.Fprint(&w, "\nBUNDLE\tREVISION\tCONFIRMED\tLAST FAILURE\n")
 		for i := range p.Bundles {
-			fmt.Fprintln(w, bundleRow(&p.Bundles[i]))
+			fmt.Fprintln(&w, bundleRow(&p.Bundles[i]))
 		}
 	}
 	if len(s.States) > 0 {
-		fmt.Fprint(w, "\nSTATE\tAGE\n")
+		fmt.Fprint(&w, "\nSTATE\tAGE\n")
 		for _, one := range s.States {
-			fmt.Fprintf(w, "%s\t%s\n", one.Path, time.Duration(one.AgeSeconds)*time.Second)
+			fmt.Fprintf(&w, "%s\t%s\n", one.Path, time.Duration(one.AgeSeconds)*time.Second)
 		}
 	}
 	if len(s.Certificates) > 0 {
-		fmt.Fprint(w, "\nCERTIFICATE\tEXPIRES\n")
+		fmt.Fprint(&w, "\nCERTIFICATE\tEXPIRES\n")
 		for _, one := range s.Certificates {
-			fmt.Fprintf(w, "%s\t%s\n", one.Name, one.ExpireTime.Format(time.RFC3339))
+			fmt.Fprintf(&w, "%s\t%s\n", one.Name, one.ExpireTime.Format(time.RFC3339))
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := align(&b, w.Bytes()); err != nil {
 		return err
 	}
 	fmt.Fprintf(&b, "\n%s in flight hold %d of %d bytes\n", count(int(s.Requests.InFlight), "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
@@ -256,20 +256,29 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 		fmt.Fprintf(&b, "  refused: %s\n", f.Refusal)
 		return printable(to, b.Bytes())
 	}
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
+	var w bytes.Buffer // rows whose cells are set apart by tabs
+	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
 	for _, all := range [][]admin.Outlook{f.Policies, f.Limits} {
 		for _, o := range all {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, o.Because)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, o.Because)
 			for _, one := range o.Bindings {
-				fmt.Fprintf(w, "  %s\t\tbinding\t%s\t%s\n", one.Applies, one.Name, one.Because)
+				fmt.Fprintf(&w, "  %s\t\tbinding\t%s\t%s\n", one.Applies, one.Name, one.Because)
 			}
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := align(&b, w.Bytes()); err != nil {
 		return err
 	}
 	return printable(to, b.Bytes())
+}
+
+// align writes rows in columns.
+func align(to io.Writer, rows []byte) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	if _, err := w.Write(rows); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // printable writes text without the control characters by which it could move the cursor of a terminal, and without

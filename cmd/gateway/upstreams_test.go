@@ -14,14 +14,23 @@ import (
 func TestUpstreamsAreShown(t *testing.T) {
 	_, backend := startBackend(t)
 	p := startServe(t, backend)
-	testutil.Becomes(t, 200, func() int { return p.get("/readyz").code }) // the gateway has no question to the backend left
+	shown := func() (page admin.Upstreams) {
+		if err := json.Unmarshal([]byte(p.get("/upstreams").body), &page); err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	// The gateway has no question to the backend left, and its connection is free again.
+	testutil.Becomes(t, 200, func() int { return p.get("/readyz").code })
+	testutil.Eventually(t, "no connection is in use", func() bool {
+		one := shown().Upstreams[0]
+		return one.Connections == one.IdleConnections
+	})
 	if r := fetch("http://" + p.listen + "/v2/things"); r.code != 200 {
 		t.Fatalf("got %+v", r)
 	}
-	var page admin.Upstreams
-	if err := json.Unmarshal([]byte(p.get("/upstreams").body), &page); err != nil {
-		t.Fatal(err)
-	}
+	testutil.Eventually(t, "the connection is free again", func() bool { return shown().Upstreams[0].IdleConnections == 1 })
+	page := shown()
 	want := admin.Upstreams{Upstreams: []admin.Upstream{{
 		Name: "default", Circuit: "Closed", Connections: 1, IdleConnections: 1,
 		Endpoints: []admin.Endpoint{{Address: backend, Host: backend, Status: "Ready", Connections: 1}},

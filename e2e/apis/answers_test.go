@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// saidOf is what the log says of an answer that is not what the document declares.
+// saidOf matches the line of the log about an answer that departs from the document.
 var saidOf = regexp.MustCompile(`msg="an answer is not what the API's document declares" upstream=\S+ resource=(\S+) verb=(\S+) code=(\d+) kind=(\S+) field=(\S+)`)
 
 // TestAnswersOfFastify: with `responses: Warn` in Fastify's own document its answers pass as they come, and the log names the

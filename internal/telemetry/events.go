@@ -120,17 +120,22 @@ type Tally struct {
 	Count      int64
 }
 
-// Verdicts returns what policies came to, and how often, in the order of their names.
-func (t *Telemetry) Verdicts() []Tally { return t.events.verdicts.tallies() }
+// Totals are what counters are at now. Each list is in the order of its names.
+type Totals struct {
+	Verdicts   []Tally // what policies came to
+	Limits     []Tally // what rate limits decided
+	LostEvents []Tally // of the audit log, by sink
+	InFlight   int64   // requests that are served now
+}
 
-// LimitDecisions returns what rate limits decided, and how often, in the order of their names.
-func (t *Telemetry) LimitDecisions() []Tally { return t.events.limits.tallies() }
-
-// LostEvents returns how many events of the audit log each of its sinks has lost.
-func (t *Telemetry) LostEvents() []Tally { return t.events.lost.tallies() }
-
-// RequestsInFlight returns how many requests are served now.
-func (t *Telemetry) RequestsInFlight() int64 { return t.gauges.inFlight.Load() }
+// Totals returns what has been counted since the start.
+func (t *Telemetry) Totals() Totals {
+	e := &t.events
+	return Totals{
+		Verdicts: e.verdicts.tallies(), Limits: e.limits.tallies(), LostEvents: e.lost.tallies(),
+		InFlight: t.gauges.inFlight.Load(),
+	}
+}
 
 func (e *events) register(m metric.Meter) error {
 	for _, one := range []struct {

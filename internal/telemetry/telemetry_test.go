@@ -434,14 +434,14 @@ func TestExpect(t *testing.T) {
 	tel.Expect(nil, []string{"sizes", "prices"}) // files that were read again
 	expected(`gateway_admission_ignored_failures_total{policy="prices"} 0`, `gateway_admission_ignored_failures_total{policy="sizes"} 1`,
 		`gateway_audit_lost_events_total{sink="log"} 0`, `gateway_audit_lost_events_total{sink="webhook"} 3`)
-	if got, want := tel.LostEvents(), []Tally{{"log", "", 0}, {"webhook", "", 3}}; !slices.Equal(got, want) {
+	if got, want := tel.Totals().LostEvents, []Tally{{"log", "", 0}, {"webhook", "", 3}}; !slices.Equal(got, want) {
 		t.Errorf("lost events are %v, want %v", got, want)
 	}
 	tel.PolicyDecided("sizes", "Deny", 1)
 	tel.PolicyDecided("sizes", "Allow", 1)
 	tel.PolicyDecided("prices", "Deny", 1)
 	tel.PolicyDecided("sizes", "Deny", 1)
-	if got, want := tel.Verdicts(), []Tally{{"prices", "Deny", 1}, {"sizes", "Allow", 1}, {"sizes", "Deny", 2}}; !slices.Equal(got, want) {
+	if got, want := tel.Totals().Verdicts, []Tally{{"prices", "Deny", 1}, {"sizes", "Allow", 1}, {"sizes", "Deny", 2}}; !slices.Equal(got, want) {
 		t.Errorf("verdicts are %v, want %v", got, want)
 	}
 }
