@@ -6,7 +6,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/storage"
-	"github.com/admission-gateway/gateway/policies"
 )
 
 // leastEncoded is from which length in bytes on a body is encoded: a shorter one fits a packet anyway.
@@ -98,12 +97,6 @@ func markAnswer(h *handler, coding compress.Coding) {
 	if marked := compress.Mark(etag, v); len(marked) > len(etag) {
 		r.Set("ETag", string(marked))
 	}
-}
-
-// revisionOf names the policy files, which decide how answers are edited.
-func revisionOf(set *policies.Set) string {
-	hash := set.Hash()
-	return hash[:min(len(hash), compress.RevisionLength)]
 }
 
 // addVary says that the answer depends on which codings a client takes, unless it says so already.

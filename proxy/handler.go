@@ -156,6 +156,12 @@ func isVariant(r *storage.Response, coding compress.Coding) bool {
 	return coding != compress.Identity || r.IsRevised() || r.Status() == http.StatusNotModified && r.IsPlain()
 }
 
+// revisionOf names the policy files, which decide how answers are edited.
+func revisionOf(set *policies.Set) string {
+	hash := set.Hash()
+	return hash[:min(len(hash), compress.RevisionLength)]
+}
+
 // sentAtOnce is up to which size an answer fits what a socket takes without waiting. The place of its request
 // is free before it is sent: who has read it may ask again at once.
 const sentAtOnce = 32 << 10

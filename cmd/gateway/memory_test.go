@@ -218,30 +218,33 @@ func TestBombs(t *testing.T) {
 			served := small.done.Load()
 			var mu sync.Mutex
 			codes := map[int]int{}
-			var wg sync.WaitGroup
-			for i := range bombs {
-				wg.Go(func() {
-					target := "/apis/example.com/v1/namespaces/team-a/" + c.name
-					switch {
-					case c.name == "yamls":
-						target = "/v2/yamls"
-					case c.method == "PATCH":
-						target += "/a" + strconv.Itoa(i)
-					}
-					code := sendBomb(p.listen, c.method, target, c.contentType, c.body)
-					mu.Lock()
-					defer mu.Unlock()
-					codes[code]++
-				})
+			// A few milliseconds of bombs may be over before a busy machine comes to a small request.
+			for rounds := 0; rounds == 0 || small.done.Load() == served && rounds < 50; rounds++ {
+				var wg sync.WaitGroup
+				for i := range bombs {
+					wg.Go(func() {
+						target := "/apis/example.com/v1/namespaces/team-a/" + c.name
+						switch {
+						case c.name == "yamls":
+							target = "/v2/yamls"
+						case c.method == "PATCH":
+							target += "/a" + strconv.Itoa(i)
+						}
+						code := sendBomb(p.listen, c.method, target, c.contentType, c.body)
+						mu.Lock()
+						defer mu.Unlock()
+						codes[code]++
+					})
+				}
+				wg.Wait()
 			}
-			wg.Wait()
 			t.Logf("answered %v; %d small requests meanwhile", codes, small.done.Load()-served)
 			for code := range codes {
 				if !slices.Contains([]int{200, 201, 400, 413, 422, 503}, code) {
 					t.Errorf("%d are answered %d", codes[code], code)
 				}
 			}
-			if codes[503] == bombs {
+			if len(codes) == 1 && codes[503] > 0 {
 				t.Error("none of them is worked on")
 			}
 			if small.done.Load() == served {

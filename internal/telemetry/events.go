@@ -120,7 +120,7 @@ type Tally struct {
 	Count      int64
 }
 
-// Totals are what counters are at now. Each list is in the order of its names.
+// Totals has the present values of counters. Each list is in the order of its names.
 type Totals struct {
 	Verdicts   []Tally // what policies came to
 	Limits     []Tally // what rate limits decided
