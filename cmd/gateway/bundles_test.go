@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -61,19 +59,7 @@ func ticketBundle(t *testing.T, revision, word, private string) []byte {
 
 func startBundled(t *testing.T, config, backend string) *process {
 	t.Helper()
-	p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
-	p.Cmd = exec.Command(os.Args[0], "serve", "--config", config, "--listen", p.listen, "--admin", p.admin, "--upstream", "http://"+backend, "--dialect", "plain")
-	p.Env, p.Stderr = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1"), p.log
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.Process.Kill()
-		_ = p.Wait()
-		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", p.log)
-		}
-	})
+	p := startUnready(t, backend, "--config", config)
 	testutil.Eventually(t, "serving", func() bool { return strings.Contains(p.log.String(), "msg=serving") })
 	return p
 }

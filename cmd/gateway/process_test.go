@@ -32,6 +32,16 @@ type process struct {
 // startServe runs `gateway serve` on free ports before the given backend, with more flags, and waits until it is ready.
 func startServe(t *testing.T, backend string, more ...string) *process {
 	t.Helper()
+	p := startUnready(t, backend, more...)
+	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
+	// The log comes through a pipe, later than an answer does.
+	testutil.Eventually(t, "logged", func() bool { return strings.Contains(p.log.String(), "msg=serving") })
+	return p
+}
+
+// startUnready runs `gateway serve` as startServe does, and waits for nothing.
+func startUnready(t *testing.T, backend string, more ...string) *process {
+	t.Helper()
 	p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
 	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", p.listen, "--admin", p.admin, "--upstream", "http://" + backend, "--dialect", "plain"}, more...)...)
 	p.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
@@ -46,9 +56,6 @@ func startServe(t *testing.T, backend string, more ...string) *process {
 			t.Logf("the gateway's log:\n%s", p.log)
 		}
 	})
-	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
-	// The log comes through a pipe, later than an answer does.
-	testutil.Eventually(t, "logged", func() bool { return strings.Contains(p.log.String(), "msg=serving") })
 	return p
 }
 

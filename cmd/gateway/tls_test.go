@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -29,19 +27,7 @@ tls: {certFile: tls.crt, keyFile: tls.key, minVersion: VersionTLS13}
 admin: {tls: {certFile: tls.crt, keyFile: tls.key}}
 drainSeconds: 0
 `))
-	p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
-	p.Cmd = exec.Command(os.Args[0], "serve", "--config", file, "--listen", p.listen, "--admin", p.admin, "--upstream", "http://"+backend, "--dialect", "plain")
-	p.Env, p.Stderr = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1"), p.log
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.Process.Kill()
-		_ = p.Wait()
-		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", p.log)
-		}
-	})
+	p := startUnready(t, backend, "--config", file)
 	trusted := first.Pool()
 	trusted.AddCert(next.Cert)
 	// ask makes a connection of its own, and tells who signed the certificate.
