@@ -8,12 +8,14 @@ import (
 	"sync"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // server is the backend of tests: a store of objects. In the dialect Kubernetes it answers as an API server does that
 // takes every object as it comes, and lets everybody do everything.
 type server struct {
 	kubernetes bool
+	patcher    patcher
 	// lists are the collections that policies read, by their paths.
 	lists map[string][]json.RawMessage
 
@@ -22,8 +24,8 @@ type server struct {
 	plain    *backend.Server
 }
 
-func newServer(isKubernetes bool) *server {
-	s := &server{kubernetes: isKubernetes, lists: map[string][]json.RawMessage{}}
+func newServer(isKubernetes bool, set *policies.Set) *server {
+	s := &server{kubernetes: isKubernetes, patcher: patcher{set}, lists: map[string][]json.RawMessage{}}
 	s.reset()
 	return s
 }
@@ -94,6 +96,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the gateway sees the connection end
+		}
+		if r.Method == http.MethodPatch {
+			s.patch(w, r.Header.Get("Content-Type"), existing, body)
+			return
 		}
 		code := http.StatusOK
 		if r.Method == http.MethodPost {

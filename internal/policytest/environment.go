@@ -37,7 +37,7 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	if dialect == "" {
 		dialect = dialectFor(set)
 	}
-	e := &environment{set: set, server: newServer(dialect == config.Kubernetes)}
+	e := &environment{set: set, server: newServer(dialect == config.Kubernetes, set)}
 	for _, source := range set.States() {
 		e.server.lists[source.Path] = s.State[source.Name]
 	}
