@@ -2,10 +2,23 @@
 // status, PATCH, Status errors, fair rate limits. Each subcommand has a file of its own.
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+)
 
 func main() {
 	root := newRoot()
-	root.AddCommand(newServe(), newDemo(), newBackend(), newStatus(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
+	root.AddCommand(commands()...)
 	os.Exit(execute(root, os.Args[1:]))
+}
+
+// commands returns the subcommands in the order of a user's way: try it, run it, write policies.
+func commands() []*cobra.Command {
+	return []*cobra.Command{
+		newServe(), newDemo(), newBackend(), newStatus(),
+		newCheck(), newTest(), newLint(), newInit(), newSchemas(),
+		newMan(), newVersion(),
+	}
 }

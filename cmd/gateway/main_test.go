@@ -34,7 +34,7 @@ type result struct {
 func run(args ...string) result {
 	var stdout, stderr bytes.Buffer
 	root := newRoot()
-	root.AddCommand(newServe(), newDemo(), newBackend(), newStatus(), newCheck(), newTest(), newLint(), newInit(), newSchemas(), newVersion())
+	root.AddCommand(commands()...)
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
 	code := execute(root, args)
