@@ -69,7 +69,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		l.Fields(p.from, Error, errs)
 		if len(errs) == 0 {
 			l.plans.note(p.from, compiled.Programs())
-			if !l.plans.on {
+			if l.plans.advise(p.from.File) {
 				warnings, err := p.review(states, kinds)
 				l.reviewed(p.from, warnings, err)
 				p.advise(l)

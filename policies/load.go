@@ -61,7 +61,7 @@ func newLoader() *loader {
 
 // load compiles what the files have. The result is usable only if no errors are found.
 func (l *loader) load(s *source.Source) *Set {
-	l.Found = slices.Clone(s.Found)
+	l.Found, l.plans.focus = slices.Clone(s.Found), s.Focus
 	files := make([]File, 0, len(s.Files))
 	l.rego.modules = modules.New(s.Files, l.rego.gateway.Print)
 	for _, f := range s.Files {

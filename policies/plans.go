@@ -88,7 +88,11 @@ type plans struct {
 	on      bool
 	list    []Plan
 	modules []Modules
+	focus   string // the file that advice is wanted about; "" means all
 }
+
+// advise reports whether advice about a file is wanted. It takes longer than everything else.
+func (p *plans) advise(file string) bool { return !p.on && (p.focus == "" || p.focus == file) }
 
 // noteModules notes the modules of an object; nil if it has none.
 func (p *plans) noteModules(o *manifest.Object, m *rego.Program) {

@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // TestCheckConfig: policy files are held to the configuration that they are for.
@@ -134,4 +139,42 @@ func TestInitAsks(t *testing.T) {
 			t.Errorf("%q: %s, want\n%s", answers, &out, want)
 		}
 	}
+}
+
+// TestStdinFindsTheSame: of a file that comes from the standard input the same is found as of the
+// saved file beside all others, although advice about the others is left out.
+func TestStdinFindsTheSame(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"), "b.yaml": policyWith("b", "object.spec.replica == 1")})
+	whole, _, err := check([]string{dir}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		file := filepath.Join(dir, name)
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []policies.Finding
+		for _, f := range whole {
+			if f.File == file {
+				want = append(want, f)
+			}
+		}
+		s := stdinFlags{name: file}
+		if got := s.examine(data, []string{dir}, nil); len(want) < 2 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s has the findings %v, want %v", name, got, want)
+		}
+	}
+}
+
+// policyWith returns a policy about Deployments, which no binding names.
+func policyWith(name, expression string) string {
+	return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + name + `}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]}
+  validations: [{expression: "` + expression + `", message: must be right}]
+`
 }

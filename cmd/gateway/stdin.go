@@ -76,7 +76,9 @@ func (s *stdinFlags) examine(data []byte, paths []string, c *config.Configuratio
 			files = append(files, f)
 		}
 	}
-	for _, f := range examine(source.Of(files), c) {
+	all := source.Of(files)
+	all.Focus = s.name
+	for _, f := range examine(all, c) {
 		if f.File == s.name {
 			about = append(about, f)
 		}

@@ -62,6 +62,9 @@ type Source struct {
 	Dirs []string
 	// Hash is the SHA-256 of the contents, whatever the files' names and order.
 	Hash string
+	// Focus is the file that findings are wanted about; "" means all. Errors are found in every file,
+	// but what takes long and is only advice is left out of the others.
+	Focus string
 }
 
 // Read reads the policy files that paths, files and directories, lead to, in the order of their names.
