@@ -21,10 +21,9 @@ type slowBackend struct {
 	let     chan struct{}
 }
 
-// newSlowBackend starts a gateway before such a backend, with one policy whose spec is given.
-func newSlowBackend(t *testing.T, spec string) (*slowBackend, *Gateway, string) {
-	t.Helper()
-	h := &slowBackend{recorder: newRecorder(t), arrived: make(chan string, 8), let: make(chan struct{})}
+// pausedBackend starts a backend of that kind.
+func pausedBackend(t *testing.T) *slowBackend {
+	h := &slowBackend{recorder: newRecorder(t), arrived: make(chan string, 32), let: make(chan struct{})}
 	h.Reply = func(_ int, head, _ string) (string, bool) {
 		switch {
 		case strings.HasPrefix(head, "GET /v2/slow"):
@@ -37,9 +36,15 @@ func newSlowBackend(t *testing.T, spec string) (*slowBackend, *Gateway, string) 
 		}
 		return smallReply, true
 	}
-	policy := "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: crowd}\nspec: " + spec
-	dir := policiestest.Write(t, policy)
-	g := gatewayFor(t, dir, h.Addr().String(), []string{"kubernetes"})
+	return h
+}
+
+// newSlowBackend starts a gateway before such a backend, with one policy whose spec is given.
+func newSlowBackend(t *testing.T, spec string) (*slowBackend, *Gateway, string) {
+	t.Helper()
+	h := pausedBackend(t)
+	paths := policiestest.Write(t, "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: crowd}\nspec: "+spec)
+	g := gatewayFor(t, paths, h.Addr().String(), []string{"kubernetes"})
 	return h, g, startGateway(t, g)
 }
 
@@ -85,6 +90,32 @@ func TestRequestsWaitTheirTurn(t *testing.T) {
 	if got := second(); got.StatusCode != 200 || got.Header.Get("RateLimit") != "" {
 		t.Errorf("the second is answered %d, %v", got.StatusCode, got.Header)
 	}
+}
+
+// The preset for requests in flight serves 20 requests of a user at a time, and lets the next one wait.
+func TestInFlightPreset(t *testing.T) {
+	h := pausedBackend(t)
+	g := gatewayFor(t, "../policies/library/ratelimits/in-flight.yaml", h.Addr().String(), []string{"kubernetes"})
+	address := startGateway(t, g)
+	var answers []func() answer
+	for range 20 {
+		answers = append(answers, inquire(t, address, "/v2/slow"))
+	}
+	for range 20 {
+		<-h.arrived
+	}
+	next := inquire(t, address, "/v2/next")
+	testutil.Becomes(t, 1, g.limiter.Waiting)
+	if got := h.Take(); strings.Contains(got, "/v2/next") {
+		t.Errorf("the backend got %q", got)
+	}
+	close(h.let)
+	for _, answer := range answers {
+		if got := answer(); got.StatusCode != 200 {
+			t.Errorf("one of the 20 is answered %d", got.StatusCode)
+		}
+	}
+	next()
 }
 
 // While requests are turned away second after second they are told to stay away for longer.

@@ -86,6 +86,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
 	case !s.kubernetes:
 		plain.ServeHTTP(w, r)
+	case r.Method == http.MethodGet && isCollection(r.URL.Path):
+		s.list(w, r, s.stored(r.URL.Path))
 	case r.Method == http.MethodGet:
 		s.get(w, r, existing, found)
 	case strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/"), strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/"):
@@ -124,6 +126,35 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, existing json.RawMe
 	default:
 		answer(w, http.StatusNotFound, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","message":"there is no such object","code":404}`)
 	}
+}
+
+// isCollection reports whether a path of the Kubernetes API is a collection's.
+func isCollection(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	return len(parts) == 1
+}
+
+// stored returns the object of the case if it is in the collection.
+func (s *server) stored(collection string) (objects []json.RawMessage) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for path, object := range s.existing {
+		if name, isIn := strings.CutPrefix(path, collection+"/"); isIn && !strings.Contains(name, "/") {
+			objects = append(objects, object)
+		}
+	}
+	return objects
 }
 
 // list answers with a collection. A watch of it lasts as long as its client.

@@ -26,6 +26,7 @@ type environment struct {
 	server  *server
 	behind  *http.Server
 	gateway *proxy.Gateway
+	limiter *ratelimit.Limiter
 	states  *state.Manager
 	client  http.Client
 	address string
@@ -37,7 +38,7 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	if dialect == "" {
 		dialect = dialectFor(set)
 	}
-	e := &environment{set: set, server: newServer(dialect == config.Kubernetes, set)}
+	e := &environment{set: set, server: newServer(dialect == config.Kubernetes, set), limiter: ratelimit.New(0)}
 	for _, source := range set.States() {
 		e.server.lists[source.Path] = s.State[source.Name]
 	}
@@ -63,7 +64,7 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	}
 	e.states.Apply(set.States())
 	e.gateway, err = proxy.New(proxy.Options{
-		Config: c, Policies: func() *policies.Set { return set }, Limiter: ratelimit.New(0), States: e.states, Metrics: metrics,
+		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

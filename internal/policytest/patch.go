@@ -132,7 +132,7 @@ func (p patcher) typeOf(kind schema.GroupVersionKind) *merge.Type {
 }
 
 // strategicType returns the type by which strategic merge patches of a kind are applied; nil for
-// custom resources, of which API servers take none.
+// custom resources, because API servers take none of them.
 func (p patcher) strategicType(kind schema.GroupVersionKind) *merge.Type {
 	if r := p.resourceOf(kind); r != nil {
 		return p.set.StrategicType(r)

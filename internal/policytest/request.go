@@ -22,6 +22,7 @@ type request struct {
 	method, path string
 	headers      [][2]string
 	body         []byte
+	times        int32
 }
 
 // requestOf returns the request of a case, and where its existing object is stored.
@@ -72,6 +73,7 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 	for name, value := range asked.Headers {
 		r.add(name, value)
 	}
+	r.times = max(1, asked.Times)
 	r.identify(c.User)
 	return r, stored, nil
 }

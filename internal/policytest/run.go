@@ -3,6 +3,7 @@ package policytest
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"runtime"
 	"slices"
@@ -227,19 +228,25 @@ func errorsIn(found []finding.Finding) string {
 
 // playOne plays a case, and returns how it differs from what is expected.
 func (p *player) playOne(e *environment, c *testCase) []string {
-	e.server.reset()
 	r, stored, err := requestOf(e.set, &c.Case)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	if c.Existing != nil {
-		if err := e.server.put(stored, c.Existing); err != nil {
-			return []string{"`existing` cannot be stored: " + err.Error()}
+	e.limiter.Rehearse()
+	var answer *reply
+	for sent := int32(1); sent <= r.times; sent++ {
+		e.server.reset()
+		if c.Existing != nil {
+			if err := e.server.put(stored, c.Existing); err != nil {
+				return []string{"`existing` cannot be stored: " + err.Error()}
+			}
 		}
-	}
-	answer, err := e.send(r)
-	if err != nil {
-		return []string{fmt.Sprintf("the gateway does not answer: %v", err)}
+		if answer, err = e.send(r); err != nil {
+			return []string{fmt.Sprintf("the gateway does not answer: %v", err)}
+		}
+		if sent < r.times && answer.code == http.StatusTooManyRequests {
+			return []string{fmt.Sprintf("is refused by a limit when it is sent for time %d of %d", sent, r.times)}
+		}
 	}
 	golden, err := p.golden(c, answer)
 	if err != nil {

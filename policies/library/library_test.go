@@ -53,7 +53,7 @@ func TestLibrary(t *testing.T) {
 	if count < 60 {
 		t.Errorf("the library has only %d policies", count)
 	}
-	s, err := policytest.Run(context.Background(), policytest.Options{Paths: append([]string{"defaulting"}, sets...)})
+	s, err := policytest.Run(context.Background(), policytest.Options{Paths: append([]string{"defaulting", "ratelimits"}, sets...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,7 @@ type Request struct {
 	ContentType string            `json:"contentType"`
 	Headers     map[string]string `json:"headers"`
 	Body        json.RawMessage   `json:"body"`
+	Times       int32             `json:"times"`
 }
 
 // User is who sends it.
