@@ -53,10 +53,10 @@ const (
 )
 
 // Begin prepares for a request. The backend is that to which the request goes; the gate says whether anything may be read
-// for it, nil that everything may; the deadline may be zero.
-func (r *Referred) Begin(set *Set, states *state.Manager, backend state.Backend, info *resource.Info, gate state.Gate, deadline time.Time) {
+// for it, nil that everything may; the deadline may be zero. The context has the request's trace.
+func (r *Referred) Begin(ctx context.Context, set *Set, states *state.Manager, backend state.Backend, info *resource.Info, gate state.Gate, deadline time.Time) {
 	r.set, r.states, r.backend, r.info, r.gate, r.deadline = set, states, backend, info, gate, deadline
-	r.authorizer.Backend, r.authorizer.Gate, r.authorizer.Deadline = backend, gate, deadline
+	r.authorizer.Backend, r.authorizer.Gate, r.authorizer.Deadline, r.authorizer.Context = backend, gate, deadline, ctx
 	if states != nil {
 		r.authorizer.Reviews = states.Reviews()
 	}

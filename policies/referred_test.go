@@ -73,7 +73,7 @@ func refer(t *testing.T, b *cluster, method, path string, files ...string) *Refe
 		t.Fatal(err)
 	}
 	r := &Referred{}
-	r.Begin(set, m, b, &info, nil, time.Time{})
+	r.Begin(context.Background(), set, m, b, &info, nil, time.Time{})
 	t.Cleanup(r.Reset)
 	return r
 }
@@ -305,7 +305,7 @@ func TestReferredIsForOneRequest(t *testing.T) {
 		t.Errorf("an unknown state: %v", err)
 	}
 	r.Reset()
-	r.Begin(empty(), nil, nil, &resource.Info{}, nil, time.Time{})
+	r.Begin(context.Background(), empty(), nil, nil, &resource.Info{}, nil, time.Time{})
 	if len(r.answers) != 0 {
 		t.Error("answers outlive the request")
 	}

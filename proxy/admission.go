@@ -55,6 +55,14 @@ func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int
 	}
 }
 
+// context returns the context of what is done for the request, with its trace.
+func (a *admitter) context() context.Context {
+	if a.permission == nil {
+		return context.Background()
+	}
+	return a.permission.handler.trail.spans.Context()
+}
+
 // begin prepares for a request.
 func (a *admitter) begin(h *handler) {
 	a.gateway, a.set, a.upstream, a.storage, a.request, a.user = h.gateway, h.set, h.upstream, h.storage, &h.request, &h.who.user
@@ -290,11 +298,11 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 
 // mutateSeen and validateSeen run the policies about what they see.
 func (a *admitter) mutateSeen() error {
-	return a.set.Admission().Mutate(context.Background(), &a.attributes, &a.report)
+	return a.set.Admission().Mutate(a.context(), &a.attributes, &a.report)
 }
 
 func (a *admitter) validateSeen() error {
-	a.set.Admission().Validate(context.Background(), &a.attributes, &a.report)
+	a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
 	return nil
 }
 
@@ -457,14 +465,14 @@ func (a *admitter) Validate(w *storage.Write) error {
 // Collect runs the policies about the deletion of one object of several.
 func (a *admitter) Collect(w *storage.Write) {
 	if a.describe(w) {
-		a.set.Admission().Validate(context.Background(), &a.attributes, &a.report)
+		a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
 	}
 }
 
 // validateAs runs the policies about an operation that the verb does not tell.
 func (a *admitter) validateAs(w *storage.Write, operation admission.Operation) {
 	a.describeAs(w, operation)
-	a.set.Admission().Validate(context.Background(), &a.attributes, &a.report)
+	a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
 }
 
 // Decide returns what the policies came to.
@@ -523,7 +531,7 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 			to.Options = w.Object.Root()
 		}
 	}
-	a.referred.Begin(a.set, a.gateway.states, a.upstream, &w.Info, a.permission, a.request.Deadline())
+	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, &w.Info, a.permission, a.request.Deadline())
 	to.Lookup = &a.referred
 	to.DryRun = w.Info.Options.DryRun
 	a.frame()
@@ -533,7 +541,7 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 // passes.
 func (a *admitter) frame() *cel.Frame {
 	if a.attributes.Frame == nil {
-		a.attributes.Frame = cel.NewFrame(context.Background())
+		a.attributes.Frame = cel.NewFrame(a.context())
 		a.attributes.Frame.SetDeadline(a.request.Deadline())
 		a.attributes.Frame.SetMemory(a.request.Memory)
 	}

@@ -135,8 +135,12 @@ func beginRecording(h *handler) error {
 		return status.ServiceUnavailable("the audit log takes no more events at the moment, and no request may go unrecorded", 1)
 	}
 	if used := h.trail.events.ID(); used != "" && used != str(own) {
+		before := len(h.trail.lines)
 		h.trail.lines = append(append(append(h.trail.lines, auditID+": "...), used...), "\r\n"...)
 		h.request.From.Trace = h.trail.lines
+		if s := h.trail.spans; s != nil {
+			s.AddLines(h.trail.lines[before:])
+		}
 	}
 	return nil
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/proxy/events"
+	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
 // Backend implements state.Backends: what policies refer to is read through the connections that requests go by.
@@ -43,10 +45,18 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 }
 
 func (b *backend) sendAs(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
+	span := tracing.Ask(ctx, r.Method)
+	answer, err := b.sendWithin(ctx, r, contentType, span)
+	spans.Asked(span, &b.storage, r.Target, answer.Code, err)
+	return answer, err
+}
+
+func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType string, span *tracing.Question) (state.Answer, error) {
 	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType)
 	if err != nil {
 		return state.Answer{}, err
 	}
+	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(http1.Response) // not from the pool: its body is handed on
 	deadline, _ := ctx.Deadline()
 	err = b.own.Do(&upstream.Request{

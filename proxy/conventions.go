@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"slices"
 
@@ -32,7 +31,7 @@ func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result 
 			o.Status = storage.KubernetesStatus
 		}
 	}
-	found, err := a.set.Conventions().Check(context.Background(), &a.attributes, o)
+	found, err := a.set.Conventions().Check(a.context(), &a.attributes, o)
 	if err != nil {
 		var answer *status.Error
 		if errors.As(err, &answer) {

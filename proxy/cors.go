@@ -11,6 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
 // newCORS returns the policy of a route; nil if the backend's word counts.
@@ -73,11 +75,15 @@ const askTimeout = time.Second
 // askPreflight asks the backend what a browser would ask it before the request.
 func askPreflight(h *handler, q *cors.Question) (*http1.Response, error) {
 	q.Target, q.Host = str(h.incoming.Head.Target), h.request.From.Host
+	span := tracing.Ask(h.trail.spans.Context(), http.MethodOptions)
+	head := q.AppendHead(nil)
+	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(http1.Response)
 	err := h.upstream.client.Do(&upstream.Request{
-		Head: q.AppendHead(nil), Idempotent: true,
+		Head: head, Idempotent: true,
 		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout),
 	}, answer)
+	spans.Asked(span, &h.upstream.storage, q.Target, answer.Status(), err)
 	return answer, err
 }
 
@@ -113,6 +119,7 @@ func answerFailure(h *handler) {
 	h.incoming.Linger()
 	var r storage.Response
 	writeStatus(&r, status.From(errPanic))
+	showNames(h, &r)
 	shareKnown(h, &r.Response)
 	h.incoming.Send(&r.Response)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
@@ -90,11 +91,17 @@ func noPolicies() *policies.Set {
 
 func newTestGateway(t testing.TB, c *config.Configuration, set func() *policies.Set) *Gateway {
 	t.Helper()
+	return newObserved(t, c, set, nil)
+}
+
+// newObserved returns a gateway that makes spans with a tracer; nil makes none.
+func newObserved(t testing.TB, c *config.Configuration, set func() *policies.Set, tracer *tracing.Tracer) *Gateway {
+	t.Helper()
 	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Options{Config: c, Policies: set, Limiter: ratelimit.New(0), States: newStates(t, set()), Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
+	g, err := New(Options{Config: c, Policies: set, Limiter: ratelimit.New(0), States: newStates(t, set()), Metrics: metrics, Log: slog.New(slog.DiscardHandler), Tracer: tracer})
 	if err != nil {
 		t.Fatal(err)
 	}

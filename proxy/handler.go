@@ -101,7 +101,7 @@ func (h *handler) respond() *detachedAnswer {
 	}
 	h.limits.show()
 	if h.gateway.observers.isIDShown {
-		showID(h)
+		showNames(h, &h.request.Response)
 	}
 	if mayShare(h) {
 		noteGrants(h)
@@ -341,7 +341,8 @@ func (t *trail) reset() {
 }
 
 const (
-	requestIDHeader = "X-Request-Id"
+	requestIDHeader   = "X-Request-Id"
+	traceparentHeader = "traceparent"
 	// maxRequestID is how much of a client's id is repeated, in bytes.
 	maxRequestID = 128
 )
@@ -378,7 +379,7 @@ func follow(h *handler, head *http1.Head) {
 	switch {
 	case start.IsTraced:
 		t.stripped |= http1.Fields(http1.FieldTraceparent)
-		t.spans = spans.New(h.gateway.observers.tracer.Begin(start, h.request.Started, t.lines))
+		t.spans = spans.New(h.gateway.observers.tracer.Begin(start, h.request.Started, t.lines), &h.gateway.observers.redis)
 		t.record.Trace = t.spans.Trace()
 		t.lines = append(t.lines[:0], t.spans.Lines()...)
 		h.request.Exchanges.Tracer = t.spans

@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 )
 
 // identify tells who asks, and from where: the peer, or who a trusted proxy says it speaks for. Without `identity` in the
@@ -41,7 +42,7 @@ func (w *who) identify(h *handler) error {
 	}
 	w.asking = identity.Request{
 		Now: h.request.Started, Peer: peer.Addr, Client: w.client, Connection: proofs(peer),
-		Authorization: authorization, Remote: (*remoteLines)(&h.incoming.Head),
+		Authorization: authorization, Context: h.trail.spans.Context(), Remote: (*remoteLines)(&h.incoming.Head),
 		RemoteNamed: h.incoming.Head.ConnectionNames(http1.FieldXRemote),
 	}
 	principal, err := h.gateway.identity.Identify(&w.asking)
@@ -80,6 +81,9 @@ func (g *Gateway) newIdentity(c *config.Configuration, files *credentials.Watche
 	o := identity.Options{
 		AllowAnonymous: c.Identity.Anonymous == config.AllowAnonymous,
 		Refused:        g.refusedCredentials,
+		Transport: func(over http.RoundTripper) http.RoundTripper {
+			return g.observers.tracer.Transport(over, tracing.KeepTrace)
+		},
 		Tokens: identity.TokenOptions{
 			Entries: int(t.CacheEntries), TTL: t.CacheSeconds.Duration(), ReviewTTL: t.ReviewCacheSeconds.Duration(),
 			FailureTTL: t.FailureCacheSeconds.Duration(), Failures: int(t.FailuresPerMinute), Burst: int(t.FailureBurst),

@@ -90,8 +90,10 @@ func (l *limits) enforce() error {
 // decide holds the request against the limits over time. Redis may keep some of them.
 func (l *limits) decide(now time.Time) ratelimit.Decision {
 	d := l.gateway.limiter.Decide(&l.charges, now)
-	if s := l.admission.permission; s != nil && s.handler.trail.spans != nil && l.charges.AreShared() {
-		s.handler.trail.spans.AskedRedis(now)
+	if p := l.admission.permission; p != nil && p.handler.trail.spans != nil {
+		if sent, err := l.charges.WereSent(); sent {
+			p.handler.trail.spans.Limited(now, err)
+		}
 	}
 	return d
 }

@@ -303,14 +303,21 @@ var ports = regexp.MustCompile(`(127\.0\.0\.1:|server\.port=|x-request-id=)[0-9a
 // traced gives the gateway a tracer whose spans are kept.
 func (w *watched) traced(t *testing.T, perMillion int32) *tracetest.InMemoryExporter {
 	t.Helper()
+	tracer, kept := newTracer(t, perMillion)
+	w.observers.tracer = tracer
+	return kept
+}
+
+// newTracer returns a tracer whose spans are kept.
+func newTracer(t *testing.T, perMillion int32) (*tracing.Tracer, *tracetest.InMemoryExporter) {
+	t.Helper()
 	kept := tracetest.NewInMemoryExporter()
 	tracer, err := tracing.New(context.Background(), tracing.Options{Exporter: kept, Endpoint: "http://127.0.0.1:1", PerMillion: perMillion})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.observers.tracer = tracer
 	t.Cleanup(func() { _ = tracer.Shutdown(context.Background()) })
-	return kept
+	return tracer, kept
 }
 
 // A request that is traced has spans for itself, its admission and each exchange, and the backend learns of them.

@@ -108,6 +108,7 @@ type observers struct {
 	access *telemetry.AccessLog // nil if no request has a line
 	audit  *audit.Auditor       // nil if no event is recorded
 	tracer *tracing.Tracer      // nil if no request is traced
+	redis  tracing.Redis        // as spans name it
 	// answers is told of answers that are held to a document.
 	answers *responses.Observer
 	// isIDShown says that all answers have the id of their request, not only refusals.
@@ -123,7 +124,20 @@ type samplers struct {
 
 func newObservers(o Options, budget *memory.Budget) observers {
 	return observers{
+		redis:  redisOf(o.Config.Redis),
 		access: o.Access, audit: o.Audit, tracer: o.Tracer, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
 		answers: &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
 	}
+}
+
+// redisOf says which Redis of the configuration is asked; nil is none.
+func redisOf(c *config.Redis) (r tracing.Redis) {
+	if c == nil {
+		return r
+	}
+	r.Database = int(c.Database)
+	if c.Mode == config.RedisSingle {
+		r.Address = c.Addresses[0]
+	}
+	return r
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
 // A Kubernetes API server authorizes a request before it looks at the object, so that who may not write learns nothing of
@@ -100,7 +102,7 @@ var errNotRemembered = errors.New("the answer is not remembered")
 // review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not;
 // nil where the answer is yes, or is not known.
 func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) *status.Error {
-	ctx := context.Background()
+	ctx := p.handler.trail.spans.Context()
 	if by := p.handler.request.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by)
@@ -237,15 +239,22 @@ func (p *permission) postAsClient() access.Post {
 		// A token among the protocols of a WebSocket counts if there is one.
 		token, _ = h.who.authorization(h)
 	}
+	if s := h.trail.spans; s != nil { // the question has a place of its own in the trace
+		defer func(lines []byte) { h.request.From.Trace = lines }(h.request.From.Trace)
+		h.request.From.Trace = s.Names()
+	}
 	head := h.request.OwnPostHead(token)
 	lines := head[slices.Index(head, '\n')+1 : len(head)-len("\r\n")]
-	client := h.upstream.client
+	b := h.upstream
 	return func(ctx context.Context, target string, body []byte) (int, []byte, error) {
+		span := tracing.Ask(ctx, http.MethodPost)
 		head := append([]byte("POST "+target+" HTTP/1.1\r\n"), lines...)
-		head = append(strconv.AppendInt(append(head, "Content-Length: "...), int64(len(body)), 10), "\r\n\r\n"...)
+		head = append(strconv.AppendInt(append(head, "Content-Length: "...), int64(len(body)), 10), "\r\n"...)
+		head = append(span.AppendLine(head), "\r\n"...)
 		deadline, _ := ctx.Deadline()
 		answer := new(http1.Response)
-		err := client.Do(&upstream.Request{Head: head, Body: body, Whole: access.MaxAnswer, Deadline: deadline}, answer)
+		err := b.client.Do(&upstream.Request{Head: head, Body: body, Whole: access.MaxAnswer, Deadline: deadline}, answer)
+		spans.Asked(span, &b.storage, target, answer.Status(), err)
 		return answer.Status(), answer.Body(), err
 	}
 }

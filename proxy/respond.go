@@ -90,7 +90,7 @@ func (h *handler) refuse(err error) {
 	} else {
 		writeStatus(r, e)
 	}
-	showID(h)
+	showNames(h, r)
 	h.addWarnings()
 	var answered *storage.BackendError
 	if errors.As(err, &answered) {
@@ -123,14 +123,29 @@ func showAccepted(h *handler) {
 	}
 }
 
-// showID names the request in its answer.
-func showID(h *handler) {
+// showNames says in an answer by what the request is named, and in which trace it is.
+func showNames(h *handler, r *storage.Response) {
 	if h.incoming.Refusal != nil {
 		h.trail.nameNew() // no more of its head is used
 	}
-	if r := &h.request.Response; h.trail.record.ID != "" && r.Header(requestIDHeader) == nil {
-		r.Add(requestIDHeader, h.trail.record.ID)
+	if id := h.trail.record.ID; id != "" && r.Header(requestIDHeader) == nil {
+		r.Add(requestIDHeader, id)
 	}
+	if value := traceparentOf(h); value != "" && r.Header(traceparentHeader) == nil {
+		r.Add(traceparentHeader, value)
+	}
+}
+
+// traceparentOf returns the place of the request in its trace as a backend learns of it; "" if nothing is traced.
+func traceparentOf(h *handler) string {
+	if h.gateway.observers.tracer == nil || h.incoming.Refusal != nil {
+		return ""
+	}
+	if _, line, found := bytes.Cut(h.trail.lines, []byte(traceparentHeader+": ")); found {
+		value, _, _ := bytes.Cut(line, []byte("\r\n"))
+		return str(value)
+	}
+	return str(h.incoming.Head.Value(http1.FieldTraceparent))
 }
 
 // noteRefusal keeps what the gateway refused the request for.

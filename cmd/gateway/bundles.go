@@ -16,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
 	"github.com/admission-gateway/gateway/policies/modules"
@@ -28,6 +29,9 @@ func (n *node) newBundles() (*bundles.Bundles, error) {
 		s, err := bundleSource(&n.config.Bundles[i], n.files)
 		if err != nil {
 			return nil, fmt.Errorf("bundles[%d]: %w", i, err)
+		}
+		if server, isServer := s.From.(*bundles.Server); isServer {
+			server.Transport = n.tracer.Transport(server.Transport, tracing.TellTrace)
 		}
 		sources[n.config.Bundles[i].Name] = s
 	}

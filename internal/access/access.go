@@ -187,18 +187,18 @@ func (r *Reviews) Refuses() bool {
 
 // Ask returns the answer to a question: a remembered one, or the server's.
 func (r *Reviews) Ask(ctx context.Context, q *Question) (Answer, error) {
-	return r.join(q, nil).wait(ctx)
+	return r.join(ctx, q, nil).wait(ctx)
 }
 
 // Try is Ask for questions that anybody can cause: so many of them are asked at a time, and the error of one that does not
 // get its turn is [ErrBusy].
 func (r *Reviews) Try(ctx context.Context, q *Question) (Answer, error) {
-	return r.join(q, r.tried).wait(ctx)
+	return r.join(ctx, q, r.tried).wait(ctx)
 }
 
 // join returns the call that brings the answer, which is over already where the answer is remembered. A new one needs a
 // place among the slots, where there are any.
-func (r *Reviews) join(q *Question, slots chan struct{}) *call {
+func (r *Reviews) join(ctx context.Context, q *Question, slots chan struct{}) *call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e, ok := r.known.Get(q.key); ok && time.Now().Before(e.until) {
@@ -209,7 +209,7 @@ func (r *Reviews) join(q *Question, slots chan struct{}) *call {
 	}
 	c := &call{done: make(chan struct{})}
 	r.active[q.key] = c
-	go r.ask(q, c, slots)
+	go r.ask(context.WithoutCancel(ctx), q, c, slots)
 	return c
 }
 
@@ -229,13 +229,14 @@ func (c *call) wait(ctx context.Context) (Answer, error) {
 	}
 }
 
-// ask asks the server. The time limit is the question's own, so that one impatient client does not spoil it for others.
-func (r *Reviews) ask(q *Question, c *call, slots chan struct{}) {
+// ask asks the server. The time limit is the question's own, so that one impatient client does not spoil it for others. The
+// question is in the trace of the client that came first.
+func (r *Reviews) ask(ctx context.Context, q *Question, c *call, slots chan struct{}) {
 	c.answer, c.err = unknown, ErrBusy
 	var asked time.Time
 	if take(slots) {
 		asked = time.Now()
-		c.answer, c.err = q.ask()
+		c.answer, c.err = q.ask(ctx)
 		release(slots)
 	}
 	r.mu.Lock()
@@ -275,8 +276,8 @@ func release(slots chan struct{}) {
 	}
 }
 
-func (q *Question) ask() (Answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+func (q *Question) ask(ctx context.Context) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	code, body, err := q.post(ctx, q.target, q.body)
 	switch {

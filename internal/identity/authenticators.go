@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -23,6 +24,8 @@ type Options struct {
 	Tokens         TokenOptions
 	// Refused is told why credentials were refused, which clients are not; it may be nil.
 	Refused func(method, cause string)
+	// Transport makes the way to issuers of the one without it; nil leaves it.
+	Transport func(http.RoundTripper) http.RoundTripper
 }
 
 // Method is a way to authenticate: one of its members is set.
@@ -93,6 +96,8 @@ type Request struct {
 	Connection *Connection
 	// Remote has the lines X-Remote-*, of any peer.
 	Remote Headers
+	// Context has the trace of the request; nil is none.
+	Context context.Context
 	// RemoteNamed: the header Connection names one of these lines, which Remote then lacks.
 	RemoteNamed bool
 }
@@ -116,7 +121,7 @@ func New(o Options) (*Authenticators, error) {
 	}
 	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler) // which takes its time and memory, and all issuers share
 	for i := range o.Methods {
-		m, err := newMethod(ctx, &o.Methods[i], compiler)
+		m, err := newMethod(ctx, &o.Methods[i], compiler, o.Transport)
 		if err != nil {
 			cancel()
 			return nil, fmt.Errorf("authenticator %d: %w", i, err)
@@ -137,12 +142,12 @@ func New(o Options) (*Authenticators, error) {
 	return a, nil
 }
 
-func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel.Compiler) (method, error) {
+func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel.Compiler, over func(http.RoundTripper) http.RoundTripper) (method, error) {
 	switch {
 	case m.ClientCertificate:
 		return method{name: "clientCertificate", other: certificates{}}, nil
 	case m.JWT != nil:
-		j, err := newJWT(ctx, m.JWT, compiler())
+		j, err := newJWT(ctx, m.JWT, compiler(), over)
 		return method{name: "jwt", token: j}, err
 	case m.TokenReview != nil:
 		return method{name: "tokenReview", token: newReviewer(m.TokenReview), review: true}, nil

@@ -26,7 +26,7 @@ type jwt struct {
 	issuer  *issuer
 }
 
-func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authenticationcel.Compiler) (*jwt, error) {
+func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authenticationcel.Compiler, over func(http.RoundTripper) http.RoundTripper) (*jwt, error) {
 	var roots *x509.CertPool // nil is the system's
 	if pem := o.Issuer.CertificateAuthority; pem != "" {
 		roots = x509.NewCertPool()
@@ -37,6 +37,9 @@ func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authent
 	i := &issuer{base: utilnet.SetTransportDefaults(&http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	})}
+	if over != nil {
+		i.base = over(i.base)
+	}
 	library, err := oidc.New(ctx, oidc.Options{
 		JWTAuthenticator:     *o,
 		Client:               &http.Client{Transport: i, Timeout: issuerTimeout},

@@ -277,7 +277,7 @@ func only(t *testing.T, tokens *tokens) tokenID {
 func TestClosedAuthenticatorsEnd(t *testing.T) {
 	down := identitytest.NewIssuer(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	j, err := newJWT(ctx, jwtOf(down), nil)
+	j, err := newJWT(ctx, jwtOf(down), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func (t *tokens) find(a *Authenticators, token []byte, r *Request) (tokenResult,
 	}
 	id := h.id
 	t.hashers.Put(h)
-	return t.ask(a, id, string(token), r.Client)
+	return t.ask(a, id, string(token), r)
 }
 
 // memory is a remembered answer about a token.
@@ -193,19 +193,19 @@ func (t *tokens) remember(id *tokenID, result tokenResult) {
 }
 
 // ask has the verifiers tell, once for all requests that bring the token at the same time.
-func (t *tokens) ask(a *Authenticators, id tokenID, token string, client netip.Addr) (tokenResult, error) {
+func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (tokenResult, error) {
 	v, err, _ := t.flight.Do(string(id[:]), func() (any, error) {
 		result, found := t.recall(&id, time.Now().UnixNano())
 		if found == fresh {
 			return result, nil
 		}
-		by := &bearer{client: client, known: found == stale, failures: t.failures}
-		result, err := t.verify(a, token, by)
+		by := &bearer{client: r.Client, known: found == stale, failures: t.failures}
+		result, err := t.verify(r.Context, a, token, by)
 		if err == nil {
 			t.remember(&id, result)
 		}
 		if err == nil && result.principal == nil && by.asked {
-			t.failures.add(client, time.Now())
+			t.failures.add(r.Client, time.Now())
 		}
 		return result, err
 	})
@@ -216,8 +216,11 @@ func (t *tokens) ask(a *Authenticators, id tokenID, token string, client netip.A
 }
 
 // verify asks one verifier after the other. Where one cannot tell and no other knows the token, nobody can.
-func (t *tokens) verify(a *Authenticators, token string, by *bearer) (tokenResult, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
+func (t *tokens) verify(ctx context.Context, a *Authenticators, token string, by *bearer) (tokenResult, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	var failure error
 	var causes []refusalCause

@@ -18,6 +18,7 @@ type Charges struct {
 
 	sharing bool // one of the rules is shared
 	demands []shared.Demand
+	failure error // of the store that gateways share
 }
 
 // Repeated is a header that a request has more than once, and the rule that reads it: which line the backend takes for its
@@ -92,7 +93,7 @@ func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowd != NoCrowd) && c
 func (c *Charges) Reset() {
 	clear(c.list)
 	c.list, c.keys, c.flying = c.list[:0], c.keys[:0], false
-	c.demands, c.sharing, c.repeated = c.demands[:0], false, Repeated{}
+	c.demands, c.sharing, c.failure, c.repeated = c.demands[:0], false, nil, Repeated{}
 	if cap(c.keys) > maxKeptKeys {
 		c.keys = nil
 	}
@@ -104,8 +105,15 @@ const maxKeptKeys = 4 << 10
 // All are the charges. What is in them is valid until Reset.
 func (c *Charges) All() []Charge { return c.list }
 
-// AreShared reports whether a limit is kept for several gateways.
-func (c *Charges) AreShared() bool { return c.sharing }
+// WereSent reports whether the store that gateways share was asked about the charges. The error is why it gave no answer.
+func (c *Charges) WereSent() (bool, error) {
+	for i := range c.demands {
+		if c.demands[i].WasSent() {
+			return true, c.failure
+		}
+	}
+	return false, nil
+}
 
 // Flying reports whether one of the rules bounds requests in flight.
 func (c *Charges) Flying() bool { return c.flying }

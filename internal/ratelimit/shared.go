@@ -34,6 +34,7 @@ func (l *Limiter) decideShared(c *Charges, now int64) Decision {
 	passes, err := false, error(shared.ErrUnavailable)
 	if l.shared != nil {
 		passes, err = l.shared.Take(c.demands)
+		c.failure = err
 	}
 	switch {
 	case err != nil:

@@ -24,6 +24,8 @@ type Authorizer struct {
 	Gate Gate
 	// Deadline is the request's; the zero time is none.
 	Deadline time.Time
+	// Context has the trace of the request; nil is none.
+	Context context.Context
 
 	known map[[sha256.Size]byte]decision
 }
@@ -68,7 +70,10 @@ func (a *Authorizer) Authorize(_ context.Context, about authorizer.Attributes) (
 }
 
 func (a *Authorizer) ask(q *access.Question) (d decision) {
-	ctx := context.Background()
+	ctx := a.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	if !a.Deadline.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, a.Deadline)

@@ -58,7 +58,7 @@ func newCache() (*cache, error) {
 }
 
 // get returns what is kept, or reads it. read has a time limit of its own, so that one impatient client does not spoil
-// it for the others.
+// it for the others; it is in the trace of the client that came first.
 func (c *cache) get(ctx context.Context, r reading, ttl, limit time.Duration, read func(context.Context) (listing, error)) ([]document.Node, error) {
 	c.mu.Lock()
 	if e, ok := c.known.Get(r); ok && time.Now().Before(e.until) {
@@ -69,7 +69,7 @@ func (c *cache) get(ctx context.Context, r reading, ttl, limit time.Duration, re
 	if !joined {
 		one = &call{done: make(chan struct{})}
 		c.active[r] = one
-		go c.read(r, one, ttl, limit, read)
+		go c.read(context.WithoutCancel(ctx), r, one, ttl, limit, read)
 	}
 	c.mu.Unlock()
 	select {
@@ -80,8 +80,8 @@ func (c *cache) get(ctx context.Context, r reading, ttl, limit time.Duration, re
 	}
 }
 
-func (c *cache) read(r reading, one *call, ttl, limit time.Duration, read func(context.Context) (listing, error)) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (c *cache) read(ctx context.Context, r reading, one *call, ttl, limit time.Duration, read func(context.Context) (listing, error)) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	started := time.Now()
 	all, err := c.limited(ctx, read)

@@ -63,13 +63,17 @@ type ObjectLock struct {
 // Share lets the writes of several gateways come one after the other.
 func (o *Locks) Share(with Locker) { o.shared = with }
 
-// Acquire takes the lock of an object, and waits for it no longer than wait says.
-func (o *Locks) Acquire(upstream, path string, wait func() time.Duration) (ObjectLock, error) {
+// Acquire takes the lock of an object, and waits for it no longer than wait says. The tracer may be nil.
+func (o *Locks) Acquire(upstream, path string, wait func() time.Duration, tracer Tracer) (ObjectLock, error) {
 	l := o.Of(upstream, path)
 	if err := l.Acquire(wait); err != nil || o.shared == nil {
 		return l, err
 	}
+	began := time.Now()
 	shared, err := o.shared.Lock(upstream+" "+path, wait())
+	if tracer != nil {
+		tracer.Locked(began, err)
+	}
 	if err != nil {
 		l.Release()
 		return ObjectLock{}, err

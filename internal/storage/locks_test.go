@@ -98,11 +98,11 @@ func TestSharedLock(t *testing.T) {
 	locks, shared := NewLocks(), &noLocker{err: errors.New("away")}
 	locks.Share(shared)
 	over := func() time.Duration { return 0 }
-	if _, err := locks.Acquire("u", "/a", over); err != shared.err {
+	if _, err := locks.Acquire("u", "/a", over, nil); err != shared.err {
 		t.Errorf("got %v", err)
 	}
 	shared.err = nil
-	l, err := locks.Acquire("u", "/a", over)
+	l, err := locks.Acquire("u", "/a", over, nil)
 	if err != nil || l.IsValid() {
 		t.Errorf("got %v, valid %v", err, l.IsValid())
 	}

@@ -119,6 +119,10 @@ type Tracer interface {
 	Begin(method, target []byte) []byte
 	// End is called with the code of the answer, or why there is none.
 	End(b *Backend, code int, err error)
+	// Locked is called with the time at which a lock of several gateways was asked for, and why it was not given.
+	Locked(began time.Time, err error)
+	// Unlocked is called with the time at which it was given back.
+	Unlocked(began time.Time)
 }
 
 // buffers are memory that one request leaves to the next.
@@ -606,10 +610,15 @@ func (r *Request) IsLocked() bool { return r.lock.shard != nil }
 
 // Unlock lets the next write in. It must come before the answer goes out.
 func (r *Request) Unlock() {
-	if r.lock.shard != nil {
-		r.lock.Release()
-		r.lock = ObjectLock{}
+	if r.lock.shard == nil {
+		return
 	}
+	began := time.Now()
+	r.lock.Release()
+	if r.Exchanges.Tracer != nil && r.lock.shared != nil {
+		r.Exchanges.Tracer.Unlocked(began)
+	}
+	r.lock = ObjectLock{}
 }
 
 // Conflict returns the answer to a write of another version than the stored one.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type Issuer struct {
 	first  int                 // the number of the first
 	asked  int
 	broken bool
+	traces []string
 }
 
 // NewIssuer starts an issuer with one key, which lasts until the test ends.
@@ -53,9 +55,17 @@ func Start() (*Issuer, error) {
 // Close ends the issuer.
 func (i *Issuer) Close() { i.server.Close() }
 
+// Traceparents are the headers by which requests have told the issuer of traces.
+func (i *Issuer) Traceparents() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.traces)
+}
+
 func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.traces = append(i.traces, r.Header["Traceparent"]...)
 	if i.broken {
 		http.Error(w, "down", http.StatusInternalServerError)
 		return

@@ -51,8 +51,12 @@ type Demand struct {
 
 	answer  answer
 	leasing bool // a lease, for the gateway
+	sent    bool
 	taken   taken
 }
+
+// WasSent reports whether Redis was asked about the demand.
+func (d *Demand) WasSent() bool { return d.sent }
 
 // answer is who decides on a demand.
 type answer int8

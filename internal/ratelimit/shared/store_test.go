@@ -221,3 +221,37 @@ func TestTakeErrors(t *testing.T) {
 		t.Error("a store without an address is none")
 	}
 }
+
+// TestWasSent: a demand knows whether Redis was asked about it, and not the gateway alone by a lease or a refusal that it
+// remembers.
+func TestWasSent(t *testing.T) {
+	server := redistest.Start(t)
+	s, r := open(t, server.Address, func(o *Options) { o.ConnectTimeout = 100 * time.Millisecond })
+	leased := perHour(20)
+	leased.Lease = 10
+	seen := map[string]bool{}
+	take := func(demands ...Demand) {
+		_, _ = s.Take(demands)
+		outcome := r.drain()[0]
+		sent := outcome != OutcomeLeased && outcome != OutcomeKnown && outcome != OutcomeOpen
+		seen[outcome] = true
+		for i := range demands {
+			if demands[i].WasSent() != sent {
+				t.Errorf("%s: was sent %v, want %v", outcome, demands[i].WasSent(), sent)
+			}
+		}
+	}
+	for range 12 {
+		take(demand("leased", leased))
+		take(demand("narrow", perHour(1)))
+	}
+	server.Kill()
+	for range 12 {
+		take(demand("other", perHour(1)))
+	}
+	for _, outcome := range []string{OutcomeAdmitted, OutcomeLeased, OutcomeRefused, OutcomeKnown, OutcomeError, OutcomeOpen} {
+		if !seen[outcome] {
+			t.Errorf("no decision was %s: %v", outcome, seen)
+		}
+	}
+}

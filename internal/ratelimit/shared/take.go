@@ -45,6 +45,9 @@ func (s *Store) take(demands []Demand, now int64) (passes bool, outcome string, 
 	}
 	if passes && asking > 0 {
 		passes, outcome, err = s.ask(demands, asking, now)
+		for i := range demands {
+			demands[i].sent = demands[i].answer == asked && outcome != OutcomeOpen
+		}
 	}
 	if !passes {
 		s.undo(demands, now)

@@ -64,7 +64,7 @@ func (w *writer) lock(r *storage.Request, path []byte) error {
 	if deadline := r.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	lock, err := w.Locks.Acquire(w.Backend.Name, str(path), func() time.Duration { return time.Until(by) })
+	lock, err := w.Locks.Acquire(w.Backend.Name, str(path), func() time.Duration { return time.Until(by) }, r.Exchanges.Tracer)
 	if err != nil {
 		return status.ServiceUnavailable(err.Error(), 1)
 	}

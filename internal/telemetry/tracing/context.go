@@ -62,6 +62,18 @@ func appendTraceparent(dst []byte, id trace.TraceID, span trace.SpanID, sampled 
 	return append(dst, "-00\r\n"...)
 }
 
+// appendSpan appends the header line of a span that is sampled.
+func appendSpan(dst []byte, span trace.Span) []byte {
+	c := span.SpanContext()
+	return appendTraceparent(dst, c.TraceID(), c.SpanID(), true)
+}
+
+// headerOf returns the value of the header of a span that is sampled.
+func headerOf(span trace.Span) string {
+	line := appendSpan(nil, span)
+	return string(line[len("traceparent: ") : len(line)-len("\r\n")])
+}
+
 // newTraceID and newSpanID return random ids, which are never zero.
 func newTraceID() (id trace.TraceID) {
 	for !id.IsValid() {

@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -53,23 +52,27 @@ type Request struct {
 	span     trace.Span
 	ctx      context.Context // of the span
 	admitted trace.Span      // nil before and after the admission
+	within   context.Context // of the admission, if there is one
 	exchange trace.Span      // that is under way
-	lines    []byte
-	line     int // where in lines the traceparent is
+	lines    []byte          // that name the request to backends
 }
 
-// Begin begins the span of a request that is traced. The lines are header lines for backends.
+// Begin begins the span of a request that is traced. The lines are header lines that name it to backends.
 func (t *Tracer) Begin(s Start, started time.Time, lines []byte) *Request {
-	r := &Request{tracer: t, line: len(lines)}
-	ctx := context.WithValue(context.Background(), chosen{}, s.id)
+	r := &Request{tracer: t, lines: append([]byte(nil), lines...)}
+	ctx := context.WithValue(context.WithValue(context.Background(), chosen{}, s.id), asking{}, t)
 	if s.HasParent() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
 	}
 	r.ctx, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(started))
-	r.lines = append(r.lines, lines...)
-	r.lines = appendTraceparent(r.lines, r.span.SpanContext().TraceID(), r.span.SpanContext().SpanID(), true)
 	return r
 }
+
+// AddLines adds header lines that name the request to backends.
+func (r *Request) AddLines(lines []byte) { r.lines = append(r.lines, lines...) }
+
+// Names are the header lines that name the request to backends, without its place in the trace.
+func (r *Request) Names() []byte { return r.lines }
 
 // Trace names the span.
 func (r *Request) Trace() telemetry.Trace {
@@ -77,13 +80,17 @@ func (r *Request) Trace() telemetry.Trace {
 	return telemetry.Trace{ID: c.TraceID(), Span: c.SpanID(), Sampled: true}
 }
 
-// Lines are header lines for backends that are asked beside the request's own exchanges.
-func (r *Request) Lines() []byte { return r.lines }
+// Lines are the header lines by which a backend learns of the request itself, and of no question within it.
+func (r *Request) Lines() []byte { return r.tell(r.span) }
+
+func (r *Request) tell(span trace.Span) []byte {
+	return appendSpan(append([]byte(nil), r.lines...), span)
+}
 
 // Context is the context of what is done for the request.
 func (r *Request) Context() context.Context {
-	if r == nil {
-		return context.Background()
+	if r.admitted != nil {
+		return r.within
 	}
 	return r.ctx
 }
@@ -91,57 +98,16 @@ func (r *Request) Context() context.Context {
 // BeginExchange begins the span of an exchange with a backend, and returns the header lines by which the backend
 // learns of it.
 func (r *Request) BeginExchange(method string) []byte {
-	_, r.exchange = r.tracer.tracer.Start(r.ctx, method, trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(attribute.String("http.request.method", method)))
-	c := r.exchange.SpanContext()
-	return appendTraceparent(append([]byte(nil), r.lines[:r.line]...), c.TraceID(), c.SpanID(), true)
-}
-
-// An Exchange says what an exchange was.
-type Exchange struct {
-	// Upstream is the backend's name, URL the request's without a query.
-	Upstream, URL string
-	Code          int    // 0 if there was no answer
-	Failure       string // why, in a word
+	r.exchange = r.tracer.ask(r.ctx, method)
+	return r.tell(r.exchange)
 }
 
 // EndExchange ends the span of the exchange.
 func (r *Request) EndExchange(e *Exchange) {
-	if r.exchange == nil {
-		return
+	if r.exchange != nil {
+		e.end(r.exchange)
+		r.exchange = nil
 	}
-	r.exchange.SetAttributes(attribute.String("gateway.upstream", e.Upstream), attribute.String("url.full", e.URL))
-	if address, port := serverOf(e.URL); address != "" {
-		r.exchange.SetAttributes(attribute.String("server.address", address), attribute.Int("server.port", port))
-	}
-	if e.Code > 0 {
-		r.exchange.SetAttributes(attribute.Int("http.response.status_code", e.Code))
-	}
-	switch {
-	case e.Failure != "":
-		r.exchange.SetAttributes(attribute.String("error.type", e.Failure))
-		r.exchange.SetStatus(codes.Error, "")
-	case e.Code >= 400:
-		r.exchange.SetAttributes(attribute.String("error.type", strconv.Itoa(e.Code)))
-		r.exchange.SetStatus(codes.Error, "")
-	}
-	r.exchange.End()
-	r.exchange = nil
-}
-
-// serverOf returns host and port of a URL.
-func serverOf(url string) (address string, port int) {
-	scheme, rest, _ := strings.Cut(url, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	host, text, err := net.SplitHostPort(authority)
-	if err != nil {
-		if scheme == "https" {
-			return authority, 443
-		}
-		return authority, 80
-	}
-	port, _ = strconv.Atoi(text)
-	return host, port
 }
 
 // A Verdict says what a policy came to.
@@ -150,7 +116,7 @@ type Verdict struct{ Policy, Binding, Verdict string }
 // BeginAdmission begins the span of the admission.
 func (r *Request) BeginAdmission() {
 	r.EndAdmission()
-	_, r.admitted = r.tracer.tracer.Start(r.ctx, "admission")
+	r.within, r.admitted = r.tracer.tracer.Start(r.ctx, "admission")
 }
 
 // Decided adds the verdict of a policy to the span of the admission, which the first one begins if nothing else has.
@@ -171,14 +137,8 @@ func (r *Request) Decided(v Verdict, cost int64) {
 func (r *Request) EndAdmission() {
 	if r.admitted != nil {
 		r.admitted.End()
-		r.admitted = nil
+		r.admitted, r.within = nil, nil
 	}
-}
-
-// Asked makes a span of a question to another server than a backend, such as Redis, that began at a time and is over.
-func (r *Request) Asked(name string, began time.Time, attributes ...attribute.KeyValue) {
-	_, span := r.tracer.tracer.Start(r.ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(began), trace.WithAttributes(attributes...))
-	span.End()
 }
 
 // End ends the span of the request with what is known of it now. The route is its path as a template, or empty.
@@ -237,9 +197,4 @@ func (r *Request) End(o *telemetry.Record, scheme, route string) {
 		r.span.SetStatus(codes.Error, "")
 	}
 	r.span.End()
-}
-
-// AskedRedis makes a span of a question to Redis that began at a time and is over.
-func (r *Request) AskedRedis(began time.Time) {
-	r.Asked("redis EVALSHA", began, attribute.String("db.system.name", "redis"), attribute.String("db.operation.name", "EVALSHA"))
 }
