@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -131,6 +133,111 @@ func firstCPU(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return first
+}
+
+// Requests to many objects name each in path and body, and the backend shows each by its name.
+func TestSpread(t *testing.T) {
+	g := Generator{dir: t.TempDir()}
+	file, err := g.script(Load{Name: "PUT", Method: "PUT", Body: changedWorkload(), IsSpread: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	want := `string.gsub(wrk.body, '"name":"checkout"', '"name":"checkout-' .. i .. '"', 1)`
+	if err != nil || !strings.Contains(string(got), want) || !strings.Contains(string(got), "n = n % #all + 1\n") {
+		t.Errorf("the script has no line %s: %s, %v", want, got, err)
+	}
+	if n := bytes.Count(changedWorkload(), []byte(`"name":"checkout"`)); n != 1 {
+		t.Errorf("the object says its name %d times", n)
+	}
+	backend := listen(t, serveBackend)
+	for path, name := range map[string]string{"": "checkout", "/checkout": "checkout", "/checkout-7": "checkout-7", "/checkout-77?pretty=false": "checkout-77"} {
+		got, err := exchange(backend, http.MethodGet, collection+path, nil)
+		want := bytes.Replace(workloadJSON, []byte(`"name":"checkout"`), []byte(`"name":"`+name+`"`), 1)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("GET of %q answered %s, %v", path, got, err)
+		}
+	}
+}
+
+// The configurations and policies of all features are ones that the gateway takes.
+func TestFeatures(t *testing.T) {
+	m := &Machine{Root: "..", Dir: t.TempDir(), Gateway: "gateway", Unmeasured: "unmeasured", Backend: "127.0.0.1:1"}
+	if err := m.issueToken(); err != nil {
+		t.Fatal(err)
+	}
+	defer m.issuer.Close()
+	for _, f := range append(features(), moreFeatures()...) {
+		command, err := m.featured(&f, "127.0.0.1:2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts := command[0] == "gateway"; counts != f.IsMeasured {
+			t.Errorf("%s runs %s", f.Name, command[0])
+		}
+		flags := config.Flags{}
+		var file string
+		for i, word := range command {
+			switch word {
+			case "--config":
+				file = command[i+1]
+			case "--policies":
+				flags.Policies = append(flags.Policies, command[i+1])
+			}
+		}
+		flags.Upstream = "http://" + m.Backend
+		c, err := config.Load(file, flags)
+		if err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+			continue
+		}
+		for _, path := range c.Policies {
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("%s: %v", f.Name, err)
+			}
+		}
+		if (c.Telemetry.Tracing != nil) != (f.Traces >= 0) || (c.Telemetry.Audit != nil) != f.IsAudited || string(c.Telemetry.Log.Requests) != cmp.Or(f.Logs, "None") {
+			t.Errorf("%s is configured as %+v", f.Name, c.Telemetry)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	result := func(load, target, title string, cpu float64) Result {
+		return Result{Load: load, Target: target, Title: title, IdleMiB: 20, Samples: []Sample{{Requests: 1, Throughput: 1e6 / cpu, P99: 1500, CPU: cpu, MiB: 31}}}
+	}
+	var got bytes.Buffer
+	p := printer{to: &got}
+	if err := sizesTable(&p, []*Report{
+		{Results: []Result{result(postLoad, gatewayTarget, "gateway", 20)}}, {Results: []Result{result(postLoad, gatewayTarget, "gateway", 25)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	all := []Feature{features()[0], features()[1], {Name: usersRow, Title: "users"}}
+	if err := featuresTable(&p, &Report{Results: []Result{
+		result(postLoad, quietTarget, "", 40), result(postLoad, "gateway-log", "", 42), result(sizesUser, usersRow, "", 50),
+	}}, all); err != nil {
+		t.Fatal(err)
+	}
+	want := `| request | gateway | cores | requests/s | p99 ms | CPU µs/request | MiB idle | MiB under load |
+|---|---|--:|--:|--:|--:|--:|--:|
+| POST 1.3 KB | gateway | 1 | 50000 | 1.50 | 20.0 | 20 | 31 |
+| POST 1.3 KB | gateway | 2 | 40000 | 1.50 | 25.0 | 20 | 31 |
+
+| added to full admission of a POST | CPU µs/request | ÷ without it | MiB idle | MiB under load |
+|---|--:|--:|--:|--:|
+| nothing | 40.0 | 1.00 | 20 | 31 |
+| access log of refusals | 42.0 | 1.05 | 20 | 31 |
+| users | 50.0 | 1.25 | 20 | 31 |
+`
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+	for list, want := range map[string]int{"1": 1, "12-15": 2, "3,5": 1, "": 0} {
+		if got := digits(list); got != want {
+			t.Errorf("%q begins with %d digits, want %d", list, got, want)
+		}
+	}
 }
 
 func TestProcessFigures(t *testing.T) {

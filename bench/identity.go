@@ -23,17 +23,21 @@ func (m *Machine) issueToken() (err error) {
 	return nil
 }
 
-// identityConfig writes a configuration that knows users by the issuer's tokens, and lets others pass.
+// identity configures users who are known by the issuer's tokens, and lets others pass.
+func (m *Machine) identity() map[string]any {
+	return map[string]any{
+		"anonymous": "Allow",
+		"authenticators": []any{map[string]any{"jwt": map[string]any{
+			"issuer":        map[string]any{"url": m.issuer.URL, "certificateAuthority": m.issuer.CA, "audiences": []string{"gateway"}},
+			"claimMappings": map[string]any{"username": map[string]any{"expression": "claims.sub"}, "groups": map[string]any{"expression": "claims.teams"}},
+		}}},
+	}
+}
+
+// identityConfig writes a configuration that knows users.
 func (m *Machine) identityConfig() (file string, err error) {
 	config, err := json.Marshal(map[string]any{
-		"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration",
-		"identity": map[string]any{
-			"anonymous": "Allow",
-			"authenticators": []any{map[string]any{"jwt": map[string]any{
-				"issuer":        map[string]any{"url": m.issuer.URL, "certificateAuthority": m.issuer.CA, "audiences": []string{"gateway"}},
-				"claimMappings": map[string]any{"username": map[string]any{"expression": "claims.sub"}, "groups": map[string]any{"expression": "claims.teams"}},
-			}}},
-		},
+		"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration", "identity": m.identity(),
 	})
 	if err != nil {
 		return "", err

@@ -82,16 +82,15 @@ func (p *bufferPool) Get() []byte {
 
 func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }
 
-// serveBackend answers as cheaply as Go can, since it is not what is measured: a GET gets the benchmark's object, a
-// POST gets its body back with 201 and a PUT with 200. The object is always of the same version, and what is written of the
-// next. It understands what the proxies here send and nothing else.
+// serveBackend answers as cheaply as Go can, since nobody measures it: a GET gets the benchmark's object by the name
+// that the path asks for, a POST gets its body back with 201, a PUT or PATCH with 200. The object is always of the same
+// version, and what is written of the next. It understands the requests of the proxies here and no others.
 func serveBackend(listener net.Listener) error {
 	return answerConnections(listener, map[string][]byte{})
 }
 
 // answerConnections answers GETs that ask for no other form with the benchmark's object.
 func answerConnections(listener net.Listener, forms map[string][]byte) error {
-	forms[""] = append(appendHead(nil, http.StatusOK, 1, len(workloadJSON)), workloadJSON...)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -105,25 +104,41 @@ func answerConnections(listener net.Listener, forms map[string][]byte) error {
 	}
 }
 
+// beforeName and afterName are the benchmark's object without its name.
+var beforeName, afterName, _ = bytes.Cut(workloadJSON, []byte(objectName))
+
+// An asked has what matters of a request's head.
+type asked struct {
+	code   int    // of the answer
+	length int    // of the request's body; -1 without one
+	form   string // of the answer
+	name   []byte // of the object
+}
+
 func answerRequests(conn net.Conn, forms map[string][]byte) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var out []byte
+	var a asked
 	for {
-		code, length, form, err := readHead(in)
-		if err != nil {
+		if err := a.readHead(in); err != nil {
 			return err
 		}
-		if length < 0 {
-			if _, err := conn.Write(forms[form]); err != nil {
+		if a.length < 0 && a.form != "" {
+			if _, err := conn.Write(forms[a.form]); err != nil {
 				return err
 			}
 			continue
 		}
-		out = appendHead(out[:0], code, 2, length)
-		start := len(out)
-		out = slices.Grow(out, length)[:start+length]
-		if _, err := io.ReadFull(in, out[start:]); err != nil {
-			return err
+		if a.length < 0 {
+			out = appendHead(out[:0], a.code, 1, len(beforeName)+len(a.name)+len(afterName))
+			out = append(append(append(out, beforeName...), a.name...), afterName...)
+		} else {
+			out = appendHead(out[:0], a.code, 2, a.length)
+			start := len(out)
+			out = slices.Grow(out, a.length)[:start+a.length]
+			if _, err := io.ReadFull(in, out[start:]); err != nil {
+				return err
+			}
 		}
 		if _, err := conn.Write(out); err != nil {
 			return err
@@ -131,36 +146,46 @@ func answerRequests(conn net.Conn, forms map[string][]byte) error {
 	}
 }
 
-// readHead reads a request's head and returns the code of its answer, the length of its body, or -1 without one, and the form
-// that it asks for.
-func readHead(in *bufio.Reader) (code, length int, form string, err error) {
-	length = -1
+// readHead reads a request's head.
+func (a *asked) readHead(in *bufio.Reader) error {
+	a.code, a.length, a.form = 0, -1, ""
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
-			return 0, 0, "", err
+			return err
 		}
-		if code == 0 {
-			if bytes.Contains(line, []byte("form=")) {
-				form = formOf(line)
-			}
-			if code = http.StatusOK; bytes.HasPrefix(line, []byte("POST ")) {
-				code = http.StatusCreated
-			}
+		if a.code == 0 {
+			a.readLine(line)
 			continue
 		}
 		if len(line) <= 2 {
-			return code, length, form, nil
+			return nil
 		}
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		switch {
 		case !ok:
 		case bytes.EqualFold(name, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, 0, "", err
+			if a.length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			return 0, 0, "", errors.New("the benchmark's backend reads no chunked bodies")
+			return errors.New("the benchmark's backend reads no chunked bodies")
+		}
+	}
+}
+
+// readLine reads the first line of a request. A path without a name asks for the object as it is.
+func (a *asked) readLine(line []byte) {
+	if bytes.Contains(line, []byte("form=")) {
+		a.form = formOf(line)
+	}
+	if a.code = http.StatusOK; bytes.HasPrefix(line, []byte("POST ")) {
+		a.code = http.StatusCreated
+	}
+	a.name = append(a.name[:0], objectName...)
+	if _, rest, ok := bytes.Cut(line, []byte(collection+"/")); ok {
+		if end := bytes.IndexAny(rest, " ?/"); end > 0 {
+			a.name = append(a.name[:0], rest[:end]...)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Process is a server that this program started, with the CPUs it may use.
@@ -94,15 +96,26 @@ func (p *Process) stop() {
 
 // cpu returns the time that all threads of the process and of its children have used so far.
 func (p *Process) cpu() (time.Duration, error) {
-	ticks := 0
+	var sum time.Duration
 	for _, pid := range withChildren(p.cmd.Process.Pid) {
-		stat, err := readStat(pid)
+		spent, err := spentBy(pid)
 		if err != nil {
 			return 0, err
 		}
-		ticks += stat.ticks
+		sum += spent
 	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+	return sum, nil
+}
+
+// spentBy reads the CPU clock of a process, which is of all its threads, ended ones included. The ticks of /proc/PID/stat
+// are 10 ms, a hundredth of a short round.
+func spentBy(pid int) (time.Duration, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED: user and system time, in nanoseconds
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
+		return 0, fmt.Errorf("the CPU clock of process %d: %w", pid, err)
+	}
+	return time.Duration(t.Nano()), nil
 }
 
 // resident returns the resident memory of the process and its children in MiB.
@@ -118,12 +131,9 @@ func (p *Process) resident() (float64, error) {
 	return float64(pages*os.Getpagesize()) / (1 << 20), nil
 }
 
-// ticksPerSecond is the unit of the times in /proc/PID/stat: USER_HZ, 100 on every Linux architecture that Go runs on.
-const ticksPerSecond = 100
+type processStat struct{ parent, pages int }
 
-type processStat struct{ parent, ticks, pages int }
-
-// readStat reads /proc/PID/stat, whose times are of all threads.
+// readStat reads /proc/PID/stat.
 func readStat(pid int) (processStat, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -136,16 +146,14 @@ func readStat(pid int) (processStat, error) {
 		return processStat{}, fmt.Errorf("/proc/%d/stat: %q", pid, b)
 	}
 	var s processStat
-	var utime, stime int
 	for _, field := range []struct {
 		index int // counted from the state, field 3 of proc(5)
 		to    *int
-	}{{1, &s.parent}, {11, &utime}, {12, &stime}, {21, &s.pages}} {
+	}{{1, &s.parent}, {21, &s.pages}} {
 		if *field.to, err = strconv.Atoi(f[field.index]); err != nil {
 			return processStat{}, err
 		}
 	}
-	s.ticks = utime + stime
 	return s, nil
 }
 

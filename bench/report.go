@@ -21,6 +21,7 @@ type Result struct {
 	Load    string   `json:"load"`
 	Target  string   `json:"target"`
 	Title   string   `json:"title"`
+	IdleMiB float64  `json:"idleMiB"` // resident memory before the first round
 	Samples []Sample `json:"samples"`
 }
 

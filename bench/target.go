@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,6 +45,8 @@ type Target struct {
 	KnowsUsers bool
 	// OfGateway says that the command needs the gateway's binary.
 	OfGateway bool
+	// IsUnmeasured says that it needs the gateway that counts nothing.
+	IsUnmeasured bool
 	// BesideLoad puts the server on the CPUs of the load generator instead of the CPUs of the servers under test.
 	BesideLoad bool
 	// Ready is the path of the GET by which the server says that it serves; empty is an object of the backend's.
@@ -141,7 +144,15 @@ func targets() []Target {
 				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
 			},
 		},
-	}, regoRows()...)
+	}, append(regoRows(), featureRows(features())...)...)
+}
+
+func targetNames() []string {
+	var names []string
+	for _, t := range targets() {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 // A Goal is a ratio of CPU time per request that a target may not exceed, as a median over the rounds.
@@ -154,19 +165,19 @@ type Goal struct {
 
 // goals returns the ratios that the gateway has to keep.
 func goals() []Goal {
-	return []Goal{
+	return append([]Goal{
 		{Load: "GET", Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1.1},
 		{Load: "GET", Target: "gateway-admission", Reference: fasthttpTarget, AtMost: 1.3}, // defaults are filled in on reads too
-		{Load: "POST 1.3 KB", Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1.2},
-		{Load: "POST 1.3 KB", Target: "gateway-admission", Reference: nginxTarget, AtMost: 1.8},
+		{Load: postLoad, Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1.2},
+		{Load: postLoad, Target: "gateway-admission", Reference: nginxTarget, AtMost: 1.8},
 		// What is emulated takes two requests to the backend, and little more time than two requests that pass.
 		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
-		{Load: "PATCH", Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
+		{Load: patchLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15, Of: []string{"GET", patchLoad}},
 		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
 		{Load: "GET", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
-		{Load: "POST 1.3 KB", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
+		{Load: postLoad, Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
 		// The server of OPA's own is asked for the decision alone, and the gateway proxies the request too.
 		{Load: regoLoad, Target: regoTarget, Reference: opaTarget, AtMost: 0.1, Of: []string{opaLoad}},
 		// Large answers by TLS.
@@ -174,7 +185,7 @@ func goals() []Goal {
 		{Load: gzipLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: protobufLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: eventLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.8}, // each event opens a watch
-	}
+	}, featureGoals()...)
 }
 
 // A Machine describes the machine on which the targets run.
@@ -183,7 +194,9 @@ type Machine struct {
 	Dir     string // for configurations, logs and binaries
 	Self    string // this program
 	Gateway string // the gateway's binary
-	Backend string // the backend's address
+	// Unmeasured is the gateway's binary without its metrics of requests.
+	Unmeasured string
+	Backend    string // the backend's address
 	// SecureBackend is the address of the backend that speaks TLS.
 	SecureBackend string
 	Listen        string // of the target whose configuration is rendered
@@ -255,7 +268,7 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if _, err = p.waitReady(ctx, t.base(address)+cmp.Or(t.Ready, collection+"/checkout")); err == nil {
+	if _, err = p.waitReady(ctx, t.base(address)+cmp.Or(t.Ready, collection+"/"+objectName)); err == nil {
 		err = t.Check(address)
 	}
 	if err == nil && t.KnowsUsers {
@@ -320,4 +333,79 @@ func (m *Machine) buildOPA(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("building OPA: %w", err)
 	}
 	return filepath.Join(m.Dir, "opa"), nil
+}
+
+// featureRows are the targets of features.
+func featureRows(all []Feature) []Target {
+	var rows []Target
+	for _, f := range all {
+		title := "**gateway, full admission, " + f.Title + "**"
+		if f.Name == quietTarget {
+			title = "**gateway, " + f.Title + "**"
+		}
+		rows = append(rows, Target{
+			Name: f.Name, Title: title, OfGateway: true, IsUnmeasured: !f.IsMeasured, KnowsUsers: f.KnowsUsers, Check: checkAdmission,
+			Command: func(m *Machine, listen string) ([]string, error) { return m.featured(&f, listen) },
+		})
+	}
+	return rows
+}
+
+// featured returns the command of a gateway with a feature.
+func (m *Machine) featured(f *Feature, listen string) ([]string, error) {
+	config, err := m.featureConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	flags := []string{"--config", config, "--policies", filepath.Join(m.Root, "bench", "policies")}
+	for _, path := range f.Policies {
+		flags = append(flags, "--policies", filepath.Join(m.Root, path))
+	}
+	if f.IsAudited {
+		flags = append(flags, "--policies", filepath.Join(m.Root, "bench", "audit"))
+	}
+	command, err := m.gateway(listen, flags...)
+	if err == nil && !f.IsMeasured {
+		command[0] = m.Unmeasured
+	}
+	return command, err
+}
+
+// featureConfig writes the configuration of a feature.
+func (m *Machine) featureConfig(f *Feature) (file string, err error) {
+	log := map[string]any{"requests": "None"}
+	if f.Logs != "" {
+		log["requests"] = f.Logs
+	}
+	telemetry := map[string]any{"log": log}
+	if f.IsAudited {
+		telemetry["audit"] = map[string]any{"log": map[string]any{"path": filepath.Join(m.Dir, f.Name+".audit")}}
+	}
+	if f.Traces >= 0 {
+		// Nobody has to listen there: spans that cannot be sent are dropped.
+		telemetry["tracing"] = map[string]any{"endpoint": "http://" + m.Backend, "samplingRatePerMillion": f.Traces}
+	}
+	config := map[string]any{"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration", "telemetry": telemetry}
+	if f.KnowsUsers {
+		config["identity"] = m.identity()
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(m.Dir, f.Name+".json")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// featureGoals bound what it costs to tell of requests.
+func featureGoals() []Goal {
+	return []Goal{
+		{Load: postLoad, Target: "gateway-traces", Reference: quietTarget, AtMost: 1.01},
+		{Load: postLoad, Target: "gateway-told", Reference: quietTarget, AtMost: 1.08},
+	}
+}
+
+// isUnmeasured reports whether a row needs the gateway that counts nothing.
+func isUnmeasured(rows []Target) bool {
+	return slices.ContainsFunc(rows, func(t Target) bool { return t.IsUnmeasured })
 }

@@ -19,7 +19,10 @@ import (
 //go:embed workload.json
 var workloadJSON []byte
 
-const collection = "/apis/bench.example.com/v1/namespaces/team-a/workloads"
+const (
+	collection = "/apis/bench.example.com/v1/namespaces/team-a/workloads"
+	objectName = "checkout"
+)
 
 // A Load is a request that is sent over and over.
 type Load struct {
@@ -30,6 +33,7 @@ type Load struct {
 	Body        []byte   // nil for none
 	AsUser      bool     // with the token of a user
 	IsSpread    bool     // over 1000 objects: writes to one object come one after the other
+	Connections int      // instead of the generator's; 0 for these
 	Only        []string // the targets that it is sent to; nil for all
 }
 
@@ -38,22 +42,29 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 
 // loads returns what is measured, in the order of the table.
 func loads() []Load {
-	const one = collection + "/checkout"
+	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: "POST 1.3 KB", Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
-		{Name: "GET", Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, featureNames(features()), []string{emulationTarget, identityTarget, validatedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
-		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{gatewayTarget, emulationTarget}},
-		{Name: "PATCH", Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), Only: []string{emulationTarget}},
-		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: "application/merge-patch+json", Body: []byte(`{"spec":{"replicas":4}}`), IsSpread: true,
-			Only: []string{gatewayTarget, validatedTarget}},
+		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
+		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
+			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
+		// More clients than these would often find more waiting before them than a gateway lets wait for one object.
+		{Name: onePatchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), Connections: 16, Only: []string{emulationTarget}},
 	}, append(regoLoads(), secureLoads()...)...)
 }
 
 const (
-	putLoad   = "PUT 1.3 KB"
-	patchLoad = "PATCH of 1000 objects"
-	userLoad  = "GET with a JWT"
+	getLoad      = "GET"
+	postLoad     = "POST 1.3 KB"
+	putLoad      = "PUT 1.3 KB to 1000 objects"
+	patchLoad    = "PATCH of 1000 objects"
+	onePatchLoad = "PATCH of one object by 16 clients"
+	userLoad     = "GET with a JWT"
+
+	mergePatch = "application/merge-patch+json"
+	scaling    = `{"spec":{"replicas":4}}`
 )
 
 // without are the names of all targets but some.
@@ -101,12 +112,16 @@ func checkPassThrough(address string) error {
 // and leaves the status and what the system owns as they are, one that names another version is refused, and a patch has
 // the same result.
 func checkEmulation(address string) error {
-	const one = collection + "/checkout"
+	const one = collection + "/" + objectName
 	for _, l := range loads() {
 		if !l.sentTo(emulationTarget) {
 			continue
 		}
-		code, answer, err := sendAs(address, l.Method, l.Path, l.ContentType, l.Body)
+		path, body := l.Path, l.Body
+		if l.IsSpread {
+			path, body = path+"-7", bytes.Replace(body, []byte(`"name":"`+objectName+`"`), []byte(`"name":"`+objectName+`-7"`), 1)
+		}
+		code, answer, err := sendAs(address, l.Method, path, l.ContentType, body)
 		if err == nil && code != http.StatusOK {
 			err = fmt.Errorf("%d %s", code, answer)
 		}
@@ -138,9 +153,9 @@ func checkEmulation(address string) error {
 
 // checkValidated makes sure that a patch is sent on as the client's own, and that one with an invalid result is not.
 func checkValidated(address string) error {
-	for body, want := range map[string]int{`{"spec":{"replicas":4}}`: http.StatusOK, `{"spec":{"replicas":51}}`: http.StatusUnprocessableEntity,
+	for body, want := range map[string]int{scaling: http.StatusOK, `{"spec":{"replicas":51}}`: http.StatusUnprocessableEntity,
 		`{"spec":{"minReadySeconds":600}}`: http.StatusUnprocessableEntity} {
-		code, answer, err := sendAs(address, http.MethodPatch, collection+"/checkout", "application/merge-patch+json", []byte(body))
+		code, answer, err := sendAs(address, http.MethodPatch, collection+"/"+objectName+"-7", mergePatch, []byte(body))
 		if err == nil && code != want {
 			err = fmt.Errorf("the patch %s: %d %s", body, code, answer)
 		}
@@ -317,4 +332,25 @@ func askOPA(address string, object []byte) (string, error) {
 		all = append(all, v.Msg)
 	}
 	return strings.Join(all, "; "), nil
+}
+
+func loadNames(loads []Load) []string {
+	var names []string
+	for _, l := range loads {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func chosenLoads(names []string) ([]Load, error) {
+	all := loads()
+	for _, name := range names {
+		if !slices.Contains(loadNames(all), name) {
+			return nil, fmt.Errorf("no load is named %q", name)
+		}
+	}
+	if len(names) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(l Load) bool { return !slices.Contains(names, l.Name) }), nil
 }

@@ -25,14 +25,18 @@ done = function(summary, latency, requests)
 end
 `
 
-// wrkSpread makes wrk ask for one object after the other. The requests are fixed, as the one of other loads is.
+// wrkSpread makes wrk write one object after the other, each by its name in path and body. The requests are fixed, as the
+// one of other loads is.
 const wrkSpread = `
 local all, n = {}, 0
 init = function(args)
-  for i = 1, 1000 do all[i] = wrk.format(nil, wrk.path .. "-" .. i) end
+  for i = 1, 1000 do
+    local body = string.gsub(wrk.body, '"name":"%[1]s"', '"name":"%[1]s-' .. i .. '"', 1)
+    all[i] = wrk.format(nil, wrk.path .. "-" .. i, nil, body)
+  end
 end
 request = function()
-  n = n % #all + 1
+  n = n %% #all + 1
   return all[n]
 end
 `
@@ -45,6 +49,7 @@ type Sample struct {
 	P99        float64 `json:"p99Microseconds"`
 	CPU        float64 `json:"cpuMicrosecondsPerRequest"` // of the server under test
 	Broken     int     `json:"brokenConnections"`         // connections that failed or timed out
+	MiB        float64 `json:"residentMiB"`               // of the server under test, right after
 }
 
 // A Generator runs wrk.
@@ -70,7 +75,7 @@ func (g *Generator) script(l Load) (string, error) {
 		fmt.Fprintf(&b, "wrk.headers[\"Authorization\"] = %q\n", "Bearer "+g.token)
 	}
 	if l.IsSpread {
-		b.WriteString(wrkSpread)
+		fmt.Fprintf(&b, wrkSpread, objectName)
 	}
 	b.WriteString(wrkDone)
 	file := filepath.Join(g.dir, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(l.Name, "-")+".lua")
@@ -86,7 +91,7 @@ func (g *Generator) run(ctx context.Context, script, base string, l Load, under 
 	if err != nil {
 		return Sample{}, err
 	}
-	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cpus, "wrk", "-t1", "-c"+strconv.Itoa(g.connections),
+	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cpus, "wrk", "-t1", "-c"+strconv.Itoa(cmp.Or(l.Connections, g.connections)),
 		"-d"+strconv.Itoa(max(1, int(g.duration.Seconds())))+"s", "--timeout", "10s", "-s", script, base+l.Path)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
@@ -98,7 +103,11 @@ func (g *Generator) run(ctx context.Context, script, base string, l Load, under 
 	if err != nil {
 		return Sample{}, err
 	}
-	return parseWrk(out, after-before)
+	sample, err := parseWrk(out, after-before)
+	if err == nil {
+		sample.MiB, err = under.resident()
+	}
+	return sample, err
 }
 
 // parseWrk reads the line that wrkDone prints.

@@ -37,6 +37,9 @@ type events struct {
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
 func (t *Telemetry) PolicyDecided(policy, verdict string, cost int64) {
+	if !isMeasured {
+		return
+	}
 	t.events.verdicts.add(policy, verdict)
 	if cost > 0 {
 		t.events.costs.addSome(policy, "", cost)

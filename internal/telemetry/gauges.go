@@ -19,10 +19,18 @@ type gauges struct {
 }
 
 // RequestStarted and RequestEnded keep the number of requests in flight; call them in pairs.
-func (t *Telemetry) RequestStarted() { t.gauges.inFlight.Add(1) }
+func (t *Telemetry) RequestStarted() {
+	if isMeasured {
+		t.gauges.inFlight.Add(1)
+	}
+}
 
 // RequestEnded is the end of what RequestStarted began.
-func (t *Telemetry) RequestEnded() { t.gauges.inFlight.Add(-1) }
+func (t *Telemetry) RequestEnded() {
+	if isMeasured {
+		t.gauges.inFlight.Add(-1)
+	}
+}
 
 // WaitStarted and WaitEnded keep the number of requests that wait until fewer others are served; call them in pairs.
 func (t *Telemetry) WaitStarted() { t.gauges.waiting.Add(1) }

@@ -30,6 +30,9 @@ var durationBounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10}
 
 // RequestDone counts a request that is over. It keeps none of the strings that it is given.
 func (t *Telemetry) RequestDone(r *Record) {
+	if !isMeasured {
+		return
+	}
 	p := t.requests.placeOf(r)
 	verb, code := knownVerb(r.About.Verb), knownCode(r.Outcome.Code)
 	p.count(verb, code).Add(1)

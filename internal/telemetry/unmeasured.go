@@ -1,0 +1,5 @@
+//go:build unmeasured
+
+package telemetry
+
+const isMeasured = false
