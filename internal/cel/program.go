@@ -42,11 +42,16 @@ func (p *Program) UsesAuthorizer() bool { return p.uses&plan.UsesAuthorizer != 0
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.
 func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
-	if p.observed == nil {
+	if p.observed == nil && f.tracer == nil {
 		return p.evalBool(f, v)
 	}
 	result, err = p.evalBool(f, v)
-	p.observed.note(result, err)
+	if p.observed != nil {
+		p.observed.note(result, err)
+	}
+	if f.tracer != nil {
+		f.tracedBool(p, v, result, err)
+	}
 	return result, err
 }
 
@@ -87,6 +92,9 @@ func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
 // EvalOptionalString evaluates an expression whose value is a string or null;
 // ok is false for null. The error is an [*Error].
 func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
+	if f.tracer != nil {
+		defer func() { f.traced(p, v, "", err) }()
+	}
 	f.enter(p, v)
 	defer f.finish(p, &err)
 	if n := p.native; n != nil {
@@ -112,6 +120,9 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 // EvalInt evaluates an expression whose value is an integer. The error is an
 // [*Error]; with one the result means nothing.
 func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
+	if f.tracer != nil {
+		defer func() { f.traced(p, v, "", err) }()
+	}
 	f.enter(p, v)
 	defer f.finish(p, &err)
 	if n := p.native; n != nil {
