@@ -72,6 +72,9 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 			bound = true
 		}
 		before := r.measure(a)
+		if a.Recorder != nil {
+			a.Recorder.Begin(ctx, v, a, r)
+		}
 		if err := validate(ctx, v, a, r); err != nil {
 			var answer *status.Error
 			switch {

@@ -63,7 +63,7 @@ type sizes struct {
 
 // measure returns how much there is before a policy runs.
 func (r *Report) measure(a *Attributes) (s sizes) {
-	if r.Observer == nil {
+	if r.Observer == nil && a.Recorder == nil {
 		return s
 	}
 	return sizes{len(r.denials), len(r.ignored), len(r.audited), spentOf(a)}
@@ -78,7 +78,7 @@ func spentOf(a *Attributes) int64 {
 
 // decided tells the observer of a policy by what it added to the report, and otherwise of the verdict.
 func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise Verdict) {
-	if r.Observer == nil {
+	if r.Observer == nil && a.Recorder == nil {
 		return
 	}
 	verdict, binding := otherwise, ""
@@ -90,7 +90,12 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 	case len(r.audited) > before.audited:
 		verdict, binding = Noted, r.audited[before.audited].Binding
 	}
-	r.Observer.Decided(policy, binding, verdict, spentOf(a)-before.spent)
+	if a.Recorder != nil {
+		a.Recorder.End(a, r, binding, verdict)
+	}
+	if r.Observer != nil {
+		r.Observer.Decided(policy, binding, verdict, spentOf(a)-before.spent)
+	}
 }
 
 // Deny adds a reason for refusing the request.

@@ -121,6 +121,7 @@ func (q *request) makePlain() error {
 		}
 	}
 	q.plain.Review, q.plain.Deadline, q.plain.Memory = review, a.Frame.Deadline(), rego.MemoryOf(a)
+	q.plain.Held = rego.HeldBy(a)
 	if q.inventory != nil {
 		q.plain.Inventory = func() (rego.Value, error) { return q.inventory.value(a) }
 	}

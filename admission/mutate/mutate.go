@@ -19,6 +19,7 @@ package mutate
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -109,6 +110,11 @@ func CompileBinding(b *admissionv1.MutatingAdmissionPolicyBinding) (*Binding, fi
 // Outlooks implements admission.Explainer.
 func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return []resource.Outlook{p.OutlookBy(p.bindings, a)}
+}
+
+// Reasons implements admission.Reasoner.
+func (p *Policy) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	return p.ReasonsBy(ctx, p.bindings, a)
 }
 
 // Stage implements admission.Mutator.

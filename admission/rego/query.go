@@ -80,6 +80,9 @@ func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResul
 	} else if q.whole != nil && input.Parameters != q.parameters {
 		q = q.whole
 	}
+	if in.Held != nil && len(q.program.options.Hosts) == 0 { // no host is asked twice
+		defer q.tellHeld(ctx, &input)
+	}
 	p := q.program
 	if p.observed != nil {
 		return q.runObserved(ctx, &input, each)

@@ -18,6 +18,7 @@
 package vap
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -135,6 +136,11 @@ func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, 
 // Outlooks implements admission.Explainer.
 func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return []resource.Outlook{p.OutlookBy(p.common(), a)}
+}
+
+// Reasons implements admission.Reasoner.
+func (p *Policy) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	return p.ReasonsBy(ctx, p.common(), a)
 }
 
 // common is the part of the bindings that all kinds of bindings have.

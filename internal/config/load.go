@@ -136,6 +136,10 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 		c.Bundles[i] = defaultBundle()
 		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("bundles[%d]", i), &c.Bundles[i])...)
 	}
+	if e := c.Telemetry.Explanations; e != nil {
+		*e = *defaultExplanations()
+		errs = append(errs, d.DecodeAt(o, "telemetry.explanations", e)...)
+	}
 	if c.Identity != nil {
 		c.Identity = defaultIdentity()
 		errs = append(errs, d.DecodeAt(o, "identity", c.Identity)...)

@@ -60,6 +60,8 @@ type Telemetry struct {
 	Tracing *Tracing `json:"tracing"`
 	// Metrics says how metrics are called and where they are sent.
 	Metrics Metrics `json:"metrics"`
+	// Explanations says who may ask what becomes of a request; nil is nobody.
+	Explanations *Explanations `json:"explanations"`
 }
 
 // Protocol is how OTLP is spoken.

@@ -51,6 +51,7 @@ func (v *validator) configuration(c *Configuration) {
 	v.redis("redis", c.Redis)
 	between(v, "replicas", c.Replicas, 1, 1<<16)
 	v.telemetry("telemetry", &c.Telemetry)
+	v.explanations("telemetry.explanations", c.Telemetry.Explanations, c.Identity)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)
 	if !slices.Contains(admitOns, c.AdmitOn) {

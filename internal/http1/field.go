@@ -52,6 +52,7 @@ const (
 	FieldXRemote // every name that starts with X-Remote-
 	FieldXRequestID
 	FieldAuditID
+	FieldXAdmissionExplain // asks the gateway for an explanation
 )
 
 // FieldSet is a set of known fields.
@@ -245,6 +246,8 @@ func FieldOf(name []byte) Field {
 			return FieldIfUnmodifiedSince
 		case is(name, "proxy-authorization"):
 			return FieldProxyAuthorization
+		case is(name, "x-admission-explain"):
+			return FieldXAdmissionExplain
 		}
 	case 22:
 		if is(name, "x-http-method-override") {

@@ -138,7 +138,7 @@ func TestParse(t *testing.T) {
 			if !reflect.DeepEqual(got, c.lines) {
 				t.Errorf("lines are %v, want %v", got, c.lines)
 			}
-			for i := FieldOther + 1; i <= FieldAuditID; i++ {
+			for i := FieldOther + 1; i <= FieldXAdmissionExplain; i++ {
 				want := false
 				for _, l := range c.lines {
 					want = want || l.field == i && !l.dropped
@@ -185,7 +185,7 @@ func TestFieldOf(t *testing.T) {
 		"Traceparent": FieldTraceparent, "Tracestate": FieldTracestate, "Trailer": FieldTrailer, "Transfer-Encoding": FieldTransferEncoding,
 		"Upgrade": FieldUpgrade, "User-Agent": FieldUserAgent, "Via": FieldVia, "X-Forwarded-Port": FieldXForwarded,
 		"X-Forwarded-For": FieldXForwardedFor, "X-Forwarded-Host": FieldXForwardedHost, "X-Forwarded-Proto": FieldXForwardedProto,
-		"X-Real-IP": FieldXRealIP, "X-Remote-": FieldXRemote, "X-Remote-Extra-a": FieldXRemote, "X-Request-ID": FieldXRequestID, "Audit-ID": FieldAuditID,
+		"X-Real-IP": FieldXRealIP, "X-Remote-": FieldXRemote, "X-Remote-Extra-a": FieldXRemote, "X-Request-ID": FieldXRequestID, "Audit-ID": FieldAuditID, "X-Admission-Explain": FieldXAdmissionExplain,
 		"X-Original-URL": FieldTargetOverride, "X-Rewrite-URL": FieldTargetOverride, "Path-Info": FieldTargetOverride, "X-HTTP-DestinationURL": FieldTargetOverride,
 		"True-Client-IP": FieldClientAddress, "Proxy": FieldClientAddress, "X-Original-Forwarded-For": FieldClientAddress, "X-Forwarded": FieldClientAddress,
 		"Proxy-": FieldOther, "X-Original-URLs": FieldOther, "X-Original_URL": FieldOther, "X-Original-Forwarded-For-": FieldOther,

@@ -1,0 +1,55 @@
+package rego
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/admission-gateway/gateway/admission"
+)
+
+// HeldBy returns who is told of the rules that have a value for a request; nil if nobody is.
+func HeldBy(a *admission.Attributes) func(Rule) {
+	if a.Recorder == nil {
+		return nil
+	}
+	return func(r Rule) { a.Recorder.Held(r.Name, r.File, r.Line) }
+}
+
+// tellHeld tells which rules had a value, in the order of their lines. It evaluates the query once
+// more for that, as it is written, with a budget of its own.
+func (q *Query) tellHeld(ctx context.Context, in *Input) {
+	defer func() {
+		_ = recover() // of OPA; the evaluation that counts has failed too, and said so
+	}()
+	if q.whole != nil {
+		q = q.whole
+	}
+	p := q.program
+	type observed struct {
+		rule Rule
+		seen *Observation
+	}
+	var rules []observed
+	t := newTracer(p.observe(p.parsed, func(r Rule) *Observation {
+		one := observed{r, new(Observation)}
+		rules = append(rules, one)
+		return one.seen
+	}))
+	b := newBudget(ctx, p.budget(), in.Deadline, nil)
+	defer b.end()
+	query := q.topdown(in, b).WithQueryTracer(t)
+	if q.iterate(ctx, query, b, func(topdown.QueryResult) error { return nil }) != nil {
+		return
+	}
+	slices.SortStableFunc(rules, func(a, b observed) int {
+		return cmp.Or(cmp.Compare(a.rule.File, b.rule.File), cmp.Compare(a.rule.Line, b.rule.Line))
+	})
+	for _, one := range rules {
+		if one.seen.WasDefined() {
+			in.Held(one.rule)
+		}
+	}
+}
