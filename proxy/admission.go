@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/value"
@@ -445,6 +447,44 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 		err = a.checkConventions(s, w, &result)
 	}
 	return result, err
+}
+
+// checkConventions adds to the result of validation what policies find that breaks the API conventions.
+func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result *schemas.Result) error {
+	operation, _ := operationOf(w)
+	a.describeAs(w, operation)
+	o := conventions.Object{Root: w.Object.Root(), Bare: a.isBare(), Schema: s.Schema(w.Info.Verb), Status: s.StatusPath(), Old: w.Existing.Root()}
+	switch {
+	case w.Info.Subresource == "status":
+		o.Part = conventions.StatusAlone
+		if o.Status == nil {
+			o.Status = storage.KubernetesStatus
+		}
+	case o.Status != nil:
+		o.Part = conventions.WithoutStatus
+	case !o.Bare:
+		// Nothing keeps clients from writing a status that the resource does not set apart.
+		if _, found := o.Root.Get("status"); found {
+			o.Status = storage.KubernetesStatus
+		}
+	}
+	found, err := a.set.Conventions().Check(a.context(), &a.attributes, o)
+	if err != nil {
+		var answer *status.Error
+		if errors.As(err, &answer) {
+			return answer
+		}
+		return status.Internal("a ConventionPolicy cannot decide if it is about the request: %v", err)
+	}
+	for _, f := range found.Errors {
+		// A field that its schema refuses already, such as a date, is not refused twice.
+		if !slices.ContainsFunc(result.Errors, func(e *field.Error) bool { return e.Field == f.Field }) {
+			result.Errors = append(result.Errors, f)
+		}
+	}
+	result.More += found.More
+	result.Warnings = append(result.Warnings, found.Warnings...)
+	return nil
 }
 
 // Validate runs every validating policy that concerns the write.

@@ -38,6 +38,8 @@ type bodyReader struct {
 	request  *storage.Request
 	language language
 	isJSON   bool // what the client sent has been made JSON, if it was not
+	// parsed is the object in the body, if that was parsed already; decode takes it.
+	parsed *document.Document
 
 	declared *contract.Body // of a form, by the API's document
 	boundary string         // between its parts
@@ -307,6 +309,10 @@ func (b *bodyReader) readOpaque() (err error) {
 // decode is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte
 // as it came.
 func (b *bodyReader) decode(w *storage.Write) error {
+	if b.parsed != nil {
+		w.Object, w.Source, b.parsed = b.parsed, b.request.Body, nil
+		return nil
+	}
 	if len(b.request.Body) == 0 {
 		if w.Info.HasBody() && !b.mayBeEmpty() {
 			return status.BadRequest("the body must not be empty")

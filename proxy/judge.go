@@ -1,0 +1,293 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1/server"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// The reasons why a write is not judged.
+var (
+	// ErrOldUnknown is the outcome of a write whose verdict depends on a stored object that is not known.
+	ErrOldUnknown = errors.New("the stored object, on which the verdict depends, is not known")
+	// ErrNotWrite is the outcome of what neither creates nor replaces an object.
+	ErrNotWrite = errors.New("it neither creates nor replaces an object")
+	// ErrUndescribed is the outcome of a write at a path that no file describes.
+	ErrUndescribed = errors.New("no policy file describes its path")
+)
+
+// A Judge leads writes through the steps that requests pass, with the handlers that serve them, and sends
+// nothing: what the backend would get is the last thing that is known of an object. Who asks is given, so that
+// nobody is identified, and nothing counts against rate limits. A Judge belongs to one goroutine.
+type Judge struct {
+	handler  handler
+	incoming server.Request
+	set      *policies.Set
+	writer   *dryWriter
+	outcome  Outcome
+}
+
+// A Trial is a write to be judged.
+type Trial struct {
+	// Method and Target are of the request. They must not change while the trial is judged.
+	Method, Target []byte
+	// Upstream is the backend whose paths the target has; "" leads a client's target by the routes.
+	Upstream string
+	// Body is the object as JSON, and Object the same parsed: the judge releases it. If it is nil, the body is
+	// parsed as a client's is.
+	Body   []byte
+	Object *document.Document
+	// Old is the object that the write replaces, as JSON; nil if it is not known.
+	Old []byte
+	// User sends the request.
+	User *identity.User
+	// Decided is told what each policy comes to; nil if nobody asks.
+	Decided admission.Observer
+	// IsKept asks for the object that policies made.
+	IsKept bool
+}
+
+// An Outcome is what became of a trial. It is valid until the judge's next trial.
+type Outcome struct {
+	Info     *resource.Info
+	Resource *resource.Resource // nil if no file describes it
+	// IsConcerned is false if there was nothing to judge: no policy and no schema is about such writes.
+	IsConcerned bool
+	// Err is why the write is refused: a *status.Error, or one of the errors above if it cannot be judged. It is
+	// nil for a write that is admitted.
+	Err error
+	// Report has what the policies found.
+	Report *admission.Report
+	// Warnings are the texts that the client would be warned by.
+	Warnings []string
+	// Object is the object as the policies that change objects left it, without what the system sets; nil if no
+	// write came that far, or nobody asked.
+	Object []byte
+}
+
+// NewJudge returns a judge by the policy set in force now.
+func (g *Gateway) NewJudge() *Judge {
+	j := &Judge{set: g.policies()}
+	j.handler.gateway = g
+	j.incoming.Memory.Open(g.memory.Budget, present{})
+	j.writer = &dryWriter{}
+	return j
+}
+
+// Try judges a write.
+func (j *Judge) Try(t *Trial) *Outcome {
+	h := &j.handler
+	object := j.outcome.Object[:0]
+	j.outcome = Outcome{}
+	j.writer.trial, j.writer.object, j.writer.isSeen = t, object, false
+	j.outcome.Err = j.try(t)
+	o := &j.outcome
+	o.Info, o.Resource = &h.write.Info, h.request.Resource
+	o.Report, o.Warnings = &h.admission.report, h.request.Warnings
+	if o.Object = j.writer.object; !j.writer.isSeen {
+		o.Object = o.Object[:0]
+	}
+	return o
+}
+
+// forget ends the trial before.
+func (j *Judge) forget() {
+	h := &j.handler
+	h.write.Release()
+	h.request.Reset()
+	h.admission.reset()
+	h.permission = permission{handler: h}
+	h.body, h.storage, h.route = bodyReader{}, nil, nil
+	j.incoming.Memory.Close()
+}
+
+// present is the client of a trial: it waits for the outcome. It implements memory.Client.
+type present struct{}
+
+// Gone implements memory.Client.
+func (present) Gone() bool { return false }
+
+// try leads the write to its outcome, within the memory that a request may have.
+func (j *Judge) try(t *Trial) (err error) {
+	j.forget()
+	defer func() {
+		if err == nil && j.incoming.Memory.Refusal() != memory.None {
+			err = j.handler.request.Exhausted()
+		}
+	}()
+	defer recoverMemory(&j.handler.request, &err)
+	defer func() {
+		if h := &j.handler; h.body.parsed != nil { // no step took it
+			h.body.parsed.Release()
+			h.body.parsed = nil
+		}
+	}()
+	h := &j.handler
+	h.body.parsed = t.Object
+	if err := j.resolve(t); err != nil {
+		return err
+	}
+	h.who.user = *t.User
+	parsed := h.body.parsed
+	h.admission.begin(h)
+	h.body.begin(h)
+	h.body.parsed = parsed
+	h.admission.report.Observer = t.Decided
+	i := &h.request.Info
+	isCreate := i.Verb == resource.VerbCreate
+	switch {
+	case i.IsUndescribed || !i.IsResource:
+		return ErrUndescribed
+	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", isOperation(h):
+		return ErrNotWrite
+	}
+	h.write.Begin(&h.request)
+	if h.isOpaque() {
+		return h.body.decode(&h.write)
+	}
+	j.outcome.IsConcerned = true
+	if isCreate {
+		return h.create(&h.write)
+	}
+	return h.update(&h.write)
+}
+
+// resolve finds what the write is about.
+func (j *Judge) resolve(t *Trial) error {
+	h := &j.handler
+	g, head := h.gateway, &j.incoming.Head
+	h.incoming, h.set = &j.incoming, j.set
+	head.Method, head.Target = t.Method, t.Target
+	h.request.Started, h.request.Head, h.request.Body = time.Now(), head, t.Body
+	h.request.Memory, h.request.Limits = &j.incoming.Memory, &g.requestLimits
+	h.write.Begin(&h.request)
+	target := t.Target
+	if t.Upstream == "" {
+		h.route = g.routes.find(nil, str(target))
+	} else {
+		h.route = g.routes.to(t.Upstream)
+	}
+	if h.route == nil {
+		return status.NoSuchPath("no route leads to a backend from path '%s'", pathOf(target))
+	}
+	if rules := h.route.rules; rules != nil && t.Upstream == "" {
+		var err error
+		if target, err = rules.AppendTarget(nil, target); err != nil {
+			return err
+		}
+	}
+	h.upstream, h.request.Limits = h.route.backend, &h.route.limits
+	all := g.storages(j.set)
+	info, about, err := all.resolvers[h.route.index].Resolve(str(t.Method), target)
+	h.request.Info, h.request.Resource = info, about
+	h.write.Begin(&h.request)
+	if err != nil {
+		return err
+	}
+	if deprecated := j.set.Deprecation(about); deprecated != "" {
+		h.request.Warnings = append(h.request.Warnings, deprecated)
+	}
+	j.writer.Storage = all.find(h.upstream, about, &info)
+	h.storage = j.writer
+	return nil
+}
+
+// to returns the first route to a backend; nil if there is none.
+func (r *routes) to(upstream string) *route {
+	for i := range r.table {
+		if r.table[i].backend.name == upstream {
+			return &r.table[i]
+		}
+	}
+	return nil
+}
+
+// A dryWriter is a storage that prepares objects as the one of the backend does, and writes none. The stored
+// object is the one of the trial. It implements storage.Storage.
+type dryWriter struct {
+	storage.Storage
+	trial  *Trial
+	object []byte // as the policies left it
+	isSeen bool   // object is of this trial
+}
+
+// SetMetadata implements storage.Strategy. It comes after the last policy that changes objects.
+func (d *dryWriter) SetMetadata(w *storage.Write) {
+	if d.trial.IsKept {
+		d.object, d.isSeen = w.Object.AppendTo(d.object[:0]), true
+	}
+	d.Storage.SetMetadata(w)
+}
+
+// NeedsExisting implements storage.Updater. What is known need not be asked for.
+func (d *dryWriter) NeedsExisting(w *storage.Write) bool {
+	return d.trial.Old != nil || d.Storage.NeedsExisting(w)
+}
+
+// Get implements storage.Updater. The object is taken for the version that the write means to replace.
+func (d *dryWriter) Get(w *storage.Write) error {
+	if d.trial.Old == nil {
+		return ErrOldUnknown
+	}
+	old, err := w.Request.ParseStored(d.trial.Old)
+	if err != nil {
+		return err
+	}
+	w.Existing.Object = old
+	path := resource.FieldPath{"metadata", "resourceVersion"}
+	if r := w.Request.Resource; r != nil && r.Envelope == resource.Bare {
+		path = r.Fields.Version
+	} else {
+		giveVersion(old)
+		giveVersion(w.Object)
+	}
+	if version, found := storage.Find(w.Object.Root(), path); found && len(path) > 0 {
+		w.Existing.Version = append(w.Existing.Version[:0], shownVersion(version)...)
+	}
+	return nil
+}
+
+// shownVersion returns a version as the text that it is compared by.
+func shownVersion(n document.Node) string {
+	if n.Kind() == document.String {
+		return n.Str()
+	}
+	return string(n.AppendRaw(nil))
+}
+
+// giveVersion gives an object without a version one, which every stored object has.
+func giveVersion(d *document.Document) {
+	metadata := storage.Metadata(d)
+	if _, found := metadata.Get("resourceVersion"); metadata.Kind() == document.Object && !found {
+		d.SetString(metadata, "resourceVersion", "1")
+	}
+}
+
+// PrepareForUpdate implements storage.Strategy.
+func (d *dryWriter) PrepareForUpdate(w *storage.Write) error {
+	if s := d.Schema(w.Info.Verb); s != nil && w.Existing.Object == nil && s.Stale(w.Object.Root()) {
+		return ErrOldUnknown
+	}
+	return d.Storage.PrepareForUpdate(w)
+}
+
+// Preview implements storage.Creater. Nothing is sent.
+func (d *dryWriter) Preview(*storage.Write) error { return nil }
+
+// Create implements storage.Creater.
+func (d *dryWriter) Create(*storage.Write) error { return nil }
+
+// Update implements storage.Updater.
+func (d *dryWriter) Update(*storage.Write) error { return nil }
+
+// Pass implements storage.Storage.
+func (d *dryWriter) Pass(*storage.Write) error { return nil }
