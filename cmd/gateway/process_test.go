@@ -42,8 +42,14 @@ func startServe(t *testing.T, backend string, more ...string) *process {
 // startUnready runs `gateway serve` as startServe does, and waits for nothing.
 func startUnready(t *testing.T, backend string, more ...string) *process {
 	t.Helper()
-	p := &process{listen: testutil.FreeAddress(t), admin: testutil.FreeAddress(t), log: &lockedBuffer{}}
-	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", p.listen, "--admin", p.admin, "--upstream", "http://" + backend, "--dialect", "plain"}, more...)...)
+	return startProcess(t, testutil.FreeAddress(t), testutil.FreeAddress(t), append([]string{"--upstream", "http://" + backend, "--dialect", "plain"}, more...)...)
+}
+
+// startProcess runs `gateway serve` on the given addresses.
+func startProcess(t *testing.T, listen, admin string, more ...string) *process {
+	t.Helper()
+	p := &process{listen: listen, admin: admin, log: &lockedBuffer{}}
+	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", p.listen, "--admin", p.admin}, more...)...)
 	p.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
 	p.Stderr = p.log
 	if err := p.Start(); err != nil {
