@@ -25,6 +25,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/explaining"
 	"github.com/admission-gateway/gateway/proxy/responses"
 )
 
@@ -59,10 +60,18 @@ func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int
 
 // context returns the context of what is done for the request, with its trace.
 func (a *admitter) context() context.Context {
-	if a.permission == nil {
+	if a.permission == nil || a.permission.handler == nil {
 		return context.Background()
 	}
 	return a.permission.handler.trail.spans.Context()
+}
+
+// story records the request; nil if nobody asks for an explanation.
+func (a *admitter) story() *explaining.Recorder {
+	if a.permission == nil || a.permission.handler == nil {
+		return nil
+	}
+	return a.permission.handler.trail.story
 }
 
 // begin prepares for a request.
@@ -129,6 +138,7 @@ func watchAnswers(h *handler) {
 // Complete holds the object to the URL, and takes out of it what its schema does not know. It says so as far as
 // the request or the resource asks for it.
 func (a *admitter) Complete(w *storage.Write) error {
+	a.story().At(explaining.URL, w)
 	if err := a.storage.Complete(w); err != nil {
 		return err
 	}
@@ -137,8 +147,11 @@ func (a *admitter) Complete(w *storage.Write) error {
 	}
 	operation, _ := admission.OperationOf(w.Info.Verb)
 	if storage.IsConcerned(a.set.Admission(), &w.Info) || a.set.Conventions().Concern(&w.Info, operation) {
-		return a.storage.CheckKeys(w)
+		if err := a.storage.CheckKeys(w); err != nil {
+			return err
+		}
 	}
+	a.story().At(explaining.Prepare, w)
 	return nil
 }
 
@@ -226,6 +239,7 @@ func (a *admitter) changesOwned(owned *contract.Members, w *storage.Write) (chan
 // defaults first, then the ones that are computed from the object (DEF-2). Fields whose default cannot be
 // computed are named when the object is validated, with everything else that is wrong.
 func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
+	a.story().At(explaining.Defaults, w)
 	schema, limit := s.Schema(w.Info.Verb), int(a.request.Limits.Body)
 	if schema == nil {
 		return nil
@@ -262,6 +276,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	if !a.describe(w) {
 		return nil
 	}
+	a.story().At(explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
 	changes, err := a.seen(w, (*admitter).mutateSeen)
@@ -280,6 +295,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	if changes == 0 {
 		return nil
 	}
+	a.story().At(explaining.Settle, w)
 	if limit := a.request.Limits.Body; int64(w.Object.Extent()) > limit {
 		return status.RequestEntityTooLarge("the object as policies change it must be at most %d bytes", limit)
 	}
@@ -389,6 +405,7 @@ func (o *objectSchema) PatchLimits() document.Limits { return o.admitter.request
 // validateObject validates the object against its schema and the schema's rules, and against the conventions that
 // policies ask for, and answers all failures at once (VAL-1).
 func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
+	a.story().At(explaining.Schema, w)
 	result, err := a.validateOnce(s, w)
 	if err != nil {
 		return err
@@ -492,6 +509,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 	if !a.describe(w) {
 		return nil
 	}
+	a.story().At(explaining.Policies, w)
 	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
 		return err
 	}
@@ -544,6 +562,9 @@ func (a *admitter) Forget() { a.report.Reset() }
 func (a *admitter) describe(w *storage.Write) bool {
 	operation, ok := operationOf(w)
 	if !ok || !a.set.Admission().Concerns(&w.Info, operation) {
+		if ok && a.story() != nil { // which says why none does
+			a.describeAs(w, operation)
+		}
 		return false
 	}
 	a.describeAs(w, operation)
@@ -575,6 +596,10 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to.Lookup = &a.referred
 	to.DryRun = w.Info.Options.DryRun
 	a.frame()
+	if s := a.story(); s != nil {
+		to.Recorder = s
+		s.See(to)
+	}
 }
 
 // frame returns what CEL is evaluated in, taken on first use; evaluations end when the client's own deadline
@@ -584,6 +609,9 @@ func (a *admitter) frame() *cel.Frame {
 		a.attributes.Frame = cel.NewFrame(a.context())
 		a.attributes.Frame.SetDeadline(a.request.Deadline())
 		a.attributes.Frame.SetMemory(a.request.Memory)
+		if s := a.story(); s != nil {
+			a.attributes.Frame.Trace(s)
+		}
 	}
 	return a.attributes.Frame
 }

@@ -1,6 +1,9 @@
 package proxy
 
-import "github.com/admission-gateway/gateway/internal/storage"
+import (
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/proxy/explaining"
+)
 
 // create is the way of an object that is created.
 func (h *handler) create(w *storage.Write) error {
@@ -54,6 +57,7 @@ func (h *handler) admit(s storage.Storage, w *storage.Write) error {
 	if err := h.admission.mutate(s, w); err != nil {
 		return err
 	}
+	h.trail.story.At(explaining.Metadata, w)
 	s.SetMetadata(w)
 	if err := h.admission.validateObject(s, w); err != nil { // schema, rules and conventions: all failures at once
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
 // serve is the way of one request, from its head to its answer. A step that returns an error ends it:
@@ -32,7 +33,14 @@ func (h *handler) serve() error {
 	if unknown != nil && !takeForAnonymous(h) {
 		return unknown
 	}
-	if err := h.limits.enforce(); err != nil { // how often they may
+	enforce := (*limits).enforce
+	if h.incoming.Head.Has(http1.FieldXAdmissionExplain) { // what would become of it
+		if err := beginStory(h); err != nil {
+			return err
+		}
+		enforce = (*limits).tell
+	}
+	if err := enforce(&h.limits); err != nil { // how often they may
 		return err
 	}
 	if unknown != nil {
@@ -42,6 +50,7 @@ func (h *handler) serve() error {
 		if h.gateway.storages(h.set).resolvers[h.route.index].IsDescribed() { // or no answer has a mark
 			compress.Unmark(&h.incoming.Head, revisionOf(h.set))
 		}
+		h.trail.story.At(explaining.Others, nil)
 		return h.passThrough()
 	}
 	if h.request.Info.Verb == resource.VerbOptions {
@@ -54,6 +63,7 @@ func (h *handler) serve() error {
 	}
 	h.named = compress.Unmark(&h.incoming.Head, revisionOf(h.set))
 	h.kept = len(h.request.Warnings)
+	h.trail.story.At(explaining.Contract, nil)
 	if err := h.admission.checkContract(h); err != nil { // whether they ask as the API's document says
 		return err
 	}
@@ -72,6 +82,7 @@ func (h *handler) serve() error {
 
 // change leads a write: it reads the body and admits the object, again if another writer came between.
 func (h *handler) change() error {
+	h.trail.story.At(explaining.Body, nil)
 	if err := h.body.read(h.upstream.kind.operation(h.set, h.request.Resource, &h.request.Info)); err != nil {
 		return err
 	}
@@ -123,6 +134,8 @@ func (h *handler) retry(attempt func(*handler, *storage.Write) error) error {
 		switch {
 		case err == nil:
 			return h.completeAnswer(&w.Info)
+		case err == storage.ErrHeld:
+			return err
 		case err == storage.ErrAnswered:
 			return h.completeAnswer(&w.Info)
 		case err == storage.ErrNameTaken && n == maxNames:
@@ -148,6 +161,10 @@ func (h *handler) retry(attempt func(*handler, *storage.Write) error) error {
 func (h *handler) pass(w *storage.Write) error {
 	if err := h.body.decode(w); err != nil {
 		return err
+	}
+	if s := h.trail.story; s != nil {
+		h.admission.describe(w)
+		s.At(explaining.Pass, w)
 	}
 	return h.storage.Pass(w)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/explaining"
 	"github.com/admission-gateway/gateway/proxy/responses"
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
@@ -89,6 +90,10 @@ func (h *handler) respond() *detachedAnswer {
 	defer h.finish()
 	err := h.serveWithin()
 	h.incoming.Memory.Rest() // the answer goes out at the pace of who reads it
+	if h.trail.story != nil {
+		tellStory(h, err)
+		err = nil
+	}
 	if err != nil {
 		h.sendRefusal(err)
 		return nil
@@ -280,6 +285,9 @@ func (h *handler) finish() {
 		if !h.admission.report.IsEmpty() {
 			found = annotationsOf(&h.admission.report)
 		}
+		if h.trail.story != nil {
+			found = append(found, audit.Annotation{Key: audit.Explained, Value: "true"})
+		}
 		h.trail.events.End(r.Outcome.Code, p != nil, found)
 		if h.upstream != nil && h.upstream.events != nil {
 			recordEvents(h, r.Outcome.Code)
@@ -327,8 +335,9 @@ type trail struct {
 	object []byte
 	// stripped are fields of the client that the lines stand for.
 	stripped http1.FieldSet
-	spans    *spans.Spans     // nil if the request is not traced
-	answers  *responses.Watch // nil if no document is asked about answers
+	spans    *spans.Spans         // nil if the request is not traced
+	answers  *responses.Watch     // nil if no document is asked about answers
+	story    *explaining.Recorder // nil if nobody asks for an explanation
 	isNamed  bool
 }
 

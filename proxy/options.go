@@ -113,6 +113,8 @@ type observers struct {
 	answers *responses.Observer
 	// isIDShown says that all answers have the id of their request, not only refusals.
 	isIDShown bool
+	// explanations says who may ask for them; nil is nobody.
+	explanations *config.Explanations
 }
 
 // samplers keep the log from repeating itself.
@@ -126,7 +128,8 @@ func newObservers(o Options, budget *memory.Budget) observers {
 	return observers{
 		redis:  redisOf(o.Config.Redis),
 		access: o.Access, audit: o.Audit, tracer: o.Tracer, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
-		answers: &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
+		explanations: o.Config.Telemetry.Explanations,
+		answers:      &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
 	}
 }
 

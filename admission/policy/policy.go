@@ -86,6 +86,12 @@ func (p *Policy) NeedsOld() bool { return p.needs.old }
 // NeedsNamespace reports whether an expression reads namespaceObject.
 func (p *Policy) NeedsNamespace() bool { return p.needs.namespace }
 
+// HasParams reports whether the policy has parameters.
+func (p *Policy) HasParams() bool { return !p.params.Empty() }
+
+// HasSecretParams reports whether the parameters are Secrets.
+func (p *Policy) HasSecretParams() bool { return p.params.Group == "" && p.params.Kind == "Secret" }
+
 // Programs are the expressions that all kinds of policies have.
 func (p *Policy) Programs() []*cel.Program {
 	all := append([]*cel.Program{}, p.conditions...)

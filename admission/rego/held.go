@@ -10,6 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 )
 
+// ReadsOthers reports whether rules may read other objects than the one in the request.
+func (p *Policy) ReadsOthers() bool { return p.NeedsOld() || p.HasParams() || len(p.states) > 0 }
+
 // HeldBy returns who is told of the rules that have a value for a request; nil if nobody is.
 func HeldBy(a *admission.Attributes) func(Rule) {
 	if a.Recorder == nil {

@@ -22,6 +22,8 @@ const maxID = 64
 const (
 	// DeniedBy names the policies that refused a request.
 	DeniedBy = "admission-gateway.io/denied-by"
+	// Explained says that the request was only explained: nothing of it reached the backend.
+	Explained = "admission-gateway.io/explained"
 	// Omitted says why an object is not recorded.
 	Omitted = "admission-gateway.io/omitted"
 

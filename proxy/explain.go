@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/explaining"
+)
+
+// explainHeader asks for an explanation in place of the request. It never reaches a backend: whoever
+// sends it is answered with an explanation or refused, on every path.
+const explainHeader = "X-Admission-Explain"
+
+// beginStory lets the request be explained, and go no further, if the client may ask for that. Nothing
+// is sent to the backend then but the gateway's own questions.
+func beginStory(h *handler) error {
+	for _, l := range h.incoming.Head.Headers() {
+		if l.Field == http1.FieldXAdmissionExplain && string(l.Value) != "1" && string(l.Value) != "true" {
+			return status.BadRequest("the header '%s' must be '1'", explainHeader)
+		}
+	}
+	user, may := &h.who.user, h.gateway.observers.explanations
+	if !may.Allows(user.Name, user.Groups) {
+		return status.Coded(http.StatusForbidden, "the configuration does not let the client ask for explanations by the header '"+explainHeader+"'")
+	}
+	i := &h.request.Info
+	s := explaining.New(story.Request{
+		Method: string(h.incoming.Head.Method), Path: string(h.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
+		Route: h.route.place.Route, Upstream: h.upstream.name, Policies: h.set.Hash(),
+	}, may.Values == config.ShowValues)
+	s.About(i, h.request.Resource != nil, mayShowSecrets(h.set))
+	h.trail.story = s
+	h.request.Exchanges.Holder = s
+	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)
+	return nil
+}
+
+// mayShowSecrets reports whether parameters or collections that policies read may be Secrets.
+func mayShowSecrets(set *policies.Set) (may bool) {
+	for _, s := range set.States() {
+		may = may || s.Kind.Kind == "Secret" || strings.HasSuffix(s.Path, "/secrets")
+	}
+	set.Admission().Each(func(p admission.Policy, _ bool) {
+		parameters, is := p.(interface{ HasSecretParams() bool })
+		may = may || is && parameters.HasSecretParams()
+	})
+	return may
+}
+
+// tell is enforce for who asks for an explanation.
+func (l *limits) tell() error {
+	h := l.admission.permission.handler
+	s := h.trail.story
+	s.At(explaining.Limits, nil)
+	err := l.enforce()
+	counted := map[string]bool{}
+	for i := range l.charges.All() {
+		counted[l.charges.All()[i].Rule.Name] = true
+	}
+	for _, o := range l.set.Limits().Outlooks(&h.request.Info, l.place) {
+		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && l.refusedBy == o.Name}
+		if !one.Counts {
+			one.Because = o.Because
+			if o.Applies != resource.Never {
+				one.Because = "its conditions do not hold, or the client is exempt"
+			}
+		}
+		s.Limit(one)
+	}
+	return err
+}
+
+// tellStory makes the explanation of the request its answer. err is how the request ended.
+func tellStory(h *handler, err error) {
+	r, s := &h.request.Response, h.trail.story
+	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(h.request.Warnings)}
+	switch {
+	case err != nil && !errors.Is(err, storage.ErrHeld):
+		e := statusOf(err)
+		s.Refuse(e.ErrStatus.Message)
+		a.Decision, a.Code = story.Refused, int(e.ErrStatus.Code)
+		if a.Status = status.AppendJSON(nil, &e.ErrStatus); wantsProblems(h) {
+			a.Status = status.AppendProblem(nil, &e.ErrStatus)
+		}
+	case s.IsHeld():
+		a.Decision = story.Admitted
+		s.Unknown("what the backend answers: it decides by itself")
+	default:
+		if a.Code = r.Status(); a.Code >= http.StatusBadRequest && !r.IsStream() && json.Valid(r.Body()) {
+			a.Decision, a.Status = story.Refused, slices.Clone(r.Body())
+		}
+	}
+	if r.IsStream() {
+		r.Close()
+	}
+	told := s.Finish(context.Background(), h.set.Admission(), a)
+	h.request.Warnings = h.request.Warnings[:0]
+	contentType, body := story.Write(told, func(media string) bool { return h.incoming.Head.Accepts(false, media) })
+	r.StartBody(http.StatusOK, contentType, body)
+	r.Add("Cache-Control", notCached)
+}

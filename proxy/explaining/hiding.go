@@ -1,0 +1,198 @@
+package explaining
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/story"
+)
+
+// hiding says what a story may show. Values of other objects than the one in the request are digests
+// unless the configuration says otherwise (ERR-7), and the data of Secrets is never shown.
+type hiding struct {
+	showsValues bool
+	isOwn       bool // the object is the one in the request
+	isSecret    bool
+	hidesOthers bool // parameters or collections may be Secrets
+	key         []byte
+	paths       []string // of hidden values in the object
+	secrets     []string // that texts may not repeat
+}
+
+// begin makes the key of the digests: equal values of one story have one digest, and no others do.
+func (h *hiding) begin() {
+	h.key = make([]byte, sha256.Size)
+	_, _ = rand.Read(h.key) // which never fails
+}
+
+// hides reports whether a value with such an origin may not be shown.
+// mixes says that what it reads of the object may be what the stored one has.
+func (h *hiding) hides(r cel.Reads, mixes bool) bool {
+	switch {
+	case h.isSecret && (r.Object || r.Old), h.hidesOthers && r.Others:
+		return true
+	case h.showsValues:
+		return false
+	}
+	return r.Old || r.Others || r.Object && (!h.isOwn || mixes)
+}
+
+// chains are the members of the object that an expression reads.
+var chains = regexp.MustCompile(`\b(?:object|self)\b((?:\.[A-Za-z_][A-Za-z_0-9]*)*)`)
+
+// mixes reports whether an expression reads members of the object that are taken from the stored one.
+func (h *hiding) mixes(expression string) bool {
+	if len(h.paths) == 0 {
+		return false
+	}
+	for _, found := range chains.FindAllStringSubmatch(expression, -1) {
+		read := strings.TrimPrefix(found[1], ".")
+		for _, path := range h.paths {
+			if within(read, path) || within(path, read) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// within reports whether a path is another one, or below it.
+func within(path, of string) bool {
+	return of == "" || path == of || strings.HasPrefix(path, of+".") || strings.HasPrefix(path, of+"[")
+}
+
+// value is a value as JSON, or what stands for it.
+func (h *hiding) value(json string, r cel.Reads, mixes bool) string {
+	if !h.hides(r, mixes) {
+		return h.text(json)
+	}
+	return h.digest(json)
+}
+
+// digest stands for a value. Truth values show in the verdict anyway.
+func (h *hiding) digest(json string) string {
+	kind := "number"
+	switch {
+	case json == "" || json == "true" || json == "false" || json == "null":
+		return json
+	case json[0] == '"':
+		kind = "string"
+	case json[0] == '{':
+		kind = "object"
+	case json[0] == '[':
+		kind = "list"
+	case strings.HasPrefix(json, "error: "):
+		return "error"
+	case json[0] != '-' && (json[0] < '0' || json[0] > '9'):
+		kind = "value"
+	}
+	m := hmac.New(sha256.New, h.key)
+	m.Write([]byte(json))
+	return "(" + kind + " " + hex.EncodeToString(m.Sum(nil)[:4]) + ")"
+}
+
+// edit hides the values of an edit, if they may come from other objects or are a Secret's.
+func (h *hiding) edit(e *story.Edit, hidden bool) {
+	secret := h.isSecret && isSecret(e.Path)
+	if secret || hidden && !h.showsValues {
+		h.paths = append(h.paths, e.Path)
+		e.New = h.digest(e.New)
+	}
+	if secret || (hidden || !h.isOwn) && !h.showsValues {
+		e.Old = h.digest(e.Old)
+	}
+}
+
+// isSecret reports whether a field of a Secret has its data, or what kubectl keeps of it.
+func isSecret(path string) bool {
+	const applied = `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`
+	for _, root := range []string{"data", "stringData", applied} {
+		if within(path, root) {
+			return true
+		}
+	}
+	return path == "" || path == "metadata" || path == "metadata.annotations"
+}
+
+// learn keeps the data of a Secret, which texts may not repeat.
+func (h *hiding) learn(t story.Tree) {
+	if !h.isSecret {
+		return
+	}
+	root, _ := t.(map[string]any)
+	for _, member := range []string{"data", "stringData"} {
+		values, _ := root[member].(map[string]any)
+		for _, v := range values {
+			text, _ := v.(string)
+			h.keep(text)
+			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && member == "data" {
+				h.keep(string(plain))
+			}
+		}
+	}
+	slices.Sort(h.secrets)
+	h.secrets = slices.Compact(h.secrets)
+	slices.SortStableFunc(h.secrets, func(a, b string) int { return len(b) - len(a) })
+}
+
+// leastSecret is how long a value is at least that texts may not repeat. Shorter ones stand in words
+// that have nothing to do with them.
+const leastSecret = 3
+
+func (h *hiding) keep(text string) {
+	if len(text) >= leastSecret {
+		h.secrets = append(h.secrets, text)
+	}
+}
+
+// text is a text without the data of Secrets.
+func (h *hiding) text(s string) string {
+	for _, secret := range h.secrets {
+		s = strings.ReplaceAll(s, secret, "(hidden)")
+		if quoted := fmt.Sprintf("%q", secret); strings.Contains(s, quoted[1:len(quoted)-1]) {
+			s = strings.ReplaceAll(s, quoted[1:len(quoted)-1], "(hidden)")
+		}
+	}
+	return s
+}
+
+// body adds the body of a message. SHA256 and Bytes are of what would be sent.
+func (h *hiding) body(m *story.Message, body []byte) {
+	sum := sha256.Sum256(body)
+	m.Bytes = len(body)
+	defer func() {
+		if !m.IsHidden { // for by the sum of a body one can guess what is hidden in it
+			m.SHA256 = hex.EncodeToString(sum[:])
+		}
+	}()
+	text := string(body)
+	switch {
+	case h.isSecret && m.Method == http.MethodPatch, !h.showsValues && m.Method == http.MethodPatch && len(h.paths) > 0,
+		!h.showsValues && !h.isOwn && m.Method == http.MethodPut:
+		m.IsHidden = true
+		return
+	case h.isSecret || len(h.paths) > 0 && !h.showsValues:
+		tree, hidden := story.Replace(story.Parse(body), func(path string, value any) (string, bool) {
+			if h.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) {
+				return h.digest(story.Text(value)), true
+			}
+			return "", false
+		})
+		if m.IsHidden = hidden; hidden {
+			text = story.Text(tree)
+		}
+	}
+	if m.IsCut = len(text) > maxBody; m.IsCut {
+		text = story.Cut(text, maxBody)
+	}
+	m.Body = h.text(text)
+}

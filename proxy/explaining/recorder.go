@@ -1,0 +1,407 @@
+// Package explaining records what becomes of a request, for who asks for an explanation. The proxy
+// gives it every step as it is taken, by the handlers and the policies that every request has; what
+// would be sent to the backend is held back. A nil Recorder records nothing.
+package explaining
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/story"
+)
+
+const (
+	// maxBytes bounds a story, without the bodies of messages.
+	maxBytes = 1 << 20
+	// maxBody bounds the body of a message, and maxMessages how many there are.
+	maxBody, maxMessages = 256 << 10, 100
+)
+
+// A Recorder records the story of one request. It belongs to one goroutine.
+type Recorder struct {
+	story  story.Story
+	hiding hiding
+	left   int // bytes
+
+	tree   story.Tree      // the object as it was last
+	isRead bool            // there is such
+	stores bool            // what changes now may come from the stored object
+	policy *running        // nil if none runs
+	ran    map[string]bool // policies that were about the request
+	// attributes are the ones that policies saw last.
+	attributes *admission.Attributes
+}
+
+// running is a policy that runs.
+type running struct {
+	story.Policy
+	from                               int // of the steps
+	before                             story.Tree
+	reads                              cel.Reads
+	denials, warnings, ignored, audits int
+	mutates, isOpaque, mixes           bool
+}
+
+var (
+	_ admission.Recorder = (*Recorder)(nil)
+	_ storage.Holder     = (*Recorder)(nil)
+)
+
+// New begins a story.
+func New(about story.Request, showsValues bool) *Recorder {
+	r := &Recorder{left: maxBytes, ran: map[string]bool{}}
+	r.hiding.showsValues = showsValues
+	r.hiding.begin()
+	r.story = story.Story{APIVersion: story.APIVersion, Kind: story.Kind, Request: about, Steps: []story.Step{}}
+	return r
+}
+
+// About says what the request is about. hidesOthers says that parameters or collections may be Secrets.
+func (r *Recorder) About(i *resource.Info, described, hidesOthers bool) {
+	if r == nil {
+		return
+	}
+	r.story.Resource = &story.Resource{
+		Verb: strings.Clone(i.Verb), Group: strings.Clone(i.Group), Version: strings.Clone(i.Version),
+		Resource: strings.Clone(i.Resource), Subresource: strings.Clone(i.Subresource),
+		Namespace: strings.Clone(i.Namespace), Name: strings.Clone(i.Name), IsDescribed: described,
+	}
+	r.hiding.isOwn = (i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate) && i.Subresource != "scale"
+	r.hiding.isSecret = i.Group == "" && i.Resource == "secrets"
+	r.hiding.hidesOthers = hidesOthers
+}
+
+// Step begins a step.
+func (r *Recorder) Step(name, about string) {
+	if r == nil {
+		return
+	}
+	r.close(nil, nil, "", "")
+	if !r.take(len(name) + len(about)) {
+		return
+	}
+	r.story.Steps = append(r.story.Steps, story.Step{Name: name, About: about})
+}
+
+// Object ends a step that may have changed the object. isStored says that what it changed may come
+// from the stored object.
+func (r *Recorder) Object(d *document.Document, isStored bool) {
+	if r == nil || d == nil {
+		return
+	}
+	before, known := r.tree, r.isRead
+	r.tree, r.isRead = story.Parse(d.AppendTo(nil)), true
+	r.hiding.learn(r.tree)
+	if !known || len(r.story.Steps) == 0 {
+		return
+	}
+	s := &r.story.Steps[len(r.story.Steps)-1]
+	s.Edits = append(s.Edits, r.edits(story.Diff(before, r.tree), isStored)...)
+}
+
+// edits makes edits fit to be shown.
+func (r *Recorder) edits(all []story.Edit, hidden bool) []story.Edit {
+	for i := range all {
+		e := &all[i]
+		r.hiding.edit(e, hidden)
+		if !r.take(len(e.Path) + len(e.Old) + len(e.New)) {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// take counts what a story is to hold.
+func (r *Recorder) take(bytes int) bool {
+	const least = 64 // for names and brackets
+	if r.story.IsCut || r.left < bytes+least {
+		r.story.IsCut = true
+		return false
+	}
+	r.left -= bytes + least
+	return true
+}
+
+// Begin implements admission.Recorder.
+func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.Attributes, report *admission.Report) {
+	r.close(nil, nil, "", "")
+	r.attributes = a
+	if r.hiding.isSecret && a.Old != nil {
+		r.hiding.learn(story.Parse(a.Old.AppendTo(nil)))
+	}
+	one := &running{
+		Policy:  story.Policy{Kind: kindOf(p, a), Name: p.Name(), Item: a.Item, Verdict: story.NoMatch},
+		denials: len(report.Denials()), warnings: len(report.Warnings()),
+		ignored: len(report.IgnoredFailures()), audits: len(report.AuditedFailures()),
+	}
+	_, one.mutates = p.(admission.Mutator)
+	one.Reasons = reasonsOf(ctx, p, a)
+	if len(one.Reasons) == 0 {
+		r.ran[keyOf(p, one.mutates)] = true
+	}
+	if one.mutates && a.Object != nil {
+		one.before = story.Parse(a.Object.AppendTo(nil))
+		one.isOpaque = readsOthers(p)
+	}
+	r.policy = one
+}
+
+// readsOthers reports whether a policy without expressions, which would be traced, may read other
+// objects.
+func readsOthers(p admission.Policy) bool {
+	m, is := p.(interface{ ReadsOthers() bool })
+	return is && m.ReadsOthers()
+}
+
+// End implements admission.Recorder.
+func (r *Recorder) End(a *admission.Attributes, report *admission.Report, binding string, v admission.Verdict) {
+	r.close(a, report, binding, v)
+}
+
+// close ends the policy that runs. One that nobody ended has answered the request.
+func (r *Recorder) close(a *admission.Attributes, report *admission.Report, binding string, v admission.Verdict) {
+	one := r.policy
+	if one == nil {
+		return
+	}
+	r.policy = nil
+	one.Binding = binding
+	switch {
+	case v != "" && (len(one.Reasons) == 0 || v != admission.Allowed && v != admission.Unchanged):
+		one.Verdict, one.Reasons = string(v), nil
+	case v == "":
+		one.Verdict = string(admission.Denied)
+	}
+	if report != nil {
+		for _, d := range report.Denials()[min(one.denials, len(report.Denials())):] {
+			r.say(one, d.Cause.Message)
+		}
+		for _, text := range report.Warnings()[min(one.warnings, len(report.Warnings())):] {
+			r.say(one, text)
+		}
+		for _, f := range report.IgnoredFailures()[min(one.ignored, len(report.IgnoredFailures())):] {
+			r.say(one, "ignored: "+f.Err.Error())
+		}
+		for _, f := range report.AuditedFailures()[min(one.audits, len(report.AuditedFailures())):] {
+			r.say(one, "audited: "+f.Message)
+		}
+	}
+	if one.mutates && a != nil && a.Object != nil {
+		after := story.Parse(a.Object.AppendTo(nil))
+		hidden := one.isOpaque || one.reads.Old || one.reads.Others
+		one.Edits = r.edits(story.Diff(one.before, after), hidden)
+		if a.Item == "" {
+			r.tree, r.isRead = after, true
+		}
+	}
+	if one.Verdict == story.NoMatch {
+		return // it is among the others
+	}
+	if !r.take(len(one.Kind) + len(one.Name) + len(one.Binding)) {
+		return
+	}
+	s := r.step()
+	s.Policies = append(s.Policies, one.Policy)
+}
+
+func (r *Recorder) say(one *running, text string) {
+	text = r.hiding.text(text)
+	if r.take(len(text)) {
+		one.Messages = append(one.Messages, strings.Clone(text))
+	}
+}
+
+// step is the step at hand.
+func (r *Recorder) step() *story.Step {
+	if len(r.story.Steps) == 0 {
+		r.story.Steps = append(r.story.Steps, story.Step{Name: "Request", About: "what comes before the object"})
+	}
+	return &r.story.Steps[len(r.story.Steps)-1]
+}
+
+// Held implements admission.Recorder.
+func (r *Recorder) Held(name, file string, line int) {
+	if r.policy == nil || !r.take(len(name)+len(file)) {
+		return
+	}
+	one := story.Rule{Name: name, File: file, Line: line}
+	for _, known := range r.policy.Rules {
+		if known == one {
+			return
+		}
+	}
+	r.policy.Rules = append(r.policy.Rules, one)
+}
+
+// Traced implements cel.Tracer.
+func (r *Recorder) Traced(t *cel.Trace) {
+	if r.policy != nil {
+		r.policy.reads.Old = r.policy.reads.Old || t.Reads.Old
+		r.policy.reads.Others = r.policy.reads.Others || t.Reads.Others
+	}
+	mixes := r.hiding.mixes(t.Expression)
+	if r.policy != nil {
+		r.policy.mixes = r.policy.mixes || mixes
+		mixes = mixes || r.policy.mixes && strings.Contains(t.Expression, "variables")
+	}
+	e := r.expression(t, mixes)
+	size := len(e.Text) + len(e.Value) + len(e.Error)
+	for _, p := range e.Parts {
+		size += len(p.Text) + len(p.Value) + 64
+	}
+	if !r.take(size) {
+		return
+	}
+	if r.policy != nil {
+		r.policy.Expressions = append(r.policy.Expressions, e)
+		return
+	}
+	s := r.step()
+	s.Expressions = append(s.Expressions, e)
+}
+
+func (r *Recorder) expression(t *cel.Trace, mixes bool) story.Expression {
+	e := story.Expression{
+		Variable: strings.Clone(t.Variable), Text: t.Expression, Value: r.hiding.value(t.Value, t.Reads, mixes), IsDoubtful: t.IsDoubtful,
+	}
+	var failed *cel.Error
+	switch {
+	case t.Err == nil:
+	case r.hiding.hides(t.Reads, mixes):
+		e.Error = "it has no value for the request"
+	case errors.As(t.Err, &failed):
+		e.Error = r.hiding.text(failed.Detail)
+	default:
+		e.Error = r.hiding.text(t.Err.Error())
+	}
+	for _, p := range t.Parts {
+		e.Parts = append(e.Parts, story.Part{
+			Text: p.Source, Line: p.Line, Column: p.Column, Depth: p.Depth, Value: r.hiding.value(p.Value, p.Reads, mixes), InLoop: p.InLoop,
+		})
+	}
+	return e
+}
+
+// Hold implements storage.Holder.
+func (r *Recorder) Hold(m *storage.Message) {
+	if len(r.story.Sent) == maxMessages {
+		r.story.IsCut = true
+		return
+	}
+	one := story.Message{Method: string(m.Method), Target: string(m.Target), ContentType: string(m.ContentType)}
+	switch {
+	case m.Upload != nil:
+		one.Bytes = max(int(m.Upload.Length()), 0)
+		r.Unknown("the body passes as it comes, and is not read here")
+	case len(m.Body) > 0:
+		r.hiding.body(&one, m.Body)
+	}
+	r.story.Sent = append(r.story.Sent, one)
+}
+
+// Unknown says something that cannot be told.
+func (r *Recorder) Unknown(what string) {
+	if r != nil {
+		r.story.Unknown = append(r.story.Unknown, what)
+	}
+}
+
+// Limit adds a rate limit.
+func (r *Recorder) Limit(l story.Limit) {
+	if r != nil && r.take(len(l.Name)+len(l.Because)) {
+		r.story.Limits = append(r.story.Limits, l)
+	}
+}
+
+// Refuse says at which step the way ended.
+func (r *Recorder) Refuse(why string) {
+	r.close(nil, nil, "", "")
+	s := r.step()
+	s.Refusal = strings.Clone(r.hiding.text(why))
+}
+
+// IsHeld reports whether something would be sent to the backend.
+func (r *Recorder) IsHeld() bool { return len(r.story.Sent) > 0 }
+
+// Finish ends the story with the answer. The chain has the policies of which some were not about the
+// request.
+func (r *Recorder) Finish(ctx context.Context, chain *admission.Chain, a story.Answer) *story.Story {
+	r.close(nil, nil, "", "")
+	r.others(ctx, chain)
+	if len(a.Status) > 0 {
+		if a.Status = json.RawMessage(r.hiding.text(string(a.Status))); !json.Valid(a.Status) {
+			a.Status = json.RawMessage(`"(hidden)"`)
+		}
+	}
+	for i := range a.Warnings {
+		a.Warnings[i] = r.hiding.text(a.Warnings[i])
+	}
+	r.story.Answer = a
+	return &r.story
+}
+
+// others adds the policies that are not about the request.
+func (r *Recorder) others(ctx context.Context, chain *admission.Chain) {
+	a := r.attributes
+	if a == nil || a.Info == nil || chain == nil {
+		return
+	}
+	if r.story.Resource != nil {
+		r.story.Resource.Operation = a.Operation.String()
+	}
+	chain.Each(func(p admission.Policy, mutates bool) {
+		if r.ran[keyOf(p, mutates)] {
+			return
+		}
+		one := story.Policy{Kind: kindOf(p, a), Name: p.Name(), Verdict: story.NoMatch, Reasons: reasonsOf(ctx, p, a)}
+		if len(one.Reasons) > 0 && r.take(len(one.Kind)+len(one.Name)) {
+			r.story.Others = append(r.story.Others, one)
+		}
+	})
+}
+
+// See tells of the attributes that policies would see, if none saw them.
+func (r *Recorder) See(a *admission.Attributes) {
+	if r != nil && r.attributes == nil {
+		r.attributes = a
+	}
+}
+
+func keyOf(p admission.Policy, mutates bool) string {
+	if mutates {
+		return "m " + p.Name()
+	}
+	return "v " + p.Name()
+}
+
+// kindOf is the kind of a policy; empty if it does not say so.
+func kindOf(p admission.Policy, a *admission.Attributes) string {
+	e, is := p.(admission.Explainer)
+	if !is {
+		return ""
+	}
+	for _, o := range e.Outlooks(a) {
+		return o.Kind
+	}
+	return ""
+}
+
+// reasonsOf returns why a policy is not about the request. A panic of a policy is none.
+func reasonsOf(ctx context.Context, p admission.Policy, a *admission.Attributes) (found []story.Reason) {
+	defer func() {
+		if recover() != nil {
+			found = nil
+		}
+	}()
+	for _, x := range admission.ReasonsOf(ctx, p, a) {
+		found = append(found, story.Reason{Binding: x.Binding, Field: x.Field, Because: strings.Clone(x.Because)})
+	}
+	return found
+}
