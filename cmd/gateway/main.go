@@ -18,7 +18,7 @@ func main() {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newServe(), newDemo(), newBackend(), newStatus(),
-		newCheck(), newTest(), newLint(), newInit(), newSchemas(),
+		newCheck(), newTest(), newExplain(), newLint(), newInit(), newSchemas(),
 		newMan(), newVersion(),
 	}
 }

@@ -59,6 +59,7 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	}
 	loopback := config.Prefix{Prefix: netip.MustParsePrefix("127.0.0.0/8")}
 	c.Identity = &config.Identity{Anonymous: config.AllowAnonymous, Authenticators: []config.Authenticator{{RequestHeader: &config.RequestHeader{Addresses: []config.Prefix{loopback}}}}}
+	c.Telemetry.Explanations = explanations()
 	if e.states, err = state.NewManager(state.Options{RetryWait: 10 * time.Millisecond}); err != nil {
 		return nil, err
 	}

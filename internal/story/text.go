@@ -353,7 +353,11 @@ func (t *texter) answer(s *Story) {
 		t.line(1, "%s %s", t.paint(yellow, "warning:"), warning)
 	}
 	if len(a.Status) > 0 {
-		t.line(1, "%s", string(a.Status))
+		var short bytes.Buffer
+		if json.Compact(&short, a.Status) != nil {
+			short.Write(a.Status)
+		}
+		t.line(1, "%s", short.String())
 	}
 }
 

@@ -57,6 +57,8 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/protobuf":        {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/cel/plan":        {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},
+	"internal/story":           {nil, []string{"cmd", "internal/policytest", "proxy"}},
+	"internal/recorded":        {nil, []string{"cmd"}},
 	"internal/backend":         {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":           {nil, nil},
 	"internal/doctest":         {nil, nil},

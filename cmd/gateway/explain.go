@@ -1,0 +1,311 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/policytest"
+	"github.com/admission-gateway/gateway/internal/recorded"
+	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/policies/testcase"
+)
+
+// explainFlags are the flags of the command.
+type explainFlags struct {
+	request requestFlags
+	scene   sceneFlags
+	format  string
+	color   string
+}
+
+// requestFlags say which request is explained.
+type requestFlags struct {
+	file, line, data string
+	headers          []string
+	user             string
+	groups           []string
+	har, audit, id   string
+	entry            int
+}
+
+// sceneFlags say before which policies and what backend.
+type sceneFlags struct {
+	config, dialect, old string
+	params, state        []string
+}
+
+func newExplain() *cobra.Command {
+	var flags explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain [POLICIES...]",
+		Short: "Say what becomes of a request, and why",
+		Long: `Play a request through the gateway, in this process and before a backend in memory, and tell the whole story: which
+resource it is about; each step and what it changes; each policy with its expressions, their values and the values of
+their parts, and which line of a policy says that it is not about the request; the answer, and what the backend would
+get. It is the code that serves requests, so that what it says is what would happen.
+
+The request is an object (-f), which is created, or which replaces the one of --old; a request line with a body
+(--request, -d, -H); an entry of an HTTP archive (--har); or an event of an audit log (--audit). POLICIES are policy files
+and folders; without any they are the ones of the configuration that --config names, or of the current folder.
+
+The exit code is 0 if the request would go to the backend, 1 if it is refused, 2 if something given is wrong.`,
+		Example: `  gateway explain -f pod.yaml policies/
+  gateway explain --request 'POST /shop/users' -d @user.json --user alice --groups team-a policies/
+  gateway explain --audit audit.log --id 3f2a… -o html policies/ > why.html
+  gateway explain --har session.har --entry 12 policies/`,
+		RunE: func(cmd *cobra.Command, paths []string) error { return flags.run(cmd, paths) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&flags.request.file, "filename", "f", "", "explain the write of the object in `FILE`, '-' for the standard input")
+	f.StringVar(&flags.request.line, "request", "", "explain the request `LINE`, a method and a path")
+	f.StringVarP(&flags.request.data, "data", "d", "", "the body of the request is `TEXT`, or the file after '@'")
+	f.StringArrayVarP(&flags.request.headers, "header", "H", nil, "the request has the header `NAME: VALUE`; may be given again")
+	f.StringVar(&flags.request.user, "user", "", "the user `NAME` sends the request")
+	f.StringSliceVar(&flags.request.groups, "groups", nil, "the user is in `GROUPS`, beside system:authenticated")
+	f.StringVar(&flags.request.har, "har", "", "explain a request in the HTTP archive `FILE`")
+	f.IntVar(&flags.request.entry, "entry", 1, "explain the entry `N` of the archive, from 1")
+	f.StringVar(&flags.request.audit, "audit", "", "explain a request in the audit log `FILE`, by an event with its requestObject")
+	f.StringVar(&flags.request.id, "id", "", "explain the event with the auditID `ID`, instead of the first with an object")
+	f.StringVar(&flags.scene.old, "old", "", "the object in `FILE` is stored")
+	f.StringArrayVar(&flags.scene.params, "params", nil, "the objects in `FILE` are there for policies to refer to; may be given again")
+	f.StringArrayVar(&flags.scene.state, "state", nil, "the collection `NAME=FILE` of a StateSource has the objects in the file; may be given again")
+	f.StringVar(&flags.scene.config, "config", "", "take the policies and the dialect of the gateway's configuration `FILE`")
+	f.StringVar(&flags.scene.dialect, "dialect", "", "the backend is of the `DIALECT` Kubernetes or Plain; by default the one that suits the policies")
+	f.StringVarP(&flags.format, "output", "o", "text", "write the story as `FORMAT`: text, json or html")
+	f.StringVar(&flags.color, "color", "auto", "write text in colours: auto, always or never; auto heeds NO_COLOR")
+	return cmd
+}
+
+func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
+	if !slices.Contains([]string{"text", "json", "html"}, f.format) {
+		return usageError("--output: must be 'text', 'json' or 'html', not '%s'", f.format)
+	}
+	if !slices.Contains([]string{"auto", "always", "never"}, f.color) {
+		return usageError("--color: must be 'auto', 'always' or 'never', not '%s'", f.color)
+	}
+	q, err := f.scene.question(paths)
+	unknown := ""
+	if err == nil {
+		unknown, err = f.request.ask(cmd, q)
+	}
+	if err != nil {
+		return &failure{exitUsage, err}
+	}
+	told, err := policytest.Explain(q)
+	if err != nil {
+		return mistakenTests(err)
+	}
+	if unknown != "" {
+		told.Unknown = append(told.Unknown, unknown)
+	}
+	switch out := cmd.OutOrStdout(); f.format {
+	case "json":
+		story.WriteJSON(out, told)
+	case "html":
+		err = story.WriteHTML(out, told)
+	default:
+		story.WriteText(out, told, f.color == "always" || f.color == "auto" && isTerminal(out))
+	}
+	if err == nil && told.Answer.Decision == story.Refused {
+		return &failure{exitFailure, nil}
+	}
+	return err
+}
+
+// isTerminal reports whether a terminal shows what is written, and its user wants colours.
+func isTerminal(w io.Writer) bool {
+	file, is := w.(*os.File)
+	if _, unwanted := os.LookupEnv("NO_COLOR"); unwanted || !is {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// question begins a question about a request that comes before the policies.
+func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
+	q := &policytest.Question{Policies: paths, Dialect: s.dialect}
+	if s.config != "" {
+		c, err := loadForCheck(s.config)
+		if err != nil {
+			return nil, err
+		}
+		if len(paths) == 0 {
+			q.Policies = c.Policies
+		}
+		q.Dialect = cmp.Or(q.Dialect, string(c.Upstreams[0].Dialect))
+	}
+	if len(q.Policies) == 0 {
+		q.Policies = []string{"."}
+	}
+	if !slices.Contains([]string{"", "Kubernetes", "Plain"}, q.Dialect) {
+		return nil, fmt.Errorf("--dialect: must be 'Kubernetes' or 'Plain', not '%s'", q.Dialect)
+	}
+	if s.old != "" {
+		existing, err := readObject(s.old, nil)
+		if err != nil {
+			return nil, err
+		}
+		q.Case.Existing = existing
+	}
+	for _, file := range s.params {
+		objects, err := readObjects(file)
+		if err != nil {
+			return nil, err
+		}
+		q.Case.Params = append(q.Case.Params, objects...)
+	}
+	q.Case.State = map[string][]json.RawMessage{}
+	for _, one := range s.state {
+		name, file, found := strings.Cut(one, "=")
+		if !found {
+			return nil, fmt.Errorf("--state: must be NAME=FILE, not '%s'", one)
+		}
+		objects, err := readObjects(file)
+		if err != nil {
+			return nil, err
+		}
+		q.Case.State[name] = objects
+	}
+	return q, nil
+}
+
+// ask adds the request. It returns what cannot be known of it.
+func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown string, err error) {
+	given := 0
+	for _, one := range []string{r.file, r.line, r.har, r.audit} {
+		if one != "" {
+			given++
+		}
+	}
+	if given != 1 && !(given == 0 && q.Case.Existing != nil) {
+		return "", errors.New("name one request: by --filename, --request, --har or --audit; with --old alone it is a deletion")
+	}
+	for _, h := range r.headers {
+		name, value, found := strings.Cut(h, ":")
+		if !found {
+			return "", fmt.Errorf("--header: must be 'NAME: VALUE', not '%s'", h)
+		}
+		q.Headers = append(q.Headers, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
+	}
+	user := &testcase.User{Name: cmp.Or(r.user, "user"), Groups: r.groups}
+	q.Case.User = user
+	switch {
+	case r.file != "":
+		q.Case.Object, err = readObject(r.file, cmd.InOrStdin())
+		return "", err
+	case r.line != "":
+		return "", r.askLine(q)
+	case r.har != "" || r.audit != "":
+		return r.askRecorded(q, user)
+	}
+	return "", nil
+}
+
+// askLine adds the request of a request line.
+func (r *requestFlags) askLine(q *policytest.Question) error {
+	method, path, found := strings.Cut(strings.TrimSpace(r.line), " ")
+	if path = strings.TrimSpace(path); !found || !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("--request: must be a method and a path, not '%s'", r.line)
+	}
+	q.Case.Request = &testcase.Request{Method: method, Path: path}
+	q.Headers = slices.DeleteFunc(q.Headers, func(h [2]string) bool {
+		if is := strings.EqualFold(h[0], "content-type"); is {
+			q.Case.Request.ContentType = h[1]
+			return true
+		}
+		return false
+	})
+	body := []byte(r.data)
+	if file, is := strings.CutPrefix(r.data, "@"); is {
+		var err error
+		if body, err = os.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	if len(body) > 0 {
+		q.Case.Request.Body = body
+	}
+	return nil
+}
+
+// askRecorded adds a request that was recorded.
+func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) (unknown string, err error) {
+	file := cmp.Or(r.har, r.audit)
+	var found *recorded.Request
+	if r.har != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		found, err = recorded.HAR(data, r.entry)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+	} else {
+		log, err := os.Open(file)
+		if err != nil {
+			return "", err
+		}
+		found, err = recorded.Audit(log, r.id)
+		if err = errors.Join(err, log.Close()); err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Path, ContentType: found.ContentType, Body: found.Body}
+	q.Headers = append(found.Headers, q.Headers...)
+	if r.user == "" && found.User != "" {
+		*user = testcase.User{Name: found.User, Groups: append(found.Groups, r.groups...)}
+	}
+	return found.Unknown, nil
+}
+
+// readObject reads an object, which is YAML or JSON, as JSON.
+func readObject(file string, stdin io.Reader) ([]byte, error) {
+	read := func() ([]byte, error) { return os.ReadFile(file) }
+	if file == "-" && stdin != nil {
+		read = func() ([]byte, error) { return io.ReadAll(stdin) }
+	}
+	data, err := read()
+	if err != nil {
+		return nil, err
+	}
+	if json.Valid(data) {
+		return data, nil
+	}
+	if data, err = manifest.ReadBody(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return data, nil
+}
+
+// readObjects reads the objects of a file.
+func readObjects(file string) (all []json.RawMessage, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(data, &all) == nil {
+		return all, nil // a list, whose objects need not be Kubernetes'
+	}
+	all = nil
+	objects, errs := manifest.Read(file, data)
+	for _, e := range errs {
+		if !e.Warning {
+			return nil, e
+		}
+	}
+	for _, o := range objects {
+		all = append(all, o.Document().AppendTo(nil))
+	}
+	return all, nil
+}

@@ -1,0 +1,101 @@
+package policytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies/source"
+	"github.com/admission-gateway/gateway/policies/testcase"
+)
+
+// A Question asks what becomes of a request. It is a case without an expectation.
+type Question struct {
+	// Policies are the policy files and folders.
+	Policies []string
+	// Dialect of the backend; empty for the one that suits the files.
+	Dialect string
+	// Case has the request, who sends it, and what is there. Further headers are in Headers.
+	Case    testcase.Case
+	Headers [][2]string
+}
+
+// Explain plays a request through the gateway, before a backend in memory, and returns its story. The
+// error is Errors if the policies have errors.
+func Explain(q *Question) (*story.Story, error) {
+	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
+	all := newSets()
+	set, found := all.of(&from)
+	if set == nil {
+		return nil, Errors(slices.DeleteFunc(found, isWarning))
+	}
+	metrics, err := telemetry.New(telemetry.Options{Version: "explain"})
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEnvironment(set, &from, metrics)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	r, stored, err := requestOf(set, &q.Case)
+	if err != nil {
+		return nil, err
+	}
+	if q.Case.Existing != nil {
+		if err := e.server.put(stored, q.Case.Existing); err != nil {
+			return nil, fmt.Errorf("the stored object cannot be used: %w", err)
+		}
+	}
+	for _, h := range q.Headers {
+		r.add(h[0], h[1])
+	}
+	r.add("X-Admission-Explain", "1")
+	answer, err := e.send(r)
+	if err != nil {
+		return nil, fmt.Errorf("the gateway does not answer: %w", err)
+	}
+	told := storyIn(answer, r)
+	told.Request.Path = r.path
+	addLines(told, all.read(q.Policies))
+	told.Unknown = append(told.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
+	return told, nil
+}
+
+// explanations lets everybody ask in this process, and shows them everything but Secrets.
+func explanations() *config.Explanations {
+	return &config.Explanations{Groups: []string{"system:authenticated"}, Values: config.ShowValues}
+}
+
+// storyIn returns the story in an answer. A request that is refused before anything is known of it has
+// none.
+func storyIn(r *reply, sent *request) *story.Story {
+	var s story.Story
+	if r.code == http.StatusOK && json.Unmarshal(r.body, &s) == nil && s.Kind == story.Kind && s.APIVersion == story.APIVersion {
+		return &s
+	}
+	s = story.Story{APIVersion: story.APIVersion, Kind: story.Kind, Request: story.Request{Method: sent.method}, Steps: []story.Step{}}
+	s.Answer = story.Answer{Decision: story.Refused, Code: r.code, Warnings: r.warnings}
+	if json.Valid(r.body) {
+		s.Answer.Status = r.body
+	}
+	return &s
+}
+
+// addLines adds to a story where in the policy files its policies are, their expressions, and what
+// keeps them from the request.
+func addLines(s *story.Story, files *source.Source) {
+	p := newPlaces(files)
+	for i := range s.Steps {
+		for j := range s.Steps[i].Policies {
+			p.add(&s.Steps[i].Policies[j])
+		}
+	}
+	for i := range s.Others {
+		p.add(&s.Others[i])
+	}
+}

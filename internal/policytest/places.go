@@ -1,0 +1,84 @@
+package policytest
+
+import (
+	"strconv"
+
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+func isWarning(f finding.Finding) bool { return f.Severity != finding.Error }
+
+// places finds policies and their expressions in files.
+type places struct{ objects map[placed]written }
+
+type placed struct{ kind, name string }
+
+type written struct {
+	file   string
+	object *manifest.Object
+	// fields are the paths of texts.
+	fields map[string]string
+}
+
+func newPlaces(files *source.Source) *places {
+	p := &places{objects: map[placed]written{}}
+	for _, f := range files.Files {
+		if !source.IsManifest(f.Name) {
+			continue
+		}
+		objects, _ := manifest.Read(f.Name, f.Data) // which was read without errors before
+		for _, o := range objects {
+			at := written{f.Name, o, map[string]string{}}
+			at.find("", story.Parse(o.Document().AppendTo(nil)))
+			p.objects[placed{o.Kind, o.Name}] = at
+		}
+	}
+	return p
+}
+
+// find notes where the texts of an object are: the first one of those that are equal.
+func (p *written) find(path string, t story.Tree) {
+	switch t := t.(type) {
+	case map[string]any:
+		for key, value := range t {
+			p.find(story.Child(path, key), value)
+		}
+	case []any:
+		for i, value := range t {
+			p.find(path+"["+strconv.Itoa(i)+"]", value)
+		}
+	case string:
+		if known, is := p.fields[t]; !is || path < known {
+			p.fields[t] = path
+		}
+	}
+}
+
+// add adds to a policy where it is.
+func (p *places) add(of *story.Policy) {
+	at, found := p.objects[placed{of.Kind, of.Name}]
+	if !found {
+		return
+	}
+	of.File, of.Line = at.file, at.object.Line("")
+	for i := range of.Expressions {
+		e := &of.Expressions[i]
+		if e.Field = at.fields[e.Text]; e.Field != "" {
+			e.Line = at.object.Line(e.Field)
+		}
+	}
+	for i := range of.Reasons {
+		r, about := &of.Reasons[i], at
+		if r.Binding != "" {
+			if about, found = p.objects[placed{of.Kind + "Binding", r.Binding}]; !found {
+				continue
+			}
+		}
+		if r.Field != "" {
+			r.File, r.Line = about.file, about.object.Line(r.Field)
+		}
+	}
+}
