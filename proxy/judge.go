@@ -291,3 +291,6 @@ func (d *dryWriter) Update(*storage.Write) error { return nil }
 
 // Pass implements storage.Storage.
 func (d *dryWriter) Pass(*storage.Write) error { return nil }
+
+// ObjectLimits returns the limits of the objects that clients send.
+func (g *Gateway) ObjectLimits() document.Limits { return g.requestLimits.Sent }

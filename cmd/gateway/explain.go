@@ -113,22 +113,12 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 	case "html":
 		err = story.WriteHTML(out, told)
 	default:
-		story.WriteText(out, told, f.color == "always" || f.color == "auto" && isTerminal(out))
+		story.WriteText(out, told, f.color == "always" || f.color == "auto" && wantsColor(out))
 	}
 	if err == nil && told.Answer.Decision == story.Refused {
 		return &failure{exitFailure, nil}
 	}
 	return err
-}
-
-// isTerminal reports whether a terminal shows what is written, and its user wants colours.
-func isTerminal(w io.Writer) bool {
-	file, is := w.(*os.File)
-	if _, unwanted := os.LookupEnv("NO_COLOR"); unwanted || !is {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // question begins a question about a request that comes before the policies.

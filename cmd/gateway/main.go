@@ -18,7 +18,7 @@ func main() {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newServe(), newDemo(), newBackend(), newStatus(),
-		newCheck(), newTest(), newExplain(), newLint(), newInit(), newSchemas(),
+		newCheck(), newTest(), newExplain(), newScan(), newLint(), newInit(), newSchemas(),
 		newMan(), newVersion(),
 	}
 }

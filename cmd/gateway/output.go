@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -63,4 +65,20 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// isTerminal reports whether somebody may look at what is written.
+func isTerminal(w io.Writer) bool {
+	file, is := w.(*os.File)
+	if !is {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// wantsColor reports whether a terminal shows what is written, and its user does not say NO_COLOR.
+func wantsColor(w io.Writer) bool {
+	_, isUnwanted := os.LookupEnv("NO_COLOR")
+	return !isUnwanted && isTerminal(w)
 }

@@ -3,6 +3,7 @@ package policytest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,9 +39,30 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	if dialect == "" {
 		dialect = dialectFor(set)
 	}
+	e, err := newOffline(set, dialect, s.State, metrics)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			e.close()
+		}
+	}()
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e.address = front.Addr().String()
+	go func() { _ = e.gateway.Serve(front) }() // ends with close
+	e.client = http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: time.Minute}
+	return e, e.synced()
+}
+
+// newOffline makes a gateway before a backend in memory. It serves nobody yet.
+func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]json.RawMessage, metrics *telemetry.Telemetry) (_ *environment, err error) {
 	e := &environment{set: set, server: newServer(dialect == config.Kubernetes, set), limiter: ratelimit.New(0)}
 	for _, source := range set.States() {
-		e.server.lists[source.Path] = s.State[source.Name]
+		e.server.lists[source.Path] = lists[source.Name]
 	}
 	defer func() {
 		if err != nil {
@@ -68,18 +90,35 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
 		Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		return nil, err
-	}
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	e.address = front.Addr().String()
-	go func() { _ = e.gateway.Serve(front) }() // ends with close
-	e.client = http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: time.Minute}
-	return e, e.synced()
+	return e, err
 }
+
+// An Offline is a gateway before a backend in memory, which serves nobody: it judges. Collections that policies read are
+// empty, and every namespace exists.
+type Offline struct{ environment *environment }
+
+// NewOffline makes a gateway of a policy set.
+func NewOffline(set *policies.Set) (*Offline, error) {
+	metrics, err := telemetry.New(telemetry.Options{Version: "offline"})
+	if err != nil {
+		return nil, err
+	}
+	e, err := newOffline(set, dialectFor(set), nil, metrics)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.synced(); err != nil {
+		e.close()
+		return nil, err
+	}
+	return &Offline{e}, nil
+}
+
+// Gateway returns the gateway.
+func (o *Offline) Gateway() *proxy.Gateway { return o.environment.gateway }
+
+// Close ends the gateway and its backend.
+func (o *Offline) Close() { o.environment.close() }
 
 // dialectFor returns the dialect of the backends that the files describe.
 func dialectFor(set *policies.Set) config.Dialect {

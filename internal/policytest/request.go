@@ -38,7 +38,7 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 	}
 	collection, item, found := "", "", error(nil)
 	if about != nil {
-		collection, item, found = pathsOf(set, about)
+		collection, item, found = PathsOf(set, about)
 	}
 	switch {
 	case c.Existing != nil && c.Object == nil:
@@ -95,8 +95,8 @@ func (r *request) identify(u *testcase.User) {
 	}
 }
 
-// pathsOf returns the paths of an object and of its collection.
-func pathsOf(set *policies.Set, object json.RawMessage) (collection, item string, err error) {
+// PathsOf returns the paths of an object and of its collection.
+func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string, err error) {
 	var o named
 	if err := json.Unmarshal(object, &o); err != nil {
 		return "", "", err
@@ -120,6 +120,18 @@ func pathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 		plural, isNamespaced = guessed.Resource, o.Metadata.Namespace != ""
 	}
 	return kubernetesPaths(kind, plural, isNamespaced, &o)
+}
+
+// PathsIn returns the paths of an object of a resource, and of its collection.
+func PathsIn(r *resource.Resource, object json.RawMessage) (collection, item string, err error) {
+	var o named
+	if err := json.Unmarshal(object, &o); err != nil {
+		return "", "", err
+	}
+	if len(r.Paths) > 0 {
+		return templated(r, object, &o)
+	}
+	return kubernetesPaths(r.GroupVersionKind(), r.Names.Plural, r.Namespaced, &o)
 }
 
 // kubernetesPaths returns the paths that an API server has for an object.

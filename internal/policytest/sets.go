@@ -93,3 +93,8 @@ func isOfTests(name string) bool {
 	}
 	return false
 }
+
+// Compile compiles policy files and folders without the tests among them. The set is nil if they have errors.
+func Compile(paths []string) (*policies.Set, []finding.Finding) {
+	return newSets().of(&setting{Paths: paths})
+}

@@ -10,6 +10,7 @@ import (
 // counts. It may import the rooms of lines below its own, and nothing of its own line but itself.
 var order = [][]string{
 	{"cmd", "bench"},
+	{"internal/scan"},
 	{"internal/policytest"},
 	{"proxy", "internal/admin"},
 	{"policies"},
@@ -42,8 +43,8 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/file":            {nil, []string{"cmd", "policies", "internal/config", "internal/credentials", "internal/manifest"}},
 	"internal/memory":          {nil, []string{"cmd", "proxy", "internal/http1/server", "internal/config", "internal/storage", "internal/storage/plain"}},
 	"internal/watch":           {nil, []string{"policies", "internal/credentials"}},
-	"internal/config":          {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory"}, []string{"cmd", "bench", "internal/policytest", "proxy", "internal/admin"}},
-	"internal/telemetry":       {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "internal/policytest", "proxy", "internal/admin"}},
+	"internal/config":          {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
+	"internal/telemetry":       {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/circuit":         {nil, []string{"cmd", "proxy", "internal/ratelimit", "internal/http1/balance", "internal/http1/upstream"}},
 	"internal/http1/balance":   {[]string{"internal/circuit"}, []string{"cmd", "proxy", "internal/http1/upstream"}},
 	"internal/http1/server":    {[]string{"internal/status", "internal/credentials", "internal/memory", "internal/http1", "internal/http1/secure"}, []string{"proxy"}},
@@ -53,7 +54,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/compress":        {[]string{"internal/http1"}, []string{"proxy", "internal/storage", "internal/storage/plain"}},
 	"internal/cors":            {[]string{"internal/http1"}, []string{"proxy"}},
 	"internal/http1/http1test": {[]string{"internal/credentials", "internal/testutil"}, nil},
-	"internal/manifest":        {[]string{"internal/document", "internal/file"}, []string{"internal/policytest", "policies", "internal/config", "proxy"}},
+	"internal/manifest":        {[]string{"internal/document", "internal/file"}, []string{"internal/policytest", "internal/scan", "policies", "internal/config", "proxy"}},
 	"internal/protobuf":        {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/cel/plan":        {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},

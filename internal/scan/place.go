@@ -1,0 +1,156 @@
+package scan
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/policytest"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// A subject is a resource as objects of it are read.
+type subject struct {
+	// resource is what the policy files say of it; nil if they say nothing.
+	resource *resource.Resource
+	// The others are what an API server says of it.
+	gvr        schema.GroupVersionResource
+	kind       string
+	namespaced bool
+}
+
+// apiVersion returns what objects say of their version.
+func (s *subject) apiVersion() string {
+	if s.resource != nil {
+		return s.resource.APIVersion()
+	}
+	return s.gvr.GroupVersion().String()
+}
+
+// A placer finds the paths of objects. It belongs to one goroutine.
+type placer struct {
+	set   *policies.Set
+	known map[string]*place
+	key   []byte
+	path  []byte
+}
+
+// A place is where objects of one kind and namespace are.
+type place struct {
+	collection []byte
+	// isTemplated is set if the path of an object is made by the templates of its resource.
+	isTemplated bool
+	err         error
+}
+
+// maxPlaces is how many places are remembered.
+const maxPlaces = 4096
+
+// target returns the path to which an object is posted, or put if it replaces one. It is valid until the next call.
+func (p *placer) target(root document.Node, text []byte, about *subject, as Operation) ([]byte, error) {
+	metadata, _ := root.Get("metadata")
+	namespace := textIn(metadata, "namespace")
+	kind, apiVersion := textIn(root, "kind"), textIn(root, "apiVersion")
+	if about != nil {
+		kind, apiVersion = about.kind, ""
+	}
+	k := append(p.key[:0], apiVersion...)
+	k = append(append(append(append(k, 0), kind...), 0), namespace...)
+	if about != nil {
+		k = append(append(append(append(k, 0), about.gvr.Group...), 0), about.gvr.Resource...)
+	}
+	p.key = k
+	at := p.known[string(k)]
+	if at == nil {
+		if len(p.known) >= maxPlaces || p.known == nil {
+			p.known = make(map[string]*place)
+		}
+		at = p.find(apiVersion, kind, namespace, about, text)
+		p.known[string(k)] = at
+	}
+	switch {
+	case at.err != nil:
+		return nil, at.err
+	case as == Create:
+		return at.collection, nil
+	case at.isTemplated:
+		item, err := p.item(about, text)
+		return []byte(item), err
+	}
+	p.path = append(append(p.path[:0], at.collection...), '/')
+	p.path = append(p.path, url.PathEscape(textIn(metadata, "name"))...)
+	return p.path, nil
+}
+
+// item returns the path of one object of a resource with templates.
+func (p *placer) item(about *subject, text []byte) (string, error) {
+	if about != nil && about.resource != nil {
+		_, item, err := policytest.PathsIn(about.resource, text)
+		return item, err
+	}
+	_, item, err := policytest.PathsOf(p.set, text)
+	return item, err
+}
+
+// find finds where objects of a kind and namespace are.
+func (p *placer) find(apiVersion, kind, namespace string, about *subject, text []byte) *place {
+	var collection string
+	var err error
+	switch {
+	case about == nil && kind == "":
+		return &place{err: errNoKind}
+	case about == nil:
+		var o struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Metadata   struct {
+				Namespace string `json:"namespace,omitempty"`
+			} `json:"metadata"`
+		}
+		o.APIVersion, o.Kind, o.Metadata.Namespace = apiVersion, kind, namespace
+		like, _ := json.Marshal(o) // three strings
+		collection, _, err = policytest.PathsOf(p.set, like)
+	case about.resource != nil:
+		collection, _, err = policytest.PathsIn(about.resource, text)
+	default:
+		collection = "/apis/" + about.gvr.Group + "/" + about.gvr.Version + "/"
+		if about.gvr.Group == "" {
+			collection = "/api/" + about.gvr.Version + "/"
+		}
+		if about.namespaced {
+			collection += "namespaces/" + url.PathEscape(namespace) + "/"
+		}
+		collection += about.gvr.Resource
+	}
+	if err == nil && collection == "" {
+		err = errNoCollection
+	}
+	isTemplated := about != nil && about.resource != nil && len(about.resource.Paths) > 0
+	if about == nil && err == nil {
+		isTemplated = !strings.HasPrefix(collection, "/api") || p.isTemplated(apiVersion, kind)
+	}
+	return &place{collection: []byte(collection), isTemplated: isTemplated, err: err}
+}
+
+// isTemplated reports whether a kind is of a resource with templates.
+func (p *placer) isTemplated(apiVersion, kind string) bool {
+	of := schema.FromAPIVersionAndKind(apiVersion, kind)
+	for _, r := range p.set.Registry().Resources() {
+		if r.Operation == nil && r.GroupVersionKind() == of {
+			return len(r.Paths) > 0
+		}
+	}
+	return false
+}
+
+func textIn(object document.Node, key string) string {
+	n, _ := object.Get(key)
+	if n.Kind() != document.String {
+		return ""
+	}
+	return n.Str()
+}

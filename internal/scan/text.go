@@ -1,0 +1,163 @@
+package scan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Formats are how reports are written.
+var Formats = []string{"text", "json", "html", "policyreport"}
+
+// Write writes the report in a format.
+func (r *Report) Write(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	case "html":
+		return r.writeHTML(w)
+	case "policyreport":
+		return r.writePolicyReports(w)
+	}
+	return r.writeText(w)
+}
+
+// line makes a text one line of a terminal: without control characters.
+func line(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+func (r *Report) writeText(w io.Writer) error {
+	var b strings.Builder
+	for i := range r.Listed {
+		r.Listed[i].writeText(&b)
+	}
+	if more := r.Findings - int64(len(r.Listed)); more > 0 {
+		fmt.Fprintf(&b, "… and %d more findings, which are counted below\n", more)
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(cells ...any) {
+		for i, c := range cells {
+			if i > 0 {
+				fmt.Fprint(t, "\t")
+			}
+			fmt.Fprint(t, line(fmt.Sprint(c)))
+		}
+		fmt.Fprintln(t)
+	}
+	end := func() {
+		_ = t.Flush() // into memory
+		b.WriteByte('\n')
+	}
+	if len(r.Policies) > 0 {
+		row("POLICY", "JUDGED", "DENIED", "AUDITED", "FAILED", "CHANGED")
+		for _, p := range r.policies() {
+			row(p.Name, p.Count.Judged, p.Count.Denied, p.Count.Audited, p.Count.Failed, p.Count.Changed)
+		}
+		end()
+	}
+	for _, table := range r.tables() {
+		row(strings.ToUpper(table.title), "OBJECTS", "DENIED", "UNJUDGED", "WARNED", "AUDITED")
+		for _, p := range table.rows {
+			row(p.Name, p.Count.Objects, p.Count.Denied, p.Count.Unjudged, p.Count.Warned, p.Count.Audited)
+		}
+		end()
+	}
+	for _, name := range r.Unused {
+		fmt.Fprintf(&b, "no object is judged by policy '%s'\n", line(name))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		fmt.Fprintf(&b, "skipped %d: %s\n", r.Skipped[reason], line(reason))
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", line(note))
+	}
+	if r.IsDiff {
+		fmt.Fprintf(&b, "denials added for %s, removed for %s, reworded for %s; edited otherwise: %s\n",
+			objects(r.Changes[Added]), objects(r.Changes[Removed]), objects(r.Changes[Reworded]), objects(r.Changes[Edited]))
+	}
+	fmt.Fprintf(&b, "%s: %d denied, %d not judged, %d warned of, %d audited; in %.2fs\n", objects(r.Objects), r.Denied, r.Unjudged, r.Warned, r.Audited, r.Seconds)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func objects(n int64) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
+// writeText writes a finding in one line.
+func (f *Finding) writeText(b *strings.Builder) {
+	if f.Change != "" {
+		b.WriteString(f.Change + " ")
+	}
+	b.WriteString(string(f.Effect) + " " + line(f.object()))
+	if f.Policy != "" {
+		b.WriteString(" [" + line(f.Policy) + "]")
+	}
+	b.WriteString(": ")
+	if f.Field != "" && !strings.Contains(f.Message, f.Field) {
+		b.WriteString(line(f.Field) + ": ")
+	}
+	b.WriteString(line(f.Message))
+	if f.Old != "" {
+		b.WriteString(" (before: " + line(f.Old) + ")")
+	}
+	if place := f.place(); place != "" {
+		b.WriteString(" (" + line(place) + ")")
+	}
+	b.WriteByte('\n')
+}
+
+// A table has counts of one kind of parts.
+type table struct {
+	title string
+	rows  []row[Part]
+}
+
+// maxRows is how many rows a table of a report has.
+const maxRows = 50
+
+// tables returns the tables of the report.
+func (r *Report) tables() (all []table) {
+	add := func(title string, of map[string]*Part) {
+		if len(of) > 0 {
+			all = append(all, table{title, firstRows(parts(of))})
+		}
+	}
+	add("resource", r.Resources)
+	if name, isLabel := strings.CutPrefix(r.GroupBy, "label="); isLabel {
+		add("label "+name, r.Groups)
+	} else {
+		add(r.GroupBy, r.Groups)
+	}
+	return all
+}
+
+// firstRows returns the first rows, and one for all others.
+func firstRows(all []row[Part]) []row[Part] {
+	if len(all) <= maxRows {
+		return all
+	}
+	rest := map[string]*Part{}
+	for _, one := range all[maxRows-1:] {
+		addParts(rest, map[string]*Part{others: one.Count})
+	}
+	return append(all[:maxRows-1:maxRows-1], row[Part]{others, rest[others]})
+}
