@@ -37,9 +37,9 @@ say which would be refused, warned of or changed. Each object takes the steps of
 process, as if somebody created it; with --as update, as if somebody wrote it back unchanged. Nothing is written to any
 backend.
 
-The objects are those of --files (JSON, a value or a line each, lists, YAML, folders; '-' is the standard input), or of
+The objects are read from --files (JSON, a value or a line each, lists, YAML, folders; '-' is the standard input), or of
 the backend that --backend, --kubeconfig or --config names. There it reads the resources that the policies are about, or
-those of --resource, page by page. --audit-log and --har replay recorded writes, with their verbs and users.
+what --resource names, page by page. --audit-log and --har replay recorded writes, with their verbs and users.
 
 What policies refer to (namespaces, parameters, collections) is asked of the backend. Without a backend collections are
 empty, and a namespace that no policy file has exists without labels.
@@ -94,7 +94,7 @@ func (f *scanFlags) run(cmd *cobra.Command, paths []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	report, err := f.judge(ctx, cmd, paths)
+	report, err := f.scan(ctx, cmd, paths)
 	var mistake scan.UsageError
 	switch {
 	case errors.As(err, &mistake):
@@ -113,8 +113,8 @@ func (f *scanFlags) run(cmd *cobra.Command, paths []string) error {
 	return nil
 }
 
-// judge makes the gateways, and scans.
-func (f *scanFlags) judge(ctx context.Context, cmd *cobra.Command, paths []string) (*scan.Report, error) {
+// scan makes the gateways, and scans.
+func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string) (*scan.Report, error) {
 	o, c, err := &f.options, (*config.Configuration)(nil), error(nil)
 	if f.config != "" || f.backend.Upstream != "" || f.backend.Kubeconfig != "" {
 		if c, err = config.Load(f.config, f.backend); err != nil {

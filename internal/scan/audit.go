@@ -23,7 +23,7 @@ type auditShape struct{}
 
 // read implements shape.
 func (auditShape) read(w *worker, text []byte, i *item) string {
-	d, err := document.Parse(text, recordLimits(w.scan.New.Gateway.ObjectLimits()))
+	d, err := document.Parse(text, recordLimits(w.scan.options.New.Gateway.ObjectLimits()))
 	if err != nil {
 		return w.unreadable(i, err)
 	}
@@ -62,11 +62,11 @@ func (auditShape) read(w *worker, text []byte, i *item) string {
 	if target == "" {
 		return "the event has no requestURI"
 	}
-	t.body, t.target, t.upstream = sent.AppendRaw(nil), []byte(target), w.scan.Upstream
+	t.body, t.target, t.upstream = sent.AppendRaw(nil), []byte(target), w.scan.options.Upstream
 	if old, _ := root.Get("oldObject"); old.Kind() == document.Object { // of gateways and webhooks that note it
 		t.old = old.AppendRaw(nil)
 	}
-	t.user = userIn(root, "user", &w.scan.User)
+	t.user = userIn(root, "user", &w.scan.options.User)
 	if as, found := root.Get("impersonatedUser"); found && as.Kind() == document.Object {
 		t.user = userIn(root, "impersonatedUser", t.user)
 	}

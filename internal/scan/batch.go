@@ -32,6 +32,9 @@ type shape interface {
 	read(w *worker, text []byte, i *item) (skipped string)
 }
 
+// isCounted is the answer of a shape for a text that it has counted itself.
+const isCounted = "\x00"
+
 // A batch is items that one worker judges, and what they came to.
 type batch struct {
 	text  []byte
@@ -63,6 +66,14 @@ func (b *batch) reset() {
 
 // A pipeline carries batches from the reader to the workers, and on in order.
 type pipeline struct{ work, order, free chan *batch }
+
+// A source has items.
+type source interface {
+	// name tells the source from the others.
+	name() string
+	// read hands on the items behind a position.
+	read(ctx context.Context, from position, to *emitter) error
+}
 
 // An emitter hands on the items of sources.
 type emitter struct {

@@ -24,12 +24,12 @@ import (
 // collections returns the collections of the backend that are read: of the resources that are named, or of all that
 // policies and schemas are about.
 func (s *scan) collections(ctx context.Context) (all []source, err error) {
-	if s.Backend == nil {
+	if s.options.Backend == nil {
 		return nil, usage("name what is judged: --files, --backend, --kubeconfig, --config, --audit-log or --har")
 	}
-	pace := newPace(s.Rate)
+	pace := newPace(s.options.Rate)
 	var subjects []*subject
-	if s.Backend.API().HasKinds() {
+	if s.options.Backend.API().HasKinds() {
 		if subjects, err = s.discover(ctx, pace); err != nil {
 			return nil, err
 		}
@@ -37,8 +37,8 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 		subjects = s.described()
 	}
 	for _, one := range subjects {
-		c := &collection{backend: s.Backend, subject: one, pace: pace, index: len(all), of: &all}
-		if c.target, err = c.path(s.Namespace); err != nil {
+		c := &collection{backend: s.options.Backend, subject: one, pace: pace, index: len(all), of: &all}
+		if c.target, err = c.path(s.options.Namespace); err != nil {
 			s.notes.add(err.Error())
 			continue
 		}
@@ -52,15 +52,15 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 
 // isWanted reports whether objects of a resource are to be judged.
 func (s *scan) isWanted(gvr schema.GroupVersionResource) bool {
-	if len(s.Resources) > 0 {
-		return slices.ContainsFunc(s.Resources, func(name string) bool { return isNamed(name, gvr.Group, gvr.Resource) })
+	if len(s.options.Resources) > 0 {
+		return slices.ContainsFunc(s.options.Resources, func(name string) bool { return isNamed(name, gvr.Group, gvr.Resource) })
 	}
 	operation := admission.Create
-	if s.As == Update {
+	if s.options.As == Update {
 		operation = admission.Update
 	}
 	i := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource}
-	for _, side := range []*Side{s.New, s.Old} {
+	for _, side := range []*Side{s.options.New, s.options.Old} {
 		if side == nil {
 			continue
 		}
@@ -78,7 +78,7 @@ func (s *scan) isWanted(gvr schema.GroupVersionResource) bool {
 
 // described returns the resources of the policy files that an ordinary API lists.
 func (s *scan) described() (all []*subject) {
-	for _, r := range s.New.Set.Registry().Resources() {
+	for _, r := range s.options.New.Set.Registry().Resources() {
 		if r.Operation != nil || r.Singleton || !s.isWanted(r.GroupVersionResource()) {
 			continue
 		}
@@ -146,7 +146,7 @@ func (s *scan) ask(ctx context.Context, pace *pace, path string, into any) error
 	if err := pace.wait(ctx); err != nil {
 		return err
 	}
-	answer, err := s.Backend.Send(ctx, state.Request{Method: http.MethodGet, Target: path, Limit: maxDiscovery})
+	answer, err := s.options.Backend.Send(ctx, state.Request{Method: http.MethodGet, Target: path, Limit: maxDiscovery})
 	switch {
 	case err != nil:
 		return err

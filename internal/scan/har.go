@@ -17,7 +17,7 @@ type harShape struct{}
 
 // read implements shape.
 func (harShape) read(w *worker, text []byte, i *item) string {
-	d, err := document.Parse(text, recordLimits(w.scan.New.Gateway.ObjectLimits()))
+	d, err := document.Parse(text, recordLimits(w.scan.options.New.Gateway.ObjectLimits()))
 	if err != nil {
 		return w.unreadable(i, err)
 	}
@@ -62,7 +62,7 @@ func (harShape) read(w *worker, text []byte, i *item) string {
 	}
 	t.target, t.body = []byte(target), body
 	t.upstream = "" // the URL is a client's
-	t.user = recordedUser(sent, &w.scan.User)
+	t.user = recordedUser(sent, &w.scan.options.User)
 	return ""
 }
 

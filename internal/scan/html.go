@@ -59,7 +59,7 @@ func (r *Report) plots() (all []plot) {
 	var names []string
 	var counts, wholes []int64
 	for _, p := range r.policies() {
-		names, counts, wholes = append(names, p.Name), append(counts, p.Count.Denied+p.Count.Audited), append(wholes, p.Count.Judged)
+		names, counts, wholes = append(names, p.Name), append(counts, p.Count.Denied+p.Count.Audited), append(wholes, p.Count.Assessed)
 	}
 	if len(names) > 0 {
 		all = append(all, newPlot("Denied and audited objects by policy", names, counts, wholes))

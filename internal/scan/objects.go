@@ -20,7 +20,7 @@ type objectShape struct{}
 func (objectShape) read(w *worker, text []byte, i *item) string {
 	t := &w.trial
 	text = bytes.TrimSpace(text)
-	d, err := document.Parse(text, w.scan.New.Gateway.ObjectLimits())
+	d, err := document.Parse(text, w.scan.options.New.Gateway.ObjectLimits())
 	if err != nil {
 		return w.unreadable(i, err)
 	}
@@ -28,11 +28,11 @@ func (objectShape) read(w *worker, text []byte, i *item) string {
 	if d.Root().Kind() != document.Object {
 		return "it is no object"
 	}
-	if t.target, err = w.placer.target(d.Root(), text, i.about, w.scan.As); err != nil {
+	if t.target, err = w.placer.target(d.Root(), text, i.about, w.scan.options.As); err != nil {
 		return err.Error()
 	}
 	t.method = methodPost
-	if w.scan.As == Update {
+	if w.scan.options.As == Update {
 		t.method, t.old = methodPut, text
 	}
 	if owned := w.ownedText(i.about, d); owned != nil {
@@ -45,10 +45,10 @@ func (objectShape) read(w *worker, text []byte, i *item) string {
 // ownedText returns the object without what the API itself sets, as a client would create it; nil if there is nothing to
 // leave out.
 func (w *worker) ownedText(about *subject, d *document.Document) []byte {
-	if about == nil || about.resource == nil || w.scan.As != Create {
+	if about == nil || about.resource == nil || w.scan.options.As != Create {
 		return nil
 	}
-	owned := w.scan.New.Set.Owned(about.resource, true)
+	owned := w.scan.options.New.Set.Owned(about.resource, true)
 	if !owned.Any() {
 		return nil
 	}
@@ -63,16 +63,13 @@ func (w *worker) ownedText(about *subject, d *document.Document) []byte {
 	return d.AppendTo(nil)
 }
 
-// isCounted is what a shape returns for a text that it has counted itself.
-const isCounted = "\x00"
-
 // unreadable counts a text that cannot be read, and says where it is.
 func (w *worker) unreadable(i *item, err error) string {
 	f := Finding{Effect: Unjudged, Source: i.place, Line: i.line, Message: clip(strings.TrimSpace(err.Error()))}
 	w.tally.Objects++
 	w.tally.Findings++
 	w.tally.Unjudged++
-	if len(w.batch.findings) < w.scan.List {
+	if len(w.batch.findings) < w.scan.options.List {
 		w.batch.findings = append(w.batch.findings, f)
 	}
 	return isCounted

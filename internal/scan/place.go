@@ -2,6 +2,7 @@ package scan
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -13,11 +14,16 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
+var (
+	errNoKind       = errors.New("it has no kind: name its resource with --resource")
+	errNoCollection = errors.New("nothing is created at the paths of its resource")
+)
+
 // A subject is a resource as objects of it are read.
 type subject struct {
-	// resource is what the policy files say of it; nil if they say nothing.
+	// resource is the resource in the policy files; nil if they say nothing of it.
 	resource *resource.Resource
-	// The others are what an API server says of it.
+	// An API server says the others.
 	gvr        schema.GroupVersionResource
 	kind       string
 	namespaced bool

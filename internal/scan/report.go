@@ -82,7 +82,7 @@ func (f *Finding) place() string {
 // A Report says what a scan found.
 type Report struct {
 	*Tally
-	// As is what the objects were judged as; IsDiff says that two sets were compared.
+	// As says how the objects were judged; IsDiff says that two sets were compared.
 	As      Operation `json:"as"`
 	IsDiff  bool      `json:"diff,omitempty"`
 	GroupBy string    `json:"groupBy,omitempty"`
@@ -106,13 +106,13 @@ func (r *Report) Fails() bool {
 
 func (s *scan) report(took time.Duration) *Report {
 	r := &Report{
-		Tally: s.tally, As: s.As, IsDiff: s.Old != nil, GroupBy: s.GroupBy, Listed: s.listed, Notes: s.notes.all,
+		Tally: s.tally, As: s.options.As, IsDiff: s.options.Old != nil, GroupBy: s.options.GroupBy, Listed: s.listed, Notes: s.notes.all,
 		Seconds: took.Seconds(),
 	}
 	if r.Listed == nil {
 		r.Listed = []Finding{}
 	}
-	for _, name := range s.New.Set.Admission().Names() {
+	for _, name := range s.options.New.Set.Admission().Names() {
 		if r.Policies[name] == nil && !slices.Contains(r.Unused, name) {
 			r.Unused = append(r.Unused, name)
 		}
@@ -148,4 +148,41 @@ func (r *Report) policies() []row[PolicyTally] {
 
 func parts(of map[string]*Part) []row[Part] {
 	return rows(of, func(p *Part) int64 { return p.Denied + p.Unjudged })
+}
+
+// A table has counts of one kind of parts.
+type table struct {
+	title string
+	rows  []row[Part]
+}
+
+// maxRows is how many rows a table of a report has.
+const maxRows = 50
+
+// tables returns the tables of the report.
+func (r *Report) tables() (all []table) {
+	add := func(title string, of map[string]*Part) {
+		if len(of) > 0 {
+			all = append(all, table{title, firstRows(parts(of))})
+		}
+	}
+	add("resource", r.Resources)
+	if name, isLabel := strings.CutPrefix(r.GroupBy, "label="); isLabel {
+		add("label "+name, r.Groups)
+	} else {
+		add(r.GroupBy, r.Groups)
+	}
+	return all
+}
+
+// firstRows returns the first rows, and one for all others.
+func firstRows(all []row[Part]) []row[Part] {
+	if len(all) <= maxRows {
+		return all
+	}
+	rest := map[string]*Part{}
+	for _, one := range all[maxRows-1:] {
+		addParts(rest, map[string]*Part{others: one.Count})
+	}
+	return append(all[:maxRows-1:maxRows-1], row[Part]{others, rest[others]})
 }

@@ -16,7 +16,7 @@ func (s *scan) sources(ctx context.Context) ([]source, error) {
 			return err
 		}
 		for _, path := range files {
-			f := &fileSource{path: path, input: s.Input, shape: shape, list: list, done: total, limits: s.New.Gateway.ObjectLimits()}
+			f := &fileSource{path: path, input: s.options.Input, shape: shape, list: list, done: total, limits: s.options.New.Gateway.ObjectLimits()}
 			if info, err := os.Stat(path); err == nil && path != "-" {
 				total += info.Size()
 			}
@@ -24,13 +24,13 @@ func (s *scan) sources(ctx context.Context) ([]source, error) {
 		}
 		return nil
 	}
-	if err := add(s.Files, objectShape{}, nil); err != nil {
+	if err := add(s.options.Files, objectShape{}, nil); err != nil {
 		return nil, err
 	}
-	if err := add(s.AuditLogs, auditShape{}, nil); err != nil {
+	if err := add(s.options.AuditLogs, auditShape{}, nil); err != nil {
 		return nil, err
 	}
-	if err := add(s.HARs, harShape{}, []string{"log", "entries"}); err != nil {
+	if err := add(s.options.HARs, harShape{}, []string{"log", "entries"}); err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
@@ -55,18 +55,18 @@ func (s *scan) sources(ctx context.Context) ([]source, error) {
 
 // namedResource returns the one resource that objects in files are of; nil if they say it themselves.
 func (s *scan) namedResource() (*subject, error) {
-	if len(s.Resources) == 0 || len(s.Files) == 0 {
+	if len(s.options.Resources) == 0 || len(s.options.Files) == 0 {
 		return nil, nil
 	}
-	if len(s.Resources) > 1 {
-		return nil, usage("--resource: must be given once with --files: it says of which resource the objects are")
+	if len(s.options.Resources) > 1 {
+		return nil, usage("--resource: must be given once with --files: all objects without a kind are of that resource")
 	}
-	for _, r := range s.New.Set.Registry().Resources() {
-		if r.Operation == nil && isNamed(s.Resources[0], r.Group, r.Names.Plural) {
+	for _, r := range s.options.New.Set.Registry().Resources() {
+		if r.Operation == nil && isNamed(s.options.Resources[0], r.Group, r.Names.Plural) {
 			return &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind, namespaced: r.Namespaced}, nil
 		}
 	}
-	return nil, usage("--resource: no policy file describes '%s'", s.Resources[0])
+	return nil, usage("--resource: no policy file describes '%s'", s.options.Resources[0])
 }
 
 // isNamed reports whether a name, PLURAL or PLURAL.GROUP, is a resource's.

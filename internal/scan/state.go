@@ -24,12 +24,12 @@ type savedState struct {
 // fingerprint tells scans apart.
 func (s *scan) fingerprint() string {
 	old := ""
-	if s.Old != nil {
-		old = s.Old.Set.Hash()
+	if s.options.Old != nil {
+		old = s.options.Old.Set.Hash()
 	}
 	text, _ := json.Marshal([]any{ // texts and numbers
-		s.New.Set.Hash(), old, s.Upstream, s.Files, s.AuditLogs, s.HARs, s.Resources, s.Namespace, s.As, s.User.Name,
-		s.User.Groups, s.GroupBy, s.List,
+		s.options.New.Set.Hash(), old, s.options.Upstream, s.options.Files, s.options.AuditLogs, s.options.HARs, s.options.Resources, s.options.Namespace, s.options.As, s.options.User.Name,
+		s.options.User.Groups, s.options.GroupBy, s.options.List,
 	})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -37,10 +37,10 @@ func (s *scan) fingerprint() string {
 
 // resume returns the position from which the scan goes on, and takes what was counted up to there.
 func (s *scan) resume() (position, error) {
-	if s.StateFile == "" {
+	if s.options.StateFile == "" {
 		return position{}, nil
 	}
-	text, err := os.ReadFile(s.StateFile)
+	text, err := os.ReadFile(s.options.StateFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return position{}, nil
@@ -49,10 +49,10 @@ func (s *scan) resume() (position, error) {
 	}
 	known := savedState{Tally: newTally()}
 	if err := json.Unmarshal(text, &known); err != nil || known.Tally == nil {
-		return position{}, usage("--state: '%s' is no state of a scan; delete it to begin anew", s.StateFile)
+		return position{}, usage("--state: '%s' is no state of a scan; delete it to begin anew", s.options.StateFile)
 	}
 	if known.Scan != s.fingerprint() {
-		return position{}, usage("--state: '%s' is of a scan of other objects, by other policies or with other flags; delete it to begin anew", s.StateFile)
+		return position{}, usage("--state: '%s' is of a scan of other objects, by other policies or with other flags; delete it to begin anew", s.options.StateFile)
 	}
 	s.tally.add(known.Tally)
 	s.listed, s.position, s.notes.all = known.Listed, known.Position, known.Notes
@@ -67,13 +67,13 @@ func (s *scan) save() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(s.StateFile), filepath.Base(s.StateFile)+".*")
+	f, err := os.CreateTemp(filepath.Dir(s.options.StateFile), filepath.Base(s.options.StateFile)+".*")
 	if err != nil {
 		return fmt.Errorf("the state cannot be written: %w", err)
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.StateFile)
+		err = os.Rename(f.Name(), s.options.StateFile)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // a part of a state is none
@@ -84,10 +84,10 @@ func (s *scan) save() error {
 
 // forget removes the state of a scan that is at its end.
 func (s *scan) forget() {
-	if s.StateFile == "" {
+	if s.options.StateFile == "" {
 		return
 	}
-	if err := os.Remove(s.StateFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.options.StateFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.notes.add("the state of the scan, which is over, cannot be removed: " + err.Error())
 	}
 }

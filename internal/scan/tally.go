@@ -8,9 +8,9 @@ import (
 
 // A Tally counts what objects came to.
 type Tally struct {
-	// Objects were read; Judged are the ones that a policy or a schema is about.
-	Objects int64 `json:"objects"`
-	Judged  int64 `json:"judged"`
+	// Objects were read; Assessed are the ones that a policy or a schema is about.
+	Objects  int64 `json:"objects"`
+	Assessed int64 `json:"judged"`
 	// Denied objects would be refused, Unjudged ones could not be judged; of Warned and Audited ones policies would
 	// say something.
 	Denied   int64 `json:"denied"`
@@ -32,11 +32,11 @@ type Tally struct {
 
 // A PolicyTally counts the objects that a policy was about, by what it came to.
 type PolicyTally struct {
-	Judged  int64 `json:"judged"`
-	Denied  int64 `json:"denied"`
-	Audited int64 `json:"audited"`
-	Failed  int64 `json:"failed"`
-	Changed int64 `json:"changed"`
+	Assessed int64 `json:"judged"`
+	Denied   int64 `json:"denied"`
+	Audited  int64 `json:"audited"`
+	Failed   int64 `json:"failed"`
+	Changed  int64 `json:"changed"`
 }
 
 // A Part counts the objects of a resource, a namespace or a group.
@@ -74,7 +74,7 @@ func (t *Tally) reset() {
 // add adds another tally.
 func (t *Tally) add(u *Tally) {
 	t.Objects += u.Objects
-	t.Judged += u.Judged
+	t.Assessed += u.Assessed
 	t.Denied += u.Denied
 	t.Unjudged += u.Unjudged
 	t.Warned += u.Warned
@@ -84,7 +84,7 @@ func (t *Tally) add(u *Tally) {
 	addCounts(t.Skipped, u.Skipped)
 	for name, p := range u.Policies {
 		to := t.policy(name)
-		to.Judged += p.Judged
+		to.Assessed += p.Assessed
 		to.Denied += p.Denied
 		to.Audited += p.Audited
 		to.Failed += p.Failed
@@ -116,7 +116,7 @@ func addParts(to, from map[string]*Part) {
 const (
 	// maxParts is how many names of one kind are counted each on its own.
 	maxParts = 10_000
-	// others is what all further names are counted as.
+	// others stands for all further names.
 	others = "(others)"
 )
 
@@ -155,7 +155,7 @@ type decisions struct {
 // Decided implements admission.Observer.
 func (d *decisions) Decided(policy, _ string, v admission.Verdict, _ int64) {
 	p := d.tally.policy(policy)
-	p.Judged++
+	p.Assessed++
 	switch v {
 	case admission.Denied:
 		p.Denied++

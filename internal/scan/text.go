@@ -66,7 +66,7 @@ func (r *Report) writeText(w io.Writer) error {
 	if len(r.Policies) > 0 {
 		row("POLICY", "JUDGED", "DENIED", "AUDITED", "FAILED", "CHANGED")
 		for _, p := range r.policies() {
-			row(p.Name, p.Count.Judged, p.Count.Denied, p.Count.Audited, p.Count.Failed, p.Count.Changed)
+			row(p.Name, p.Count.Assessed, p.Count.Denied, p.Count.Audited, p.Count.Failed, p.Count.Changed)
 		}
 		end()
 	}
@@ -123,41 +123,4 @@ func (f *Finding) writeText(b *strings.Builder) {
 		b.WriteString(" (" + line(place) + ")")
 	}
 	b.WriteByte('\n')
-}
-
-// A table has counts of one kind of parts.
-type table struct {
-	title string
-	rows  []row[Part]
-}
-
-// maxRows is how many rows a table of a report has.
-const maxRows = 50
-
-// tables returns the tables of the report.
-func (r *Report) tables() (all []table) {
-	add := func(title string, of map[string]*Part) {
-		if len(of) > 0 {
-			all = append(all, table{title, firstRows(parts(of))})
-		}
-	}
-	add("resource", r.Resources)
-	if name, isLabel := strings.CutPrefix(r.GroupBy, "label="); isLabel {
-		add("label "+name, r.Groups)
-	} else {
-		add(r.GroupBy, r.Groups)
-	}
-	return all
-}
-
-// firstRows returns the first rows, and one for all others.
-func firstRows(all []row[Part]) []row[Part] {
-	if len(all) <= maxRows {
-		return all
-	}
-	rest := map[string]*Part{}
-	for _, one := range all[maxRows-1:] {
-		addParts(rest, map[string]*Part{others: one.Count})
-	}
-	return append(all[:maxRows-1:maxRows-1], row[Part]{others, rest[others]})
 }

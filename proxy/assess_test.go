@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-const judgePolicies = `
+const assessedPolicies = `
 apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
 metadata: {name: queues}
@@ -51,23 +51,23 @@ metadata: {name: sizes}
 spec: {policyName: sizes, validationActions: [Deny]}
 `
 
-// decisions are what policies came to.
+// decisions list the verdicts of policies.
 type decisions []string
 
 func (d *decisions) Decided(policy, _ string, v admission.Verdict, _ int64) {
 	*d = append(*d, policy+" "+string(v))
 }
 
-// TestJudge: a judge takes the steps of a write, knows what the backend would be sent, and sends nothing.
-func TestJudge(t *testing.T) {
+// TestAssessor: an assessor takes the steps of a write, knows what the backend would be sent, and sends nothing.
+func TestAssessor(t *testing.T) {
 	dir := t.TempDir()
-	testutil.WriteFile(t, filepath.Join(dir, "p.yaml"), judgePolicies)
+	testutil.WriteFile(t, filepath.Join(dir, "p.yaml"), assessedPolicies)
 	g := gatewayFor(t, dir, "127.0.0.1:1", nil) // where nobody answers
 	const all, one = "/apis/shop.example.com/v1/namespaces/team-a/queues", "/apis/shop.example.com/v1/namespaces/team-a/queues/q"
 	queue := func(spec string) string {
 		return `{"apiVersion":"shop.example.com/v1","kind":"Queue","metadata":{"name":"q","namespace":"team-a"},"spec":` + spec + `}`
 	}
-	j := g.NewJudge()
+	j := g.NewAssessor()
 	for _, c := range []struct {
 		name, method, target, body, old, user string
 		err, object, decided                  string
@@ -113,13 +113,13 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// BenchmarkJudge is what one object takes of `make bench`'s workload without HTTP.
-func BenchmarkJudge(b *testing.B) {
+// BenchmarkAssessor judges one object of `make bench`'s workload without HTTP.
+func BenchmarkAssessor(b *testing.B) {
 	object, err := os.ReadFile(benchObject)
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := gatewayFor(b, benchPolicies, "127.0.0.1:1", nil).NewJudge()
+	j := gatewayFor(b, benchPolicies, "127.0.0.1:1", nil).NewAssessor()
 	u := identity.User{Name: "scan"}
 	method, target := []byte("POST"), []byte("/apis/bench.example.com/v1/namespaces/team-a/workloads")
 	b.ReportAllocs()

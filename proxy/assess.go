@@ -25,10 +25,10 @@ var (
 	ErrUndescribed = errors.New("no policy file describes its path")
 )
 
-// A Judge leads writes through the steps that requests pass, with the handlers that serve them, and sends
+// An Assessor leads writes through the steps that requests pass, with the handlers that serve them, and sends
 // nothing: what the backend would get is the last thing that is known of an object. Who asks is given, so that
-// nobody is identified, and nothing counts against rate limits. A Judge belongs to one goroutine.
-type Judge struct {
+// nobody is identified, and nothing counts against rate limits. An Assessor belongs to one goroutine.
+type Assessor struct {
 	handler  handler
 	incoming server.Request
 	set      *policies.Set
@@ -42,7 +42,7 @@ type Trial struct {
 	Method, Target []byte
 	// Upstream is the backend whose paths the target has; "" leads a client's target by the routes.
 	Upstream string
-	// Body is the object as JSON, and Object the same parsed: the judge releases it. If it is nil, the body is
+	// Body is the object as JSON, and Object the same parsed: the assessor releases it. If it is nil, the body is
 	// parsed as a client's is.
 	Body   []byte
 	Object *document.Document
@@ -56,7 +56,7 @@ type Trial struct {
 	IsKept bool
 }
 
-// An Outcome is what became of a trial. It is valid until the judge's next trial.
+// An Outcome says what became of a trial. It is valid until the assessor's next trial.
 type Outcome struct {
 	Info     *resource.Info
 	Resource *resource.Resource // nil if no file describes it
@@ -74,9 +74,9 @@ type Outcome struct {
 	Object []byte
 }
 
-// NewJudge returns a judge by the policy set in force now.
-func (g *Gateway) NewJudge() *Judge {
-	j := &Judge{set: g.policies()}
+// NewAssessor returns an assessor by the policy set in force now.
+func (g *Gateway) NewAssessor() *Assessor {
+	j := &Assessor{set: g.policies()}
 	j.handler.gateway = g
 	j.incoming.Memory.Open(g.memory.Budget, present{})
 	j.writer = &dryWriter{}
@@ -84,7 +84,7 @@ func (g *Gateway) NewJudge() *Judge {
 }
 
 // Try judges a write.
-func (j *Judge) Try(t *Trial) *Outcome {
+func (j *Assessor) Try(t *Trial) *Outcome {
 	h := &j.handler
 	object := j.outcome.Object[:0]
 	j.outcome = Outcome{}
@@ -100,7 +100,7 @@ func (j *Judge) Try(t *Trial) *Outcome {
 }
 
 // forget ends the trial before.
-func (j *Judge) forget() {
+func (j *Assessor) forget() {
 	h := &j.handler
 	h.write.Release()
 	h.request.Reset()
@@ -117,7 +117,7 @@ type present struct{}
 func (present) Gone() bool { return false }
 
 // try leads the write to its outcome, within the memory that a request may have.
-func (j *Judge) try(t *Trial) (err error) {
+func (j *Assessor) try(t *Trial) (err error) {
 	j.forget()
 	defer func() {
 		if err == nil && j.incoming.Memory.Refusal() != memory.None {
@@ -162,7 +162,7 @@ func (j *Judge) try(t *Trial) (err error) {
 }
 
 // resolve finds what the write is about.
-func (j *Judge) resolve(t *Trial) error {
+func (j *Assessor) resolve(t *Trial) error {
 	h := &j.handler
 	g, head := h.gateway, &j.incoming.Head
 	h.incoming, h.set = &j.incoming, j.set

@@ -13,11 +13,6 @@ import (
 	"github.com/admission-gateway/gateway/proxy"
 )
 
-var (
-	errNoKind       = errors.New("it has no kind: name its resource with --resource")
-	errNoCollection = errors.New("nothing is created at the paths of its resource")
-)
-
 // A trial is a write as a source tells it.
 type trial struct {
 	method, target []byte
@@ -30,7 +25,7 @@ type trial struct {
 // A worker judges batches. It belongs to one goroutine.
 type worker struct {
 	scan     *scan
-	sides    []*judge // the new set, and the old one if there is one
+	sides    []*assessor // the new set, and the old one if there is one
 	placer   placer
 	trial    trial
 	tally    *Tally
@@ -40,13 +35,13 @@ type worker struct {
 	verdicts [2]verdict
 }
 
-// A judge is a set's.
-type judge struct {
-	*proxy.Judge
+// An assessor is a set's.
+type assessor struct {
+	*proxy.Assessor
 	decisions decisions
 }
 
-// A verdict is what a set came to.
+// A verdict has all that a set says of an object.
 type verdict struct {
 	effects []effect
 	object  []byte
@@ -61,21 +56,21 @@ type effect struct {
 }
 
 func (s *scan) newWorker() *worker {
-	w := &worker{scan: s, placer: placer{set: s.New.Set}, isDiff: s.Old != nil}
-	w.sides = append(w.sides, &judge{Judge: s.New.Gateway.NewJudge()})
-	if s.Old != nil {
-		w.sides = append(w.sides, &judge{Judge: s.Old.Gateway.NewJudge(), decisions: decisions{tally: newTally()}})
+	w := &worker{scan: s, placer: placer{set: s.options.New.Set}, isDiff: s.options.Old != nil}
+	w.sides = append(w.sides, &assessor{Assessor: s.options.New.Gateway.NewAssessor()})
+	if s.options.Old != nil {
+		w.sides = append(w.sides, &assessor{Assessor: s.options.Old.Gateway.NewAssessor(), decisions: decisions{tally: newTally()}})
 	}
 	return w
 }
 
-// judge judges the items of a batch.
-func (w *worker) judge(b *batch) {
+// assess judges the items of a batch.
+func (w *worker) assess(b *batch) {
 	w.batch, w.tally = b, b.tally
 	w.sides[0].decisions.tally = b.tally
 	for i := range b.items {
 		one := &b.items[i]
-		w.trial = trial{user: &w.scan.User, upstream: w.scan.Upstream}
+		w.trial = trial{user: &w.scan.options.User, upstream: w.scan.options.Upstream}
 		if skipped := one.shape.read(w, b.text[one.start:one.end], one); skipped != "" {
 			if w.trial.object != nil {
 				w.trial.object.Release()
@@ -107,7 +102,7 @@ func (w *worker) item(i *item) {
 		return
 	}
 	if outcome.IsConcerned {
-		w.tally.Judged++
+		w.tally.Assessed++
 	}
 	v := &w.verdicts[0]
 	v.read(outcome)
@@ -353,7 +348,7 @@ func (w *worker) about(o *proxy.Outcome, i *item) Finding {
 // found adds a finding.
 func (w *worker) found(change string, e *effect, about *Finding) {
 	w.tally.Findings++
-	if len(w.batch.findings) >= w.scan.List {
+	if len(w.batch.findings) >= w.scan.options.List {
 		return
 	}
 	f := *about
