@@ -19,13 +19,17 @@ import (
 	"github.com/open-policy-agent/opa/v1/util"
 )
 
-// TestConformance plays OPA's own cases, in both versions of the language, through our evaluation.
-// They are read from OPA's module.
+// minPlans is how many of OPA's cases have a plan, at least.
+const minPlans = 3800
+
+// TestConformance plays OPA's own cases, in both versions of the language, through our evaluation:
+// by plans, and by OPA's evaluator. They are read from OPA's module.
 func TestConformance(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/open-policy-agent/opa").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	plans := 0
 	for _, version := range []string{"v0", "v1"} {
 		set, err := cases.Load(filepath.Join(strings.TrimSpace(string(dir)), "v1", "test", "cases", "testdata", version))
 		if err != nil {
@@ -35,13 +39,25 @@ func TestConformance(t *testing.T) {
 			t.Fatalf("%s: there are only %d cases", version, len(set.Cases))
 		}
 		for _, c := range set.Cases {
-			t.Run(version+"/"+c.Note, func(t *testing.T) { conform(t, version == "v0", &c) })
+			t.Run(version+"/"+c.Note, func(t *testing.T) {
+				q, in := conformanceQuery(t, version == "v0", &c)
+				conform(t, q, in, &c)
+				if q.native == nil {
+					return
+				}
+				plans++
+				likeOPA(t, q, in)
+				conform(t, byOPA(q), in, &c)
+			})
 		}
+	}
+	if plans < minPlans {
+		t.Errorf("%d cases have a plan, want %d", plans, minPlans)
 	}
 }
 
-// conform plays a case.
-func conform(t *testing.T, v0 bool, c *cases.TestCase) {
+// conformanceQuery compiles a case.
+func conformanceQuery(t *testing.T, v0 bool, c *cases.TestCase) (*Query, *Input) {
 	text := strings.Join(c.Modules, "\n") + c.Query
 	for name := range refusals {
 		if strings.Contains(text, name) {
@@ -73,15 +89,20 @@ func conform(t *testing.T, v0 bool, c *cases.TestCase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{}
+	in := &Input{}
 	switch {
 	case c.InputTerm != nil:
 		in.Root = Value{ast.MustParseTerm(*c.InputTerm)}
 	case c.Input != nil:
 		in.Root = ofGo(t, *c.Input)
 	}
+	return q, in
+}
+
+// conform plays a case.
+func conform(t *testing.T, q *Query, in *Input, c *cases.TestCase) {
 	var found topdown.QueryResultSet
-	err = q.run(context.Background(), &in, func(r topdown.QueryResult) error {
+	err := q.run(context.Background(), in, func(r topdown.QueryResult) error {
 		found = append(found, maps.Clone(r))
 		return nil
 	})

@@ -35,6 +35,7 @@ func (q *Query) With(parameters Value) (*Query, error) {
 	}
 	bound.body, bound.base, bound.whole = body, compiler, q
 	bound.compiler = compiler.QueryCompiler().WithEnablePrintStatements(q.program.options.Print != nil)
+	bound.plan()
 	return &bound, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/topdown/print"
+
+	"github.com/admission-gateway/gateway/admission/rego/plan"
 )
 
 // A Query is a rule of a program, prepared for requests. It is immutable and safe for concurrent
@@ -23,6 +25,8 @@ type Query struct {
 	base       *ast.Compiler // of the modules, and of what was evaluated of them before
 	parameters Value
 	whole      *Query // if the body is for the parameters alone
+	native     *plan.Plan
+	reason     error // why there is none
 }
 
 // resultVar is the variable that the value of the rule is bound to.
@@ -45,6 +49,7 @@ func (p *Program) prepare(rule, text string) (*Query, error) {
 	if q.body, err = q.compiler.Compile(body); err != nil {
 		return nil, p.sources.errorsOf(err)
 	}
+	q.plan()
 	return q, nil
 }
 
@@ -89,6 +94,9 @@ func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResul
 	}
 	b := newBudget(ctx, p.budget(), in.Deadline, in.Memory)
 	defer b.end()
+	if q.native != nil {
+		return q.runNative(ctx, &input, b, each)
+	}
 	return q.iterate(ctx, q.topdown(&input, b), b, each)
 }
 

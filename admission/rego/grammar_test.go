@@ -1,0 +1,200 @@
+package rego
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// A grammar writes modules whose rules are named r0, r1, and so on. Each rule may use the ones
+// before.
+type grammar struct {
+	*rand.Rand
+	rules int
+	vars  []string // that have a value where the text goes on
+	names int
+	kinds []string
+}
+
+func (g *grammar) pick(from ...string) string { return from[g.IntN(len(from))] }
+
+func (g *grammar) fresh() string {
+	g.names++
+	return fmt.Sprintf("v%d", g.names)
+}
+
+// module writes a module, of rules with which it compiles.
+func (g *grammar) module(compiles func(text string) bool) string {
+	text := "package t\n"
+	for range 20 {
+		kind := g.pick("complete", "complete", "set", "set", "object", "function", "else")
+		more := text
+		for range 1 + g.IntN(2) {
+			more += g.rule(kind) + "\n"
+		}
+		if !compiles(more) {
+			continue
+		}
+		text = more
+		g.kinds = append(g.kinds, kind)
+		if g.rules++; g.rules == 6 {
+			break
+		}
+	}
+	return text
+}
+
+func (g *grammar) rule(kind string) string {
+	name := fmt.Sprintf("r%d", g.rules)
+	g.vars = nil
+	switch kind {
+	case "function":
+		g.vars = []string{"x"}
+		body := g.body(2)
+		return fmt.Sprintf("%s(x) := %s if { %s }", name, g.term(), body)
+	case "set":
+		body := g.body(3)
+		return fmt.Sprintf("%s contains %s if { %s }", name, g.term(), body)
+	case "object":
+		body := g.body(3)
+		return fmt.Sprintf("%s[%s] := %s if { %s }", name, g.term(), g.term(), body)
+	case "else":
+		first := g.body(2)
+		value := g.pick("1", "true", g.term())
+		g.vars = nil
+		second := g.body(2)
+		return fmt.Sprintf("%s := %s if { %s } else := %s if { %s }", name, value, first, g.term(), second)
+	}
+	body := g.body(3)
+	return fmt.Sprintf("%s := %s if { %s }", name, g.pick("true", "1", g.term()), body)
+}
+
+func (g *grammar) body(depth int) string {
+	var parts []string
+	for range 1 + g.IntN(3) {
+		parts = append(parts, g.expr(depth))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// term is a term without variables that have no value.
+func (g *grammar) term() string {
+	if len(g.vars) > 0 && g.IntN(2) == 0 {
+		return g.vars[g.IntN(len(g.vars))]
+	}
+	switch g.IntN(9) {
+	case 0:
+		return "[" + g.term() + ", " + g.term() + "]"
+	case 1:
+		return `{"a": ` + g.term() + "}"
+	case 2:
+		return "{" + g.term() + ", 1}"
+	case 3:
+		return g.pick("input.review.a", "input.review.b", "input.review.map.a", "input.review.list[0]")
+	}
+	if g.IntN(3) == 0 {
+		return g.pick("1", "2", `"x"`, `"a"`, "true", "false", "null")
+	}
+	return g.pick("input.review.k.one", "input.review.k.two", "input.review.k.x", "input.review.k.a", "input.review.k.yes", "input.review.k.no")
+}
+
+// collection has members, perhaps.
+func (g *grammar) collection() string {
+	if g.rules > 0 && g.IntN(2) == 0 {
+		if i := g.IntN(g.rules); g.kinds[i] != "function" {
+			return fmt.Sprintf("r%d", i)
+		}
+	}
+	return g.pick("input.review.list", "input.review.map", "input.review", "input.review.list", "input.review.map", "[1, 2, 2]", `{"x": 1, "a": 2}`, `{1, "x", [1, 2]}`)
+}
+
+func (g *grammar) expr(depth int) string {
+	if depth == 0 {
+		return g.test()
+	}
+	switch g.IntN(12) {
+	case 0, 1:
+		from, v := g.collection(), g.fresh()
+		g.vars = append(g.vars, v)
+		return fmt.Sprintf("some %s in %s", v, from)
+	case 2:
+		from, k, v := g.collection(), g.fresh(), g.fresh()
+		g.vars = append(g.vars, k, v)
+		return fmt.Sprintf("some %s; %s = %s[%s]", k, v, from, k)
+	case 3:
+		value, v := g.value(), g.fresh()
+		g.vars = append(g.vars, v)
+		return v + " := " + value
+	case 4:
+		return "not " + g.test()
+	case 5:
+		before := len(g.vars)
+		v, from := g.fresh(), g.collection()
+		g.vars = append(g.vars, v)
+		body := g.body(depth - 1)
+		g.vars = g.vars[:before]
+		return fmt.Sprintf("every %s in %s { %s }", v, from, body)
+	case 6, 7:
+		before := len(g.vars)
+		body := g.body(depth - 1)
+		item, key := g.term(), g.term()
+		g.vars = g.vars[:before]
+		v := g.fresh()
+		g.vars = append(g.vars, v)
+		return v + " := " + g.pick("["+item+" | "+body+"]", "{"+item+" | "+body+"}", "{"+key+": "+item+" | "+body+"}")
+	case 8:
+		a, b := g.fresh(), g.fresh()
+		from := g.pick(g.term(), g.collection()+"[_]")
+		g.vars = append(g.vars, a, b)
+		return fmt.Sprintf("some %s, %s; %s = %s", a, b, g.pick("["+a+", "+b+"]", `{"a": `+a+`, "b": `+b+"}", "["+a+", ["+b+"]]"), from)
+	case 9:
+		p, v := g.fresh(), g.fresh()
+		from := g.collection()
+		g.vars = append(g.vars, p, v)
+		return fmt.Sprintf("some %s, %s; walk(%s, [%s, %s])", p, v, from, p, v)
+	}
+	return g.test()
+}
+
+// value is a call.
+func (g *grammar) value() string {
+	if g.rules > 0 && g.IntN(3) == 0 {
+		if i := g.IntN(g.rules); g.kinds[i] == "function" {
+			return fmt.Sprintf("r%d(%s)", i, g.term())
+		}
+	}
+	switch g.IntN(8) {
+	case 0:
+		return "count(" + g.collection() + ")"
+	case 1:
+		return `sprintf("%v-%v", [` + g.term() + ", " + g.term() + "])"
+	case 2:
+		return "object.get(" + g.collection() + ", " + g.term() + ", " + g.term() + ")"
+	case 3:
+		return g.term() + g.pick(" + ", " - ", " * ") + g.term()
+	case 4:
+		return "to_number(" + g.term() + ")"
+	case 5:
+		return g.collection() + "[" + g.term() + "]"
+	case 6:
+		return "startswith(" + g.term() + ", " + g.term() + ")"
+	}
+	return g.term() + g.pick(" == ", " != ", " < ", " >= ") + g.term()
+}
+
+// test is an expression that gives no variable a value.
+func (g *grammar) test() string {
+	switch g.IntN(6) {
+	case 0:
+		return g.term() + " in " + g.collection()
+	case 1:
+		return g.collection() + "[" + g.pick(g.term(), "_") + "]"
+	case 2:
+		return g.value() + g.pick(" == ", " != ", " > ") + g.term()
+	case 3:
+		return g.value()
+	case 4:
+		return g.term() + " = " + g.value()
+	}
+	return g.term() + g.pick(" == ", " != ", " < ") + g.term()
+}

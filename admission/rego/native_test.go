@@ -1,0 +1,307 @@
+package rego
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// byOPA is a query without its plan.
+func byOPA(q *Query) *Query {
+	by := *q
+	if by.native = nil; by.whole != nil {
+		by.whole = byOPA(by.whole)
+	}
+	return &by
+}
+
+// likeOPA holds what the plan of a query comes to against what OPA's evaluator comes to: the
+// solutions in their order, or the error.
+func likeOPA(t *testing.T, q *Query, in *Input) {
+	t.Helper()
+	ours, ourErr := solutions(q, in)
+	theirs, theirErr := solutions(byOPA(q), in)
+	if oneConflicts(ourErr, theirErr) {
+		return
+	}
+	if textOfError(ourErr) != textOfError(theirErr) {
+		t.Errorf("the error is %v, want %v", ourErr, theirErr)
+	} else if ourErr == nil && !slices.Equal(ours, theirs) {
+		t.Errorf("got  %s\nwant %s", ours, theirs)
+	}
+}
+
+// oneConflicts reports whether both evaluations failed, at least one of them by two values of a
+// rule. OPA goes on with the first value before it looks for a second one, and may come across an
+// error there.
+func oneConflicts(a, b error) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	return strings.Contains(a.Error(), topdown.ConflictErr) || strings.Contains(b.Error(), topdown.ConflictErr)
+}
+
+func textOfError(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func solutions(q *Query, in *Input) (all []string, err error) {
+	err = q.run(context.Background(), in, func(r topdown.QueryResult) error {
+		var parts []string
+		for _, v := range slices.Sorted(maps.Keys(r)) {
+			if !v.IsGenerated() && !v.IsWildcard() {
+				parts = append(parts, string(v)+"="+r[v].String())
+			}
+		}
+		all = append(all, strings.Join(parts, " "))
+		return nil
+	})
+	return all, err
+}
+
+// changed is a copy of a JSON value in which one part has become something else, or is missing.
+func changed(value any, r *rand.Rand) any {
+	others := []any{nil, true, false, json.Number("0"), json.Number("-7.5"), json.Number("1e3"), "", "UPDATE", "registry.example.com/", "*",
+		[]any{}, []any{"a", json.Number("1")}, map[string]any{}, map[string]any{"name": "a"}}
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 0 || r.IntN(8) == 0 {
+			break
+		}
+		keys := slices.Sorted(maps.Keys(v))
+		key := keys[r.IntN(len(keys))]
+		v = maps.Clone(v)
+		if r.IntN(5) == 0 {
+			delete(v, key)
+		} else {
+			v[key] = changed(v[key], r)
+		}
+		return v
+	case []any:
+		if len(v) == 0 || r.IntN(8) == 0 {
+			break
+		}
+		v = slices.Clone(v)
+		i := r.IntN(len(v))
+		switch r.IntN(6) {
+		case 0:
+			return slices.Delete(v, i, i+1)
+		case 1:
+			return append(v, v[i])
+		}
+		v[i] = changed(v[i], r)
+		return v
+	}
+	return others[r.IntN(len(others))]
+}
+
+func decoded(t testing.TB, text []byte) any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func encoded(t testing.TB, v any) Value {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed(t, text)
+}
+
+// TestPlansOfGatekeepersLibrary: each template of Gatekeeper's library has a plan, with parameters
+// and without, which comes to what OPA's evaluator comes to, for the recorded objects and for ones
+// with parts of another type.
+func TestPlansOfGatekeepersLibrary(t *testing.T) {
+	for _, c := range recordedCases(t) {
+		t.Run(c.ID, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, uint64(len(c.ID))))
+			kept := inventory(t, c.InventoryFiles)
+			in := Input{Inventory: func() (Value, error) { return kept, nil }}
+			parameters := parsed(t, c.Input.Parameters)
+			if !parameters.Valid() || parameters == Null {
+				parameters = Object()
+			}
+			whole := templateQuery(t, c.PolicyFiles[0])
+			partial, err := whole.With(parameters)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range []*Query{whole, partial} {
+				if is, why := q.Native(); !is {
+					t.Errorf("there is no plan: %s", why)
+				}
+			}
+			review := decoded(t, c.Input.Review)
+			for range 60 {
+				in.Review, in.Parameters = encoded(t, review), Value{}
+				likeOPA(t, partial, &in)
+				in.Parameters = parameters
+				likeOPA(t, whole, &in)
+				if review = changed(review, r); r.IntN(4) == 0 {
+					review = decoded(t, c.Input.Review)
+				}
+			}
+		})
+	}
+}
+
+// TestPlans: what a plan comes to where it could depart from OPA's evaluator.
+func TestPlans(t *testing.T) {
+	cases := []struct{ name, module, want string }{
+		{"a rule with two values", `p := x if some x in [1, 2]`, "!policy.rego:2:1: eval_conflict_error: rule data.t.p produced conflicting values"},
+		{"a function with two values", "f(x) := y if some y in x\np := f([1, 2])", "!policy.rego:2:1: eval_conflict_error: function data.t.f produced conflicting values for the same inputs"},
+		{"a function whose value is known", "f(x) := y if y = x[_]\np if { y := 2; f([1, 2], y) }", "true"},
+		{"an object with two values for a key", `p[x] := y if { x := "a"; some y in [1, 2] }`, "!policy.rego:2:1: eval_conflict_error: object keys must be unique"},
+		{"an error of a function", `p if to_number("a") > 1`, `!policy.rego:2:6: eval_builtin_error: to_number: strconv.ParseFloat: parsing "a": invalid syntax`},
+		{"an operand of a wrong type", `p if { x := input.review.list[_]; startswith(x, "a") }`, "!policy.rego:2:35: eval_type_error: startswith: operand 1 must be string but got number"},
+		{"a rule that the index leaves out", "p if { to_number(\"a\") > 1; input.review.n == 2 }\np if true", "true"},
+		{"what comes behind the first value", "p if true\np if to_number(\"a\") > 1", "true"},
+		{"an element of a set that fails for others", `s contains x if { some x in ["1", "a"]; to_number(x) > 0 }
+p if s["1"]`, "true"},
+		{"else", "p := 1 if input.review.n == 3\nelse := 2 if input.review.n == 1", "2"},
+		{"a default", "default p := 7\np := 1 if input.review.n == 3", "7"},
+		{"no value", "p := 1 if input.review.n == 3", "!data.t.p: the rule has no value for the request"},
+		{"every", `p if every i, x in input.review.list { x > i }`, "true"},
+		{"walk", `p := {path | walk(input.review.tree, [path, 3])}`, `{["a", "b"]}`},
+		{"a message before the condition", "p contains m if { m := sprintf(\"%v\", [x]); x > 1; x = input.review.list[_] }", `{"2", "3"}`},
+		{"nested comprehensions", `p := [y | some x in input.review.list; y := {z: x | some z in [x, x * 2]}]`, `[{1: 1, 2: 1}, {2: 2, 4: 2}, {3: 3, 6: 3}]`},
+		{"destructuring", `p := [a, b] if [a, {"k": b}] = [1, {"k": input.review.n}]`, "[1, 1]"},
+		{"data by a number", `p := data.fixed.list[i] if i = 1`, `"b"`},
+		{"data of a member", `p := {k: v | v := data.fixed.map[k]}`, `{"1": "x", "y": "z"}`},
+	}
+	in := Input{Review: parsed(t, []byte(`{"n":1,"list":[1,2,3],"tree":{"a":{"b":3},"c":1}}`))}
+	data := parsed(t, []byte(`{"fixed":{"list":["a","b"],"map":{"1":"x","y":"z"}}}`))
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Compile(Options{Data: data}, Module{File: "policy.rego", Source: []byte("package t\n" + c.module)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := p.Query("data.t.p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is, why := q.Native(); !is {
+				t.Fatalf("there is no plan: %s", why)
+			}
+			for _, q := range []*Query{q, byOPA(q)} {
+				got := ""
+				if v, err := q.Value(context.Background(), &in); err != nil {
+					got = "!" + strings.TrimPrefix(err.Error(), "data.t.p: policy")
+					got = strings.Replace(got, "!.rego", "!policy.rego", 1)
+				} else {
+					got = v.term.String()
+				}
+				if got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestWithoutPlan: what has no plan is evaluated by OPA, and a query says why.
+func TestWithoutPlan(t *testing.T) {
+	p, err := Compile(Options{}, Module{File: "policy.rego", Source: []byte("package t\np if input.a == 1\nq if p with input as {\"a\": 1}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.Query("data.t.q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, why := q.Native(); is || why != "there is no step for with" {
+		t.Errorf("native: %v, %q", is, why)
+	}
+	if v, err := q.Value(context.Background(), &Input{}); err != nil || v.term.String() != "true" {
+		t.Errorf("got %v, %v", v, err)
+	}
+}
+
+// TestPlanEnds: a plan ends with its budget, and with its request.
+func TestPlanEnds(t *testing.T) {
+	p, err := Compile(Options{Budget: 1 << 20}, Module{File: "policy.rego", Source: []byte("package t\n" +
+		"n := numbers.range(1, 500)\np := count([1 | n[_]; n[_]; n[_]])")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.Query("data.t.p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, why := q.Native(); !is {
+		t.Fatal(why)
+	}
+	if _, err := q.Value(context.Background(), &Input{}); !errors.Is(err, errBudget) {
+		t.Errorf("the budget: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := q.Value(ctx, &Input{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the request: %v", err)
+	}
+}
+
+// FuzzPlans writes a module by a grammar, and holds the plans of its rules against OPA's evaluator.
+func FuzzPlans(f *testing.F) {
+	for i := range uint64(200) {
+		f.Add(i, i*7)
+	}
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		g := &grammar{Rand: rand.New(rand.NewPCG(a, b))}
+		compile := func(text string) (*Program, error) {
+			return Compile(Options{Budget: 1 << 22}, Module{File: "policy.rego", Source: []byte(text)})
+		}
+		text := g.module(func(text string) bool {
+			_, err := compile(text)
+			return err == nil
+		})
+		p, err := compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input := decoded(t, []byte(`{"a":1,"b":"x","list":[1,"x",[1,2],{"a":3}],"map":{"a":1,"b":{"a":2},"c":[3]},"on":true,
+			"k":{"one":1,"two":2,"x":"x","a":"a","yes":true,"no":false}}`))
+		for rule, kind := range g.kinds {
+			name := "data.t.r" + strconv.Itoa(rule)
+			if kind == "function" || !p.Has(name) {
+				continue
+			}
+			q, err := p.Query(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				in := Input{Review: encoded(t, input)}
+				if i > 0 {
+					in.Review = encoded(t, changed(input, g.Rand))
+				}
+				if q.native != nil {
+					likeOPA(t, q, &in)
+				}
+			}
+			if t.Failed() {
+				t.Log(text)
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"errors"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// A builtin calls one of OPA's functions.
+type builtin struct {
+	seq
+	f      topdown.BuiltinFunc
+	args   []source
+	result *ast.Term // what the value must match; nil if nobody has it
+	at     *ast.Location
+	needs  needs
+	use    use
+	isMany bool // it has many values
+	into   int
+}
+
+// needs says what a function sees beside its operands.
+type needs int
+
+const (
+	nothing needs = iota
+	someContext
+	theTime
+)
+
+// use says what happens to the value of a function.
+type use int
+
+const (
+	ignore use = iota // there is none
+	check             // the body goes on unless it is false
+	keep
+)
+
+func (b *builtin) run(m *machine) bool {
+	before := len(m.stack)
+	for i := range b.args {
+		m.stack = append(m.stack, b.args[i].get(m))
+	}
+	if b.result != nil {
+		m.stack = append(m.stack, b.result)
+	}
+	operands := m.stack[before:]
+	var err error
+	if b.isMany {
+		err = b.many(m, operands)
+		m.stack = m.stack[:before]
+		return b.succeeds(m, err)
+	}
+	m.output, m.has = nil, false
+	if b.needs == nothing {
+		err = b.f(topdown.BuiltinContext{Location: b.at}, operands, m.keep)
+	} else {
+		if b.needs == theTime {
+			m.keepTime()
+		}
+		m.context.Location = b.at
+		err = b.f(m.context, operands, m.keep)
+	}
+	m.stack = m.stack[:before]
+	if !b.succeeds(m, err) {
+		return false
+	}
+	return !m.has || b.goOn(m, m.output)
+}
+
+// errEnough ends a function whose other values nobody needs.
+var errEnough = errors.New("enough")
+
+// many goes on with each of a function's values.
+func (b *builtin) many(m *machine, operands []*ast.Term) error {
+	m.context.Location = b.at
+	return b.f(m.context, operands, func(t *ast.Term) error {
+		if !b.goOn(m, t) {
+			return topdown.Halt{Err: errEnough}
+		}
+		return nil
+	})
+}
+
+// succeeds notes an error of a function.
+func (b *builtin) succeeds(m *machine, err error) bool {
+	if err == nil {
+		return true
+	}
+	var halt topdown.Halt
+	if errors.As(err, &halt) {
+		err = halt.Err
+	}
+	if m.err == nil && err != errEnough {
+		m.err = err
+	}
+	return false
+}
+
+func (b *builtin) goOn(m *machine, value *ast.Term) bool {
+	switch b.use {
+	case keep:
+		m.slots[b.into] = value
+	case check:
+		if v, ok := value.Value.(ast.Boolean); ok && !bool(v) {
+			return true
+		}
+	}
+	return b.next.run(m)
+}

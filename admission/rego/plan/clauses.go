@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// How a ruleset is evaluated.
+type variant string
+
+const (
+	whole variant = ""
+	keyed variant = " for a key" // the key, or the value of a function, is known before
+)
+
+// manyRules are more than are evaluated without asking OPA's index which ones can matter.
+const manyRules = 4
+
+// ruleset returns the rules at a path. Its clauses are made later. It is nil if there are none for
+// it.
+func (b *builder) ruleset(path ast.Ref, node *ast.TreeNode, kind variant) *ruleset {
+	name := path.String() + string(kind)
+	if r, ok := b.byName[name]; ok {
+		return r
+	}
+	r := &ruleset{id: next(&b.rulesets), index: node.Index, byRule: map[*ast.Rule]*clause{}}
+	b.byName[name] = r
+	if len(node.Children) > 0 || node.Index == nil {
+		b.refuse("%s has rules below it", path)
+		return nil
+	}
+	first := node.Values[0].Head
+	isGround := true
+	for _, rule := range node.Values {
+		isGround = isGround && rule.Head.Reference.IsGround()
+	}
+	length := len(path)
+	switch {
+	case first.RuleKind() == ast.MultiValue:
+		r.form = aSet
+	case !isGround:
+		r.form = anObject
+		length++
+	case len(first.Args) > 0:
+		r.form = aFunction
+	}
+	params := len(first.Args)
+	if kind == keyed {
+		params++
+	}
+	for range params {
+		r.params = append(r.params, next(&b.slots))
+	}
+	for _, rule := range node.Values {
+		head := rule.Head
+		if len(rule.Ref()) != length || head.RuleKind() != first.RuleKind() ||
+			len(head.Args) != len(first.Args) ||
+			r.form.isPartial() && (rule.Default || rule.Else != nil) {
+			b.refuse("the rules of %s are of several forms", path)
+			return nil
+		}
+		if rule.Default {
+			r.otherwise = b.clause(r, rule, kind)
+			continue
+		}
+		var group []*clause
+		for ; rule != nil; rule = rule.Else {
+			group = append(group, b.clause(r, rule, kind))
+		}
+		r.groups = append(r.groups, group)
+	}
+	r.early, r.asks = early(r), asks(r)
+	return r
+}
+
+func (b *builder) clause(r *ruleset, rule *ast.Rule, kind variant) *clause {
+	c := &clause{rule: rule}
+	r.byRule[rule] = c
+	b.later = append(b.later, func() {
+		s := newScope(b)
+		for i, arg := range rule.Head.Args {
+			s.match(arg, inSlot(r.params[i]))
+		}
+		key := rule.Head.Key
+		if r.form == anObject {
+			key = rule.Ref()[len(rule.Ref())-1]
+		}
+		if kind == keyed {
+			last := inSlot(r.params[len(r.params)-1])
+			if r.form.isPartial() {
+				s.match(key, last)
+			} else {
+				s.match(rule.Head.Value, last)
+			}
+		}
+		s.body(rule.Body)
+		var end step
+		switch r.form {
+		case anObject:
+			end = &gather{
+				of: r.id, key: s.evaluate(key, nil), value: s.evaluate(rule.Head.Value, nil),
+				isObject: true, at: rule.Head.Location,
+			}
+		case aSet:
+			end = &gather{of: r.id, key: s.evaluate(key, nil)}
+		default:
+			end = &yield{of: r.id, rule: rule, value: s.evaluate(rule.Head.Value, nil)}
+		}
+		c.body.start = s.end(end)
+	})
+	return c
+}
+
+// early reports whether the first value of a ruleset stands for all, as OPA has it: all are the
+// same constant.
+func early(r *ruleset) bool {
+	var value *ast.Term
+	for rule := range r.byRule {
+		if rule.Default {
+			continue
+		}
+		v := rule.Head.Value
+		if rule.Head.DocKind() != ast.CompleteDoc ||
+			v != nil && (!v.IsGround() || value != nil && !v.Equal(value)) {
+			return false
+		}
+		if v != nil {
+			value = v
+		}
+	}
+	return true
+}
+
+// asks reports whether it can matter which rules OPA's index leaves out for an evaluation: for the
+// time that the others take, for an error in one that is left out, or for whether the rest have the
+// same value.
+func asks(r *ruleset) bool {
+	if len(r.byRule) > manyRules {
+		return true
+	}
+	constants := 0
+	for rule := range r.byRule {
+		if rule.Default {
+			continue
+		}
+		if v := rule.Head.Value; v != nil && v.IsGround() {
+			constants++
+		}
+		if mayFailFirst(rule.Body) {
+			return true
+		}
+	}
+	return !r.form.isPartial() && !r.early && constants > 0
+}
+
+// mayFailFirst reports whether something in a body may fail before the body reaches an expression
+// by which OPA's index leaves the rule out.
+func mayFailFirst(body ast.Body) bool {
+	failed := false
+	for _, e := range body {
+		if failed && isIndexed(e) || matches(e) {
+			return true
+		}
+		failed = failed || mayFail(e)
+	}
+	return false
+}
+
+// isIndexed reports whether OPA's index may have an expression.
+func isIndexed(e *ast.Expr) bool {
+	if e.Negated {
+		return false
+	}
+	if e.IsCall() && !e.IsEquality() {
+		return matches(e) || calls(e, ast.Member, ast.Equal)
+	}
+	return true
+}
+
+// matches reports whether OPA's index may have an expression that may fail.
+func matches(e *ast.Expr) bool {
+	if e.Negated || !e.IsCall() {
+		return false
+	}
+	terms := e.Operands()
+	if calls(e, ast.GlobMatch) {
+		return len(terms) == 3
+	}
+	return len(terms) == 2 &&
+		calls(e, ast.StartsWith, ast.EndsWith, ast.AnyPrefixMatch, ast.AnySuffixMatch)
+}
+
+// mayFail reports whether the evaluation of an expression may end with an error.
+func mayFail(e *ast.Expr) bool {
+	terms, isList := e.Terms.([]*ast.Term)
+	switch {
+	case len(e.With) > 0:
+		return true
+	case isList && !e.IsEquality() && !prints(e) && !calls(e, neverFail...):
+		return true
+	}
+	if one, ok := e.Terms.(*ast.Term); ok {
+		terms = []*ast.Term{one}
+	} else if !isList {
+		return true
+	}
+	fails := false
+	for _, t := range terms {
+		if ast.IsComprehension(t.Value) {
+			return true
+		}
+		ast.WalkRefs(t, func(r ast.Ref) bool {
+			fails = fails || r[0].Equal(ast.DefaultRootDocument)
+			return fails
+		})
+	}
+	return fails
+}
+
+// neverFail are functions of any values.
+var neverFail = []*ast.Builtin{
+	ast.Member, ast.Equal, ast.NotEqual, ast.LessThan, ast.LessThanEq, ast.GreaterThan,
+	ast.GreaterThanEq,
+}
+
+// calls reports whether an expression calls one of some functions.
+func calls(e *ast.Expr, functions ...*ast.Builtin) bool {
+	for _, f := range functions {
+		if e.Operator().Equal(f.Ref()) {
+			return true
+		}
+	}
+	return false
+}

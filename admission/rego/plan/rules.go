@@ -1,0 +1,408 @@
+package plan
+
+import (
+	"errors"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// A ruleset is all rules of a name.
+type ruleset struct {
+	id        int
+	index     ast.RuleIndex
+	asks      bool // the index says which rules there are for an evaluation
+	early     bool // if not: one value is enough
+	groups    [][]*clause
+	byRule    map[*ast.Rule]*clause
+	otherwise *clause // the default
+	params    []int
+	form      form
+}
+
+// A form says what the rules of a ruleset make together.
+type form int
+
+const (
+	aValue form = iota
+	aFunction
+	aSet
+	anObject // a partial one
+)
+
+// isPartial reports whether each rule adds to what the ruleset makes.
+func (f form) isPartial() bool { return f == aSet || f == anObject }
+
+// A clause is one rule, or the part of one behind an else.
+type clause struct {
+	rule *ast.Rule
+	body block
+}
+
+// A document has the value of a ruleset in an evaluation.
+type document struct {
+	value    *ast.Term
+	known    bool // value is final: it has been evaluated
+	early    bool // one value is enough
+	produced bool // the clause that runs has a value
+	calls    int
+	cache    map[int][]cached // by the hash of the arguments, or of the key
+	set      ast.Set
+	object   ast.Object
+}
+
+// A cached is the value for arguments, or for a key.
+type cached struct {
+	of    []*ast.Term
+	value *ast.Term
+}
+
+// callsWithoutCache is how often a function is called before its values are kept.
+const callsWithoutCache = 8
+
+// evaluate runs the clauses of a ruleset. It returns false if there is an error.
+func (r *ruleset) evaluate(m *machine) bool {
+	d := &m.docs[r.id]
+	d.value = nil
+	if r.asks {
+		return r.evaluateIndexed(m, d)
+	}
+	d.early = r.early
+	for _, group := range r.groups {
+		if !r.evaluateGroup(m, d, group[0], group[1:]) {
+			return m.err == nil
+		}
+	}
+	return r.fallBack(m, d)
+}
+
+// evaluateIndexed is evaluate with the clauses that OPA's index leaves.
+func (r *ruleset) evaluateIndexed(m *machine, d *document) bool {
+	m.resolver.rules = r
+	found, err := r.index.Lookup(&m.resolver)
+	if err != nil {
+		m.err = err
+		return false
+	}
+	defer ast.IndexResultPool.Put(found)
+	d.early = found.EarlyExit
+	for _, rule := range found.Rules {
+		var others []*clause
+		for _, other := range found.Else[rule] {
+			others = append(others, r.byRule[other])
+		}
+		if !r.evaluateGroup(m, d, r.byRule[rule], others) {
+			return m.err == nil
+		}
+	}
+	return r.fallBack(m, d)
+}
+
+// evaluateGroup runs a clause, and what is behind its else while there is no value. It returns
+// false if nothing else must run.
+func (r *ruleset) evaluateGroup(m *machine, d *document, first *clause, others []*clause) bool {
+	d.produced = false
+	if !first.body.start.run(m) {
+		return false
+	}
+	for _, other := range others {
+		if d.produced {
+			break
+		}
+		if !other.body.start.run(m) {
+			return false
+		}
+	}
+	return true
+}
+
+// fallBack runs the default, if there is no value.
+func (r *ruleset) fallBack(m *machine, d *document) bool {
+	if r.otherwise == nil || d.value != nil {
+		return true
+	}
+	return r.otherwise.body.start.run(m) || m.err == nil
+}
+
+// A yield ends the body of a clause with a value.
+type yield struct {
+	of    int
+	rule  *ast.Rule
+	value source
+}
+
+func (y *yield) run(m *machine) bool {
+	if !m.goesOn() {
+		return false
+	}
+	d, value := &m.docs[y.of], y.value.get(m)
+	d.produced = true
+	if d.value == nil {
+		d.value = value
+	} else if !d.value.Equal(value) {
+		m.err = conflict(y.rule)
+		return false
+	}
+	return !d.early
+}
+
+// conflict is the error about a second value of a rule.
+func conflict(r *ast.Rule) error {
+	path := r.Head.Ref().String()
+	if r.Module != nil {
+		path = r.Ref().String()
+	}
+	message := "rule " + path + " produced conflicting values"
+	if len(r.Head.Args) > 0 {
+		message = "function " + path + " produced conflicting values for the same inputs"
+	}
+	return &topdown.Error{Code: topdown.ConflictErr, Location: r.Location, Message: message}
+}
+
+// A gather ends the body of a clause of a partial rule.
+type gather struct {
+	of         int
+	key, value source
+	isObject   bool
+	at         *ast.Location
+}
+
+func (g *gather) run(m *machine) bool {
+	if !m.goesOn() {
+		return false
+	}
+	d := &m.docs[g.of]
+	if g.isObject {
+		if d.object == nil {
+			d.object = ast.NewObject()
+		}
+		return m.insert(d.object, g.key.get(m), g.value.get(m), g.at)
+	}
+	if d.set == nil {
+		d.set = ast.NewSet()
+	}
+	d.set.Add(g.key.get(m))
+	return true
+}
+
+// A complete is the value of a rule.
+type complete struct {
+	seq
+	of   *ruleset
+	into int
+}
+
+func (w *complete) run(m *machine) bool {
+	d := &m.docs[w.of.id]
+	if !d.known {
+		d.set, d.object = nil, nil
+		if !w.of.evaluate(m) {
+			return false
+		}
+		d.known = true
+	}
+	if d.value == nil {
+		return true
+	}
+	m.slots[w.into] = d.value
+	return w.next.run(m)
+}
+
+// A partial is all of a partial rule.
+type partial struct {
+	seq
+	of   *ruleset
+	into int
+}
+
+func (w *partial) run(m *machine) bool {
+	d := &m.docs[w.of.id]
+	if !d.known {
+		d.set, d.object = nil, nil
+		if !w.of.evaluate(m) {
+			return false
+		}
+		d.known, d.value = true, d.gathered(w.of)
+	}
+	m.slots[w.into] = d.value
+	return w.next.run(m)
+}
+
+// gathered returns the value of a partial rule.
+func (d *document) gathered(r *ruleset) *ast.Term {
+	switch {
+	case r.form == anObject && d.object != nil:
+		return ast.NewTerm(d.object)
+	case r.form == anObject:
+		return ast.InternedEmptyObject
+	case d.set != nil:
+		return ast.NewTerm(d.set)
+	}
+	return ast.InternedEmptySet
+}
+
+// An element is the member of a partial rule that has a key. Its clauses are evaluated for the key
+// alone, if not all of the rule is known.
+type element struct {
+	seq
+	all  int // the ruleset without a key
+	of   *ruleset
+	key  source
+	into int
+}
+
+func (e *element) run(m *machine) bool {
+	key := e.key.get(m)
+	value, ok := e.find(m, key)
+	if !ok {
+		return false
+	}
+	if value == nil {
+		return true
+	}
+	m.slots[e.into] = value
+	return e.next.run(m)
+}
+
+func (e *element) find(m *machine, key *ast.Term) (value *ast.Term, ok bool) {
+	if all := &m.docs[e.all]; all.known {
+		return member(all.value.Value, key), true
+	}
+	d := &m.docs[e.of.id]
+	hash := key.Hash()
+	if value := d.kept(hash, key); value != nil {
+		return value, true
+	}
+	d.set, d.object = nil, nil
+	m.slots[e.of.params[0]] = key
+	if !e.of.evaluate(m) {
+		return nil, false
+	}
+	if value = member(d.gathered(e.of).Value, key); value != nil {
+		d.keep(hash, value, key)
+	}
+	return value, true
+}
+
+// kept returns a cached value; nil if there is none.
+func (d *document) kept(hash int, of ...*ast.Term) *ast.Term {
+	for _, c := range d.cache[hash] {
+		alike := true
+		for i := range of {
+			alike = alike && c.of[i].Equal(of[i])
+		}
+		if alike {
+			return c.value
+		}
+	}
+	return nil
+}
+
+func (d *document) keep(hash int, value *ast.Term, of ...*ast.Term) {
+	if d.cache == nil {
+		d.cache = map[int][]cached{}
+	}
+	d.cache[hash] = append(d.cache[hash], cached{append([]*ast.Term(nil), of...), value})
+}
+
+// An apply calls a function that modules define.
+type apply struct {
+	seq
+	of    *ruleset
+	args  []source // one more than the function has, if it must have a value
+	into  int
+	tests bool // it goes on unless the value is false
+}
+
+func (a *apply) run(m *machine) bool {
+	params := a.of.params
+	for i := range a.args {
+		m.slots[params[i]] = a.args[i].get(m)
+	}
+	value, ok := a.call(m, m.slots[params[0]:params[0]+len(params)])
+	switch {
+	case !ok:
+		return false
+	case value == nil:
+		return true
+	case a.tests:
+		if b, is := value.Value.(ast.Boolean); is && !bool(b) {
+			return true
+		}
+	}
+	m.slots[a.into] = value
+	return a.next.run(m)
+}
+
+// call returns the value for arguments; nil if there is none.
+func (a *apply) call(m *machine, args []*ast.Term) (value *ast.Term, ok bool) {
+	d := &m.docs[a.of.id]
+	d.calls++
+	keeps := d.calls > callsWithoutCache
+	hash := 0
+	if keeps {
+		for _, t := range args {
+			hash = hash*31 + t.Hash()
+		}
+		if value := d.kept(hash, args...); value != nil {
+			return value, true
+		}
+	}
+	if !a.of.evaluate(m) {
+		return nil, false
+	}
+	if keeps && d.value != nil {
+		d.keep(hash, d.value, args...)
+	}
+	return d.value, true
+}
+
+// A resolver says what the index of a ruleset asks for.
+type resolver struct {
+	machine *machine
+	rules   *ruleset
+}
+
+// Resolve implements ast.ValueResolver.
+func (r *resolver) Resolve(ref ast.Ref) (ast.Value, error) {
+	m := r.machine
+	switch {
+	case ref[0].Equal(ast.FunctionArgRootDocument):
+		if n, ok := ref[1].Value.(ast.Number); ok && r.rules.form == aFunction {
+			if i, ok := n.Int(); ok && i >= 0 && i < len(r.rules.params) {
+				return m.slots[r.rules.params[i]].Value, nil
+			}
+		}
+		return nil, ast.UnknownValueErr{}
+	case ref[0].Equal(ast.InputRootDocument):
+		if m.env.Input == nil {
+			return nil, nil
+		}
+		v, err := m.env.Input.Value.Find(ref[1:])
+		if err != nil {
+			return nil, nil // it has no such part
+		}
+		return v, nil
+	case ref[0].Equal(ast.DefaultRootDocument):
+		return r.data(ref)
+	}
+	return nil, errors.New("illegal ref")
+}
+
+func (r *resolver) data(ref ast.Ref) (ast.Value, error) {
+	for _, t := range ref[1:] {
+		if !ast.IsScalar(t.Value) {
+			return nil, nil
+		}
+	}
+	path, err := storage.NewPathForRef(ref)
+	if err != nil {
+		if storage.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	v := r.machine.read(path, path.String())
+	return v, r.machine.err
+}

@@ -1,0 +1,56 @@
+package plan
+
+import "github.com/open-policy-agent/opa/v1/ast"
+
+// A source says where a value is that is known when a step runs: a constant, a slot, or made of
+// other sources.
+type source struct {
+	term *ast.Term
+	made maker
+	slot int
+}
+
+// A maker makes a value of others.
+type maker interface{ make(m *machine) *ast.Term }
+
+func inSlot(slot int) source { return source{slot: slot} }
+
+func (s *source) get(m *machine) *ast.Term {
+	switch {
+	case s.term != nil:
+		return s.term
+	case s.made != nil:
+		return s.made.make(m)
+	}
+	return m.slots[s.slot]
+}
+
+type newArray struct{ items []source }
+
+func (a *newArray) make(m *machine) *ast.Term {
+	items := make([]*ast.Term, len(a.items))
+	for i := range a.items {
+		items[i] = a.items[i].get(m)
+	}
+	return ast.ArrayTerm(items...)
+}
+
+type newSet struct{ items []source }
+
+func (s *newSet) make(m *machine) *ast.Term {
+	set := ast.NewSetWithCapacity(len(s.items))
+	for i := range s.items {
+		set.Add(s.items[i].get(m))
+	}
+	return ast.NewTerm(set)
+}
+
+type newObject struct{ keys, values []source }
+
+func (o *newObject) make(m *machine) *ast.Term {
+	pairs := make([][2]*ast.Term, len(o.keys))
+	for i := range o.keys {
+		pairs[i] = [2]*ast.Term{o.keys[i].get(m), o.values[i].get(m)}
+	}
+	return ast.NewTerm(ast.NewObject(pairs...))
+}
