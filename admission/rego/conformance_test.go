@@ -102,7 +102,8 @@ func conformanceQuery(t *testing.T, v0 bool, c *cases.TestCase) (*Query, *Input)
 // conform plays a case.
 func conform(t *testing.T, q *Query, in *Input, c *cases.TestCase) {
 	var found topdown.QueryResultSet
-	err := q.run(context.Background(), in, func(r topdown.QueryResult) error {
+	err := q.run(context.Background(), in, func(s solution) error {
+		r := byName(s)
 		found = append(found, maps.Clone(r))
 		return nil
 	})

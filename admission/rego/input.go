@@ -51,6 +51,30 @@ func (in *Input) term() *ast.Term {
 	return root.term
 }
 
+// member is a member of the input; nil if there is none.
+func (in *Input) member(name string) *ast.Term {
+	if in.Root.Valid() {
+		if o, ok := in.Root.term.Value.(ast.Object); ok {
+			return o.Get(ast.StringTerm(name))
+		}
+		return nil
+	}
+	switch name {
+	case "review":
+		return in.Review.term
+	case "parameters":
+		return in.Parameters.term
+	case "http":
+		return in.HTTP.term
+	}
+	for _, m := range in.More {
+		if m.Name == name {
+			return m.Value.term
+		}
+	}
+	return nil
+}
+
 // store is the document data of one evaluation: the program's, and what comes with the request.
 type store struct {
 	storage.Store // for what no evaluation calls

@@ -5,7 +5,6 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
-	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/admission-gateway/gateway/admission/rego/plan"
 )
@@ -25,18 +24,11 @@ func (q *Query) Native() (is bool, reason string) {
 
 // runNative is run by the plan.
 func (q *Query) runNative(
-	ctx context.Context, in *Input, b *budget, each func(topdown.QueryResult) error,
+	ctx context.Context, in *Input, b *budget, each func(solution) error,
 ) error {
-	data := &store{data: q.program.data, input: in}
-	env := &plan.Env{
-		Context: ctx, Input: in.term(), Cancel: b, Capabilities: q.base.Capabilities(),
-		Data: func(path storage.Path) (ast.Value, error) {
-			v, err := data.Read(ctx, nil, path)
-			if err != nil {
-				return nil, err
-			}
-			return v.(ast.Value), nil
-		},
+	env := plan.Env{
+		Context: ctx, Documents: &store{data: q.program.data, input: in}, Cancel: b,
+		Capabilities: q.base.Capabilities(),
 	}
 	if q.program.options.Print != nil {
 		env.Print = printer{q.program}
@@ -47,16 +39,26 @@ func (q *Query) runNative(
 		env.Context, cancel = context.WithDeadline(ctx, b.deadline)
 		defer cancel()
 	}
-	vars := q.native.Vars()
 	err := q.native.Run(env, func(values []*ast.Term) error {
-		found := make(topdown.QueryResult, len(vars))
-		for i, v := range vars {
-			found[v] = values[i]
-		}
-		return each(found)
+		return each(solution{vars: q.native.Vars(), values: values})
 	})
 	if err != nil {
 		return q.failure(err, b)
 	}
 	return nil
+}
+
+// Whole implements plan.Documents.
+func (s *store) Whole() *ast.Term { return s.input.term() }
+
+// Member implements plan.Documents.
+func (s *store) Member(name string) *ast.Term { return s.input.member(name) }
+
+// Data implements plan.Documents.
+func (s *store) Data(path storage.Path) (ast.Value, error) {
+	v, err := s.Read(context.Background(), nil, path)
+	if err != nil {
+		return nil, err
+	}
+	return v.(ast.Value), nil
 }

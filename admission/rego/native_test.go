@@ -56,8 +56,21 @@ func textOfError(err error) string {
 	return err.Error()
 }
 
+// byName has the values of a solution by their variables.
+func byName(s solution) topdown.QueryResult {
+	all := maps.Clone(s.found)
+	if all == nil {
+		all = topdown.QueryResult{}
+	}
+	for i, v := range s.vars {
+		all[v] = s.values[i]
+	}
+	return all
+}
+
 func solutions(q *Query, in *Input) (all []string, err error) {
-	err = q.run(context.Background(), in, func(r topdown.QueryResult) error {
+	err = q.run(context.Background(), in, func(s solution) error {
+		r := byName(s)
 		var parts []string
 		for _, v := range slices.Sorted(maps.Keys(r)) {
 			if !v.IsGenerated() && !v.IsWildcard() {

@@ -59,8 +59,8 @@ var ErrUndefined = errors.New("the rule has no value for the request")
 // Value evaluates the rule. The error is [ErrUndefined] if the rule has no value.
 func (q *Query) Value(ctx context.Context, in *Input) (Value, error) {
 	var value Value
-	err := q.run(ctx, in, func(found topdown.QueryResult) error {
-		value.term = found[resultVar]
+	err := q.run(ctx, in, func(s solution) error {
+		value.term = s.value(resultVar)
 		return nil
 	})
 	switch {
@@ -72,8 +72,23 @@ func (q *Query) Value(ctx context.Context, in *Input) (Value, error) {
 	return value, nil
 }
 
+// A solution has the values of the variables of a query, by OPA's evaluator or by a plan.
+type solution struct {
+	found  topdown.QueryResult
+	vars   []ast.Var
+	values []*ast.Term
+}
+
+// value returns the value of a variable; nil if it has none.
+func (s *solution) value(of ast.Var) *ast.Term {
+	if i := slices.Index(s.vars, of); i >= 0 {
+		return s.values[i]
+	}
+	return s.found[of]
+}
+
 // run evaluates the query. A panic of OPA's is an error.
-func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResult) error) (err error) {
+func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s: the evaluation failed with an internal error", q.rule)
@@ -103,7 +118,7 @@ func (q *Query) run(ctx context.Context, in *Input, each func(topdown.QueryResul
 // runObserved is run for the coverage of tests. It evaluates the rules as they are written. A rule
 // that OPA's index leaves out, because its value cannot matter, would not be noted, so that all
 // rules are evaluated once more without the index, for what is noted alone.
-func (q *Query) runObserved(ctx context.Context, in *Input, each func(topdown.QueryResult) error) error {
+func (q *Query) runObserved(ctx context.Context, in *Input, each func(solution) error) error {
 	if q.whole != nil {
 		q = q.whole
 	}
@@ -116,7 +131,7 @@ func (q *Query) runObserved(ctx context.Context, in *Input, each func(topdown.Qu
 	t.end()
 	again := newBudget(ctx, p.budget(), in.Deadline, nil)
 	t = newTracer(p.observed)
-	if q.iterate(ctx, q.topdown(in, again).WithQueryTracer(t).WithIndexing(false), again, func(topdown.QueryResult) error { return nil }) == nil {
+	if q.iterate(ctx, q.topdown(in, again).WithQueryTracer(t).WithIndexing(false), again, func(solution) error { return nil }) == nil {
 		t.end()
 	}
 	return nil
@@ -134,7 +149,7 @@ func (q *Query) topdown(in *Input, b *budget) *topdown.Query {
 		WithMetrics(metrics.NoOp())
 }
 
-func (q *Query) iterate(ctx context.Context, query *topdown.Query, b *budget, each func(topdown.QueryResult) error) error {
+func (q *Query) iterate(ctx context.Context, query *topdown.Query, b *budget, each func(solution) error) error {
 	p := q.program
 	if p.options.Print != nil {
 		query = query.WithPrintHook(printer{p})
@@ -145,7 +160,7 @@ func (q *Query) iterate(ctx context.Context, query *topdown.Query, b *budget, ea
 		ctx, cancel = context.WithDeadline(ctx, b.deadline)
 		defer cancel()
 	}
-	if err := query.Iter(ctx, each); err != nil {
+	if err := query.Iter(ctx, func(found topdown.QueryResult) error { return each(solution{found: found}) }); err != nil {
 		return q.failure(err, b)
 	}
 	return nil

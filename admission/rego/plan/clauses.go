@@ -156,11 +156,17 @@ func asks(r *ruleset) bool {
 // by which OPA's index leaves the rule out.
 func mayFailFirst(body ast.Body) bool {
 	failed := false
+	made := ast.NewVarSet() // values of calls, which the index does not know
 	for _, e := range body {
-		if failed && isIndexed(e) || matches(e) {
+		if failed && isIndexed(e) || matches(e, made) {
 			return true
 		}
 		failed = failed || mayFail(e)
+		if terms := e.Operands(); e.IsCall() && !e.IsEquality() && len(terms) > 0 {
+			if v, ok := terms[len(terms)-1].Value.(ast.Var); ok {
+				made.Add(v)
+			}
+		}
 	}
 	return false
 }
@@ -171,13 +177,17 @@ func isIndexed(e *ast.Expr) bool {
 		return false
 	}
 	if e.IsCall() && !e.IsEquality() {
-		return matches(e) || calls(e, ast.Member, ast.Equal)
+		return calls(
+			e, ast.Member, ast.Equal, ast.GlobMatch, ast.StartsWith, ast.EndsWith, ast.AnyPrefixMatch,
+			ast.AnySuffixMatch,
+		)
 	}
 	return true
 }
 
-// matches reports whether OPA's index may have an expression that may fail.
-func matches(e *ast.Expr) bool {
+// matches reports whether OPA's index may have an expression that may fail. What a text must begin or
+// end with is not in the index if it is made by a call.
+func matches(e *ast.Expr, made ast.VarSet) bool {
 	if e.Negated || !e.IsCall() {
 		return false
 	}
@@ -185,7 +195,11 @@ func matches(e *ast.Expr) bool {
 	if calls(e, ast.GlobMatch) {
 		return len(terms) == 3
 	}
-	return len(terms) == 2 &&
+	if len(terms) != 2 {
+		return false
+	}
+	v, isVar := terms[1].Value.(ast.Var)
+	return !(isVar && made.Contains(v)) &&
 		calls(e, ast.StartsWith, ast.EndsWith, ast.AnyPrefixMatch, ast.AnySuffixMatch)
 }
 

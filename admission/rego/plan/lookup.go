@@ -33,6 +33,30 @@ func (l *lookup) run(m *machine) bool {
 	return l.next.run(m)
 }
 
+// A wholeInput goes on with the document input, if there is one.
+type wholeInput struct{ seq }
+
+func (w *wholeInput) run(m *machine) bool {
+	m.slots[inputSlot] = m.env.Documents.Whole()
+	return m.slots[inputSlot] == nil || w.next.run(m)
+}
+
+// An inputMember goes on with a member of the document input, if it has one of that name.
+type inputMember struct {
+	seq
+	name string
+	into int
+}
+
+func (i *inputMember) run(m *machine) bool {
+	t := m.env.Documents.Member(i.name)
+	if t == nil {
+		return true
+	}
+	m.slots[i.into] = t
+	return i.next.run(m)
+}
+
 // member returns a member of a value; nil if there is none.
 func member(of ast.Value, key *ast.Term) *ast.Term {
 	switch v := of.(type) {

@@ -33,13 +33,13 @@ func (s *seq) follow(next step) { s.next = next }
 // A block is a body with an end of its own. It is filled in after the steps that run it.
 type block struct{ start step }
 
-// inputSlot holds the input.
+// inputSlot holds the input, behind a step that puts it there.
 const inputSlot = 0
 
 // A machine has the state of one evaluation. Rules are not recursive, so each variable has one
 // place for its value, and each rule one for what it comes to.
 type machine struct {
-	env   *Env
+	env   Env
 	slots []*ast.Term
 	docs  []document
 	lists []list
@@ -71,9 +71,8 @@ func newMachine(p *Plan) *machine {
 }
 
 // begin prepares for an evaluation.
-func (m *machine) begin(env *Env) {
+func (m *machine) begin(env Env) {
 	m.env, m.err = env, nil
-	m.slots[inputSlot] = env.Input
 	m.context = topdown.BuiltinContext{
 		Context: env.Context, Metrics: metrics.NoOp(), Seed: rand.Reader,
 		Cancel: env.Cancel, PrintHook: env.Print,
@@ -90,7 +89,7 @@ func (m *machine) end() {
 	clear(m.base)
 	m.members = 0
 	m.stack = m.stack[:0]
-	m.env, m.each, m.output, m.err = nil, nil, nil, nil
+	m.env, m.each, m.output, m.err = Env{}, nil, nil, nil
 	m.context = topdown.BuiltinContext{}
 }
 
@@ -129,7 +128,7 @@ func (m *machine) read(path storage.Path, name string) ast.Value {
 	if v, ok := m.base[name]; ok {
 		return v
 	}
-	v, err := m.env.Data(path)
+	v, err := m.env.Documents.Data(path)
 	if err != nil && !storage.IsNotFound(err) {
 		m.err = err
 		return nil

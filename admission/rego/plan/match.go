@@ -14,14 +14,6 @@ func (a *assign) run(m *machine) bool {
 	return a.next.run(m)
 }
 
-// A defined goes on if there is a value.
-type defined struct {
-	seq
-	of source
-}
-
-func (d *defined) run(m *machine) bool { return d.of.get(m) == nil || d.next.run(m) }
-
 // A truthy goes on unless the value is false.
 type truthy struct {
 	seq

@@ -32,14 +32,21 @@ type Plan struct {
 	machines                       sync.Pool
 }
 
+// Documents are what modules read.
+type Documents interface {
+	// Whole returns the document input; nil: there is none.
+	Whole() *ast.Term
+	// Member returns a member of the document input; nil: there is none.
+	Member(name string) *ast.Term
+	// Data reads a part of the document data that no module defines. storage.IsNotFound says of the
+	// error that there is none.
+	Data(path storage.Path) (ast.Value, error)
+}
+
 // Env has what an evaluation needs from outside.
 type Env struct {
-	Context context.Context
-	// Input is the document input; nil: none.
-	Input *ast.Term
-	// Data reads a part of the document data that no module defines. The error says that there is
-	// none by storage.IsNotFound.
-	Data func(path storage.Path) (ast.Value, error)
+	Context   context.Context
+	Documents Documents
 	// Cancel is asked before each expression.
 	Cancel       topdown.Cancel
 	Print        print.Hook
@@ -75,7 +82,7 @@ func (p *Plan) Vars() []ast.Var { return p.vars }
 
 // Run evaluates the query. It calls each with the values of the variables, for each solution; each
 // must not keep the slice. Its error ends the evaluation.
-func (p *Plan) Run(env *Env, each func(values []*ast.Term) error) error {
+func (p *Plan) Run(env Env, each func(values []*ast.Term) error) error {
 	m, ok := p.machines.Get().(*machine)
 	if !ok {
 		m = newMachine(p)

@@ -9,10 +9,7 @@ import (
 func (s *scope) ref(r ast.Ref, wanted wish) source {
 	switch {
 	case r[0].Equal(ast.InputRootDocument):
-		if len(r) == 1 {
-			s.add(&defined{of: inSlot(inputSlot)})
-		}
-		return s.down(inSlot(inputSlot), r, 1, wanted, false)
+		return s.input(r, wanted)
 	case r[0].Equal(ast.DefaultRootDocument):
 		return s.data(r, wanted)
 	}
@@ -22,6 +19,26 @@ func (s *scope) ref(r ast.Ref, wanted wish) source {
 		s.refuse("%s has no value", r[0])
 	}
 	return s.down(from, r, 1, wanted, false)
+}
+
+// input makes the steps for a reference to the document input.
+func (s *scope) input(r ast.Ref, wanted wish) source {
+	if len(r) > 1 {
+		if name, ok := r[1].Value.(ast.String); ok {
+			slot, was := s.refs["input "+string(name)]
+			if !was {
+				slot = s.slot()
+				s.refs["input "+string(name)] = slot
+				s.add(&inputMember{name: string(name), into: slot})
+			}
+			return s.down(inSlot(slot), r, 2, wanted, false)
+		}
+	}
+	if _, was := s.refs["input"]; !was {
+		s.refs["input"] = inputSlot
+		s.add(&wholeInput{})
+	}
+	return s.down(inSlot(inputSlot), r, 1, wanted, false)
 }
 
 // down makes the steps that go on from a value by the parts of a reference from a position on.

@@ -376,18 +376,30 @@ func (r *resolver) Resolve(ref ast.Ref) (ast.Value, error) {
 		}
 		return nil, ast.UnknownValueErr{}
 	case ref[0].Equal(ast.InputRootDocument):
-		if m.env.Input == nil {
-			return nil, nil
-		}
-		v, err := m.env.Input.Value.Find(ref[1:])
-		if err != nil {
-			return nil, nil // it has no such part
-		}
-		return v, nil
+		return r.input(ref[1:])
 	case ref[0].Equal(ast.DefaultRootDocument):
 		return r.data(ref)
 	}
 	return nil, errors.New("illegal ref")
+}
+
+func (r *resolver) input(path ast.Ref) (ast.Value, error) {
+	var from *ast.Term
+	if len(path) > 0 {
+		if name, ok := path[0].Value.(ast.String); ok {
+			from, path = r.machine.env.Documents.Member(string(name)), path[1:]
+		}
+	} else {
+		from = r.machine.env.Documents.Whole()
+	}
+	if from == nil {
+		return nil, nil
+	}
+	v, err := from.Value.Find(path)
+	if err != nil {
+		return nil, nil // it has no such part
+	}
+	return v, nil
 }
 
 func (r *resolver) data(ref ast.Ref) (ast.Value, error) {
