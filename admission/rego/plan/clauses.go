@@ -157,10 +157,16 @@ func asks(r *ruleset) bool {
 func mayFailFirst(body ast.Body) bool {
 	failed := false
 	made := ast.NewVarSet() // values of calls, which the index does not know
+	seen, read := ast.NewVarSet(), map[string]bool{}
 	for _, e := range body {
-		if failed && isIndexed(e) || matches(e, made) {
+		again := readsAgain(e, seen, read)
+		if failed && !again && isIndexed(e) || matches(e, made) {
 			return true
 		}
+		ast.WalkVars(e, func(v ast.Var) bool {
+			seen.Add(v)
+			return false
+		})
 		failed = failed || mayFail(e)
 		if terms := e.Operands(); e.IsCall() && !e.IsEquality() && len(terms) > 0 {
 			if v, ok := terms[len(terms)-1].Value.(ast.Var); ok {
@@ -169,6 +175,23 @@ func mayFailFirst(body ast.Body) bool {
 		}
 	}
 	return false
+}
+
+// readsAgain reports whether an expression only gives a variable the value of a reference to the
+// input that has a value, since an expression before read it. It notes what the expression reads.
+func readsAgain(e *ast.Expr, seen ast.VarSet, read map[string]bool) bool {
+	if e.Negated || !e.IsEquality() {
+		return false
+	}
+	v, isVar := e.Operand(0).Value.(ast.Var)
+	ref, isRef := e.Operand(1).Value.(ast.Ref)
+	if !isVar || seen.Contains(v) || !isRef || !ref.HasPrefix(ast.InputRootRef) {
+		return false
+	}
+	name := ref.String()
+	was := read[name]
+	read[name] = true
+	return was
 }
 
 // isIndexed reports whether OPA's index may have an expression.
