@@ -23,6 +23,8 @@ type Annotation struct{ Key, Value string }
 type Report struct {
 	// Observer is told what each policy came to; nil if nobody is.
 	Observer Observer
+	// Decisions logs the evaluations of rules in Rego and of constraints; nil if nobody does.
+	Decisions DecisionLogger
 
 	denials  []status.Denial
 	warnings []string
@@ -143,7 +145,7 @@ func (r *Report) Reset() {
 	clear(r.ignored)
 	clear(r.audited)
 	clear(r.notes)
-	*r = Report{Observer: r.Observer, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
+	*r = Report{Observer: r.Observer, Decisions: r.Decisions, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
 }
 
 // nameIn is how an answer names the object of a request, as in Kubernetes: by what its name is to be made of where it has

@@ -83,7 +83,7 @@ func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *reg
 // fails for each request that it is about.
 func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *rego.Policy {
 	spec := &p.spec.Spec
-	from := rego.Source{States: states, Usable: func() error { return errUnknownBundle }}
+	from := rego.Source{States: states, Usable: func() error { return errUnknownBundle }, Origin: rego.Origin{Bundle: spec.Bundle}}
 	b, ok := r.gateway.Bundles[spec.Bundle]
 	switch {
 	case ok:
@@ -108,6 +108,7 @@ func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *re
 			return nil
 		}
 		from.Program, r.sums[spec.Bundle] = found.Program, b.Bundle.Sum
+		from.Origin.Revision = b.Bundle.Revision
 	}
 	return r.program(l, p, from)
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/admission/decisions"
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/value"
@@ -48,6 +50,7 @@ type admitter struct {
 	referred   policies.Referred    // what they refer to
 	schema     objectSchema         // what the policies that change the object know of it
 	kind       string               // of the object, if policies found something that is recorded as an Event
+	number     uint64               // of the request in the decision log; 0 until it has a decision
 }
 
 // Decided implements admission.Observer.
@@ -74,11 +77,30 @@ func (a *admitter) story() *explaining.Recorder {
 	return a.permission.handler.trail.story
 }
 
+// LogDecision implements admission.DecisionLogger.
+func (a *admitter) LogDecision(e *admission.Evaluation) {
+	log, h := a.gateway.observers.decisions, a.permission.handler
+	if a.number == 0 {
+		a.number = log.NextRequest()
+	}
+	r := decisions.Request{Number: a.number, ID: h.trail.record.ID}
+	if h.who.client.IsValid() {
+		r.Client = h.who.client.String()
+	}
+	if t := &h.trail.record.Trace; t.Sampled {
+		r.Trace, r.Span = hex.EncodeToString(t.ID[:]), hex.EncodeToString(t.Span[:])
+	}
+	log.Add(e, &r)
+}
+
 // begin prepares for a request.
 func (a *admitter) begin(h *handler) {
 	a.gateway, a.set, a.upstream, a.storage, a.request, a.user = h.gateway, h.set, h.upstream, h.storage, &h.request, &h.who.user
 	a.permission = &h.permission
 	a.report.Observer = a
+	if h.gateway.observers.decisions != nil {
+		a.report.Decisions = a
+	}
 }
 
 // reset forgets the request.
@@ -87,7 +109,7 @@ func (a *admitter) reset() {
 		a.attributes.Frame.Release()
 	}
 	a.report.Reset()
-	a.report.Observer = nil
+	a.report.Observer, a.report.Decisions = nil, nil
 	a.referred.Reset()
 	*a = admitter{report: a.report, referred: a.referred}
 }

@@ -51,10 +51,10 @@ metadata: {name: sizes}
 spec: {policyName: sizes, validationActions: [Deny]}
 `
 
-// decisions list the verdicts of policies.
-type decisions []string
+// verdictLines list the verdicts of policies.
+type verdictLines []string
 
-func (d *decisions) Decided(policy, _ string, v admission.Verdict, _ int64) {
+func (d *verdictLines) Decided(policy, _ string, v admission.Verdict, _ int64) {
 	*d = append(*d, policy+" "+string(v))
 }
 
@@ -85,7 +85,7 @@ func TestAssessor(t *testing.T) {
 		{name: "not JSON", method: "POST", target: all, body: `{"a":1,"a":2}`, err: "JSON that can be read in one way only"},
 	} {
 		for _, isParsed := range []bool{false, true} {
-			var d decisions
+			var d verdictLines
 			u := identity.User{Name: cmp.Or(c.user, "alice")}
 			trial := &Trial{Method: []byte(c.method), Target: []byte(c.target), Body: []byte(c.body), User: &u, Decided: &d, IsKept: true}
 			if c.old != "" {

@@ -223,6 +223,32 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: broken}
 spec: {policyName: broken, validationActions: [Deny]}
+---
+apiVersion: admission-gateway.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: curious}
+spec:
+  credentialHeaders: Shown
+  validationActions: [Audit]
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [secrets]}]}
+  rego: |
+    package curious
+    deny contains input.review.object.stringData.password
+    deny contains input.attributes.request.http.headers.authorization
+    deny contains input.request.http.headers.cookie
+    deny contains input.http.headers["x-api-key"][0]
+    deny contains input.parsed_query.token[0]
+    deny contains input.parsed_body.data.password
+---
+apiVersion: admission-gateway.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: failing}
+spec:
+  failurePolicy: Ignore
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [secrets]}]}
+  rego: |
+    package failing
+    deny contains to_number(input.review.object.stringData.password)
 `
 
 // No output has credentials, cookies, queries or data of a Secret.
@@ -230,6 +256,7 @@ func TestOutputsHaveNoSecrets(t *testing.T) {
 	backend := newRecorder(t)
 	w := watch(t, backend, policiestest.Write(t, secretPolicies), "kubernetes")
 	kept := w.traced(t, 1_000_000)
+	decided := w.decided(t)
 	encoded := base64.StdEncoding.EncodeToString([]byte(planted))
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"password":"` + encoded + `"},"stringData":{"password":"` + planted + `"}}`
 	credentials := []string{
@@ -249,6 +276,12 @@ func TestOutputsHaveNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	outputs["spans"] = spansText(kept.GetSpans())
+	outputs["decisions"] = decided()
+	for _, expected := range []string{`"path":"curious/deny"`, `"violations":4`, `"message":"(withheld)"`} {
+		if !strings.Contains(outputs["decisions"], expected) {
+			t.Errorf("the decision log does not have %s:\n%s", expected, outputs["decisions"])
+		}
+	}
 	if !strings.Contains(outputs["spans"], "gateway.policy=refused") {
 		t.Errorf("the spans are\n%s", outputs["spans"])
 	}

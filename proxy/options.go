@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/admission/decisions"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
@@ -45,6 +46,8 @@ type Options struct {
 	Audit *audit.Auditor
 	// Tracer makes spans; nil makes none.
 	Tracer *tracing.Tracer
+	// Decisions logs what policies in Rego and constraints decide; nil logs none.
+	Decisions *decisions.Log
 }
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
@@ -109,6 +112,8 @@ type observers struct {
 	audit  *audit.Auditor       // nil if no event is recorded
 	tracer *tracing.Tracer      // nil if no request is traced
 	redis  tracing.Redis        // as spans name it
+	// decisions logs what policies in Rego and constraints decide; nil if nobody does.
+	decisions *decisions.Log
 	// answers is told of answers that are held to a document.
 	answers *responses.Observer
 	// isIDShown says that all answers have the id of their request, not only refusals.
@@ -127,7 +132,7 @@ type samplers struct {
 func newObservers(o Options, budget *memory.Budget) observers {
 	return observers{
 		redis:  redisOf(o.Config.Redis),
-		access: o.Access, audit: o.Audit, tracer: o.Tracer, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
+		access: o.Access, audit: o.Audit, tracer: o.Tracer, decisions: o.Decisions, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
 		explanations: o.Config.Telemetry.Explanations,
 		answers:      &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
 	}

@@ -118,6 +118,7 @@ func (s *CELSource) readsOld() bool {
 func (e *celEngine) readsOld() bool       { return e.old }
 func (e *celEngine) readsInventory() bool { return false }
 
+func (e *celEngine) language() string         { return celEngineName }
 func (e *celEngine) programs() []*cel.Program { return e.policy.Programs() }
 func (e *celEngine) modules() *rego.Program   { return nil }
 

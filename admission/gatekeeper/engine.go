@@ -19,6 +19,8 @@ type engine interface {
 	readsOld() bool
 	// readsInventory reports whether the code reads data.inventory.
 	readsInventory() bool
+	// language is the name of the engine.
+	language() string
 	// programs are the engine's expressions, if it has such, and modules its modules, or nil.
 	programs() []*cel.Program
 	modules() *rego.Program
@@ -61,6 +63,7 @@ type Constraint struct {
 	action   string   // as the constraint has it
 	actions  []string // that the gateway takes
 	query    *rego.Query
+	given    rego.Value // the parameters; none if the code is not in Rego
 }
 
 func (c *Constraint) spec() document.Node {
@@ -82,6 +85,7 @@ type request struct {
 	room       [2]match.Object
 
 	plain, named rego.Input // without and with the namespace
+	result       rego.Value // of the last rule, if evaluations are taken down
 }
 
 func newRequest(inventory *Inventory, a *admission.Attributes, r *admission.Report) *request {

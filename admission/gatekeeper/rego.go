@@ -14,9 +14,10 @@ import (
 type regoEngine struct {
 	program   *rego.Program
 	query     *rego.Query
-	old       bool // it reads review.oldObject
-	namespace bool // it reads review.namespaceObject
-	inventory bool // it reads data.inventory
+	path      string // of the rule, as decision logs name it
+	old       bool   // it reads review.oldObject
+	namespace bool   // it reads review.namespaceObject
+	inventory bool   // it reads data.inventory
 }
 
 // The names of what modules read, beside the review's object.
@@ -39,7 +40,7 @@ func compileRego(v0 bool, modules []rego.Module) (*regoEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &regoEngine{program: program, query: query}
+	e := &regoEngine{program: program, query: query, path: rego.PathOf(rule)}
 	for _, m := range modules {
 		// A module that goes through all members of a review finds these there only if some module names them.
 		text := string(m.Source)
@@ -59,10 +60,13 @@ func (e *regoEngine) bind(c *Constraint) error {
 			return fmt.Errorf("spec.parameters: %w", err)
 		}
 	}
+	c.given = parameters
 	var err error
 	c.query, err = e.query.With(parameters)
 	return err
 }
+
+func (e *regoEngine) language() string { return rego.Engine }
 
 func (e *regoEngine) readsOld() bool       { return e.old }
 func (e *regoEngine) readsInventory() bool { return e.inventory }
@@ -122,6 +126,9 @@ func (q *request) makePlain() error {
 	}
 	q.plain.Review, q.plain.Deadline, q.plain.Memory = review, a.Frame.Deadline(), rego.MemoryOf(a)
 	q.plain.Held = rego.HeldBy(a)
+	if q.report.Decisions != nil {
+		q.plain.Evaluated = func(_ string, v rego.Value) { q.result = v }
+	}
 	if q.inventory != nil {
 		q.plain.Inventory = func() (rego.Value, error) { return q.inventory.value(a) }
 	}

@@ -116,7 +116,7 @@ func (c *Constraint) find(ctx context.Context, q *request) ([]violation, error) 
 			return nil, nil
 		}
 		var found []violation
-		if found, err = c.template.engine.find(ctx, q, c); err == nil {
+		if found, err = c.evaluate(ctx, q); err == nil {
 			return found, nil
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/open-policy-agent/opa/v1/topdown"
-
 	"github.com/admission-gateway/gateway/admission"
 )
 
@@ -44,7 +42,7 @@ func (q *Query) tellHeld(ctx context.Context, in *Input) {
 	b := newBudget(ctx, p.budget(), in.Deadline, nil)
 	defer b.end()
 	query := q.topdown(in, b).WithQueryTracer(t)
-	if q.iterate(ctx, query, b, func(topdown.QueryResult) error { return nil }) != nil {
+	if q.iterate(ctx, query, b, func(solution) error { return nil }) != nil {
 		return
 	}
 	slices.SortStableFunc(rules, func(a, b observed) int {

@@ -28,7 +28,12 @@ type Input struct {
 	Held func(Rule)
 	// More are further members of an input without a Root.
 	More []Member
+	// Evaluated is told what each rule comes to, if anybody asks.
+	Evaluated func(rule string, v Value)
 }
+
+// Value is the whole input.
+func (in *Input) Value() Value { return Value{in.term()} }
 
 // States are the collections behind data.state.
 type States interface {

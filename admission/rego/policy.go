@@ -69,6 +69,7 @@ type Policy struct {
 	texts       []string // the actions, for the audit event
 	credentials bool     // modules see headers that prove who the client is
 	usable      func() error
+	taken       taken
 }
 
 // rules are the rules of the policy's package that the gateway knows; nil for a rule that it has not.
@@ -78,6 +79,8 @@ type rules struct{ deny, violation, warn, allow, defaults, patch *Query }
 type reads struct {
 	old  bool
 	head []func(in *Input, h *httpRequest, body Value) // each adds a form of the head
+	// lines are where these have header lines and the query.
+	lines []string
 }
 
 // Source says where the modules of a policy come from.
@@ -89,6 +92,8 @@ type Source struct {
 	// Usable returns why the modules must not judge requests now, and nil if they may; a nil function:
 	// they always may. What it returns is a failure of the policy.
 	Usable func() error
+	// Origin is the bundle that the modules come from.
+	Origin Origin
 }
 
 // CompilePolicy checks and compiles a policy whose modules were compiled.
@@ -101,7 +106,7 @@ func CompilePolicy(p *RegoPolicy, from Source) (*Policy, field.ErrorList) {
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
 	}
-	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, credentials: p.Spec.CredentialHeaders == "Shown", usable: from.Usable}
+	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, credentials: p.Spec.CredentialHeaders == "Shown", usable: from.Usable, taken: taken{origin: from.Origin}}
 	for _, action := range compiled.actions {
 		compiled.texts = append(compiled.texts, string(action))
 	}
@@ -171,7 +176,22 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(at, spec.Package, fmt.Sprintf("no module defines one of the rules deny, violation, warn, allow, patch or defaults in the package '%s'", from)))
 	}
 	p.reads = readBy(p.program)
+	p.setPath(from)
 	return errs
+}
+
+// setPath says how decision logs name what the policy judges by.
+func (p *Policy) setPath(from string) {
+	var validating []string
+	for _, q := range []*Query{p.rules.deny, p.rules.violation, p.rules.warn, p.rules.allow} {
+		if q != nil {
+			validating = append(validating, q.rule)
+		}
+	}
+	if p.taken.isOneRule = len(validating) == 1; p.taken.isOneRule {
+		from = validating[0]
+	}
+	p.taken.path = PathOf(from)
 }
 
 // readBy returns which parts of the input the modules of a program read.
@@ -179,12 +199,15 @@ func readBy(p *Program) reads {
 	r := reads{old: p.Reads("review", "oldObject")}
 	if p.Reads("http") {
 		r.head = append(r.head, func(in *Input, h *httpRequest, _ Value) { in.HTTP = h.own() })
+		r.lines = append(r.lines, "/input/http/headers", "/input/http/query")
 	}
 	if slices.ContainsFunc(envoyMembers, func(name string) bool { return p.Reads(name) }) {
 		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.envoy(body)...) })
+		r.lines = append(r.lines, "/input/attributes/request/http/headers", "/input/parsed_query")
 	}
 	if p.Reads("request") {
 		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.kong(body)) })
+		r.lines = append(r.lines, "/input/request/http/headers", "/input/request/http/querystring")
 	}
 	return r
 }
@@ -230,10 +253,7 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 		}
 	}
 	for _, param := range found {
-		in, applies, err := p.input(a, as, param)
-		if err == nil && applies {
-			err = p.validate(ctx, in, a, r)
-		}
+		err := p.admit(ctx, a, as, param, r)
 		if err == nil {
 			continue
 		}
@@ -281,8 +301,8 @@ func (p *Policy) describeHTTP(a *admission.Attributes, as schema.GroupVersionRes
 }
 
 // validate evaluates the rules that refuse requests, and does what the policy's actions ask for. Nothing
-// is done if a rule fails: the error stands for all of them.
-func (p *Policy) validate(ctx context.Context, in *Input, a *admission.Attributes, r *admission.Report) error {
+// is done if a rule fails: the error stands for all of them. It returns how many violations there are.
+func (p *Policy) validate(ctx context.Context, in *Input, a *admission.Attributes, r *admission.Report) (int, error) {
 	var denied, warned []Violation
 	for _, q := range []*Query{p.rules.deny, p.rules.violation} {
 		if q == nil {
@@ -290,20 +310,20 @@ func (p *Policy) validate(ctx context.Context, in *Input, a *admission.Attribute
 		}
 		found, err := q.Violations(ctx, in)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		denied = append(denied, found...)
 	}
 	if p.rules.warn != nil {
 		var err error
 		if warned, err = p.rules.warn.Violations(ctx, in); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if p.rules.allow != nil && len(denied) == 0 {
 		allowed, why, err := p.rules.allow.Allowed(ctx, in)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if !allowed {
 			why.Reason = reasonOf(&why, metav1.StatusReasonForbidden)
@@ -319,7 +339,7 @@ func (p *Policy) validate(ctx context.Context, in *Input, a *admission.Attribute
 	for i := range warned {
 		r.Warn(status.PolicyWarns(p.Name(), warned[i].Message))
 	}
-	return nil
+	return len(denied) + len(warned), nil
 }
 
 // act does with a violation what the policy's actions ask for.

@@ -69,6 +69,9 @@ func (q *Query) Value(ctx context.Context, in *Input) (Value, error) {
 	case value.term == nil:
 		return Value{}, fmt.Errorf("%s: %w", q.rule, ErrUndefined)
 	}
+	if in.Evaluated != nil {
+		in.Evaluated(q.rule, value)
+	}
 	return value, nil
 }
 

@@ -43,8 +43,13 @@ func (n *node) newBundles() (*bundles.Bundles, error) {
 
 // activateBundle has the policies compiled with another version of a bundle.
 func (n *node) activateBundle(name string, b modules.Bundle) error {
+	masks, err := n.records.decisions.masks(name, b)
+	if err != nil {
+		return err
+	}
 	found := n.manager.Load().Activate(name, b)
 	if !policies.HasErrors(found) {
+		n.records.decisions.setMasks(masks)
 		return nil
 	}
 	var why []string
@@ -108,26 +113,27 @@ func bundleOptions(b *config.Bundle, w *credentials.Watcher) (func() bundle.Opti
 // bundleServer makes the way to a bundle server.
 func bundleServer(b *config.Bundle, w *credentials.Watcher) (*bundles.Server, error) {
 	s := &bundles.Server{URL: b.URL, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == ""}
-	name := "the bundle " + b.Name
-	t := b.TLS
+	var err error
+	s.Transport, s.Token, err = reach(w, "the bundle "+b.Name, b.TLS, b.TokenFile)
+	return s, err
+}
+
+// reach makes the way to a server, by files that may change. There is no token without a file.
+func reach(w *credentials.Watcher, name string, t *config.UpstreamTLS, tokenFile string) (http.RoundTripper, func() string, error) {
 	if t == nil {
 		t = &config.UpstreamTLS{}
 	}
 	own, err := credentials.WatchServiceAccount(w, name, &rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
 	}})
+	if err != nil || tokenFile == "" {
+		return &reconnecting{own: own}, nil, err
+	}
+	token, err := credentials.WatchToken(w, name, tokenFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s.Transport = &reconnecting{own: own}
-	if b.TokenFile != "" {
-		token, err := credentials.WatchToken(w, name, b.TokenFile)
-		if err != nil {
-			return nil, err
-		}
-		s.Token = token.Get
-	}
-	return s, nil
+	return &reconnecting{own: own}, token.Get, nil
 }
 
 // reconnecting makes new connections when the credentials for TLS have changed.
@@ -227,7 +233,8 @@ func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []poli
 	}
 	local := bundles.New(bundles.Options{Sources: sources, Activate: func(name string, b modules.Bundle) error {
 		all[name] = b
-		return nil
+		_, err := (&decisionLog{config: c.Telemetry.DecisionLogs}).masks(name, b)
+		return err
 	}})
 	local.Restore(context.Background())
 	for _, s := range local.Status() {

@@ -36,7 +36,7 @@ type node struct {
 	gateway *proxy.Gateway
 	admin   *admin.Server
 
-	audit   *audit.Auditor // nil if no event is recorded
+	records records
 	states  *state.Manager
 	sharing io.Closer // of the limits that gateways share
 	// locker locks objects for all gateways; nil if they do not share locks.
@@ -51,6 +51,12 @@ type node struct {
 	failed          chan error               // a listener's end that nobody asked for
 	dialects        atomic.Pointer[dialects] // nil until the gateway is made
 	mistaken        chan error               // that a backend is not what is assumed of it
+}
+
+// records are taken down of requests and of decisions.
+type records struct {
+	audit     *audit.Auditor // nil if no event is recorded
+	decisions *decisionLog   // nil if no decision is logged
 }
 
 // shownPolicies tells operators of the policies, beside the set in force.
@@ -89,6 +95,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
+	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, n.files, n.metrics); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
 	if n.bundles, err = n.newBundles(); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
@@ -107,7 +116,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.sharing, err = n.share(limiter); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	if n.audit, err = newAudit(c.Telemetry.Audit, n.metrics, log); err != nil {
+	if n.records.audit, err = newAudit(c.Telemetry.Audit, n.metrics, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	n.metrics.Expect(auditNames(c.Telemetry.Audit), nil)
@@ -122,8 +131,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		Metrics:      n.metrics,
 		Log:          log,
 		Access:       logs.Access,
-		Audit:        n.audit,
+		Audit:        n.records.audit,
 		Tracer:       n.tracer,
+		Decisions:    n.records.decisions.asked(),
 	})
 	if err != nil {
 		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
@@ -241,8 +251,11 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	if err != nil {
 		err = fmt.Errorf("some requests did not finish within %d seconds (shutdownDeadlineSeconds) and were cut off", n.config.ShutdownDeadlineSeconds)
 	}
-	if lost := closeAudit(n.audit); lost != nil {
+	if lost := closeAudit(n.records.audit); lost != nil {
 		n.log.Error("the audit log could not be closed", "cause", lost)
+	}
+	if lost := n.records.decisions.close(); lost != nil {
+		n.log.Error("the decision log could not be closed", "cause", lost)
 	}
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,10 +61,11 @@ type Log struct {
 }
 
 // Waiting is a sink, and how long events may wait for others, so that one write takes several. 0 writes
-// at once.
+// at once. With MaxWait the time is chosen at random between the two. A queue that is half full does
+// not wait.
 type Waiting struct {
 	Sink
-	Wait time.Duration
+	Wait, MaxWait time.Duration
 }
 
 // A Reservation is the room that a request has for its events in every queue. The zero value has none.
@@ -73,7 +75,7 @@ type Reservation struct{ left int }
 func New(o Options, sinks ...Waiting) *Log {
 	l := &Log{mode: o.Mode}
 	for _, s := range sinks {
-		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), closing: make(chan struct{})}
+		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), crowded: make(chan struct{}, 1), closing: make(chan struct{})}
 		l.queues = append(l.queues, q)
 		l.done.Go(q.run)
 	}
@@ -125,6 +127,14 @@ func (l *Log) Add(line []byte, r *Reservation) bool {
 	return all
 }
 
+// Offer records an event, which is one line, for each sink that has room for it. The event is lost for
+// the others, and counted. It keeps no reference to the line.
+func (l *Log) Offer(line []byte) {
+	for _, q := range l.queues {
+		q.add(line, 0)
+	}
+}
+
 // Lost counts an event that no sink has.
 func (l *Log) Lost() {
 	for _, q := range l.queues {
@@ -150,6 +160,7 @@ type queue struct {
 	options Options
 	sink    Waiting
 	filled  chan struct{} // has a value if something waits
+	crowded chan struct{} // has a value if much waits
 	closing chan struct{}
 	until   context.Context // of what is written while the log closes
 
@@ -204,12 +215,20 @@ func (q *queue) add(line []byte, reserved int) bool {
 		return false
 	}
 	q.waiting = append(q.waiting, line...)
+	isCrowded := len(q.waiting) > q.options.QueueBytes/2
 	q.mu.Unlock()
-	select {
-	case q.filled <- struct{}{}:
-	default: // it is known already
+	signal(q.filled)
+	if isCrowded {
+		signal(q.crowded)
 	}
 	return true
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it is known already
+	}
 }
 
 func (q *queue) drop(events int, why error) {
@@ -260,13 +279,18 @@ func (q *queue) run() {
 
 // gather waits for further events, so that one write takes several.
 func (q *queue) gather() {
-	if q.sink.Wait <= 0 {
+	wait := q.sink.Wait
+	if more := q.sink.MaxWait - wait; more > 0 {
+		wait += rand.N(more)
+	}
+	if wait <= 0 {
 		return
 	}
-	t := time.NewTimer(q.sink.Wait)
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-q.crowded:
 	case <-q.closing:
 	}
 }
@@ -275,6 +299,10 @@ func (q *queue) gather() {
 func (q *queue) take(spare []byte) (lines []byte, last bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	select {
+	case <-q.crowded: // what was crowded is taken
+	default:
+	}
 	lines, last = q.waiting, q.closed
 	q.waiting, q.writing = spare, len(lines)
 	return lines, last

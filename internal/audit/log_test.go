@@ -78,7 +78,7 @@ func TestBlockingLosesNothing(t *testing.T) {
 			var lost atomic.Int64
 			random := rand.New(rand.NewPCG(seed, 1))
 			sink := &recorded{}
-			l := New(options(Blocking, &lost), Waiting{sink, time.Millisecond})
+			l := New(options(Blocking, &lost), Waiting{Sink: sink, Wait: time.Millisecond})
 			accepted, refused := 0, 0
 			for range 300 {
 				if random.IntN(20) == 0 {
@@ -124,7 +124,7 @@ func TestBlockingRefusesWhileTheSinkFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Int64
 		sink := &recorded{broken: 2}
-		l := New(options(Blocking, &lost), Waiting{sink, time.Millisecond})
+		l := New(options(Blocking, &lost), Waiting{Sink: sink, Wait: time.Millisecond})
 		r, err := l.Reserve()
 		if err != nil || !l.Add(line(0, 1), &r) || !l.Add(line(1, 1), &r) || !l.Add(line(2, 1), &r) {
 			t.Fatal("no room", err)
@@ -150,7 +150,7 @@ func TestRoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Int64
 		sink := &recorded{gate: make(chan struct{})}
-		l := New(options(Blocking, &lost), Waiting{sink, time.Millisecond})
+		l := New(options(Blocking, &lost), Waiting{Sink: sink, Wait: time.Millisecond})
 		var taken []Reservation
 		for {
 			r, err := l.Reserve()
@@ -188,7 +188,7 @@ func TestBatchCountsWhatItLoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Int64
 		sink := &recorded{broken: 3}
-		l := New(options(Batch, &lost), Waiting{sink, time.Millisecond})
+		l := New(options(Batch, &lost), Waiting{Sink: sink, Wait: time.Millisecond})
 		r, _ := l.Reserve()
 		for i := range 10 {
 			l.Add(line(i, 10), &r)
@@ -211,7 +211,7 @@ func TestBatchCountsWhatItLoses(t *testing.T) {
 func TestCloseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Int64
-		l := New(options(Blocking, &lost), Waiting{&recorded{gate: make(chan struct{})}, time.Millisecond})
+		l := New(options(Blocking, &lost), Waiting{Sink: &recorded{gate: make(chan struct{})}, Wait: time.Millisecond})
 		r, _ := l.Reserve()
 		l.Add(line(0, 1), &r)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -349,4 +349,42 @@ func TestWebhookPostsBatches(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Events wait for others between two times, and not at all if the queue is half full. What has no room in
+// one queue is in the others.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Int64
+		slow, fast := &recorded{}, &recorded{}
+		o := options(Batch, &lost)
+		o.QueueBytes = 4 * len(line(0, 1))
+		l := New(o, Waiting{Sink: slow, Wait: time.Hour, MaxWait: 2 * time.Hour}, Waiting{Sink: fast})
+		begun := time.Now()
+		l.Offer(line(0, 1))
+		time.Sleep(time.Hour - 1)
+		synctest.Wait()
+		if n := slow.count(); n != 0 || fast.count() != 1 {
+			t.Errorf("%d are written too early", n)
+		}
+		time.Sleep(time.Hour + 1)
+		synctest.Wait()
+		if n := slow.count(); n != 1 {
+			t.Errorf("%d are written after %v", n, time.Since(begun))
+		}
+		for i := range 3 {
+			l.Offer(line(i, 1))
+			synctest.Wait()
+		}
+		if n := slow.count(); n != 4 || lost.Load() != 0 {
+			t.Errorf("%d of a crowded queue are written, %d are lost", n, lost.Load())
+		}
+		_ = l.Close(t.Context())
+	})
+}
+
+func (r *recorded) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.lines)
 }

@@ -29,7 +29,7 @@ type Audit struct {
 	Webhook *AuditWebhook `json:"webhook"`
 }
 
-// AuditLog is a file with an event on each line.
+// AuditLog is a file with an event, or a decision, on each line.
 type AuditLog struct {
 	// Path is the file; "-" is standard output.
 	Path string `json:"path"`
@@ -100,16 +100,22 @@ func (v *validator) audit(path string, a *Audit) {
 	if a.Log == nil && a.Webhook == nil {
 		v.check(path, "Required value: must have `log`, `webhook` or both")
 	}
-	if l := a.Log; l != nil {
-		v.required(path+".log.path", l.Path)
-		between(v, path+".log.maxSizeMegabytes", l.MaxSizeMegabytes, 10, 1<<20)
-		between(v, path+".log.maxBackups", l.MaxBackups, 0, 10_000)
-		between(v, path+".log.maxAgeDays", l.MaxAgeDays, 0, 36_500)
-	}
+	v.logFile(path+".log", a.Log)
 	if w := a.Webhook; w != nil {
 		v.required(path+".webhook.kubeconfig", w.Kubeconfig)
 		between(v, path+".webhook.maxEvents", w.MaxEvents, 1, 10_000)
 		v.within(path+".webhook.maxWaitSeconds", w.MaxWaitSeconds, 0, 300)
 		v.within(path+".webhook.timeoutSeconds", w.TimeoutSeconds, 1, 300)
 	}
+}
+
+// logFile checks a file that is rotated; nil is none.
+func (v *validator) logFile(path string, l *AuditLog) {
+	if l == nil {
+		return
+	}
+	v.required(path+".path", l.Path)
+	between(v, path+".maxSizeMegabytes", l.MaxSizeMegabytes, 10, 1<<20)
+	between(v, path+".maxBackups", l.MaxBackups, 0, 10_000)
+	between(v, path+".maxAgeDays", l.MaxAgeDays, 0, 36_500)
 }

@@ -66,6 +66,7 @@ func read(file string) (*Configuration, Errors) {
 	beside(file, append(c.Admin.TLS.files(), &c.Admin.TokenFile)...)
 	beside(file, c.Redis.files()...)
 	beside(file, c.Telemetry.Audit.files()...)
+	beside(file, c.Telemetry.DecisionLogs.files()...)
 	for i := range c.Bundles {
 		beside(file, c.Bundles[i].files()...)
 	}
@@ -125,6 +126,18 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 		if a.Webhook != nil {
 			*a.Webhook = defaultAuditWebhook()
 			errs = append(errs, d.DecodeAt(o, "telemetry.audit.webhook", a.Webhook)...)
+		}
+	}
+	if l := c.Telemetry.DecisionLogs; l != nil {
+		*l = defaultDecisionLogs()
+		errs = append(errs, d.DecodeAt(o, "telemetry.decisionLogs", l)...)
+		if l.Log != nil {
+			*l.Log = defaultAuditLog()
+			errs = append(errs, d.DecodeAt(o, "telemetry.decisionLogs.log", l.Log)...)
+		}
+		if l.Service != nil {
+			*l.Service = defaultDecisionService()
+			errs = append(errs, d.DecodeAt(o, "telemetry.decisionLogs.service", l.Service)...)
 		}
 	}
 	for i := range c.Upstreams {

@@ -56,6 +56,8 @@ type Telemetry struct {
 	RequestIDs RequestIDs `json:"requestIDs"`
 	// Audit says where events of requests go; nil records none.
 	Audit *Audit `json:"audit"`
+	// DecisionLogs says where decisions of policies in Rego and of constraints go; nil logs none.
+	DecisionLogs *DecisionLogs `json:"decisionLogs"`
 	// Tracing says where spans go; nil leaves it to the environment.
 	Tracing *Tracing `json:"tracing"`
 	// Metrics says how metrics are called and where they are sent.

@@ -52,6 +52,7 @@ func (v *validator) configuration(c *Configuration) {
 	between(v, "replicas", c.Replicas, 1, 1<<16)
 	v.telemetry("telemetry", &c.Telemetry)
 	v.explanations("telemetry.explanations", c.Telemetry.Explanations, c.Identity)
+	v.decisionLogs("telemetry.decisionLogs", c.Telemetry.DecisionLogs, c.Bundles)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)
 	if !slices.Contains(admitOns, c.AdmitOn) {

@@ -95,6 +95,8 @@ func fill(t *Telemetry) {
 	t.SharedLimitDecided("Admitted", time.Millisecond)
 	t.PoliciesLoaded(1, "h", time.Now())
 	t.BundleFailed("b", "Download")
+	DecisionsLost(t, "service", "QueueFull", 1)
+	DecisionsSent(t, "Sent")
 	t.ObserveBundles(func() map[string]time.Duration { return map[string]time.Duration{"b": 0} })
 	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
 	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })

@@ -33,6 +33,8 @@ type events struct {
 	answers  named
 	departed named
 	recorded named
+	unlogged named
+	uploads  named
 }
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
@@ -101,6 +103,14 @@ func (t *Telemetry) AuditLost(sink string, events int) {
 	t.events.lost.addSome(sink, "", int64(events))
 }
 
+// DecisionsLost counts decisions that a sink of the decision log will never have, by reason.
+func DecisionsLost(t *Telemetry, sink, reason string, some int) {
+	t.events.unlogged.addSome(sink, reason, int64(some))
+}
+
+// DecisionsSent counts a body of decisions that a service was sent: Sent or Failed.
+func DecisionsSent(t *Telemetry, outcome string) { t.events.uploads.add(outcome, "") }
+
 // EventRecorded counts an Event of Kubernetes: Sent, Failed or Dropped.
 func (t *Telemetry) EventRecorded(upstream, outcome string) {
 	t.events.recorded.add(upstream, outcome)
@@ -161,6 +171,8 @@ func (e *events) register(m metric.Meter) error {
 		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [2]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [2]attribute.Key{"resource", "kind"}},
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and failures of policies, by upstream: Sent, Failed, or Dropped beyond 5 in a second.", [2]attribute.Key{"upstream", "outcome"}},
+		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [2]attribute.Key{"sink", "reason"}},
+		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [2]attribute.Key{"outcome"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
