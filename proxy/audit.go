@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -155,7 +154,7 @@ func recordAnswer(h *handler) {
 		e.NotePatch(h.request.Body)
 	}
 	if !r.IsOwn() && r.Status() >= 400 || h.request.Info.Verb == resource.VerbDelete {
-		noteStatus(e, r.Body())
+		e.NoteAnswer(r.Body())
 	}
 	switch {
 	case !e.Wants(audit.RequestResponse) || isEndless(&h.request):
@@ -171,14 +170,6 @@ func recordAnswer(h *handler) {
 // sendsObject reports whether the body of the request is an object, and no patch or options.
 func sendsObject(i *resource.Info) bool {
 	return i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate
-}
-
-// noteStatus keeps the Status that the answer is, if it is one.
-func noteStatus(e *audit.Recording, body []byte) {
-	var s metav1.Status
-	if status.IsStatus(body) && json.Unmarshal(body, &s) == nil {
-		e.NoteStatus(&s)
-	}
 }
 
 // isJSON reports whether a body may be recorded as it is: the body of a patch may be YAML, and of an answer anything.

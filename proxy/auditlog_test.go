@@ -147,14 +147,15 @@ rules: [{level: RequestResponse, omitStages: [RequestReceived, ResponseStarted]}
 	for line := range strings.Lines(w.events(t, to)) {
 		var event struct {
 			RequestURI     string
+			SourceIPs      []string
 			ResponseObject json.RawMessage
 		}
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			t.Fatal(err)
 		}
-		got[event.RequestURI] += string(event.ResponseObject)
+		got[event.RequestURI] += string(event.ResponseObject) + " for " + strings.Join(event.SourceIPs, ",")
 	}
-	want := map[string]string{"/long?watch=false": `{"long":[1,2]}`, "/next": `{"next":1}`}
+	want := map[string]string{"/long?watch=false": `{"long":[1,2]} for 127.0.0.1`, "/next": `{"next":1} for 127.0.0.1`}
 	if !maps.Equal(got, want) {
 		t.Errorf("the events have the answers %v, want %v", got, want)
 	}

@@ -166,6 +166,9 @@ func (h *handler) pass(w *storage.Write) error {
 		h.admission.describe(w)
 		s.At(explaining.Pass, w)
 	}
+	if w.Object != nil && sendsObject(&w.Info) {
+		h.trail.events.NoteRequest(w.Object)
+	}
 	return h.storage.Pass(w)
 }
 

@@ -41,6 +41,7 @@ type Server struct {
 	etcd    *Etcd
 	asked   *asked
 	guard   *guard
+	auditor *auditor
 }
 
 // Start starts a server that keeps its data and certificates in dir, and waits until it is ready.
@@ -60,7 +61,8 @@ func Start(dir string) (*Server, error) {
 func start(dir string, store *Etcd) (*Server, error) {
 	certs := filepath.Join(dir, "certs")
 	notes := &asked{seen: map[string]bool{}}
-	config, err := configure(store.URL, certs, notes)
+	records := &auditor{}
+	config, err := configure(store.URL, certs, notes, records)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +89,7 @@ func start(dir string, store *Etcd) (*Server, error) {
 		stopped: make(chan error, 1),
 		etcd:    store,
 		asked:   notes,
+		auditor: records,
 	}
 	plain := &http.Server{Handler: server.GenericAPIServer.Handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = plain.Serve(listener) }()
@@ -104,7 +107,7 @@ func start(dir string, store *Etcd) (*Server, error) {
 
 // configure does what options.CustomResourceDefinitionsServerOptions.Config does, without its need
 // of a core API to talk to.
-func configure(etcd, certs string, notes *asked) (*apiserver.Config, error) {
+func configure(etcd, certs string, notes *asked, records *auditor) (*apiserver.Config, error) {
 	o := options.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
 	ro := o.RecommendedOptions
 	ro.Etcd.StorageConfig.Transport.ServerList = []string{etcd}
@@ -145,6 +148,7 @@ func configure(etcd, certs string, notes *asked) (*apiserver.Config, error) {
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	generic.BuildHandlerChainFunc = notes.chain
+	generic.AuditBackend, generic.AuditPolicyRuleEvaluator = records.backend(), records
 	generic.AdmissionControl = stamp{admission.NewHandler(admission.Create, admission.Update)}
 	return &apiserver.Config{
 		GenericConfig: generic,

@@ -3,6 +3,8 @@ package audit
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -93,7 +95,7 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	a.user = user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 	a.record = authorizer.AttributesRecord{
 		User: &a.user, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
-		Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource,
+		Resource: i.Resource, Subresource: i.Subresource, Name: either(i.Name, selectedName(i)), ResourceRequest: i.IsResource,
 		Path: i.Path,
 	}
 	c := p.rules.EvaluatePolicyRule(&a.record)
@@ -107,6 +109,29 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 		}
 	}
 	return d
+}
+
+// selectedName returns the name that a list, a watch or the deletion of a collection selects; "" if it selects none. It is
+// the name of the request's object to Kubernetes.
+func selectedName(i *resource.Info) string {
+	switch i.Verb {
+	case resource.VerbList, resource.VerbWatch, resource.VerbDeleteCollection:
+	default:
+		return ""
+	}
+	text, found := i.Param("fieldSelector")
+	if !found {
+		return ""
+	}
+	selector, err := fields.ParseSelector(text)
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	if len(path.IsValidPathSegmentName(name)) > 0 {
+		return ""
+	}
+	return name
 }
 
 // attributes are a request as Kubernetes' rules see it.

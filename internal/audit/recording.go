@@ -79,7 +79,7 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	r.sources = [2]string{s.Client, s.Peer}
 	r.event = Event{
 		ID: s.ID, Level: r.decision.Level, Target: s.Target, Info: s.Info, User: s.User, Sources: r.sources[:], Agent: s.Agent,
-		Received: s.Received,
+		Received: s.Received, Object: Reference{Name: selectedName(s.Info)},
 	}
 	if s.Client == s.Peer {
 		r.event.Sources = r.sources[:1]
@@ -131,6 +131,14 @@ func (r *Recording) NoteStatus(s *metav1.Status) {
 		kept.Details, _ = json.Marshal(s.Details) // strings and numbers always have a JSON form
 	}
 	r.event.Answer.Status = kept
+}
+
+// NoteAnswer keeps the Status that an answer is, if it is one.
+func (r *Recording) NoteAnswer(body []byte) {
+	var s metav1.Status
+	if r.auditor != nil && json.Unmarshal(body, &s) == nil && s.Kind == "Status" && s.APIVersion == "v1" {
+		r.NoteStatus(&s)
+	}
 }
 
 // AppendResponse keeps the object that the client gets, in JSON, or a further part of it.
@@ -193,11 +201,15 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 // one that it was taken from records nothing any more.
 func (r *Recording) Detach() *Recording {
 	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, event: r.event}
+	e := &d.event
+	e.Sources = slices.Clone(e.Sources) // whose memory is the recording's own
 	*r = Recording{}
 	if d.auditor == nil {
 		return d
 	}
-	e := &d.event
+	for i := range e.Sources {
+		e.Sources[i] = strings.Clone(e.Sources[i])
+	}
 	info, user := *e.Info, *e.User
 	for _, s := range []*string{
 		&e.ID, &e.Target, &e.Agent, &user.Name, &user.UID,
@@ -206,7 +218,6 @@ func (r *Recording) Detach() *Recording {
 		*s = strings.Clone(*s)
 	}
 	e.Info, e.User = &info, &user
-	e.Sources = slices.Clone(e.Sources)
 	e.RequestObject, e.ResponseObject = bytes.Clone(e.RequestObject), bytes.Clone(e.ResponseObject)
 	d.response = e.ResponseObject
 	return d
