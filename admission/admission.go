@@ -94,8 +94,6 @@ type Attributes struct {
 	Frame *cel.Frame
 	// Schema has what is known of the resource; nil: nothing.
 	Schema Schema
-	// Recorder is told of all that policies do; nil if nobody asks.
-	Recorder Recorder
 	// Made keeps what an engine made of the attributes, so that all of its policies share it. The
 	// engine looks if it still holds.
 	Made any

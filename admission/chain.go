@@ -72,8 +72,8 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 			bound = true
 		}
 		before := r.measure(a)
-		if a.Recorder != nil {
-			a.Recorder.Begin(ctx, v, a, r)
+		if r.Recorder != nil {
+			r.Recorder.Begin(ctx, v, a, r)
 		}
 		if err := validate(ctx, v, a, r); err != nil {
 			var answer *status.Error
@@ -122,4 +122,15 @@ func failed(policy string, err error) status.Denial {
 	}
 	d.Begin(status.DeniedByPolicy(policy))
 	return d
+}
+
+// Each goes through the policies of the chain, mutators first, each kind in the order in which they
+// run.
+func (c *Chain) Each(f func(p Policy, mutates bool)) {
+	for _, p := range c.mutators {
+		f(p, true)
+	}
+	for _, p := range c.validators {
+		f(p, false)
+	}
 }

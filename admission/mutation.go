@@ -173,8 +173,8 @@ func (m *mutation) run(r *Run) error {
 	mutator := m.mutators[r.mutator]
 	m.a.Bind()
 	before, changes := m.report.measure(m.a), m.a.changes
-	if m.a.Recorder != nil {
-		m.a.Recorder.Begin(m.ctx, mutator, m.a, m.report)
+	if m.report.Recorder != nil {
+		m.report.Recorder.Begin(m.ctx, mutator, m.a, m.report)
 	}
 	err := mutate(m.ctx, mutator, m.a, r, m.report)
 	var answer *status.Error

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -25,6 +26,8 @@ type Report struct {
 	Observer Observer
 	// Decisions logs the evaluations of rules in Rego and of constraints; nil if nobody does.
 	Decisions DecisionLogger
+	// Recorder is told of all that policies do; nil if nobody asks.
+	Recorder Recorder
 
 	denials  []status.Denial
 	warnings []string
@@ -57,6 +60,15 @@ type Observer interface {
 	Decided(policy, binding string, v Verdict, cost int64)
 }
 
+// A Recorder is told of all that policies do for one request. It is there while somebody asks for an
+// explanation, and nil otherwise.
+type Recorder interface {
+	// Begin is called before a policy runs, with the report as it is then.
+	Begin(ctx context.Context, p Policy, a *Attributes, r *Report)
+	// End is called when it has run.
+	End(a *Attributes, r *Report, binding string, v Verdict)
+}
+
 // sizes are how much a report has of each.
 type sizes struct {
 	denials, ignored, audited int
@@ -65,7 +77,7 @@ type sizes struct {
 
 // measure returns how much there is before a policy runs.
 func (r *Report) measure(a *Attributes) (s sizes) {
-	if r.Observer == nil && a.Recorder == nil {
+	if r.Observer == nil && r.Recorder == nil {
 		return s
 	}
 	return sizes{len(r.denials), len(r.ignored), len(r.audited), spentOf(a)}
@@ -80,7 +92,7 @@ func spentOf(a *Attributes) int64 {
 
 // decided tells the observer of a policy by what it added to the report, and otherwise of the verdict.
 func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise Verdict) {
-	if r.Observer == nil && a.Recorder == nil {
+	if r.Observer == nil && r.Recorder == nil {
 		return
 	}
 	verdict, binding := otherwise, ""
@@ -92,8 +104,8 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 	case len(r.audited) > before.audited:
 		verdict, binding = Noted, r.audited[before.audited].Binding
 	}
-	if a.Recorder != nil {
-		a.Recorder.End(a, r, binding, verdict)
+	if r.Recorder != nil {
+		r.Recorder.End(a, r, binding, verdict)
 	}
 	if r.Observer != nil {
 		r.Observer.Decided(policy, binding, verdict, spentOf(a)-before.spent)
@@ -145,7 +157,7 @@ func (r *Report) Reset() {
 	clear(r.ignored)
 	clear(r.audited)
 	clear(r.notes)
-	*r = Report{Observer: r.Observer, Decisions: r.Decisions, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
+	*r = Report{Observer: r.Observer, Decisions: r.Decisions, Recorder: r.Recorder, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
 }
 
 // nameIn is how an answer names the object of a request, as in Kubernetes: by what its name is to be made of where it has

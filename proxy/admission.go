@@ -109,7 +109,7 @@ func (a *admitter) reset() {
 		a.attributes.Frame.Release()
 	}
 	a.report.Reset()
-	a.report.Observer, a.report.Decisions = nil, nil
+	a.report.Observer, a.report.Decisions, a.report.Recorder = nil, nil, nil
 	a.referred.Reset()
 	*a = admitter{report: a.report, referred: a.referred}
 }
@@ -619,7 +619,7 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to.DryRun = w.Info.Options.DryRun
 	a.frame()
 	if s := a.story(); s != nil {
-		to.Recorder = s
+		a.report.Recorder = s
 		s.See(to)
 	}
 }

@@ -42,7 +42,7 @@ func beginStory(h *handler) error {
 	}, may.Values == config.ShowValues)
 	s.About(i, h.request.Resource != nil, mayShowSecrets(h.set))
 	h.trail.story = s
-	h.request.Exchanges.Holder = s
+	h.request.Exchanges.Sink = s
 	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)
 	return nil
 }
@@ -87,14 +87,14 @@ func tellStory(h *handler, err error) {
 	r, s := &h.request.Response, h.trail.story
 	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(h.request.Warnings)}
 	switch {
-	case err != nil && !errors.Is(err, storage.ErrHeld):
+	case err != nil && !errors.Is(err, storage.ErrNotSent):
 		e := statusOf(err)
 		s.Refuse(e.ErrStatus.Message)
 		a.Decision, a.Code = story.Refused, int(e.ErrStatus.Code)
 		if a.Status = status.AppendJSON(nil, &e.ErrStatus); wantsProblems(h) {
 			a.Status = status.AppendProblem(nil, &e.ErrStatus)
 		}
-	case s.IsHeld():
+	case s.Sends():
 		a.Decision = story.Admitted
 		s.Unknown("what the backend answers: it decides by itself")
 	default:
@@ -105,9 +105,9 @@ func tellStory(h *handler, err error) {
 	if r.IsStream() {
 		r.Close()
 	}
-	told := s.Finish(context.Background(), h.set.Admission(), a)
+	explained := s.Finish(context.Background(), h.set.Admission(), a)
 	h.request.Warnings = h.request.Warnings[:0]
-	contentType, body := story.Write(told, func(media string) bool { return h.incoming.Head.Accepts(false, media) })
+	contentType, body := story.Write(explained, func(media string) bool { return h.incoming.Head.Accepts(false, media) })
 	r.StartBody(http.StatusOK, contentType, body)
 	r.Add("Cache-Control", notCached)
 }

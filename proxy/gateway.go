@@ -134,7 +134,7 @@ func (h *handler) retry(attempt func(*handler, *storage.Write) error) error {
 		switch {
 		case err == nil:
 			return h.completeAnswer(&w.Info)
-		case err == storage.ErrHeld:
+		case err == storage.ErrNotSent:
 			return err
 		case err == storage.ErrAnswered:
 			return h.completeAnswer(&w.Info)

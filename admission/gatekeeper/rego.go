@@ -125,10 +125,10 @@ func (q *request) makePlain() error {
 		}
 	}
 	q.plain.Review, q.plain.Deadline, q.plain.Memory = review, a.Frame.Deadline(), rego.MemoryOf(a)
-	q.plain.Held = rego.HeldBy(a)
 	if q.report.Decisions != nil {
 		q.plain.Evaluated = func(_ string, v rego.Value) { q.result = v }
 	}
+	q.plain.Fired = rego.FiredBy(a)
 	if q.inventory != nil {
 		q.plain.Inventory = func() (rego.Value, error) { return q.inventory.value(a) }
 	}

@@ -24,8 +24,8 @@ type Input struct {
 	Deadline time.Time
 	// Memory is asked for what evaluations take; nil bounds it for each evaluation alone.
 	Memory Memory
-	// Held is told of the rules that have a value; nil if nobody asks, for it costs a second evaluation.
-	Held func(Rule)
+	// Fired is told of the rules that have a value; nil if nobody asks, for it costs a second evaluation.
+	Fired func(Rule)
 	// More are further members of an input without a Root.
 	More []Member
 	// Evaluated is told what each rule comes to, if anybody asks.

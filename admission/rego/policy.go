@@ -276,7 +276,7 @@ func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, 
 		}
 	}
 	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline(), Memory: MemoryOf(a)}
-	in.Held = HeldBy(a)
+	in.Fired = FiredBy(a)
 	if param.Valid() {
 		if in.Parameters, err = ValueOf(param); err != nil {
 			return nil, false, err

@@ -103,8 +103,8 @@ func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (
 	} else if q.whole != nil && input.Parameters != q.parameters {
 		q = q.whole
 	}
-	if in.Held != nil && len(q.program.options.Hosts) == 0 { // no host is asked twice
-		defer q.tellHeld(ctx, &input)
+	if in.Fired != nil && len(q.program.options.Hosts) == 0 { // no host is asked twice
+		defer q.tellFired(ctx, &input)
 	}
 	p := q.program
 	if p.observed != nil {

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/recorded"
 	"github.com/admission-gateway/gateway/internal/story"
@@ -50,8 +48,8 @@ func newExplain() *cobra.Command {
 		Short: "Say what becomes of a request, and why",
 		Long: `Play a request through the gateway, in this process and before a backend in memory, and tell the whole story: which
 resource it is about; each step and what it changes; each policy with its expressions, their values and the values of
-their parts, and which line of a policy says that it is not about the request; the answer, and what the backend would
-get. It is the code that serves requests, so that what it says is what would happen.
+their parts, and the line of a policy that keeps it from the request; the answer, and what the backend would get. It is
+the code that serves requests, so that what it says would happen.
 
 The request is an object (-f), which is created, or which replaces the one of --old; a request line with a body
 (--request, -d, -H); an entry of an HTTP archive (--har); or an event of an audit log (--audit). POLICIES are policy files
@@ -100,22 +98,22 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	told, err := policytest.Explain(q)
+	explained, err := policytest.Explain(q)
 	if err != nil {
 		return mistakenTests(err)
 	}
 	if unknown != "" {
-		told.Unknown = append(told.Unknown, unknown)
+		explained.Unknown = append(explained.Unknown, unknown)
 	}
 	switch out := cmd.OutOrStdout(); f.format {
 	case "json":
-		story.WriteJSON(out, told)
+		story.WriteJSON(out, explained)
 	case "html":
-		err = story.WriteHTML(out, told)
+		err = story.WriteHTML(out, explained)
 	default:
-		story.WriteText(out, told, f.color == "always" || f.color == "auto" && wantsColor(out))
+		story.WriteText(out, explained, f.color == "always" || f.color == "auto" && wantsColor(out))
 	}
-	if err == nil && told.Answer.Decision == story.Refused {
+	if err == nil && explained.Answer.Decision == story.Refused {
 		return &failure{exitFailure, nil}
 	}
 	return err
@@ -141,14 +139,14 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 		return nil, fmt.Errorf("--dialect: must be 'Kubernetes' or 'Plain', not '%s'", q.Dialect)
 	}
 	if s.old != "" {
-		existing, err := readObject(s.old, nil)
+		existing, err := policytest.ReadObject(s.old)
 		if err != nil {
 			return nil, err
 		}
 		q.Case.Existing = existing
 	}
 	for _, file := range s.params {
-		objects, err := readObjects(file)
+		objects, err := policytest.ReadObjects(file)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +158,7 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 		if !found {
 			return nil, fmt.Errorf("--state: must be NAME=FILE, not '%s'", one)
 		}
-		objects, err := readObjects(file)
+		objects, err := policytest.ReadObjects(file)
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +189,11 @@ func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown 
 	q.Case.User = user
 	switch {
 	case r.file != "":
-		q.Case.Object, err = readObject(r.file, cmd.InOrStdin())
+		if r.file == "-" {
+			q.Case.Object, err = policytest.ReadObjectFrom(cmd.InOrStdin(), "the standard input")
+		} else {
+			q.Case.Object, err = policytest.ReadObject(r.file)
+		}
 		return "", err
 	case r.line != "":
 		return "", r.askLine(q)
@@ -257,45 +259,4 @@ func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) 
 		*user = testcase.User{Name: found.User, Groups: append(found.Groups, r.groups...)}
 	}
 	return found.Unknown, nil
-}
-
-// readObject reads an object, which is YAML or JSON, as JSON.
-func readObject(file string, stdin io.Reader) ([]byte, error) {
-	read := func() ([]byte, error) { return os.ReadFile(file) }
-	if file == "-" && stdin != nil {
-		read = func() ([]byte, error) { return io.ReadAll(stdin) }
-	}
-	data, err := read()
-	if err != nil {
-		return nil, err
-	}
-	if json.Valid(data) {
-		return data, nil
-	}
-	if data, err = manifest.ReadBody(data); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return data, nil
-}
-
-// readObjects reads the objects of a file.
-func readObjects(file string) (all []json.RawMessage, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if json.Unmarshal(data, &all) == nil {
-		return all, nil // a list, whose objects need not be Kubernetes'
-	}
-	all = nil
-	objects, errs := manifest.Read(file, data)
-	for _, e := range errs {
-		if !e.Warning {
-			return nil, e
-		}
-	}
-	for _, o := range objects {
-		all = append(all, o.Document().AppendTo(nil))
-	}
-	return all, nil
 }

@@ -22,7 +22,6 @@ type Frame struct {
 	vars    *Vars // of the evaluation that runs
 	program *Program
 	outer   []evaluation // those around it
-	tracer  Tracer       // nil if nobody asks
 
 	exec *interpreter.ExecutionFrame
 }
@@ -56,7 +55,7 @@ func NewFrame(ctx context.Context) *Frame {
 // Release gives the Frame back. Nothing that came from it may be used any more.
 func (f *Frame) Release() {
 	f.own.Reset()
-	f.vars, f.program, f.tracer = nil, nil, nil
+	f.vars, f.program = nil, nil
 	f.outer = f.outer[:0]
 	f.Machine.Release()
 	frames.Put(f)

@@ -42,14 +42,14 @@ func (p *Program) UsesAuthorizer() bool { return p.uses&plan.UsesAuthorizer != 0
 // EvalBool evaluates a condition. The error is an [*Error]; with one the result
 // means nothing.
 func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
-	if p.observed == nil && f.tracer == nil {
+	if p.observed == nil && f.own.tracer == nil {
 		return p.evalBool(f, v)
 	}
 	result, err = p.evalBool(f, v)
 	if p.observed != nil {
 		p.observed.note(result, err)
 	}
-	if f.tracer != nil {
+	if f.own.tracer != nil {
 		f.tracedBool(p, v, result, err)
 	}
 	return result, err
@@ -92,7 +92,7 @@ func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
 // EvalOptionalString evaluates an expression whose value is a string or null;
 // ok is false for null. The error is an [*Error].
 func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
-	if f.tracer != nil {
+	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
 	f.enter(p, v)
@@ -120,7 +120,7 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 // EvalInt evaluates an expression whose value is an integer. The error is an
 // [*Error]; with one the result means nothing.
 func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
-	if f.tracer != nil {
+	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
 	f.enter(p, v)

@@ -12,7 +12,7 @@ import (
 // a document keeps its spelling; timestamps and durations are as string() makes them, bytes base64, and the members of maps
 // that the expression made are sorted. ok is false for an optional without a value. The error is an [*Error].
 func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool, err error) {
-	if f.tracer != nil {
+	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
 	f.enter(p, v)
@@ -51,7 +51,7 @@ func (p *Program) made(f *Frame) (ref.Val, *Error) {
 // Kubernetes turns what the expression makes into Go values, and refuses what these cannot hold: in objects null, types
 // that JSON has not, and lists and maps written within others. So is it here, or a policy would do what it fails at there.
 func (p *Program) EvalPatch(f *Frame, v *Vars, dst []byte) (json []byte, err error) {
-	if f.tracer != nil {
+	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
 	f.enter(p, v)

@@ -37,7 +37,7 @@ type Trace struct {
 	Value string
 	// Err is why there is no value.
 	Err error
-	// Reads is what the value depends on.
+	// Reads says on what the value depends.
 	Reads Reads
 	// Parts are the parts that were evaluated, as they stand in the expression, outer ones first.
 	Parts []TracedPart
@@ -55,7 +55,7 @@ type TracedPart struct {
 	// Depth is how many parts are around it.
 	Depth int
 	Value string
-	// InLoop says that the part was evaluated in a loop: the value is that of the last round.
+	// InLoop says that the part was evaluated in a loop: the value is the one of the last round.
 	InLoop bool
 	Reads  Reads
 }
@@ -80,7 +80,10 @@ const (
 
 // Trace makes the Frame tell a tracer of evaluations, up to Release. It costs a second evaluation of
 // each expression, in a frame and with a budget of its own.
-func (f *Frame) Trace(t Tracer) { f.tracer = t }
+func (f *Frame) Trace(t Tracer) { f.own.tracer = t }
+
+// Tracer returns who is told of evaluations; nil if nobody is.
+func (f *Frame) Tracer() Tracer { return f.own.tracer }
 
 // tracing is the environment of second evaluations. Nothing is checked in it: that was done when the
 // expression was compiled, so that no program has to keep what it takes.
@@ -99,7 +102,7 @@ func (f *Frame) traced(p *Program, v *Vars, variable string, failure error) {
 	}
 	t := &Trace{Expression: strings.Clone(p.source), Variable: variable, Err: failure}
 	t.evaluate(f, p, v)
-	f.tracer.Traced(t)
+	f.own.tracer.Traced(t)
 }
 
 // tracedBool is traced for conditions, whose value is known.
@@ -120,7 +123,7 @@ func (f *Frame) tracedBool(p *Program, v *Vars, result bool, failure error) {
 	} else {
 		t.Value = ""
 	}
-	f.tracer.Traced(t)
+	f.own.tracer.Traced(t)
 }
 
 // evaluate evaluates the expression once more, and notes what its parts come to.

@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// traces keeps what a tracer is told.
+// traces keeps what a tracer is seen.
 type traces []*Trace
 
 func (t *traces) Traced(one *Trace) { *t = append(*t, one) }
@@ -46,7 +46,7 @@ func (t *Trace) lines() string {
 	return b.String()
 }
 
-// TestTrace holds what is told of expressions and their parts to whole answers.
+// TestTrace holds what is seen of expressions and their parts to whole answers.
 func TestTrace(t *testing.T) {
 	c := NewAdmissionCompiler(true)
 	if err := c.Variable("limit", "params.max"); err != nil {
@@ -96,8 +96,8 @@ variables.asked <=
 			}
 			f := NewFrame(context.Background())
 			defer f.Release()
-			var told traces
-			f.Trace(&told)
+			var seen traces
+			f.Trace(&seen)
 			bind := func(v *Vars) {
 				v.Set(value.Object, celtest.Parse(t, `{"spec":{"replicas":5,"names":["ab","cd","ae"]}}`), nil)
 				v.Set(value.OldObject, celtest.Parse(t, `{"spec":{"replicas":4}}`), nil)
@@ -112,7 +112,7 @@ variables.asked <=
 			_, _ = p.EvalBool(f, v) // the trace has the outcome
 			spent := before - f.Budget()
 			var got []string
-			for _, one := range told {
+			for _, one := range seen {
 				got = append(got, one.lines())
 			}
 			if got := strings.Join(got, "\n"); got != one.want {
@@ -153,9 +153,9 @@ func TestTracesOfPolicies(t *testing.T) {
 				continue
 			}
 			for i := 0; i < len(bodies); i += 50 {
-				var told traces
+				var seen traces
 				f := NewFrame(context.Background())
-				f.Trace(&told)
+				f.Trace(&seen)
 				f.Vars().Set(value.Object, celtest.Parse(t, bodies[i]), nil)
 				f.Vars().SetRequest(&Request{Operation: "CREATE", Name: "a", Namespace: "default"})
 				if c.Variables() != nil {
@@ -164,7 +164,7 @@ func TestTracesOfPolicies(t *testing.T) {
 				_, _ = program.EvalBool(f, f.Vars()) // the trace has the outcome
 				f.CloseVariables(f.Vars())
 				f.Release()
-				for _, one := range told {
+				for _, one := range seen {
 					traced++
 					if one.IsDoubtful {
 						doubtful++

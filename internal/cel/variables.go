@@ -122,7 +122,7 @@ func (n *named) read(i int) plan.Val {
 func (n *named) compute(i int) plan.Val {
 	p := n.list.programs[i]
 	v, err := p.evalKept(n.frame, n.vars)
-	if n.frame.tracer != nil {
+	if n.frame.own.tracer != nil {
 		n.frame.traced(p, n.vars, n.list.names[i], err)
 	}
 	if err == nil {

@@ -21,6 +21,7 @@ type Vars struct {
 	state   stateVar
 
 	authorizer authorizer.UnconditionalAuthorizer
+	tracer     Tracer  // of all evaluations in the frame whose own variables these are; nil if nobody asks
 	loops      []bound // variables of loops around a part of an expression that is evaluated alone
 }
 

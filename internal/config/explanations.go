@@ -7,7 +7,7 @@ import (
 
 // Explanations says who may ask, by the header X-Admission-Explain, what becomes of a request.
 type Explanations struct {
-	// Users and Groups are the names of those who may.
+	// Users and Groups are the names of who may.
 	Users  []string `json:"users"`
 	Groups []string `json:"groups"`
 	// Values says what explanations show of other objects than the one in the request.
@@ -22,7 +22,7 @@ type ExplainedValues string
 const (
 	// ShowDigests shows of each value a digest, by which equal values of one explanation are known.
 	ShowDigests ExplainedValues = "Digests"
-	// ShowValues shows the values, but for those of Secrets.
+	// ShowValues shows the values, except data of Secrets.
 	ShowValues ExplainedValues = "Shown"
 )
 

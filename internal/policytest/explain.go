@@ -59,11 +59,11 @@ func Explain(q *Question) (*story.Story, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the gateway does not answer: %w", err)
 	}
-	told := storyIn(answer, r)
-	told.Request.Path = r.path
-	addLines(told, all.read(q.Policies))
-	told.Unknown = append(told.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
-	return told, nil
+	explained := storyIn(answer, r)
+	explained.Request.Path = r.path
+	addLines(explained, all.read(q.Policies))
+	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
+	return explained, nil
 }
 
 // explanations lets everybody ask in this process, and shows them everything but Secrets.

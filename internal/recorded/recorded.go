@@ -168,7 +168,7 @@ func requestOf(e *event) (*Request, error) {
 		if bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("[")) {
 			r.ContentType = "application/json-patch+json"
 		} else {
-			r.Unknown = "an audit event does not say of which type a patch is: it is taken for a merge patch"
+			r.Unknown = "an audit event does not say the type of a patch: it is taken for a merge patch"
 		}
 	}
 	return r, nil

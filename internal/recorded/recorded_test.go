@@ -55,7 +55,7 @@ no event
 		{"as another user", log, "2", &Request{Method: "PATCH", Path: "/p", User: "bob", Groups: []string{"b"}, Body: []byte(`[{"op":"remove","path":"/a"}]`), ContentType: "application/json-patch+json"}, ""},
 		{"a patch of some type", log, "3", &Request{
 			Method: "PATCH", Path: "/p", User: "alice", Body: []byte(`{"a":1}`), ContentType: "application/merge-patch+json",
-			Unknown: "an audit event does not say of which type a patch is: it is taken for a merge patch",
+			Unknown: "an audit event does not say the type of a patch: it is taken for a merge patch",
 		}, ""},
 		{"a deletion", log, "4", &Request{Method: "DELETE", Path: "/p", User: "alice"}, ""},
 		{"without the object", log, "5", nil, "has no event with a requestObject: the audit Policy must record the level Request or RequestResponse"},

@@ -103,19 +103,19 @@ type Exchanges struct {
 	Tracer Tracer
 	// Watcher is told of the answers that clients may get; nil if nobody asks.
 	Watcher Watcher
-	// Holder takes what the client asks for in the backend's place; nil if it is sent.
-	Holder Holder
+	// Sink takes what the client asks for in the backend's place; nil if it is sent.
+	Sink Sink
 }
 
-// A Holder takes messages that are not sent, because the request is only explained. What the gateway
+// A Sink takes messages that are not sent, because the request is only explained. What the gateway
 // itself asks for on the way, reads and dry runs, is sent.
-type Holder interface {
-	// Hold is called with a message whose target and method are known. It must not keep the bytes.
-	Hold(m *Message)
+type Sink interface {
+	// Take is called with a message whose target and method are known. It must not keep the bytes.
+	Take(m *Message)
 }
 
-// hold gives a message to the holder.
-func hold(r *Request, m Message) error {
+// divert gives a message to the sink.
+func divert(r *Request, m Message) error {
 	if m.Method == nil {
 		m.Method = r.Head.Method
 	}
@@ -125,8 +125,8 @@ func hold(r *Request, m Message) error {
 	if m.ContentType == nil {
 		m.ContentType = r.Head.Value(http1.FieldContentType)
 	}
-	r.Exchanges.Holder.Hold(&m)
-	return ErrHeld
+	r.Exchanges.Sink.Take(&m)
+	return ErrNotSent
 }
 
 // A Watcher looks at the backend's answers to what a client asks for, before anything is made of them. It may put another
@@ -288,8 +288,8 @@ type Precondition struct {
 
 // Send sends a message and takes the answer into Response.
 func (r *Request) Send(b *Backend, m *Message) error {
-	if r.Exchanges.Holder != nil {
-		return hold(r, *m)
+	if r.Exchanges.Sink != nil {
+		return divert(r, *m)
 	}
 	f := r.forwarding(m)
 	f.Extra = r.extra[:0]
@@ -342,8 +342,8 @@ func (r *Request) Send(b *Backend, m *Message) error {
 // Connect sends a request that may go on in another protocol, which the backend agrees to by a tunnel
 // instead of an answer. Every other hop-by-hop line of the client ends here, as always.
 func (r *Request) Connect(b *Backend, m *Message, protocol []byte) (*upstream.Tunnel, error) {
-	if r.Exchanges.Holder != nil {
-		return nil, hold(r, *m)
+	if r.Exchanges.Sink != nil {
+		return nil, divert(r, *m)
 	}
 	f := r.forwarding(m)
 	f.Extra = r.extra[:0]
@@ -586,8 +586,8 @@ func (r *Request) dryRunTarget() []byte {
 
 // SendPart sends one of several requests that a client's request becomes, and reads the answer whole.
 func (r *Request) SendPart(b *Backend, target, body []byte, answer *http1.Response, l *Limits) error {
-	if r.Exchanges.Holder != nil {
-		return hold(r, Message{Target: target, Body: body, ContentType: valueJSON})
+	if r.Exchanges.Sink != nil {
+		return divert(r, Message{Target: target, Body: body, ContentType: valueJSON})
 	}
 	f := r.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= aboutBody

@@ -15,7 +15,7 @@ type Story struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
 	Request    Request `json:"request"`
-	// Resource is what method and path mean; nil if that is not known.
+	// Resource says what method and path mean; nil if that is not known.
 	Resource *Resource `json:"resource,omitempty"`
 	// Steps are in the order of the way of the request.
 	Steps []Step `json:"steps"`
@@ -31,7 +31,7 @@ type Story struct {
 	IsCut bool `json:"isCut,omitempty"`
 }
 
-// A Request is who asks, for what.
+// A Request says who asks, for what.
 type Request struct {
 	Method string   `json:"method"`
 	Path   string   `json:"path"`
@@ -43,7 +43,7 @@ type Request struct {
 	Policies string `json:"policies,omitempty"`
 }
 
-// A Resource is what a request is about.
+// A Resource says what a request is about.
 type Resource struct {
 	Verb        string `json:"verb"`
 	Operation   string `json:"operation,omitempty"`
@@ -79,7 +79,7 @@ type Policy struct {
 	// Item is the item of the body that it looked at, such as "[3]"; empty for the whole.
 	Item    string `json:"item,omitempty"`
 	Binding string `json:"binding,omitempty"`
-	// Verdict is what it came to: Allow, Deny, Ignore, Audit, Mutate or Unchanged; "NoMatch" if it is
+	// Verdict says what it came to: Allow, Deny, Ignore, Audit, Mutate or Unchanged; "NoMatch" if it is
 	// not about the request.
 	Verdict string   `json:"verdict"`
 	Reasons []Reason `json:"reasons,omitempty"`
@@ -97,7 +97,7 @@ const NoMatch = "NoMatch"
 // A Reason says why a policy, or a binding of it, is not about the request.
 type Reason struct {
 	Binding string `json:"binding,omitempty"`
-	// Field is what decides, in the policy or the binding.
+	// Field decides, in the policy or the binding.
 	Field   string `json:"field,omitempty"`
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -169,7 +169,7 @@ const (
 	Answered Decision = "Answered"
 )
 
-// An Answer is what the client would get.
+// An Answer says what the client would get.
 type Answer struct {
 	Decision Decision `json:"decision"`
 	// Code is the status code; 0 if the backend decides.

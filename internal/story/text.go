@@ -367,11 +367,11 @@ func (m *Message) Note() string {
 	case m.Bytes == 0:
 		return "without a body"
 	case m.IsHidden && m.Body == "":
-		return fmt.Sprintf("with a body of %d bytes, which is hidden", m.Bytes)
+		return fmt.Sprintf("with a body of %d bytes, hidden here", m.Bytes)
 	case m.IsHidden:
-		return fmt.Sprintf("with a body of %d bytes, some of which are hidden here", m.Bytes)
+		return fmt.Sprintf("with a body of %d bytes; parts are hidden here", m.Bytes)
 	case m.IsCut:
-		return fmt.Sprintf("with a body of %d bytes, of which this is the beginning", m.Bytes)
+		return fmt.Sprintf("with a body of %d bytes, cut here", m.Bytes)
 	}
 	return fmt.Sprintf("with a body of %d bytes", m.Bytes)
 }

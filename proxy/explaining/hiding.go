@@ -20,12 +20,17 @@ import (
 // unless the configuration says otherwise (ERR-7), and the data of Secrets is never shown.
 type hiding struct {
 	showsValues bool
-	isOwn       bool // the object is the one in the request
-	isSecret    bool
 	hidesOthers bool // parameters or collections may be Secrets
+	object      hidden
 	key         []byte
 	paths       []string // of hidden values in the object
 	secrets     []string // that texts may not repeat
+}
+
+// hidden says what the object is.
+type hidden struct {
+	isOwn    bool // it is the one in the request
+	isSecret bool
 }
 
 // begin makes the key of the digests: equal values of one story have one digest, and no others do.
@@ -38,12 +43,12 @@ func (h *hiding) begin() {
 // mixes says that what it reads of the object may be what the stored one has.
 func (h *hiding) hides(r cel.Reads, mixes bool) bool {
 	switch {
-	case h.isSecret && (r.Object || r.Old), h.hidesOthers && r.Others:
+	case h.object.isSecret && (r.Object || r.Old), h.hidesOthers && r.Others:
 		return true
 	case h.showsValues:
 		return false
 	}
-	return r.Old || r.Others || r.Object && (!h.isOwn || mixes)
+	return r.Old || r.Others || r.Object && (!h.object.isOwn || mixes)
 }
 
 // chains are the members of the object that an expression reads.
@@ -102,12 +107,12 @@ func (h *hiding) digest(json string) string {
 
 // edit hides the values of an edit, if they may come from other objects or are a Secret's.
 func (h *hiding) edit(e *story.Edit, hidden bool) {
-	secret := h.isSecret && isSecret(e.Path)
+	secret := h.object.isSecret && isSecret(e.Path)
 	if secret || hidden && !h.showsValues {
 		h.paths = append(h.paths, e.Path)
 		e.New = h.digest(e.New)
 	}
-	if secret || (hidden || !h.isOwn) && !h.showsValues {
+	if secret || (hidden || !h.object.isOwn) && !h.showsValues {
 		e.Old = h.digest(e.Old)
 	}
 }
@@ -125,7 +130,7 @@ func isSecret(path string) bool {
 
 // learn keeps the data of a Secret, which texts may not repeat.
 func (h *hiding) learn(t story.Tree) {
-	if !h.isSecret {
+	if !h.object.isSecret {
 		return
 	}
 	root, _ := t.(map[string]any)
@@ -176,13 +181,13 @@ func (h *hiding) body(m *story.Message, body []byte) {
 	}()
 	text := string(body)
 	switch {
-	case h.isSecret && m.Method == http.MethodPatch, !h.showsValues && m.Method == http.MethodPatch && len(h.paths) > 0,
-		!h.showsValues && !h.isOwn && m.Method == http.MethodPut:
+	case h.object.isSecret && m.Method == http.MethodPatch, !h.showsValues && m.Method == http.MethodPatch && len(h.paths) > 0,
+		!h.showsValues && !h.object.isOwn && m.Method == http.MethodPut:
 		m.IsHidden = true
 		return
-	case h.isSecret || len(h.paths) > 0 && !h.showsValues:
+	case h.object.isSecret || len(h.paths) > 0 && !h.showsValues:
 		tree, hidden := story.Replace(story.Parse(body), func(path string, value any) (string, bool) {
-			if h.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) {
+			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) {
 				return h.digest(story.Text(value)), true
 			}
 			return "", false

@@ -41,8 +41,7 @@ type Recorder struct {
 
 // running is a policy that runs.
 type running struct {
-	story.Policy
-	from                               int // of the steps
+	shown                              story.Policy
 	before                             story.Tree
 	reads                              cel.Reads
 	denials, warnings, ignored, audits int
@@ -51,7 +50,7 @@ type running struct {
 
 var (
 	_ admission.Recorder = (*Recorder)(nil)
-	_ storage.Holder     = (*Recorder)(nil)
+	_ storage.Sink       = (*Recorder)(nil)
 )
 
 // New begins a story.
@@ -73,8 +72,8 @@ func (r *Recorder) About(i *resource.Info, described, hidesOthers bool) {
 		Resource: strings.Clone(i.Resource), Subresource: strings.Clone(i.Subresource),
 		Namespace: strings.Clone(i.Namespace), Name: strings.Clone(i.Name), IsDescribed: described,
 	}
-	r.hiding.isOwn = (i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate) && i.Subresource != "scale"
-	r.hiding.isSecret = i.Group == "" && i.Resource == "secrets"
+	r.hiding.object.isOwn = (i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate) && i.Subresource != "scale"
+	r.hiding.object.isSecret = i.Group == "" && i.Resource == "secrets"
 	r.hiding.hidesOthers = hidesOthers
 }
 
@@ -84,7 +83,7 @@ func (r *Recorder) Step(name, about string) {
 		return
 	}
 	r.close(nil, nil, "", "")
-	if !r.take(len(name) + len(about)) {
+	if !r.spend(len(name) + len(about)) {
 		return
 	}
 	r.story.Steps = append(r.story.Steps, story.Step{Name: name, About: about})
@@ -111,15 +110,15 @@ func (r *Recorder) edits(all []story.Edit, hidden bool) []story.Edit {
 	for i := range all {
 		e := &all[i]
 		r.hiding.edit(e, hidden)
-		if !r.take(len(e.Path) + len(e.Old) + len(e.New)) {
+		if !r.spend(len(e.Path) + len(e.Old) + len(e.New)) {
 			return all[:i]
 		}
 	}
 	return all
 }
 
-// take counts what a story is to hold.
-func (r *Recorder) take(bytes int) bool {
+// spend counts what a story is to have.
+func (r *Recorder) spend(bytes int) bool {
 	const least = 64 // for names and brackets
 	if r.story.IsCut || r.left < bytes+least {
 		r.story.IsCut = true
@@ -133,17 +132,17 @@ func (r *Recorder) take(bytes int) bool {
 func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.Attributes, report *admission.Report) {
 	r.close(nil, nil, "", "")
 	r.attributes = a
-	if r.hiding.isSecret && a.Old != nil {
+	if r.hiding.object.isSecret && a.Old != nil {
 		r.hiding.learn(story.Parse(a.Old.AppendTo(nil)))
 	}
 	one := &running{
-		Policy:  story.Policy{Kind: kindOf(p, a), Name: p.Name(), Item: a.Item, Verdict: story.NoMatch},
+		shown:   story.Policy{Kind: kindOf(p, a), Name: p.Name(), Item: a.Item, Verdict: story.NoMatch},
 		denials: len(report.Denials()), warnings: len(report.Warnings()),
 		ignored: len(report.IgnoredFailures()), audits: len(report.AuditedFailures()),
 	}
 	_, one.mutates = p.(admission.Mutator)
-	one.Reasons = reasonsOf(ctx, p, a)
-	if len(one.Reasons) == 0 {
+	one.shown.Reasons = reasonsOf(ctx, p, a)
+	if len(one.shown.Reasons) == 0 {
 		r.ran[keyOf(p, one.mutates)] = true
 	}
 	if one.mutates && a.Object != nil {
@@ -172,12 +171,12 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 		return
 	}
 	r.policy = nil
-	one.Binding = binding
+	one.shown.Binding = binding
 	switch {
-	case v != "" && (len(one.Reasons) == 0 || v != admission.Allowed && v != admission.Unchanged):
-		one.Verdict, one.Reasons = string(v), nil
+	case v != "" && (len(one.shown.Reasons) == 0 || v != admission.Allowed && v != admission.Unchanged):
+		one.shown.Verdict, one.shown.Reasons = string(v), nil
 	case v == "":
-		one.Verdict = string(admission.Denied)
+		one.shown.Verdict = string(admission.Denied)
 	}
 	if report != nil {
 		for _, d := range report.Denials()[min(one.denials, len(report.Denials())):] {
@@ -196,25 +195,25 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 	if one.mutates && a != nil && a.Object != nil {
 		after := story.Parse(a.Object.AppendTo(nil))
 		hidden := one.isOpaque || one.reads.Old || one.reads.Others
-		one.Edits = r.edits(story.Diff(one.before, after), hidden)
+		one.shown.Edits = r.edits(story.Diff(one.before, after), hidden)
 		if a.Item == "" {
 			r.tree, r.isRead = after, true
 		}
 	}
-	if one.Verdict == story.NoMatch {
+	if one.shown.Verdict == story.NoMatch {
 		return // it is among the others
 	}
-	if !r.take(len(one.Kind) + len(one.Name) + len(one.Binding)) {
+	if !r.spend(len(one.shown.Kind) + len(one.shown.Name) + len(one.shown.Binding)) {
 		return
 	}
 	s := r.step()
-	s.Policies = append(s.Policies, one.Policy)
+	s.Policies = append(s.Policies, one.shown)
 }
 
 func (r *Recorder) say(one *running, text string) {
 	text = r.hiding.text(text)
-	if r.take(len(text)) {
-		one.Messages = append(one.Messages, strings.Clone(text))
+	if r.spend(len(text)) {
+		one.shown.Messages = append(one.shown.Messages, strings.Clone(text))
 	}
 }
 
@@ -226,18 +225,18 @@ func (r *Recorder) step() *story.Step {
 	return &r.story.Steps[len(r.story.Steps)-1]
 }
 
-// Held implements admission.Recorder.
-func (r *Recorder) Held(name, file string, line int) {
-	if r.policy == nil || !r.take(len(name)+len(file)) {
+// Fired is told of a rule in Rego that had a value.
+func (r *Recorder) Fired(name, file string, line int) {
+	if r.policy == nil || !r.spend(len(name)+len(file)) {
 		return
 	}
 	one := story.Rule{Name: name, File: file, Line: line}
-	for _, known := range r.policy.Rules {
+	for _, known := range r.policy.shown.Rules {
 		if known == one {
 			return
 		}
 	}
-	r.policy.Rules = append(r.policy.Rules, one)
+	r.policy.shown.Rules = append(r.policy.shown.Rules, one)
 }
 
 // Traced implements cel.Tracer.
@@ -256,11 +255,11 @@ func (r *Recorder) Traced(t *cel.Trace) {
 	for _, p := range e.Parts {
 		size += len(p.Text) + len(p.Value) + 64
 	}
-	if !r.take(size) {
+	if !r.spend(size) {
 		return
 	}
 	if r.policy != nil {
-		r.policy.Expressions = append(r.policy.Expressions, e)
+		r.policy.shown.Expressions = append(r.policy.shown.Expressions, e)
 		return
 	}
 	s := r.step()
@@ -289,8 +288,8 @@ func (r *Recorder) expression(t *cel.Trace, mixes bool) story.Expression {
 	return e
 }
 
-// Hold implements storage.Holder.
-func (r *Recorder) Hold(m *storage.Message) {
+// Take implements storage.Sink.
+func (r *Recorder) Take(m *storage.Message) {
 	if len(r.story.Sent) == maxMessages {
 		r.story.IsCut = true
 		return
@@ -315,7 +314,7 @@ func (r *Recorder) Unknown(what string) {
 
 // Limit adds a rate limit.
 func (r *Recorder) Limit(l story.Limit) {
-	if r != nil && r.take(len(l.Name)+len(l.Because)) {
+	if r != nil && r.spend(len(l.Name)+len(l.Because)) {
 		r.story.Limits = append(r.story.Limits, l)
 	}
 }
@@ -327,11 +326,11 @@ func (r *Recorder) Refuse(why string) {
 	s.Refusal = strings.Clone(r.hiding.text(why))
 }
 
-// IsHeld reports whether something would be sent to the backend.
-func (r *Recorder) IsHeld() bool { return len(r.story.Sent) > 0 }
+// Sends reports whether something would be sent to the backend.
+func (r *Recorder) Sends() bool { return len(r.story.Sent) > 0 }
 
-// Finish ends the story with the answer. The chain has the policies of which some were not about the
-// request.
+// Finish ends the story with the answer. The chain has all policies, also the ones that were not about
+// the request.
 func (r *Recorder) Finish(ctx context.Context, chain *admission.Chain, a story.Answer) *story.Story {
 	r.close(nil, nil, "", "")
 	r.others(ctx, chain)
@@ -361,7 +360,7 @@ func (r *Recorder) others(ctx context.Context, chain *admission.Chain) {
 			return
 		}
 		one := story.Policy{Kind: kindOf(p, a), Name: p.Name(), Verdict: story.NoMatch, Reasons: reasonsOf(ctx, p, a)}
-		if len(one.Reasons) > 0 && r.take(len(one.Kind)+len(one.Name)) {
+		if len(one.Reasons) > 0 && r.spend(len(one.Kind)+len(one.Name)) {
 			r.story.Others = append(r.story.Others, one)
 		}
 	})

@@ -164,7 +164,7 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 			return err
 		}
 		_, query := splitQuery(w.Info.Query)
-		if err := r.SendPart(s.Backend, []byte(withQuery(path, query)), options, answer, s.Limits); err == storage.ErrHeld {
+		if err := r.SendPart(s.Backend, []byte(withQuery(path, query)), options, answer, s.Limits); err == storage.ErrNotSent {
 			return nil
 		} else if err != nil {
 			return err

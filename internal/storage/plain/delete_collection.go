@@ -43,7 +43,7 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 	for _, name := range l.names {
 		var one storage.Write
 		err := s.deleteMatching(w, &one, h, l, name)
-		if err == errUnmatched || err == storage.ErrHeld || isNotFound(err) {
+		if err == errUnmatched || err == storage.ErrNotSent || isNotFound(err) {
 			one.Release()
 			continue
 		}

@@ -11,17 +11,23 @@ import (
 // ReadsOthers reports whether rules may read other objects than the one in the request.
 func (p *Policy) ReadsOthers() bool { return p.NeedsOld() || p.HasParams() || len(p.states) > 0 }
 
-// HeldBy returns who is told of the rules that have a value for a request; nil if nobody is.
-func HeldBy(a *admission.Attributes) func(Rule) {
-	if a.Recorder == nil {
+// FiredBy returns who is told of the rules that have a value for a request; nil if nobody is.
+func FiredBy(a *admission.Attributes) func(Rule) {
+	if a.Frame == nil {
 		return nil
 	}
-	return func(r Rule) { a.Recorder.Held(r.Name, r.File, r.Line) }
+	to, asks := a.Frame.Tracer().(interface {
+		Fired(name, file string, line int)
+	})
+	if !asks {
+		return nil
+	}
+	return func(r Rule) { to.Fired(r.Name, r.File, r.Line) }
 }
 
-// tellHeld tells which rules had a value, in the order of their lines. It evaluates the query once
+// tellFired tells which rules had a value, in the order of their lines. It evaluates the query once
 // more for that, as it is written, with a budget of its own.
-func (q *Query) tellHeld(ctx context.Context, in *Input) {
+func (q *Query) tellFired(ctx context.Context, in *Input) {
 	defer func() {
 		_ = recover() // of OPA; the evaluation that counts has failed too, and said so
 	}()
@@ -50,7 +56,7 @@ func (q *Query) tellHeld(ctx context.Context, in *Input) {
 	})
 	for _, one := range rules {
 		if one.seen.WasDefined() {
-			in.Held(one.rule)
+			in.Fired(one.rule)
 		}
 	}
 }
