@@ -26,9 +26,17 @@ const explainHeader = "X-Admission-Explain"
 // beginStory lets the request be explained, and go no further, if the client may ask for that. Nothing
 // is sent to the backend then but the gateway's own questions.
 func beginStory(h *handler) error {
+	form := story.JSON
 	for _, l := range h.incoming.Head.Headers() {
-		if l.Field == http1.FieldXAdmissionExplain && string(l.Value) != "1" && string(l.Value) != "true" {
-			return status.BadRequest("the header '%s' must be '1'", explainHeader)
+		if l.Field != http1.FieldXAdmissionExplain {
+			continue
+		}
+		switch f := story.Form(l.Value); f {
+		case "1":
+		case story.JSON, story.Text, story.HTML:
+			form = f
+		default:
+			return status.BadRequest("the header '%s' must be '1', 'json', 'text' or 'html'", explainHeader)
 		}
 	}
 	user, may := &h.who.user, h.gateway.observers.explanations
@@ -41,7 +49,7 @@ func beginStory(h *handler) error {
 		Route: h.route.place.Route, Upstream: h.upstream.name, Policies: h.set.Hash(),
 	}, may.Values == config.ShowValues)
 	s.About(i, h.request.Resource != nil, mayShowSecrets(h.set))
-	h.trail.story = s
+	h.trail.story, h.trail.form = s, form
 	h.request.Exchanges.Sink = s
 	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)
 	return nil
@@ -107,7 +115,8 @@ func tellStory(h *handler, err error) {
 	}
 	explained := s.Finish(context.Background(), h.set.Admission(), a)
 	h.request.Warnings = h.request.Warnings[:0]
-	contentType, body := story.Write(explained, func(media string) bool { return h.incoming.Head.Accepts(false, media) })
+	contentType, body := story.Write(explained, h.trail.form)
 	r.StartBody(http.StatusOK, contentType, body)
 	r.Add("Cache-Control", notCached)
+	r.Add("X-Content-Type-Options", "nosniff") // there are values of clients in it
 }

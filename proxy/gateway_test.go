@@ -49,6 +49,8 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			c.UnregisteredResources.CheckNames = true
 		case "identity": // by the headers of proxies on this machine; others are refused, or anonymous
 			c.Identity = headerIdentity(config.Anonymous(value))
+		case "explain": // to the group team-a
+			c.Telemetry.Explanations = &config.Explanations{Groups: []string{"team-a"}, Values: config.ExplainedValues(value)}
 		case "credentials":
 			c.Upstreams[0].Credentials = config.Credentials(value)
 		case "token":

@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/explaining"
@@ -338,6 +339,7 @@ type trail struct {
 	spans    *spans.Spans         // nil if the request is not traced
 	answers  *responses.Watch     // nil if no document is asked about answers
 	story    *explaining.Recorder // nil if nobody asks for an explanation
+	form     story.Form           // of the explanation
 	isNamed  bool
 }
 

@@ -444,12 +444,13 @@ func clientField(name []byte) Field {
 }
 
 // drop marks the lines of that name. Host stays: the gateway's own Host is
-// made of it, whatever the client says about it. Lines that tell who asks are
+// made of it, whatever the client says about it. So does what asks the gateway
+// for an explanation: without it the request would be made. Lines that tell who asks are
 // not told by their field any more, since readers of those look at dropped
 // ones, too.
 func drop(headers []Header, name []byte) {
 	for i := range headers {
-		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost {
+		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost && headers[i].Field != FieldXAdmissionExplain {
 			headers[i].Dropped = true
 			if headers[i].Field == FieldXRemote {
 				headers[i].Field = FieldOther

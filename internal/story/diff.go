@@ -157,5 +157,5 @@ func replace(path string, t any, hide func(string, any) (string, bool)) (any, bo
 	return t, false
 }
 
-// Text writes a tree as JSON.
-func Text(t Tree) string { return textOf(t) }
+// Encode writes a tree as JSON.
+func Encode(t Tree) string { return textOf(t) }

@@ -10,15 +10,25 @@ import (
 	"unicode/utf8"
 )
 
-// Write returns a story in the media type that a client accepts: as HTML, as text, or else as JSON.
-func Write(s *Story, accepts func(media string) bool) (contentType string, body []byte) {
+// A Form is how a story is written.
+type Form string
+
+// The forms.
+const (
+	JSON Form = "json"
+	Text Form = "text"
+	HTML Form = "html"
+)
+
+// Write returns a story in a form, with its media type.
+func Write(s *Story, in Form) (contentType string, body []byte) {
 	var b bytes.Buffer
-	switch {
-	case accepts("text/html"):
+	switch in {
+	case HTML:
 		if WriteHTML(&b, s) == nil { // a buffer takes everything
 			return "text/html; charset=utf-8", b.Bytes()
 		}
-	case accepts("text/plain"):
+	case Text:
 		WriteText(&b, s, false)
 		return "text/plain; charset=utf-8", b.Bytes()
 	}

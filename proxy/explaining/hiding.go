@@ -188,12 +188,12 @@ func (h *hiding) body(m *story.Message, body []byte) {
 	case h.object.isSecret || len(h.paths) > 0 && !h.showsValues:
 		tree, hidden := story.Replace(story.Parse(body), func(path string, value any) (string, bool) {
 			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) {
-				return h.digest(story.Text(value)), true
+				return h.digest(story.Encode(value)), true
 			}
 			return "", false
 		})
 		if m.IsHidden = hidden; hidden {
-			text = story.Text(tree)
+			text = story.Encode(tree)
 		}
 	}
 	if m.IsCut = len(text) > maxBody; m.IsCut {
