@@ -100,7 +100,11 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 	}
 	explained, err := policytest.Explain(q)
 	if err != nil {
-		return mistakenTests(err)
+		var mistakes policytest.Errors
+		if errors.As(err, &mistakes) {
+			err = fmt.Errorf("the policies have errors:\n%w", err)
+		}
+		return &failure{exitUsage, err}
 	}
 	if unknown != "" {
 		explained.Unknown = append(explained.Unknown, unknown)

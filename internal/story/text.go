@@ -94,7 +94,7 @@ func (t *texter) line(depth int, format string, args ...any) {
 type painted string
 
 func (t *texter) paint(colour, text string) painted {
-	if text = printable(text); !t.coloured {
+	if text = printable(text); !t.coloured || colour == "" {
 		return painted(text)
 	}
 	return painted(colour + text + plain)
@@ -203,6 +203,9 @@ func (t *texter) policy(p *Policy) {
 		by += " by the binding " + p.Binding
 	}
 	t.line(1, "%s  %s%s%s", t.paint(verdictColours[p.Verdict]+bold, p.Verdict), p.Title(), by, place(p.File, p.Line))
+	for _, r := range p.Reasons {
+		t.line(3, "%s", r.String())
+	}
 	for i := range p.Expressions {
 		t.expression(3, &p.Expressions[i])
 	}

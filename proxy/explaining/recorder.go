@@ -46,6 +46,7 @@ type running struct {
 	reads                              cel.Reads
 	denials, warnings, ignored, audits int
 	mutates, isOpaque, mixes           bool
+	isUnmatched                        bool // by its match conditions
 }
 
 var (
@@ -200,7 +201,10 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 			r.tree, r.isRead = after, true
 		}
 	}
-	if one.shown.Verdict == story.NoMatch {
+	if one.isUnmatched && (one.shown.Verdict == string(admission.Allowed) || one.shown.Verdict == string(admission.Unchanged)) {
+		one.shown.Verdict = story.NoMatch
+		one.shown.Reasons = []story.Reason{{Field: "spec.matchConditions", Because: "one of them is false"}}
+	} else if one.shown.Verdict == story.NoMatch {
 		return // it is among the others
 	}
 	if !r.spend(len(one.shown.Kind) + len(one.shown.Name) + len(one.shown.Binding)) {
@@ -223,6 +227,13 @@ func (r *Recorder) step() *story.Step {
 		r.story.Steps = append(r.story.Steps, story.Step{Name: "Request", About: "what comes before the object"})
 	}
 	return &r.story.Steps[len(r.story.Steps)-1]
+}
+
+// Unmatched is told that a match condition of the policy is false.
+func (r *Recorder) Unmatched() {
+	if r.policy != nil {
+		r.policy.isUnmatched = true
+	}
 }
 
 // Fired is told of a rule in Rego that had a value.
