@@ -48,6 +48,8 @@ type Trial struct {
 	Object *document.Document
 	// Old is the object that the write replaces, as JSON; nil if it is not known.
 	Old []byte
+	// IsStored says that the write replaces an object, even if Old is not known: it cannot turn out to create one.
+	IsStored bool
 	// User sends the request.
 	User *identity.User
 	// Decided is told what each policy comes to; nil if nobody asks.
@@ -79,7 +81,7 @@ func (g *Gateway) NewAssessor() *Assessor {
 	j := &Assessor{set: g.policies()}
 	j.handler.gateway = g
 	j.incoming.Memory.Open(g.memory.Budget, present{})
-	j.writer = &dryWriter{}
+	j.writer = &dryWriter{policies: j.set.Admission()}
 	return j
 }
 
@@ -196,6 +198,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	if deprecated := j.set.Deprecation(about); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}
+	j.writer.isAPIServer = h.upstream.kind.api().HasKinds()
 	j.writer.Storage = all.find(h.upstream, about, &info)
 	h.storage = j.writer
 	return nil
@@ -218,6 +221,11 @@ type dryWriter struct {
 	trial  *Trial
 	object []byte // as the policies left it
 	isSeen bool   // object is of this trial
+
+	policies *admission.Chain
+	// isAPIServer says that the backend keeps the metadata of objects itself, so that only policies and schemas ask for
+	// the stored one.
+	isAPIServer bool
 }
 
 // SetMetadata implements storage.Strategy. It comes after the last policy that changes objects.
@@ -230,7 +238,14 @@ func (d *dryWriter) SetMetadata(w *storage.Write) {
 
 // NeedsExisting implements storage.Updater. What is known need not be asked for.
 func (d *dryWriter) NeedsExisting(w *storage.Write) bool {
-	return d.trial.Old != nil || d.Storage.NeedsExisting(w)
+	switch {
+	case d.trial.Old != nil:
+		return true
+	case d.trial.IsStored && d.isAPIServer:
+		s := d.Schema(w.Info.Verb)
+		return storage.ReadsExisting(d.policies, &w.Info) || s != nil && s.NeedsOld()
+	}
+	return d.Storage.NeedsExisting(w)
 }
 
 // Get implements storage.Updater. The object is taken for the version that the write means to replace.

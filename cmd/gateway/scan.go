@@ -96,7 +96,10 @@ func (f *scanFlags) run(cmd *cobra.Command, paths []string) error {
 	defer stop()
 	report, err := f.scan(ctx, cmd, paths)
 	var mistake scan.UsageError
+	var told *failure
 	switch {
+	case errors.As(err, &told):
+		return err
 	case errors.As(err, &mistake):
 		return &failure{exitUsage, err}
 	case errors.Is(err, scan.ErrInterrupted) && o.StateFile != "":

@@ -17,6 +17,7 @@ import (
 type trial struct {
 	method, target []byte
 	upstream       string // whose paths the target has; "" for a client's
+	isStored       bool   // it replaced an object, whether or not that is known
 	body, old      []byte
 	object         *document.Document
 	user           *identity.User
@@ -132,7 +133,7 @@ func (w *worker) try(side int) *proxy.Outcome {
 	object := t.object // the second judge parses the body itself
 	t.object = nil
 	return j.Try(&proxy.Trial{
-		Method: t.method, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object, Old: t.old, User: t.user,
+		Method: t.method, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object, Old: t.old, IsStored: t.isStored, User: t.user,
 		Decided: &j.decisions, IsKept: w.isDiff,
 	})
 }
@@ -154,6 +155,9 @@ func unjudgeable(err error) string {
 // parts returns the counts that the object belongs to.
 func (w *worker) parts(o *proxy.Outcome, group string) (parts [3]*Part) {
 	name := o.Info.Resource
+	if name == "" {
+		name = unknown
+	}
 	if o.Info.Group != "" {
 		name += "." + o.Info.Group
 	}
@@ -257,7 +261,7 @@ func (v *verdict) keep(o *proxy.Outcome) {
 // compare finds how the verdicts of the two sets differ.
 func (w *worker) compare(about *Finding) {
 	now, before := &w.verdicts[0], &w.verdicts[1]
-	changes := [4]bool{}
+	changes := [6]bool{4: now.refuses() && !before.refuses(), 5: !now.refuses() && before.refuses()}
 	for i := range now.effects {
 		e := &now.effects[i]
 		if had := before.find(e); had == nil {
@@ -280,11 +284,16 @@ func (w *worker) compare(about *Finding) {
 		changes[3] = true
 		w.found(Edited, &effect{Effect: Change, message: patchOf(before.object, now.object)}, about)
 	}
-	for i, name := range [...]string{Added, Removed, Reworded, Edited} {
+	for i, name := range [...]string{Added, Removed, Reworded, Edited, Refused, Accepted} {
 		if changes[i] {
 			w.tally.Changes[name]++
 		}
 	}
+}
+
+// refuses reports whether the object would be refused.
+func (v *verdict) refuses() bool {
+	return slices.ContainsFunc(v.effects, func(e effect) bool { return e.Effect == Deny || e.Effect == Unjudged })
 }
 
 // find returns what the verdict has of the same policy, binding and effect; nil for nothing.

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"net/http"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -58,6 +59,11 @@ func (auditShape) read(w *worker, text []byte, i *item) string {
 	target := textIn(root, "requestURI")
 	if verb == "patch" {
 		target, _, _ = strings.Cut(target, "?") // the parameters are of the patch
+	}
+	answer, _ := root.Get("responseStatus")
+	code, _ := answer.Get("code")
+	if n, ok := code.Int64(); ok && n == http.StatusOK {
+		t.isStored = true
 	}
 	if target == "" {
 		return "the event has no requestURI"

@@ -60,6 +60,10 @@ func (harShape) read(w *worker, text []byte, i *item) string {
 	case media != "" && media != "application/json" && !strings.HasSuffix(media, "+json"):
 		return "the body of the entry is no JSON"
 	}
+	answer, _ := d.Root().Get("response")
+	code, _ := answer.Get("status")
+	n, _ := code.Int64()
+	t.isStored = n == http.StatusOK
 	t.target, t.body = []byte(target), body
 	t.upstream = "" // the URL is a client's
 	t.user = recordedUser(sent, &w.scan.options.User)

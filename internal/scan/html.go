@@ -113,7 +113,7 @@ func (r *Report) writeHTML(w io.Writer) error {
 		page.Skips = append(page.Skips, skip{reason, r.Skipped[reason]})
 	}
 	if r.IsDiff {
-		page.Diff = []int64{r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited]}
+		page.Diff = []int64{r.Changes[Refused], r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited]}
 	}
 	return pageTemplate.Execute(w, page)
 }

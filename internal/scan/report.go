@@ -27,6 +27,9 @@ const (
 	Removed  = "removed"
 	Reworded = "reworded"
 	Edited   = "edited"
+	// Refused and Accepted count objects that are denied by one set alone.
+	Refused  = "newlyDenied"
+	Accepted = "noLongerDenied"
 )
 
 // A Finding is one thing that is said of one object.
@@ -99,7 +102,7 @@ type Report struct {
 // not.
 func (r *Report) Fails() bool {
 	if r.IsDiff {
-		return r.Changes[Added] > 0
+		return r.Changes[Refused] > 0
 	}
 	return r.Denied > 0 || r.Unjudged > 0
 }

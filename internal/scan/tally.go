@@ -118,6 +118,8 @@ const (
 	maxParts = 10_000
 	// others stands for all further names.
 	others = "(others)"
+	// unknown stands for the resource of an object at a path that cannot be read.
+	unknown = "(unknown)"
 )
 
 // part returns the count of a name.

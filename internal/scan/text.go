@@ -87,8 +87,8 @@ func (r *Report) writeText(w io.Writer) error {
 		fmt.Fprintf(&b, "note: %s\n", line(note))
 	}
 	if r.IsDiff {
-		fmt.Fprintf(&b, "denials added for %s, removed for %s, reworded for %s; edited otherwise: %s\n",
-			objects(r.Changes[Added]), objects(r.Changes[Removed]), objects(r.Changes[Reworded]), objects(r.Changes[Edited]))
+		fmt.Fprintf(&b, "%s newly denied, %d no longer; findings added for %d, removed for %d, reworded for %d; edited otherwise: %d\n",
+			objects(r.Changes[Refused]), r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited])
 	}
 	fmt.Fprintf(&b, "%s: %d denied, %d not judged, %d warned of, %d audited; in %.2fs\n", objects(r.Objects), r.Denied, r.Unjudged, r.Warned, r.Audited, r.Seconds)
 	_, err := io.WriteString(w, b.String())
