@@ -40,7 +40,7 @@ func TestTestingPages(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh is not installed")
 	}
-	for _, page := range []string{"testing", "library", "explain"} {
+	for _, page := range []string{"testing", "library", "explain", "scan"} {
 		if err := doctest.Follow("../../docs/"+page+".md", doctest.Options{
 			Gateway: os.Args[0], Env: []string{"GATEWAY_TEST_RUN_MAIN=1"}, Volatile: regexp.MustCompile(`in \d+\.\d+s`),
 		}); err != nil {
