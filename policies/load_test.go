@@ -102,6 +102,7 @@ func TestFindings(t *testing.T) {
 			"r/a.rego:6: warning: rego_compile_error: assigned var x unused\n"},
 		{"modules without rules that the gateway knows", map[string]string{"p.yaml": regoPolicyOf("p", "{rego: 'package a.b'}")}, "" +
 			"p.yaml:4: spec.package: Invalid value: \"\": no module defines one of the rules deny, violation, warn, allow, patch or defaults in the package 'data.a.b'\n"},
+		{"a rule as Conftest names it", map[string]string{"p.yaml": regoPolicyOf("p", "{rego: 'package a deny_x contains \"no\" if input.review.name == \"x\"'}")}, ""},
 		{"no module", map[string]string{"p.yaml": regoPolicyOf("p", "")}, "" +
 			"p.yaml:4: spec.rego: Required value: there is no module in 'DIR' either: must have a text, or files that end in '.rego' beside the policy\n"},
 		{"a state that is not there", map[string]string{"p.yaml": regoPolicyOf("p", "{rego: 'package a deny contains \"no\" if count(data.state.plans) == 0'}")}, "" +

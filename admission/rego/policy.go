@@ -152,16 +152,21 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 	}
 	found := false
 	for _, rule := range []struct {
-		name string
-		into **Query
+		name     string
+		into     **Query
+		isFamily bool
 	}{
-		{"deny", &p.rules.deny}, {"violation", &p.rules.violation}, {"warn", &p.rules.warn},
-		{"allow", &p.rules.allow}, {"defaults", &p.rules.defaults}, {"patch", &p.rules.patch},
+		{"deny", &p.rules.deny, true}, {"violation", &p.rules.violation, true}, {"warn", &p.rules.warn, true},
+		{"allow", &p.rules.allow, false}, {"defaults", &p.rules.defaults, false}, {"patch", &p.rules.patch, false},
 	} {
-		if !p.program.Has(from + "." + rule.name) {
+		names := []string{from + "." + rule.name}
+		if rule.isFamily {
+			names = p.program.Family(from, rule.name)
+		}
+		if len(names) == 0 || !p.program.Has(names[0]) {
 			continue
 		}
-		q, err := p.program.Query(from + "." + rule.name)
+		q, err := p.program.Union(names)
 		if err != nil {
 			errs = append(errs, field.Invalid(at, spec.Package, err.Error()))
 			continue
