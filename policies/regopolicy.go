@@ -153,6 +153,11 @@ func (r *regoFiles) hash(files string) string {
 func (l *loader) regoFound(found rego.Errors, severity Severity) {
 	for _, e := range found {
 		f := Finding{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Severity: severity}
+		if text, ok := l.gatekeeper.Texts[e.File]; ok { // the module is in a policy
+			f.Point(text, e.Text, e.Column)
+		} else if e.Column > 0 {
+			f.Excerpt = e.Text
+		}
 		if !slices.Contains(l.Found, f) {
 			l.Found = append(l.Found, f)
 		}

@@ -211,29 +211,23 @@ func (c *templateCompiler) compileRego(s *RegoSource, at *field.Path) engine {
 	}
 	compiled, err := compileRego(s.Version != "v1", modules)
 	if err != nil {
-		c.problem(paths[0], modules, err)
+		c.problem(paths[0], err)
 		return nil
 	}
 	return compiled
 }
 
 // problem notes the faults of modules. The first module is at the path.
-func (c *templateCompiler) problem(path *field.Path, modules []rego.Module, err error) {
+func (c *templateCompiler) problem(path *field.Path, err error) {
 	var all rego.Errors
 	if !errors.As(err, &all) {
 		c.refuse(path, field.OmitValueType{}, err.Error())
 		return
 	}
 	for _, one := range all {
-		p := Problem{Path: path.String(), File: one.File, Line: one.Line, Column: one.Column, Message: one.Message}
+		p := Problem{Path: path.String(), File: one.File, Line: one.Line, Column: one.Column, Text: one.Text, Message: one.Message}
 		if p.Line == 0 {
 			p.File, p.Line = c.place(p.Path)
-		}
-		for _, m := range modules {
-			lines := strings.Split(string(m.Source), "\n")
-			if at := one.Line - m.Line; at >= 0 && at < len(lines) {
-				p.Text = lines[at]
-			}
 		}
 		c.problems = append(c.problems, p)
 	}

@@ -295,7 +295,9 @@ type Errors []Error
 type Error struct {
 	File         string
 	Line, Column int
-	Message      string
+	// Text is the line of the module that Column counts in; in its file it may be indented.
+	Text    string
+	Message string
 }
 
 func (e Error) Error() string {
@@ -331,7 +333,7 @@ func (s sources) errorsOf(err error) Errors {
 
 func (s sources) errorOf(err *ast.Error) Error {
 	e := Error{Message: err.Code + ": " + wording(err.Message)}
-	e.File, e.Line, e.Column = s.place(err.Location)
+	e.locate(s, err.Location)
 	if err.Details == nil {
 		return e
 	}
@@ -341,6 +343,18 @@ func (s sources) errorOf(err *ast.Error) Error {
 		}
 	}
 	return e
+}
+
+// locate sets the place of an error.
+func (e *Error) locate(s sources, l *ast.Location) {
+	e.File, e.Line, e.Column = s.place(l)
+	if l == nil {
+		return
+	}
+	lines := strings.Split(string(s[l.File].Source), "\n")
+	if l.Row > 0 && l.Row <= len(lines) {
+		e.Text = strings.TrimSuffix(lines[l.Row-1], "\r")
+	}
 }
 
 // wording says of a refused function why it is refused.

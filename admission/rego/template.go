@@ -19,7 +19,7 @@ func (p *Program) notOfTemplates(modules map[string]*ast.Module) Errors {
 	var packages, imports, references Errors
 	found := func(to *Errors, at *ast.Location, format string, args ...any) {
 		e := Error{Message: fmt.Sprintf(format, args...)}
-		e.File, e.Line, e.Column = p.sources.place(at)
+		e.locate(p.sources, at)
 		*to = append(*to, e)
 	}
 	for i, name := range p.sources.names() {

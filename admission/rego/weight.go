@@ -24,7 +24,7 @@ func (p *Program) tooHeavy(c *ast.Compiler) (errs Errors) {
 		ast.WalkRules(m, func(r *ast.Rule) bool {
 			if w.weigh(r, 1) > maxParts {
 				e := Error{Message: "a rule must not write a value of more than 1048576 parts"}
-				e.File, e.Line, e.Column = p.sources.place(r.Location)
+				e.locate(p.sources, r.Location)
 				errs = append(errs, e)
 			}
 			return true

@@ -3,7 +3,6 @@
 package constraints
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
@@ -238,14 +237,7 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 // findingOf finds the column of a problem in its file, where a module is indented.
 func (f *Files) findingOf(p gatekeeper.Problem) finding.Finding {
 	found := finding.Finding{File: p.File, Line: p.Line, Field: p.Path, Message: p.Message}
-	lines := bytes.Split(f.Texts[p.File], []byte("\n"))
-	if p.Column == 0 || p.Line < 1 || p.Line > len(lines) {
-		return found
-	}
-	line := string(lines[p.Line-1])
-	if indent := len(line) - len(p.Text); strings.HasSuffix(line, p.Text) && strings.TrimSpace(line[:indent]) == "" {
-		found.Column, found.Excerpt = indent+p.Column, line
-	}
+	found.Point(f.Texts[p.File], p.Text, p.Column)
 	return found
 }
 

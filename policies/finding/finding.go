@@ -2,6 +2,7 @@
 package finding
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -46,6 +47,20 @@ type Finding struct {
 	Excerpt string
 	// Rule is the id of the check that found it; empty for what the loader finds.
 	Rule string
+}
+
+// Point lets f point into a line of text, which its file, with the content, has in the line of f,
+// indented if need be. If the file writes the text in another way, f is about the line as a whole.
+func (f *Finding) Point(content []byte, text string, column int) {
+	f.Column, f.Excerpt = 0, ""
+	lines := bytes.Split(content, []byte("\n"))
+	if column == 0 || f.Line < 1 || f.Line > len(lines) {
+		return
+	}
+	line := strings.TrimSuffix(string(lines[f.Line-1]), "\r")
+	if indent, ok := strings.CutSuffix(line, text); ok && strings.TrimSpace(indent) == "" {
+		f.Column, f.Excerpt = len(indent)+column, line
+	}
 }
 
 // String formats f as one line, `file:line: field.path: message`.
