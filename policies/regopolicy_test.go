@@ -33,6 +33,23 @@ func TestRegoFindings(t *testing.T) {
 			"a.rego:4:2: warning: rego_compile_error: assigned var x unused\n" +
 			"    x := 1\n" +
 			"    ^\n"},
+		{"Rego before OPA 1.0", map[string]string{"p.yaml": regoPolicyOf("p", ""), "a.rego": "package p\n\ndeny[msg] {\n\tmsg := input.review.name\n}\n"}, "" +
+			"a.rego:3:1: rego_parse_error: `if` keyword is required before rule body; this is Rego before OPA 1.0: set `regoVersion: V0`\n" +
+			"    deny[msg] {\n" +
+			"    ^\n"},
+		{"Rego since OPA 1.0", map[string]string{"p.yaml": regoPolicyOf("p", "{regoVersion: V0}"), "a.rego": "package p\n\ndeny contains msg if msg := input.review.name\n"}, "" +
+			"a.rego:3:1: rego_parse_error: var cannot be used for rule name (hint: `import future.keywords.contains` for `p contains x` rules); this is Rego since OPA 1.0: leave out `regoVersion: V0`\n" +
+			"    deny contains msg if msg := input.review.name\n" +
+			"    ^\n"},
+		{"Rego since OPA 1.0 in a template", map[string]string{"t.yaml": strings.NewReplacer("violation[{\"msg\": msg}] {", "violation contains {\"msg\": msg} if {").Replace(checkTemplate)}, "" +
+			"t.yaml:20:32: spec.targets[0].rego: rego_parse_error: unexpected : token: expected \\n or ; or }; violation contains {\"msg\": msg} if { msg := said(input.review.object) }; " +
+			"this is Rego since OPA 1.0: set `version: v1` in the `source` of `code`\n" +
+			"    violation contains {\"msg\": msg} if { msg := said(input.review.object) }\n" +
+			"                             ^\n"},
+		{"Rego that is wrong in every version", map[string]string{"p.yaml": regoPolicyOf("p", ""), "a.rego": "package p\n\ndeny contains msg if {\n\tmsg := := 1\n}\n"}, "" +
+			"a.rego:4:9: rego_parse_error: unexpected assign token; msg := := 1\n" +
+			"    msg := := 1\n" +
+			"           ^\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, test.files)

@@ -118,7 +118,7 @@ func (p *Program) parse(modules []Module) (all, parsed map[string]*ast.Module, e
 		module, err := ast.ParseModuleWithOpts(name, string(m.Source), options)
 		switch {
 		case err != nil:
-			errs = append(errs, p.sources.errorsOf(err)...)
+			errs = append(errs, p.orOtherVersion(p.sources.errorsOf(err), &m, options)...)
 		case module == nil:
 			errs = append(errs, Error{File: m.File, Line: max(m.Line, 1), Column: 1, Message: "must hold a package"})
 		default:
@@ -129,6 +129,38 @@ func (p *Program) parse(modules []Module) (all, parsed map[string]*ast.Module, e
 		}
 	}
 	return all, parsed, errs
+}
+
+// orOtherVersion returns what is wrong with a module. If the module is right in the other version of
+// the language, it says how to ask for that.
+func (p *Program) orOtherVersion(errs Errors, m *Module, o ast.ParserOptions) Errors {
+	was := o.RegoVersion
+	if o.RegoVersion = ast.RegoV1; was != ast.RegoV0 {
+		o.RegoVersion = ast.RegoV0
+	}
+	if _, err := ast.ParseModuleWithOpts(m.File, string(m.Source), o); err != nil || len(errs) == 0 {
+		return errs
+	}
+	isOld := was != ast.RegoV0
+	advice := "; this is Rego since OPA 1.0: "
+	if isOld {
+		advice = "; this is Rego before OPA 1.0: "
+	}
+	switch {
+	case m.Version != ast.RegoUndefined:
+		advice += "set `rego_version` in the manifest of the bundle"
+	case p.options.Template && isOld:
+		advice += "leave out `version`"
+	case p.options.Template:
+		advice += "set `version: v1` in the `source` of `code`"
+	case isOld:
+		advice += "set `regoVersion: V0`"
+	default:
+		advice += "leave out `regoVersion: V0`"
+	}
+	first := errs[0]
+	first.Message += advice
+	return Errors{first}
 }
 
 func (p *Program) compile(modules map[string]*ast.Module, strict bool) (*ast.Compiler, Errors) {
