@@ -201,7 +201,7 @@ func (p *Policy) setPath(from string) {
 
 // readBy returns which parts of the input the modules of a program read.
 func readBy(p *Program) reads {
-	r := reads{old: p.Reads("review", "oldObject")}
+	r := reads{old: p.Reads("review", "oldObject") || p.Reads("request", "oldObject")}
 	if p.Reads("http") {
 		r.head = append(r.head, func(in *Input, h *httpRequest, _ Value) { in.HTTP = h.own() })
 		r.lines = append(r.lines, "/input/http/headers", "/input/http/query")
@@ -210,7 +210,9 @@ func readBy(p *Program) reads {
 		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.envoy(body)...) })
 		r.lines = append(r.lines, "/input/attributes/request/http/headers", "/input/parsed_query")
 	}
-	if p.Reads("request") {
+	if slices.ContainsFunc(reviewMembers, func(name string) bool { return p.Reads("request", name) }) {
+		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, webhook(h.kong(body), in.Review)) })
+	} else if p.Reads("request") {
 		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.kong(body)) })
 		r.lines = append(r.lines, "/input/request/http/headers", "/input/request/http/querystring")
 	}

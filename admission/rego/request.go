@@ -54,6 +54,12 @@ func revision(d *document.Document) uint64 {
 	return d.Revision()
 }
 
+// reviewMembers are the members of a review.
+var reviewMembers = []string{
+	"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
+	"operation", "userInfo", "object", "oldObject", "dryRun", "options",
+}
+
 // ReviewOf makes the value that modules see as input.review: the request of an AdmissionReview, as
 // kube-apiserver sends it to webhooks. The resource is the one that the policy's rules name; the
 // object is converted to its version. The value is made once for all policies.
@@ -255,6 +261,13 @@ func (h *httpRequest) kong(body Value) Member {
 		Member{"headers", joined(h.headers)}, Member{"querystring", firsts(h.query)}, Member{"body", textOfBody(body)},
 		Member{"parsed_body", body},
 	)})}
+}
+
+// webhook adds to Kong's member request what an AdmissionReview has there: the input of OPA as a
+// webhook of Kubernetes.
+func webhook(request Member, review Value) Member {
+	both, _ := Merge(request.Value, review) // they are objects
+	return Member{request.Name, both}
 }
 
 // textOfBody is the object as text.

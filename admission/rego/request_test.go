@@ -105,6 +105,9 @@ func TestForms(t *testing.T) {
 		`"method":"PUT","parsed_body":{"total":"x"},"path":"/v2/shops/a%20b/orders/o1","querystring":{"label":"x"}}}}`; got != want {
 		t.Errorf("Kong: got  %s\nwant %s", got, want)
 	}
+	if got, want := jsonOf(t, Object(webhook(Member{"request", Object(Member{"http", Text("x")})}, Object(Member{"object", body})))), `{"request":{"http":"x","object":{"total":"x"}}}`; got != want {
+		t.Errorf("a webhook: got  %s\nwant %s", got, want)
+	}
 	if _, hidden := h.headers["authorization"]; hidden {
 		t.Error("credentials are shown")
 	}
