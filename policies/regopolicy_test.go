@@ -50,6 +50,31 @@ func TestRegoFindings(t *testing.T) {
 			"a.rego:4:9: rego_parse_error: unexpected assign token; msg := := 1\n" +
 			"    msg := := 1\n" +
 			"           ^\n"},
+		{"what the input never has", map[string]string{"p.yaml": inlinePolicy("", "package p\nimport input.object as o\ndeny contains \"a\" if input.kind == \"Order\"\n"+
+			"deny contains \"b\" if o.x\ndeny contains \"c\" if input.review.objct.x == input.request.object.x\ndeny contains \"d\" if input[input.review.name].x")}, "" +
+			"p.yaml:9:26: warning: 'input.kind' has no value: the input of a RegoPolicy has review, parameters, http, request, attributes, parsed_path, parsed_query, parsed_body, truncated_body; the object is in input.review.object\n" +
+			"    deny contains \"a\" if input.kind == \"Order\"\n" +
+			"                         ^\n" +
+			"p.yaml:10:26: warning: 'input.object' has no value: the input of a RegoPolicy has review, parameters, http, request, attributes, parsed_path, parsed_query, parsed_body, truncated_body; the object is in input.review.object\n" +
+			"    deny contains \"b\" if o.x\n" +
+			"                         ^\n" +
+			"p.yaml:11:26: warning: 'input.review.objct' has no value: input.review has kind, resource, subResource, requestKind, requestResource, requestSubResource, name, namespace, operation, userInfo, object, oldObject, dryRun, options\n" +
+			"    deny contains \"c\" if input.review.objct.x == input.request.object.x\n" +
+			"                         ^\n"},
+		{"an input of their own", map[string]string{"p.yaml": inlinePolicy("", "package p\ndeny contains \"a\" if input.kind == \"Order\"\nwarn contains m if some m in deny with input as input.review.object")}, ""},
+		{"data that nothing defines", map[string]string{"p.yaml": regoPolicyOf("p", "{package: a}"), "data.json": `{"words": {"bad": []}}`,
+			"a.rego": "package a\n\nimport data.lib.names\n\ndeny contains \"a\" if data.word[_] == \"a\"\ndeny contains \"b\" if data.words.good[_] == names.one\ndeny contains \"c\" if names.on[_].x\ndeny contains \"d\" if data[input.review.name].x\n",
+			"b.rego": "package lib.names\n\none := input.review.name\n"}, "" +
+			"a.rego:5:22: warning: 'data.word' has no value: no module and no data file defines it\n" +
+			"    deny contains \"a\" if data.word[_] == \"a\"\n" +
+			"                         ^\n" +
+			"a.rego:7:22: warning: 'data.lib.names.on' has no value: no module and no data file defines it\n" +
+			"    deny contains \"c\" if names.on[_].x\n" +
+			"                         ^\n"},
+		{"what the input of a template never has", map[string]string{"t.yaml": strings.NewReplacer("input.review.object)", "input.object)", "input.parameters.words[_]", "input.review.namespaceObject.x").Replace(checkTemplate) + constraintOf("Check", "c", "{}")}, "" +
+			"t.yaml:20:45: warning: 'input.object' has no value: the input of a template has review, parameters; the object is in input.review.object\n" +
+			"    violation[{\"msg\": msg}] { msg := said(input.object) }\n" +
+			"                                          ^\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, test.files)

@@ -229,8 +229,21 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 			f.Found = append(f.Found, f.findingOf(p))
 		}
 		if t.compiled != nil {
+			f.dangling(t.compiled)
 			note(t.from, t.compiled)
 		}
+	}
+}
+
+// dangling warns of what the modules of a template read and what is never there.
+func (f *Files) dangling(t *gatekeeper.Template) {
+	if t.Modules() == nil {
+		return
+	}
+	for _, e := range t.Modules().Dangling() {
+		found := finding.Finding{File: e.File, Line: e.Line, Message: e.Message, Severity: finding.Warning}
+		found.Point(f.Texts[e.File], e.Text, e.Column)
+		f.Found = append(f.Found, found)
 	}
 }
 

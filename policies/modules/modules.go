@@ -132,7 +132,7 @@ func compile(o rego.Options, all ...rego.Module) *Compiled {
 	}
 	var err error
 	if c.Program, err = rego.Compile(o, all...); err == nil {
-		c.Warnings = rego.Lint(o, all...)
+		c.Warnings = append(rego.Lint(o, all...), c.Program.Dangling()...)
 	} else if found, ok := err.(rego.Errors); ok {
 		c.Errors = found
 	}
