@@ -40,6 +40,10 @@ func (s *scope) builtin(name string, operands []*ast.Term, at *ast.Location) {
 		return
 	}
 	b := &builtin{f: f, at: at, needs: theTime, use: keep, isMany: decl.Relation}
+	if b.isMany && s.isValue {
+		// OPA does not look for a second value if the first one is enough for another rule.
+		s.refuse("the value of a rule comes from %s, which has many", name)
+	}
 	switch {
 	case decl.CanSkipBctx:
 		b.needs = nothing

@@ -77,6 +77,7 @@ func (b *builder) clause(r *ruleset, rule *ast.Rule, kind variant) *clause {
 	r.byRule[rule] = c
 	b.later = append(b.later, func() {
 		s := newScope(b)
+		s.isValue = !r.form.isPartial() && !r.early
 		for i, arg := range rule.Head.Args {
 			s.match(arg, inSlot(r.params[i]))
 		}

@@ -35,6 +35,31 @@ type equal struct {
 
 func (e *equal) run(m *machine) bool { return !e.a.get(m).Equal(e.b.get(m)) || e.next.run(m) }
 
+// A mayEqual goes on if a value has the type of a comprehension's. OPA does not evaluate it otherwise,
+// unless the value is a set.
+type mayEqual struct {
+	seq
+	of            source
+	comprehension ast.Value
+}
+
+func (e *mayEqual) run(m *machine) bool {
+	return !canEqual(e.of.get(m).Value, e.comprehension) || e.next.run(m)
+}
+
+func canEqual(v, comprehension ast.Value) bool {
+	ok := false
+	switch v.(type) {
+	case *ast.Array:
+		_, ok = comprehension.(*ast.ArrayComprehension)
+	case ast.Object:
+		_, ok = comprehension.(*ast.ObjectComprehension)
+	case ast.Set:
+		ok = true
+	}
+	return ok
+}
+
 // A never does not go on.
 type never struct{ seq }
 

@@ -37,6 +37,8 @@ type scope struct {
 	known map[ast.Var]source
 	refs  map[string]int // the values of references that a step before put into slots
 	steps []link
+	// isValue says that the body's end gives a rule its only value.
+	isValue bool
 }
 
 func newScope(b *builder) *scope {

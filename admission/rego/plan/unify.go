@@ -34,6 +34,11 @@ func (s *scope) unify(a, b *ast.Term) {
 	case ast.IsComprehension(a.Value):
 		s.match(b, s.evaluate(a, nil))
 	case ast.IsComprehension(b.Value):
+		if from, ok := s.source(a); ok {
+			s.add(&mayEqual{of: from, comprehension: b.Value})
+		} else if _, isVar := a.Value.(ast.Var); !isVar && !canEqual(a.Value, b.Value) {
+			s.add(&never{})
+		}
 		s.match(a, s.evaluate(b, nil))
 	default:
 		s.unifyTerms(a, b)
@@ -43,6 +48,9 @@ func (s *scope) unify(a, b *ast.Term) {
 // unifyEvaluated is unify for two terms that must be evaluated.
 func (s *scope) unifyEvaluated(a, b *ast.Term) {
 	one := s.evaluate(a, nil)
+	if ast.IsComprehension(b.Value) {
+		s.add(&mayEqual{of: one, comprehension: b.Value})
+	}
 	other := s.evaluate(b, func() (source, bool) { return one, true })
 	s.add(&equal{a: one, b: other})
 }
