@@ -2,6 +2,7 @@
 # measures against (Debian, as root).
 GO       ?= go
 FUZZTIME ?= 20s
+SOAK     ?= 10m
 
 # The version is a tag of git, or the commit; without a repository the program calls itself "devel".
 VERSION ?= $(shell tools/version.sh)
@@ -13,7 +14,7 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build demo test programs e2e e2e-apis lint limits docs monitoring bench bench-go fuzz clean
+.PHONY: help build demo test programs e2e e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -68,6 +69,9 @@ limits: ## lower the limits of lint to what the code is now
 
 bench: ## measure the gateway beside nginx, haproxy and minimal proxies; five minutes
 	$(GO) run ./bench
+
+soak: ## hold a gateway under all kinds of load and faults for SOAK, and see that it does not grow
+	GATEWAY_SOAK=$(SOAK) $(GO) test -vet=off -count=1 -timeout 0 -v -run '^TestSoak$$' ./cmd/gateway
 
 bench-go: ## run the Go benchmarks of all packages
 	bench/packages.sh
