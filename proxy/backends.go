@@ -5,8 +5,11 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
@@ -91,6 +94,28 @@ func (g *Gateway) recordEvents(b *backend) (err error) {
 		},
 	})
 	return err
+}
+
+// recordOwn lets what happens to the gateway itself be recorded as Events about its Pod, at the first backend that takes
+// Events.
+func (g *Gateway) recordOwn(pod corev1.ObjectReference) {
+	at := slices.IndexFunc(g.routes.backends, func(b *backend) bool { return b.events != nil })
+	if b := g.routes.backends; at >= 0 && pod.Name != "" {
+		g.own.Store(events.NewOwn(b[at].events, b[at].name, pod))
+	}
+}
+
+// Own records what happens to the gateway itself; nil records nothing.
+func (g *Gateway) Own() *events.Own { return g.own.Load() }
+
+// stateChanged records that a collection which policies read can no longer be read, or can be again.
+func (g *Gateway) stateChanged(path string, err error) {
+	s := events.Subject{Kind: events.State, Name: path}
+	if err != nil {
+		g.Own().Fails(s, "the state "+path+" cannot be read: "+err.Error())
+		return
+	}
+	g.Own().Recovers(s, "the state "+path+" can be read again")
 }
 
 // Open implements state.Backend.

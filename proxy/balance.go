@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/circuit"
@@ -11,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/proxy/events"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -126,7 +128,7 @@ func (g *Gateway) versionsFound(name string) func(schema.GroupResource, plain.Fi
 	}
 }
 
-// upstreamChanged logs what changes about a backend.
+// upstreamChanged logs and records what changes about a backend.
 func (g *Gateway) upstreamChanged(name string, c balance.Change) {
 	message, level := "", slog.LevelInfo
 	switch c.Event {
@@ -160,4 +162,11 @@ func (g *Gateway) upstreamChanged(name string, c balance.Change) {
 		attributes = append(attributes, "cause", c.Cause)
 	}
 	g.log.Log(context.Background(), level, message, attributes...)
+	s := events.Subject{Kind: events.Upstream, Name: name, Part: c.Endpoint}
+	switch note := strings.TrimSuffix("upstream "+name+": "+strings.TrimSuffix(message+": "+c.Endpoint, ": ")+": "+c.Cause, ": "); c.Event {
+	case balance.Ejected, balance.Unhealthy, balance.LookupFailed, balance.CircuitOpened:
+		g.Own().Fails(s, note)
+	case balance.Readmitted, balance.Healthy, balance.AddressesChanged, balance.CircuitClosed:
+		g.Own().Recovers(s, note)
+	}
 }

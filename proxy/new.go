@@ -50,6 +50,7 @@ func New(o Options) (*Gateway, error) {
 	if g.routes, err = g.newRoutes(c, files); err != nil {
 		return nil, err
 	}
+	g.recordOwn(o.Pod)
 	for _, b := range g.routes.backends {
 		b.comparisons.Asks = o.AsksVersions
 	}
@@ -78,6 +79,7 @@ func New(o Options) (*Gateway, error) {
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections),
 		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
 	}, g.handle)
+	g.states.OnChange(g.stateChanged)
 	g.states.Start(g)
 	return g, nil
 }

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/admission-gateway/gateway/admission/decisions"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
@@ -20,6 +22,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/responses"
 )
 
@@ -48,6 +51,8 @@ type Options struct {
 	Tracer *tracing.Tracer
 	// Decisions logs what policies in Rego and constraints decide; nil logs none.
 	Decisions *decisions.Log
+	// Pod is the gateway's own; the zero value is none.
+	Pod corev1.ObjectReference
 }
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
@@ -72,6 +77,7 @@ type Gateway struct {
 	often         samplers
 	observers     observers
 	current       atomic.Pointer[storages]
+	own           atomic.Pointer[events.Own] // nil if nothing is recorded of the gateway itself
 }
 
 // requestMemory bounds the memory that all requests together hold.

@@ -20,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
 	"github.com/admission-gateway/gateway/policies/modules"
+	"github.com/admission-gateway/gateway/proxy/events"
 )
 
 // newBundles makes the bundles of the configuration. None of them is loaded.
@@ -37,8 +38,18 @@ func (n *node) newBundles() (*bundles.Bundles, error) {
 	}
 	return bundles.New(bundles.Options{
 		Sources: sources, Log: n.log, Activate: n.activateBundle,
-		Failed: func(name string, s bundles.Stage) { n.metrics.BundleFailed(name, string(s)) },
+		Failed: n.bundleFailed,
 	}), nil
+}
+
+// bundleFailed counts and records what went wrong with a bundle.
+func (n *node) bundleFailed(name string, s bundles.Stage) {
+	n.metrics.BundleFailed(name, string(s))
+	for _, one := range n.bundles.Status() {
+		if one.Name == name {
+			n.own().Fails(events.Subject{Kind: events.Bundle, Name: name}, "the bundle "+name+" failed ("+string(s)+"): "+one.Failure)
+		}
+	}
 }
 
 // activateBundle has the policies compiled with another version of a bundle.
@@ -50,6 +61,7 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 	found := n.manager.Load().Activate(name, b)
 	if !policies.HasErrors(found) {
 		n.records.decisions.setMasks(masks)
+		n.own().Recovers(events.Subject{Kind: events.Bundle, Name: name}, "another version of the bundle "+name+" is in force")
 		return nil
 	}
 	var why []string

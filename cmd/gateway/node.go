@@ -9,9 +9,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/audit"
@@ -25,6 +28,7 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
 	"github.com/admission-gateway/gateway/proxy"
+	"github.com/admission-gateway/gateway/proxy/events"
 )
 
 // node is one running gateway: the public listener, the admin listener and the policies between them.
@@ -134,6 +138,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		Audit:        n.records.audit,
 		Tracer:       n.tracer,
 		Decisions:    n.records.decisions.asked(),
+		Pod:          thisPod(),
 	})
 	if err != nil {
 		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
@@ -304,18 +309,39 @@ func (n *node) policiesActivated(set *policies.Set, at time.Time) {
 
 func (n *node) policiesConfirmed(set *policies.Set, at time.Time) {
 	n.shown.refused.Store(nil)
+	n.own().Recovers(theFiles, fmt.Sprintf("the policy files are in force as generation %d", set.Generation()))
 	n.metrics.PoliciesLoaded(set.Generation(), set.Hash(), at)
 }
 
 func (n *node) policiesRejected(found []policies.Finding) {
-	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: lines(found)})
+	findings := lines(found)
+	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
 	n.metrics.PoliciesRejected()
+	n.own().Fails(theFiles, "the policy files have errors, and the set before stays in force: "+strings.Join(findings, "; "))
+}
+
+// own records what happens to the gateway itself as Events. Before there is a gateway nothing is recorded.
+func (n *node) own() *events.Own {
+	if n.gateway == nil {
+		return nil
+	}
+	return n.gateway.Own()
+}
+
+// theFiles are the policy files to Events.
+var theFiles = events.Subject{Kind: events.Policies, Name: "files"}
+
+// thisPod is the Pod of the process; the zero value is none.
+func thisPod() corev1.ObjectReference {
+	pod, _ := events.ThisPod()
+	return pod
 }
 
 // policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
 func (n *node) policiesOverdue(found policies.Finding) {
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
 	n.metrics.PoliciesOverdue()
+	n.own().Fails(theFiles, found.String())
 }
 
 // lines are the findings as `gateway check` prints them.

@@ -39,10 +39,15 @@ func startServe(t *testing.T, backend string, more ...string) *process {
 	return p
 }
 
-// startUnready runs `gateway serve` as startServe does, and waits for nothing.
+// startUnready runs `gateway serve` as startServe does, and waits for nothing. Without a backend the configuration file says
+// which there are.
 func startUnready(t *testing.T, backend string, more ...string) *process {
 	t.Helper()
-	return startProcess(t, testutil.FreeAddress(t), testutil.FreeAddress(t), append([]string{"--upstream", "http://" + backend, "--dialect", "plain"}, more...)...)
+	args := more
+	if backend != "" {
+		args = append([]string{"--upstream", "http://" + backend, "--dialect", "plain"}, more...)
+	}
+	return startProcess(t, testutil.FreeAddress(t), testutil.FreeAddress(t), args...)
 }
 
 // startProcess runs `gateway serve` on the given addresses.

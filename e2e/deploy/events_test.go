@@ -12,22 +12,19 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// recordingRights let the account of a gateway record Events.
-const recordingRights = `
+// recording gives the account of a gateway the rights that deploy/ brings.
+const recording = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: team-a}
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: gateway}
-rules:
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
-- {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
+apiVersion: v1
+kind: Namespace
+metadata: {name: gateways}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: gateway}
+metadata: {name: recording}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gateway}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: gateway}]
 `
@@ -50,7 +47,10 @@ spec: {policyName: names, validationActions: [Deny]}
 // series for what is refused again and again. Who may not write makes none, a dry run makes none, and data of Secrets is in none.
 func TestEvents(t *testing.T) {
 	c, dir := startCluster(t), t.TempDir()
-	c.must(t, recordingRights, "apply", "-f", "-")
+	c.must(t, "", "apply", "-f", filepath.Join("..", "..", "deploy", "kustomize", "apiserver", "account.yaml"))
+	c.must(t, recording, "apply", "-f", "-")
+	t.Setenv("POD_NAMESPACE", "gateways")
+	t.Setenv("POD_NAME", "gateway-0")
 	write(t, filepath.Join(dir, "token"), "of-gateway\n")
 	write(t, filepath.Join(dir, "policies.yaml"), refusingPolicy)
 	listen, admin := freeAddress(t), freeAddress(t)
@@ -83,9 +83,9 @@ policies: [policies.yaml]
 			t.Fatalf("%s of %s by %s is answered %s, want %d", name, resource, token, answer.Status, code)
 		}
 	}
-	recorded := func() string {
+	recorded := func(namespace string) string {
 		var list eventsv1.EventList
-		if err := json.Unmarshal([]byte(c.must(t, "", "get", "--raw", "/apis/events.k8s.io/v1/namespaces/team-a/events")), &list); err != nil {
+		if err := json.Unmarshal([]byte(c.must(t, "", "get", "--raw", "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events")), &list); err != nil {
 			t.Fatal(err)
 		}
 		var lines []string
@@ -109,7 +109,7 @@ policies: [policies.yaml]
 			}
 		})
 		eventually(t, "the events are recorded", func() bool {
-			got = recorded()
+			got = recorded("team-a")
 			return got == strings.Join(want, "\n")
 		})
 	}
@@ -126,4 +126,10 @@ policies: [policies.yaml]
 	becomes(line("ConfigMap", "bad-one", 2, denied))
 	create("of-root", "secrets", "Secret", "bad-secret", "", 422)
 	becomes(line("ConfigMap", "bad-one", 2, denied), line("Secret", "bad-secret", 1, "(withheld)"))
+	write(t, filepath.Join(dir, "policies.yaml"), strings.Replace(refusingPolicy, "validations:", "validation:", 1))
+	eventually(t, "refused files are recorded", func() bool {
+		const about = "Warning PoliciesRejected Load by admission-gateway.io/gateway, v1 Pod gateways/gateway-0, "
+		got := recorded("gateways")
+		return strings.HasPrefix(got, about) && strings.Contains(got, filepath.Join(dir, "policies.yaml")+":5: spec.validations: Required value")
+	})
 }

@@ -30,6 +30,7 @@ type feed struct {
 	source  Source
 	backend func() Backend
 	log     *slog.Logger
+	changed func(path string, err error)
 	store   store
 
 	firstWait time.Duration // after a failure
@@ -50,7 +51,7 @@ type failure struct{ err error }
 
 func newFeed(s *Source, backend func() Backend, o Options) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
+	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), changed: o.Changed, firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
 	go f.run(ctx)
 	return f
 }
@@ -188,6 +189,7 @@ func (f *feed) noteSuccess() {
 	defer f.tryIsOver()
 	if f.failure.Swap(nil) != nil {
 		f.log.Info("the state can be read again")
+		f.changed(f.source.Path, nil)
 	}
 }
 
@@ -198,6 +200,7 @@ func (f *feed) noteFailure(err error) {
 	}
 	if before := f.failure.Swap(&failure{err}); before == nil || before.err.Error() != err.Error() {
 		f.log.Warn("the state cannot be read", "cause", err)
+		f.changed(f.source.Path, err)
 	}
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	// Linger is how long a collection that no policy reads any more is kept up to date;
 	// 0 means a minute.
 	Linger time.Duration
+	// Changed is told when a collection can no longer be read, and why, and with nil that it can be read again.
+	Changed func(path string, err error)
 }
 
 const (
@@ -60,6 +62,9 @@ func NewManager(o Options) (*Manager, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Changed == nil {
+		o.Changed = func(string, error) {}
+	}
 	setDefault(&o.LookupTimeout, defaultLookupTimeout)
 	setDefault(&o.TTL, defaultTTL)
 	setDefault(&o.RetryWait, defaultRetryWait)
@@ -78,6 +83,9 @@ func setDefault(v *time.Duration, otherwise time.Duration) {
 
 // Reviews ask backends about users' access, for policies and for the gateway itself.
 func (m *Manager) Reviews() *access.Reviews { return m.reviews }
+
+// OnChange sets Options.Changed. It must be called before Start.
+func (m *Manager) OnChange(f func(path string, err error)) { m.options.Changed = f }
 
 // Start begins to keep up to date what Apply asked for.
 func (m *Manager) Start(b Backends) {

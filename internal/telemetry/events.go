@@ -170,7 +170,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
 		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [2]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [2]attribute.Key{"resource", "kind"}},
-		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and failures of policies, by upstream: Sent, Failed, or Dropped beyond 5 in a second.", [2]attribute.Key{"upstream", "outcome"}},
+		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [2]attribute.Key{"upstream", "outcome"}},
 		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [2]attribute.Key{"sink", "reason"}},
 		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [2]attribute.Key{"outcome"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
