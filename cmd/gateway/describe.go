@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 )
@@ -53,7 +55,8 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		UptimeSeconds: int64(time.Since(started).Seconds()),
 		Policies:      n.describePolicies(), Upstreams: n.describeUpstreams().Upstreams,
 		Verdicts: tallies(totals.Verdicts), Limits: tallies(totals.Limits),
-		Requests:     admin.InUse{InFlight: totals.InFlight, BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
+		Requests:   admin.InUse{InFlight: totals.InFlight, BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
+		RateLimits: n.describeLimits(), RequestLimits: requestLimits(&n.config.Limits),
 		States:       []admin.State{},
 		Certificates: []admin.Certificate{},
 		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
@@ -73,6 +76,36 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		s.Lost.AuditEvents = append(s.Lost.AuditEvents, admin.Audit{Sink: t.Name, Events: t.Count})
 	}
 	return s
+}
+
+// describeLimits shows operators the limits of the set in force.
+func (n *node) describeLimits() []admin.RateLimit {
+	all := []admin.RateLimit{}
+	m := n.manager.Load()
+	if m == nil {
+		return all
+	}
+	for _, l := range m.Current().Limits().List() {
+		one := admin.RateLimit{
+			Name: l.Name, Mode: cmp.Or(string(l.Mode), string(ratelimit.Enforce)), Key: string(l.Key), HeaderName: l.HeaderName,
+			Verbs: l.Verbs, APIGroups: l.APIGroups, Resources: l.Resources, Namespaces: l.Namespaces,
+			Requests: int64(l.Requests), PeriodSeconds: int64(l.Period.Seconds()), Burst: int64(l.Burst),
+			MaxInFlight: int64(l.InFlight.PerKey), MaxInFlightTotal: int64(l.InFlight.Total), QueueLength: int64(l.InFlight.QueueLength),
+		}
+		if s := l.Sharing; s != nil {
+			one.Sharing = &admin.LimitSharing{WhenStoreUnavailable: string(s.WhenUnavailable), LeaseSize: int64(s.Lease)}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// requestLimits shows operators what the configuration says of each request.
+func requestLimits(l *config.Limits) admin.RequestLimits {
+	return admin.RequestLimits{
+		BodyBytes: l.BodyBytes, HeaderBytes: int64(l.HeaderBytes), URIBytes: int64(l.URIBytes), Headers: int64(l.Headers),
+		JSONDepth: int64(l.JSONDepth), JSONNodes: int64(l.JSONNodes), Connections: int64(l.Connections), HeavyRequests: int64(l.HeavyRequests),
+	}
 }
 
 func tallies(from []telemetry.Tally) []admin.Tally {

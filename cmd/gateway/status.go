@@ -203,6 +203,13 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			}
 		}
 	}
+	if len(s.RateLimits) > 0 {
+		fmt.Fprint(&w, "\nLIMIT\tREQUESTS\tBY\tOVER TIME\tAT A TIME\tSCOPE\tMODE\n")
+		for i := range s.RateLimits {
+			l := &s.RateLimits[i]
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Matches(), l.KeyText(), cmp.Or(l.Rate(), "-"), cmp.Or(l.InFlight(), "-"), l.Scope(), l.Mode)
+		}
+	}
 	fmt.Fprint(&w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
 	for _, u := range s.Upstreams {
 		for _, e := range u.Endpoints {

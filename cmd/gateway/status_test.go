@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -93,6 +94,9 @@ last read at …: Loaded, 2 findings
 POLICY VERDICT REQUESTS
 per-client Admit 1
 
+LIMIT REQUESTS BY OVER TIME AT A TIME SCOPE MODE
+per-client all ClientAddress 50 in 1s, 50 at once - Local Enforce
+
 UPSTREAM CIRCUIT ENDPOINT STATUS CONNECTIONS IN FLIGHT
 NAME Closed … Ready N 0
 
@@ -102,7 +106,8 @@ lost: 0 lines of the log, 0 events of the audit log for its log
 
 	var s admin.Status
 	if got := run(append(token, "-o", "json")...); got.code != 0 || json.Unmarshal([]byte(got.stdout), &s) != nil || s.Policies.Generation != 1 || len(s.Verdicts) != 0 ||
-		len(s.Limits) != 1 || s.Limits[0] != (admin.Tally{Policy: "per-client", Verdict: "Admit", Count: 1}) || s.Requests.BodyBytesLimit == 0 {
+		len(s.Limits) != 1 || s.Limits[0] != (admin.Tally{Policy: "per-client", Verdict: "Admit", Count: 1}) || s.Requests.BodyBytesLimit == 0 ||
+		len(s.RateLimits) != 1 || s.RateLimits[0].Requests != 50 || s.RateLimits[0].Burst != 50 || s.RequestLimits.BodyBytes != config.Default().Limits.BodyBytes || s.RequestLimits.HeavyRequests == 0 {
 		t.Errorf("as JSON: %+v", got)
 	}
 	expect(run(append(token, "--request", "POST /api/v1/namespaces/team-a/pods")...), 0, `POST /api/v1/namespaces/team-a/pods

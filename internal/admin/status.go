@@ -16,6 +16,9 @@ type Status struct {
 	Verdicts []Tally `json:"verdicts"`
 	Limits   []Tally `json:"limits"`
 	Requests InUse   `json:"requests"`
+	// RateLimits are the limits of the RateLimitPolicies in force, RequestLimits the ones of each request.
+	RateLimits    []RateLimit   `json:"rateLimits"`
+	RequestLimits RequestLimits `json:"requestLimits"`
 	// Upstreams are as in /upstreams.
 	Upstreams []Upstream `json:"upstreams"`
 	// States are the collections that policies read.

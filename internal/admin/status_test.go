@@ -32,7 +32,11 @@ func wholeStatus() admin.Status {
 		},
 		Verdicts: []admin.Tally{{Policy: "sizes", Verdict: "Deny", Count: 7}},
 		Limits:   []admin.Tally{{Policy: "per-client", Verdict: "Refuse", Count: 9}},
-		Requests: admin.InUse{InFlight: 3, BodyBytes: 17, BodyBytesLimit: 4711},
+		RateLimits: []admin.RateLimit{{
+			Name: "per-client", Mode: "Enforce", Key: "ClientAddress", Verbs: []string{"list"}, Requests: 600, PeriodSeconds: 60, Burst: 100, MaxInFlight: 10,
+		}},
+		RequestLimits: admin.RequestLimits{BodyBytes: 3145728, HeaderBytes: 65536, URIBytes: 8192, Headers: 100, JSONDepth: 99, JSONNodes: 12345, Connections: 4000, HeavyRequests: 2},
+		Requests:      admin.InUse{InFlight: 3, BodyBytes: 17, BodyBytesLimit: 4711},
 		Upstreams: []admin.Upstream{{
 			Name: "orders", Circuit: "Open",
 			Endpoints:       []admin.Endpoint{{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy", HealthCheck: "the answer has the status 500"}},
@@ -75,7 +79,9 @@ func TestStatus(t *testing.T) {
 	text := shownText(t, page.Body)
 	for _, part := range []string{
 		"Admission Gateway v1.2.3", "Not ready", "up 1h2m3s", "never read yet", "Generation 2, hash abcd", "Refused", "must be <1>", "demo/limits.yaml",
-		"RateLimitPolicy per-client", "sizes Deny 7", "per-client Refuse 9", "3 requests are in flight, and hold 17 of 4711 bytes",
+		"RateLimitPolicy per-client", "sizes Deny 7", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
+		"a body of 3145728 bytes, 99 deep, with 12345 values; a head of 65536 bytes, a target of 8192 bytes, 100 headers. In all: 4000 connections, 2 heavy requests",
+		"3 requests are in flight, and hold 17 of 4711 bytes",
 		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy the answer has the status 500", "more.example.com:80 no such host",
 		"/v2/users 1m1s", "the public listener 2023-11-14T22:13:20Z", "5 lines of the log, 6 events of the audit log for its webhook",
 	} {

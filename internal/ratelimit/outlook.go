@@ -18,6 +18,15 @@ func (r *Rules) Outlooks(i *resource.Info, place *resource.Place) []resource.Out
 	return all
 }
 
+// List returns the limits in the order of their names. They must not be changed.
+func (r *Rules) List() []*Rule {
+	limits := []*Rule{}
+	for _, c := range r.all() {
+		limits = append(limits, &c.limit)
+	}
+	return limits
+}
+
 // all returns the rules in the order of their names.
 func (r *Rules) all() []*compiled {
 	once := map[*compiled]bool{}
