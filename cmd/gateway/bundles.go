@@ -122,12 +122,20 @@ func bundleOptions(b *config.Bundle, w *credentials.Watcher) (func() bundle.Opti
 	}, nil
 }
 
-// bundleServer makes the way to a bundle server.
-func bundleServer(b *config.Bundle, w *credentials.Watcher) (*bundles.Server, error) {
-	s := &bundles.Server{URL: b.URL, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == ""}
-	var err error
-	s.Transport, s.Token, err = reach(w, "the bundle "+b.Name, b.TLS, b.TokenFile)
-	return s, err
+// bundleServer makes the way to a bundle server, or to a registry.
+func bundleServer(b *config.Bundle, w *credentials.Watcher) (bundles.Fetcher, error) {
+	transport, token, err := reach(w, "the bundle "+b.Name, b.TLS, b.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	if bundles.IsRegistry(b.URL) {
+		return bundles.NewRegistry(bundles.RegistryOptions{
+			URL: b.URL, Transport: transport, User: b.User, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes,
+		})
+	}
+	return &bundles.Server{
+		URL: b.URL, Transport: transport, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == "",
+	}, nil
 }
 
 // reach makes the way to a server, by files that may change. There is no token without a file.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -11,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/admission-gateway/gateway/admission/rego/bundle/bundletest"
 	"github.com/admission-gateway/gateway/internal/admin"
@@ -245,4 +251,72 @@ func TestCheckBundles(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", c.name, got, c.want)
 		}
 	}
+}
+
+// TestRegistryBundle: a policy judges by a bundle of a registry that is known by its authority, and that asks
+// for a password.
+func TestRegistryBundle(t *testing.T) {
+	_, backend := startBackend(t)
+	authority := credentialstest.NewAuthority(t, "registry")
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	put := func(method, target, mediaType string, content []byte) {
+		t.Helper()
+		q := httptest.NewRequest(method, "/v2/team/policies/"+target, bytes.NewReader(content))
+		q.Header.Set("Content-Type", mediaType)
+		w := httptest.NewRecorder()
+		if images.ServeHTTP(w, q); w.Code != http.StatusCreated {
+			t.Fatalf("%s %s: %d %s", method, target, w.Code, w.Body)
+		}
+	}
+	push := func(word string) {
+		t.Helper()
+		layer := bundletest.Archive(t, map[string]string{
+			"tickets.rego": "package tickets\n\ndeny contains \"no\" if contains(input.review.object.subject, \"" + word + "\")\n",
+		})
+		name := fmt.Sprintf("sha256:%x", sha256.Sum256(layer))
+		put("POST", "blobs/uploads/?digest="+name, "", layer)
+		put("PUT", "manifests/v1", "application/vnd.oci.image.manifest.v1+json", fmt.Appendf(nil,
+			`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"%s","size":%d}]}`,
+			name, len(layer)))
+	}
+	push("urgent")
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "gateway" || password != "team-password" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		images.ServeHTTP(w, r)
+	}))
+	server.TLS = authority.Server(t, []string{"127.0.0.1"}).Config(t)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"ca.crt": string(authority.PEM), "token": "team-password\n", "tickets.yaml": bundledTickets} {
+		credentialstest.WriteFile(t, dir, name, []byte(text))
+	}
+	p := startBundled(t, credentialstest.WriteFile(t, dir, "gateway.yaml", []byte(`
+apiVersion: admission-gateway.io/v1alpha1
+kind: GatewayConfiguration
+policies: [tickets.yaml]
+bundles:
+- name: team
+  url: oci`+strings.TrimPrefix(server.URL, "https")+`/team/policies:v1
+  user: gateway
+  tokenFile: token
+  tls: {caFile: ca.crt}
+  minDelaySeconds: 1
+  maxDelaySeconds: 1
+`)), backend)
+	testutil.Becomes(t, 200, func() int { return p.get("/readyz").code })
+	n := 0
+	answer := func(subject string) string {
+		n++
+		return p.ticket(t, fmt.Sprintf(`{"id":"t%d","subject":"%s"}`, n, subject))[:3]
+	}
+	if got := answer("urgent"); got != "422" {
+		t.Errorf("the answer is %s", got)
+	}
+	push("late")
+	testutil.Becomes(t, "422", func() string { return answer("late") })
 }

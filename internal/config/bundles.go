@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,11 +15,14 @@ import (
 type Bundle struct {
 	// Name is by which policies name the bundle.
 	Name string `json:"name"`
-	// URL is where a bundle server has it, File an archive on disk: one of them is set.
+	// URL is where a bundle server or a registry of OCI images has it, File an archive on disk: one of
+	// them is set.
 	URL  string `json:"url"`
 	File string `json:"file"`
-	// TokenFile holds the bearer token for the server; empty is none.
+	// TokenFile holds the bearer token for the server, or the password of User; empty is none.
 	TokenFile string `json:"tokenFile"`
+	// User is who asks a registry; empty if the token says that.
+	User string `json:"user"`
 	// TLS is how the server is known, and what is shown to it; nil means the authorities of the system.
 	TLS *UpstreamTLS `json:"tls"`
 	// MinDelaySeconds and MaxDelaySeconds are the least and the longest time between two questions.
@@ -166,14 +170,21 @@ func (v *validator) bundle(path string, b *Bundle) {
 
 // bundleServer checks what only bundle servers have.
 func (v *validator) bundleServer(path string, b *Bundle) {
-	if b.URL != "" && scheme(b.URL) == "https" {
+	isRegistry := scheme(b.URL) == ociScheme || scheme(b.URL) == plainOCIScheme
+	if b.User != "" && (!isRegistry || b.TokenFile == "") {
+		v.check(path+".user", fmt.Sprintf("must not be set unless `%s.url` is a place in a registry, and `%s.tokenFile` holds the password", path, path))
+	}
+	if isRegistry && b.LongPollingSeconds > 0 {
+		v.check(path+".longPollingSeconds", "must not be set for a registry, which answers at once")
+	}
+	if scheme(b.URL) == "https" || scheme(b.URL) == ociScheme {
 		if b.TLS != nil {
 			v.clientTLS(path+".tls", b.TLS)
 		}
 		return
 	}
 	if b.TLS != nil {
-		v.check(path+".tls", fmt.Sprintf("must not be set unless `%s.url` has the scheme 'https'", path))
+		v.check(path+".tls", fmt.Sprintf("must not be set unless `%s.url` has the scheme 'https' or 'oci'", path))
 	}
 	if b.File == "" {
 		return
@@ -217,9 +228,24 @@ func (v *validator) bundleSigning(path string, s *BundleSigning) {
 	}
 }
 
+// The schemes of registries, with TLS and without.
+const (
+	ociScheme      = "oci"
+	plainOCIScheme = "oci+http"
+)
+
+// ociPath is the path of a bundle in a registry.
+var ociPath = regexp.MustCompile(`^/[a-z0-9]+(?:(?:[._]|__|-+|/)[a-z0-9]+)*(?::\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})$`)
+
 // bundleURLProblem says what is wrong with the place of a bundle.
 func bundleURLProblem(text string) string {
 	u, err := url.Parse(text)
+	if err == nil && (u.Scheme == ociScheme || u.Scheme == plainOCIScheme) {
+		if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !ociPath.MatchString(u.Path) {
+			return "must be a place in a registry such as 'oci://registry.example.com/team/policies:v1', with a tag or a digest"
+		}
+		return ""
+	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return "must be a URL such as 'https://bundles.example.com/payments.tar.gz', without a user and a fragment"
 	}
