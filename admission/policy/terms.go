@@ -1,0 +1,55 @@
+package policy
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admission-gateway/gateway/admission"
+)
+
+// Govern gives the policy its terms. It must not be called once the policy is in use.
+func (p *Policy) Govern(t admission.Terms) { p.terms = t }
+
+// Terms are the terms of the policy; nil: it has none.
+func (p *Policy) Terms() admission.Terms { return p.terms }
+
+// IsAbout reports whether the policy judges the request, or cannot tell if it does. Match conditions
+// do not count.
+func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
+	_, matches, err := p.match.Matches(ctx, a)
+	return matches || err != nil
+}
+
+// IsAboutBy reports the same of a policy that judges requests by bindings.
+func (p *Policy) IsAboutBy(ctx context.Context, bindings []*Binding, a *admission.Attributes) bool {
+	return p.IsAbout(ctx, a) && slices.ContainsFunc(bindings, func(b *Binding) bool {
+		_, matches, err := b.match.Matches(ctx, a)
+		return matches || err != nil
+	})
+}
+
+// Govern gives the binding its terms. It must not be called once the binding is in use.
+func (b *Binding) Govern(t admission.Terms) { b.terms = t }
+
+// Terms are the terms of the binding; nil: it has none.
+func (b *Binding) Terms() admission.Terms { return b.terms }
+
+// Soften makes warnings of what the binding came to since the mark, and of an error, if its terms say
+// so. It returns the error otherwise.
+func (b *Binding) Soften(ctx context.Context, a *admission.Attributes, since admission.Mark, err error, r *admission.Report) error {
+	if b.terms == nil {
+		return err
+	}
+	if s := r.Stand(ctx, a, b.policy, b.terms); !s.IsTried {
+		return err
+	}
+	if err != nil {
+		d := Failure(metav1.StatusReasonInvalid, err.Error())
+		d.Policy, d.Binding = b.policy, b.name
+		r.Try(b.terms, d)
+	}
+	r.Soften(b.terms, since)
+	return nil
+}

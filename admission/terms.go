@@ -1,0 +1,90 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// Terms say how a policy stands to requests: whether it is enforced, only tried, or not asked at all.
+// They are safe for concurrent use. A policy without terms, which most are, is always enforced.
+type Terms interface {
+	// Stand returns how the policy stands to the request as it is now.
+	Stand(ctx context.Context, a *Attributes) Standing
+	// NeedsOld reports whether Stand reads the stored object.
+	NeedsOld() bool
+	// Tried is told of each request for which the policy was tried, and whether the policy would have
+	// refused or changed it.
+	Tried(would bool)
+	// Outlook adds to an outlook of the policy what is known without an object.
+	Outlook(a *Attributes, o resource.Outlook) resource.Outlook
+}
+
+// A Standing says how a policy stands to a request. The zero value is a policy that is enforced.
+type Standing struct {
+	// IsTried is set if the policy judges and refuses nothing.
+	IsTried bool
+	// Exception is the name of the exception by which the policy is not asked, and Reason is why there
+	// is one.
+	Exception, Reason string
+}
+
+// IsExcepted reports whether the policy is not asked.
+func (s *Standing) IsExcepted() bool { return s.Exception != "" }
+
+// termed is a policy that may have terms; nil: it has none.
+type termed interface{ Terms() Terms }
+
+// matching is a policy that says whether it judges a request, or cannot tell if it does.
+type matching interface {
+	IsAbout(ctx context.Context, a *Attributes) bool
+}
+
+// termsOf returns the terms of a policy; nil if it has none.
+func termsOf(p Policy) Terms {
+	if g, is := p.(termed); is {
+		return g.Terms()
+	}
+	return nil
+}
+
+// allTerms returns the terms of policies at their positions; nil if none has terms.
+func allTerms[P Policy](policies []P) (all []Terms) {
+	for i, p := range policies {
+		if t := termsOf(p); t != nil {
+			if all == nil {
+				all = make([]Terms, len(policies))
+			}
+			all[i] = t
+		}
+	}
+	return all
+}
+
+// trials say which policies were tried and what they came to, and which ones were not asked.
+type trials struct {
+	all      []trial
+	failures []TriedFailure
+	excepted []Excepted
+}
+
+// trial is a policy that was tried, and whether it would have refused or changed the request.
+type trial struct {
+	terms Terms
+	would bool
+}
+
+// A TriedFailure is a reason for which a policy that is only tried would have refused the request, in
+// JSON as it is in the audit event.
+type TriedFailure struct {
+	Message string `json:"message"`
+	Policy  string `json:"policy"`
+	Binding string `json:"binding,omitempty"`
+}
+
+// Excepted names a policy that was not asked, and why not, in JSON as it is in the audit event.
+type Excepted struct {
+	Policy    string `json:"policy"`
+	Exception string `json:"exception"`
+	Reason    string `json:"reason"`
+}
