@@ -11,6 +11,8 @@
 package admission
 
 import (
+	"time"
+
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
@@ -83,6 +85,8 @@ type Attributes struct {
 	// NamespaceObject is the request's namespace, once something needed it (see
 	// [Attributes.LookUpNamespace]); invalid for a cluster-scoped resource.
 	NamespaceObject document.Node
+	// Received is when the request came, by which rollouts and exceptions are judged; zero is now.
+	Received time.Time
 	// DryRun tells that nothing will be stored.
 	DryRun bool
 	// Options are the operation's options, such as DeleteOptions; invalid where
@@ -98,11 +102,21 @@ type Attributes struct {
 	// engine looks if it still holds.
 	Made any
 
-	runs    []Run // of the mutators, while they run
-	changes int   // by mutators
-	request cel.Request
+	mutated progress
+	bound   boundRequest
 	found   []int32 // room for searches
+}
+
+// boundRequest is the request as expressions see it.
+type boundRequest struct {
+	request cel.Request
 	matched cel.Matched
+}
+
+// progress is how far the mutators have come.
+type progress struct {
+	runs    []Run // while they run
+	changes int
 }
 
 // Name is the object's name: that in the path, else that in the object; empty
@@ -115,6 +129,14 @@ func (a *Attributes) Name() string {
 		return text(at(a.Object.Root(), a.Resource.Fields.Name...))
 	}
 	return text(at(a.Object.Root(), "metadata", "name"))
+}
+
+// Time is when the request came.
+func (a *Attributes) Time() time.Time {
+	if a.Received.IsZero() {
+		return time.Now()
+	}
+	return a.Received
 }
 
 // Namespace is the namespace of the request; empty for a cluster-scoped

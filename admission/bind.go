@@ -21,8 +21,8 @@ func (a *Attributes) Bind() *cel.Vars {
 	v.Set(value.OldObject, root(a.Old), nil)
 	v.Set(value.NamespaceObject, document.Node{}, nil)
 	v.Set(value.Params, document.Node{}, nil)
-	a.describe(&a.request)
-	v.SetRequest(&a.request)
+	a.describe(&a.bound.request)
+	v.SetRequest(&a.bound.request)
 	v.SetHTTP(a.HTTP)
 	if a.Lookup != nil {
 		v.SetStates(a.Lookup.States())
@@ -54,7 +54,7 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Do
 		return nil, errors.New("nothing is known of other versions")
 	}
 	v := a.Frame.Vars()
-	kind := a.request.Kind
+	kind := a.bound.request.Kind
 	for _, one := range []struct {
 		slot value.Slot
 		of   *document.Document
@@ -72,8 +72,8 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Do
 		kind = k
 		v.Set(one.slot, converted.Root(), nil)
 	}
-	a.matched = cel.Matched{Group: as.Group, Version: as.Version, Kind: kind, Resource: as.Resource}
-	a.request.Matched = &a.matched
+	a.bound.matched = cel.Matched{Group: as.Group, Version: as.Version, Kind: kind, Resource: as.Resource}
+	a.bound.request.Matched = &a.bound.matched
 	return object, nil
 }
 

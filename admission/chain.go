@@ -19,6 +19,8 @@ type Chain struct {
 	validators []Validator
 
 	mutating, validating index
+	// terms of policies at their positions; nil if none has any
+	mutatorTerms, validatorTerms []Terms
 }
 
 // NewChain makes a chain of compiled policies, in any order.
@@ -26,6 +28,7 @@ func NewChain(mutators []Mutator, validators []Validator) *Chain {
 	c := &Chain{mutators: byStage(mutators), validators: byName(validators)}
 	c.mutating = newIndex(c.mutators)
 	c.validating = newIndex(c.validators)
+	c.mutatorTerms, c.validatorTerms = allTerms(c.mutators), allTerms(c.validators)
 	return c
 }
 
@@ -71,23 +74,65 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 			a.Bind() // validators change nothing
 			bound = true
 		}
+		if c.validatorTerms != nil && c.validatorTerms[p] != nil {
+			validateBy(ctx, c.validatorTerms[p], v, a, r)
+			continue
+		}
 		before := r.measure(a)
 		if r.Recorder != nil {
 			r.Recorder.Begin(ctx, v, a, r)
 		}
 		if err := validate(ctx, v, a, r); err != nil {
-			var answer *status.Error
-			switch {
-			case errors.As(err, &answer):
-				r.Answer(answer)
-			case v.FailurePolicy() == Ignore:
-				r.Ignored(v.Name(), err)
-			default:
-				r.Deny(failed(v.Name(), err))
-			}
+			refuse(v, err, r)
 		}
 		r.decided(v.Name(), before, a, Allowed)
 	}
+}
+
+// refuse handles the error of a validator.
+func refuse(v Validator, err error, r *Report) {
+	var answer *status.Error
+	switch {
+	case errors.As(err, &answer):
+		r.Answer(answer)
+	case v.FailurePolicy() == Ignore:
+		r.Ignored(v.Name(), err)
+	default:
+		r.Deny(failed(v.Name(), err))
+	}
+}
+
+// validateBy runs a validator as its terms say.
+func validateBy(ctx context.Context, t Terms, v Validator, a *Attributes, r *Report) {
+	before, mark := r.measure(a), r.Mark()
+	if r.Recorder != nil {
+		r.Recorder.Begin(ctx, v, a, r)
+	}
+	tried, asked := r.stand(ctx, a, v, t)
+	a.Bind() // conditions of exceptions have variables of their own
+	if asked {
+		err := validate(ctx, v, a, r)
+		switch {
+		case err != nil && tried:
+			r.tryFailure(t, v, err)
+		case err != nil:
+			refuse(v, err, r)
+		}
+		if tried {
+			r.Soften(t, mark)
+		}
+	}
+	r.decided(v.Name(), before, a, Allowed)
+}
+
+// tryFailure handles the error of a policy that is tried, which never answers the request.
+func (r *Report) tryFailure(t Terms, p Policy, err error) {
+	var answer *status.Error
+	if p.FailurePolicy() == Ignore && !errors.As(err, &answer) {
+		r.Ignored(p.Name(), err)
+		return
+	}
+	r.Try(t, failed(p.Name(), err))
 }
 
 // errPanic is the error of a policy that panicked. The value of the panic is left out, because it

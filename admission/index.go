@@ -53,6 +53,9 @@ func newIndex[P Policy](policies []P) index {
 	x := index{resources: make(map[string]*table)}
 	for position, p := range policies {
 		needsOld := p.NeedsOld()
+		if t := termsOf(p); t != nil {
+			needsOld = needsOld || t.NeedsOld()
+		}
 		for _, r := range p.Rules() {
 			x.add(int32(position), &r, needsOld || r.NeedsOld)
 		}

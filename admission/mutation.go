@@ -45,6 +45,9 @@ type Run struct {
 	// where it could change the object, or did.
 	Invoked, Patched bool
 
+	// Tried are the terms by which the run is only tried; nil: it changes the object.
+	Tried Terms
+
 	mutator int // its position in the chain
 }
 
@@ -66,10 +69,10 @@ type Schema interface {
 }
 
 // Changed notes that a policy changed the object.
-func (a *Attributes) Changed() { a.changes++ }
+func (a *Attributes) Changed() { a.mutated.changes++ }
 
 // Changes is how often policies have changed the object.
-func (a *Attributes) Changes() int { return a.changes }
+func (a *Attributes) Changes() int { return a.mutated.changes }
 
 // mutation is the mutation of one request.
 type mutation struct {
@@ -88,19 +91,19 @@ type mutation struct {
 // So do the policies that set defaults, if something was changed after them.
 func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 	m := mutation{c, ctx, a, r}
-	a.changes = 0
+	a.mutated.changes = 0
 	defer func() {
-		clear(a.runs)
-		a.runs = a.runs[:0]
+		clear(a.mutated.runs)
+		a.mutated.runs = a.mutated.runs[:0]
 	}()
 	first, changed, err := m.pass(nil, false)
 	if err != nil || first == 0 {
 		return err
 	}
-	patched := slices.ContainsFunc(a.runs, func(r Run) bool { return r.Patched })
+	patched := slices.ContainsFunc(a.mutated.runs, func(r Run) bool { return r.Patched })
 	var again []Run
 	if patched {
-		again = slices.DeleteFunc(slices.Clone(a.runs), func(r Run) bool { return !r.Invoked || !r.Reinvocable })
+		again = slices.DeleteFunc(slices.Clone(a.mutated.runs), func(r Run) bool { return !r.Invoked || !r.Reinvocable })
 	}
 	if len(again) == 0 && !changed {
 		return nil
@@ -114,44 +117,52 @@ func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 // were set.
 func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err error) {
 	a := m.a
-	a.runs = a.runs[:0]
+	a.mutated.runs = a.mutated.runs[:0]
 	s := m.mutating.search(a.Info, a.Operation)
-	afterDefaults := a.changes
+	afterDefaults := a.mutated.changes
 	for p := s.next(); p >= 0; {
-		stage, begin := m.mutators[p].Stage(), len(a.runs)
+		stage, begin := m.mutators[p].Stage(), len(a.mutated.runs)
 		a.Bind()
 		for ; p >= 0 && m.mutators[p].Stage() == stage; p = s.next() {
 			if !second || stage != StageEngines {
-				if err := m.plan(p); err != nil {
+				if err := m.plan(p, second); err != nil {
 					return 0, false, err
 				}
 			}
 		}
 		if second && stage == StagePolicies {
-			kept := slices.DeleteFunc(a.runs[begin:], func(r Run) bool {
+			kept := slices.DeleteFunc(a.mutated.runs[begin:], func(r Run) bool {
 				return !slices.ContainsFunc(again, func(o Run) bool { return r.same(&o) })
 			})
-			a.runs = a.runs[:begin+len(kept)]
+			a.mutated.runs = a.mutated.runs[:begin+len(kept)]
 		}
-		for i := begin; i < len(a.runs); i++ {
-			if err := m.run(&a.runs[i]); err != nil {
+		for i := begin; i < len(a.mutated.runs); i++ {
+			if err := m.run(&a.mutated.runs[i]); err != nil {
 				return 0, false, err
 			}
 		}
 		if stage == StageDefaults {
-			afterDefaults = a.changes
+			afterDefaults = a.mutated.changes
 		}
 	}
 	if refusal := m.report.mutationErr(a); refusal != nil {
 		return 0, false, refusal
 	}
-	return len(a.runs), a.changes > afterDefaults, nil
+	return len(a.mutated.runs), a.mutated.changes > afterDefaults, nil
 }
 
-// plan adds the runs of a mutator. One that cannot tell them has failed. The error is the answer to
-// the request.
-func (m *mutation) plan(position int) error {
-	begin := len(m.a.runs)
+// plan adds the runs of a mutator. One that cannot tell them has failed. What is tried runs in the
+// first pass alone. The error is the answer to the request.
+func (m *mutation) plan(position int, second bool) error {
+	if m.mutatorTerms != nil && m.mutatorTerms[position] != nil {
+		return m.planBy(m.mutatorTerms[position], position, second)
+	}
+	return m.planRuns(position, nil, second)
+}
+
+// planRuns adds the runs of a mutator, which are only tried by terms unless these are nil.
+func (m *mutation) planRuns(position int, tried Terms, second bool) error {
+	begin := len(m.a.mutated.runs)
 	planned, err := plan(m.ctx, m.mutators[position], m.a, m.report)
 	var missing *NoNamespace
 	if errors.As(err, &missing) {
@@ -161,18 +172,29 @@ func (m *mutation) plan(position int) error {
 		m.failed(m.mutators[position], err)
 		return nil
 	}
-	m.a.runs = planned
 	for i := begin; i < len(planned); i++ {
 		planned[i].mutator = position
+		if tried != nil {
+			planned[i].Tried = tried
+		}
 	}
+	if second {
+		kept := slices.DeleteFunc(planned[begin:], func(r Run) bool { return r.Tried != nil })
+		planned = planned[:begin+len(kept)]
+	}
+	m.a.mutated.runs = planned
 	return nil
 }
 
 // run runs a mutator. The error is the answer to the request.
 func (m *mutation) run(r *Run) error {
+	if r.Tried != nil {
+		m.try(r)
+		return nil
+	}
 	mutator := m.mutators[r.mutator]
 	m.a.Bind()
-	before, changes := m.report.measure(m.a), m.a.changes
+	before, changes := m.report.measure(m.a), m.a.mutated.changes
 	if m.report.Recorder != nil {
 		m.report.Recorder.Begin(m.ctx, mutator, m.a, m.report)
 	}
@@ -185,12 +207,86 @@ func (m *mutation) run(r *Run) error {
 		m.failed(mutator, err)
 	}
 	verdict := Unchanged
-	if m.a.changes > changes {
+	if m.a.mutated.changes > changes {
 		verdict = Changed
 	}
 	m.report.decided(mutator.Name(), before, m.a, verdict)
 	return nil
 }
+
+// planBy adds the runs of a mutator as its terms say.
+func (m *mutation) planBy(t Terms, position int, second bool) error {
+	mutator := m.mutators[position]
+	before, mark := m.report.measure(m.a), m.report.Mark()
+	tried, asked := m.report.stand(m.ctx, m.a, mutator, t)
+	m.a.Bind() // conditions of exceptions have variables of their own
+	switch {
+	case !asked:
+		if len(m.report.trials.excepted) > before.excepted {
+			if m.report.Recorder != nil {
+				m.report.Recorder.Begin(m.ctx, mutator, m.a, m.report)
+			}
+			m.report.decided(mutator.Name(), before, m.a, Unchanged)
+		}
+		return nil
+	case !tried:
+		return m.planRuns(position, nil, second)
+	case second:
+		return nil
+	}
+	err := m.planRuns(position, t, second)
+	m.report.Soften(t, mark)
+	if err != nil {
+		m.report.tryFailure(t, mutator, err)
+	}
+	return nil
+}
+
+// try runs a mutator on a copy of the object, which is thrown away.
+func (m *mutation) try(r *Run) {
+	mutator, a := m.mutators[r.mutator], m.a
+	a.Bind()
+	before, mark := m.report.measure(a), m.report.Mark()
+	if m.report.Recorder != nil {
+		m.report.Recorder.Begin(m.ctx, mutator, a, m.report)
+	}
+	changed, err := m.tryOn(mutator, r)
+	a.Bind()
+	r.Invoked, r.Patched = false, false // it is as if the run had not been
+	if err != nil {
+		m.report.tryFailure(r.Tried, mutator, err)
+	}
+	m.report.Soften(r.Tried, mark)
+	verdict := Unchanged
+	if changed {
+		m.report.TryChange(r.Tried, mutator.Name())
+		verdict = WouldMutate
+	}
+	m.report.decided(mutator.Name(), before, a, verdict)
+}
+
+// tryOn runs a mutator on a copy of the object, and reports whether it changed the copy.
+func (m *mutation) tryOn(mutator Mutator, r *Run) (changed bool, err error) {
+	defer recovered(&err) // there may be no memory for the copy
+	a := m.a
+	object, schema, changes := a.Object, a.Schema, a.mutated.changes
+	defer func() { a.Object, a.Schema, a.mutated.changes = object, schema, changes }()
+	copied := object.Clone()
+	defer copied.Release()
+	a.Object = copied
+	if schema != nil {
+		a.Schema = withoutDefaults{schema}
+	}
+	a.Bind()
+	err = mutate(m.ctx, mutator, a, r, m.report)
+	return a.mutated.changes > changes, err
+}
+
+// withoutDefaults is the schema of a copy of the object, which gets no defaults.
+type withoutDefaults struct{ Schema }
+
+// SetDefaults implements Schema.
+func (withoutDefaults) SetDefaults() error { return nil }
 
 func (m *mutation) failed(mutator Mutator, err error) {
 	if mutator.FailurePolicy() == Ignore {
@@ -204,7 +300,7 @@ func (m *mutation) failed(mutator Mutator, err error) {
 
 func plan(ctx context.Context, m Mutator, a *Attributes, r *Report) (planned []Run, err error) {
 	defer recovered(&err)
-	return m.Plan(ctx, a, a.runs, r)
+	return m.Plan(ctx, a, a.mutated.runs, r)
 }
 
 func mutate(ctx context.Context, m Mutator, a *Attributes, run *Run, r *Report) (err error) {

@@ -28,11 +28,17 @@ func (s *Selection[P]) Outlooks(a *Attributes) []resource.Outlook {
 
 func outlooks[P Policy](policies []P, a *Attributes) (all []resource.Outlook) {
 	for _, p := range policies {
+		first := len(all)
 		if e, is := Policy(p).(Explainer); is {
 			all = append(all, e.Outlooks(a)...)
-			continue
+		} else {
+			all = append(all, OutlookOf(p.Name(), p.Rules(), a))
 		}
-		all = append(all, OutlookOf(p.Name(), p.Rules(), a))
+		if t := termsOf(p); t != nil {
+			for i := range all[first:] {
+				all[first+i] = t.Outlook(a, all[first+i])
+			}
+		}
 	}
 	return all
 }

@@ -35,6 +35,7 @@ type Report struct {
 	audited  []AuditedFailure
 	notes    []note
 	answer   *status.Error
+	trials   trials
 }
 
 // A Verdict says in a word what a policy came to about a request.
@@ -51,6 +52,11 @@ const (
 	// Changed and Unchanged are the verdicts of mutators.
 	Changed   Verdict = "Mutate"
 	Unchanged Verdict = "Unchanged"
+	// WouldDeny and WouldMutate are the verdicts of policies that are only tried, and NotAsked is the
+	// one of a policy that is not asked because of an exception.
+	WouldDeny   Verdict = "WouldDeny"
+	WouldMutate Verdict = "WouldMutate"
+	NotAsked    Verdict = "Except"
 )
 
 // An Observer is told what policies come to.
@@ -72,6 +78,7 @@ type Recorder interface {
 // sizes are how much a report has of each.
 type sizes struct {
 	denials, ignored, audited int
+	tried, excepted           int
 	spent                     int64
 }
 
@@ -80,7 +87,7 @@ func (r *Report) measure(a *Attributes) (s sizes) {
 	if r.Observer == nil && r.Recorder == nil {
 		return s
 	}
-	return sizes{len(r.denials), len(r.ignored), len(r.audited), spentOf(a)}
+	return sizes{len(r.denials), len(r.ignored), len(r.audited), len(r.trials.failures), len(r.trials.excepted), spentOf(a)}
 }
 
 func spentOf(a *Attributes) int64 {
@@ -99,6 +106,10 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 	switch {
 	case len(r.denials) > before.denials:
 		verdict, binding = Denied, r.denials[before.denials].Binding
+	case len(r.trials.excepted) > before.excepted:
+		verdict, binding = NotAsked, ""
+	case len(r.trials.failures) > before.tried:
+		verdict, binding = WouldDeny, r.trials.failures[before.tried].Binding
 	case len(r.ignored) > before.ignored:
 		verdict = Passed
 	case len(r.audited) > before.audited:
@@ -147,7 +158,7 @@ func (r *Report) IgnoredFailures() []IgnoredFailure { return r.ignored }
 
 // IsEmpty reports whether policies found nothing, or nothing but reasons to warn.
 func (r *Report) IsEmpty() bool {
-	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.audited)+len(r.notes) == 0
+	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.audited)+len(r.notes)+len(r.trials.all)+len(r.trials.excepted) == 0
 }
 
 // Reset empties the report and keeps its memory.
@@ -224,8 +235,12 @@ func (r *Report) Annotate(policy, key, value string) {
 	}
 }
 
+// The annotations of the audit event that the gateway makes. The first is Kubernetes' own.
 const (
-	failureAnnotation  = "validation.policy.admission.k8s.io/validation_failure"
+	failureAnnotation   = "validation.policy.admission.k8s.io/validation_failure"
+	triedAnnotation     = "rollout.admission-gateway.io/would_deny"
+	exceptionAnnotation = "rollout.admission-gateway.io/excepted"
+
 	maxAuditedFailures = 50
 )
 
@@ -247,6 +262,14 @@ func (r *Report) Annotations() []Annotation {
 		// A list of strings and numbers always has a JSON form.
 		value, _ := json.Marshal(r.audited[:min(len(r.audited), maxAuditedFailures)])
 		all = append(all, Annotation{failureAnnotation, string(value)})
+	}
+	if found := r.trials.failures; len(found) > 0 {
+		value, _ := json.Marshal(found[:min(len(found), maxAuditedFailures)])
+		all = append(all, Annotation{triedAnnotation, string(value)})
+	}
+	if found := r.trials.excepted; len(found) > 0 {
+		value, _ := json.Marshal(found[:min(len(found), maxAuditedFailures)])
+		all = append(all, Annotation{exceptionAnnotation, string(value)})
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 
 // bound are the policies of one of Kubernetes' kinds, which act through bindings. P is a compiled
 // policy, and B a compiled binding. Policies are compiled when all bindings are known.
-type bound[P compiledPolicy, B any] struct {
+type bound[P compiledPolicy, B governed] struct {
 	policies []boundPolicy[P, B] // compile sorts them by name
 	bindings []binding[B]
 }
@@ -23,10 +23,14 @@ type bound[P compiledPolicy, B any] struct {
 // compiledPolicy is a policy whose expressions are known.
 type compiledPolicy interface {
 	admission.Policy
+	governed
 	Programs() []*cel.Program
 }
 
-type boundPolicy[P compiledPolicy, B any] struct {
+// governed is a policy, or a binding, that can have terms.
+type governed interface{ Govern(t admission.Terms) }
+
+type boundPolicy[P compiledPolicy, B governed] struct {
 	from    *manifest.Object
 	params  *admissionv1.ParamKind
 	compile func(states []string, bindings []B) (P, field.ErrorList)
@@ -36,7 +40,7 @@ type boundPolicy[P compiledPolicy, B any] struct {
 	wording func() []typecheck.Warning
 }
 
-type binding[B any] struct {
+type binding[B governed] struct {
 	from     *manifest.Object
 	policy   string // the policy's name, also of a binding that did not compile
 	params   *admissionv1.ParamRef
@@ -58,6 +62,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 	for _, one := range b.bindings {
 		isBound[one.policy] = true
 		if one.ok {
+			one.compiled.Govern(l.terms.TermsByAnnotation(one.from))
 			compiledFor[one.policy] = append(compiledFor[one.policy], one.compiled)
 		}
 		b.refer(l, kind, &one)
@@ -68,6 +73,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		compiled, errs := p.compile(states, compiledFor[p.from.Name])
 		l.Fields(p.from, Error, errs)
 		if len(errs) == 0 {
+			compiled.Govern(l.terms.TermsByAnnotation(p.from))
 			l.plans.note(p.from, compiled.Programs())
 			if l.plans.advise(p.from.File) {
 				warnings, err := p.review(states, kinds)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/rollout"
 )
 
 // ConventionPolicy holds objects to rules of the API conventions. Its definition, crds/conventionpolicies.yaml, says what
@@ -22,6 +23,14 @@ type ConventionPolicySpec struct {
 	MatchConditions    []admissionv1.MatchCondition `json:"matchConditions"`
 	Checks             ConventionChecks             `json:"checks"`
 	AllowedKeyPrefixes []string                     `json:"allowedKeyPrefixes"`
+	Rollout            *rollout.Spec                `json:"rollout"`
+}
+
+// loadedConvention is a ConventionPolicy and where it comes from.
+type loadedConvention struct {
+	from    *manifest.Object
+	rollout *rollout.Spec
+	policy  *conventions.Policy
 }
 
 // ConventionChecks says what becomes of a request that breaks a rule.
@@ -64,6 +73,6 @@ func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
 	case compiled != nil:
 		l.plans.note(o, compiled.Programs())
-		l.conventions = append(l.conventions, compiled)
+		l.conventions = append(l.conventions, loadedConvention{o, p.Spec.Rollout, compiled})
 	}
 }

@@ -39,6 +39,7 @@ func (l *loader) defaulters() []admission.Mutator {
 		if compiled == nil {
 			continue
 		}
+		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
 		warnings, err := compiler.ReviewDefaulting(p.spec, kinds)
 		l.reviewed(p.from, warnings, err)

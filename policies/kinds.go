@@ -24,6 +24,7 @@ var kinds = []kind{
 	define(ownGroup, "APIResource", v1alpha1, readOwn, (*loader).apiResource),
 	define(ownGroup, "ConventionPolicy", v1alpha1, readOwn, (*loader).conventionPolicy),
 	define(ownGroup, "DefaultingPolicy", v1alpha1, readOwn, (*loader).defaultingPolicy),
+	define(ownGroup, "PolicyException", v1alpha1, readOwn, policyException),
 	define(ownGroup, "PolicyTest", v1alpha1, readOwn, (*loader).policyTest),
 	define(ownGroup, "RateLimitPolicy", v1alpha1, readOwn, (*loader).rateLimitPolicy),
 	define(ownGroup, "RegoPolicy", v1alpha1, readOwn, (*loader).regoPolicy),

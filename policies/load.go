@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -12,11 +13,13 @@ import (
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/admission/mutate"
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/admission/terms"
 	"github.com/admission-gateway/gateway/admission/vap"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/exceptions"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -56,6 +59,7 @@ func newLoader() *loader {
 		rego:    regoFiles{gateway: &Gateway{}, sums: map[string]string{}},
 
 		gatekeeper: constraints.Files{Texts: map[string][]byte{}},
+		terms:      exceptions.Files{Now: time.Now()},
 	}
 }
 
@@ -88,11 +92,10 @@ type loader struct {
 	known       map[objectID]*manifest.Object
 	resources   []loadedResource
 	unbound     bool // some binding cannot be read, so that nobody can tell which policy it names
-	limits      []*ratelimit.Rule
-	sharing     []Finding
+	rated       loadedLimits
 	upstreams   []upstreamUse
 	scopes      []scopeUse
-	conventions []*conventions.Policy
+	conventions []loadedConvention
 	sources     []loadedSource
 	paramUses   []paramUse
 	objects     map[objectID]*Object
@@ -106,6 +109,13 @@ type loader struct {
 	passing    []resource.Passing
 	audit      loadedAudit
 	gatekeeper constraints.Files
+	terms      exceptions.Files
+}
+
+// loadedLimits are the rate limits, and what is wrong with the shared ones if there is no store.
+type loadedLimits struct {
+	limits  []*ratelimit.Rule
+	sharing []Finding
 }
 
 // object takes one object of a file.
@@ -119,6 +129,7 @@ func (l *loader) object(o *manifest.Object) {
 	id := objectID{group, o.Kind, o.Namespace, o.Name}
 	if isServed {
 		l.clusterScoped(o)
+		l.terms.Check(o)
 		id.namespace = ""
 	}
 	if first, twice := l.known[id]; twice && o.Name != "" {
@@ -156,9 +167,21 @@ func (l *loader) otherObject(o *manifest.Object) {
 	}
 }
 
+// policyException takes a PolicyException.
+func policyException(l *loader, o *manifest.Object, p *terms.PolicyException) {
+	if compiled := l.terms.Exception(o, p); compiled != nil {
+		l.plans.note(o, compiled.Programs())
+	}
+}
+
 // finish compiles what takes all objects. The result is usable only if there are no errors.
 func (l *loader) finish() *Set {
-	set := &Set{limits: ratelimit.NewRules(l.limits), sharing: l.sharing, upstreams: l.upstreams, objects: l.objects, conventions: conventions.New(l.conventions), audit: l.audit}
+	checks := make([]*conventions.Policy, len(l.conventions))
+	for i, c := range l.conventions {
+		c.policy.Govern(l.terms.Terms(c.from, c.rollout))
+		checks[i] = c.policy
+	}
+	set := &Set{limits: ratelimit.NewRules(l.rated.limits), remarks: remarks{sharing: l.rated.sharing}, upstreams: l.upstreams, objects: l.objects, conventions: conventions.New(checks), audit: l.audit}
 	mutators := l.defaulters()
 	for _, p := range l.mutating.compile(l, "MutatingAdmissionPolicy") {
 		mutators = append(mutators, p)
@@ -175,6 +198,7 @@ func (l *loader) finish() *Set {
 			validators = append(validators, p)
 		}
 	}
+	l.gatekeeper.Terms = l.terms.TermsByAnnotation
 	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.plans.template)
 	mutators, validators = append(mutators, m...), append(validators, v...)
 	set.chain = admission.NewChain(mutators, validators)
@@ -183,11 +207,13 @@ func (l *loader) finish() *Set {
 	l.refer(set)
 	l.pinnable(set.chain)
 	set.served, set.scopes = servedIn(l.resources), l.scopes
-	set.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources, len(set.native) > 0)
+	set.remarks.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources, len(set.native) > 0)
 	outside(&l.findings, l.resources)
 	unsettable(&l.findings, l.resources)
-	l.Found = append(l.Found, l.gatekeeper.Found...)
-	set.raced = racedWrites(l.resources, set.Admission())
+	l.terms.Finish(maps.Values(l.known))
+	set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
+	l.Found = append(append(l.Found, l.gatekeeper.Found...), l.terms.Found...)
+	set.remarks.raced = racedWrites(l.resources, set.Admission())
 	return set
 }
 
@@ -201,9 +227,9 @@ func (l *loader) native(mutators []admission.Mutator, validators []admission.Val
 		n.rules(p.Rules())
 	}
 	for _, p := range l.conventions {
-		n.rules(p.Rules())
+		n.rules(p.policy.Rules())
 	}
-	for _, r := range l.limits {
+	for _, r := range l.rated.limits {
 		n.limit(r)
 	}
 	return n.sorted()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/watch"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -57,6 +58,7 @@ type Manager struct {
 	current atomic.Pointer[Set]
 	read    func(*source.Progress) *source.Source // the files
 	last    atomic.Pointer[Reading]
+	counts  rollout.Counts // of policies that are tried
 
 	mu     sync.Mutex     // one reading at a time
 	tried  string         // the fingerprint of the files read last
@@ -213,6 +215,7 @@ func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 	if old := m.Current(); old != nil {
 		set.generation = old.generation + 1
 	}
+	m.counts.Adopt(set.terms.Rollouts, time.Now())
 	m.current.Store(set)
 	m.options.Log.Info("policies are in force", "generation", set.generation, "hash", set.hash, "resources", len(set.compiled))
 	if tell != nil {

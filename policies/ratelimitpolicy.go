@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 )
 
 // RateLimitPolicy bounds how often clients may ask. Its definition, crds/ratelimitpolicies.yaml, says what the fields
@@ -46,6 +47,8 @@ type RateLimitPolicySpec struct {
 
 	WhenStoreUnavailable ratelimit.Fallback `json:"whenStoreUnavailable"`
 	LeaseSize            int32              `json:"leaseSize"`
+
+	Rollout *rollout.Spec `json:"rollout"`
 }
 
 // RateLimitExemptions are requests that do not count, any of them.
@@ -110,6 +113,10 @@ func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 	case s.Key == "":
 		r.Key = ratelimit.ClientAddress
 	}
+	r.Rollout = l.terms.Plan(o, s.Rollout)
+	if r.Rollout != nil && r.Rollout.IsByLabels() {
+		l.At(o, Error, "spec.rollout.namespaceSelector", "must not be set: limits are held before anything is asked about a namespace")
+	}
 	if s.Cost != "" {
 		r.Cost = program(&l.findings, o, "spec.cost", s.Cost, compiler.Cost)
 	}
@@ -117,7 +124,7 @@ func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 	l.plans.note(o, append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost))
 	l.share(o, s, r)
 	adviseLimit(&l.findings, o, r)
-	l.limits = append(l.limits, r)
+	l.rated.limits = append(l.rated.limits, r)
 }
 
 // network reads an address or a network, which the definition of the kind has checked.
@@ -200,7 +207,7 @@ func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.
 	if r.Mode == ratelimit.Warn && r.Sharing.WhenUnavailable == ratelimit.Deny {
 		l.At(o, Warning, "spec.whenStoreUnavailable", "has no effect while `spec.mode` is 'Warn': nobody is refused")
 	}
-	l.sharing = append(l.sharing, Finding{
+	l.rated.sharing = append(l.rated.sharing, Finding{
 		File: o.File, Line: o.Line("spec.scope"), Field: "spec.scope",
 		Message: "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`",
 	})

@@ -128,6 +128,7 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 	compiled, errs := rego.CompilePolicy(p.spec, from)
 	l.Fields(p.from, Error, errs)
 	if compiled != nil {
+		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
 		if from.Program != nil {
 			l.plans.noteModules(p.from, from.Program)

@@ -6,12 +6,14 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/admission/terms"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
 )
@@ -32,16 +34,31 @@ type Set struct {
 	objects  map[objectID]*Object
 	kinds    kindPlaces
 	states   []*state.Source
-	sharing  []Finding // of limits that gateways share, where they cannot
 
 	upstreams []upstreamUse
 	scopes    []scopeUse
 	served    []servedResource // that have paths of their own
-	unmatched []Finding        // of names in match blocks that no ordinary API has
-	raced     []Finding        // of writes that several gateways without common locks may send at once
+	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
 	audit     loadedAudit
+	terms     Terms
 }
+
+// remarks are findings that matter by what the configuration has.
+type remarks struct {
+	sharing   []Finding // of limits that gateways share, where they cannot
+	unmatched []Finding // of names in match blocks that no ordinary API has
+	raced     []Finding // of writes that several gateways without common locks may send at once
+}
+
+// Terms are the rollouts and the exceptions of a set.
+type Terms struct {
+	Rollouts   []*rollout.Plan
+	Exceptions []*terms.Exception
+}
+
+// Terms are the rollouts and the exceptions of the policies. The answer must not be changed.
+func (s *Set) Terms() Terms { return s.terms }
 
 // Object is an object of the policy files that is no policy itself: others may refer to it.
 type Object struct {

@@ -53,7 +53,7 @@ func TestSharedLimit(t *testing.T) {
 		if test.want != "" && test.sharing == nil {
 			continue
 		}
-		if s := l.limits[0].Sharing; (s == nil) != (test.sharing == nil) || s != nil && *s != *test.sharing {
+		if s := l.rated.limits[0].Sharing; (s == nil) != (test.sharing == nil) || s != nil && *s != *test.sharing {
 			t.Errorf("%s: got %+v, want %+v", test.text, s, test.sharing)
 		}
 	}

@@ -100,10 +100,10 @@ func (s *Set) lacking(g Gateway) []Finding {
 		found = append(found, leftOpen(s.served, g.Routes)...)
 	}
 	if !g.SharedLimits {
-		found = append(found, s.sharing...)
+		found = append(found, s.remarks.sharing...)
 	}
 	if len(g.Routes) > 0 && !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Kubernetes }) {
-		found = append(found, s.unmatched...)
+		found = append(found, s.remarks.unmatched...)
 	}
 	if g.LocalLocks {
 		found = append(found, s.racing(g.MayLoseUpdates)...)
@@ -143,7 +143,7 @@ type Gateway struct {
 // racing returns findings for writes that several gateways without common locks may send at once. What certainly
 // loses updates is an error, unless the operator asked for it.
 func (s *Set) racing(isStated bool) []Finding {
-	found := slices.Clone(s.raced)
+	found := slices.Clone(s.remarks.raced)
 	for i := range found {
 		if isStated {
 			found[i].Severity = Warning

@@ -51,6 +51,7 @@ type admitter struct {
 	schema     objectSchema         // what the policies that change the object know of it
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
+	checked    conventions.Result   // what conventions came to that are tried, or not asked
 }
 
 // Decided implements admission.Observer.
@@ -443,9 +444,12 @@ func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
 	}
 	a.request.Warnings = append(a.request.Warnings, result.Warnings...)
 	result.Errors = a.named(result.Errors)
-	switch {
-	case result.Valid():
+	a.noteConventions()
+	if result.Valid() {
 		return nil
+	}
+	a.auditTerms() // nothing else is decided
+	switch {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
@@ -515,6 +519,7 @@ func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result 
 		}
 		return status.Internal("a ConventionPolicy cannot decide if it is about the request: %v", err)
 	}
+	a.checked.Trials, a.checked.Excepted = found.Trials, found.Excepted
 	for _, f := range found.Errors {
 		// A field that its schema refuses already, such as a date, is not refused twice.
 		if !slices.ContainsFunc(result.Errors, func(e *field.Error) bool { return e.Field == f.Field }) {
@@ -529,6 +534,7 @@ func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result 
 // Validate runs every validating policy that concerns the write.
 func (a *admitter) Validate(w *storage.Write) error {
 	if !a.describe(w) {
+		a.auditTerms() // of conventions
 		return nil
 	}
 	a.story().At(explaining.Policies, w)
@@ -606,6 +612,7 @@ func operationOf(w *storage.Write) (admission.Operation, bool) {
 func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to := &a.attributes
 	to.Info, to.Resource = &w.Info, a.request.Resource
+	to.Received = a.gateway.timeOf(a.request)
 	to.Operation, to.User, to.HTTP = operation, a.user, (*storage.HTTP)(a.request)
 	to.Object, to.Old = w.Admitted(), w.Existing.Object
 	if operation == admission.Delete {

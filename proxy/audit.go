@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -53,6 +54,7 @@ func (a *admitter) audit() {
 	for _, f := range a.report.AuditedFailures() {
 		a.gateway.metrics.AdmissionAudited(f.Policy)
 	}
+	a.auditTerms()
 	annotations := a.report.Annotations()
 	if len(annotations) == 0 {
 		return
@@ -64,6 +66,57 @@ func (a *admitter) audit() {
 		noted = append(noted, slog.String(n.Key, a.shown(n.Value)))
 	}
 	a.gateway.log.LogAttrs(context.Background(), slog.LevelInfo, "audit annotations", noted...)
+}
+
+// auditTerms counts what policies came to that are only tried, and which ones were not asked.
+func (a *admitter) auditTerms() {
+	a.report.Settle()
+	failures := a.report.TriedFailures()
+	for i, f := range failures {
+		if !slices.ContainsFunc(failures[:i], func(o admission.TriedFailure) bool { return o.Policy == f.Policy }) {
+			telemetry.WouldDeny(a.gateway.metrics, f.Policy)
+		}
+	}
+	for _, e := range a.report.Exceptions() {
+		telemetry.Excepted(a.gateway.metrics, e.Policy, e.Exception)
+	}
+}
+
+// noteConventions adds to the report what conventions came to that are only tried, and which ones were not asked.
+func (a *admitter) noteConventions() {
+	for _, t := range a.checked.Trials {
+		a.report.NoteTrial(t.Terms, nil)
+		for _, message := range t.Denials {
+			a.report.NoteTrial(t.Terms, &admission.TriedFailure{Message: message, Policy: t.Policy})
+		}
+	}
+	for _, e := range a.checked.Excepted {
+		a.report.NoteException(e.Policy, e.Exception, e.Reason)
+	}
+	a.checked = conventions.Result{}
+}
+
+// notedIn returns the policies that would have refused a request, and the exceptions by which policies were not asked, for
+// its record.
+func notedIn(r *admission.Report) (n telemetry.Noted) {
+	for _, f := range r.TriedFailures() {
+		n.WouldDeny = joined(n.WouldDeny, f.Policy)
+	}
+	for _, e := range r.Exceptions() {
+		n.Exceptions = joined(n.Exceptions, e.Exception)
+	}
+	return n
+}
+
+// joined adds a name to a list of names, once.
+func joined(list, name string) string {
+	switch {
+	case list == "":
+		return name
+	case slices.Contains(strings.Split(list, ","), name):
+		return list
+	}
+	return list + "," + name
 }
 
 // recordEvents records at the backend what policies refused, and which of them could not judge, unless the client was not

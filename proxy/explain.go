@@ -77,7 +77,7 @@ func (l *limits) tell() error {
 	for i := range l.charges.All() {
 		counted[l.charges.All()[i].Rule.Name] = true
 	}
-	for _, o := range l.set.Limits().Outlooks(&h.request.Info, l.place) {
+	for _, o := range l.set.Limits().Outlooks(&h.request.Info, l.place, l.gateway.timeOf(&h.request)) {
 		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && l.refusedBy == o.Name}
 		if !one.Counts {
 			one.Because = o.Because

@@ -32,6 +32,7 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var clock func() time.Time
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
@@ -68,6 +69,12 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			c.Limits.BodiesInFlightBytes, c.Limits.HeavyRequests = n, 1
 		case "trust":
 			c.TrustedProxies = []config.Prefix{{Prefix: netip.MustParsePrefix(value)}}
+		case "at": // the time by which rollouts and exceptions are judged
+			at, err := time.Parse(time.RFC3339, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock = func() time.Time { return at }
 		case "down": // nobody listens where the backend was
 			c.Upstreams[0].Endpoints = []string{"http://127.0.0.1:1"}
 		case "circuit": // opens after so many failures
@@ -82,7 +89,9 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 	}
 	secureEnds(t, c, overTLS(t), behindTLS(t))
 	set := policiestest.LoadFiles(t, paths...)
-	return newTestGateway(t, c, func() *policies.Set { return set })
+	g := newTestGateway(t, c, func() *policies.Set { return set })
+	g.clock = clock
+	return g
 }
 
 // noPolicies returns a set without any policy.

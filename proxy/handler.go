@@ -415,6 +415,7 @@ func recorded(h *handler) *telemetry.Record {
 	r := &h.trail.record
 	r.Client, r.User = h.who.client, h.who.user.Name
 	r.Outcome.Code = h.request.Response.Status()
+	r.Outcome.Noted = notedIn(&h.admission.report)
 	r.Spent.Started, r.Spent.Backend, r.Spent.Received = h.request.Started, h.request.Exchanges.Took, h.incoming.BodyBytes()
 	if h.route != nil {
 		r.Way = telemetry.Way{Route: h.route.place.Route, Upstream: h.route.backend.name}

@@ -52,7 +52,7 @@ func (l *limits) enforce() error {
 		return nil
 	}
 	r := ratelimit.Request{
-		Info: &l.handled.Info, Place: l.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
+		Info: &l.handled.Info, At: l.gateway.timeOf(l.handled), Place: l.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
 		Headers: l.headersRead(), Repeated: l.headers.takeRepeated, Frame: l.frame,
 	}
 	rules.Charge(&l.charges, &r)
@@ -76,6 +76,9 @@ func (l *limits) enforce() error {
 	}
 	for i := range l.charges.All() {
 		c := &l.charges.All()[i]
+		if c.Tried {
+			c.Rule.Rollout.Count().Add(c.Exceeds())
+		}
 		if !c.Exceeds() {
 			l.gateway.metrics.LimitDecided(c.Rule.Name, "Admit")
 			continue

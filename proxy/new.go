@@ -31,7 +31,7 @@ const systemNodes = 64
 func New(o Options) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log,
+		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log, clock: o.Clock,
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
 		memory:        newRequestMemory(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
 		locks:         storage.NewLocks(),

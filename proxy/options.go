@@ -53,6 +53,8 @@ type Options struct {
 	Decisions *decisions.Log
 	// Pod is the gateway's own; the zero value is none.
 	Pod corev1.ObjectReference
+	// Clock has the time by which rollouts and exceptions are judged; nil: requests are judged by when they came.
+	Clock func() time.Time
 }
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
@@ -78,6 +80,15 @@ type Gateway struct {
 	observers     observers
 	current       atomic.Pointer[storages]
 	own           atomic.Pointer[events.Own] // nil if nothing is recorded of the gateway itself
+	clock         func() time.Time
+}
+
+// timeOf returns the time by which rollouts and exceptions are judged.
+func (g *Gateway) timeOf(r *storage.Request) time.Time {
+	if g.clock != nil {
+		return g.clock()
+	}
+	return r.Started
 }
 
 // requestMemory bounds the memory that all requests together hold.

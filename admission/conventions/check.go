@@ -3,16 +3,29 @@ package conventions
 import (
 	"fmt"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // add takes a policy into account.
-func (c *checker) add(p *Policy) {
+func (c *checker) add(p *Policy, s admission.Standing) {
+	if s.IsExcepted() {
+		c.excepted = append(c.excepted, admission.Excepted{Policy: p.name, Exception: s.Exception, Reason: s.Reason})
+		return
+	}
+	tried := -1
+	if s.IsTried {
+		tried = len(c.trials)
+		c.trials = append(c.trials, Trial{Policy: p.name, Terms: p.terms, actions: p.actions})
+	}
 	for i, a := range p.actions {
+		if s.IsTried {
+			a = min(a, Warn)
+		}
 		c.actions[i] = max(c.actions[i], a)
 	}
 	if a := p.actions[ReservedKeys]; a != Off {
-		c.keyRules = append(c.keyRules, keyRule{a, p.allowed})
+		c.keyRules = append(c.keyRules, keyRule{a, p.allowed, tried})
 	}
 }
 

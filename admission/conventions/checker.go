@@ -45,6 +45,29 @@ type Result struct {
 	More int
 	// Warnings are sentences for the client.
 	Warnings []string
+	// Trials are the policies that were only tried, and Excepted the ones that were not asked.
+	Trials   []Trial
+	Excepted []admission.Excepted
+}
+
+// A Trial is a policy that was only tried: what it denies is warned of.
+type Trial struct {
+	Policy string
+	Terms  admission.Terms
+	// Denials are the first failures that it would have refused.
+	Denials []string
+
+	actions [checks]Action
+}
+
+// maxTrialDenials is how many failures of a trial are kept.
+const maxTrialDenials = 10
+
+// note keeps a failure.
+func (t *Trial) note(err *field.Error) {
+	if len(t.Denials) < maxTrialDenials {
+		t.Denials = append(t.Denials, err.Error())
+	}
 }
 
 // maxFindings is how many failures of one object are described, and how many are
@@ -57,6 +80,8 @@ type checker struct {
 	attributes *admission.Attributes
 	actions    [checks]Action
 	keyRules   []keyRule
+	trials     []Trial
+	excepted   []admission.Excepted
 
 	status document.Node // of the object; invalid where it has none
 	result Result
@@ -67,20 +92,33 @@ type checker struct {
 type keyRule struct {
 	action  Action
 	allowed []string
+	trial   int // of the policy, if it is only tried; else -1
 }
 
 func (c *checker) on(check Check) bool { return c.actions[check] != Off }
 
 // found records a failure of a rule about a value.
 func (c *checker) found(check Check, v document.Node, err *field.Error) {
-	c.record(c.actions[check], v, err)
+	var tried []*Trial
+	for i := range c.trials {
+		if t := &c.trials[i]; t.actions[check] == Deny {
+			tried = append(tried, t)
+		}
+	}
+	c.record(c.actions[check], v, err, tried)
 }
 
-// record keeps a failure. One of a value that an update leaves as it was is only warned of.
-func (c *checker) record(action Action, v document.Node, err *field.Error) {
+// record keeps a failure, which policies would refuse that are only tried. A failure of a value that an update leaves as it
+// was is only warned of.
+func (c *checker) record(action Action, v document.Node, err *field.Error, tried []*Trial) {
 	r := &c.result
+	warning := err.Error()
 	if before := c.before(v); before.Valid() && document.EqualNodes(v, before) {
-		action = min(action, Warn)
+		action, tried = min(action, Warn), nil
+	}
+	for _, t := range tried {
+		t.note(err)
+		warning = err.Error() + admission.OnceEnforced
 	}
 	switch {
 	case action == Off:
@@ -89,7 +127,7 @@ func (c *checker) record(action Action, v document.Node, err *field.Error) {
 	case action == Deny:
 		r.More++
 	case len(r.Warnings) < maxFindings:
-		r.Warnings = append(r.Warnings, err.Error())
+		r.Warnings = append(r.Warnings, warning)
 	default:
 		c.warned++
 	}

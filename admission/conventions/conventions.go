@@ -73,7 +73,14 @@ type Policy struct {
 	conditions []*cel.Program
 	actions    [checks]Action
 	allowed    []string
+	terms      admission.Terms // nil: always enforced
 }
+
+// Govern gives the policy its terms. It must not be called once the policy is in use.
+func (p *Policy) Govern(t admission.Terms) { p.terms = t }
+
+// Terms are the terms of the policy; nil: it has none.
+func (p *Policy) Terms() admission.Terms { return p.terms }
 
 // Compile checks and compiles a policy. Findings have paths such as
 // spec.matchConditions[0].expression; with any, the Policy is nil.
@@ -195,6 +202,19 @@ func looksAt(i *resource.Info, o admission.Operation) bool {
 	return o&(admission.Create|admission.Update) != 0 && (i.Subresource == "" || i.Subresource == "status")
 }
 
+// stand returns how the policy stands to the request. Terms that fail hold nothing back.
+func (p *Policy) stand(ctx context.Context, a *admission.Attributes) (s admission.Standing) {
+	if p.terms == nil {
+		return s
+	}
+	defer func() {
+		if recover() != nil {
+			s = admission.Standing{}
+		}
+	}()
+	return p.terms.Stand(ctx, a)
+}
+
 // Check compares the object of the request with the rules of the policies that match it. The error
 // is the answer to the request if a policy cannot decide if it matches.
 func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
@@ -205,8 +225,10 @@ func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object)
 			return Result{}, err
 		}
 		if ok {
-			c.add(policy)
+			c.add(policy, policy.stand(ctx, a))
 		}
 	}
-	return c.check(), nil
+	result := c.check()
+	result.Trials, result.Excepted = c.trials, c.excepted
+	return result, nil
 }

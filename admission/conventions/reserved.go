@@ -40,15 +40,28 @@ func (c *checker) reservedKeys() {
 			if !found || !isReserved(prefix) {
 				continue
 			}
-			action := Off
-			for _, r := range c.keyRules {
-				if !slices.Contains(r.allowed, prefix) {
-					action = max(action, r.action)
-				}
-			}
-			c.record(action, m, c.forbidden(m, "may not be set: prefixes under 'kubernetes.io' and 'k8s.io' are reserved for the Kubernetes project"))
+			c.reservedKey(m, prefix)
 		}
 	}
+}
+
+// reservedKey records a key with a reserved prefix, unless all policies allow it.
+func (c *checker) reservedKey(m document.Node, prefix string) {
+	action := Off
+	var tried []*Trial
+	for _, r := range c.keyRules {
+		switch {
+		case slices.Contains(r.allowed, prefix):
+		case r.trial < 0:
+			action = max(action, r.action)
+		default:
+			action = max(action, min(r.action, Warn))
+			if r.action == Deny {
+				tried = append(tried, &c.trials[r.trial])
+			}
+		}
+	}
+	c.record(action, m, c.forbidden(m, "may not be set: prefixes under 'kubernetes.io' and 'k8s.io' are reserved for the Kubernetes project"), tried)
 }
 
 // isReserved tells the domains of the Kubernetes project.

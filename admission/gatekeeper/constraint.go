@@ -46,7 +46,9 @@ func (c *Constraint) Rules() []admission.Rule { return c.rules }
 func (c *Constraint) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
 // NeedsOld implements admission.Policy.
-func (c *Constraint) NeedsOld() bool { return c.match.NeedsOld() || c.template.engine.readsOld() }
+func (c *Constraint) NeedsOld() bool {
+	return c.match.NeedsOld() || c.template.engine.readsOld() || c.terms != nil && c.terms.NeedsOld()
+}
 
 // IsIdle reports whether the constraint asks for nothing at the gateway's enforcement points.
 func (c *Constraint) IsIdle() bool { return len(c.actions) == 0 }

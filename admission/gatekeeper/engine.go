@@ -63,8 +63,15 @@ type Constraint struct {
 	action   string   // as the constraint has it
 	actions  []string // that the gateway takes
 	query    *rego.Query
-	given    rego.Value // the parameters; none if the code is not in Rego
+	given    rego.Value      // the parameters; none if the code is not in Rego
+	terms    admission.Terms // nil: always enforced
 }
+
+// Govern gives the constraint its terms. It must not be called once the constraint is in use.
+func (c *Constraint) Govern(t admission.Terms) { c.terms = t }
+
+// Terms are the terms of the constraint; nil: it has none.
+func (c *Constraint) Terms() admission.Terms { return c.terms }
 
 func (c *Constraint) spec() document.Node {
 	n, _ := c.object.Root().Get("spec")

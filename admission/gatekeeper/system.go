@@ -67,6 +67,7 @@ func (s *System) NeedsOld() bool { return false }
 type result struct {
 	constraint *Constraint
 	violation
+	isTried bool // the constraint is not enforced for the request
 }
 
 // Outlooks implements admission.Explainer. It names the constraints.
@@ -93,18 +94,39 @@ func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admis
 	}
 	var results []result
 	for c := range s.selection.For(a.Info, a.Operation) {
-		found, err := c.find(ctx, q)
+		found, tried, err := c.findBy(ctx, q, r)
 		if err != nil {
 			return err
 		}
 		for _, v := range found {
-			results = append(results, result{c, v})
+			results = append(results, result{c, v, tried})
 		}
 	}
 	if len(results) > 0 {
 		act(results, r)
 	}
 	return nil
+}
+
+// findBy returns what is wrong by a constraint as its terms say, and whether it is only tried.
+func (c *Constraint) findBy(ctx context.Context, q *request, r *admission.Report) (found []violation, tried bool, err error) {
+	if c.terms == nil {
+		found, err = c.find(ctx, q)
+		return found, false, err
+	}
+	if matches, err := c.matches(ctx, q); err == nil && !matches {
+		return nil, false, nil
+	}
+	s := r.Stand(ctx, q.attributes, c.Name(), c.terms)
+	q.attributes.Bind() // conditions of exceptions have variables of their own
+	if s.IsExcepted() {
+		return nil, false, nil
+	}
+	found, err = c.find(ctx, q)
+	if err != nil && s.IsTried {
+		return []violation{{message: err.Error(), failed: true}}, true, nil
+	}
+	return found, s.IsTried, err
 }
 
 // find returns what is wrong by a constraint. What keeps it from a decision is wrong too, but for an
@@ -138,7 +160,11 @@ func act(results []result, r *admission.Report) {
 		for _, action := range v.constraint.actions {
 			switch action {
 			case actionDeny:
-				r.Deny(v.denial())
+				if v.isTried {
+					r.Try(v.constraint.terms, v.denial())
+				} else {
+					r.Deny(v.denial())
+				}
 			case actionWarn:
 				r.Warn(v.constraint.message(v.message))
 			case actionDryRun:

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -32,6 +33,7 @@ type DefaultingPolicySpec struct {
 	MatchConstraints *admissionv1.MatchResources   `json:"matchConstraints"`
 	MatchConditions  []admissionv1.MatchCondition  `json:"matchConditions"`
 	Defaults         []Default                     `json:"defaults"`
+	Rollout          *rollout.Spec                 `json:"rollout"`
 }
 
 // A Default is one field with its value.

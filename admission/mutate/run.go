@@ -22,15 +22,33 @@ func (p *Policy) Plan(ctx context.Context, a *admission.Attributes, to []admissi
 		return to, err
 	}
 	for i, b := range p.bindings {
+		mark := r.Mark()
 		found, err := p.Params(ctx, b, a, r)
+		if err != nil || r.Grew(mark) {
+			err = b.Soften(ctx, a, mark, err, r)
+		}
 		if err != nil {
 			return to, err
 		}
+		if len(found) == 0 {
+			continue
+		}
+		run := admission.Run{Binding: i, As: as, Reinvocable: p.reinvoked}
+		if t := b.Terms(); t != nil && r.Stand(ctx, a, p.Name(), t).IsTried {
+			run.Tried = t
+		}
 		for _, param := range found {
-			to = append(to, admission.Run{Binding: i, Param: param, As: as, Reinvocable: p.reinvoked})
+			run.Param = param
+			to = append(to, run)
 		}
 	}
 	return to, nil
+}
+
+// IsAbout reports whether the policy changes the object by one of its bindings, or cannot tell if it
+// does.
+func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
+	return p.IsAboutBy(ctx, p.bindings, a)
 }
 
 // Mutate implements admission.Mutator. A mutation that fails is a failure of the policy, but the others run.

@@ -28,7 +28,11 @@ func (p *Policy) OutlookBy(bindings []*Binding, a *admission.Attributes) resourc
 		return o
 	}
 	for _, b := range bindings {
-		o.Bindings = append(o.Bindings, b.match.Outlook(a, resource.Outlook{Name: b.name, Applies: resource.Always}))
+		one := b.match.Outlook(a, resource.Outlook{Name: b.name, Applies: resource.Always})
+		if b.terms != nil {
+			one = b.terms.Outlook(a, one)
+		}
+		o.Bindings = append(o.Bindings, one)
 	}
 	about := func(as resource.Applies) bool {
 		return slices.ContainsFunc(o.Bindings, func(b resource.Outlook) bool { return b.Applies == as })

@@ -51,6 +51,7 @@ type Policy struct {
 	needs      needs
 	conditions match.Conditions
 	variables  *cel.Variables
+	terms      admission.Terms // nil: always enforced
 }
 
 // needs says what the expressions of a policy read beside the object.
@@ -63,6 +64,7 @@ type Binding struct {
 	policy string
 	match  *match.Matcher // nil: all that the policy matches
 	params *params.Ref
+	terms  admission.Terms // nil: as far as the policy is
 }
 
 // Name is the name of the binding.

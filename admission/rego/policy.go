@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -45,6 +46,7 @@ type RegoPolicySpec struct {
 	AllowedHosts      []string                       `json:"allowedHosts"`
 	CredentialHeaders string                         `json:"credentialHeaders"`
 	Bundle            string                         `json:"bundle"`
+	Rollout           *rollout.Spec                  `json:"rollout"`
 }
 
 // kind is the kind of the policies.

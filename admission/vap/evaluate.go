@@ -29,36 +29,48 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 		defer a.Bind()
 	}
 	for _, b := range p.bindings {
-		if err := e.bind(ctx, b, r); err != nil {
+		mark := r.Mark()
+		about, err := e.bind(ctx, b, r)
+		if about || err != nil || r.Grew(mark) {
+			err = b.Soften(ctx, a, mark, err, r)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bind evaluates the policy for a binding, once for each parameter. The error is the answer to the request.
-func (e *evaluation) bind(ctx context.Context, b *Binding, r *admission.Report) error {
+// IsAbout reports whether the policy judges the request by one of its bindings, or cannot tell if it
+// does.
+func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
+	return p.IsAboutBy(ctx, p.common(), a)
+}
+
+// bind evaluates the policy for a binding, once for each parameter. It reports whether the binding is about the request.
+// The error is the answer to the request.
+func (e *evaluation) bind(ctx context.Context, b *Binding, r *admission.Report) (about bool, err error) {
 	found, err := e.policy.Params(ctx, b.Binding, e.attributes, r)
 	if err != nil || len(found) == 0 {
-		return err
+		return false, err
 	}
 	if err := e.convert(); err != nil {
-		return e.policy.Misconfigured(b.Binding, err, r)
+		return true, e.policy.Misconfigured(b.Binding, err, r)
 	}
 	for _, param := range found {
 		if err := e.run(ctx, param, r); err != nil {
 			var answer *status.Error
 			if errors.As(err, &answer) {
-				return answer
+				return true, answer
 			}
 			if err := e.policy.Misconfigured(b.Binding, err, r); err != nil {
-				return err
+				return true, err
 			}
 			continue
 		}
 		e.act(b, r)
 	}
-	return nil
+	return true, nil
 }
 
 // convert lets the policy see the request as the version of its resource that the policy's rules name.

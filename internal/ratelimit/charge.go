@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
+	"github.com/admission-gateway/gateway/internal/rollout"
 )
 
 // Charges are the claims of all rules on one request: what it would take from which buckets. A
@@ -35,6 +36,9 @@ type Charge struct {
 	Key []byte
 	// Cost is how many requests it counts as: at least 1, and at most as many as can ever pass at once.
 	Cost int64
+
+	// Tried is set if the rule's rollout does not enforce it for the request: it only warns.
+	Tried bool
 
 	// What the store that decided found, in nanoseconds. Wait is how long the request has to wait until it fits, 0 if it
 	// fits now. Debt is how far the theoretical arrival time of the bucket is ahead of now, after the decision.
@@ -87,7 +91,10 @@ func (c *Charge) vacate() (r *flight, l *lane) {
 }
 
 // Exceeds reports whether the charge does not fit into a limit that only warns.
-func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowd != NoCrowd) && c.Rule.Mode == Warn }
+func (c *Charge) Exceeds() bool { return (c.Wait > 0 || c.Crowd != NoCrowd) && c.warns() }
+
+// warns reports whether the rule refuses nothing.
+func (c *Charge) warns() bool { return c.Tried || c.Rule.Mode == Warn }
 
 // Reset forgets the charges and keeps their memory.
 func (c *Charges) Reset() {
@@ -128,7 +135,7 @@ func (r *Rules) Charge(c *Charges, q *Request) {
 			if q.Repeated == nil {
 				continue
 			}
-			if name := q.Repeated(); name != "" && rule.limit.Mode != Warn {
+			if name := q.Repeated(); name != "" && rule.limit.Mode != Warn && !rule.isTried(q, rule.appendKey(nil, q)) {
 				c.repeated = Repeated{name, rule.limit.Name}
 			}
 		}
@@ -144,7 +151,18 @@ func (c *Charges) add(rule *compiled, q *Request) {
 	if rule.limit.Sharing != nil {
 		by = byStore
 	}
-	c.list = append(c.list, Charge{Rule: &rule.limit, Key: c.keys[from:len(c.keys):len(c.keys)], Cost: rule.cost(q), rule: rule, by: by})
+	key := c.keys[from:len(c.keys):len(c.keys)]
+	c.list = append(c.list, Charge{Rule: &rule.limit, Key: key, Cost: rule.cost(q), Tried: rule.isTried(q, key), rule: rule, by: by})
+}
+
+// isTried reports whether the rule's rollout does not enforce it for a request. Requests of one key are
+// treated alike.
+func (c *compiled) isTried(q *Request, key []byte) bool {
+	plan := c.limit.Rollout
+	if plan == nil {
+		return false
+	}
+	return !plan.Enforces(&rollout.Request{At: q.At, Namespace: q.Info.Namespace, Subject: []string{string(key)}})
 }
 
 // cost is how many requests a request counts as. What an author's expression cannot tell, or says is beyond what can ever

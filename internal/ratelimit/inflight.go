@@ -27,7 +27,7 @@ func (l *Limiter) enter(c *Charges) (full *Charge) {
 		r := f.of(charge.rule)
 		lane := f.lane(r, l.hasher.bytes(charge.Key))
 		charge.Crowd = r.crowd(lane)
-		if charge.Crowd != NoCrowd && charge.Rule.Mode != Warn {
+		if charge.Crowd != NoCrowd && !charge.warns() {
 			f.forget(r, lane)
 			l.leave(c)
 			return charge

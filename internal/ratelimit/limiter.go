@@ -94,7 +94,7 @@ func (l *Limiter) decide(c *Charges, now int64, take bool) (d Decision) {
 		charge.where = where
 		charge.after, charge.Wait = charge.rule.pace.decide(tat, now, charge.Cost)
 		charge.Debt = max(tat, now) - now
-		if charge.Wait > longest && charge.Rule.Mode != Warn {
+		if charge.Wait > longest && !charge.warns() {
 			d.Charge, longest = charge, charge.Wait
 		}
 	}

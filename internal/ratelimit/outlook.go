@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Outlooks says of each rule whether it counts a request that comes by a route, in the order of
-// their names. Who asks, and by which header lines, is not known.
-func (r *Rules) Outlooks(i *resource.Info, place *resource.Place) []resource.Outlook {
+// their names. Who asks, and by which header lines, is not known. The time is the one
+// by which rollouts are judged.
+func (r *Rules) Outlooks(i *resource.Info, place *resource.Place, at time.Time) []resource.Outlook {
 	all := []resource.Outlook{}
 	for _, c := range r.all() {
-		all = append(all, c.outlook(i, place))
+		all = append(all, c.outlook(i, place, at))
 	}
 	return all
 }
@@ -43,7 +45,7 @@ func (r *Rules) all() []*compiled {
 	return slices.SortedFunc(maps.Keys(once), func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
 }
 
-func (c *compiled) outlook(i *resource.Info, place *resource.Place) resource.Outlook {
+func (c *compiled) outlook(i *resource.Info, place *resource.Place, at time.Time) resource.Outlook {
 	o := resource.Outlook{Kind: "RateLimitPolicy", Name: c.limit.Name, Applies: resource.Always}
 	exempt := &c.limit.Exemptions
 	switch {
@@ -65,6 +67,11 @@ func (c *compiled) outlook(i *resource.Info, place *resource.Place) resource.Out
 	}
 	if len(c.limit.Conditions) > 0 {
 		o = o.If("its matchConditions hold")
+	}
+	if c.limit.Rollout != nil {
+		if how := c.limit.Rollout.In(at); how != "" {
+			o = o.Also("enforced " + how + ", and only tried otherwise")
+		}
 	}
 	return o
 }

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -10,6 +11,7 @@ import (
 // Request holds the facts about a request that rules can use.
 type Request struct {
 	Info          *resource.Info
+	At            time.Time       // when it came, by which rollouts are judged
 	Place         *resource.Place // the route that the request came by; nil is none that a scope names
 	ClientAddress netip.Addr
 	// Username and Groups are who asks; nobody in particular is "system:anonymous".

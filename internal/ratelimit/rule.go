@@ -6,6 +6,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 )
 
 // Key says by which property requests are counted.
@@ -61,6 +62,8 @@ type Rule struct {
 
 	// Mode is Enforce where it is empty.
 	Mode Mode
+	// Rollout says how far the rule is enforced; beyond that it only warns. nil: everywhere.
+	Rollout *rollout.Plan
 	// Requests may come in each Period, Burst of them at once; 0 requests is no such limit.
 	Requests int
 	Period   time.Duration

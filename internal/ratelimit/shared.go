@@ -57,7 +57,7 @@ func (c *Charges) demand() {
 		}
 		p := charge.rule.pace
 		c.demands = append(c.demands, shared.Demand{
-			Key: shared.KeyOf(charge.rule.id, charge.Key), Cost: charge.Cost, Advisory: charge.Rule.Mode == Warn,
+			Key: shared.KeyOf(charge.rule.id, charge.Key), Cost: charge.Cost, Advisory: charge.warns(),
 			Limit: shared.Limit{
 				Interval: time.Duration(p.interval), Depth: time.Duration(p.tolerance + p.interval),
 				Lease: min(int64(charge.Rule.Sharing.Lease), p.most),
@@ -81,7 +81,7 @@ func (c *Charges) settle() {
 func (c *Charges) strictest() (d Decision) {
 	var longest int64
 	for i := range c.list {
-		if charge := &c.list[i]; charge.Wait > longest && charge.Rule.Mode != Warn {
+		if charge := &c.list[i]; charge.Wait > longest && !charge.warns() {
 			d.Charge, longest = charge, charge.Wait
 		}
 	}
@@ -105,7 +105,7 @@ func (l *Limiter) fallBack(c *Charges, now int64) Decision {
 		switch sharing := charge.Rule.Sharing; {
 		case sharing.WhenUnavailable == LocalLimit:
 			hasLocal = true
-		case sharing.WhenUnavailable == Deny && charge.Rule.Mode != Warn && charge.Paced():
+		case sharing.WhenUnavailable == Deny && !charge.warns() && charge.Paced():
 			denies = charge
 		}
 	}

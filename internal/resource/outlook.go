@@ -27,6 +27,18 @@ func (o Outlook) Unless(because string) Outlook {
 	return o
 }
 
+// Also adds a remark about something that is about the request.
+func (o Outlook) Also(remark string) Outlook {
+	switch {
+	case o.Applies == Never || remark == "":
+	case o.Because == "":
+		o.Because = remark
+	default:
+		o.Because += "; " + remark
+	}
+	return o
+}
+
 // If adds something that else decides whether it is about the request.
 func (o Outlook) If(condition string) Outlook {
 	if o.Applies == Never {

@@ -41,6 +41,23 @@ func (d *Denial) Begin(sentence string) {
 	}
 }
 
+// Warning is the warning in place of the denial, worded as warnings of its kind of policies are.
+func (d *Denial) Warning() string {
+	message := d.Cause.Message
+	if d.Webhook != "" {
+		return message
+	}
+	if text, is := strings.CutPrefix(message, DeniedByValidatingPolicy(d.Policy, d.Binding)); is {
+		return ValidationFailed(d.Policy, d.Binding, text)
+	}
+	for _, sentence := range []string{DeniedByMutatingPolicy(d.Policy, d.Binding), DeniedByPolicy(d.Policy)} {
+		if text, is := strings.CutPrefix(message, sentence); is {
+			return PolicyWarns(d.Policy, text)
+		}
+	}
+	return message
+}
+
 // PlaceIn says that the denial is about a part of the body: an item such as "[3]".
 func (d *Denial) PlaceIn(item string) {
 	place := func(c *metav1.StatusCause) {

@@ -88,6 +88,8 @@ func fill(t *Telemetry) {
 	t.AdmissionDenied("p")
 	t.PolicyIgnored("p")
 	t.AdmissionAudited("p")
+	WouldDeny(t, "p")
+	Excepted(t, "p", "e")
 	t.UpstreamError("api", "Busy")
 	t.CredentialsRefused("jwt")
 	t.AuditLost("log", 1)

@@ -35,6 +35,8 @@ type events struct {
 	recorded named
 	unlogged named
 	uploads  named
+	tried    named
+	excepted named
 }
 
 // PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
@@ -86,6 +88,12 @@ func (t *Telemetry) PolicyIgnored(policy string) { t.events.ignored.add(policy, 
 
 // AdmissionAudited counts a validation of the named policy that failed and is only noted.
 func (t *Telemetry) AdmissionAudited(policy string) { t.events.audited.add(policy, "") }
+
+// WouldDeny counts a request that the named policy would have refused, were it enforced.
+func WouldDeny(t *Telemetry, policy string) { t.events.tried.add(policy, "") }
+
+// Excepted counts a request about which the named policy was not asked because of an exception.
+func Excepted(t *Telemetry, policy, exception string) { t.events.excepted.add(policy, exception) }
 
 // UpstreamError counts a request that the named upstream failed to answer. The reason is one CamelCase word of a small
 // fixed set, such as Refused, Timeout or InvalidAnswer.
@@ -162,6 +170,8 @@ func (e *events) register(m metric.Meter) error {
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
 		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
+		{&e.tried, "gateway_admission_would_deny", "Requests that a policy would have refused, were its rollout over, by policy.", [2]attribute.Key{"policy"}},
+		{&e.excepted, "gateway_admission_exceptions", "Requests about which a policy was not asked, by policy and exception.", [2]attribute.Key{"policy", "exception"}},
 		{&e.verdicts, "gateway_policy_verdicts", "What policies came to about requests that concern them.", [2]attribute.Key{"policy", "verdict"}},
 		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [2]attribute.Key{"policy"}},
 		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},

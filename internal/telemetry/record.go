@@ -55,7 +55,13 @@ type Outcome struct {
 	Reason string
 	// Decision says who refused it.
 	Decision
+	// Noted says who did not.
+	Noted
 }
+
+// Noted has what policies came to that refused nothing: the names of the policies that would have refused the request once
+// they are enforced, and of the exceptions by which policies were not asked, each in a list with commas.
+type Noted struct{ WouldDeny, Exceptions string }
 
 // A Decision names what refused a request: the policy, its binding if it has one, and the first field
 // that is wrong.

@@ -34,7 +34,9 @@ const (
 type Files struct {
 	finding.List
 	// Texts are the texts of the policy files by their names.
-	Texts       map[string][]byte
+	Texts map[string][]byte
+	// Terms returns the terms of a constraint or a mutator; nil if it has none.
+	Terms       func(*manifest.Object) admission.Terms
 	templates   []loadedTemplate
 	constraints []*manifest.Object
 	mutators    []loadedMutator
@@ -197,6 +199,7 @@ func (f *Files) compileMutators() *mutation.System {
 		m, errs := loaded.compile(compiler)
 		f.Fields(loaded.from, finding.Error, errs)
 		if m != nil {
+			m.Govern(f.Terms(loaded.from))
 			all, from[m] = append(all, m), loaded.from
 		}
 	}
@@ -284,6 +287,7 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		if c.IsIdle() {
 			f.At(o, finding.Warning, "spec.scopedEnforcementActions", "no action is for the enforcement point validation.gatekeeper.sh, so that the constraint does nothing")
 		}
+		c.Govern(f.Terms(o))
 		all = append(all, c)
 	}
 	for kind, t := range templates {

@@ -3,6 +3,8 @@
 package outlook
 
 import (
+	"time"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
@@ -18,7 +20,7 @@ type Outlooks struct {
 
 // Of returns the outlooks on a request that comes by a route.
 func Of(s *policies.Set, i *resource.Info, r *resource.Resource, place *resource.Place) Outlooks {
-	o := Outlooks{Limits: s.Limits().Outlooks(i, place)}
+	o := Outlooks{Limits: s.Limits().Outlooks(i, place, time.Now())}
 	o.Mutating, o.Validating, o.Conventions = outlooks(s, i, r, operationOf(i))
 	if i.Verb == resource.VerbUpdate || i.Verb == resource.VerbPatch {
 		mutating, validating, conventions := outlooks(s, i, r, admission.Create)

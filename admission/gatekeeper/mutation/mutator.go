@@ -22,7 +22,14 @@ type Mutator struct {
 	setter     setter
 	rules      []admission.Rule
 	scopes     []scope
+	terms      admission.Terms // nil: always enforced
 }
+
+// Govern gives the mutator its terms. It must not be called once the mutator is in use.
+func (m *Mutator) Govern(t admission.Terms) { m.terms = t }
+
+// Terms are the terms of the mutator; nil: it has none.
+func (m *Mutator) Terms() admission.Terms { return m.terms }
 
 // applies names kinds and operations.
 type applies struct {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -12,16 +14,25 @@ import (
 
 // Mutate implements admission.Mutator. An error is the answer, as it would come from Gatekeeper's
 // webhook.
-func (s *System) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, _ *admission.Report) error {
+func (s *System) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
 	var room [16]*Mutator
 	selected := room[:0]
+	var tried []*Mutator
 	for m := range s.selection.For(a.Info, a.Operation) {
-		selected = append(selected, m)
+		switch standing := m.stand(ctx, a, r); {
+		case standing.IsTried:
+			tried = append(tried, m)
+		case !standing.IsExcepted():
+			selected = append(selected, m)
+		}
 	}
 	run.Invoked = true
 	changed, err := s.converge(ctx, a, selected)
 	if err != nil {
 		return status.DeniedByWebhook(Webhook, http.StatusInternalServerError, err.Error())
+	}
+	for _, m := range tried {
+		s.try(ctx, m, a, r)
 	}
 	if !changed {
 		return nil
@@ -32,6 +43,35 @@ func (s *System) Mutate(ctx context.Context, a *admission.Attributes, run *admis
 		return nil
 	}
 	return a.Schema.SetDefaults()
+}
+
+// stand returns how a mutator stands to the request. It is noted if the mutator is about the object.
+func (m *Mutator) stand(ctx context.Context, a *admission.Attributes, r *admission.Report) (s admission.Standing) {
+	if m.terms == nil {
+		return s
+	}
+	defer a.Bind() // conditions of exceptions have variables of their own
+	if matches, err := m.matches(ctx, a); matches || err != nil {
+		return r.Stand(ctx, a, m.Name(), m.terms)
+	}
+	return m.terms.Stand(ctx, a)
+}
+
+// try lets a mutator change a copy of the object as the others made it.
+func (s *System) try(ctx context.Context, m *Mutator, a *admission.Attributes, r *admission.Report) {
+	object := a.Object
+	defer func() { a.Object = object }()
+	a.Object = object.Clone()
+	defer a.Object.Release()
+	changed, err := s.converge(ctx, a, []*Mutator{m})
+	switch {
+	case err != nil:
+		r.Try(m.terms, status.Denial{
+			Policy: m.Name(), Webhook: Webhook, Failed: true, Cause: metav1.StatusCause{Message: err.Error()},
+		})
+	case changed:
+		r.TryChange(m.terms, m.Name())
+	}
 }
 
 // converge lets the mutators change the object until a pass of all of them makes no difference.
