@@ -57,6 +57,8 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		Verdicts: tallies(totals.Verdicts), Limits: tallies(totals.Limits),
 		Requests:   admin.InUse{InFlight: totals.InFlight, BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
 		RateLimits: n.describeLimits(), RequestLimits: requestLimits(&n.config.Limits),
+		Rollouts:     []admin.Rollout{},
+		Exceptions:   []admin.Exception{},
 		States:       []admin.State{},
 		Certificates: []admin.Certificate{},
 		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
@@ -64,6 +66,7 @@ func (n *node) describe(lostLines uint64) admin.Status {
 	if n.listening.Load() {
 		s.Requests.BodyBytes = n.gateway.BodyBytesInFlight()
 	}
+	n.describeTerms(&s, time.Now())
 	for path, age := range n.states.Ages() {
 		s.States = append(s.States, admin.State{Path: path, AgeSeconds: int64(age.Seconds())})
 	}
@@ -105,6 +108,29 @@ func requestLimits(l *config.Limits) admin.RequestLimits {
 	return admin.RequestLimits{
 		BodyBytes: l.BodyBytes, HeaderBytes: int64(l.HeaderBytes), URIBytes: int64(l.URIBytes), Headers: int64(l.Headers),
 		JSONDepth: int64(l.JSONDepth), JSONNodes: int64(l.JSONNodes), Connections: int64(l.Connections), HeavyRequests: int64(l.HeavyRequests),
+	}
+}
+
+// describeTerms shows rollouts and exceptions as they are at a time.
+func (n *node) describeTerms(s *admin.Status, at time.Time) {
+	m := n.manager.Load()
+	if m == nil {
+		return
+	}
+	terms := m.Current().Terms()
+	for _, p := range terms.Rollouts {
+		count := p.Count().Numbers()
+		s.Rollouts = append(s.Rollouts, admin.Rollout{
+			Policy: p.Policy(), Enforced: p.In(at), Would: count.Would, Tried: count.Tried, Since: count.Since.UTC().Truncate(time.Second),
+		})
+	}
+	slices.SortFunc(s.Rollouts, func(a, b admin.Rollout) int { return cmp.Compare(a.Policy, b.Policy) })
+	for _, e := range terms.Exceptions {
+		one := admin.Exception{Name: e.Name(), Policies: e.Policies(), Reason: e.Reason(), IsExpired: e.IsOver(at), Used: e.Used()}
+		if end := e.Expires().UTC(); !e.Expires().IsZero() {
+			one.ExpireTime = &end
+		}
+		s.Exceptions = append(s.Exceptions, one)
 	}
 }
 

@@ -203,6 +203,20 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			}
 		}
 	}
+	if len(s.Rollouts) > 0 {
+		fmt.Fprint(&w, "\nROLLOUT\tENFORCED\tOTHERWISE\n")
+		for i := range s.Rollouts {
+			r := &s.Rollouts[i]
+			fmt.Fprintf(&w, "%s\t%s\t%s\n", r.Policy, cmp.Or(r.Enforced, "everywhere"), r.Sentence())
+		}
+	}
+	if len(s.Exceptions) > 0 {
+		fmt.Fprint(&w, "\nEXCEPTION\tPOLICIES\tENDS\tUSED\tREASON\n")
+		for i := range s.Exceptions {
+			e := &s.Exceptions[i]
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%d\t%s\n", e.Name, strings.Join(e.Policies, ", "), e.End(), e.Used, e.Reason)
+		}
+	}
 	if len(s.RateLimits) > 0 {
 		fmt.Fprint(&w, "\nLIMIT\tREQUESTS\tBY\tOVER TIME\tAT A TIME\tSCOPE\tMODE\n")
 		for i := range s.RateLimits {

@@ -30,6 +30,20 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [pods]}]}
   validations: [{expression: "true"}]
 `,
+		"policies/rollout.yaml": `apiVersion: admission-gateway.io/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: slowly}
+spec: {match: {}, requests: 1000, periodSeconds: 1, rollout: {warnUntil: "2999-01-01T00:00:00Z", percent: 10}}
+---
+apiVersion: admission-gateway.io/v1alpha1
+kind: PolicyException
+metadata: {name: legacy}
+spec:
+  policies: [{kind: ValidatingAdmissionPolicy, names: [unbound]}]
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [pods]}]}
+  reason: imported
+  expires: "2020-01-01T00:00:00Z"
+`,
 		"gateway.yaml": `apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
 admin: {tokenFile: token}
@@ -85,17 +99,28 @@ telemetry: {audit: {log: {path: audit.log}}}
 	testutil.Becomes(t, `… ready, …
 
 policies: generation 1, …, in force since …
-last read at …: Loaded, 2 findings
+last read at …: Loaded, 3 findings
+ DIR/policies/rollout.yaml:13: spec.expires: warning: the exception ended at …, and has no effect
  DIR/policies/unbound.yaml:3: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'unbound', so that it never runs
  the configuration: telemetry.audit: warning: no request is recorded: there is no audit Policy (audit.k8s.io/v1) among the policy files
  DIR/policies/limit.yaml RateLimitPolicy per-client
+ DIR/policies/rollout.yaml RateLimitPolicy slowly
+ DIR/policies/rollout.yaml PolicyException legacy
  DIR/policies/unbound.yaml ValidatingAdmissionPolicy unbound
 
 POLICY VERDICT REQUESTS
 per-client Admit 1
+slowly Admit 1
+
+ROLLOUT ENFORCED OTHERWISE
+RateLimitPolicy/slowly from … on, for 10 % would have refused or changed 0 of 1 requests since …
+
+EXCEPTION POLICIES ENDS USED REASON
+legacy ValidatingAdmissionPolicy/unbound … (expired) 0 imported
 
 LIMIT REQUESTS BY OVER TIME AT A TIME SCOPE MODE
 per-client all ClientAddress 50 in 1s, 50 at once - Local Enforce
+slowly all ClientAddress 1000 in 1s, 1000 at once - Local Enforce
 
 UPSTREAM CIRCUIT ENDPOINT STATUS CONNECTIONS IN FLIGHT
 NAME Closed … Ready N 0
@@ -106,8 +131,8 @@ lost: 0 lines of the log, 0 events of the audit log for its log
 
 	var s admin.Status
 	if got := run(append(token, "-o", "json")...); got.code != 0 || json.Unmarshal([]byte(got.stdout), &s) != nil || s.Policies.Generation != 1 || len(s.Verdicts) != 0 ||
-		len(s.Limits) != 1 || s.Limits[0] != (admin.Tally{Policy: "per-client", Verdict: "Admit", Count: 1}) || s.Requests.BodyBytesLimit == 0 ||
-		len(s.RateLimits) != 1 || s.RateLimits[0].Requests != 50 || s.RateLimits[0].Burst != 50 || s.RequestLimits.BodyBytes != config.Default().Limits.BodyBytes || s.RequestLimits.HeavyRequests == 0 {
+		len(s.Limits) != 2 || s.Limits[0] != (admin.Tally{Policy: "per-client", Verdict: "Admit", Count: 1}) || s.Requests.BodyBytesLimit == 0 ||
+		len(s.RateLimits) != 2 || s.RateLimits[0].Requests != 50 || s.RateLimits[0].Burst != 50 || s.RequestLimits.BodyBytes != config.Default().Limits.BodyBytes || s.RequestLimits.HeavyRequests == 0 {
 		t.Errorf("as JSON: %+v", got)
 	}
 	expect(run(append(token, "--request", "POST /api/v1/namespaces/team-a/pods")...), 0, `POST /api/v1/namespaces/team-a/pods
@@ -117,6 +142,7 @@ lost: 0 lines of the log, 0 events of the audit log for its log
 APPLIES  PHASE  KIND                       NAME        BECAUSE
 No       None   ValidatingAdmissionPolicy  unbound     no binding names it
 Yes             RateLimitPolicy            per-client
+Yes             RateLimitPolicy            slowly      enforced from … on, for 10 %, and only tried otherwise
 `, "")
 	expect(run(append(token, "--request", "BREW")...), 0, `BREW
   refused: the request line must be a method, a target and a version, each divided by one space

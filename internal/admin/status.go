@@ -15,7 +15,11 @@ type Status struct {
 	// Verdicts are counted since the start. So are the decisions of rate limits, by their names.
 	Verdicts []Tally `json:"verdicts"`
 	Limits   []Tally `json:"limits"`
-	Requests InUse   `json:"requests"`
+	// Rollouts are the policies that may not be enforced everywhere, and Exceptions are the requests
+	// about which policies are not asked.
+	Rollouts   []Rollout   `json:"rollouts"`
+	Exceptions []Exception `json:"exceptions"`
+	Requests   InUse       `json:"requests"`
 	// RateLimits are the limits of the RateLimitPolicies in force, RequestLimits the ones of each request.
 	RateLimits    []RateLimit   `json:"rateLimits"`
 	RequestLimits RequestLimits `json:"requestLimits"`

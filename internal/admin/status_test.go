@@ -32,6 +32,11 @@ func wholeStatus() admin.Status {
 		},
 		Verdicts: []admin.Tally{{Policy: "sizes", Verdict: "Deny", Count: 7}},
 		Limits:   []admin.Tally{{Policy: "per-client", Verdict: "Refuse", Count: 9}},
+		Rollouts: []admin.Rollout{{Policy: "RegoPolicy/owners", Enforced: "for 10 %", Would: 12, Tried: 4000, Since: at}, {Policy: "RegoPolicy/all", Since: at}},
+		Exceptions: []admin.Exception{
+			{Name: "legacy", Policies: []string{"RegoPolicy/owners"}, Reason: "<imported>", ExpireTime: &at, IsExpired: true, Used: 2},
+			{Name: "forever", Policies: []string{"RegoPolicy/all", "RegoPolicy/owners"}, Reason: "agreed"},
+		},
 		RateLimits: []admin.RateLimit{{
 			Name: "per-client", Mode: "Enforce", Key: "ClientAddress", Verbs: []string{"list"}, Requests: 600, PeriodSeconds: 60, Burst: 100, MaxInFlight: 10,
 		}},
@@ -79,6 +84,8 @@ func TestStatus(t *testing.T) {
 	text := shownText(t, page.Body)
 	for _, part := range []string{
 		"Admission Gateway v1.2.3", "Not ready", "up 1h2m3s", "never read yet", "Generation 2, hash abcd", "Refused", "must be <1>", "demo/limits.yaml",
+		"RegoPolicy/owners for 10 % would have refused or changed 12 of 4,000 requests since 2023-11-14T22:13:20Z", "RegoPolicy/all everywhere",
+		"legacy RegoPolicy/owners <imported> 2023-11-14T22:13:20Z (expired) 2", "agreed never 0",
 		"RateLimitPolicy per-client", "sizes Deny 7", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
 		"a body of 3145728 bytes, 99 deep, with 12345 values; a head of 65536 bytes, a target of 8192 bytes, 100 headers. In all: 4000 connections, 2 heavy requests",
 		"3 requests are in flight, and hold 17 of 4711 bytes",
