@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
@@ -31,6 +32,15 @@ type environment struct {
 	states  *state.Manager
 	client  http.Client
 	address string
+	at      atomic.Pointer[time.Time] // when the case's request comes; nil is now
+}
+
+// clock is the clock by which rollouts and exceptions are judged.
+func (e *environment) clock() time.Time {
+	if at := e.at.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
 }
 
 // newEnvironment starts a gateway on loopback.
@@ -88,7 +98,7 @@ func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]js
 	e.states.Apply(set.States())
 	e.gateway, err = proxy.New(proxy.Options{
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), Clock: e.clock,
 	})
 	return e, err
 }
@@ -166,6 +176,10 @@ type reply struct {
 
 // send sends a request to the gateway.
 func (e *environment) send(r *request) (*reply, error) {
+	e.at.Store(nil)
+	if !r.at.IsZero() {
+		e.at.Store(&r.at)
+	}
 	req, err := http.NewRequest(r.method, "http://"+e.address, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err

@@ -8,11 +8,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
@@ -23,6 +25,7 @@ type request struct {
 	headers      [][2]string
 	body         []byte
 	times        int32
+	at           time.Time // when it comes; zero is now
 }
 
 // requestOf returns the request of a case, and where its existing object is stored.
@@ -74,6 +77,11 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 		r.add(name, value)
 	}
 	r.times = max(1, asked.Times)
+	if c.Time != "" {
+		if r.at, err = rollout.Time(c.Time); err != nil {
+			return nil, "", fmt.Errorf("`time`: %w", err)
+		}
+	}
 	r.identify(c.User)
 	return r, stored, nil
 }

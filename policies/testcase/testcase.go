@@ -27,6 +27,7 @@ type Case struct {
 	Object   json.RawMessage              `json:"object"`
 	Existing json.RawMessage              `json:"existing"`
 	Request  *Request                     `json:"request"`
+	Time     string                       `json:"time"`
 	User     *User                        `json:"user"`
 	Params   []json.RawMessage            `json:"params"`
 	State    map[string][]json.RawMessage `json:"state"`
