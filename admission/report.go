@@ -158,7 +158,7 @@ func (r *Report) IgnoredFailures() []IgnoredFailure { return r.ignored }
 
 // IsEmpty reports whether policies found nothing, or nothing but reasons to warn.
 func (r *Report) IsEmpty() bool {
-	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.audited)+len(r.notes)+len(r.trials.all)+len(r.trials.excepted) == 0
+	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.audited)+len(r.notes) == 0 && r.trials.isEmpty()
 }
 
 // Reset empties the report and keeps its memory.

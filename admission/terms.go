@@ -68,6 +68,8 @@ type trials struct {
 	excepted []Excepted
 }
 
+func (t *trials) isEmpty() bool { return len(t.all)+len(t.failures)+len(t.excepted) == 0 }
+
 // trial is a policy that was tried, and whether it would have refused or changed the request.
 type trial struct {
 	terms Terms
