@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -21,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
@@ -108,6 +111,14 @@ func goldenSpans(t *testing.T, w *watched, kept *tracetest.InMemoryExporter, nam
 // tracedBy starts a gateway with a configuration and policies, whose spans are kept.
 func tracedBy(t *testing.T, configuration, files string, perMillion int32) (*watched, *tracetest.InMemoryExporter) {
 	t.Helper()
+	w, kept := configuredBy(t, configuration, files, perMillion)
+	w.address = startGateway(t, w.Gateway)
+	return w, kept
+}
+
+// configuredBy makes a gateway with a configuration and policies, whose spans are kept.
+func configuredBy(t *testing.T, configuration, files string, perMillion int32) (*watched, *tracetest.InMemoryExporter) {
+	t.Helper()
 	text := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: 127.0.0.1:0\n" + configuration
 	c, err := config.Load(testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), text), config.Flags{})
 	if err != nil {
@@ -118,8 +129,7 @@ func tracedBy(t *testing.T, configuration, files string, perMillion int32) (*wat
 		set = policiestest.LoadFiles(t, policiestest.Write(t, files))
 	}
 	tracer, kept := newTracer(t, perMillion)
-	g := newObserved(t, c, func() *policies.Set { return set }, tracer)
-	return &watched{Gateway: g, address: startGateway(t, g)}, kept
+	return &watched{Gateway: newObserved(t, c, func() *policies.Set { return set }, tracer)}, kept
 }
 
 const askingPolicy = `
@@ -324,5 +334,74 @@ func TestAuditIDOfTraced(t *testing.T) {
 	}
 	if want := []string{"r1 of r1", "r1 of r1"}; !slices.Equal(ids, want) {
 		t.Errorf("the backend got %q, want %q", ids, want)
+	}
+}
+
+// Nothing that is recorded of requests has credentials, or data of a Secret: not the log, metrics, spans, the audit log, and
+// Events, for clients whose tokens an API server is asked about.
+func TestRecordsHaveNoSecrets(t *testing.T) {
+	var mu sync.Mutex
+	var recorded strings.Builder
+	backend := newNoting(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/apis/events.k8s.io/") {
+			answerReview(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		recorded.Write(body)
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(body)
+	})
+	events := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return recorded.String()
+	}
+	w, kept := configuredBy(t, fmt.Sprintf("upstreams: [{name: main, endpoints: ['%s'], dialect: Kubernetes, tokenFile: %s, credentials: Impersonate, events: Record}]\n"+
+		"identity: {authenticators: [{tokenReview: {upstream: main}}]}\n", backend.URL, secretFile(t, "gateways-own-"+planted)),
+		secretPolicies+"---\napiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n", 1_000_000)
+	log, err := telemetry.OpenLog(&w.out, telemetry.LogOptions{Level: "Debug", Access: telemetry.AccessOptions{Refused: true, OneIn: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.log, w.Gateway.log, w.observers.access = log, log.Messages, log.Access
+	audited := &keptEvents{}
+	w.observers.audit = &audit.Auditor{
+		Log: audit.New(audit.Options{QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: audited}), MaxEvent: 100 << 10,
+	}
+	w.address = startGateway(t, w.Gateway)
+	encoded := base64.StdEncoding.EncodeToString([]byte(planted))
+	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"password":"` + encoded + `"},"stringData":{"password":"` + planted + `"}}`
+	for _, namespace := range []string{"a", "b"} {
+		for _, scheme := range []string{"Bearer ", "Basic "} {
+			w.ask(t, "POST", "/api/v1/namespaces/"+namespace+"/secrets", secret, "Authorization", scheme+planted, "Cookie", "session="+planted)
+		}
+	}
+	testutil.Eventually(t, "an Event is recorded", func() bool { return strings.Contains(events(), "AdmissionDenied") })
+	metrics := httptest.NewRecorder()
+	w.metrics.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	outputs := map[string]string{"log": w.lines(t), "metrics": metrics.Body.String(), "Events": events()}
+	if err := w.observers.audit.Log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.observers.tracer.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	outputs["audit log"], outputs["spans"] = audited.String(), spansText(kept.GetSpans())
+	for name, part := range map[string]string{
+		"log": "gateway.policy=refused", "metrics": `gateway_admission_denials_total{policy="refused"}`, "Events": leftOut,
+		"audit log": `"admission-gateway.io/denied-by":"refused"`, "spans": "/apis/authentication.k8s.io/v1/tokenreviews",
+	} {
+		if !strings.Contains(outputs[name], part) {
+			t.Errorf("%s does not have %s:\n%s", name, part, outputs[name])
+		}
+	}
+	for name, text := range outputs {
+		if strings.Contains(text, planted) || strings.Contains(text, encoded) {
+			t.Errorf("%s has a secret:\n%s", name, text)
+		}
 	}
 }

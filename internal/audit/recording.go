@@ -48,7 +48,11 @@ type Recording struct {
 	request     []byte // memory of the objects
 	response    []byte
 	omitted     string // why an object is missing
+	withholds   bool   // what is said of a Secret, whose object is not recorded
 }
+
+// withheld stands for what may have data of a Secret.
+const withheld = "(withheld)"
 
 // A Start has all that is known of a request when its recording begins.
 type Start struct {
@@ -76,6 +80,7 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 		return err
 	}
 	r.auditor, r.reservation = a, reservation
+	r.withholds = s.Info.Group == "" && s.Info.Resource == "secrets" && r.decision.Level < Request
 	r.sources = [2]string{s.Client, s.Peer}
 	r.event = Event{
 		ID: s.ID, Level: r.decision.Level, Target: s.Target, Info: s.Info, User: s.User, Sources: r.sources[:], Agent: s.Agent,
@@ -127,8 +132,15 @@ func (r *Recording) NoteStatus(s *metav1.Status) {
 		return
 	}
 	kept := &Status{Status: s.Status, Message: s.Message, Reason: string(s.Reason)}
-	if s.Details != nil {
-		kept.Details, _ = json.Marshal(s.Details) // strings and numbers always have a JSON form
+	details := s.Details
+	if r.withholds && details != nil && len(details.Causes) > 0 { // which say what is wrong with the data
+		kept.Message, details = withheld, details.DeepCopy()
+		for i := range details.Causes {
+			details.Causes[i].Message = withheld
+		}
+	}
+	if details != nil {
+		kept.Details, _ = json.Marshal(details) // strings and numbers always have a JSON form
 	}
 	r.event.Answer.Status = kept
 }
@@ -174,11 +186,18 @@ func (r *Recording) Started(code int) {
 	r.record(ResponseStarted, time.Now())
 }
 
-// End records the answer, with the annotations of policies. The recording may be used for the next
+// End records the answer, with the annotations of policies, which it may change. The recording may be used for the next
 // request.
 func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	if r.auditor == nil {
 		return
+	}
+	if r.withholds {
+		for i := range annotations {
+			if annotations[i].Key != DeniedBy {
+				annotations[i].Value = withheld
+			}
+		}
 	}
 	r.event.Answer.Code, r.event.Annotations = code, annotations
 	if r.omitted != "" {
@@ -200,7 +219,7 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 // Detach returns the recording with memory of its own, for an answer that outlives its request's. The
 // one that it was taken from records nothing any more.
 func (r *Recording) Detach() *Recording {
-	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, event: r.event}
+	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, withholds: r.withholds, event: r.event}
 	e := &d.event
 	e.Sources = slices.Clone(e.Sources) // whose memory is the recording's own
 	*r = Recording{}
