@@ -51,8 +51,8 @@ type Recording struct {
 	withholds   bool   // what is said of a Secret, whose object is not recorded
 }
 
-// withheld stands for what may have data of a Secret.
-const withheld = "(withheld)"
+// leftOut stands for what may have data of a Secret.
+const leftOut = "(withheld)"
 
 // A Start has all that is known of a request when its recording begins.
 type Start struct {
@@ -134,9 +134,9 @@ func (r *Recording) NoteStatus(s *metav1.Status) {
 	kept := &Status{Status: s.Status, Message: s.Message, Reason: string(s.Reason)}
 	details := s.Details
 	if r.withholds && details != nil && len(details.Causes) > 0 { // which say what is wrong with the data
-		kept.Message, details = withheld, details.DeepCopy()
+		kept.Message, details = leftOut, details.DeepCopy()
 		for i := range details.Causes {
-			details.Causes[i].Message = withheld
+			details.Causes[i].Message = leftOut
 		}
 	}
 	if details != nil {
@@ -195,7 +195,7 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	if r.withholds {
 		for i := range annotations {
 			if annotations[i].Key != DeniedBy {
-				annotations[i].Value = withheld
+				annotations[i].Value = leftOut
 			}
 		}
 	}
