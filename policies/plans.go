@@ -68,9 +68,12 @@ type Modules struct {
 
 // CompileWithPlans compiles files as Compile does, and tells how their expressions run. It leaves out the warnings about the
 // types and the wording of expressions, which take longer than everything else.
-func CompileWithPlans(s *source.Source) *Compiled {
+func CompileWithPlans(s *source.Source) *Compiled { return CompileWithBundles(s, nil) }
+
+// CompileWithBundles is CompileWithPlans for files that name bundles; nil: none is known.
+func CompileWithBundles(s *source.Source, bundles map[string]modules.Bundle) *Compiled {
 	l := newLoader()
-	l.plans.on = true
+	l.plans.on, l.rego.gateway.Bundles = true, bundles
 	c := &Compiled{Set: l.load(s)}
 	if c.Found = finding.Sort(l.Found); HasErrors(c.Found) {
 		c.Set = nil

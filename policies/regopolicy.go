@@ -97,7 +97,7 @@ func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *re
 		return nil
 	}
 	if b.Bundle != nil {
-		found := r.modules.Bundle(spec.Bundle, b.Bundle, rego.Options{Hosts: spec.AllowedHosts})
+		found := r.modules.Bundle(spec.Bundle, filepath.Dir(p.from.File), b.Bundle, rego.Options{Hosts: spec.AllowedHosts})
 		l.regoFound(found.Errors, Error)
 		l.regoFound(found.Warnings, Warning)
 		switch {

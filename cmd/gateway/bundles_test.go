@@ -10,6 +10,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -319,4 +320,67 @@ bundles:
 	}
 	push("late")
 	testutil.Becomes(t, "422", func() string { return answer("late") })
+}
+
+// TestTestBundles: policies of bundles are tested with what is in files, and so are the modules in these.
+func TestTestBundles(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{
+		"gateway.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams: [{name: api, endpoints: ['http://127.0.0.1:9000']}]\n" +
+			"bundles: [{name: team, file: team.tar.gz}, {name: other, url: 'http://127.0.0.1:1/'}]\n",
+		"policies/tickets.yaml": bundledTickets,
+		"policies/tickets_test.yaml": `apiVersion: admission-gateway.io/v1alpha1
+kind: PolicyTest
+metadata: {name: tickets}
+spec:
+  cases:
+  - name: urgent
+    request: {method: POST, path: /v2/tickets}
+    object: {id: t1, subject: urgent}
+    expect: {decision: Denied, causes: [{message: must not have the word 'urgent'}]}
+  - name: late
+    request: {method: POST, path: /v2/tickets}
+    object: {id: t2, subject: late}
+    expect: {decision: Allowed}
+`,
+		"policies/beside_test.rego": "package beside_test\n\nimport data.tickets\n\ntest_words if data.words.bad == [\"urgent\"]\n\n" +
+			"test_late if count(tickets.deny) == 0 with input as {\"review\": {\"object\": {\"subject\": \"late\"}}}\n",
+	})
+	bundle := func(module string) {
+		t.Helper()
+		credentialstest.WriteFile(t, dir, "team.tar.gz", bundletest.Archive(t, map[string]string{
+			"words/data.json": `{"bad": ["urgent"]}`, "tickets/tickets.rego": module,
+			"tickets/tickets_test.rego": "package tickets_test\n\nimport data.tickets\n\n" +
+				"test_urgent if count(tickets.deny) == 1 with input as {\"review\": {\"object\": {\"subject\": \"urgent\"}}}\n",
+		}))
+	}
+	test := func() result {
+		return run("test", "-v", "--config", filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "policies"))
+	}
+	const good = "package tickets\n\ndeny contains msg if {\n\tsome word in data.words.bad\n\tcontains(input.review.object.subject, word)\n" +
+		"\tmsg := sprintf(\"must not have the word '%s'\", [word])\n}\n"
+	bundle(good)
+	got := test()
+	for _, want := range []string{
+		"PASS tickets/urgent (", "PASS tickets/late (", "PASS tickets_test/test_urgent (bundle:team/tickets/tickets_test.rego:5)",
+		"PASS beside_test/test_words (", "PASS beside_test/test_late (", "5 passed, 0 failed, 0 skipped",
+	} {
+		if got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	bundle(strings.Replace(good, "contains(input.review.object.subject, word)", "input.review.object.subject == \"late\"", 1))
+	got = test()
+	for _, want := range []string{"FAIL tickets/urgent (", "FAIL tickets/late (", "FAIL tickets_test/test_urgent (", "FAIL beside_test/test_late (", "PASS beside_test/test_words"} {
+		if got.code != 1 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	bundle("package tickets\n\ndeny contains x if true\n")
+	if got = test(); got.code == 0 || !strings.Contains(got.stdout+got.stderr, "rego_unsafe_var_error: var x is unsafe") {
+		t.Errorf("a module that does not compile: %+v", got)
+	}
+	credentialstest.WriteFile(t, dir, "team.tar.gz", []byte("no"))
+	if got = test(); got.code != 2 || !strings.Contains(got.stderr, "team.tar.gz: must be an archive that gzip compressed") {
+		t.Errorf("no archive: %+v", got)
+	}
 }

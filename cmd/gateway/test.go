@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ type testFlags struct {
 	verbose  bool
 	mutate   bool
 	coverage int
+	config   string
 }
 
 func newTest() *cobra.Command {
@@ -33,6 +35,8 @@ func newTest() *cobra.Command {
 answered otherwise than expected. A test is an object of the kind PolicyTest beside the policies. Rules 'test_…' in files
 that end in '_test.rego' are run as OPA runs them. Suites of gator and Kyverno's kyverno-test.yaml are read too, as far as
 the gateway serves their policies.
+
+With --config policies may name the bundles of a configuration that are files. The tests in these bundles are run too.
 
 Without a PATH it plays the tests in the current folder and below. The exit code is 0 if all cases pass, 1 if one fails
 or less than --coverage is reached, 2 if a test or the command line is wrong.
@@ -51,6 +55,7 @@ notices: each is a rule that could be wrong without a test that fails.`,
 	cmd.Flags().BoolVar(&flags.options.Update, "update", false, "write the expected objects that are files of their own")
 	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0, "play `N` groups of cases at a time; by default one for each processor")
 	cmd.Flags().IntVar(&flags.coverage, "coverage", 0, "fail if less than `PERCENT` of the branches of rules are reached")
+	cmd.Flags().StringVar(&flags.config, "config", "", "let policies name the bundles of the gateway's configuration `FILE`")
 	cmd.Flags().BoolVar(&flags.mutate, "mutate", false, "change the policies, and list the changes that no case notices")
 	return cmd
 }
@@ -66,6 +71,9 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	}
 	if f.options.Paths = paths; len(paths) == 0 {
 		f.options.Paths = []string{"."}
+	}
+	if err := f.readBundles(); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -92,6 +100,23 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	case reached < f.coverage:
 		return &failure{exitFailure, fmt.Errorf("the cases reach %d%% of the branches, less than %d%%", reached, f.coverage)}
 	}
+	return nil
+}
+
+// readBundles reads the bundles of the configuration, if there is one.
+func (f *testFlags) readBundles() error {
+	if f.config == "" {
+		return nil
+	}
+	c, err := loadForCheck(f.config)
+	if err != nil {
+		return &failure{exitUsage, err}
+	}
+	all, found := bundlesForCheck(c)
+	if len(found) > 0 {
+		return usageError("the bundles have errors:\n%s", strings.Join(lines(found), "\n"))
+	}
+	f.options.Bundles = all
 	return nil
 }
 

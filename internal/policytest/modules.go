@@ -38,9 +38,9 @@ type moduleTest struct {
 	files []string // whose tests are asked for
 }
 
-// readModules finds the tests in Rego that paths lead to, with the modules that they are of. c is told
-// of the policies that have these.
-func readModules(paths []string, c *coverage) (all []moduleTest) {
+// readModules finds the tests in Rego that paths lead to, and the ones in bundles of their policies, with
+// the modules that they are of. c is told of the policies that have these.
+func readModules(paths []string, bundles map[string]modules.Bundle, c *coverage) (all []moduleTest) {
 	var folders, asked []string
 	for _, path := range paths {
 		name := filepath.Clean(path)
@@ -57,17 +57,17 @@ func readModules(paths []string, c *coverage) (all []moduleTest) {
 	}
 	read := source.Read(folders, &source.Progress{})
 	isTest := func(f source.File) bool { return f.Role == source.Module && isOfTests(f.Name) }
-	if !slices.ContainsFunc(read.Files, isTest) {
+	if !slices.ContainsFunc(read.Files, isTest) && len(bundles) == 0 {
 		return nil
 	}
 	files := slices.DeleteFunc(slices.Clone(read.Files), func(f source.File) bool { return isOfTests(f.Name) && !isTest(f) })
-	compiled := policies.CompileWithPlans(source.Of(files))
+	compiled := policies.CompileWithBundles(source.Of(files), bundles)
 	c.know(compiled.Modules)
 	for _, s := range compiled.Suites {
 		one := moduleTest{Suite: s}
 		for _, name := range s.Tests() {
 			inFolder := slices.ContainsFunc(paths, func(path string) bool { return isBelow(name, filepath.Clean(path)) })
-			if inFolder || slices.Contains(asked, name) {
+			if inFolder || slices.Contains(asked, name) || modules.IsInBundle(name) {
 				one.files = append(one.files, name)
 			}
 		}

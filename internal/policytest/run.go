@@ -13,6 +13,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/modules"
 )
 
 // Options say which tests are played, and how.
@@ -25,6 +26,8 @@ type Options struct {
 	Update bool
 	// Parallel is how many gateways play at a time; 0 means one for each processor.
 	Parallel int
+	// Bundles are the bundles that policies may name; nil: none is known.
+	Bundles map[string]modules.Bundle
 }
 
 // A Summary says how all cases went.
@@ -92,15 +95,15 @@ func prepare(o *Options) (*player, []*testCase, error) {
 		}
 	}
 	covered := newCoverage()
-	modules := readModules(o.Paths, covered)
-	if len(suites)+len(modules) == 0 {
+	inRego := readModules(o.Paths, o.Bundles, covered)
+	if len(suites)+len(inRego) == 0 {
 		return nil, nil, errNoTests
 	}
 	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &player{sets: newSets(), modules: modules, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
+	p := &player{sets: newSets(o.Bundles), modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
 	if p.parallel <= 0 {
 		p.parallel = runtime.GOMAXPROCS(0)
 	}

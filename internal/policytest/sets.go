@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -17,6 +18,8 @@ type sets struct {
 	observe func(*policies.Compiled)
 	// changed has files whose content is not the one on disk, by their names.
 	changed map[string][]byte
+	// bundles are the bundles that policies may name; nil: none is known.
+	bundles map[string]modules.Bundle
 
 	mu    sync.Mutex
 	made  map[string]*compiled
@@ -29,8 +32,8 @@ type compiled struct {
 	found []finding.Finding
 }
 
-func newSets() *sets {
-	return &sets{made: map[string]*compiled{}, files: map[string]*source.Source{}}
+func newSets(bundles map[string]modules.Bundle) *sets {
+	return &sets{bundles: bundles, made: map[string]*compiled{}, files: map[string]*source.Source{}}
 }
 
 // of returns the set of a setting; nil if it has errors.
@@ -62,7 +65,7 @@ func (s *sets) compile(from *setting) (*policies.Set, []finding.Finding) {
 	for i, o := range from.Objects {
 		files = append(files, source.File{Name: fmt.Sprintf("object %d of the test.json", i), Data: o})
 	}
-	c := policies.CompileWithPlans(source.Of(files))
+	c := policies.CompileWithBundles(source.Of(files), s.bundles)
 	if s.observe != nil {
 		s.observe(c)
 	}

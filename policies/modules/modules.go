@@ -21,7 +21,8 @@ type Files struct {
 	print    func(file string, line int, text string)
 	programs map[string]*Compiled
 	folders  []folder
-	texts    map[string][]Suite // the modules that are texts of policies, by their folders
+	texts    map[string][]Suite // the modules that are texts of policies or in bundles, by the folders of the policies
+	bundles  []Suite
 }
 
 // New takes the modules and data out of the policy files. What modules print is given to print;
@@ -48,15 +49,24 @@ type Compiled struct {
 // Text compiles a text that is the only module of a policy. The tests in the policy's folder may be
 // about it.
 func (f *Files) Text(m rego.Module, o rego.Options) *Compiled {
-	beside := filepath.Dir(m.File)
-	f.texts[beside] = append(f.texts[beside], Suite{Options: o, Modules: []rego.Module{m}})
+	f.addText(filepath.Dir(m.File), Suite{Options: o, Modules: []rego.Module{m}})
+	o.Print = f.print
+	return compile(o, m)
+}
+
+// addText notes modules of a policy in a folder. The tests in it may be about them.
+func (f *Files) addText(folder string, s Suite) {
+	for _, known := range f.texts[folder] {
+		if len(s.Modules) > 0 && len(known.Modules) > 0 && known.Modules[0].File == s.Modules[0].File && known.Modules[0].Line == s.Modules[0].Line {
+			return // another policy has them too
+		}
+	}
+	f.texts[folder] = append(f.texts[folder], s)
 	for _, file := range f.files {
-		if file.Role == source.Module && isTest(file.Name) && filepath.Dir(file.Name) == beside {
+		if file.Role == source.Module && isTest(file.Name) && filepath.Dir(file.Name) == folder {
 			f.used[file.Name] = true
 		}
 	}
-	o.Print = f.print
-	return compile(o, m)
 }
 
 // A Bundle is a bundle of the gateway's configuration as it is when policies are compiled.
@@ -67,13 +77,23 @@ type Bundle struct {
 	Usable func() error
 }
 
-// Bundle compiles the modules of a bundle, which has been loaded.
-func (f *Files) Bundle(name string, b *bundle.Bundle, o rego.Options) *Compiled {
+// Bundle compiles the modules of a bundle, which has been loaded. The tests in the policy's folder may be
+// about them.
+func (f *Files) Bundle(name, folder string, b *bundle.Bundle, o rego.Options) *Compiled {
 	key := fmt.Sprintf("bundle %q %q", name, o.Hosts)
+	o.Data = b.Data()
+	beside := Suite{Options: o}
+	for _, m := range b.Modules() {
+		if !m.Tests {
+			beside.Modules = append(beside.Modules, m)
+		}
+	}
+	f.addText(folder, beside)
 	if done := f.programs[key]; done != nil {
 		return done
 	}
-	o.Print, o.Data = f.print, b.Data()
+	f.bundles = append(f.bundles, Suite{Options: o, Modules: b.Modules()})
+	o.Print = f.print
 	c := compile(o, b.Modules()...)
 	f.programs[key] = c
 	return c

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/admission/rego/bundle"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -26,6 +28,9 @@ func (s *Suite) Tests() (files []string) {
 	}
 	return files
 }
+
+// IsInBundle reports whether the file of a module is one in a bundle.
+func IsInBundle(file string) bool { return strings.HasPrefix(file, bundle.FilePrefix) }
 
 // folder is the folder of a policy whose modules are files.
 type folder struct {
@@ -55,6 +60,9 @@ func (f *Files) Suites() []Suite {
 	for _, at := range folders {
 		add(at.Suite)
 	}
+	for _, s := range f.bundles {
+		add(s)
+	}
 	for _, file := range f.files {
 		if file.Role == source.Module && isTest(file.Name) && !taken[file.Name] {
 			add(f.around(filepath.Dir(file.Name)))
@@ -72,8 +80,15 @@ func (f *Files) around(name string) Suite {
 	}
 	s.Modules, s.Errors = f.gather(name, &s.Options)
 	s.Modules = slices.DeleteFunc(s.Modules, func(m rego.Module) bool { return m.Tests && filepath.Dir(m.File) != name })
-	for _, t := range texts {
+	for i, t := range texts {
 		s.Modules = append(s.Modules, t.Modules...)
+		if i == 0 || !t.Options.Data.Valid() {
+			continue
+		}
+		var err error
+		if s.Options.Data, err = rego.Merge(t.Options.Data, s.Options.Data); err != nil {
+			s.Errors = append(s.Errors, rego.Error{File: t.Modules[0].File, Message: err.Error()})
+		}
 	}
 	return s
 }

@@ -162,9 +162,12 @@ func (s *Signing) config() *opa.VerificationConfig {
 	return opa.NewVerificationConfig(keys, s.KeyID, s.Scope, s.Exclude)
 }
 
+// FilePrefix begins the names of files in bundles.
+const FilePrefix = "bundle:"
+
 func moduleOf(bundle string, m *opa.ModuleFile) rego.Module {
 	return rego.Module{
-		File:   "bundle:" + bundle + "/" + strings.TrimPrefix(m.Path, "/"),
+		File:   FilePrefix + bundle + "/" + strings.TrimPrefix(m.Path, "/"),
 		Source: m.Raw,
 		Tests:  strings.HasSuffix(strings.ToLower(m.Path), "_test.rego"),
 	}
