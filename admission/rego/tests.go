@@ -34,6 +34,11 @@ type TestResult struct {
 // an error of a built-in function fails a test, since it fails a policy. Results come in the order
 // of the modules. What the other rules come to is noted; nil: nobody asks.
 func Test(ctx context.Context, o Options, by Observer, modules ...Module) ([]TestResult, error) {
+	return testWithin(ctx, maxTime, o, by, modules)
+}
+
+// testWithin is Test with another limit for the time of a test.
+func testWithin(ctx context.Context, limit time.Duration, o Options, by Observer, modules []Module) ([]TestResult, error) {
 	guardBuiltins()
 	p := &Program{options: o, data: o.Data.orEmpty()}
 	all, _, errs := p.parse(modules)
@@ -61,7 +66,7 @@ func Test(ctx context.Context, o Options, by Observer, modules ...Module) ([]Tes
 		SetModules(all).
 		SetStore(store).
 		SetParallel(1). // the tracer is for one test at a time
-		SetTimeout(maxTime).
+		SetTimeout(limit).
 		RaiseBuiltinErrors(true).
 		SetCoverageQueryTracer(t).
 		RunTests(ctx, txn)
