@@ -12,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/admission/vap"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // celEngine checks constraints by the expressions of their template.
@@ -67,7 +68,32 @@ func compileCEL(kind string, s *CELSource, path *field.Path) (*celEngine, field.
 	if errs = append(errs, found...); len(errs) > 0 {
 		return nil, errs
 	}
+	if errs := s.checkParams(compiled, path); len(errs) > 0 {
+		return nil, errs
+	}
 	return &celEngine{compiled, s.readsOld()}, nil
+}
+
+// checkParams refuses expressions that read the whole constraint as params. In Gatekeeper only variables
+// see it; what else reads it fails there for every request.
+func (s *CELSource) checkParams(compiled *vap.Policy, path *field.Path) (errs field.ErrorList) {
+	reads := map[string]bool{}
+	for _, p := range compiled.Programs() {
+		reads[p.Source()] = reads[p.Source()] || p.Uses(value.Params)
+	}
+	refuse := func(path *field.Path, expression string) {
+		if reads[expression] {
+			errs = append(errs, field.Invalid(path, expression, "must not read `params`, which only variables see: `variables.params` has the parameters"))
+		}
+	}
+	for i, c := range s.MatchConditions {
+		refuse(path.Child("matchCondition").Index(i).Child("expression"), c.Expression)
+	}
+	for i, v := range s.Validations {
+		refuse(path.Child("validations").Index(i).Child("expression"), v.Expression)
+		refuse(path.Child("validations").Index(i).Child("messageExpression"), v.MessageExpression)
+	}
+	return errs
 }
 
 func checkNames(s *CELSource, path *field.Path) (errs field.ErrorList) {

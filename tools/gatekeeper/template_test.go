@@ -141,3 +141,43 @@ func TestConditions(t *testing.T) {
 		t.Errorf("the conditions make no difference: %q", denied)
 	}
 }
+
+// TestRawParams: only variables see the whole constraint as params. What else reads it fails in Gatekeeper
+// for every request, and is refused here when it is loaded.
+func TestRawParams(t *testing.T) {
+	const raw = "params.spec.parameters.most > 1"
+	for name, c := range map[string]struct{ variable, condition, validation, message string }{
+		"variable":   {raw, "variables.read", "false", "string(variables.read)"},
+		"condition":  {"true", raw, "false", "'no'"},
+		"validation": {"true", "true", raw, "'no'"},
+		"message":    {"true", "true", "false", "string(" + raw + ")"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, _ := json.Marshal(map[string]any{
+				"variables":      []any{map[string]any{"name": "read", "expression": c.variable}},
+				"matchCondition": []any{map[string]any{"name": "c", "expression": c.condition}},
+				"validations":    []any{map[string]any{"expression": c.validation, "message": "otherwise", "messageExpression": c.message}},
+			})
+			template := `{"apiVersion":"templates.gatekeeper.sh/v1","kind":"ConstraintTemplate","metadata":{"name":"tried"},"spec":{"crd":{"spec":{"names":{"kind":"Tried"},` +
+				`"validation":{"openAPIV3Schema":{"type":"object","properties":{"most":{"type":"integer"}}}}}},` +
+				`"targets":[{"target":"admission.k8s.gatekeeper.sh","code":[{"engine":"K8sNativeValidation","source":` + string(source) + `}]}]}}`
+			constraint := `{"apiVersion":"constraints.gatekeeper.sh/v1beta1","kind":"Tried","metadata":{"name":"c"},"spec":{"parameters":{"most":2}}}`
+			q := requestAbout(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}, "CREATE")
+			k := newClient(t, true)
+			add(t, k, objectsOf(t, template+"\n---\n"+constraint))
+			refused, warnings := ask(t, k, q)
+			if name == "variable" {
+				g := start(t, map[string]string{"0.json": template, "1.json": constraint})
+				addNamespaces(g)
+				compare(t, q, g.send(t, q), refused, warnings)
+				return
+			}
+			if !strings.Contains(refused, "undeclared reference to 'params'") && name != "message" || refused == "" {
+				t.Errorf("Gatekeeper says %q", refused)
+			}
+			if found := check(t, template); len(found) != 1 || !strings.Contains(found[0], "must not read `params`, which only variables see") {
+				t.Errorf("the gateway finds %q", found)
+			}
+		})
+	}
+}
