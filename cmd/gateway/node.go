@@ -180,6 +180,8 @@ func (n *node) run(signals <-chan os.Signal) error {
 	readPolicies, readCredentials := onDemand(func() { n.manager.Load().Reload() }), onDemand(n.files.Reload)
 	defer close(readPolicies)
 	defer close(readCredentials)
+	systemd := supervisor{n.log}
+	systemd.ready(watching)
 	n.log.Info("serving", "listen", n.public.Addr(), "admin", n.private.Addr(), "version", version())
 	for {
 		select {
@@ -197,6 +199,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 				ask(readCredentials)
 				continue
 			}
+			systemd.stopping()
 			return n.drain(s, signals)
 		}
 	}
