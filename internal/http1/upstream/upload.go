@@ -32,6 +32,7 @@ type sending struct {
 
 	mu         sync.Mutex
 	isAnswered bool  // the head of the answer has come
+	isEnding   bool  // the exchange is over: the client is not the reason
 	failed     error // of the client; nil if it sends, or has sent everything
 	isComplete bool
 }
@@ -51,6 +52,9 @@ func (s *sending) run() {
 	failed, isComplete := s.copy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.isEnding {
+		failed = nil
+	}
 	s.isComplete, s.failed = isComplete, failed
 	switch {
 	case failed != nil:
@@ -132,6 +136,9 @@ func (s *sending) end() (isComplete bool) {
 	select {
 	case <-s.done:
 	default:
+		s.mu.Lock()
+		s.isEnding = true
+		s.mu.Unlock()
 		s.upload.Interrupt()
 		_ = s.cn.Conn.SetWriteDeadline(time.Unix(1, 0))
 		<-s.done
