@@ -360,8 +360,8 @@ func (l *load) add(i int) {
 	})
 }
 
-func (l *load) client(isTold bool) *careful {
-	return &careful{load: l, isTold: isTold, http: &http.Client{
+func (l *load) client(knowsOut bool) *careful {
+	return &careful{load: l, knowsOut: knowsOut, http: &http.Client{
 		Timeout: testutil.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: l.trusted}},
 	}}
 }
@@ -445,11 +445,11 @@ func (l *load) ask(p *process, token, path string) int {
 // A careful client sends a request again only if that does no harm: nobody listened, the answer is 503 with Retry-After, or
 // the request is idempotent and its answer was lost.
 type careful struct {
-	load   *load
-	http   *http.Client
-	isTold bool // who is taken out
-	next   int
-	turns  atomic.Int64
+	load     *load
+	http     *http.Client
+	knowsOut bool // who is taken out
+	next     int
+	turns    atomic.Int64
 }
 
 type lastAnswer struct {
@@ -465,14 +465,14 @@ func (c *careful) work(name string, n int64) error {
 	var err error
 	want := order{ID: name, Count: n}
 	switch {
-	case n == 0 && !c.isTold: // who does not know whom to ask has idempotent requests alone
+	case n == 0 && !c.knowsOut: // who does not know whom to ask has idempotent requests alone
 		a, err = c.send(http.MethodPut, path, fmt.Sprintf(`{"id":%q,"count":0}`, name))
 	case n == 0:
 		a, err = c.send(http.MethodPost, "/v2/orders", fmt.Sprintf(`{"id":%q,"count":0}`, name))
 	case n%2 == 1:
 		want.Count--
 		a, err = c.send(http.MethodGet, path, "")
-	case n%4 == 2 && c.isTold:
+	case n%4 == 2 && c.knowsOut:
 		a, err = c.send(http.MethodPatch, path, fmt.Sprintf(`{"count":%d}`, n))
 	default:
 		a, err = c.send(http.MethodPut, path, fmt.Sprintf(`{"id":%q,"count":%d}`, name, n))
@@ -509,7 +509,7 @@ func (c *careful) send(method, path, body string) (lastAnswer, error) {
 			why = "refused"
 		case err == nil && a.code == http.StatusServiceUnavailable && a.later:
 			why = "later"
-		case err != nil && c.isTold && !c.load.mayBreak.Load():
+		case err != nil && c.knowsOut && !c.load.mayBreak.Load():
 			return a, err // whoever goes where gateways serve loses no connection
 		case err != nil || c.load.mayBreak.Load() && (a.code == http.StatusBadGateway || a.code == http.StatusGatewayTimeout):
 			why, isLost = "lost", true
@@ -545,7 +545,7 @@ func (c *careful) choose() string {
 	defer c.load.mu.Unlock()
 	for {
 		address := c.load.addresses[c.next%len(c.load.addresses)]
-		if c.next++; !c.isTold || !c.load.out[address] {
+		if c.next++; !c.knowsOut || !c.load.out[address] {
 			return address
 		}
 	}

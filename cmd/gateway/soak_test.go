@@ -484,7 +484,7 @@ func (s *soak) slow(_ *http.Client, _ int) {
 	all.Wait()
 }
 
-// faults are what a backend does wrong.
+// faults asks for answers that the backend breaks.
 func (s *soak) faults(c *http.Client, _ int) {
 	for i := range 40 {
 		s.send(c, http.MethodGet, fmt.Sprintf("/faults/raw-%d", i), "", nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// systemd learns when clients are served, that the process lives, and when it drains.
-func TestSystemdIsTold(t *testing.T) {
+// systemd hears when clients are served, that the process lives, and when it drains.
+func TestSystemdNotices(t *testing.T) {
 	_, addr := startBackend(t)
 	dir, err := os.MkdirTemp("", "notify") // the path of a socket is short
 	if err != nil {
@@ -28,7 +28,7 @@ func TestSystemdIsTold(t *testing.T) {
 	defer func() { _ = socket.Close() }()
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(dir, "socket"))
 	t.Setenv("WATCHDOG_USEC", "20000")
-	told := func() string {
+	heard := func() string {
 		t.Helper()
 		state := make([]byte, 100)
 		if err := socket.SetReadDeadline(time.Now().Add(testutil.Patience)); err != nil {
@@ -42,12 +42,12 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 	p := startServe(t, addr, "--config", write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n"))
 	for i, want := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
-		if got := told(); got != want {
+		if got := heard(); got != want {
 			t.Errorf("message %d is %q, want %q", i, got, want)
 		}
 	}
 	p.signal(t, syscall.SIGTERM)
-	testutil.Becomes(t, "STOPPING=1", told)
+	testutil.Becomes(t, "STOPPING=1", heard)
 	if err := p.Wait(); err != nil {
 		t.Errorf("exit: %v, want 0", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1"
 )
 
-// stuckUpload is an upload of which nothing more comes, as of a client that is slower than the backend dies.
+// stuckUpload is an upload that ends in the middle, while its client goes on waiting.
 type stuckUpload struct {
 	text        []byte
 	once        sync.Once
