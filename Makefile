@@ -14,13 +14,17 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build demo test programs e2e e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test programs e2e e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
 
+# The same commit and version give the same bytes in every folder: VERSION says what the stamp of version control would.
 build: ## build bin/gateway
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -X main.release=$(VERSION)" -o bin/gateway ./cmd/gateway
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$(VERSION)" -o bin/gateway ./cmd/gateway
+
+sbom: build ## write bin/gateway.cdx.json, the software bill of materials of bin/gateway (CycloneDX)
+	cd tools && VERSION=$(VERSION) $(GO) run ./sbom ../bin/gateway > ../bin/gateway.cdx.json
 
 demo: build ## run the gateway with an API behind it, and print commands to try
 	@bin/gateway demo
