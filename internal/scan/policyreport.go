@@ -70,8 +70,8 @@ const builtinPolicy = "schema"
 // now is the time of results; tests set it.
 var now = time.Now
 
-// writePolicyReports writes a List with a PolicyReport for each namespace and a ClusterPolicyReport for objects in none, in
-// parts where one would be too large. The first part of each has the counts.
+// writePolicyReports writes a PolicyReport for each namespace and a ClusterPolicyReport for objects in none, each in a line,
+// in parts where one would be too large. The first part of each has the counts.
 func (r *Report) writePolicyReports(w io.Writer) error {
 	byNamespace := map[string][]*Finding{}
 	for namespace := range r.Namespaces {
@@ -86,10 +86,6 @@ func (r *Report) writePolicyReports(w io.Writer) error {
 		byNamespace[namespace] = append(byNamespace[namespace], f)
 	}
 	at := reportTime{now().Unix(), 0}
-	if _, err := io.WriteString(w, `{"apiVersion":"v1","kind":"List","items":[`); err != nil {
-		return err
-	}
-	isFirst := true
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		if namespace == others || namespace != "" && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
 			continue
@@ -99,17 +95,12 @@ func (r *Report) writePolicyReports(w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			before := ",\n"
-			if isFirst {
-				before, isFirst = "\n", false
-			}
-			if _, err := io.WriteString(w, before+string(text)); err != nil {
+			if _, err := w.Write(append(text, '\n')); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := io.WriteString(w, "\n]}\n")
-	return err
+	return nil
 }
 
 // reportsOf returns the reports of a namespace.
@@ -132,7 +123,7 @@ func (r *Report) reportsOf(namespace string, found []*Finding, at reportTime) (a
 	}
 	begin()
 	if count := r.Namespaces[namespace]; count != nil {
-		all[0].Summary = &reportSummary{Pass: count.Passed, Fail: count.Denied, Warn: count.Warned, Error: count.Unjudged}
+		all[0].Summary = &reportSummary{Pass: count.Passed, Fail: count.Denied + count.Audited, Warn: count.Warned, Error: count.Unjudged}
 	}
 	for _, f := range found {
 		text, err := json.Marshal(f.result(at))
@@ -157,7 +148,7 @@ func (f *Finding) result(at reportTime) reportResult {
 		o.APIVersion = f.Group + "/" + f.Version
 	}
 	one := reportResult{
-		Policy: f.Policy, Rule: f.Binding, Result: results[f.Effect], Message: f.Message, Source: policySource, Scored: true,
+		Policy: f.Policy, Rule: f.Binding, Result: results[f.Effect], Message: f.Message, Source: policySource, Scored: f.Effect != Warn,
 		Timestamp: at,
 	}
 	if o.Kind != "" {

@@ -403,20 +403,23 @@ func TestPolicyReports(t *testing.T) {
 	if err := r.Write(&out, "policyreport"); err != nil {
 		t.Fatal(err)
 	}
-	var list struct {
-		Items []struct {
-			Kind     string
-			Metadata struct{ Name, Namespace string }
-			Summary  *reportSummary
-			Results  []reportResult
-		}
+	type report struct {
+		Kind     string
+		Metadata struct{ Name, Namespace string }
+		Summary  *reportSummary
+		Results  []reportResult
 	}
-	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
-		t.Fatal(err)
+	var all []report
+	for text := range bytes.Lines(out.Bytes()) {
+		var one report
+		if err := json.Unmarshal(text, &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
 	}
 	var got []string
 	results := 0
-	for _, p := range list.Items {
+	for _, p := range all {
 		text, err := json.Marshal(p)
 		if err != nil || len(text) > 1<<20 || len(p.Results) > maxResults {
 			t.Errorf("%s has %d bytes and %d results (%v)", p.Metadata.Name, len(text), len(p.Results), err)
