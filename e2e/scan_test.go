@@ -63,10 +63,10 @@ spec:
 	backend := []string{policy, "--backend", server.HTTP, "--dialect", "Kubernetes"}
 	for _, as := range []string{"create", "update"} {
 		var report struct {
-			Objects, Judged, Denied, Unjudged, Findings int
-			Resources                                   map[string]struct{ Denied int }
-			Groups                                      map[string]struct{ Denied int }
-			Notes                                       []string
+			Objects, Denied, Unjudged, Findings int
+			Resources                           map[string]struct{ Denied int }
+			Groups                              map[string]struct{ Denied int }
+			Notes                               []string
 		}
 		out := scan(t, append(backend, "--as", as, "--group-by", "label=team", "-o", "json")...)
 		if err := json.Unmarshal([]byte(out), &report); err != nil {

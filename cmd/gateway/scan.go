@@ -96,9 +96,9 @@ func (f *scanFlags) run(cmd *cobra.Command, paths []string) error {
 	defer stop()
 	report, err := f.scan(ctx, cmd, paths)
 	var mistake scan.UsageError
-	var told *failure
+	var known *failure
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &known):
 		return err
 	case errors.As(err, &mistake):
 		return &failure{exitUsage, err}

@@ -43,7 +43,7 @@ spec: {policyName: replicas, validationActions: [Deny]}
 `
 
 // counts are the counts of a report.
-type counts struct{ objects, judged, denied, findings int64 }
+type counts struct{ objects, assessed, denied, findings int64 }
 
 func countsOf(r *Report) counts { return counts{r.Objects, r.Assessed, r.Denied, r.Findings} }
 
@@ -469,8 +469,8 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d objects, %d denied", r.Objects, r.Denied)
 	}
 	t.Logf("%d objects in %v: at most %d MB", n, time.Since(started), most.Load()>>20)
-	if held := most.Load(); held == 0 || held > bound {
-		t.Errorf("the scan of %d objects holds %d MB", n, held>>20)
+	if peak := most.Load(); peak == 0 || peak > bound {
+		t.Errorf("the scan of %d objects holds %d MB", n, peak>>20)
 	}
 }
 

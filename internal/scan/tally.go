@@ -171,10 +171,3 @@ func (d *decisions) Decided(policy, _ string, v admission.Verdict, _ int64) {
 		d.passed++
 	}
 }
-
-// clone copies the tally for a report.
-func (t *Tally) clone() *Tally {
-	c := newTally()
-	c.add(t)
-	return c
-}

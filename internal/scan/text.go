@@ -51,13 +51,11 @@ func (r *Report) writeText(w io.Writer) error {
 	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(cells ...any) {
+		texts := make([]string, len(cells))
 		for i, c := range cells {
-			if i > 0 {
-				fmt.Fprint(t, "\t")
-			}
-			fmt.Fprint(t, line(fmt.Sprint(c)))
+			texts[i] = line(fmt.Sprint(c))
 		}
-		fmt.Fprintln(t)
+		_, _ = io.WriteString(t, strings.Join(texts, "\t")+"\n") // into memory
 	}
 	end := func() {
 		_ = t.Flush() // into memory
