@@ -148,13 +148,13 @@ func ConversionFailed(err error) error {
 // namespaceObject.
 func (p *Policy) MatchesConditions(f *cel.Frame, v *cel.Vars) (bool, error) {
 	v.Set(value.NamespaceObject, document.Node{}, nil)
-	holds, err := p.conditions.Match(f, v)
-	if t := f.Tracer(); t != nil && !holds && err == nil {
+	applies, err := p.conditions.Match(f, v)
+	if t := f.Tracer(); t != nil && !applies && err == nil {
 		if r, asks := t.(interface{ Unmatched() }); asks {
 			r.Unmatched()
 		}
 	}
-	return holds, err
+	return applies, err
 }
 
 // BindNamespace binds namespaceObject, if an expression reads it. The error may be the

@@ -45,8 +45,15 @@ type running struct {
 	before                             story.Tree
 	reads                              cel.Reads
 	denials, warnings, ignored, audits int
-	mutates, isOpaque, mixes           bool
-	isUnmatched                        bool // by its match conditions
+	mutates                            bool
+	is                                 findings
+}
+
+// findings are what is found of a policy while it runs.
+type findings struct {
+	opaque    bool // it may read other objects, and nothing tells which values come from them
+	mixed     bool // its variables may have what is taken from the stored object
+	unmatched bool // one of its match conditions is false
 }
 
 var (
@@ -148,7 +155,7 @@ func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.A
 	}
 	if one.mutates && a.Object != nil {
 		one.before = story.Parse(a.Object.AppendTo(nil))
-		one.isOpaque = readsOthers(p)
+		one.is.opaque = readsOthers(p)
 	}
 	r.policy = one
 }
@@ -195,13 +202,13 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 	}
 	if one.mutates && a != nil && a.Object != nil {
 		after := story.Parse(a.Object.AppendTo(nil))
-		hidden := one.isOpaque || one.reads.Old || one.reads.Others
+		hidden := one.is.opaque || one.reads.Old || one.reads.Others
 		one.shown.Edits = r.edits(story.Diff(one.before, after), hidden)
 		if a.Item == "" {
 			r.tree, r.isRead = after, true
 		}
 	}
-	if one.isUnmatched && (one.shown.Verdict == string(admission.Allowed) || one.shown.Verdict == string(admission.Unchanged)) {
+	if one.is.unmatched && (one.shown.Verdict == string(admission.Allowed) || one.shown.Verdict == string(admission.Unchanged)) {
 		one.shown.Verdict = story.NoMatch
 		one.shown.Reasons = []story.Reason{{Field: "spec.matchConditions", Because: "one of them is false"}}
 	} else if one.shown.Verdict == story.NoMatch {
@@ -232,7 +239,7 @@ func (r *Recorder) step() *story.Step {
 // Unmatched is told that a match condition of the policy is false.
 func (r *Recorder) Unmatched() {
 	if r.policy != nil {
-		r.policy.isUnmatched = true
+		r.policy.is.unmatched = true
 	}
 }
 
@@ -258,8 +265,8 @@ func (r *Recorder) Traced(t *cel.Trace) {
 	}
 	mixes := r.hiding.mixes(t.Expression)
 	if r.policy != nil {
-		r.policy.mixes = r.policy.mixes || mixes
-		mixes = mixes || r.policy.mixes && strings.Contains(t.Expression, "variables")
+		r.policy.is.mixed = r.policy.is.mixed || mixes
+		mixes = mixes || r.policy.is.mixed && strings.Contains(t.Expression, "variables")
 	}
 	e := r.expression(t, mixes)
 	size := len(e.Text) + len(e.Value) + len(e.Error)
