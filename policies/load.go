@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -144,8 +145,16 @@ func (l *loader) object(o *manifest.Object) {
 // it means nothing.
 func (l *loader) clusterScoped(o *manifest.Object) {
 	if group, _ := o.GroupVersion(); o.Namespace != "" && group != constraints.ConfigGroup { // Gatekeeper's own is in its namespace
-		l.At(o, Warning, "metadata.namespace", "has no effect: a %s belongs to no namespace", o.Kind)
+		l.At(o, Warning, "metadata.namespace", "has no effect: %s belongs to no namespace", withArticle(o.Kind))
 	}
+}
+
+// withArticle is a kind as a sentence says it: "a Pod", "an Ingress".
+func withArticle(kind string) string {
+	if kind != "" && strings.Contains("AEIO", kind[:1]) {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 func qualified(o *manifest.Object) string {

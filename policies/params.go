@@ -136,9 +136,9 @@ func (l *loader) completeObjects(set *Set) {
 		switch {
 		case !found || at.bare:
 		case at.namespaced && o.Namespace == "":
-			l.At(from, Warning, "metadata.namespace", "Required value: a %s belongs to a namespace, in which policies look for it", o.Kind)
+			l.At(from, Warning, "metadata.namespace", "Required value: %s belongs to a namespace, in which policies look for it", withArticle(o.Kind))
 		case !at.namespaced && o.Namespace != "":
-			l.At(from, Warning, "metadata.namespace", "must not be set: a %s belongs to no namespace", o.Kind)
+			l.At(from, Warning, "metadata.namespace", "must not be set: %s belongs to no namespace", withArticle(o.Kind))
 		}
 		if s := set.Schema(set.kinds.described[version.WithKind(o.Kind)]); s != nil {
 			l.completeObject(o, from, s)

@@ -59,7 +59,7 @@ func (c Compiler) AssignMetadata(a *AssignMetadata) (*Mutator, field.ErrorList) 
 	}
 	value := p.Child("parameters", "assign")
 	m.value(value, &a.Spec.Parameters.Assign)
-	if constant, ok := m.setter.(assign); ok && constant.value.Kind() != document.String {
+	if constant, ok := m.setter.(assign); ok && isGiven(a.Spec.Parameters.Assign.Value) && constant.value.Kind() != document.String {
 		m.refuse(value.Child("value"), field.OmitValueType{}, "must be a string, not "+constant.value.Kind().WithArticle())
 	}
 	m.mutator.tests = make([]condition, len(m.path))

@@ -229,6 +229,7 @@ func TestRefused(t *testing.T) {
 		"kind: Assign\nmetadata: {name: m}\nspec: {location: spec.a, parameters: {assign: {value: 1}}}":                                                                     "spec.applyTo",
 		"kind: AssignMetadata\nmetadata: {name: m}\nspec: {location: metadata.name, parameters: {assign: {value: a}}}":                                                      "spec.location",
 		"kind: AssignMetadata\nmetadata: {name: m}\nspec: {location: metadata.labels.a, parameters: {assign: {value: 1}}}":                                                  "spec.parameters.assign.value",
+		"kind: AssignMetadata\nmetadata: {name: m}\nspec: {location: metadata.labels.a, parameters: {assign: {}}}":                                                          "spec.parameters.assign",
 		setOf("add", "spec.a", "[1]"):              "spec.parameters.operation",
 		setOf("merge", "'spec.a[name: x]'", "[1]"): "spec.location",
 		setOf("merge", "spec.a", "[1, {a: [b]}]"):  "",
