@@ -299,3 +299,20 @@ func TestGatekeeperFindings(t *testing.T) {
 		})
 	}
 }
+
+// TestNamespaceObject: a review has the namespace; without one it is an empty object, as in Gatekeeper.
+func TestNamespaceObject(t *testing.T) {
+	template := strings.Replace(checkTemplate, "msg := said(input.review.object)",
+		`msg := sprintf("%v of %v", [object.get(input.review.namespaceObject, ["metadata", "name"], "none"), type_name(input.review.namespaceObject)])`, 1)
+	set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": template, "b.yaml": constraintOf("Check", "c", "{}")})})
+	if set == nil {
+		t.Fatal(found)
+	}
+	for namespace, want := range map[string]string{"team-a": "team-a of object", "": "none of object"} {
+		a := review(t, admission.Create, "{apiVersion: v1, kind: Pod, metadata: {name: web}}", "")
+		a.Info.Namespace = namespace
+		if got := verdict(set, a); got != said+"[c] "+want {
+			t.Errorf("%q: got %q, want %q", namespace, got, want)
+		}
+	}
+}

@@ -135,9 +135,9 @@ func (q *request) makePlain() error {
 	return nil
 }
 
-// makeNamed adds the namespace to the review.
+// makeNamed adds the namespace to the review. As in Gatekeeper it is an empty object if there is none.
 func (q *request) makeNamed(ctx context.Context) error {
-	namespace := rego.Null
+	namespace := rego.Object()
 	if q.attributes.Info.ObjectNamespace() != "" {
 		n, err := q.attributes.LookUpNamespace(ctx)
 		if err != nil {
