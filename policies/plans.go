@@ -16,28 +16,31 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// A Plan tells how an expression in a policy file runs.
+// A Plan tells how an expression in a policy file runs, or a rule in Rego.
 type Plan struct {
-	// File, Line and Field say where, as in a [Finding].
+	// File, Line and Field say where, as in a [Finding]. Field is the name of a rule in Rego, and Line
+	// is where the policy begins.
 	File  string
 	Line  int
 	Field string
-	// Native: it runs without cel-go's interpreter.
+	// Native: it runs without cel-go's interpreter, or OPA's evaluator.
 	Native bool
-	// Reason says why it does not.
+	// Engine runs it otherwise; empty: cel-go.
+	Engine string
+	// Reason says why it does not run natively.
 	Reason string
-	// Program is the compiled expression.
+	// Program is the compiled expression; nil for a rule in Rego.
 	Program *cel.Program
 	// Kind and Name are of the object that the expression is in.
 	Kind, Name string
 }
 
 // String formats p as one line, `file:line: field.path: native` or
-// `file:line: field.path: cel-go: reason`.
+// `file:line: field.path: cel-go: reason`; OPA instead of cel-go for a rule in Rego.
 func (p Plan) String() string {
 	how := "native"
 	if !p.Native {
-		how = "cel-go: " + p.Reason
+		how = cmp.Or(p.Engine, "cel-go") + ": " + p.Reason
 	}
 	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Field, how)
 }
@@ -104,10 +107,28 @@ func (p *plans) noteModules(o *manifest.Object, m *rego.Program) {
 	}
 }
 
+// noteRules notes how the rules in Rego of an object run.
+func (p *plans) noteRules(o *manifest.Object, rules ...*rego.Query) {
+	if !p.on {
+		return
+	}
+	for _, q := range rules {
+		if q == nil {
+			continue
+		}
+		native, reason := q.Native()
+		p.list = append(p.list, Plan{
+			File: o.File, Line: o.Line(""), Field: q.Rule(), Native: native, Engine: "OPA", Reason: reason,
+			Kind: o.Kind, Name: o.Name,
+		})
+	}
+}
+
 // template notes what a template runs.
 func (p *plans) template(o *manifest.Object, t *gatekeeper.Template) {
 	p.note(o, t.Programs())
 	p.noteModules(o, t.Modules())
+	p.noteRules(o, t.Rule())
 }
 
 // note notes how the expressions of an object run.

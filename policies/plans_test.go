@@ -59,6 +59,19 @@ spec:
             x-kubernetes-validations:
             - rule: self.size < 5
               messageExpression: "'too large: ' + string(self.size)"
+`, "c.yaml": `apiVersion: admission-gateway.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: judged}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validationActions: [Deny]
+  rego: |
+    package judged
+    deny contains "no" if input.review.object.spec.paused
+    warn contains "as before" if allowed with input as {"a": 1}
+    allowed if input.a == 1
 `})
 	var got []string
 	for _, p := range Plans([]string{dir}) {
@@ -74,6 +87,8 @@ spec:
 		"a.yaml:25: spec.keyExpression: native",
 		"b.yaml:21: spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-validations[0].rule: native",
 		"b.yaml:22: spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-validations[0].messageExpression: native",
+		"c.yaml:1: data.judged.deny: native",
+		"c.yaml:1: data.judged.warn: OPA: there is no step for with",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -132,6 +132,7 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 		l.plans.note(p.from, compiled.Programs())
 		if from.Program != nil {
 			l.plans.noteModules(p.from, from.Program)
+			l.plans.noteRules(p.from, compiled.Queries()...)
 		}
 	}
 	return compiled

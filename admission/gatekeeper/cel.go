@@ -147,6 +147,7 @@ func (e *celEngine) readsInventory() bool { return false }
 func (e *celEngine) language() string         { return celEngineName }
 func (e *celEngine) programs() []*cel.Program { return e.policy.Programs() }
 func (e *celEngine) modules() *rego.Program   { return nil }
+func (e *celEngine) rule() *rego.Query        { return nil }
 
 func (e *celEngine) find(ctx context.Context, q *request, c *Constraint) ([]violation, error) {
 	unmet, err := e.policy.Find(ctx, q.attributes, c.object.Root(), q.report)

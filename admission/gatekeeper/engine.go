@@ -24,6 +24,8 @@ type engine interface {
 	// programs are the engine's expressions, if it has such, and modules its modules, or nil.
 	programs() []*cel.Program
 	modules() *rego.Program
+	// rule is the query of the rule violation, or nil.
+	rule() *rego.Query
 }
 
 // oldObject is the member of reviews, and the variable of expressions, that has the stored object.
@@ -52,6 +54,9 @@ func (t *Template) Programs() []*cel.Program { return t.engine.programs() }
 
 // Modules are the modules of the template; nil if it has none.
 func (t *Template) Modules() *rego.Program { return t.engine.modules() }
+
+// Rule is the query of the rule violation; nil if the template has no modules.
+func (t *Template) Rule() *rego.Query { return t.engine.rule() }
 
 // A Constraint is a compiled constraint. It is immutable and safe for concurrent use.
 type Constraint struct {

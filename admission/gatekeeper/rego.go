@@ -73,6 +73,7 @@ func (e *regoEngine) readsInventory() bool { return e.inventory }
 
 func (e *regoEngine) programs() []*cel.Program { return nil }
 func (e *regoEngine) modules() *rego.Program   { return e.program }
+func (e *regoEngine) rule() *rego.Query        { return e.query }
 
 func (e *regoEngine) find(ctx context.Context, q *request, c *Constraint) ([]violation, error) {
 	in, err := q.input(ctx, e)

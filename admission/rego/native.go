@@ -14,6 +14,9 @@ func (q *Query) plan() {
 	q.native, q.reason = plan.New(q.body, q.base)
 }
 
+// Rule is the rule, such as data.policy.deny.
+func (q *Query) Rule() string { return q.rule }
+
 // Native reports whether the query is evaluated by a plan, without OPA's evaluator, and why not.
 func (q *Query) Native() (is bool, reason string) {
 	if q.native == nil {

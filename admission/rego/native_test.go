@@ -163,7 +163,7 @@ func TestPlansOfGatekeepersLibrary(t *testing.T) {
 				}
 			}
 			review := decoded(t, c.Input.Review)
-			for range 60 {
+			for range 25 {
 				in.Review, in.Parameters = encoded(t, review), Value{}
 				likeOPA(t, partial, &in)
 				in.Parameters = parameters
@@ -275,7 +275,7 @@ func TestPlanEnds(t *testing.T) {
 
 // FuzzPlans writes a module by a grammar, and holds the plans of its rules against OPA's evaluator.
 func FuzzPlans(f *testing.F) {
-	for i := range uint64(200) {
+	for i := range uint64(60) {
 		f.Add(i, i*7)
 	}
 	f.Fuzz(func(t *testing.T, a, b uint64) {

@@ -77,6 +77,17 @@ type Policy struct {
 // rules are the rules of the policy's package that the gateway knows; nil for a rule that it has not.
 type rules struct{ deny, violation, warn, allow, defaults, patch *Query }
 
+// Queries are the rules that the policy has.
+func (p *Policy) Queries() (all []*Query) {
+	r := p.rules
+	for _, q := range []*Query{r.deny, r.violation, r.warn, r.allow, r.defaults, r.patch} {
+		if q != nil {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
 // reads says which parts of the input modules read, beside input.review and input.parameters.
 type reads struct {
 	old  bool

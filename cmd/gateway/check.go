@@ -50,7 +50,8 @@ comes through it, but several gateways, or others who write to the backend, may.
 With --stdin it reads a file that is not saved yet from its standard input, beside the files of the paths; with --watch
 it goes on reading: each version of the file ends with a zero byte, and is answered with one line of JSON.
 
-With --plans it also says how each CEL expression runs: natively, or by cel-go and why.`,
+With --plans it also says how each CEL expression and each rule in Rego runs: natively, or by cel-go
+or OPA, and why.`,
 		Example: `  gateway check policies/
   gateway check --strict -o sarif policies/ > findings.sarif
   gateway check --plans policies/
@@ -67,7 +68,7 @@ With --plans it also says how each CEL expression runs: natively, or by cel-go a
 	cmd.Flags().StringVar(&flags.config, "config", "", "hold the files to the gateway's configuration `FILE`")
 	flags.output.register(cmd)
 	flags.stdin.register(cmd)
-	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions run natively, and why others do not")
+	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
 	return cmd
 }
 

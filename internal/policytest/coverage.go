@@ -112,6 +112,9 @@ func (c *coverage) observe(of *policies.Compiled) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range of.Plans {
+		if p.Program == nil {
+			continue // the modules have it
+		}
 		at := place{p.File, p.Field, p.Line}
 		o := c.observed[at]
 		if o == nil {

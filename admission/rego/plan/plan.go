@@ -32,7 +32,7 @@ type Plan struct {
 	machines                       sync.Pool
 }
 
-// Documents are what modules read.
+// Documents has the documents that modules read.
 type Documents interface {
 	// Whole returns the document input; nil: there is none.
 	Whole() *ast.Term
