@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -271,6 +273,63 @@ func TestPlanEnds(t *testing.T) {
 	if _, err := q.Value(ctx, &Input{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the request: %v", err)
 	}
+}
+
+// TestPlanAfterPanic: a panic in an evaluation is an error, and the plan evaluates the next request.
+func TestPlanAfterPanic(t *testing.T) {
+	p, err := Compile(Options{}, Module{File: "policy.rego", Source: []byte("package t\np := data.inventory.a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.Query("data.t.p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, why := q.Native(); !is {
+		t.Fatal(why)
+	}
+	_, err = q.Value(context.Background(), &Input{Inventory: func() (Value, error) { panic("no") }})
+	if want := "data.t.p: the evaluation failed with an internal error"; textOfError(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	known := parsed(t, []byte(`{"a":1}`))
+	in := Input{Inventory: func() (Value, error) { return known, nil }}
+	if v, err := q.Value(context.Background(), &in); err != nil || v.term.String() != "1" {
+		t.Errorf("got %v, %v", v, err)
+	}
+}
+
+// TestPlanOfManyRequests: requests share a plan, and none sees another one's values.
+func TestPlanOfManyRequests(t *testing.T) {
+	p, err := Compile(Options{}, Module{File: "policy.rego", Source: []byte(`package t
+p := [x | some i; f(input.review.list[i], x); s[x]]
+f(n) := n * 2
+s contains y if { some z in input.review.list; y := z * 2 }
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.Query("data.t.p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is, why := q.Native(); !is {
+		t.Fatal(why)
+	}
+	var all sync.WaitGroup
+	for request := range 8 {
+		all.Go(func() {
+			in := Input{Review: parsed(t, fmt.Appendf(nil, `{"list":[%d,%d]}`, request, request+100))}
+			want := fmt.Sprintf("[%d, %d]", 2*request, 2*request+200)
+			for range 100 {
+				v, err := q.Value(context.Background(), &in)
+				if err != nil || v.term.String() != want {
+					t.Errorf("got %v, %v, want %s", v, err, want)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // FuzzPlans writes a module by a grammar, and holds the plans of its rules against OPA's evaluator.
