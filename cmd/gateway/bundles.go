@@ -265,5 +265,15 @@ func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []poli
 	return all, found
 }
 
+// fileBundles are the bundles of a configuration for commands that play requests. The error names what
+// is wrong with the ones in files.
+func fileBundles(c *config.Configuration) (map[string]modules.Bundle, error) {
+	all, found := bundlesForCheck(c)
+	if len(found) > 0 {
+		return nil, usageError("the bundles have errors:\n%s", strings.Join(lines(found), "\n"))
+	}
+	return all, nil
+}
+
 // errNotAsked is why the policies of a bundle cannot judge if files are only checked.
 var errNotAsked = errors.New("the bundle is not loaded")

@@ -134,6 +134,9 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 		if len(paths) == 0 {
 			q.Policies = c.Policies
 		}
+		if q.Bundles, err = fileBundles(c); err != nil {
+			return nil, err
+		}
 		q.Dialect = cmp.Or(q.Dialect, string(c.Upstreams[0].Dialect))
 	}
 	if len(q.Policies) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/scan"
+	"github.com/admission-gateway/gateway/policies/modules"
 )
 
 // scanFlags are the flags of the command.
@@ -158,7 +159,14 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 
 // side compiles policies, and makes a gateway before the backend if there is one.
 func (f *scanFlags) side(ctx context.Context, paths []string, c *config.Configuration) (*scan.Side, func(), error) {
-	set, err := scan.Compile(paths)
+	var known map[string]modules.Bundle
+	if c != nil {
+		var err error
+		if known, err = fileBundles(c); err != nil {
+			return nil, nil, err
+		}
+	}
+	set, err := scan.Compile(paths, known)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -112,12 +112,8 @@ func (f *testFlags) readBundles() error {
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	all, found := bundlesForCheck(c)
-	if len(found) > 0 {
-		return usageError("the bundles have errors:\n%s", strings.Join(lines(found), "\n"))
-	}
-	f.options.Bundles = all
-	return nil
+	f.options.Bundles, err = fileBundles(c)
+	return err
 }
 
 func (f *testFlags) survey(ctx context.Context, cmd *cobra.Command) error {

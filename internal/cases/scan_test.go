@@ -72,7 +72,7 @@ func replay(t *testing.T, gateway, suites string, group []*cases.Case) (admitted
 		args = append(args, "--policies", filepath.Join(suites, file))
 	}
 	player := cases.Player{Address: serve(t, gateway, args...), Identify: asFrontProxy, As: &recordedUser}
-	set, err := scan.Compile(paths)
+	set, err := scan.Compile(paths, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

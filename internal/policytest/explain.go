@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/source"
+	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
@@ -17,6 +18,8 @@ import (
 type Question struct {
 	// Policies are the policy files and folders.
 	Policies []string
+	// Bundles are the bundles that policies may name; nil: none is known.
+	Bundles map[string]modules.Bundle
 	// Dialect of the backend; empty for the one that suits the files.
 	Dialect string
 	// Case has the request, who sends it, and what is there. Further headers are in Headers.
@@ -28,7 +31,7 @@ type Question struct {
 // error is Errors if the policies have errors.
 func Explain(q *Question) (*story.Story, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
-	all := newSets()
+	all := newSets(q.Bundles)
 	set, found := all.of(&from)
 	if set == nil {
 		return nil, Errors(slices.DeleteFunc(found, isWarning))

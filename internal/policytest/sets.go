@@ -98,6 +98,6 @@ func isOfTests(name string) bool {
 }
 
 // Compile compiles policy files and folders without the tests among them. The set is nil if they have errors.
-func Compile(paths []string) (*policies.Set, []finding.Finding) {
-	return newSets().of(&setting{Paths: paths})
+func Compile(paths []string, bundles map[string]modules.Bundle) (*policies.Set, []finding.Finding) {
+	return newSets(bundles).of(&setting{Paths: paths})
 }

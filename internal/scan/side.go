@@ -15,12 +15,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
 // Compile compiles policy files as the gateway does. Tests among them are left out.
-func Compile(paths []string) (*policies.Set, error) {
-	set, found := policytest.Compile(paths)
+func Compile(paths []string, bundles map[string]modules.Bundle) (*policies.Set, error) {
+	set, found := policytest.Compile(paths, bundles)
 	if set != nil && !finding.HasErrors(found) {
 		return set, nil
 	}
