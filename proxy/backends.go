@@ -101,12 +101,12 @@ func (g *Gateway) recordEvents(b *backend) (err error) {
 func (g *Gateway) recordOwn(pod corev1.ObjectReference) {
 	at := slices.IndexFunc(g.routes.backends, func(b *backend) bool { return b.events != nil })
 	if b := g.routes.backends; at >= 0 && pod.Name != "" {
-		g.own.Store(events.NewOwn(b[at].events, b[at].name, pod))
+		g.observers.own.Store(events.NewOwn(b[at].events, b[at].name, pod))
 	}
 }
 
 // Own records what happens to the gateway itself; nil records nothing.
-func (g *Gateway) Own() *events.Own { return g.own.Load() }
+func (g *Gateway) Own() *events.Own { return g.observers.own.Load() }
 
 // stateChanged records that a collection which policies read can no longer be read, or can be again.
 func (g *Gateway) stateChanged(path string, err error) {

@@ -79,7 +79,6 @@ type Gateway struct {
 	often         samplers
 	observers     observers
 	current       atomic.Pointer[storages]
-	own           atomic.Pointer[events.Own] // nil if nothing is recorded of the gateway itself
 	clock         func() time.Time
 }
 
@@ -129,6 +128,8 @@ type observers struct {
 	audit  *audit.Auditor       // nil if no event is recorded
 	tracer *tracing.Tracer      // nil if no request is traced
 	redis  tracing.Redis        // as spans name it
+	// own has nil if nothing is recorded of the gateway itself.
+	own *atomic.Pointer[events.Own]
 	// decisions logs what policies in Rego and constraints decide; nil if nobody does.
 	decisions *decisions.Log
 	// answers is told of answers that are held to a document.
@@ -148,7 +149,7 @@ type samplers struct {
 
 func newObservers(o Options, budget *memory.Budget) observers {
 	return observers{
-		redis:  redisOf(o.Config.Redis),
+		redis: redisOf(o.Config.Redis), own: new(atomic.Pointer[events.Own]),
 		access: o.Access, audit: o.Audit, tracer: o.Tracer, decisions: o.Decisions, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
 		explanations: o.Config.Telemetry.Explanations,
 		answers:      &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},
