@@ -3,7 +3,7 @@ package audit
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
@@ -128,7 +128,7 @@ func selectedName(i *resource.Info) string {
 		return ""
 	}
 	name, _ := selector.RequiresExactMatch("metadata.name")
-	if len(path.IsValidPathSegmentName(name)) > 0 {
+	if len(content.IsPathSegmentName(name)) > 0 {
 		return ""
 	}
 	return name
