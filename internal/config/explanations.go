@@ -36,8 +36,8 @@ func (e *Explanations) Allows(user string, groups []string) bool {
 		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(e.Groups, g) }))
 }
 
-// explanations checks who may ask. Only who is known may.
-func (v *validator) explanations(path string, e *Explanations, identity *Identity) {
+// checkExplanations checks who may ask. Only who is known may.
+func checkExplanations(v *validator, path string, e *Explanations, identity *Identity) {
 	if e == nil {
 		return
 	}
@@ -47,13 +47,13 @@ func (v *validator) explanations(path string, e *Explanations, identity *Identit
 	if len(e.Users)+len(e.Groups) == 0 {
 		v.check(path, "must name at least one of `users` or `groups`")
 	}
-	v.callers(path+".users", e.Users, "system:anonymous")
-	v.callers(path+".groups", e.Groups, "system:unauthenticated")
+	checkCallers(v, path+".users", e.Users, "system:anonymous")
+	checkCallers(v, path+".groups", e.Groups, "system:unauthenticated")
 	oneOf(v, path+".values", e.Values, explainedValues)
 }
 
-// callers checks the names of users or groups.
-func (v *validator) callers(path string, names []string, unknown string) {
+// checkCallers checks the names of users or groups.
+func checkCallers(v *validator, path string, names []string, unknown string) {
 	for i, one := range names {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {

@@ -51,7 +51,7 @@ func (v *validator) configuration(c *Configuration) {
 	v.redis("redis", c.Redis)
 	between(v, "replicas", c.Replicas, 1, 1<<16)
 	v.telemetry("telemetry", &c.Telemetry)
-	v.explanations("telemetry.explanations", c.Telemetry.Explanations, c.Identity)
+	checkExplanations(v, "telemetry.explanations", c.Telemetry.Explanations, c.Identity)
 	v.decisionLogs("telemetry.decisionLogs", c.Telemetry.DecisionLogs, c.Bundles)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)

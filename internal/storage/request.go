@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -113,6 +114,9 @@ type Sink interface {
 	// Take is called with a message whose target and method are known. It must not keep the bytes.
 	Take(m *Message)
 }
+
+// ErrNotSent says that the request is only explained, and that what it asks for was not sent.
+var ErrNotSent = errors.New("the request is explained and goes no further")
 
 // divert gives a message to the sink.
 func divert(r *Request, m Message) error {

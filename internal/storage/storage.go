@@ -27,8 +27,6 @@ var (
 	ErrNameTaken = errors.New("the generated name is taken")
 	// ErrAnswered says that the backend refused a dry run: its answer, in Request.Response, is the client's.
 	ErrAnswered = errors.New("the backend's answer is the client's")
-	// ErrNotSent says that the request is only explained, and that what it asks for was not sent.
-	ErrNotSent = errors.New("the request is explained and goes no further")
 )
 
 // A Storage is a resource or a subresource at a backend. It is immutable and safe for concurrent use; what

@@ -49,7 +49,7 @@ type running struct {
 	is                                 findings
 }
 
-// findings are what is found of a policy while it runs.
+// findings say what is found of a policy while it runs.
 type findings struct {
 	opaque    bool // it may read other objects, and nothing tells which values come from them
 	mixed     bool // its variables may have what is taken from the stored object
