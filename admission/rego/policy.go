@@ -223,12 +223,14 @@ func readBy(p *Program) reads {
 		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.envoy(body)...) })
 		r.lines = append(r.lines, "/input/attributes/request/http/headers", "/input/parsed_query")
 	}
-	if slices.ContainsFunc(reviewMembers, func(name string) bool { return p.Reads("request", name) }) {
-		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) {
-			in.More = append(in.More, webhook(h.kong(body), in.Review))
-		})
-	} else if p.Reads("request") {
-		r.head = append(r.head, func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.kong(body)) })
+	if p.Reads("request") {
+		add := func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.kong(body)) }
+		if slices.ContainsFunc(reviewMembers, func(name string) bool { return p.Reads("request", name) }) {
+			add = func(in *Input, h *httpRequest, body Value) {
+				in.More = append(in.More, webhook(h.kong(body), in.Review))
+			}
+		}
+		r.head = append(r.head, add)
 		r.lines = append(r.lines, "/input/request/http/headers", "/input/request/http/querystring")
 	}
 	return r

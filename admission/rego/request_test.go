@@ -2,6 +2,7 @@ package rego
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -113,6 +114,33 @@ func TestForms(t *testing.T) {
 	}
 	if got := httpOf(update(t), true).headers["authorization"]; len(got) != 1 || got[0] != "Bearer x" {
 		t.Errorf("credentials that are asked for: %q", got)
+	}
+}
+
+// TestReadBy: what modules read of the head is made, and decision logs say what they leave out of it.
+func TestReadBy(t *testing.T) {
+	for module, want := range map[string]struct{ input, lines string }{
+		`deny contains "a" if input.review.name`: {`{}`, ""},
+		`deny contains "a" if input.request.http.path`: {
+			`{"request":{"http":{"headers":{},"host":"","method":"","path":"","querystring":{}}}}`,
+			"/input/request/http/headers /input/request/http/querystring"},
+		`deny contains "a" if input.request.object`: {
+			`{"request":{"http":{"headers":{},"host":"","method":"","path":"","querystring":{}},"object":"x"}}`,
+			"/input/request/http/headers /input/request/http/querystring"},
+		`deny contains "a" if input.http.path`: {`{}`, "/input/http/headers /input/http/query"},
+	} {
+		p, err := Compile(Options{}, Module{File: "p.rego", Source: []byte("package p\n\n" + module + "\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := readBy(p)
+		in := &Input{Review: Object(Member{"object", Text("x")})}
+		for _, add := range r.head {
+			add(in, &httpRequest{}, Value{})
+		}
+		if got, lines := jsonOf(t, Object(in.More...)), strings.Join(r.lines, " "); got != want.input || lines != want.lines {
+			t.Errorf("%s\ngot  %s, %s\nwant %s, %s", module, got, lines, want.input, want.lines)
+		}
 	}
 }
 
