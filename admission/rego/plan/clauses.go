@@ -104,7 +104,9 @@ func (b *builder) clause(r *ruleset, rule *ast.Rule, kind variant) *clause {
 		case aSet:
 			end = &gather{of: r.id, key: s.evaluate(key, nil)}
 		default:
-			end = &yield{of: r.id, rule: rule, value: s.evaluate(rule.Head.Value, nil)}
+			value := s.evaluate(rule.Head.Value, nil)
+			s.refuseOrder(value)
+			end = &yield{of: r.id, rule: rule, value: value}
 		}
 		c.body.start = s.end(end)
 	})

@@ -139,9 +139,35 @@ func (s *scope) once(from source) source {
 	if from.made == nil {
 		return from
 	}
+	s.refuseOrder(from)
 	slot := s.slot()
 	s.add(&assign{from: from, into: slot})
 	return inSlot(slot)
+}
+
+// refuseOrder refuses a value whose members OPA goes through in the order of its text, with variables
+// last, until it is evaluated.
+func (s *scope) refuseOrder(from source) {
+	var parts []source
+	switch made := from.made.(type) {
+	case *newArray:
+		parts = made.items
+	case *newSet:
+		if len(made.items) > 1 {
+			s.refuse("a variable has a set that is written with variables")
+		}
+		parts = made.items
+	case *newObject:
+		for i := range made.keys {
+			if len(made.keys) > 1 && made.keys[i].term == nil {
+				s.refuse("a variable has an object whose keys are written with variables")
+			}
+		}
+		parts = made.values
+	}
+	for _, part := range parts {
+		s.refuseOrder(part)
+	}
 }
 
 // comprehension makes the steps of one.
