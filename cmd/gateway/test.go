@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 

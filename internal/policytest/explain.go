@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
-	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/modules"
+	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 

@@ -55,7 +55,7 @@ func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*c
 	for _, file := range group[0].PolicyFiles {
 		from.Paths = append(from.Paths, filepath.Join(suites, file))
 	}
-	set, found := newSets().of(&from)
+	set, found := newSets(nil).of(&from)
 	if set == nil {
 		if slices.ContainsFunc(group, func(c *cases.Case) bool { return c.Expect.Code != 0 && c.Expect.Code < 300 }) {
 			t.Logf("%s: the policies are refused: %s", group[0].ID, errorsIn(found))

@@ -72,7 +72,7 @@ func offline(t testing.TB, text string) Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policies.yaml")
 	testutil.WriteFile(t, file, text)
-	set, err := Compile([]string{file})
+	set, err := Compile([]string{file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

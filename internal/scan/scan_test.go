@@ -225,7 +225,7 @@ func before(t testing.TB, text, url string, dialect config.Dialect) Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policies.yaml")
 	testutil.WriteFile(t, file, text)
-	set, err := Compile([]string{file})
+	set, err := Compile([]string{file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
