@@ -102,10 +102,7 @@ func TestTermsObserved(t *testing.T) {
 		}
 	}
 	events := w.events(t, to) // after the last request
-	var noted []string
-	for _, m := range regexp.MustCompile(`"annotations":\{[^}]*\}[^}]*\}`).FindAllString(events, -1) {
-		noted = append(noted, m)
-	}
+	noted := regexp.MustCompile(`"annotations":\{[^}]*\}[^}]*\}`).FindAllString(events, -1)
 	slices.Sort(noted)
 	const (
 		tried    = `"rollout.admission-gateway.io/would_deny":"[{\"message\":\"policy 'owners' denied request: must be 1\",\"policy\":\"owners\"}]"`

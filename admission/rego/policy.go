@@ -69,7 +69,6 @@ type Policy struct {
 	states      []string
 	actions     []admissionv1.ValidationAction
 	texts       []string // the actions, for the audit event
-	credentials bool     // modules see headers that prove who the client is
 	usable      func() error
 	taken       taken
 }
@@ -94,6 +93,8 @@ type reads struct {
 	head []func(in *Input, h *httpRequest, body Value) // each adds a form of the head
 	// lines are where these have header lines and the query.
 	lines []string
+	// credentials are shown: the headers that prove who the client is.
+	credentials bool
 }
 
 // Source says where the modules of a policy come from.
@@ -119,7 +120,7 @@ func CompilePolicy(p *RegoPolicy, from Source) (*Policy, field.ErrorList) {
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
 	}
-	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, credentials: p.Spec.CredentialHeaders == "Shown", usable: from.Usable, taken: taken{origin: from.Origin}}
+	compiled := &Policy{program: from.Program, states: from.States, actions: p.Spec.ValidationActions, usable: from.Usable, taken: taken{origin: from.Origin}}
 	for _, action := range compiled.actions {
 		compiled.texts = append(compiled.texts, string(action))
 	}
@@ -194,6 +195,7 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(at, spec.Package, fmt.Sprintf("no module defines one of the rules deny, violation, warn, allow, patch or defaults in the package '%s'", from)))
 	}
 	p.reads = readBy(p.program)
+	p.reads.credentials = spec.CredentialHeaders == "Shown"
 	p.setPath(from)
 	return errs
 }
@@ -318,7 +320,7 @@ func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, 
 
 // describeHTTP adds the parts of the input about the request's head that modules read.
 func (p *Policy) describeHTTP(a *admission.Attributes, as schema.GroupVersionResource, in *Input) {
-	h, body := httpOf(a, p.credentials), madeOf(a, as).body
+	h, body := httpOf(a, p.reads.credentials), madeOf(a, as).body
 	for _, add := range p.reads.head {
 		add(in, h, body)
 	}

@@ -163,7 +163,7 @@ func (p *Policy) admitRecorded(ctx context.Context, a *admission.Attributes, as 
 		e.Violations, err = p.validate(ctx, in, a, r)
 	}
 	e.Erased = append(e.Erased, p.reads.lines...)
-	Fill(&e, a, p.recorded(a, as, in, param), resultOf(names, values, p.taken.isOneRule), err, p.credentials)
+	Fill(&e, a, p.recorded(a, as, in, param), resultOf(names, values, p.taken.isOneRule), err, p.reads.credentials)
 	r.Decisions.LogDecision(&e)
 	return err
 }

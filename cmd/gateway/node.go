@@ -20,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -176,7 +177,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.dialects.Load().run(watching, n.mistaken)
 	go func() { n.failed <- n.gateway.Serve(n.public) }()
 	n.listening.Store(true)
-	go forgetStart()
+	go memory.ForgetStart()
 	readPolicies, readCredentials := onDemand(func() { n.manager.Load().Reload() }), onDemand(n.files.Reload)
 	defer close(readPolicies)
 	defer close(readCredentials)

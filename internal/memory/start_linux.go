@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"bufio"
@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// forgetStart gives back what only the start needed: the heap on which policies were compiled, and the memory in which the
+// ForgetStart gives back what only the start needed: the heap on which policies were compiled, and the memory in which the
 // system holds the program's own file, the code and constants of hundreds of packages that are made ready once. What is
 // used again is mapped again, from the system's own copy of the file. It is no error where that cannot be done.
-func forgetStart() {
+func ForgetStart() {
 	debug.FreeOSMemory()
 	program, err := os.Executable()
 	if err != nil {

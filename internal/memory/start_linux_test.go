@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"fmt"
@@ -21,11 +21,11 @@ func TestForgetStart(t *testing.T) {
 		return kb
 	}
 	before := resident()
-	forgetStart()
+	ForgetStart()
 	after := resident()
 	t.Logf("of the program %d KiB were resident, then %d", before, after)
 	if after >= before {
 		t.Errorf("of the program %d KiB were resident, then %d", before, after)
 	}
-	forgetStart()
+	ForgetStart()
 }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "runtime/debug"
-
-// forgetStart gives back the heap on which policies were compiled.
-func forgetStart() { debug.FreeOSMemory() }
