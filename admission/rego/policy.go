@@ -61,16 +61,16 @@ var kind = policy.Kind{
 // A Policy is a compiled RegoPolicy. It is immutable and safe for concurrent use.
 type Policy struct {
 	policy.Policy
-	binding     *policy.Binding
-	program     *Program
-	rules       rules
-	reads       reads
-	parameters  Value // that the policy has itself
-	states      []string
-	actions     []admissionv1.ValidationAction
-	texts       []string // the actions, for the audit event
-	usable      func() error
-	taken       taken
+	binding    *policy.Binding
+	program    *Program
+	rules      rules
+	reads      reads
+	parameters Value // that the policy has itself
+	states     []string
+	actions    []admissionv1.ValidationAction
+	texts      []string // the actions, for the audit event
+	usable     func() error
+	taken      taken
 }
 
 // rules are the rules of the policy's package that the gateway knows; nil for a rule that it has not.
