@@ -67,7 +67,10 @@ func (a *admitter) context() context.Context {
 	if a.permission == nil || a.permission.handler == nil {
 		return context.Background()
 	}
-	return a.permission.handler.trail.spans.Context()
+	if s := a.permission.handler.trail.spans; s != nil {
+		return s.Context()
+	}
+	return context.Background()
 }
 
 // story records the request; nil if nobody asks for an explanation.
@@ -161,7 +164,7 @@ func watchAnswers(h *handler) {
 // Complete holds the object to the URL, and takes out of it what its schema does not know. It says so as far as
 // the request or the resource asks for it.
 func (a *admitter) Complete(w *storage.Write) error {
-	a.story().At(explaining.URL, w)
+	at(a.story(), explaining.URL, w)
 	if err := a.storage.Complete(w); err != nil {
 		return err
 	}
@@ -174,7 +177,7 @@ func (a *admitter) Complete(w *storage.Write) error {
 			return err
 		}
 	}
-	a.story().At(explaining.Prepare, w)
+	at(a.story(), explaining.Prepare, w)
 	return nil
 }
 
@@ -262,7 +265,7 @@ func (a *admitter) changesOwned(owned *contract.Members, w *storage.Write) (chan
 // defaults first, then the ones that are computed from the object (DEF-2). Fields whose default cannot be
 // computed are named when the object is validated, with everything else that is wrong.
 func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
-	a.story().At(explaining.Defaults, w)
+	at(a.story(), explaining.Defaults, w)
 	schema, limit := s.Schema(w.Info.Verb), int(a.request.Limits.Body)
 	if schema == nil {
 		return nil
@@ -299,7 +302,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	if !a.describe(w) {
 		return nil
 	}
-	a.story().At(explaining.Mutation, w)
+	at(a.story(), explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
 	changes, err := a.seen(w, (*admitter).mutateSeen)
@@ -318,7 +321,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	if changes == 0 {
 		return nil
 	}
-	a.story().At(explaining.Settle, w)
+	at(a.story(), explaining.Settle, w)
 	if limit := a.request.Limits.Body; int64(w.Object.Extent()) > limit {
 		return status.RequestEntityTooLarge("the object as policies change it must be at most %d bytes", limit)
 	}
@@ -428,7 +431,7 @@ func (o *objectSchema) PatchLimits() document.Limits { return o.admitter.request
 // validateObject validates the object against its schema and the schema's rules, and against the conventions that
 // policies ask for, and answers all failures at once (VAL-1).
 func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
-	a.story().At(explaining.Schema, w)
+	at(a.story(), explaining.Schema, w)
 	result, err := a.validateOnce(s, w)
 	if err != nil {
 		return err
@@ -444,7 +447,9 @@ func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
 	}
 	a.request.Warnings = append(a.request.Warnings, result.Warnings...)
 	result.Errors = a.named(result.Errors)
-	a.noteConventions()
+	if len(a.checked.Trials)+len(a.checked.Excepted) > 0 {
+		a.noteConventions()
+	}
 	if result.Valid() {
 		return nil
 	}
@@ -534,10 +539,12 @@ func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result 
 // Validate runs every validating policy that concerns the write.
 func (a *admitter) Validate(w *storage.Write) error {
 	if !a.describe(w) {
-		a.auditTerms() // of conventions
+		if !a.report.IsEmpty() {
+			a.auditTerms() // of conventions
+		}
 		return nil
 	}
-	a.story().At(explaining.Policies, w)
+	at(a.story(), explaining.Policies, w)
 	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (h *handler) admit(s storage.Storage, w *storage.Write) error {
 	if err := h.admission.mutate(s, w); err != nil {
 		return err
 	}
-	h.trail.story.At(explaining.Metadata, w)
+	at(h.trail.story, explaining.Metadata, w)
 	s.SetMetadata(w)
 	if err := h.admission.validateObject(s, w); err != nil { // schema, rules and conventions: all failures at once
 		return err

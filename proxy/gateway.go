@@ -50,7 +50,7 @@ func (h *handler) serve() error {
 		if h.gateway.storages(h.set).resolvers[h.route.index].IsDescribed() { // or no answer has a mark
 			compress.Unmark(&h.incoming.Head, revisionOf(h.set))
 		}
-		h.trail.story.At(explaining.Others, nil)
+		at(h.trail.story, explaining.Others, nil)
 		return h.passThrough()
 	}
 	if h.request.Info.Verb == resource.VerbOptions {
@@ -63,7 +63,7 @@ func (h *handler) serve() error {
 	}
 	h.named = compress.Unmark(&h.incoming.Head, revisionOf(h.set))
 	h.kept = len(h.request.Warnings)
-	h.trail.story.At(explaining.Contract, nil)
+	at(h.trail.story, explaining.Contract, nil)
 	if err := h.admission.checkContract(h); err != nil { // whether they ask as the API's document says
 		return err
 	}
@@ -82,7 +82,7 @@ func (h *handler) serve() error {
 
 // change leads a write: it reads the body and admits the object, again if another writer came between.
 func (h *handler) change() error {
-	h.trail.story.At(explaining.Body, nil)
+	at(h.trail.story, explaining.Body, nil)
 	if err := h.body.read(h.upstream.kind.operation(h.set, h.request.Resource, &h.request.Info)); err != nil {
 		return err
 	}

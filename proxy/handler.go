@@ -415,7 +415,9 @@ func recorded(h *handler) *telemetry.Record {
 	r := &h.trail.record
 	r.Client, r.User = h.who.client, h.who.user.Name
 	r.Outcome.Code = h.request.Response.Status()
-	r.Outcome.Noted = notedIn(&h.admission.report)
+	if report := &h.admission.report; !report.IsEmpty() {
+		r.Outcome.Noted = notedIn(report)
+	}
 	r.Spent.Started, r.Spent.Backend, r.Spent.Received = h.request.Started, h.request.Exchanges.Took, h.incoming.BodyBytes()
 	if h.route != nil {
 		r.Way = telemetry.Way{Route: h.route.place.Route, Upstream: h.route.backend.name}
@@ -480,6 +482,13 @@ func detachedRecord(h *handler) telemetry.Record {
 	r := *recorded(h)
 	r.ID, r.User, r.About.Name = strings.Clone(r.ID), strings.Clone(r.User), strings.Clone(r.About.Name)
 	return r
+}
+
+// at says that a step of the way begins, if somebody asks for an explanation.
+func at(r *explaining.Recorder, s explaining.Step, w *storage.Write) {
+	if r != nil {
+		r.At(s, w)
+	}
 }
 
 // observe tells of a request that is over.

@@ -44,6 +44,14 @@ func (l *limits) reset() {
 	*l = limits{charges: l.charges, lines: storage.Kept(l.lines)}
 }
 
+// timeOf returns the time by which rollouts and exceptions are judged.
+func (g *Gateway) timeOf(r *storage.Request) time.Time {
+	if g.clock != nil {
+		return g.clock()
+	}
+	return r.Started
+}
+
 // enforce holds the request against the rate limits that concern it, reads included (ERR-3): first whether one more may be
 // served at all, then whether the client has come too often. A request that is refused takes nothing from any limit.
 func (l *limits) enforce() error {

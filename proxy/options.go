@@ -82,14 +82,6 @@ type Gateway struct {
 	clock         func() time.Time
 }
 
-// timeOf returns the time by which rollouts and exceptions are judged.
-func (g *Gateway) timeOf(r *storage.Request) time.Time {
-	if g.clock != nil {
-		return g.clock()
-	}
-	return r.Started
-}
-
 // requestMemory bounds the memory that all requests together hold.
 type requestMemory struct {
 	*server.Memory

@@ -5,7 +5,7 @@ import "github.com/admission-gateway/gateway/proxy/explaining"
 // read is the way of a GET, a LIST and a WATCH: the answer passes as it comes, but for what the storage
 // completes.
 func (h *handler) read() error {
-	h.trail.story.At(explaining.Read, nil)
+	at(h.trail.story, explaining.Read, nil)
 	if err := h.storage.Read(&h.request); err != nil {
 		return err
 	}
