@@ -22,6 +22,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
+	"github.com/admission-gateway/gateway/proxy/events"
 )
 
 // Each setting reaches the client of the backend.
@@ -147,7 +148,7 @@ func TestBackendWithSeveralServers(t *testing.T) {
 // Every event has words for the log.
 func TestChangesAreLogged(t *testing.T) {
 	var log syncBuffer
-	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil))}
+	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil)), observers: observers{own: new(atomic.Pointer[events.Own])}}
 	for e := balance.Ejected; e <= balance.CircuitClosed; e++ {
 		g.upstreamChanged("orders", balance.Change{Event: e, Endpoint: "10.0.0.1:80", Cause: "because"})
 	}

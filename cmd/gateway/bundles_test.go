@@ -239,7 +239,7 @@ func TestCheckBundles(t *testing.T) {
 		{"of a file", "bundles: [{name: team, file: team.tar.gz}]\n", good, ""},
 		{"no file", "bundles: [{name: team, file: none.tar.gz}]\n", good, "none.tar.gz: the file "},
 		{"no module", "bundles: [{name: team, file: team.tar.gz}]\n", "", "spec.bundle: the bundle 'team' has no module\n"},
-		{"an error", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\ndeny contains x if true\n", "bundle:team/tickets.rego:3: rego_unsafe_var_error: var x is unsafe\n"},
+		{"an error", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\ndeny contains x if true\n", "bundle:team/tickets.rego:3:15: rego_unsafe_var_error: var x is unsafe\n"},
 		{"no rule", "bundles: [{name: team, file: team.tar.gz}]\n", "package tickets\n\np := 1\n", "no module defines one of the rules deny"},
 	} {
 		if c.module == "" {
