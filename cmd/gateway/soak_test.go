@@ -293,7 +293,8 @@ func (s *soak) round() {
 		if len(s.clients) <= i {
 			s.clients = append(s.clients, &http.Client{Timeout: testutil.Patience, Transport: &http.Transport{}})
 		}
-		all.Go(func() { work(s.clients[i], int(s.requests.Load())) })
+		client := s.clients[i]
+		all.Go(func() { work(client, int(s.requests.Load())) })
 	}
 	which, begun := s.policies%2, s.requests.Load()
 	testutil.Eventually(s.t, "at work", func() bool { return s.requests.Load() > begun+200 })
