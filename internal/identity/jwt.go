@@ -87,10 +87,12 @@ func (j *jwt) refresh(ctx context.Context, o *apiserver.JWTAuthenticator) {
 
 // verify implements verifier.
 func (j *jwt) verify(ctx context.Context, token string, _ *bearer) (*User, time.Time, error) {
-	failures := j.issuer.failures.Load()
+	// The issuer may be found while the library still refuses the token because it was not: such a
+	// refusal must not be kept as one of the token.
+	failures, unfound := j.issuer.failures.Load(), j.library.HealthCheck()
 	response, ok, err := j.library.AuthenticateToken(ctx, token)
 	switch {
-	case err != nil && (j.library.HealthCheck() != nil || j.issuer.failures.Load() != failures || ctx.Err() != nil):
+	case err != nil && (unfound != nil || j.library.HealthCheck() != nil || j.issuer.failures.Load() != failures || ctx.Err() != nil):
 		return nil, time.Time{}, fmt.Errorf("%w: %w", errUnavailable, err)
 	case err != nil || !ok:
 		return nil, time.Time{}, err

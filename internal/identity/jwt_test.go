@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -284,5 +285,31 @@ func TestClosedAuthenticatorsEnd(t *testing.T) {
 	cancel()
 	if _, _, err := j.verify(ctx, down.Token(map[string]any{"sub": "kim", "uid": "1"}), nil); err == nil || !errors.Is(err, errUnavailable) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// foundLate is a library whose issuer is found while it refuses a token because it was not.
+type foundLate struct{ found bool }
+
+func (f *foundLate) AuthenticateToken(context.Context, string) (*authenticator.Response, bool, error) {
+	f.found = true
+	return nil, false, errors.New("oidc: authenticator not initialized")
+}
+
+func (f *foundLate) HealthCheck() error {
+	if f.found {
+		return nil
+	}
+	return errors.New("oidc: authenticator not initialized")
+}
+
+// A token that comes while its issuer is looked up is not called invalid, which would be remembered.
+func TestIssuerIsFoundMeanwhile(t *testing.T) {
+	j := &jwt{&foundLate{}, &issuer{}}
+	if _, _, err := j.verify(t.Context(), "a.b.c", nil); !errors.Is(err, errUnavailable) {
+		t.Errorf("the error is %v, want that the issuer is not available", err)
+	}
+	if _, _, err := j.verify(t.Context(), "a.b.c", nil); err == nil || errors.Is(err, errUnavailable) {
+		t.Errorf("once the issuer is found the error is %v, want the library's", err)
 	}
 }
