@@ -129,7 +129,11 @@ func (b *Body) end(err error) error {
 	if !b.released {
 		b.released = true
 		b.err = err
-		reusable := b.sending.end() && err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
+		end := b.sending.end
+		if err == io.EOF {
+			end = b.sending.finish
+		}
+		reusable := end() && err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
 		if reusable {
 			surplus, end := b.cn.buffered()
 			reusable = !surplus && !end

@@ -112,7 +112,7 @@ func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) *Err
 		resp.SetStream(stream)
 		return nil
 	}
-	c.transport.release(cn, br, sending.end() && !cn.answer.Close, outcomeOfStatus(cn.answer.Status, req))
+	c.transport.release(cn, br, sending.finish() && !cn.answer.Close, outcomeOfStatus(cn.answer.Status, req))
 	return nil
 }
 

@@ -128,6 +128,31 @@ func (s *sending) answered() {
 	_ = s.cn.Conn.SetReadDeadline(time.Time{})
 }
 
+// uploadGrace is how long an upload may still take once its answer is complete. A client that has sent
+// everything by then keeps its connection, with the requests that it may have sent behind the upload.
+const uploadGrace = 250 * time.Millisecond
+
+// finish gives an upload whose answer is complete the time to come to its end, stops it otherwise, and
+// reports whether all of it was sent. Backends answer before they have read a body that they do not
+// need.
+func (s *sending) finish() (isComplete bool) {
+	if s == nil {
+		return true
+	}
+	select {
+	case <-s.done:
+		return s.end()
+	default:
+	}
+	grace := time.NewTimer(uploadGrace)
+	defer grace.Stop()
+	select {
+	case <-s.done:
+	case <-grace.C:
+	}
+	return s.end()
+}
+
 // end stops the upload, and reports whether all of it was sent.
 func (s *sending) end() (isComplete bool) {
 	if s == nil {
