@@ -1,126 +1,24 @@
 package apis
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
-
-	collectmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
-	collecttraces "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	common "go.opentelemetry.io/proto/otlp/common/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 )
 
-var update = flag.Bool("update", false, "write the golden files of spans")
-
-// collector receives OTLP by gRPC and by HTTP, as the collector of OpenTelemetry does.
-type collector struct {
-	collecttraces.UnimplementedTraceServiceServer
-
-	mutex   sync.Mutex
-	spans   []*tracepb.Span
-	service string // of the spans
-	metrics map[string]bool
-}
-
-// Export implements the service of traces.
-func (c *collector) Export(_ context.Context, r *collecttraces.ExportTraceServiceRequest) (*collecttraces.ExportTraceServiceResponse, error) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for _, of := range r.ResourceSpans {
-		for _, a := range of.Resource.Attributes {
-			if a.Key == "service.name" {
-				c.service = a.Value.GetStringValue()
-			}
-		}
-		for _, scope := range of.ScopeSpans {
-			c.spans = append(c.spans, scope.Spans...)
-		}
-	}
-	return &collecttraces.ExportTraceServiceResponse{}, nil
-}
-
-// metricsService is the other service of the collector.
-type metricsService struct {
-	collectmetrics.UnimplementedMetricsServiceServer
-	*collector
-}
-
-// Export implements the service of metrics.
-func (s metricsService) Export(_ context.Context, r *collectmetrics.ExportMetricsServiceRequest) (*collectmetrics.ExportMetricsServiceResponse, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	for _, of := range r.ResourceMetrics {
-		for _, scope := range of.ScopeMetrics {
-			for _, m := range scope.Metrics {
-				s.metrics[m.Name] = true
-			}
-		}
-	}
-	return &collectmetrics.ExportMetricsServiceResponse{}, nil
-}
-
-// startCollector returns the URL of a collector for a protocol of the configuration.
-func startCollector(t *testing.T, protocol string) (*collector, string) {
-	t.Helper()
-	c := &collector{metrics: map[string]bool{}}
-	if protocol == "GRPC" {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := grpc.NewServer()
-		collecttraces.RegisterTraceServiceServer(server, c)
-		collectmetrics.RegisterMetricsServiceServer(server, metricsService{collector: c})
-		go func() { _ = server.Serve(ln) }()
-		t.Cleanup(server.Stop)
-		return c, "http://" + ln.Addr().String()
-	}
-	receive := func(request proto.Message, export func() (proto.Message, error)) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err == nil {
-				proto.Reset(request)
-				err = proto.Unmarshal(body, request)
-			}
-			if err != nil || r.Header.Get("Content-Type") != "application/x-protobuf" {
-				http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
-				return
-			}
-			answer, err := export()
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			text, _ := proto.Marshal(answer)
-			w.Header().Set("Content-Type", "application/x-protobuf")
-			_, _ = w.Write(text)
-		}
-	}
-	traces, metrics := new(collecttraces.ExportTraceServiceRequest), new(collectmetrics.ExportMetricsServiceRequest)
-	mux := http.NewServeMux()
-	mux.Handle("POST /v1/traces", receive(traces, func() (proto.Message, error) { return c.Export(t.Context(), traces) }))
-	mux.Handle("POST /v1/metrics", receive(metrics, func() (proto.Message, error) { return metricsService{collector: c}.Export(t.Context(), metrics) }))
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return c, server.URL
-}
+var update = flag.Bool("update", false, "write the golden files of spans and metrics")
 
 const tracedPolicies = `
 apiVersion: apiextensions.k8s.io/v1
@@ -147,6 +45,11 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: small-everywhere}
 spec: {policyName: small, validationActions: [Deny]}
+---
+apiVersion: admission-gateway.io/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: two-creates}
+spec: {match: {verbs: [create], resources: [widgets]}, key: ClientAddress, requests: 2, periodSeconds: 3600}
 `
 
 // observed is a gateway that tells a collector and Prometheus what it does.
@@ -157,12 +60,20 @@ type observed struct {
 
 func startObserved(t *testing.T, telemetry string, environment ...string) *observed {
 	t.Helper()
+	var stored atomic.Value // the one widget
+	stored.Store([]byte(nil))
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost || r.Method == http.MethodPut {
+			body, _ := io.ReadAll(r.Body)
+			stored.Store(body)
+		}
+		body := stored.Load().([]byte)
+		w.Header().Set("Etag", fmt.Sprintf(`"%x"`, crc32.ChecksumIEEE(body)))
 		if r.Method == http.MethodPost {
 			w.WriteHeader(http.StatusCreated)
 		}
-		_, _ = io.WriteString(w, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w1","namespace":"a"},"spec":{"size":5}}`)
+		_, _ = w.Write(body)
 	}))
 	t.Cleanup(backend.Close)
 	dir := t.TempDir()
@@ -172,7 +83,7 @@ func startObserved(t *testing.T, telemetry string, environment ...string) *obser
 	o := &observed{admin: freeAddress(t)}
 	o.program = start(t, "http://"+o.admin+"/readyz", func(address string) *exec.Cmd {
 		cmd := exec.Command(gatewayProgram, "serve", "--listen", address, "--admin", o.admin, "--config", config, "--upstream", backend.URL, "--dialect", "Plain", "--policies", policies)
-		cmd.Env = append(os.Environ(), append([]string{"OTEL_BSP_SCHEDULE_DELAY=100"}, environment...)...)
+		cmd.Env = append(os.Environ(), append([]string{"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_RESOURCE_ATTRIBUTES="}, environment...)...)
 		return cmd
 	})
 	return o
@@ -181,12 +92,17 @@ func startObserved(t *testing.T, telemetry string, environment ...string) *obser
 // post creates a widget of a size, in a trace that is sampled.
 func (o *observed) post(t *testing.T, size int) int {
 	t.Helper()
-	r, err := http.NewRequest("POST", o.url()+"/apis/example.com/v1/namespaces/a/widgets?access_token=secret",
-		strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"w1"},"spec":{"size":%d}}`, size)))
+	return o.send(t, http.MethodPost, "", "application/json", fmt.Sprintf(`{"metadata":{"name":"w1"},"spec":{"size":%d}}`, size))
+}
+
+// send sends a body to widgets, or to the path below them.
+func (o *observed) send(t *testing.T, method, path, mediaType, body string) int {
+	t.Helper()
+	r, err := http.NewRequest(method, o.url()+"/apis/example.com/v1/namespaces/a/widgets"+path+"?access_token=secret", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", mediaType)
 	r.Header.Set("User-Agent", "test")
 	r.Header.Set("X-Request-Id", "r1")
 	r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -198,81 +114,61 @@ func (o *observed) post(t *testing.T, size int) int {
 	return answer.StatusCode
 }
 
-// Collectors get whole spans and metrics, by both protocols, by the file or by the environment alone.
+// OpenTelemetry's collector gets whole spans and metrics, by both protocols, by the file or by the environment alone.
 func TestOTLP(t *testing.T) {
 	for _, protocol := range []string{"HTTP", "GRPC", "environment"} {
 		t.Run(protocol, func(t *testing.T) {
-			c, address := startCollector(t, protocol)
-			telemetry, environment := "", []string{"OTEL_METRIC_EXPORT_INTERVAL=200", "OTEL_EXPORTER_OTLP_ENDPOINT=" + address, "OTEL_SERVICE_NAME=mine"}
-			service := "mine"
+			c := startCollector(t, protocol)
+			telemetry, environment := "", []string{"OTEL_METRIC_EXPORT_INTERVAL=200", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_SERVICE_NAME=mine"}
 			if protocol != "environment" {
-				telemetry = fmt.Sprintf("telemetry:\n  tracing: {endpoint: %q, protocol: %s}\n  metrics: {push: {endpoint: %[1]q, protocol: %[2]s, periodSeconds: 1}}\n", address, protocol)
-				environment, service = nil, "admission-gateway"
+				telemetry = fmt.Sprintf("telemetry:\n  tracing: {endpoint: %q, protocol: %s}\n  metrics: {push: {endpoint: %[1]q, protocol: %[2]s, periodSeconds: 1}}\n", c.url, protocol)
+				environment = nil
 			}
 			g := startObserved(t, telemetry, environment...)
-			if admitted, denied := g.post(t, 5), g.post(t, 70); admitted != 201 || denied != 422 {
-				t.Fatalf("answered %d and %d", admitted, denied)
+			codes := []int{
+				g.post(t, 5),
+				g.post(t, 70),
+				g.send(t, http.MethodPatch, "/w1", "application/merge-patch+json", `{"spec":{"size":6}}`),
+				g.post(t, 5),
 			}
-			var got string
-			const spans = 6 // of two requests, their admissions, and an exchange of one, with the object that is read behind it
-			all := eventually(func() bool {
-				c.mutex.Lock()
-				defer c.mutex.Unlock()
-				got = spansOf(c.spans)
-				return len(c.spans) >= spans && c.metrics["gateway_requests"] && c.metrics["gateway_request_duration"]
-			}, nil)
-			golden := filepath.Join("testdata", "spans.txt")
-			if *update {
-				write(t, golden, got)
+			if want := []int{201, 422, 200, 429}; !slices.Equal(codes, want) {
+				t.Fatalf("answered %d, want %d", codes, want)
 			}
-			want, err := os.ReadFile(golden)
-			if !all || err != nil || got != string(want) || c.service != service {
-				t.Errorf("%v: the service %q sent\n%s\nwant of %q\n%s\nmetrics %v\n%s", err, c.service, got, service, want, c.metrics, g.log)
-			}
+			const spans = 10 // of four requests, three admissions, and an exchange of the first and two of the third
+			arrives(t, "spans.txt", protocol, c.spansText, func() bool { return c.traces.SpanCount() >= spans })
+			arrives(t, "metrics.txt", protocol, c.metricsText, func() bool { return strings.Contains(c.metricsText(), "code=429 ") })
 		})
 	}
 }
 
-var volatileSpan = regexp.MustCompile(`(127\.0\.0\.1:|server\.port=)[0-9]+`)
-
-// spansOf writes spans as a tree, without ids and times.
-func spansOf(spans []*tracepb.Span) string {
-	spans = slices.Clone(spans)
-	slices.SortFunc(spans, func(a, b *tracepb.Span) int { return int(int64(a.StartTimeUnixNano) - int64(b.StartTimeUnixNano)) })
-	var b strings.Builder
-	attributes := func(indent string, of []*common.KeyValue) {
-		for _, a := range of {
-			value := a.Value.GetStringValue()
-			if _, isText := a.Value.Value.(*common.AnyValue_StringValue); !isText {
-				value = fmt.Sprint(a.Value.GetIntValue())
-			}
-			fmt.Fprintf(&b, "%s%s=%s\n", indent, a.Key, value)
+// arrives compares a text with a golden file until they are equal. The golden file is written when all has come.
+func arrives(t *testing.T, file, protocol string, text func() string, isAll func() bool) {
+	t.Helper()
+	file = filepath.Join("testdata", file)
+	if *update && protocol == "HTTP" {
+		if !eventually(isAll, nil) {
+			t.Errorf("got only\n%s", text())
 		}
+		write(t, file, text())
 	}
-	var tree func(parent, indent string)
-	tree = func(parent, indent string) {
-		for _, s := range spans {
-			if string(s.ParentSpanId) != parent {
-				continue
-			}
-			fmt.Fprintf(&b, "%s%s %s %s of trace %x\n", indent, s.Name, s.Kind, s.Status.GetCode(), s.TraceId)
-			attributes(indent+"  ", s.Attributes)
-			for _, e := range s.Events {
-				fmt.Fprintf(&b, "%s  event %s\n", indent, e.Name)
-				attributes(indent+"    ", e.Attributes)
-			}
-			tree(string(s.SpanId), indent+"  ")
-		}
+	golden, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	tree("\xb7\xad\x6b\x71\x69\x20\x33\x31", "") // the client's span
-	return volatileSpan.ReplaceAllString(b.String(), "$1*")
+	want := string(golden)
+	if protocol == "environment" {
+		want = strings.ReplaceAll(want, "service.name=admission-gateway\n", "service.name=mine\n")
+	}
+	if !eventually(func() bool { return isAll() && text() == want }, nil) {
+		t.Errorf("%s is\n%s\nwant\n%s", file, text(), want)
+	}
 }
 
 // A real Prometheus reads the metrics, and the traces that they lead to.
 func TestPrometheusReads(t *testing.T) {
 	file, dir := debian(t, "prometheus"), t.TempDir()
-	_, address := startCollector(t, "HTTP")
-	g := startObserved(t, fmt.Sprintf("telemetry:\n  tracing: {endpoint: %q}\n", address))
+	c := startCollector(t, "HTTP")
+	g := startObserved(t, fmt.Sprintf("telemetry:\n  tracing: {endpoint: %q}\n", c.url))
 	write(t, filepath.Join(dir, "prometheus.yml"), "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: gateway, static_configs: [{targets: ['"+g.admin+"']}]}]\n")
 	p := start(t, "/-/ready", func(address string) *exec.Cmd {
 		return exec.Command(file, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
