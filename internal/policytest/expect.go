@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
@@ -157,7 +158,7 @@ func differences(path string, got, want any, found []string) []string {
 	g, isObject := got.(map[string]any)
 	w, wantsObject := want.(map[string]any)
 	if isObject && wantsObject {
-		for _, key := range sortedKeys(g, w) {
+		for _, key := range story.Keys(g, w) {
 			at := strings.TrimPrefix(path+"."+key, ".")
 			_, has := g[key]
 			_, wants := w[key]
@@ -184,20 +185,6 @@ func differences(path string, got, want any, found []string) []string {
 		found = append(found, path+" is "+jsonOf(got)+", want "+jsonOf(want))
 	}
 	return found
-}
-
-func sortedKeys(a, b map[string]any) []string {
-	var keys []string
-	for k := range a {
-		keys = append(keys, k)
-	}
-	for k := range b {
-		if _, both := a[k]; !both {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func jsonOf(v any) string {

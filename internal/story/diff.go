@@ -3,6 +3,7 @@ package story
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func (d *differ) compare(path string, before, after any, was, is bool) {
 	b, wasObject := before.(map[string]any)
 	a, isObject := after.(map[string]any)
 	if wasObject && isObject {
-		for _, key := range keysOf(b, a) {
+		for _, key := range Keys(b, a) {
 			old, was := b[key]
 			value, is := a[key]
 			d.compare(Child(path, key), old, value, was, is)
@@ -91,18 +92,12 @@ func Child(path, key string) string {
 	return path + "." + key
 }
 
-func keysOf(a, b map[string]any) []string {
-	var keys []string
-	for k := range a {
-		keys = append(keys, k)
-	}
-	for k := range b {
-		if _, both := a[k]; !both {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	return keys
+// Keys returns the keys that one of two objects has, sorted.
+func Keys(a, b map[string]any) []string {
+	all := make(map[string]any, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // textOf writes a value as JSON, without the escapes that are for HTML.
