@@ -50,7 +50,7 @@ e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API serv
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(GO) test -vet=off -count=1 -timeout 10m ./...
 
-lint: ## check format, errors, style, imports, sizes, phrases and known vulnerabilities
+lint: ## check format, errors, style, imports and known vulnerabilities
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: these files must be formatted:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(LINTER) staticcheck ./...
@@ -59,7 +59,7 @@ lint: ## check format, errors, style, imports, sizes, phrases and known vulnerab
 	cd e2e/apis && $(GO) vet ./...
 	cd tools/gatekeeper && $(GO) vet ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) tool errcheck ./...
-	cd tools && $(GO) run ./importrule .. && $(GO) run ./house .. && $(GO) run ./arrows .. && $(GO) run ./phrases ..
+	cd tools && $(GO) run ./importrule .. && $(GO) run ./arrows ..
 	GO="$(GO)" tools/govulncheck.sh
 
 docs: ## write the tables of fields in docs/policies from policies/crds
@@ -69,7 +69,7 @@ monitoring: ## write alerts and dashboards for deploy/ from tools/monitoring
 	cd tools && $(GO) run ./monitoring ..
 
 limits: ## lower the limits of lint to what the code is now
-	cd tools && $(GO) run ./house -w .. && $(GO) run ./arrows -w .. && $(GO) run ./phrases -w ..
+	cd tools && $(GO) run ./arrows -w ..
 
 bench: ## measure the gateway beside nginx, haproxy and minimal proxies; five minutes
 	$(GO) run ./bench
