@@ -60,10 +60,8 @@ func (e *regoEngine) bind(c *Constraint) error {
 			return fmt.Errorf("spec.parameters: %w", err)
 		}
 	}
-	c.given = parameters
-	var err error
-	c.query, err = e.query.With(parameters)
-	return err
+	c.given, c.query = parameters, e.query.With(parameters)
+	return nil
 }
 
 func (e *regoEngine) language() string { return rego.Engine }

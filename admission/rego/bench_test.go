@@ -28,11 +28,8 @@ func reviewText(object string) string {
 func benchQueries(tb testing.TB) []*Query {
 	var queries []*Query
 	for _, c := range benchConstraints {
-		q, err := templateQuery(tb, "data/gatekeeper-library/library/"+c.template+"/template.yaml").With(parsed(tb, []byte(c.parameters)))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		queries = append(queries, q)
+		whole := templateQuery(tb, "data/gatekeeper-library/library/"+c.template+"/template.yaml")
+		queries = append(queries, whole.With(parsed(tb, []byte(c.parameters))))
 	}
 	return queries
 }

@@ -31,9 +31,6 @@ func (q *Query) tellFired(ctx context.Context, in *Input) {
 	defer func() {
 		_ = recover() // of OPA; the evaluation that counts has failed too, and said so
 	}()
-	if q.whole != nil {
-		q = q.whole
-	}
 	p := q.program
 	type observed struct {
 		rule Rule

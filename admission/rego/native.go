@@ -11,7 +11,7 @@ import (
 
 // plan makes the plan of the query, if there is one for it.
 func (q *Query) plan() {
-	q.native, q.reason = plan.New(q.body, q.base)
+	q.native, q.reason = plan.New(q.body, q.program.compiler)
 }
 
 // Rule is the rule, such as data.policy.deny.
@@ -31,7 +31,7 @@ func (q *Query) runNative(
 ) error {
 	env := plan.Env{
 		Context: ctx, Documents: &store{data: q.program.data, input: in}, Cancel: b,
-		Capabilities: q.base.Capabilities(),
+		Capabilities: q.program.compiler.Capabilities(),
 	}
 	if q.program.options.Print != nil {
 		env.Print = printer{q.program}

@@ -185,11 +185,7 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at, spec.Package, err.Error()))
 			continue
 		}
-		if q, err = q.With(p.parameters); err != nil {
-			errs = append(errs, field.Invalid(at, spec.Package, err.Error()))
-			continue
-		}
-		*rule.into, found = q, true
+		*rule.into, found = q.With(p.parameters), true
 	}
 	if !found && len(errs) == 0 {
 		errs = append(errs, field.Invalid(at, spec.Package, fmt.Sprintf("no module defines one of the rules deny, violation, warn, allow, patch or defaults in the package '%s'", from)))

@@ -22,9 +22,7 @@ type Query struct {
 	rule       string
 	body       ast.Body
 	compiler   ast.QueryCompiler
-	base       *ast.Compiler // of the modules, and of what was evaluated of them before
-	parameters Value
-	whole      *Query // if the body is for the parameters alone
+	parameters Value // of each evaluation whose input has none of its own
 	native     *plan.Plan
 	reason     error // why there is none
 }
@@ -45,12 +43,20 @@ func (p *Program) prepare(rule, text string) (*Query, error) {
 	if err != nil {
 		return nil, p.sources.errorsOf(err)
 	}
-	q := &Query{program: p, rule: rule, base: p.compiler, compiler: p.compiler.QueryCompiler().WithEnablePrintStatements(p.options.Print != nil)}
+	q := &Query{program: p, rule: rule, compiler: p.compiler.QueryCompiler().WithEnablePrintStatements(p.options.Print != nil)}
 	if q.body, err = q.compiler.Compile(body); err != nil {
 		return nil, p.sources.errorsOf(err)
 	}
 	q.plan()
 	return q, nil
+}
+
+// With returns the query for parameters: they are input.parameters of each evaluation whose [Input]
+// has none of its own. It shares the compiled modules and the plan with the query.
+func (q *Query) With(parameters Value) *Query {
+	bound := *q
+	bound.parameters = parameters
+	return &bound
 }
 
 // ErrUndefined is the error about a rule that has no value for a request.
@@ -100,8 +106,6 @@ func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (
 	input := *in
 	if !input.Parameters.Valid() {
 		input.Parameters = q.parameters
-	} else if q.whole != nil && input.Parameters != q.parameters {
-		q = q.whole
 	}
 	if in.Fired != nil && len(q.program.options.Hosts) == 0 { // no host is asked twice
 		defer q.tellFired(ctx, &input)
@@ -122,9 +126,6 @@ func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (
 // that OPA's index leaves out, because its value cannot matter, would not be noted, so that all
 // rules are evaluated once more without the index, for what is noted alone.
 func (q *Query) runObserved(ctx context.Context, in *Input, each func(solution) error) error {
-	if q.whole != nil {
-		q = q.whole
-	}
 	p := q.program
 	b := newBudget(ctx, p.budget(), in.Deadline, nil)
 	t := newTracer(p.observed)
@@ -144,7 +145,7 @@ func (q *Query) runObserved(ctx context.Context, in *Input, each func(solution) 
 func (q *Query) topdown(in *Input, b *budget) *topdown.Query {
 	return topdown.NewQuery(q.body).
 		WithQueryCompiler(q.compiler).
-		WithCompiler(q.base).
+		WithCompiler(q.program.compiler).
 		WithStore(&store{data: q.program.data, input: in}).
 		WithInput(in.term()).
 		WithCancel(b).

@@ -184,15 +184,6 @@ func (p *Program) newCompiler(prints bool) *ast.Compiler {
 		SetErrorLimit(0)
 }
 
-// compiled is compile with an error.
-func (p *Program) compiled(modules map[string]*ast.Module) (*ast.Compiler, error) {
-	c, errs := p.compile(modules, false)
-	if len(errs) > 0 {
-		return nil, errs
-	}
-	return c, nil
-}
-
 func (p *Program) version() ast.RegoVersion {
 	if p.options.V0 {
 		return ast.RegoV0

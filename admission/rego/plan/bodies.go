@@ -14,7 +14,7 @@ func (s *scope) within(into *block, body ast.Body, end func(*scope) step) {
 
 // body makes the steps of expressions.
 func (s *scope) body(body ast.Body) {
-	for _, e := range sunk(body) {
+	for _, e := range body {
 		s.add(&tick{})
 		s.expr(e)
 	}

@@ -271,3 +271,19 @@ func calls(e *ast.Expr, functions ...*ast.Builtin) bool {
 	}
 	return false
 }
+
+// prints reports whether an expression gives a variable a text by a format that is known, and an
+// array: it cannot fail.
+func prints(e *ast.Expr) bool {
+	terms, ok := e.Terms.([]*ast.Term)
+	if !ok || e.Negated || len(e.With) > 0 || len(terms) != 4 || !e.IsCall() {
+		return false
+	}
+	if ref, ok := terms[0].Value.(ast.Ref); !ok || !ref.Equal(ast.Sprintf.Ref()) {
+		return false
+	}
+	_, hasFormat := terms[1].Value.(ast.String)
+	_, hasItems := terms[2].Value.(*ast.Array)
+	v, intoVar := terms[3].Value.(ast.Var)
+	return hasFormat && hasItems && intoVar && !v.IsWildcard()
+}
