@@ -124,6 +124,7 @@ func (q *request) makePlain() error {
 		}
 	}
 	q.plain.Review, q.plain.Deadline, q.plain.Memory = review, a.Frame.Deadline(), rego.MemoryOf(a)
+	q.plain.Shared = rego.NewShared(a)
 	if q.report.Decisions != nil {
 		q.plain.Evaluated = func(_ string, v rego.Value) { q.result = v }
 	}
@@ -151,6 +152,6 @@ func (q *request) makeNamed(ctx context.Context) error {
 		return err
 	}
 	q.named = q.plain
-	q.named.Review = review
+	q.named.Review, q.named.Shared = review, rego.NewShared(q.attributes)
 	return nil
 }

@@ -3,11 +3,16 @@ package rego
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
+	"sigs.k8s.io/yaml"
 
+	"github.com/admission-gateway/gateway/admission/rego/plan"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -134,4 +139,59 @@ func BenchmarkEvaluations(b *testing.B) {
 			}
 		})
 	}
+}
+
+// podConstraints are the constraints of Gatekeeper's library that match Pods: the first sample of each
+// template.
+func podConstraints(tb testing.TB) (queries []*Query) {
+	dir := filepath.Join(suites(tb), "data", "gatekeeper-library", "library")
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "template.yaml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, file := range files {
+		samples, err := filepath.Glob(filepath.Join(filepath.Dir(file), "samples", "*", "constraint.yaml"))
+		if err != nil || len(samples) == 0 {
+			continue
+		}
+		text, err := os.ReadFile(samples[0])
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var c struct {
+			Spec struct {
+				Match      struct{ Kinds []struct{ Kinds []string } }
+				Parameters map[string]any
+			}
+		}
+		if err := yaml.Unmarshal(text, &c); err != nil {
+			tb.Fatal(err)
+		}
+		if kinds := c.Spec.Match.Kinds; len(kinds) > 0 && slices.Contains(kinds[0].Kinds, "Pod") {
+			if c.Spec.Parameters == nil {
+				c.Spec.Parameters = map[string]any{}
+			}
+			relative, _ := filepath.Rel(suites(tb), file)
+			queries = append(queries, templateQuery(tb, relative).With(encoded(tb, c.Spec.Parameters)))
+		}
+	}
+	return queries
+}
+
+// BenchmarkFurther judges a Pod of 1.3 KB by 100 constraints, all that match Pods in Gatekeeper's
+// library in turn: what a further one costs.
+func BenchmarkFurther(b *testing.B) {
+	of := podConstraints(b)
+	review := parsed(b, []byte(reviewText(benchPod)))
+	b.ReportAllocs()
+	b.ReportMetric(float64(len(of)), "templates")
+	for b.Loop() {
+		in := Input{Review: review, Shared: plan.NewShared(nil)}
+		for i := range 100 {
+			if _, err := of[i%len(of)].Violations(context.Background(), &in); err != nil {
+				b.Fatal(of[i%len(of)].rule, err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/100, "µs/constraint")
 }

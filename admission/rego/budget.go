@@ -112,5 +112,8 @@ func (b *budget) work() bool {
 	return true
 }
 
+// Spent implements plan.Cancel.
+func (b *budget) Spent() int64 { return b.meter.used }
+
 // end gives back what the evaluation was granted.
 func (b *budget) end() { b.meter.close() }

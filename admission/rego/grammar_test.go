@@ -91,6 +91,9 @@ func (g *grammar) term() string {
 		return "{" + g.term() + ", 1}"
 	case 3:
 		return g.pick("input.review.a", "input.review.b", "input.review.map.a", "input.review.list[0]")
+	case 4:
+		return g.pick("input.parameters.a", "input.parameters.b", "input.parameters.map.a", "input.parameters.list[0]",
+			`object.get(input.parameters, "most", 1)`, `object.get(object.get(input, "parameters", {}), "least", "x")`, "data.fixed.a")
 	}
 	if g.IntN(3) == 0 {
 		return g.pick("1", "2", `"x"`, `"a"`, "true", "false", "null")
@@ -105,10 +108,29 @@ func (g *grammar) collection() string {
 			return fmt.Sprintf("r%d", i)
 		}
 	}
-	return g.pick("input.review.list", "input.review.map", "input.review", "input.review.list", "input.review.map", "[1, 2, 2]", `{"x": 1, "a": 2}`, `{1, "x", [1, 2]}`)
+	return g.pick("input.review.list", "input.review.map", "input.review", "input.review.list", "input.review.map", "[1, 2, 2]", `{"x": 1, "a": 2}`, `{1, "x", [1, 2]}`,
+		"input.parameters.list", "input.parameters.map", "input.parameters", "input", "data.fixed", "data.fixed.list", "data.fixed.map")
 }
 
 func (g *grammar) expr(depth int) string {
+	if g.IntN(8) == 0 {
+		return g.simple(depth) + g.replacing()
+	}
+	return g.simple(depth)
+}
+
+// replacing is what stands behind an expression for which documents are replaced.
+func (g *grammar) replacing() (text string) {
+	for range 1 + g.IntN(2) {
+		target := g.pick("input", "input.review", "input.parameters", "input.review.list", "input.review.map", "input.review.map.a", "input.review.k",
+			"input.review.k.one", "input.parameters.list", "input.parameters.map.b", "input.review.list.x", "data.fixed", "data.fixed.list", "data.fixed.map.a", "data.fixed.none")
+		value := g.pick(g.term(), g.collection(), g.collection(), "input.review", `{"review": `+g.collection()+"}", `{"a": 1, "map": `+g.collection()+"}")
+		text += " with " + target + " as " + value
+	}
+	return text
+}
+
+func (g *grammar) simple(depth int) string {
 	if depth == 0 {
 		return g.test()
 	}

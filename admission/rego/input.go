@@ -3,10 +3,14 @@ package rego
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/rego/plan"
 )
 
 // An Input has what modules know of a request. It belongs to one goroutine; its values may be
@@ -26,10 +30,25 @@ type Input struct {
 	Memory Memory
 	// Fired is told of the rules that have a value; nil if nobody asks, for it costs a second evaluation.
 	Fired func(Rule)
+	// Shared has what other queries found out about the same Review; nil: each finds all by itself.
+	Shared *Shared
 	// More are further members of an input without a Root.
 	More []Member
 	// Evaluated is told what each rule comes to, if anybody asks.
 	Evaluated func(rule string, v Value)
+}
+
+// Shared keeps what queries find out about one review.
+type Shared = plan.Shared
+
+// NewShared returns a Shared for the queries that judge a request. What it keeps is asked of the
+// request's memory.
+func NewShared(a *admission.Attributes) *Shared {
+	memory := MemoryOf(a)
+	if memory == nil {
+		return plan.NewShared(nil)
+	}
+	return plan.NewShared(func(bytes int64) bool { return memory.Grow(int(bytes)) })
 }
 
 // Value is the whole input.
@@ -54,6 +73,12 @@ func (in *Input) term() *ast.Term {
 		return nil
 	}
 	return root.term
+}
+
+// isSet reports whether there is an input at all.
+func (in *Input) isSet() bool {
+	return in.Root.Valid() || in.Review.Valid() || in.Parameters.Valid() || in.HTTP.Valid() ||
+		slices.ContainsFunc(in.More, func(m Member) bool { return m.Value.Valid() })
 }
 
 // member is a member of the input; nil if there is none.

@@ -31,7 +31,7 @@ func (q *Query) runNative(
 ) error {
 	env := plan.Env{
 		Context: ctx, Documents: &store{data: q.program.data, input: in}, Cancel: b,
-		Capabilities: q.program.compiler.Capabilities(),
+		Shared: in.Shared, Capabilities: q.program.compiler.Capabilities(),
 	}
 	if q.program.options.Print != nil {
 		env.Print = printer{q.program}
@@ -50,6 +50,9 @@ func (q *Query) runNative(
 	}
 	return nil
 }
+
+// HasInput implements plan.Documents.
+func (s *store) HasInput() bool { return s.input.isSet() }
 
 // Whole implements plan.Documents.
 func (s *store) Whole() *ast.Term { return s.input.term() }

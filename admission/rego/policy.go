@@ -307,7 +307,8 @@ func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, 
 	if in.Review, err = ReviewOf(a, as); err != nil {
 		return nil, false, err
 	}
-	in.State = &statesOf{attributes: a, made: madeOf(a, as), names: p.states}
+	made := madeOf(a, as)
+	in.Shared, in.State = made.shared, &statesOf{attributes: a, made: made, names: p.states}
 	if len(p.reads.head) > 0 {
 		p.describeHTTP(a, as, in)
 	}

@@ -19,6 +19,7 @@ type made struct {
 	edited, editedO uint64 // the revisions of the two
 
 	review, body, http Value
+	shared             *Shared
 	states             map[string]Value
 	meter, stateMeter  meter // of the review, and of the states
 }
@@ -91,7 +92,7 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 	if err != nil {
 		return Value{}, err
 	}
-	m.body = objectValue
+	m.body, m.shared = objectValue, NewShared(a)
 	m.review = Object(
 		Member{"kind", groupVersion(as, "kind", kind)},
 		Member{"resource", groupVersion(as, "resource", as.Resource)},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -326,34 +327,47 @@ func appendJSON(dst []byte, v ast.Value) (_ []byte, err error) {
 	case ast.Set:
 		return appendItems(dst, v.Sorted().Iter)
 	case ast.Object:
-		dst = append(dst, '{')
-		for i, key := range v.Keys() {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = appendKey(dst, key.Value); err != nil {
-				return dst, err
-			}
-			dst = append(dst, ':')
-			if dst, err = appendJSON(dst, v.Get(key).Value); err != nil {
-				return dst, err
-			}
-		}
-		return append(dst, '}'), nil
+		return appendMembers(dst, v)
 	}
 	return dst, errors.New("a value has no JSON form")
 }
 
-// appendKey appends a key; one that is no string stands as the text of its JSON, as with OPA.
-func appendKey(dst []byte, key ast.Value) ([]byte, error) {
-	if s, ok := key.(ast.String); ok {
-		return document.AppendString(dst, string(s)), nil
-	}
-	text, err := appendJSON(nil, key)
+// appendMembers appends an object, whose keys are sorted. One that is no string stands as the text of
+// its JSON, as with OPA.
+func appendMembers(dst []byte, o ast.Object) (_ []byte, err error) {
+	members := make([]jsonMember, 0, o.Len())
+	o.Foreach(func(key, value *ast.Term) {
+		m := jsonMember{value: value.Value}
+		if s, ok := key.Value.(ast.String); ok {
+			m.name = string(s)
+		} else if text, failed := appendJSON(nil, key.Value); failed != nil {
+			err = failed
+		} else {
+			m.name = string(text)
+		}
+		members = append(members, m)
+	})
 	if err != nil {
 		return dst, err
 	}
-	return document.AppendString(dst, string(text)), nil
+	slices.SortStableFunc(members, func(a, b jsonMember) int { return strings.Compare(a.name, b.name) })
+	dst = append(dst, '{')
+	for i := range members {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(document.AppendString(dst, members[i].name), ':')
+		if dst, err = appendJSON(dst, members[i].value); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// A jsonMember is a member of an object with its key as a string.
+type jsonMember struct {
+	name  string
+	value ast.Value
 }
 
 func appendItems(dst []byte, each func(func(*ast.Term) error) error) ([]byte, error) {

@@ -21,11 +21,13 @@ func (s *scope) body(body ast.Body) {
 }
 
 func (s *scope) expr(e *ast.Expr) {
+	if len(e.With) > 0 {
+		s.with(e)
+		return
+	}
 	switch terms := e.Terms.(type) {
 	case []*ast.Term:
 		switch {
-		case len(e.With) > 0:
-			s.refuse("there is no step for with")
 		case e.Negated:
 			s.negated(e)
 		case e.IsEquality():
@@ -34,22 +36,19 @@ func (s *scope) expr(e *ast.Expr) {
 			s.call(terms, e.Location)
 		}
 	case *ast.Term:
-		switch {
-		case len(e.With) > 0:
-			s.refuse("there is no step for with")
-		case e.Negated:
+		if e.Negated {
 			s.negated(e)
-		default:
+		} else {
 			s.add(&truthy{of: s.evaluate(terms, nil)})
 		}
 	case *ast.Not:
-		if len(e.With) > 0 || e.Negated {
-			s.refuse("there is no step for with")
+		if e.Negated {
+			s.refuse("there is no step for a negated %T", terms)
 		}
 		s.not(terms.Body)
 	case *ast.Every:
-		if len(e.With) > 0 || e.Negated {
-			s.refuse("there is no step for with")
+		if e.Negated {
+			s.refuse("there is no step for a negated %T", terms)
 		}
 		s.every(terms)
 	default:

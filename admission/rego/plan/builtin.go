@@ -70,6 +70,23 @@ func (b *builtin) run(m *machine) bool {
 	return !m.has || b.goOn(m, m.output)
 }
 
+// A getInput is object.get of the document input by a known name, without the document as a whole.
+type getInput struct {
+	builtin
+	name *ast.Term
+}
+
+func (g *getInput) run(m *machine) bool {
+	if m.frame.isReplaced {
+		return g.builtin.run(m)
+	}
+	value := m.env.Documents.Member(string(g.name.Value.(ast.String)))
+	if value == nil {
+		value = g.args[2].get(m)
+	}
+	return g.goOn(m, value)
+}
+
 // errEnough ends a function whose other values nobody needs.
 var errEnough = errors.New("enough")
 

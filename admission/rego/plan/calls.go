@@ -67,8 +67,20 @@ func (s *scope) builtin(name string, operands []*ast.Term, at *ast.Location) {
 		b.result = ast.NullTerm() // which no function reads
 	}
 	b.into = s.slot()
-	s.add(b)
+	if name == ast.ObjectGet.Name && getsInput(b.args[0], operands[1]) {
+		s.add(&getInput{builtin: *b, name: operands[1]})
+	} else {
+		s.add(b)
+	}
 	s.match(operands[arity], inSlot(b.into))
+}
+
+// getsInput reports whether object.get of a value by a key finds a member of the document input by a
+// known name.
+func getsInput(of source, key *ast.Term) bool {
+	_, isInput := of.made.(allInput)
+	_, isText := key.Value.(ast.String)
+	return isInput && isText
 }
 
 // isTimeless reports whether a function gives the same value at any time.

@@ -69,6 +69,9 @@ func (b *builder) ruleset(path ast.Ref, node *ast.TreeNode, kind variant) *rules
 		r.groups = append(r.groups, group)
 	}
 	r.early, r.asks = early(r), asks(r)
+	if params == 0 {
+		r.key, r.isShared = b.sharedKey(path)
+	}
 	return r
 }
 

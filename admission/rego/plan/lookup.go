@@ -33,23 +33,31 @@ func (l *lookup) run(m *machine) bool {
 	return l.next.run(m)
 }
 
-// A wholeInput goes on with the document input, if there is one.
-type wholeInput struct{ seq }
+// A hasInput goes on if there is a document input.
+type hasInput struct{ seq }
 
-func (w *wholeInput) run(m *machine) bool {
-	m.slots[inputSlot] = m.env.Documents.Whole()
-	return m.slots[inputSlot] == nil || w.next.run(m)
+func (h *hasInput) run(m *machine) bool {
+	has := m.frame.whole != nil
+	if !m.frame.isReplaced {
+		has = has || m.env.Documents.HasInput()
+	}
+	return !has || h.next.run(m)
 }
+
+// allInput makes the document input, which is seldom read as a whole.
+type allInput struct{}
+
+func (allInput) make(m *machine) *ast.Term { return m.input() }
 
 // An inputMember goes on with a member of the document input, if it has one of that name.
 type inputMember struct {
 	seq
-	name string
+	name *ast.Term
 	into int
 }
 
 func (i *inputMember) run(m *machine) bool {
-	t := m.env.Documents.Member(i.name)
+	t := m.inputMember(i.name)
 	if t == nil {
 		return true
 	}
@@ -96,13 +104,14 @@ func memberOfData(of ast.Value, key *ast.Term) *ast.Term {
 // A readData reads a part of the document data.
 type readData struct {
 	seq
+	ref  ast.Ref
 	path storage.Path
 	name string
 	into int
 }
 
 func (r *readData) run(m *machine) bool {
-	v := m.read(r.path, r.name)
+	v := m.read(r.ref, r.path, r.name)
 	if v == nil {
 		return m.err == nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/metrics"
-	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/topdown/builtins"
 )
@@ -33,18 +32,16 @@ func (s *seq) follow(next step) { s.next = next }
 // A block is a body with an end of its own. It is filled in after the steps that run it.
 type block struct{ start step }
 
-// inputSlot holds the input, behind a step that puts it there.
-const inputSlot = 0
-
 // A machine has the state of one evaluation. Rules are not recursive, so each variable has one
-// place for its value, and each rule one for what it comes to.
+// place for its value, and each rule has one in each frame.
 type machine struct {
 	env   Env
 	slots []*ast.Term
-	docs  []document
+	frame *frame // what the step that runs sees
+	root  frame
+	free  []*frame
 	lists []list
-	found []bool // by body: it has a solution
-	base  map[string]ast.Value
+	found []bool      // by body: it has a solution
 	stack []*ast.Term // operands of built-in functions
 	err   error
 	each  func(values []*ast.Term) error
@@ -59,7 +56,7 @@ type machine struct {
 
 func newMachine(p *Plan) *machine {
 	m := &machine{
-		slots: make([]*ast.Term, p.slots), docs: make([]document, p.rulesets),
+		slots: make([]*ast.Term, p.slots), root: frame{docs: make([]document, p.rulesets)},
 		lists: make([]list, p.lists), found: make([]bool, p.bodies),
 	}
 	m.keep = func(t *ast.Term) error {
@@ -72,7 +69,7 @@ func newMachine(p *Plan) *machine {
 
 // begin prepares for an evaluation.
 func (m *machine) begin(env Env) {
-	m.env, m.err = env, nil
+	m.env, m.err, m.frame = env, nil, &m.root
 	m.context = topdown.BuiltinContext{
 		Context: env.Context, Metrics: metrics.NoOp(), Seed: rand.Reader,
 		Cancel: env.Cancel, PrintHook: env.Print,
@@ -83,10 +80,9 @@ func (m *machine) begin(env Env) {
 // end forgets what the evaluation saw.
 func (m *machine) end() {
 	clear(m.slots)
-	clear(m.docs)
+	m.root.clear()
 	clear(m.lists)
 	clear(m.stack[:cap(m.stack)])
-	clear(m.base)
 	m.members = 0
 	m.stack = m.stack[:0]
 	m.env, m.each, m.output, m.err = Env{}, nil, nil, nil
@@ -114,6 +110,14 @@ func (m *machine) goesOn() bool {
 	return false
 }
 
+// spent returns about how many bytes the evaluation took.
+func (m *machine) spent() int64 {
+	if m.env.Cancel == nil {
+		return 0
+	}
+	return m.env.Cancel.Spent()
+}
+
 // membersOfStep is how many members of a value are scanned for a step of the budget.
 const membersOfStep = 64
 
@@ -121,26 +125,6 @@ const membersOfStep = 64
 func (m *machine) scans() bool {
 	m.members++
 	return m.members%membersOfStep != 0 || m.goesOn()
-}
-
-// read returns a part of the document data; nil if there is none, or if m.err says why.
-func (m *machine) read(path storage.Path, name string) ast.Value {
-	if v, ok := m.base[name]; ok {
-		return v
-	}
-	v, err := m.env.Documents.Data(path)
-	if err != nil && !storage.IsNotFound(err) {
-		m.err = err
-		return nil
-	}
-	if err != nil {
-		v = nil
-	}
-	if m.base == nil {
-		m.base = map[string]ast.Value{}
-	}
-	m.base[name] = v
-	return v
 }
 
 // A tick takes a step from the budget, as OPA does before each expression.

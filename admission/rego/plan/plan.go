@@ -6,9 +6,9 @@
 // them, and where the value is. Each expression becomes some steps, and each step has a pointer to
 // the next one. Values and built-in functions are OPA's.
 //
-// A plan comes to the same result as OPA's evaluator, and to the same error; of two errors, it may
-// report the other one if a rule has two values. What has no step, such as with, makes [New] fail.
-// Whoever makes the plan evaluates the query by OPA then.
+// A plan has the same result as OPA's evaluator, and the same error; of two errors, it may report the
+// other one if a rule has two values. What has no step, such as a function that with replaces, makes
+// [New] fail. Then OPA must evaluate the query.
 package plan
 
 import (
@@ -34,6 +34,8 @@ type Plan struct {
 
 // Documents has the documents that modules read.
 type Documents interface {
+	// HasInput reports whether there is a document input.
+	HasInput() bool
 	// Whole returns the document input; nil: there is none.
 	Whole() *ast.Term
 	// Member returns a member of the document input; nil: there is none.
@@ -48,16 +50,25 @@ type Env struct {
 	Context   context.Context
 	Documents Documents
 	// Cancel is asked before each expression.
-	Cancel       topdown.Cancel
+	Cancel Cancel
+	// Shared has the values that other plans found for the request; nil: they share none.
+	Shared       *Shared
 	Print        print.Hook
 	RoundTripper topdown.CustomizeRoundTripper
 	Capabilities *ast.Capabilities
 }
 
+// A Cancel ends an evaluation that did enough.
+type Cancel interface {
+	topdown.Cancel
+	// Spent returns how much was done, about in bytes.
+	Spent() int64
+}
+
 // New makes the plan of a query, which the compiler of the modules compiled. The error says what
 // there is no step for.
 func New(body ast.Body, compiler *ast.Compiler) (*Plan, error) {
-	b := &builder{compiler: compiler, slots: inputSlot + 1, byName: map[string]*ruleset{}}
+	b := &builder{compiler: compiler, byName: map[string]*ruleset{}, signatures: map[string]signature{}}
 	s := newScope(b)
 	s.body(body)
 	p := &Plan{vars: slices.Sorted(maps.Keys(s.known))}
@@ -69,7 +80,7 @@ func New(body ast.Body, compiler *ast.Compiler) (*Plan, error) {
 		b.later = b.later[1:]
 		make()
 	}
-	if b.refused != nil {
+	if b.refuseReads(); b.refused != nil {
 		return nil, b.refused
 	}
 	p.start = s.end(&solution{p})

@@ -29,16 +29,16 @@ func (s *scope) input(r ast.Ref, wanted wish) source {
 			if !was {
 				slot = s.slot()
 				s.refs["input "+string(name)] = slot
-				s.add(&inputMember{name: string(name), into: slot})
+				s.add(&inputMember{name: r[1], into: slot})
 			}
 			return s.down(inSlot(slot), r, 2, wanted, false)
 		}
 	}
 	if _, was := s.refs["input"]; !was {
-		s.refs["input"] = inputSlot
-		s.add(&wholeInput{})
+		s.refs["input"] = 0
+		s.add(&hasInput{})
 	}
-	return s.down(inSlot(inputSlot), r, 1, wanted, false)
+	return s.down(source{made: allInput{}}, r, 1, wanted, false)
 }
 
 // down makes the steps that go on from a value by the parts of a reference from a position on.
@@ -121,7 +121,8 @@ func (s *scope) data(r ast.Ref, wanted wish) source {
 	if err != nil {
 		s.add(&never{})
 	}
-	read := &readData{path: path, name: path.String(), into: s.slot()}
+	s.reads = append(s.reads, reading{r[:end], end < len(r)})
+	read := &readData{ref: r[:end], path: path, name: path.String(), into: s.slot()}
 	s.add(read)
 	return s.down(inSlot(read.into), r, end, wanted, true)
 }

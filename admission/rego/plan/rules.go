@@ -19,6 +19,8 @@ type ruleset struct {
 	otherwise *clause // the default
 	params    []int
 	form      form
+	key       key // if isShared: of the value that other plans may have found
+	isShared  bool
 }
 
 // A form says what the rules of a ruleset make together.
@@ -63,7 +65,7 @@ const callsWithoutCache = 8
 
 // evaluate runs the clauses of a ruleset. It returns false if there is an error.
 func (r *ruleset) evaluate(m *machine) bool {
-	d := &m.docs[r.id]
+	d := &m.frame.docs[r.id]
 	d.value = nil
 	if r.asks {
 		return r.evaluateIndexed(m, d)
@@ -136,7 +138,7 @@ func (y *yield) run(m *machine) bool {
 	if !m.goesOn() {
 		return false
 	}
-	d, value := &m.docs[y.of], y.value.get(m)
+	d, value := &m.frame.docs[y.of], y.value.get(m)
 	d.produced = true
 	if d.value == nil {
 		d.value = value
@@ -172,7 +174,7 @@ func (g *gather) run(m *machine) bool {
 	if !m.goesOn() {
 		return false
 	}
-	d := &m.docs[g.of]
+	d := &m.frame.docs[g.of]
 	if g.isObject {
 		if d.object == nil {
 			d.object = ast.NewObject()
@@ -194,19 +196,43 @@ type complete struct {
 }
 
 func (w *complete) run(m *machine) bool {
-	d := &m.docs[w.of.id]
-	if !d.known {
-		d.set, d.object = nil, nil
-		if !w.of.evaluate(m) {
-			return false
-		}
-		d.known = true
-	}
-	if d.value == nil {
-		return true
+	d := m.settle(w.of)
+	if d == nil || d.value == nil {
+		return d != nil
 	}
 	m.slots[w.into] = d.value
 	return w.next.run(m)
+}
+
+// settle returns the document of a ruleset without parameters, once its value is known; nil if there
+// is an error.
+func (m *machine) settle(r *ruleset) *document {
+	d := &m.frame.docs[r.id]
+	if d.known {
+		return d
+	}
+	shared := m.env.Shared
+	if !r.isShared || m.frame.outer != nil {
+		shared = nil
+	}
+	if shared != nil {
+		if d.value, d.known = shared.values[r.key]; d.known {
+			return d
+		}
+	}
+	before := m.spent()
+	d.set, d.object = nil, nil
+	if !r.evaluate(m) {
+		return nil
+	}
+	if r.form.isPartial() {
+		d.value = d.gathered(r)
+	}
+	d.known = true
+	if shared != nil {
+		shared.keep(r.key, d.value, m.spent()-before)
+	}
+	return d
 }
 
 // A partial is all of a partial rule.
@@ -217,13 +243,9 @@ type partial struct {
 }
 
 func (w *partial) run(m *machine) bool {
-	d := &m.docs[w.of.id]
-	if !d.known {
-		d.set, d.object = nil, nil
-		if !w.of.evaluate(m) {
-			return false
-		}
-		d.known, d.value = true, d.gathered(w.of)
+	d := m.settle(w.of)
+	if d == nil {
+		return false
 	}
 	m.slots[w.into] = d.value
 	return w.next.run(m)
@@ -266,10 +288,10 @@ func (e *element) run(m *machine) bool {
 }
 
 func (e *element) find(m *machine, key *ast.Term) (value *ast.Term, ok bool) {
-	if all := &m.docs[e.all]; all.known {
+	if all := &m.frame.docs[e.all]; all.known {
 		return member(all.value.Value, key), true
 	}
-	d := &m.docs[e.of.id]
+	d := &m.frame.docs[e.of.id]
 	hash := key.Hash()
 	if value := d.kept(hash, key); value != nil {
 		return value, true
@@ -337,7 +359,7 @@ func (a *apply) run(m *machine) bool {
 
 // call returns the value for arguments; nil if there is none.
 func (a *apply) call(m *machine, args []*ast.Term) (value *ast.Term, ok bool) {
-	d := &m.docs[a.of.id]
+	d := &m.frame.docs[a.of.id]
 	d.calls++
 	keeps := d.calls > callsWithoutCache
 	hash := 0
@@ -386,11 +408,11 @@ func (r *resolver) Resolve(ref ast.Ref) (ast.Value, error) {
 func (r *resolver) input(path ast.Ref) (ast.Value, error) {
 	var from *ast.Term
 	if len(path) > 0 {
-		if name, ok := path[0].Value.(ast.String); ok {
-			from, path = r.machine.env.Documents.Member(string(name)), path[1:]
+		if _, ok := path[0].Value.(ast.String); ok {
+			from, path = r.machine.inputMember(path[0]), path[1:]
 		}
 	} else {
-		from = r.machine.env.Documents.Whole()
+		from = r.machine.input()
 	}
 	if from == nil {
 		return nil, nil
@@ -415,6 +437,6 @@ func (r *resolver) data(ref ast.Ref) (ast.Value, error) {
 		}
 		return nil, err
 	}
-	v := r.machine.read(path, path.String())
+	v := r.machine.read(ref, path, path.String())
 	return v, r.machine.err
 }

@@ -14,8 +14,11 @@ type builder struct {
 	compiler                       *ast.Compiler
 	slots, lists, bodies, rulesets int
 	byName                         map[string]*ruleset
-	later                          []func() // makes what steps refer to that exist already
-	refused                        error    // the first thing that has no step
+	signatures                     map[string]signature // by the path of the rules
+	later                          []func()             // makes what steps refer to that exist already
+	refused                        error                // the first thing that has no step
+	reads                          []reading
+	targets                        []ast.Ref // of the document data, which with replaces
 }
 
 // refuse notes that there is no step for something.

@@ -136,7 +136,7 @@ func (s *scope) matchObject(o ast.Object, value source) {
 
 // once is a source that makes nothing when it is asked again.
 func (s *scope) once(from source) source {
-	if from.made == nil {
+	if _, isInput := from.made.(allInput); isInput || from.made == nil {
 		return from
 	}
 	s.refuseOrder(from)
