@@ -184,3 +184,24 @@ func TestFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestCycle: a module with which OPA's evaluator ends the process is evaluated.
+func TestCycle(t *testing.T) {
+	q := query(t, Options{}, "data.p.r", `package p
+
+f(x) := 1 if {
+	v := {1 | w := {x: {x, 1} | x == [x, x]; {x, 1} = input.review.list[[input.review.no, x]]}}
+}
+
+r[v] := {{"a": v}, 1} if {
+	some v in input.review.map
+	w := {u | f(object.get(input.review, "most", 1)); z = input.review.map[u]}
+}
+`)
+	in := &Input{Review: parsed(t, []byte(`{"list":[1],"no":2,"map":{"a":1,"b":2},"most":2}`))}
+	for _, q := range []*Query{q, byOPA(q)} {
+		if got, want := valueOf(t, q, in), `{"1":[1,{"a":1}],"2":[1,{"a":2}]}`; got != want {
+			t.Errorf("native: %v: got %s, want %s", q.native != nil, got, want)
+		}
+	}
+}

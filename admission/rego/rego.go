@@ -164,16 +164,24 @@ func (p *Program) orOtherVersion(errs Errors, m *Module, o ast.ParserOptions) Er
 }
 
 func (p *Program) compile(modules map[string]*ast.Module, strict bool) (*ast.Compiler, Errors) {
-	copies := make(map[string]*ast.Module, len(modules))
-	for name, m := range modules {
-		copies[name] = m.Copy() // the compiler rewrites it
-	}
 	c := p.newCompiler(p.options.Print != nil).WithStrict(strict)
-	c.Compile(copies)
+	if c.Compile(copied(modules)); !c.Failed() && mayCycle(c) {
+		c = p.newCompiler(p.options.Print != nil).WithStrict(strict).WithSkipStages(ast.StageBuildComprehensionIndices)
+		c.Compile(copied(modules))
+	}
 	if c.Failed() {
 		return nil, p.sources.errorsOf(c.Errors)
 	}
 	return c, nil
+}
+
+// copied returns copies of modules, which the compiler rewrites.
+func copied(modules map[string]*ast.Module) map[string]*ast.Module {
+	copies := make(map[string]*ast.Module, len(modules))
+	for name, m := range modules {
+		copies[name] = m.Copy()
+	}
+	return copies
 }
 
 func (p *Program) newCompiler(prints bool) *ast.Compiler {

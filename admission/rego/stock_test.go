@@ -127,6 +127,9 @@ func (c *tally) compare(t *testing.T, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	opa := newStock(t, text)
+	if mayCycle(opa.compiler) {
+		return // OPA as it comes may end the process
+	}
 	example := decoded(t, []byte(`{"a":1,"b":"x","list":[1,"x",[1,2],{"a":3}],"map":{"a":1,"b":{"a":2},"c":[3]},"on":true,
 		"k":{"one":1,"two":2,"x":"x","a":"a","yes":true,"no":false}}`))
 	given := decoded(t, []byte(`{"a":"x","b":2,"list":["x",1,[1,2]],"map":{"a":1,"b":{"a":2}},"most":2}`))

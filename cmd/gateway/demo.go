@@ -73,8 +73,8 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 		return err
 	}
 	defer closeLog()
-	n, err := newNode(c, log)
-	if err != nil {
+	n, err := startNode(c, log)
+	if err != nil || n == nil {
 		return err
 	}
 	if err := demoText.Execute(out, map[string]string{

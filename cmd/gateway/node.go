@@ -159,6 +159,29 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	return n, err
 }
 
+// startNode is newNode for as long as no signal asks for the end: then it returns nil at once, whatever
+// takes its time, such as many policies. Nothing is served yet, and the process is about to end.
+func startNode(c *config.Configuration, logs *telemetry.Log) (*node, error) {
+	signals, ignore := stopSignals()
+	defer ignore()
+	type started struct {
+		n   *node
+		err error
+	}
+	done := make(chan started, 1)
+	go func() {
+		n, err := newNode(c, logs)
+		done <- started{n, err}
+	}()
+	select {
+	case s := <-done:
+		return s.n, s.err
+	case s := <-signals:
+		logs.Messages.Info("ending before the gateway serves", "cause", s.String())
+		return nil, nil
+	}
+}
+
 // serveSignals are the signals that run understands, for as long as ignore is not called.
 func serveSignals() (signals <-chan os.Signal, ignore func()) {
 	c := make(chan os.Signal, 4)

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -150,6 +152,33 @@ func TestDrainOnSIGTERM(t *testing.T) {
 	}
 	if err := p.Wait(); err != nil {
 		t.Errorf("exit: %v, want 0", err)
+	}
+}
+
+// SIGTERM ends a start at once, whatever it waits for: here, a backend that does not say what it is.
+func TestSIGTERMWhileStarting(t *testing.T) {
+	asked, release := make(chan struct{}, 16), make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-release
+	}))
+	defer silent.Close()
+	defer close(release)
+	p := startUnready(t, "", "--upstream", silent.URL)
+	<-asked
+	p.signal(t, syscall.SIGTERM)
+	var ended atomic.Bool
+	var err error
+	go func() {
+		err = p.Wait()
+		ended.Store(true)
+	}()
+	testutil.Eventually(t, "ended", ended.Load)
+	if err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+	if got := p.log.String(); !strings.Contains(got, `msg="ending before the gateway serves" cause=terminated`) {
+		t.Errorf("the log does not say why the process ended: %s", got)
 	}
 }
 

@@ -48,8 +48,8 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 			defer closeLog()
 			signals, ignore := serveSignals()
 			defer ignore()
-			n, err := newNode(c, log)
-			if err != nil {
+			n, err := startNode(c, log)
+			if err != nil || n == nil {
 				return err
 			}
 			tellMemory(&c.Limits, log.Messages)
