@@ -70,7 +70,7 @@ spec:
   rego: |
     package judged
     deny contains "no" if input.review.object.spec.paused
-    warn contains "as before" if allowed with input as {"a": 1}
+    warn contains "as before" if count([]) == 1 with count as 1
     allowed if input.a == 1
 `})
 	var got []string
@@ -88,7 +88,7 @@ spec:
 		"b.yaml:21: spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-validations[0].rule: native",
 		"b.yaml:22: spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-validations[0].messageExpression: native",
 		"c.yaml:1: data.judged.deny: native",
-		"c.yaml:1: data.judged.warn: OPA: there is no step for with",
+		"c.yaml:1: data.judged.warn: OPA: there is no step for with count",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

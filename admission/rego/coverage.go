@@ -35,7 +35,7 @@ type Observer func(Rule) *Observation
 
 // Rules are the rules of the program's modules, in no order.
 func (p *Program) Rules() (all []Rule) {
-	p.observe(p.parsed, func(r Rule) *Observation {
+	p.observe(p.modules(), func(r Rule) *Observation {
 		all = append(all, r)
 		return nil
 	})
@@ -44,7 +44,10 @@ func (p *Program) Rules() (all []Rule) {
 
 // Observe makes the program note what its rules come to, for the coverage of tests. It must be
 // called before the program is in use.
-func (p *Program) Observe(by Observer) { p.observed = p.observe(p.parsed, by) }
+func (p *Program) Observe(by Observer) {
+	p.observed = p.observe(p.modules(), by)
+	p.compiler = p.compiled() // evaluations are many
+}
 
 // spot is where OPA says that a rule is.
 type spot struct {

@@ -21,7 +21,7 @@ func (p *Program) Dangling() Errors {
 	}
 	input, data := p.replaced()
 	for _, name := range p.sources.names() {
-		m, ok := p.compiler.Modules[name]
+		m, ok := p.compiled().Modules[name]
 		if !ok {
 			continue
 		}
@@ -46,7 +46,7 @@ func (p *Program) Dangling() Errors {
 
 // replaced reports whether modules evaluate some rules with an input and with data of their own.
 func (p *Program) replaced() (input, data bool) {
-	for _, m := range p.compiler.Modules {
+	for _, m := range p.compiled().Modules {
 		ast.WalkWiths(m, func(w *ast.With) bool {
 			if target, ok := w.Target.Value.(ast.Ref); ok {
 				input = input || target.HasPrefix(ast.InputRootRef)
@@ -136,7 +136,7 @@ func (p *Program) undefined(r ast.Ref) int {
 	if o, ok := p.data.(ast.Object); ok && o.Get(ast.StringTerm(names[0])) != nil {
 		return 0
 	}
-	node := p.compiler.RuleTree.Child(ast.DefaultRootDocument.Value)
+	node := p.compiled().RuleTree.Child(ast.DefaultRootDocument.Value)
 	for i, name := range names {
 		if node != nil && len(node.Values) > 0 {
 			return 0

@@ -17,7 +17,7 @@ func (p *Program) Family(from, name string) []string {
 	}
 	var all []string
 	isSet := true
-	for _, m := range p.compiler.Modules {
+	for _, m := range p.compiled().Modules {
 		if !m.Package.Path.Equal(path) {
 			continue
 		}

@@ -37,15 +37,14 @@ func (q *Query) tellFired(ctx context.Context, in *Input) {
 		seen *Observation
 	}
 	var rules []observed
-	t := newTracer(p.observe(p.parsed, func(r Rule) *Observation {
+	t := newTracer(p.observe(p.modules(), func(r Rule) *Observation {
 		one := observed{r, new(Observation)}
 		rules = append(rules, one)
 		return one.seen
 	}))
 	b := newBudget(ctx, p.budget(), in.Deadline, nil)
 	defer b.end()
-	query := q.topdown(in, b).WithQueryTracer(t)
-	if q.iterate(ctx, query, b, func(solution) error { return nil }) != nil {
+	if q.iterate(ctx, q.topdown(in, b).WithQueryTracer(t), b, func(solution) error { return nil }) != nil {
 		return
 	}
 	slices.SortStableFunc(rules, func(a, b observed) int {

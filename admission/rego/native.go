@@ -9,11 +9,6 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego/plan"
 )
 
-// plan makes the plan of the query, if there is one for it.
-func (q *Query) plan() {
-	q.native, q.reason = plan.New(q.body, q.program.compiler)
-}
-
 // Rule is the rule, such as data.policy.deny.
 func (q *Query) Rule() string { return q.rule }
 
@@ -31,7 +26,7 @@ func (q *Query) runNative(
 ) error {
 	env := plan.Env{
 		Context: ctx, Documents: &store{data: q.program.data, input: in}, Cancel: b,
-		Shared: in.Shared, Capabilities: q.program.compiler.Capabilities(),
+		Shared: in.Shared, Capabilities: q.program.usable,
 	}
 	if q.program.options.Print != nil {
 		env.Print = printer{q.program}

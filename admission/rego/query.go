@@ -19,10 +19,9 @@ import (
 // use.
 type Query struct {
 	program    *Program
-	rule       string
-	body       ast.Body
-	compiler   ast.QueryCompiler
-	parameters Value // of each evaluation whose input has none of its own
+	rule, text string
+	opa        *opaQuery // nil once the program is sealed
+	parameters Value     // of each evaluation whose input has none of its own
 	native     *plan.Plan
 	reason     error // why there is none
 }
@@ -39,16 +38,43 @@ func (p *Program) Query(rule string) (*Query, error) {
 }
 
 func (p *Program) prepare(rule, text string) (*Query, error) {
+	q := &Query{program: p, rule: rule, text: text}
+	var err error
+	if q.opa, err = p.compileQuery(text); err != nil {
+		return nil, p.sources.errorsOf(err)
+	}
+	q.native, q.reason = plan.New(q.opa.body, q.opa.modules)
+	return q, nil
+}
+
+// An opaQuery is a query as OPA's evaluator takes it.
+type opaQuery struct {
+	modules  *ast.Compiler
+	compiler ast.QueryCompiler
+	body     ast.Body
+}
+
+func (p *Program) compileQuery(text string) (*opaQuery, error) {
 	body, err := ast.ParseBodyWithOpts(text, ast.ParserOptions{RegoVersion: p.version(), Capabilities: p.capabilities()})
 	if err != nil {
-		return nil, p.sources.errorsOf(err)
+		return nil, err
 	}
-	q := &Query{program: p, rule: rule, compiler: p.compiler.QueryCompiler().WithEnablePrintStatements(p.options.Print != nil)}
-	if q.body, err = q.compiler.Compile(body); err != nil {
-		return nil, p.sources.errorsOf(err)
+	q := &opaQuery{modules: p.compiled()}
+	q.compiler = q.modules.QueryCompiler().WithEnablePrintStatements(p.options.Print != nil)
+	q.body, err = q.compiler.Compile(body)
+	return q, err
+}
+
+// orCompiled returns the query as OPA's evaluator takes it.
+func (q *Query) orCompiled() *opaQuery {
+	if q.opa != nil {
+		return q.opa
 	}
-	q.plan()
-	return q, nil
+	compiled, err := q.program.compileQuery(q.text)
+	if err != nil {
+		panic(err) // it was compiled before
+	}
+	return compiled
 }
 
 // With returns the query for parameters: they are input.parameters of each evaluation whose [Input]
@@ -143,9 +169,10 @@ func (q *Query) runObserved(ctx context.Context, in *Input, each func(solution) 
 
 // topdown prepares OPA's evaluation of the query.
 func (q *Query) topdown(in *Input, b *budget) *topdown.Query {
-	return topdown.NewQuery(q.body).
-		WithQueryCompiler(q.compiler).
-		WithCompiler(q.program.compiler).
+	opa := q.orCompiled()
+	return topdown.NewQuery(opa.body).
+		WithQueryCompiler(opa.compiler).
+		WithCompiler(opa.modules).
 		WithStore(&store{data: q.program.data, input: in}).
 		WithInput(in.term()).
 		WithCancel(b).

@@ -55,12 +55,12 @@ type Options struct {
 
 // A Program is compiled modules with their data. It is immutable and safe for concurrent use.
 type Program struct {
-	compiler *ast.Compiler
+	compiler *ast.Compiler // nil once the program is sealed
 	options  Options
 	sources  sources
 	data     ast.Value
-	parsed   map[string]*ast.Module // but for tests
-	observed map[spot]*Observation  // nil unless a test asks
+	usable   *ast.Capabilities
+	observed map[spot]*Observation // nil unless a test asks
 }
 
 // Compile compiles modules. The error is of type [Errors].
@@ -81,7 +81,6 @@ func Compile(o Options, modules ...Module) (*Program, error) {
 			return nil, errs
 		}
 	}
-	p.parsed = parsed
 	var found Errors
 	if p.compiler, found = p.compile(parsed, false); len(found) > 0 {
 		return nil, found
@@ -90,6 +89,61 @@ func Compile(o Options, modules ...Module) (*Program, error) {
 		return nil, heavy
 	}
 	return p, nil
+}
+
+// Seal lets go of what only a compilation needs. No rule must be prepared any more. OPA's evaluator, and
+// what is asked about rules, compile the modules again.
+func (p *Program) Seal(queries ...*Query) {
+	for _, q := range queries {
+		if q != nil && q.native == nil {
+			return
+		}
+	}
+	for _, q := range queries {
+		if q != nil {
+			q.opa = nil
+		}
+	}
+	// The index of rules that a plan asks keeps the compiler, of which it needs no more than the rules.
+	c := p.compiler
+	c.TypeEnv, c.Modules, c.ModuleTree, c.Graph = nil, nil, nil, nil
+	p.compiler = nil
+}
+
+// compiled returns the compiler of the modules.
+func (p *Program) compiled() *ast.Compiler {
+	if p.compiler != nil {
+		return p.compiler
+	}
+	c, errs := p.compile(p.modules(), false)
+	if len(errs) > 0 {
+		panic(errs) // they were compiled before
+	}
+	return c
+}
+
+// modules returns the modules as they are written, but for tests.
+func (p *Program) modules() map[string]*ast.Module {
+	all := map[string]*ast.Module{}
+	for name, m := range p.sources {
+		if m.Tests {
+			continue
+		}
+		module, err := p.parseOne(name, &m)
+		if err != nil {
+			panic(err) // they were parsed before
+		}
+		all[name] = module
+	}
+	return all
+}
+
+func (p *Program) parseOne(name string, m *Module) (*ast.Module, error) {
+	version := m.Version
+	if version == ast.RegoUndefined {
+		version = p.version()
+	}
+	return ast.ParseModuleWithOpts(name, string(m.Source), ast.ParserOptions{Capabilities: p.capabilities(), RegoVersion: version})
 }
 
 // Lint returns what OPA's strict mode finds in modules that compile: unused variables, arguments
@@ -108,17 +162,13 @@ func Lint(o Options, modules ...Module) Errors {
 // parse parses the modules. all has the tests too.
 func (p *Program) parse(modules []Module) (all, parsed map[string]*ast.Module, errs Errors) {
 	all, parsed, p.sources = map[string]*ast.Module{}, map[string]*ast.Module{}, sources{}
-	options := ast.ParserOptions{Capabilities: p.capabilities()}
 	for i, m := range modules {
-		if options.RegoVersion = m.Version; m.Version == ast.RegoUndefined {
-			options.RegoVersion = p.version()
-		}
 		name := fmt.Sprintf("%d/%s", i, m.File)
 		p.sources[name] = m
-		module, err := ast.ParseModuleWithOpts(name, string(m.Source), options)
+		module, err := p.parseOne(name, &m)
 		switch {
 		case err != nil:
-			errs = append(errs, p.orOtherVersion(p.sources.errorsOf(err), &m, options)...)
+			errs = append(errs, p.orOtherVersion(p.sources.errorsOf(err), &m)...)
 		case module == nil:
 			errs = append(errs, Error{File: m.File, Line: max(m.Line, 1), Column: 1, Message: "must hold a package"})
 		default:
@@ -133,15 +183,15 @@ func (p *Program) parse(modules []Module) (all, parsed map[string]*ast.Module, e
 
 // orOtherVersion returns what is wrong with a module. If the module is right in the other version of
 // the language, it says how to ask for that.
-func (p *Program) orOtherVersion(errs Errors, m *Module, o ast.ParserOptions) Errors {
-	was := o.RegoVersion
-	if o.RegoVersion = ast.RegoV1; was != ast.RegoV0 {
-		o.RegoVersion = ast.RegoV0
+func (p *Program) orOtherVersion(errs Errors, m *Module) Errors {
+	isOld := m.Version != ast.RegoV0 && (m.Version != ast.RegoUndefined || p.version() != ast.RegoV0)
+	other := *m
+	if other.Version = ast.RegoV1; isOld {
+		other.Version = ast.RegoV0
 	}
-	if _, err := ast.ParseModuleWithOpts(m.File, string(m.Source), o); err != nil || len(errs) == 0 {
+	if _, err := p.parseOne(m.File, &other); err != nil || len(errs) == 0 {
 		return errs
 	}
-	isOld := was != ast.RegoV0
 	advice := "; this is Rego since OPA 1.0: "
 	if isOld {
 		advice = "; this is Rego before OPA 1.0: "
@@ -202,6 +252,9 @@ func (p *Program) version() ast.RegoVersion {
 // capabilities say what modules can use: all of OPA's functions but for the refused ones. Schemas
 // are not fetched from anywhere.
 func (p *Program) capabilities() *ast.Capabilities {
+	if p.usable != nil {
+		return p.usable
+	}
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(p.version()))
 	c.AllowNet = append([]string{}, p.options.Hosts...)
 	refused := p.options.refused()
@@ -209,13 +262,14 @@ func (p *Program) capabilities() *ast.Capabilities {
 		_, is := refused[b.Name]
 		return is
 	})
+	p.usable = c
 	return c
 }
 
 // Has reports whether modules define a rule, such as data.policy.deny.
 func (p *Program) Has(rule string) bool {
 	ref, err := ast.ParseRef(rule)
-	return err == nil && len(p.compiler.GetRulesExact(ref)) > 0
+	return err == nil && len(p.compiled().GetRulesExact(ref)) > 0
 }
 
 // Packages are the packages of the modules, such as data.policy, each once, in the order of the
@@ -224,7 +278,7 @@ func (p *Program) Packages() []string {
 	var all []string
 	seen := map[string]bool{}
 	for _, name := range p.sources.names() {
-		m, ok := p.compiler.Modules[name]
+		m, ok := p.compiled().Modules[name]
 		if !ok {
 			continue
 		}
@@ -240,7 +294,7 @@ func (p *Program) Packages() []string {
 // its member.
 func (p *Program) Reads(path ...string) bool {
 	reads := false
-	for _, m := range p.compiler.Modules {
+	for _, m := range p.compiled().Modules {
 		ast.WalkRefs(m, func(r ast.Ref) bool {
 			reads = reads || mayReach(r, path)
 			return reads
@@ -252,7 +306,7 @@ func (p *Program) Reads(path ...string) bool {
 // States are the names of the collections that the modules read as data.state.NAME.
 func (p *Program) States() []string {
 	var names []string
-	for _, m := range p.compiler.Modules {
+	for _, m := range p.compiled().Modules {
 		ast.WalkRefs(m, func(r ast.Ref) bool {
 			if len(r) > 2 && r.HasPrefix(stateRef) {
 				if name, ok := r[2].Value.(ast.String); ok && !slices.Contains(names, string(name)) {

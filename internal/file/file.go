@@ -3,6 +3,7 @@
 package file
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,14 +20,15 @@ func Read(name string, maxBytes int64) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
+	// A file may grow while it is read, or have another size than the system says.
+	data := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxBytes)+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(f, maxBytes+1)); err != nil {
 		return nil, nil, unreadable(err)
 	}
-	if int64(len(data)) > maxBytes {
+	if int64(data.Len()) > maxBytes {
 		return nil, nil, fmt.Errorf("must be at most %d bytes", maxBytes)
 	}
-	return data, info, nil
+	return data.Bytes(), info, nil
 }
 
 // Check returns why a file cannot be read, in the words of [Read], and nil if it can be.

@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/gatekeeper"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/mutation"
+	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
@@ -54,6 +55,7 @@ type loadedTemplate struct {
 	compiled *gatekeeper.Template // nil if it did not compile
 	errs     field.ErrorList
 	problems []gatekeeper.Problem
+	dangling rego.Errors // what its modules read and what is never there
 }
 
 type loadedMutator struct {
@@ -232,18 +234,15 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 			f.Found = append(f.Found, f.findingOf(p))
 		}
 		if t.compiled != nil {
-			f.dangling(t.compiled)
+			f.dangling(t.dangling)
 			note(t.from, t.compiled)
 		}
 	}
 }
 
 // dangling warns of what the modules of a template read and what is never there.
-func (f *Files) dangling(t *gatekeeper.Template) {
-	if t.Modules() == nil {
-		return
-	}
-	for _, e := range t.Modules().Dangling() {
+func (f *Files) dangling(all rego.Errors) {
+	for _, e := range all {
 		found := finding.Finding{File: e.File, Line: e.Line, Message: e.Message, Severity: finding.Warning}
 		found.Point(f.Texts[e.File], e.Text, e.Column)
 		f.Found = append(f.Found, found)
@@ -259,6 +258,10 @@ func (f *Files) findingOf(p gatekeeper.Problem) finding.Finding {
 
 func (t *loadedTemplate) compile() {
 	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
+	if t.compiled != nil && t.compiled.Modules() != nil {
+		t.dangling = t.compiled.Modules().Dangling()
+		t.compiled.Modules().Seal(t.compiled.Rule())
+	}
 }
 
 // compileConstraints compiles the constraints with their templates.

@@ -68,7 +68,9 @@ func (b *builder) ruleset(path ast.Ref, node *ast.TreeNode, kind variant) *rules
 		}
 		r.groups = append(r.groups, group)
 	}
-	r.early, r.asks = early(r), asks(r)
+	if r.early, r.asks = early(r), asks(r); !r.asks {
+		r.index = nil
+	}
 	if params == 0 {
 		r.key, r.isShared = b.sharedKey(path)
 	}
