@@ -32,6 +32,7 @@ type Report struct {
 	denials  []status.Denial
 	warnings []string
 	ignored  []IgnoredFailure
+	relaxed  []IgnoredFailure
 	audited  []AuditedFailure
 	notes    []note
 	answer   *status.Error
@@ -146,6 +147,17 @@ func (r *Report) Ignored(policy string, err error) {
 	r.ignored = append(r.ignored, IgnoredFailure{policy, err})
 }
 
+// Relaxed notes that an error in a policy counted as an undefined value, as the policy asks for. The
+// first error of each policy is kept.
+func (r *Report) Relaxed(policy string, err error) {
+	if !slices.ContainsFunc(r.relaxed, func(f IgnoredFailure) bool { return f.Policy == policy }) {
+		r.relaxed = append(r.relaxed, IgnoredFailure{policy, err})
+	}
+}
+
+// RelaxedErrors are the errors that counted as undefined values, the first one of each policy.
+func (r *Report) RelaxedErrors() []IgnoredFailure { return r.relaxed }
+
 // Denials are the reasons for refusing the request, in the order of the
 // policies' names.
 func (r *Report) Denials() []status.Denial { return r.denials }
@@ -158,7 +170,7 @@ func (r *Report) IgnoredFailures() []IgnoredFailure { return r.ignored }
 
 // IsEmpty reports whether policies found nothing, or nothing but reasons to warn.
 func (r *Report) IsEmpty() bool {
-	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.audited)+len(r.notes) == 0 && r.trials.isEmpty()
+	return r.answer == nil && len(r.denials)+len(r.ignored)+len(r.relaxed)+len(r.audited)+len(r.notes) == 0 && r.trials.isEmpty()
 }
 
 // Reset empties the report and keeps its memory.
@@ -166,9 +178,10 @@ func (r *Report) Reset() {
 	clear(r.denials)
 	clear(r.warnings)
 	clear(r.ignored)
+	clear(r.relaxed)
 	clear(r.audited)
 	clear(r.notes)
-	*r = Report{Observer: r.Observer, Decisions: r.Decisions, Recorder: r.Recorder, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], audited: r.audited[:0], notes: r.notes[:0]}
+	*r = Report{Observer: r.Observer, Decisions: r.Decisions, Recorder: r.Recorder, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], relaxed: r.relaxed[:0], audited: r.audited[:0], notes: r.notes[:0]}
 }
 
 // nameIn is how an answer names the object of a request, as in Kubernetes: by what its name is to be made of where it has

@@ -118,6 +118,9 @@ var errUnknownBundle = errors.New("the bundle of the policy is not known")
 
 // program compiles a policy whose modules were compiled.
 func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Policy {
+	if from.Program != nil && p.spec.Spec.BuiltinErrors == rego.UndefinedErrors {
+		l.regoFound(from.Program.Relaxable(), Warning)
+	}
 	if from.Program != nil {
 		for _, name := range from.Program.States() {
 			if !slices.Contains(from.States, name) {

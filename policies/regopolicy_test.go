@@ -2,6 +2,10 @@ package policies
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,5 +90,62 @@ func TestRegoFindings(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", text, test.want)
 			}
 		})
+	}
+}
+
+// TestFailOpenRules: check names each rule that a lenient policy, or template, may leave without a value.
+func TestFailOpenRules(t *testing.T) {
+	const text = `apiVersion: admission-gateway.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: numbers}
+spec:
+  builtinErrors: Undefined
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  rego: |
+    package p
+
+    deny contains "large" if to_number(input.review.object.spec.n) > 1
+
+    deny contains "small" if input.review.object.spec.n == 0
+---
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: numbers, annotations: {admission-gateway.io/builtin-errors: Undefined}}
+spec:
+  crd: {spec: {names: {kind: Numbers}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package numbers
+      violation[{"msg": "no"}] { regex.match(input.parameters.pattern, input.review.object.metadata.name) }
+---
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: strict, annotations: {admission-gateway.io/builtin-errors: Sometimes}}
+spec:
+  crd: {spec: {names: {kind: Strict}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package strict
+      violation[{"msg": "no"}] { to_number("a") }
+`
+	name := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range Check([]string{name}) {
+		if strings.Contains(f.Message, "fail-open") || strings.Contains(f.Message, "Sometimes") || strings.Contains(f.Field, "builtin-errors") {
+			got = append(got, fmt.Sprintf("%d: %s: %s", f.Line, f.Field, f.Message))
+		}
+	}
+	want := []string{
+		`27: metadata.annotations[admission-gateway.io/builtin-errors]: Unsupported value: "Sometimes": supported values: "Error", "Undefined"`,
+		"10: : fail-open: an error of 'to_number' counts as undefined here, so that a request may pass that the rule would refuse",
+		"23: : fail-open: an error of 'regex.match' counts as undefined here, so that a request may pass that the rule would refuse",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -48,6 +48,13 @@ func (a *admitter) audit() {
 		}
 		a.gateway.metrics.PolicyIgnored(f.Policy)
 	}
+	for _, f := range a.report.RelaxedErrors() {
+		if times, tell := a.gateway.often.relaxed.Allow(f.Policy, time.Now()); tell {
+			a.gateway.log.Warn("an error in a policy counted as an undefined value, as its builtinErrors ask for",
+				"policy", f.Policy, "cause", a.shown(f.Err.Error()), "times", times)
+		}
+		a.gateway.metrics.PolicyRelaxed(f.Policy)
+	}
 	for _, d := range a.report.Denials() {
 		a.gateway.metrics.AdmissionDenied(d.Policy)
 	}

@@ -136,6 +136,7 @@ type observers struct {
 type samplers struct {
 	refusals telemetry.Sampler // of credentials that were refused
 	ignored  telemetry.Sampler // of policies that failed and may
+	relaxed  telemetry.Sampler // of policies whose errors count as undefined values
 	failures telemetry.Sampler // of requests to backends
 }
 

@@ -23,6 +23,10 @@ const (
 // EngineAnnotation names the engine that is used of a template that has code for both.
 const EngineAnnotation = "admission-gateway.io/engine"
 
+// BuiltinErrorsAnnotation says what an error of a built-in function means in the modules of a template:
+// Error, or Undefined as in Gatekeeper.
+const BuiltinErrorsAnnotation = "admission-gateway.io/builtin-errors"
+
 // A Problem is a fault in a module of a template.
 type Problem struct {
 	Path, File string
@@ -213,6 +217,14 @@ func (c *templateCompiler) compileRego(s *RegoSource, at *field.Path) engine {
 	if err != nil {
 		c.problem(paths[0], err)
 		return nil
+	}
+	switch wanted := c.template.Annotations[BuiltinErrorsAnnotation]; wanted {
+	case "", "Error":
+	case rego.UndefinedErrors:
+		compiled.query, c.isLenient = compiled.query.Lenient(), true
+	default:
+		path := field.NewPath("metadata", "annotations").Key(BuiltinErrorsAnnotation)
+		c.errs = append(c.errs, match.OneOf(wanted, path, "Error", rego.UndefinedErrors)...)
 	}
 	return compiled
 }

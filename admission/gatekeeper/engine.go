@@ -44,10 +44,14 @@ type Template struct {
 	schema     *schema.Schema // of its constraints
 	engine     engine
 	hasCEL     bool
+	isLenient  bool // an error of a built-in function is an undefined value
 }
 
 // Kind is the kind of the constraints.
 func (t *Template) Kind() string { return t.kind }
+
+// IsLenient reports whether an error of a built-in function counts as an undefined value.
+func (t *Template) IsLenient() bool { return t.isLenient }
 
 // Programs are the expressions of the template.
 func (t *Template) Programs() []*cel.Program { return t.engine.programs() }

@@ -78,6 +78,9 @@ func (e *regoEngine) find(ctx context.Context, q *request, c *Constraint) ([]vio
 	if err != nil {
 		return nil, err
 	}
+	if in.Relaxed = nil; c.template.isLenient {
+		in.Relaxed = func(err error) { q.report.Relaxed(c.template.kind, err) }
+	}
 	violations, err := c.query.Violations(ctx, in)
 	switch {
 	case errors.Is(err, rego.ErrUndefined):

@@ -58,14 +58,16 @@ func (m Mutator) Plan(ctx context.Context, a *admission.Attributes, to []admissi
 
 // Mutate implements admission.Mutator.
 func (m Mutator) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
-	if err := m.change(ctx, a, run); err != nil {
+	if err := m.change(ctx, a, run, r); err != nil {
 		return m.AnswerOr(nil, err, r)
 	}
 	return nil
 }
 
 // change sets default values, and then applies the patch that is made for the object with them.
-func (m Mutator) change(ctx context.Context, a *admission.Attributes, run *admission.Run) error {
+func (m Mutator) change(
+	ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report,
+) error {
 	target := a.Object
 	if run.As != a.Info.GroupVersionResource() {
 		var err error
@@ -73,7 +75,7 @@ func (m Mutator) change(ctx context.Context, a *admission.Attributes, run *admis
 			return err
 		}
 	}
-	in, applies, err := m.input(a, run.As, run.Param)
+	in, applies, err := m.input(a, run.As, run.Param, r)
 	if err != nil || !applies {
 		return err
 	}

@@ -30,6 +30,9 @@ type Input struct {
 	Memory Memory
 	// Fired is told of the rules that have a value; nil if nobody asks, for it costs a second evaluation.
 	Fired func(Rule)
+	// Relaxed is told, after an evaluation, of the first error that counted as an undefined value; nil if
+	// nobody asks. Only lenient queries have such errors.
+	Relaxed func(error)
 	// Shared has what other queries found out about the same Review; nil: each finds all by itself.
 	Shared *Shared
 	// More are further members of an input without a Root.

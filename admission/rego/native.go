@@ -22,11 +22,12 @@ func (q *Query) Native() (is bool, reason string) {
 
 // runNative is run by the plan.
 func (q *Query) runNative(
-	ctx context.Context, in *Input, b *budget, each func(solution) error,
+	ctx context.Context, in *Input, b *budget, relaxed *plan.Relaxed, each func(solution) error,
 ) error {
 	env := plan.Env{
 		Context: ctx, Documents: &store{data: q.program.data, input: in}, Cancel: b,
-		Shared: in.Shared, Capabilities: q.program.usable,
+		Relaxed: relaxed,
+		Shared:  in.Shared, Capabilities: q.program.usable,
 	}
 	if q.program.options.Print != nil {
 		env.Print = printer{q.program}

@@ -46,8 +46,12 @@ type RegoPolicySpec struct {
 	AllowedHosts      []string                       `json:"allowedHosts"`
 	CredentialHeaders string                         `json:"credentialHeaders"`
 	Bundle            string                         `json:"bundle"`
+	BuiltinErrors     string                         `json:"builtinErrors"`
 	Rollout           *rollout.Spec                  `json:"rollout"`
 }
+
+// UndefinedErrors asks for lenient queries: an error of a built-in function is an undefined value.
+const UndefinedErrors = "Undefined"
 
 // kind is the kind of the policies.
 var kind = policy.Kind{
@@ -185,7 +189,10 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at, spec.Package, err.Error()))
 			continue
 		}
-		*rule.into, found = q.With(p.parameters), true
+		if q = q.With(p.parameters); spec.BuiltinErrors == UndefinedErrors {
+			q = q.Lenient()
+		}
+		*rule.into, found = q, true
 	}
 	if !found && len(errs) == 0 {
 		errs = append(errs, field.Invalid(at, spec.Package, fmt.Sprintf("no module defines one of the rules deny, violation, warn, allow, patch or defaults in the package '%s'", from)))
@@ -287,7 +294,9 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 }
 
 // input makes what the modules see, if the match conditions hold.
-func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, param document.Node) (in *Input, applies bool, err error) {
+func (p *Policy) input(
+	a *admission.Attributes, as schema.GroupVersionResource, param document.Node, r *admission.Report,
+) (in *Input, applies bool, err error) {
 	a.Frame.Vars().Set(value.Params, param, nil)
 	if applies, err = p.MatchesConditions(a.Frame, a.Frame.Vars()); err != nil || !applies {
 		return nil, false, err
@@ -299,6 +308,7 @@ func (p *Policy) input(a *admission.Attributes, as schema.GroupVersionResource, 
 	}
 	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline(), Memory: MemoryOf(a)}
 	in.Fired = FiredBy(a)
+	in.Relaxed = func(err error) { r.Relaxed(p.Name(), err) }
 	if param.Valid() {
 		if in.Parameters, err = ValueOf(param); err != nil {
 			return nil, false, err

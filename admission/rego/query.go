@@ -22,6 +22,7 @@ type Query struct {
 	rule, text string
 	opa        *opaQuery // nil once the program is sealed
 	parameters Value     // of each evaluation whose input has none of its own
+	isLenient  bool
 	native     *plan.Plan
 	reason     error // why there is none
 }
@@ -85,6 +86,14 @@ func (q *Query) With(parameters Value) *Query {
 	return &bound
 }
 
+// Lenient returns the query with OPA's own way with errors of built-in functions: the value of the call
+// is undefined then, and the evaluation goes on. [Input.Relaxed] is told of them.
+func (q *Query) Lenient() *Query {
+	lenient := *q
+	lenient.isLenient = true
+	return &lenient
+}
+
 // ErrUndefined is the error about a rule that has no value for a request.
 var ErrUndefined = errors.New("the rule has no value for the request")
 
@@ -142,10 +151,35 @@ func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (
 	}
 	b := newBudget(ctx, p.budget(), in.Deadline, in.Memory)
 	defer b.end()
-	if q.native != nil {
-		return q.runNative(ctx, &input, b, each)
+	var relaxed *plan.Relaxed
+	if q.isLenient {
+		relaxed = &plan.Relaxed{}
+		defer func() {
+			if relaxed.Count > 0 && in.Relaxed != nil {
+				in.Relaxed(q.failure(relaxed.First, b))
+			}
+		}()
 	}
-	return q.iterate(ctx, q.topdown(&input, b), b, each)
+	if q.native != nil {
+		return q.runNative(ctx, &input, b, relaxed, each)
+	}
+	return q.runOPA(ctx, &input, b, relaxed, each)
+}
+
+// runOPA is run by OPA's evaluator.
+func (q *Query) runOPA(
+	ctx context.Context, in *Input, b *budget, relaxed *plan.Relaxed, each func(solution) error,
+) error {
+	query := q.topdown(in, b)
+	if relaxed == nil {
+		return q.iterate(ctx, query, b, each)
+	}
+	var found []topdown.Error
+	err := q.iterate(ctx, query.WithBuiltinErrorList(&found), b, each)
+	if relaxed.Count = len(found); relaxed.Count > 0 {
+		relaxed.First = &found[0]
+	}
+	return err
 }
 
 // runObserved is run for the coverage of tests. It evaluates the rules as they are written. A rule
@@ -176,7 +210,7 @@ func (q *Query) topdown(in *Input, b *budget) *topdown.Query {
 		WithStore(&store{data: q.program.data, input: in}).
 		WithInput(in.term()).
 		WithCancel(b).
-		WithStrictBuiltinErrors(true).
+		WithStrictBuiltinErrors(!q.isLenient).
 		WithMetrics(metrics.NoOp())
 }
 

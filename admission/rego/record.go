@@ -140,7 +140,7 @@ func (p *Policy) admit(ctx context.Context, a *admission.Attributes, as schema.G
 	if r.Decisions != nil {
 		return p.admitRecorded(ctx, a, as, param, r)
 	}
-	in, applies, err := p.input(a, as, param)
+	in, applies, err := p.input(a, as, param, r)
 	if err == nil && applies {
 		_, err = p.validate(ctx, in, a, r)
 	}
@@ -152,7 +152,7 @@ func (p *Policy) admitRecorded(ctx context.Context, a *admission.Attributes, as 
 		Kind: kind.Name, Engine: Engine, Policy: p.Name(), Path: p.taken.path, Bundle: p.taken.origin.Bundle, Revision: p.taken.origin.Revision,
 		Actions: p.texts, Began: time.Now(),
 	}
-	in, applies, err := p.input(a, as, param)
+	in, applies, err := p.input(a, as, param, r)
 	if err == nil && !applies {
 		return nil
 	}

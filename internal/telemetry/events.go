@@ -25,6 +25,7 @@ type events struct {
 	warned   named
 	denied   named
 	ignored  named
+	relaxed  named
 	audited  named
 	upstream named
 	refused  named
@@ -85,6 +86,9 @@ func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy,
 
 // PolicyIgnored counts a request that the named policy could not judge, and that was let pass as the policy asks for then.
 func (t *Telemetry) PolicyIgnored(policy string) { t.events.ignored.add(policy, "") }
+
+// PolicyRelaxed counts a request for which an error in the named policy counted as an undefined value, as the policy asks for.
+func (t *Telemetry) PolicyRelaxed(policy string) { t.events.relaxed.add(policy, "") }
 
 // AdmissionAudited counts a validation of the named policy that failed and is only noted.
 func (t *Telemetry) AdmissionAudited(policy string) { t.events.audited.add(policy, "") }
@@ -169,6 +173,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [2]attribute.Key{"policy", "decision"}},
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
+		{&e.relaxed, "gateway_admission_relaxed_errors", "Requests for which an error in a policy counted as an undefined value, by policy.", [2]attribute.Key{"policy"}},
 		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
 		{&e.tried, "gateway_admission_would_deny", "Requests that a policy would have refused, were its rollout over, by policy.", [2]attribute.Key{"policy"}},
 		{&e.excepted, "gateway_admission_exceptions", "Requests about which a policy was not asked, by policy and exception.", [2]attribute.Key{"policy", "exception"}},

@@ -55,7 +55,7 @@ type loadedTemplate struct {
 	compiled *gatekeeper.Template // nil if it did not compile
 	errs     field.ErrorList
 	problems []gatekeeper.Problem
-	dangling rego.Errors // what its modules read and what is never there
+	dangling rego.Errors // what its modules read and what is never there, and which rules are fail-open
 }
 
 type loadedMutator struct {
@@ -240,7 +240,8 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 	}
 }
 
-// dangling warns of what the modules of a template read and what is never there.
+// dangling warns of what the modules of a template read and what is never there, and of rules that are
+// fail-open.
 func (f *Files) dangling(all rego.Errors) {
 	for _, e := range all {
 		found := finding.Finding{File: e.File, Line: e.Line, Message: e.Message, Severity: finding.Warning}
@@ -260,6 +261,9 @@ func (t *loadedTemplate) compile() {
 	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
 	if t.compiled != nil && t.compiled.Modules() != nil {
 		t.dangling = t.compiled.Modules().Dangling()
+		if t.compiled.IsLenient() {
+			t.dangling = append(t.dangling, t.compiled.Modules().Relaxable()...)
+		}
 		t.compiled.Modules().Seal(t.compiled.Rule())
 	}
 }

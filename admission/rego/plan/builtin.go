@@ -101,7 +101,7 @@ func (b *builtin) many(m *machine, operands []*ast.Term) error {
 	})
 }
 
-// succeeds notes an error of a function.
+// succeeds notes an error of a function. It reports whether the evaluation goes on.
 func (b *builtin) succeeds(m *machine, err error) bool {
 	if err == nil {
 		return true
@@ -109,6 +109,11 @@ func (b *builtin) succeeds(m *machine, err error) bool {
 	var halt topdown.Halt
 	if errors.As(err, &halt) {
 		err = halt.Err
+	} else if r := m.env.Relaxed; r != nil && m.err == nil {
+		if r.Count++; r.First == nil {
+			r.First = err
+		}
+		return true
 	}
 	if m.err == nil && err != errEnough {
 		m.err = err

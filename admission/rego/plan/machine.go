@@ -118,6 +118,14 @@ func (m *machine) spent() int64 {
 	return m.env.Cancel.Spent()
 }
 
+// relaxed returns how many errors counted as undefined values.
+func (m *machine) relaxed() int {
+	if m.env.Relaxed == nil {
+		return 0
+	}
+	return m.env.Relaxed.Count
+}
+
 // membersOfStep is how many members of a value are scanned for a step of the budget.
 const membersOfStep = 64
 

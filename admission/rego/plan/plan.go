@@ -51,11 +51,20 @@ type Env struct {
 	Documents Documents
 	// Cancel is asked before each expression.
 	Cancel Cancel
+	// Relaxed counts the errors of built-in functions, whose values are undefined then; nil: an error
+	// ends the evaluation.
+	Relaxed *Relaxed
 	// Shared has the values that other plans found for the request; nil: they share none.
 	Shared       *Shared
 	Print        print.Hook
 	RoundTripper topdown.CustomizeRoundTripper
 	Capabilities *ast.Capabilities
+}
+
+// A Relaxed has the errors of built-in functions that counted as undefined values.
+type Relaxed struct {
+	Count int
+	First error
 }
 
 // A Cancel ends an evaluation that did enough.

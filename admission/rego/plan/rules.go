@@ -220,7 +220,7 @@ func (m *machine) settle(r *ruleset) *document {
 			return d
 		}
 	}
-	before := m.spent()
+	before, relaxed := m.spent(), m.relaxed()
 	d.set, d.object = nil, nil
 	if !r.evaluate(m) {
 		return nil
@@ -229,7 +229,7 @@ func (m *machine) settle(r *ruleset) *document {
 		d.value = d.gathered(r)
 	}
 	d.known = true
-	if shared != nil {
+	if shared != nil && m.relaxed() == relaxed {
 		shared.keep(r.key, d.value, m.spent()-before)
 	}
 	return d
