@@ -160,6 +160,10 @@ func (r *Report) verdict(to io.Writer) (bool, error) {
 		}
 		p.printf("- %s, %s: %.2f × %s, goal at most %.2f: %s\n", g.Load, g.Target, got, what, g.AtMost, word)
 	}
+	if further, ok := r.furtherConstraint(); ok {
+		p.printf("- each further constraint that matches: %.1f µs, goal at most %d\n", further, maxFurtherMicroseconds)
+		reached = reached && further <= maxFurtherMicroseconds
+	}
 	if f := r.Footprint; f.StartMilliseconds > 0 {
 		p.printf("- start with the demo's policies: %.0f ms, goal at most %d; idle: %.0f MiB resident, goal at most %d\n",
 			f.StartMilliseconds, maxStartMilliseconds, f.IdleMiB, maxIdleMiB)

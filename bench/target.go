@@ -144,7 +144,7 @@ func targets() []Target {
 				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
 			},
 		},
-	}, append(regoRows(), featureRows(features())...)...)
+	}, slices.Concat(regoRows(), constraintRows(), featureRows(features()))...)
 }
 
 func targetNames() []string {

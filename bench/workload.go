@@ -44,15 +44,15 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, featureNames(features()), []string{emulationTarget, identityTarget, validatedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, featureNames(features()), []string{emulationTarget, identityTarget, validatedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
 			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
 		// More clients than these would often find more waiting before them than a gateway lets wait for one object.
 		{Name: onePatchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), Connections: 16, Only: []string{emulationTarget}},
-	}, append(regoLoads(), secureLoads()...)...)
+	}, slices.Concat(regoLoads(), constraintLoads(), secureLoads())...)
 }
 
 const (
@@ -304,7 +304,7 @@ func postRego(address string, object []byte) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case code == http.StatusUnprocessableEntity:
+	case code == http.StatusUnprocessableEntity || code == http.StatusForbidden:
 		var status struct{ Message string }
 		err := json.Unmarshal(answer, &status)
 		return status.Message, err
