@@ -17,7 +17,7 @@ import (
 )
 
 // definition is a CustomResourceDefinition whose schema has spec as the schema of the field 'spec'.
-func definition(t *testing.T, spec string) *apiextensionsv1.CustomResourceDefinition {
+func definition(t testing.TB, spec string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := yaml.UnmarshalStrict([]byte(`
