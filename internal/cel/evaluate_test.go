@@ -240,7 +240,7 @@ func TestVariables(t *testing.T) {
 		`variables.broken == 1`:         `composited variable "broken" fails to evaluate: no such key: missing`,
 		`true || variables.broken == 1`: "true",
 		`variables.loop == 1`:           `composited variable "loop" fails to evaluate: a variable refers to itself`,
-		`variables.unused`:              `composited variable "unused" fails to evaluate: operation cancelled: actual cost limit exceeded`,
+		`variables.unused`:              `composited variable "unused" fails to evaluate: operation cancelled: actual cost limit exceeded; shorten object.l, which has 200 items`,
 		`has(variables.first)`:          "true",
 	} {
 		t.Run(expression, func(t *testing.T) {
