@@ -8,6 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -15,6 +20,22 @@ import (
 // TestIndex: the index finds the policies that a look at each of their rules finds, in order and each once.
 func TestIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		compareIndex(t, r)
+	}
+}
+
+// FuzzIndex does the same.
+func FuzzIndex(f *testing.F) {
+	for i := range uint64(20) {
+		f.Add(i, i*i)
+	}
+	f.Fuzz(func(t *testing.T, one, other uint64) { compareIndex(t, rand.New(rand.NewPCG(one, other))) })
+}
+
+// compareIndex makes an index of random policies, and holds what it finds for random requests to kube-apiserver's matcher
+// of rules, which is asked about each rule.
+func compareIndex(t *testing.T, r *rand.Rand) {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	some := func(from ...string) (some []string) {
 		for _, s := range from {
@@ -24,89 +45,87 @@ func TestIndex(t *testing.T) {
 		}
 		return some
 	}
-	for range 300 {
-		var policies []Validator
-		for i := range r.IntN(30) {
-			p := &scripted{name: fmt.Sprintf("p%02d", i), old: r.IntN(5) == 0}
-			for range r.IntN(4) {
-				rule := Rule{Group: pick("*", "", "apps", "batch"), Resource: pick("*", "pods", "jobs", "namespaces"), Operations: Operation(1 + r.IntN(15)), Versions: some("v1", "v2")}
-				switch r.IntN(4) {
-				case 0:
-					rule.Namespaces = some("team-a", "team-b")
-				case 1:
-					for _, value := range some("a", "b", "") {
-						rule.Labels = append(rule.Labels, Label{"app", value})
-					}
+	var policies []Validator
+	for i := range r.IntN(30) {
+		p := &scripted{name: fmt.Sprintf("p%02d", i), old: r.IntN(5) == 0}
+		for range r.IntN(4) {
+			rule := Rule{Group: pick("*", "", "apps", "batch"), Resource: pick("*", "pods", "jobs", "namespaces"), Operations: Operation(1 + r.IntN(15)), Versions: some("v1", "v2")}
+			switch r.IntN(4) {
+			case 0:
+				rule.Namespaces = some("team-a", "team-b")
+			case 1:
+				for _, value := range some("a", "b", "") {
+					rule.Labels = append(rule.Labels, Label{"app", value})
 				}
-				p.rules = append(p.rules, rule)
 			}
-			policies = append(policies, p)
+			p.rules = append(p.rules, rule)
 		}
-		x := newIndex(policies)
-		for range 30 {
-			a := &Attributes{
-				Info: &resource.Info{
-					Group: pick("", "apps", "batch", "other"), Version: pick("v1", "v2", "v3"), Resource: pick("pods", "jobs", "namespaces", "others"),
-					Namespace: pick("", "team-a", "team-b", "team-c"),
-				},
-				Operation: pick2(r, Create, Update, Delete, Connect),
-			}
-			labels := [2]string{}
-			for i := range labels {
-				labels[i] = pick(``, `{}`, `{"app": "a"}`, `{"app": "b", "x": "y"}`, `{"app": ""}`, `{"app": 5}`)
-			}
-			for i, d := range []**document.Document{&a.Object, &a.Old} {
-				if labels[i] != "" {
-					parsed, err := document.Parse([]byte(`{"metadata":{"labels":`+labels[i]+`}}`), document.Limits{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					*d = parsed
+		policies = append(policies, p)
+	}
+	x := newIndex(policies)
+	for range 30 {
+		a := &Attributes{
+			Info: &resource.Info{
+				Group: pick("", "apps", "batch", "other"), Version: pick("v1", "v2", "v3"), Resource: pick("pods", "jobs", "namespaces", "others"),
+				Namespace: pick("", "team-a", "team-b", "team-c"),
+			},
+			Operation: pick2(r, Create, Update, Delete, Connect),
+		}
+		labels := [2]string{}
+		for i := range labels {
+			labels[i] = pick(``, `{}`, `{"app": "a"}`, `{"app": "b", "x": "y"}`, `{"app": ""}`, `{"app": 5}`)
+		}
+		for i, d := range []**document.Document{&a.Object, &a.Old} {
+			if labels[i] != "" {
+				parsed, err := document.Parse([]byte(`{"metadata":{"labels":`+labels[i]+`}}`), document.Limits{})
+				if err != nil {
+					t.Fatal(err)
 				}
+				*d = parsed
 			}
-			var all, narrow []int
-			old := false
-			for i, p := range policies {
-				may := false
-				for _, rule := range p.Rules() {
-					if !concerns(&rule, a) {
-						continue
-					}
-					if !slices.Contains(all, i) {
-						all = append(all, i)
-					}
-					old = old || p.NeedsOld()
-					may = may || asked(&rule, a)
+		}
+		var all, narrow []int
+		old := false
+		for i, p := range policies {
+			may := false
+			for _, rule := range p.Rules() {
+				if !concerns(&rule, a) {
+					continue
 				}
-				if may {
-					narrow = append(narrow, i)
+				if !slices.Contains(all, i) {
+					all = append(all, i)
 				}
+				old = old || p.NeedsOld()
+				may = may || asked(&rule, a)
 			}
-			s := x.search(a.Info, a.Operation)
-			if got := drain(&s); !slices.Equal(got, all) {
-				t.Fatalf("%+v: found %v, want %v", a.Info, got, all)
+			if may {
+				narrow = append(narrow, i)
 			}
-			s = x.searchFor(a)
-			if got := drain(&s); !slices.Equal(got, narrow) {
-				t.Fatalf("%+v %v: found %v, want %v", a.Info, labels, got, narrow)
+		}
+		s := x.search(a.Info, a.Operation)
+		if got := drain(&s); !slices.Equal(got, all) {
+			t.Fatalf("%+v: found %v, want %v", a.Info, got, all)
+		}
+		s = x.searchFor(a)
+		if got := drain(&s); !slices.Equal(got, narrow) {
+			t.Fatalf("%+v %v: found %v, want %v", a.Info, labels, got, narrow)
+		}
+		other := *a
+		other.Operation = pick2(r, Create, Update, Delete, Connect)
+		var others []int
+		for i, p := range policies {
+			if slices.ContainsFunc(p.Rules(), func(rule Rule) bool { return concerns(&rule, &other) }) {
+				others = append(others, i)
 			}
-			other := *a
-			other.Operation = pick2(r, Create, Update, Delete, Connect)
-			var others []int
-			for i, p := range policies {
-				if slices.ContainsFunc(p.Rules(), func(rule Rule) bool { return concerns(&rule, &other) }) {
-					others = append(others, i)
-				}
-			}
-			if got := x.differs(a.Info, a.Operation, other.Operation); got != !slices.Equal(all, others) {
-				t.Fatalf("%+v: differs between %v and %v: %v", a.Info, all, others, got)
-			}
-			if got := x.concerns(a.Info, a.Operation); got != (len(all) > 0) {
-				t.Fatalf("%+v: concerns %v", a.Info, got)
-			}
-			if got := x.needsOld(a.Info, a.Operation); got != old {
-				t.Fatalf("%+v: needs the old object: %v", a.Info, got)
-			}
+		}
+		if got := x.differs(a.Info, a.Operation, other.Operation); got != !slices.Equal(all, others) {
+			t.Fatalf("%+v: differs between %v and %v: %v", a.Info, all, others, got)
+		}
+		if got := x.concerns(a.Info, a.Operation); got != (len(all) > 0) {
+			t.Fatalf("%+v: concerns %v", a.Info, got)
+		}
+		if got := x.needsOld(a.Info, a.Operation); got != old {
+			t.Fatalf("%+v: needs the old object: %v", a.Info, got)
 		}
 	}
 }
@@ -120,11 +139,22 @@ func drain(s *search) (all []int) {
 	return all
 }
 
-// concerns reports whether a rule names the resource and the operation.
+// concerns reports whether a rule names the resource and the operation, as kube-apiserver's matcher says.
 func concerns(r *Rule, a *Attributes) bool {
 	i := a.Info
-	return r.Operations&a.Operation != 0 && (r.Group == "*" || r.Group == i.Group) && (r.Resource == "*" || r.Resource == i.Resource) &&
-		(len(r.Versions) == 0 || slices.Contains(r.Versions, i.Version))
+	rule := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{APIGroups: []string{r.Group}, APIVersions: r.Versions, Resources: []string{r.Resource}}}
+	if len(r.Versions) == 0 {
+		rule.APIVersions = []string{"*"}
+	}
+	for _, o := range []Operation{Create, Update, Delete, Connect} {
+		if r.Operations&o != 0 {
+			rule.Operations = append(rule.Operations, admissionv1.OperationType(o.String()))
+		}
+	}
+	gvr := schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource}
+	m := rules.Matcher{Rule: rule, Attr: kadmission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, i.Namespace, i.Name, gvr, "",
+		kadmission.Operation(a.Operation.String()), nil, false, nil)}
+	return m.Matches()
 }
 
 // asked reports whether the request is as the rule asks besides.

@@ -65,6 +65,21 @@ spec:
   - {key: a, valueExpression: "string(object.metadata.lables['a'])"}
 ---
 apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: constant
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]}
+  validations:
+  - {expression: bool(string(dyn(1.5)))}
+  - {expression: true || 1 / 0 == 1}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: constant}
+spec: {policyName: constant, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: b}
 spec: {policyName: p, validationActions: [Deny]}
@@ -97,7 +112,8 @@ b.yaml:10: spec.variables[0].expression: warning: example.com/v1, Kind=Widget: E
 b.yaml:12: spec.validations[0].expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:18: found no matching overload for '_<_' applied to '(int, string)' | object.spec.size < '5' | .................^
 b.yaml:16: spec.validations[2].expression: warning: example.com/v1, Kind=Widget: estimated cost exceeds budget by factor of more than 100x (try simplifying the expression, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)
 b.yaml:21: spec.auditAnnotations[0].valueExpression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:23: undefined field 'lables' | string(object.metadata.lables['a']) | ......................^
-b.yaml:39: spec.mutations[1].jsonPatch.expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:61: undefined field 'sise' | [JSONPatch{op: 'add', path: '/spec/size', value: object.spec.sise}] | ............................................................^
+b.yaml:30: spec.validations[0].expression: warning: always fails, since it depends on no object: type conversion error from 'string' to 'bool'
+b.yaml:54: spec.mutations[1].jsonPatch.expression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:61: undefined field 'sise' | [JSONPatch{op: 'add', path: '/spec/size', value: object.spec.sise}] | ............................................................^
 a.yaml:26: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[0].message: warning: Invalid value: a requirement must be worded with 'must', not 'should'; an inequality must be in words, not '<'; better: must be less than 1000
 a.yaml:28: spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].x-kubernetes-validations[1].messageExpression: warning: Invalid value: what is not possible must be worded with 'must not' for a format and 'may not' for behaviour, not 'cannot'; better: may not be
 b.yaml:13: spec.validations[0].message: warning: an inequality must be worded with 'greater than' or 'less than', 'or equal to' included, not 'be more than'; better: size must be greater than 5

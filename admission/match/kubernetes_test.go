@@ -42,19 +42,34 @@ func TestMatchesAsKubernetes(t *testing.T) {
 	random := &generator{rand.New(rand.NewPCG(seed, 1))}
 	outcomes := map[string]int{}
 	for i := range 10000 {
-		constraints, request := random.constraints(), random.request()
-		want := request.kubernetes(t, constraints)
-		got := request.ours(t, constraints)
+		got := random.compare(t, fmt.Sprintf("seed %d, case %d", seed, i))
 		outcomes[got[:min(len(got), 5)]]++
-		if got != want {
-			t.Fatalf("seed %d, case %d: %s, kube-apiserver says %s\nconstraints %s\nrequest %+v", seed, i, got, want, constraints, request)
-		}
 	}
 	for _, outcome := range []string{"no", "error"} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("the cases are poor: %v", outcomes)
 		}
 	}
+}
+
+// FuzzMatchesAsKubernetes does the same.
+func FuzzMatchesAsKubernetes(f *testing.F) {
+	for i := range uint64(20) {
+		f.Add(i, i*i)
+	}
+	f.Fuzz(func(t *testing.T, one, other uint64) {
+		(&generator{rand.New(rand.NewPCG(one, other))}).compare(t, fmt.Sprintf("seed %d, %d", one, other))
+	})
+}
+
+// compare compares constraints and a request, and returns what came of it.
+func (g *generator) compare(t *testing.T, name string) string {
+	constraints, request := g.constraints(), g.request()
+	want, got := request.kubernetes(t, constraints), request.ours(t, constraints)
+	if got != want {
+		t.Fatalf("%s: %s, kube-apiserver says %s\nconstraints %s\nrequest %+v", name, got, want, constraints, request)
+	}
+	return got
 }
 
 type generator struct{ *rand.Rand }

@@ -143,7 +143,7 @@ func TestDefaulting(t *testing.T) {
 		"too much work": {
 			policies: "defaults: [{field: 'spec.parts[*].kind', valueExpression: 'object.spec.parts.all(a, object.spec.parts.all(b, a != b || a == b)) ? \"x\" : \"y\"'}]",
 			spec:     `{"parts":[` + strings.Repeat(`{},`, 4999) + `{}]}`,
-			want:     `403 policy 'p0' denied request: spec.defaults[0].valueExpression: expression 'object.spec.parts.all(a, object.spec.parts.all(b, a != b || a == b)) ? "x" : "y"' resulted in error: operation cancelled: actual cost limit exceeded [p0]`,
+			want:     `403 policy 'p0' denied request: spec.defaults[0].valueExpression: expression 'object.spec.parts.all(a, object.spec.parts.all(b, a != b || a == b)) ? "x" : "y"' resulted in error: operation cancelled: actual cost limit exceeded; shorten object.spec.parts, which has 5000 items [p0]`,
 		},
 		"another version": {
 			policies: "matchConstraints: {resourceRules: [{apiGroups: [lab.example.com], apiVersions: [v2], operations: ['*'], resources: [widgets]}]}\ndefaults: [{field: spec.color, valueExpression: object.apiVersion}, {field: spec.nick, valueExpression: object.spec.color}]",

@@ -71,16 +71,23 @@ type Warning struct {
 const maxKinds = 10
 
 // Check checks a policy against each kind of object that its rules name. Rules
-// with wildcards are left out, as in Kubernetes.
+// with wildcards are left out, as in Kubernetes. An expression that always fails is found without
+// any kind.
 func Check(p *Policy, kinds Kinds) ([]Warning, error) {
+	variables, warnings := field.NewPath("spec", "variables"), newWarnings(p)
+	for i, v := range p.Variables {
+		warnings.constant(Expression{variables.Index(i).Child("expression"), v.Expression})
+	}
+	expressions := append(conditions(p), p.Expressions...)
+	for _, e := range expressions {
+		warnings.constant(e)
+	}
 	found := matched(p.Match, kinds)
 	if len(found) == 0 {
-		return nil, nil
+		return warnings.list(), nil
 	}
 	params, hasParams := paramsOf(p.ParamKind, kinds)
 	checkers := make([]*checker, len(found))
-	variables := field.NewPath("spec", "variables")
-	warnings := newWarnings(p)
 	for i, k := range found {
 		c, err := cel.NewTypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params, States: p.States, Mutating: p.Mutating, Defaulting: p.Defaulting})
 		if err != nil {
@@ -92,7 +99,7 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 		e := Expression{variables.Index(i).Child("expression"), v.Expression}
 		warnings.addAll(e, checkers, func(c *checker) error { return c.Variable(v.Name, v.Expression) })
 	}
-	for _, e := range append(conditions(p), p.Expressions...) {
+	for _, e := range expressions {
 		if strings.TrimSpace(e.Text) == "" {
 			continue
 		}
@@ -168,6 +175,13 @@ func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker
 			w.add(e.Field, texts[i])
 		}
 		w.add(e.Field, c.cost(e.Text))
+	}
+}
+
+// constant adds that an expression never has a value, whatever the object.
+func (w *warnings) constant(e Expression) {
+	if err := cel.AlwaysFails(e.Text); err != nil {
+		w.add(e.Field, err.Error())
 	}
 }
 

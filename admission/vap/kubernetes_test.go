@@ -133,7 +133,7 @@ type verdict struct {
 	annotations []string
 }
 
-// agrees compares with Kubernetes' verdict. We derive a message where the author gave none.
+// agrees compares with Kubernetes' verdict. We derive a message where the author gave none, and say what to shorten.
 func (j verdict) agrees(want verdict) bool {
 	return j.code == want.code && j.reason == want.reason && sameWords(j.message, want.message) &&
 		slices.EqualFunc(j.warnings, want.warnings, sameWords) && slices.Equal(j.annotations, want.annotations)
@@ -141,6 +141,7 @@ func (j verdict) agrees(want verdict) bool {
 
 func sameWords(got, want string) bool {
 	before, _, derived := strings.Cut(want, "failed expression: ")
+	got, _, _ = strings.Cut(got, "; shorten ")
 	return got == want || derived && strings.HasPrefix(got, before)
 }
 

@@ -121,7 +121,7 @@ func TestFailureMatrix(t *testing.T) {
 		{name: "error", spec: `validations: [{expression: object.spec.x < 5}]`,
 			want: []string{"Invalid: spec.x: expression 'object.spec.x < 5' resulted in error: no such overload"}},
 		{name: "limit of one expression", spec: `validations: [{expression: "` + costly + `"}]`,
-			want: []string{"Invalid: expression '" + costly + "' resulted in error: operation cancelled: actual cost limit exceeded"}},
+			want: []string{"Invalid: expression '" + costly + "' resulted in error: operation cancelled: actual cost limit exceeded; shorten object.spec.l, which has 5000 items"}},
 		{name: "shared budget", spec: "validations:\n" + strings.Repeat(`- {expression: "`+near+"\"}\n", 12), want: []string{"Invalid: " + over}},
 		{name: "deadline", spec: `validations: [{expression: "` + costly + `"}]`, expired: true,
 			want: []string{"Invalid: operation cancelled: the request was cancelled or its deadline has passed"}},

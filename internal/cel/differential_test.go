@@ -118,6 +118,12 @@ func ours(p *Program, set func(*Vars)) outcome { return oursWith(p, nil, set) }
 
 // oursWith evaluates a compiled expression of a policy with variables.
 func oursWith(p *Program, variables *Variables, set func(*Vars)) outcome {
+	o, _ := metered(p, variables, set)
+	return o
+}
+
+// metered is oursWith, with the units that the evaluation cost.
+func metered(p *Program, variables *Variables, set func(*Vars)) (o outcome, units int64) {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	v := f.Vars()
@@ -126,7 +132,15 @@ func oursWith(p *Program, variables *Variables, set func(*Vars)) outcome {
 		f.OpenVariables(v, variables)
 		defer f.CloseVariables(v)
 	}
+	o = evaluatedOn(f, p, v, &units)
+	return o, units
+}
+
+// evaluatedOn evaluates an expression on a frame, and sets the units that this cost.
+func evaluatedOn(f *Frame, p *Program, v *Vars, units *int64) outcome {
+	before := f.Spent()
 	out, err := p.evalKept(f, v)
+	*units = f.Spent() - before
 	if err != nil {
 		return outcome{err: err.(*Error).Detail}
 	}

@@ -206,6 +206,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		uses:    u,
 		foreign: foreignIn(u, variables),
 		size:    plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
+		wholes:  wholesOf(ast),
 	}, m, nil
 }
 

@@ -24,6 +24,7 @@ type Program struct {
 	optionalOld bool // oldSelf is an optional value
 	limited     bool // request is the variable of rate limits
 	size        plan.FrameSize
+	wholes      []Read       // what may be too long for it
 	observed    *Observation // nil unless a test asks
 }
 
@@ -175,7 +176,11 @@ func (f *Frame) finish(p *Program, err *error) {
 	switch r := r.(type) {
 	case nil:
 	case value.Stop:
-		*err = &Error{Cause: value.Cause(r), Expression: p.source, Detail: detailOf(r)}
+		failure := &Error{Cause: value.Cause(r), Expression: p.source, Detail: detailOf(r)}
+		if failure.Cause == value.OverLimit {
+			failure.Detail += shorten(p.wholes, f.vars)
+		}
+		*err = failure
 	default:
 		*err = &Error{Cause: value.Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
 	}

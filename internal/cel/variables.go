@@ -115,7 +115,7 @@ func (n *named) read(i int) plan.Val {
 		n.values[i] = n.compute(i)
 	}
 	v := n.values[i]
-	n.frame.Arena.Charge(plan.Linear.Measure(&n.frame.Machine, v) / value.BytesPerUnit)
+	n.frame.Arena.Charge(plan.Linear.Measure(&n.frame.Machine, 0, v) / value.BytesPerUnit)
 	return v
 }
 

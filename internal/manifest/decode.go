@@ -305,6 +305,9 @@ func Suggest(key string, known iter.Seq[string]) string {
 	const limit, minAbbreviation = 2, 4
 	best, bestScore := "", 2*limit+2
 	for name := range known {
+		if name == key {
+			continue // it is known, only not here
+		}
 		short, long := strings.ToLower(key), strings.ToLower(name)
 		d := distance(short, long, limit)
 		if len(short) >= minAbbreviation && strings.HasPrefix(long, short) {

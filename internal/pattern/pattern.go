@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"unicode"
 )
 
 // A Pattern is a regular expression as Go reads it (RE2). Most patterns of schemas and policies are small, and most strings
@@ -261,7 +262,7 @@ func (b *builder) compress(rows [][128]int) *automaton {
 		case b.final[state] == anyway:
 			return matched
 		case b.final[state] == goesOn && b.stuck(rows[state], state):
-			return refused
+			return refused // whatever follows, ASCII or not
 		}
 		return firstOpen + uint16(state*width)
 	}
@@ -282,12 +283,31 @@ func (b *builder) compress(rows [][128]int) *automaton {
 	return a
 }
 
-// stuck reports whether nothing leads out of a state.
+// stuck reports whether nothing that a string may go on with leads out of a state. A character
+// beyond ASCII has no column in the row, so that the instructions themselves are asked for it.
 func (b *builder) stuck(row [128]int, state int) bool {
 	for _, to := range row {
 		if to != state {
 			return false
 		}
 	}
-	return true
+	reached, _ := b.closure(&b.states[state], false)
+	return !slices.ContainsFunc(reached, func(pc uint32) bool { return readsBeyondASCII(&b.prog.Inst[pc]) })
+}
+
+// readsBeyondASCII reports whether the instruction accepts a character that is not ASCII.
+func readsBeyondASCII(in *syntax.Inst) bool {
+	switch in.Op {
+	case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		return true
+	}
+	if len(in.Rune) == 1 && syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+		for r := unicode.SimpleFold(in.Rune[0]); r != in.Rune[0]; r = unicode.SimpleFold(r) {
+			if r > unicode.MaxASCII {
+				return true // such as the Kelvin sign for k
+			}
+		}
+	}
+	// Ranges are sorted, so that the last rune is the highest.
+	return len(in.Rune) > 0 && in.Rune[len(in.Rune)-1] > unicode.MaxASCII
 }

@@ -14,7 +14,8 @@ import (
 // OriginWording is the origin of warnings about the wording of messages.
 const OriginWording = "wording"
 
-// adviceOn holds the messages of a schema's own rules to the API conventions (VAL-4).
+// adviceOn holds the messages of a schema's own rules to the API conventions (VAL-4), and finds rules that no object
+// can meet because they always fail.
 func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
 	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
 		if advice := lint.Advice(message, names); advice != "" {
@@ -23,6 +24,9 @@ func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings fiel
 	}
 	for i, r := range s.XValidations {
 		at := path.Child("x-kubernetes-validations").Index(i)
+		if err := cel.AlwaysFails(r.Rule); err != nil {
+			warnings = append(warnings, field.Invalid(at.Child("rule"), r.Rule, err.Error()))
+		}
 		if message := strings.TrimSpace(r.Message); message != "" {
 			advise(at.Child("message"), message, func() (literals, fields []string) { return cel.Names(r.Rule) })
 		}

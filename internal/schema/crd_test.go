@@ -17,7 +17,7 @@ import (
 )
 
 // definition is a CustomResourceDefinition whose schema has spec as the schema of the field 'spec'.
-func definition(t *testing.T, spec string) *apiextensionsv1.CustomResourceDefinition {
+func definition(t testing.TB, spec string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := yaml.UnmarshalStrict([]byte(`
@@ -81,6 +81,13 @@ func TestCompileCRD(t *testing.T) {
 				`spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema`,
 				`spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
 				`spec.versions[0].schema.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)`,
+			},
+		},
+		{
+			name: "a rule that always fails",
+			spec: `{type: object, x-kubernetes-validations: [{rule: "1 / 0 == 1", message: "must be so"}, {rule: "true || 1 / 0 == 1", message: "must be so"}]}`,
+			warnings: []string{
+				`spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: Invalid value: "1 / 0 == 1": always fails, since it depends on no object: division by zero`,
 			},
 		},
 		{

@@ -28,22 +28,37 @@ func TestMetadataOfUpdatesAgreesWithKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := definitionOf(t)
 	for range 5000 {
-		old, sent := storedMetadata(r), sentMetadata(r)
-		if r.IntN(4) == 0 {
-			sent = old
-		}
-		wantObject, wantErrs := libraryUpdate(t, old, sent)
-		gotObject, gotErrs := gatewayUpdate(t, s, old, sent)
-		if !slices.Equal(gotErrs, wantErrs) {
-			t.Fatalf("stored %s\nsent   %s\n got %q\nwant %q", encoded(t, old), encoded(t, sent), gotErrs, wantErrs)
-		}
-		if len(wantErrs) == 0 && gotObject != wantObject {
-			t.Fatalf("stored %s\nsent   %s\n got %s\nwant %s", encoded(t, old), encoded(t, sent), gotObject, wantObject)
-		}
+		metadataUpdate(t, s, r)
 	}
 }
 
-func definitionOf(t *testing.T) *schema.Schema {
+// FuzzMetadataOfUpdates does the same.
+func FuzzMetadataOfUpdates(f *testing.F) {
+	for i := range uint64(20) {
+		f.Add(i, i*i)
+	}
+	s := definitionOf(f)
+	f.Fuzz(func(t *testing.T, one, other uint64) { metadataUpdate(t, s, rand.New(rand.NewPCG(one, other))) })
+}
+
+// metadataUpdate compares one update.
+func metadataUpdate(t *testing.T, s *schema.Schema, r *rand.Rand) {
+	t.Helper()
+	old, sent := storedMetadata(r), sentMetadata(r)
+	if r.IntN(4) == 0 {
+		sent = old
+	}
+	wantObject, wantErrs := libraryUpdate(t, old, sent)
+	gotObject, gotErrs := gatewayUpdate(t, s, old, sent)
+	if !slices.Equal(gotErrs, wantErrs) {
+		t.Fatalf("stored %s\nsent   %s\n got %q\nwant %q", encoded(t, old), encoded(t, sent), gotErrs, wantErrs)
+	}
+	if len(wantErrs) == 0 && gotObject != wantObject {
+		t.Fatalf("stored %s\nsent   %s\n got %s\nwant %s", encoded(t, old), encoded(t, sent), gotObject, wantObject)
+	}
+}
+
+func definitionOf(t testing.TB) *schema.Schema {
 	t.Helper()
 	versions, _, errs := schema.CompileCRD(definition(t, `{type: object, x-kubernetes-preserve-unknown-fields: true}`))
 	if len(errs) > 0 {

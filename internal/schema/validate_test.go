@@ -242,7 +242,7 @@ func TestRulesEnd(t *testing.T) {
 	frame := cel.NewFrame(t.Context())
 	defer frame.Release()
 	r := s.Validate(frame, d.Root(), document.Node{})
-	want := `spec.list: Invalid value: "array": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: must end`
+	want := `spec.list: Invalid value: "array": 'operation cancelled: actual cost limit exceeded; shorten it, which has 1000 items': no further validation rules will be run due to call cost exceeds limit for rule: must end`
 	if len(r.Errors) != 1 || r.Errors[0].Error() != want || r.Err != nil {
 		t.Errorf("got %v, %v", r.Errors, r.Err)
 	}

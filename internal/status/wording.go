@@ -89,7 +89,15 @@ func Pattern(path, value, regexp string) *field.Error {
 
 // Format says that the string must be of a format ("date-time", "uuid").
 func Format(path, value, format string) *field.Error {
-	return invalid(path, value, "must be a valid '"+format+"'")
+	return invalid(path, value, FormatDetail(format))
+}
+
+// FormatDetail says what a string of the format must be, in words that do not need the schema's own: a 'byte' is base64.
+func FormatDetail(format string) string {
+	if format == "byte" {
+		return "must be base64 (RFC 4648), with padding"
+	}
+	return "must be a valid '" + format + "'"
 }
 
 // Enum says that the value must be one of those given, each as its plain text

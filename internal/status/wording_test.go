@@ -29,6 +29,7 @@ func TestWording(t *testing.T) {
 		{MinProperties("spec.labels", 0, 1), `spec.labels: Too few: 0: must have at least 1 property`},
 		{MaxProperties("spec.labels", 4, 3), `spec.labels: Too many: 4: must have at most 3 properties`},
 		{Pattern("spec.color", "Red", "^[a-z]+$"), `spec.color: Invalid value: "Red": must match the regular expression '^[a-z]+$'`},
+		{Format("spec.data", "%", "byte"), `spec.data: Invalid value: "%": must be base64 (RFC 4648), with padding`},
 		{Format("spec.when", "yesterday", "date-time"), `spec.when: Invalid value: "yesterday": must be a valid 'date-time'`},
 		{Enum("spec.mode", "ajar", []string{"open", "locked"}), `spec.mode: Unsupported value: "ajar": supported values: "open", "locked"`},
 		{Enum("spec.mode", "ajar", nil), `spec.mode: Unsupported value: "ajar"`},

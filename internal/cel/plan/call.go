@@ -19,7 +19,7 @@ type invocation struct {
 	args     []code
 	counted  *countedCall
 	fixed    dues
-	makes    bool // the result is a list of new items
+	makes    made
 }
 
 // invocation plans a call. It does what cel-go's planCall does.
@@ -144,11 +144,7 @@ func (call *invocation) eval() expr {
 
 // made is the result of a call.
 func (call *invocation) made(f *Machine, v ref.Val) Val {
-	if call.makes {
-		f.count(int(size(v)) * RefBytes)
-	} else {
-		f.Arena.CountText(v)
-	}
+	call.makes.count(f, v)
 	return f.Of(v)
 }
 

@@ -3,19 +3,24 @@ package plan
 import (
 	"math"
 	"math/bits"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // A cost says how much work a function is, as units of the sizes of its arguments.
 type cost struct {
-	// size measures an argument.
-	size func(ref.Val) int64
+	// size measures an argument; first the first one, if it is set.
+	size, first func(ref.Val) int64
+	// characters: the size of a string is the number of its characters.
+	characters bool
 	// deep: the size counts everything in the argument.
 	deep bool
 	// work is the units for arguments of these sizes; nil: there is none worth counting. Sizes of arguments that were
@@ -25,6 +30,10 @@ type cost struct {
 	always bool
 	// makes: the result is a list of new items.
 	makes bool
+	// again has the places of lists that are read more than once.
+	again []int
+	// pays: the length of the result is counted, for no size of an argument says it.
+	pays bool
 	// skip reports whether the sizes of the literal arguments make the work so small that always
 	// need not hold.
 	skip func(sizes []int64) bool
@@ -47,21 +56,21 @@ var costs = map[string]*cost{
 	"includes":          compared,
 	"contains":          compared,
 	"flatten":           {size: deepSize, deep: true, work: compared.work, makes: true},
-	"join":              compared,
-	"format":            formatted,
+	"join":              printed,
+	"format":            printed,
 
 	"matches":  matched,
 	"find":     matched,
-	"findAll":  {size: size, work: matched.work, always: true, makes: true},
+	"findAll":  {size: characters, characters: true, work: matched.work, always: true, makes: true},
 	"split":    {size: size, work: Linear.work, makes: true},
 	"reverse":  {size: size, work: Linear.work, makes: true},
 	"slice":    {size: size, work: Linear.work, makes: true},
-	"validate": {size: size, work: func(s []int64) int64 { return units(s[len(s)-1]+1, formatPattern, 4*value.BytesPerUnit) }, always: true},
-	"replace":  product,
+	"validate": {size: characters, characters: true, first: formatPattern, work: func(s []int64) int64 { return matchUnits(s[len(s)-1], s[0]) }, always: true},
+	"replace":  {size: size, work: Linear.work, pays: true},
 
-	"sets.contains":   pairs,
-	"sets.equivalent": pairs,
-	"sets.intersects": pairs,
+	"sets.contains":   pairs(0),
+	"sets.equivalent": pairs(0, 1),
+	"sets.intersects": pairs(1),
 	"distinct":        {size: size, work: func(s []int64) int64 { return units(s[0], s[0], 16) }, always: true, makes: true},
 	"sort":            sorted,
 	"lists.range":     ranged,
@@ -80,23 +89,16 @@ var (
 	// compared is one pass over everything in the arguments.
 	compared = &cost{size: deepSize, deep: true, work: func(s []int64) int64 { return sum(s) / value.BytesPerUnit }}
 
-	// formatted prints the arguments, some with as many digits as the format says.
-	formatted = &cost{size: formatSize, deep: true, work: func(s []int64) int64 { return sum(s) / value.BytesPerUnit }, always: true}
+	// printed is one pass over everything in the arguments, and over the string that is made of it.
+	printed = &cost{size: deepSize, deep: true, work: compared.work, pays: true}
 
-	// matched is the cost of matching in Kubernetes: the length of the string times a quarter of
-	// the pattern's length. Short patterns cost no more than what was counted for the string.
+	// matched is the cost of matching in Kubernetes. Short patterns cost no more than what was counted for the string.
 	matched = &cost{
-		size:   size,
-		work:   func(s []int64) int64 { return units(s[0]+1, patternSize(s), 4*value.BytesPerUnit) },
+		size: characters, characters: true,
+		work:   func(s []int64) int64 { return matchUnits(s[0], patternSize(s)) },
 		always: true,
 		skip:   func(s []int64) bool { return len(s) > 1 && s[1] != unknownSize && s[1] <= 16 },
 	}
-
-	// product is replacing each byte of the first argument with the last one.
-	product = &cost{size: size, work: func(s []int64) int64 { return units(s[0]+1, s[2]+1, value.BytesPerUnit) }, always: true}
-
-	// pairs compares each item of one list with each item of the other.
-	pairs = &cost{size: size, work: func(s []int64) int64 { return units(s[0], s[1], 4) }, always: true}
 
 	// ranged makes as many items as its argument says.
 	ranged = &cost{size: number, work: func(s []int64) int64 { return s[0] }, always: true, makes: true}
@@ -110,14 +112,33 @@ var (
 	}, always: true, makes: true}
 )
 
-// formatPattern is about the length of the patterns behind the named formats.
-const formatPattern = 64
+// characters is size, but of a string the number of its characters: what Kubernetes multiplies.
+func characters(v ref.Val) int64 {
+	if s, ok := v.(types.String); ok {
+		return int64(utf8.RuneCountInString(string(s)))
+	}
+	return size(v)
+}
+
+// matchUnits is Kubernetes' cost of matching a string with a pattern, by their numbers of characters: a tenth of the one
+// times a quarter of the other.
+func matchUnits(text, pattern int64) int64 {
+	return units((text+1+value.BytesPerUnit-1)/value.BytesPerUnit, (pattern+3)/4, 1)
+}
 
 func patternSize(s []int64) int64 {
 	if len(s) < 2 {
 		return 1
 	}
-	return s[1] + 1
+	return s[1]
+}
+
+// formatPattern is the length of the pattern that a named format stands for, as Kubernetes counts it.
+func formatPattern(v ref.Val) int64 {
+	if f, ok := v.Value().(apiservercel.Format); ok {
+		return int64(f.MaxRegexSize)
+	}
+	return size(v)
 }
 
 func sum(s []int64) int64 {
@@ -186,22 +207,21 @@ func deep(v ref.Val, most int64) int64 {
 	return size(v)
 }
 
-// formatSize is deepSize, with the numbers in a format counted for the digits that they ask for.
-func formatSize(v ref.Val) int64 {
-	s, ok := v.(types.String)
-	if !ok {
-		return deepSize(v)
+// pairs compares each item of one list with each item of the other. The lists at these places are gone through again and
+// again: if they are of a document, they count that for themselves.
+func pairs(again ...int) *cost {
+	return &cost{size: size, again: again, work: func(s []int64) int64 { return units(s[0], s[1], 4) }, always: true}
+}
+
+// sizeOf is the size of the argument at a place.
+func (c *cost) sizeOf(at int, v ref.Val) int64 {
+	if _, ok := v.(*value.List); ok && slices.Contains(c.again, at) {
+		return 0
 	}
-	total, digits := int64(len(s)), int64(0)
-	for i := range len(s) {
-		if c := s[i]; c >= '0' && c <= '9' {
-			digits = min(10*digits+int64(c-'0'), math.MaxInt32)
-			continue
-		}
-		total += digits
-		digits = 0
+	if at == 0 && c.first != nil {
+		return c.first(v)
 	}
-	return min(total+digits, math.MaxInt32)
+	return c.size(v)
 }
 
 // number is the value of an int, for functions that make so many items.
@@ -212,15 +232,18 @@ func number(v ref.Val) int64 {
 	return 0
 }
 
-// Measure is the size of an argument that native code has.
-func (c *cost) Measure(f *Machine, v Val) int64 {
+// Measure is the size of the argument at a place that native code has.
+func (c *cost) Measure(f *Machine, at int, v Val) int64 {
 	switch v.Kind {
 	case ValString:
-		if c != formatted && c != ranged {
+		if c.characters {
+			return int64(utf8.RuneCountInString(v.Str()))
+		}
+		if c != ranged {
 			return int64(len(v.Str()))
 		}
 	case valNode:
-		if c.deep {
+		if c.deep || slices.Contains(c.again, at) {
 			return 0 // containers of documents count for themselves
 		}
 		return int64(v.node().Len())
@@ -230,7 +253,7 @@ func (c *cost) Measure(f *Machine, v Val) int64 {
 		}
 		var total int64
 		for _, item := range v.List().vals {
-			total = min(total+value.BytesPerUnit+c.Measure(f, item), math.MaxInt32)
+			total = min(total+value.BytesPerUnit+c.Measure(f, at, item), math.MaxInt32)
 		}
 		return total
 	case ValInt:
@@ -242,7 +265,7 @@ func (c *cost) Measure(f *Machine, v Val) int64 {
 	default:
 		return 0
 	}
-	return c.size(f.Ref(v))
+	return c.sizeOf(at, f.Ref(v))
 }
 
 // Units and bytes that lists and maps cost: the units are Kubernetes'.

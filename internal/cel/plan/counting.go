@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"unicode/utf8"
+
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // frameOf is the Frame of an evaluation that cel-go runs.
@@ -36,22 +40,35 @@ func (c *countUnits) Exec(e *interpreter.ExecutionFrame) ref.Val {
 // Eval implements interpreter.Interpretable.
 func (c *countUnits) Eval(a interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(a)) }
 
-// countMade counts a string or, if lists is set, the items of a list that a function made.
+// made says how what a function makes is counted.
+type made struct {
+	lists bool // it is a list of new items, not a string
+	pays  bool // it costs units too
+}
+
+// countMade counts what a function made.
 type countMade struct {
 	interpreter.InterpretableV2
-	lists bool
+	made
 }
 
 // Exec implements interpreter.InterpretableV2.
 func (c *countMade) Exec(e *interpreter.ExecutionFrame) ref.Val {
 	v := c.InterpretableV2.Exec(e)
-	switch {
-	case c.lists:
-		frameOf(e).count(int(size(v)) * RefBytes)
-	default:
-		frameOf(e).Arena.CountText(v)
-	}
+	c.count(frameOf(e), v)
 	return v
+}
+
+// count counts a value that was made.
+func (m made) count(f *Machine, v ref.Val) {
+	if m.pays {
+		f.Arena.Charge(size(v) / value.BytesPerUnit)
+	}
+	if m.lists {
+		f.count(int(size(v)) * RefBytes)
+	} else {
+		f.Arena.CountText(v)
+	}
 }
 
 // Eval implements interpreter.Interpretable.
@@ -94,19 +111,19 @@ func (c *countedCall) all(f *Machine, vals []Val) {
 	}
 }
 
-// forPattern is the size of a literal pattern, if matching it counts.
+// forPattern is the number of characters of a literal pattern, if matching it counts; 0 if it does not.
 func (c *countedCall) forPattern(pattern string) int64 {
 	if c == nil {
 		return 0
 	}
-	return int64(len(pattern)) + 1
+	return int64(utf8.RuneCountInString(pattern))
 }
 
 func (c *countedCall) begin(f *Machine) { f.scratch = append(f.scratch[:0], c.sizes...) }
 
 func (c *countedCall) note(f *Machine, i int, v Val) {
 	if c.sizes[i] == unknownSize {
-		f.scratch[i] = c.how.Measure(f, v)
+		f.scratch[i] = c.how.Measure(f, i, v)
 	}
 }
 
@@ -154,7 +171,7 @@ func (a *argument) count(e *interpreter.ExecutionFrame, v ref.Val) ref.Val {
 	call := a.call
 	f := frameOf(e)
 	sizes := f.sizes[f.run.sizesBase+call.base:][:len(call.sizes)]
-	sizes[a.at] = call.how.size(v)
+	sizes[a.at] = call.how.sizeOf(a.at, v)
 	if !a.last {
 		return v
 	}

@@ -103,13 +103,13 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 		return code{}, false // cel-go has refused the expression
 	}
 	re := compiled.Regexp()
-	eval, units := call.args[0].scalar(), call.counted.forPattern(lit.Str())
+	eval, length := call.args[0].scalar(), call.counted.forPattern(lit.Str())
 	subject := func(f *Machine) (string, Val) {
 		f.Arena.Charge(1)
 		v := eval(f)
 		switch v.Kind {
 		case ValString:
-			f.Arena.Charge(patternUnits(units, v.Str()))
+			f.Arena.Charge(patternUnits(v.Str(), length))
 			return v.Str(), Val{}
 		case ValErr:
 			return "", v
@@ -123,7 +123,7 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 	}
 	switch call.function {
 	case "matches":
-		return conditionCode(matching(call.args[0], compiled, units, subject)), true
+		return conditionCode(matching(call.args[0], compiled, length, subject)), true
 	case "find":
 		return code{eval: func(f *Machine) Val {
 			s, err := subject(f)
@@ -138,14 +138,17 @@ func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
 	return code{}, false
 }
 
-// patternUnits is the cost of matching a pattern of so many units with a string; 0 units: no more
-// than reading the string.
-func patternUnits(units int64, s string) int64 {
-	return units * int64(len(s)+1) / (4 * value.BytesPerUnit)
+// patternUnits is the cost of matching a string with a pattern of so many characters; 0 characters: no more than reading
+// the string.
+func patternUnits(s string, length int64) int64 {
+	if length == 0 {
+		return 0
+	}
+	return matchUnits(int64(utf8.RuneCountInString(s)), length)
 }
 
 // matching is matches with a literal pattern.
-func matching(a code, re *pattern.Pattern, units int64, subject func(*Machine) (string, Val)) test {
+func matching(a code, re *pattern.Pattern, length int64, subject func(*Machine) (string, Val)) test {
 	match := func(f *Machine) verdict {
 		s, err := subject(f)
 		if err.Kind == ValErr {
@@ -162,7 +165,7 @@ func matching(a code, re *pattern.Pattern, units int64, subject func(*Machine) (
 		if !ok {
 			return match(f)
 		}
-		f.Arena.Charge(patternUnits(units, s))
+		f.Arena.Charge(patternUnits(s, length))
 		return truthOf(re.Match(s))
 	}
 }

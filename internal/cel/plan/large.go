@@ -3,7 +3,9 @@ package plan
 import (
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	celfunctions "github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
@@ -99,6 +101,7 @@ var enlarging = map[string]func(args []ref.Val) int64{
 		return replacedBytes(args, int64(n))
 	},
 	"list_join_string": joinedBytes,
+	"string_format":    formattedBytes,
 }
 
 // Enlarged bounds a function that makes much of little.
@@ -162,6 +165,9 @@ func limitTo(bytes int64) {
 // pieces is how many parts a string has between separators, at most n where n is not negative.
 func pieces(s, separator string, n int64) int64 {
 	count := int64(strings.Count(s, separator)) + 1
+	if separator == "" {
+		count = int64(utf8.RuneCountInString(s))
+	}
 	if n >= 0 {
 		count = min(count, n)
 	}
@@ -199,5 +205,49 @@ func joinedBytes(args []ref.Val) int64 {
 		return 0
 	}
 	n, _ := list.Size().(types.Int)
-	return min(units(int64(n), int64(len(separator)), 1), math.MaxInt32)
+	return min(units(int64(n)-1, int64(len(separator)), 1), math.MaxInt32)
+}
+
+const (
+	// mostDigits is how many digits after the point the library prints at most, however many a format asks for.
+	mostDigits = 1 << 16
+	// mostBefore is how many digits a number may have before its point, in bits if that is how it is printed.
+	mostBefore = 309
+)
+
+// formattedBytes is how many digits a format asks for. The strings that it prints are there already.
+func formattedBytes(args []ref.Val) int64 {
+	format, ok := args[0].(types.String)
+	if !ok {
+		return 0
+	}
+	list, ok := args[1].(traits.Lister)
+	if !ok {
+		return 0
+	}
+	left, _ := list.Size().(types.Int) // there is an error at the first clause without a value
+	var total int64
+	for rest := string(format); left > 0; {
+		_, clause, found := strings.Cut(rest, "%")
+		if !found || clause == "" {
+			break
+		}
+		precision, ok := strings.CutPrefix(clause, ".")
+		rest = strings.TrimLeft(precision, "0123456789")
+		if ok {
+			digits, _ := strconv.Atoi(precision[:len(precision)-len(rest)])
+			total += min(int64(digits), mostDigits)
+		}
+		if rest == "" {
+			break
+		}
+		if rest[0] != '%' {
+			left--
+			if rest[0] != 's' {
+				total += mostBefore
+			}
+		}
+		rest = rest[1:]
+	}
+	return total
 }

@@ -28,7 +28,7 @@ type Meter struct {
 	fixed  map[int64]dues         // of what is known when the expression is compiled, by id
 	args   map[int64]*argument    // by id of the argument
 	calls  map[int64]*countedCall // by id of the call
-	makes  map[int64]bool         // calls that make strings or, where true, lists, by id
+	makes  map[int64]made         // calls that make strings or lists, by id
 	Sizes  int                    // arguments whose size must be remembered during an evaluation
 }
 
@@ -48,7 +48,7 @@ type origin struct {
 }
 
 func NewMeter(ast *celast.AST) *Meter {
-	m := &Meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]dues), args: make(map[int64]*argument), calls: make(map[int64]*countedCall), makes: make(map[int64]bool)}
+	m := &Meter{ast: ast, rounds: make(map[int64]int64), fixed: make(map[int64]dues), args: make(map[int64]*argument), calls: make(map[int64]*countedCall), makes: make(map[int64]made)}
 	m.walk(ast.Expr())
 	return m
 }
@@ -64,8 +64,8 @@ func (m *Meter) Decorate(i interpreter.InterpretableV2) (interpreter.Interpretab
 	if units := m.rounds[id]; units > 0 {
 		i = &countUnits{i, dues{units: units}}
 	}
-	if lists, ok := m.makes[id]; ok && !isAttribute {
-		i = &countMade{i, lists}
+	if how, ok := m.makes[id]; ok && !isAttribute {
+		i = &countMade{i, how}
 	}
 	if a, ok := m.args[id]; ok {
 		if isAttribute {
@@ -231,7 +231,7 @@ func (m *Meter) call(e celast.Expr) {
 		m.fixed[e.ID()] = dues{insertUnits, EntryBytes}
 	}
 	if how.makes || how != free && m.mayBeText(e) && !m.accumulates(args) {
-		m.makes[e.ID()] = how.makes
+		m.makes[e.ID()] = made{how.makes, how.pays}
 	}
 	if how.work == nil || len(args) == 0 || m.accumulates(args) {
 		return
@@ -240,7 +240,7 @@ func (m *Meter) call(e celast.Expr) {
 	var counted []int
 	for i, arg := range args {
 		if arg.Kind() == celast.LiteralKind {
-			call.sizes[i] = how.size(arg.AsLiteral())
+			call.sizes[i] = how.sizeOf(i, arg.AsLiteral())
 			continue
 		}
 		if n, ok := ConstantSize(arg); ok {

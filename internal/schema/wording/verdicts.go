@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // Kubernetes' checks of a definition say of a default what kube-openapi says of values, which
@@ -20,6 +22,7 @@ var (
 		{regexp.MustCompile(`^should be at least (\d+) chars long$`), "must be at least $1 characters"},
 		{regexp.MustCompile(`^should match '(.*)'$`), "must match the regular expression '$1'"},
 		{regexp.MustCompile(`^must be of type ([a-z]+): "[a-z]*"$`), "must be of type $1"},
+		{regexp.MustCompile(`^must be of type byte: ".*"$`), status.FormatDetail("byte")},
 		{regexp.MustCompile(`^must be of type ([a-z0-9-]+): ".*"$`), "must be a valid '$1'"},
 		{regexp.MustCompile(`^Checked value must be of type integer with format int32 in\s*$`), "must be between -2147483648 and 2147483647, inclusive"},
 		{regexp.MustCompile(`^Checked value must be of type (\S+) with format (\S+) in\s*$`), "must be within the range of the format '$2'"},

@@ -1,0 +1,38 @@
+package cel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/admission-gateway/gateway/internal/cel/value"
+)
+
+// constantEnv has no variables.
+var constantEnv = sync.OnceValues(func() (*env, error) { return newEnv(nil) })
+
+// AlwaysFails returns why an expression that reads no variable has no value, whatever the request: bool(string(dyn(1.5))).
+// It is nil for every other expression, also for one that has a value because its logic leaves the failing part out.
+func AlwaysFails(expression string) error {
+	e, err := constantEnv()
+	if err != nil {
+		return nil
+	}
+	ast, issues := e.Compile(expression)
+	if issues != nil {
+		return nil // it reads a variable, or compiling it says what is wrong
+	}
+	p, err := e.plan(expression, ast.NativeRep(), nil)
+	if err != nil {
+		return nil
+	}
+	f := NewFrame(context.Background())
+	defer f.Release()
+	_, err = p.evalKept(f, f.Vars())
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Cause != value.Failed {
+		return nil
+	}
+	return fmt.Errorf("always fails, since it depends on no object: %s", failure.Detail)
+}

@@ -1,0 +1,80 @@
+package cel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	celast "github.com/google/cel-go/common/ast"
+
+	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// An expression that exceeds its cost limit does so because of what it goes through. Whoever sent the object can only
+// shorten that, so that the error names it.
+
+// wholesOf are the places that an expression reads, up to the first index or item, each once: the lists, maps and strings
+// of the client's object that can make it cost more.
+func wholesOf(ast *celast.AST) (wholes []Read) {
+	for _, r := range readsOf(ast) {
+		if i := slices.IndexFunc(r.Path, func(s ReadStep) bool { return s.Any }); i >= 0 {
+			r.Path = r.Path[:i]
+		}
+		r.Deep = false
+		if !slices.ContainsFunc(wholes, func(w Read) bool { return w.Root == r.Root && slices.Equal(w.Path, r.Path) }) {
+			wholes = append(wholes, r)
+		}
+	}
+	return wholes
+}
+
+// shorten says which of these places is the longest; "" if none has a length.
+func shorten(wholes []Read, v *Vars) string {
+	longest, says := 1, ""
+	for _, r := range wholes {
+		n := v.Bindings.Slots[r.Root].Node
+		for _, s := range r.Path {
+			if !n.Valid() || n.Kind() != document.Object {
+				n = document.Node{}
+				break
+			}
+			n, _ = n.Get(s.Name)
+		}
+		if !n.Valid() {
+			continue
+		}
+		length, unit := 0, ""
+		switch n.Kind() {
+		case document.Array:
+			length, unit = n.Len(), "items"
+		case document.Object:
+			length, unit = n.Len(), "members"
+		case document.String:
+			length, unit = utf8.RuneCountInString(n.Str()), "characters"
+		}
+		if length > longest {
+			longest, says = length, fmt.Sprintf("; shorten %s, which has %d %s", r.text(), length, unit)
+		}
+	}
+	return says
+}
+
+// text is the place as an expression writes it. What self is, the field of the failure says.
+func (r *Read) text() string {
+	if r.Root == value.Self && len(r.Path) == 0 {
+		return "it"
+	}
+	var b strings.Builder
+	b.WriteString(map[value.Slot]string{value.Self: plan.NameSelf, value.Object: plan.NameObject}[r.Root])
+	for _, s := range r.Path {
+		if strings.Trim(s.Name, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
+			b.WriteString("." + s.Name)
+		} else {
+			b.WriteString("['" + s.Name + "']")
+		}
+	}
+	return b.String()
+}
