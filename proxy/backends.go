@@ -179,7 +179,12 @@ func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials
 	}
 	settings := clientConfig(u)
 	settings.OnError = func(err *upstream.Error) { g.upstreamFailed(u.Name, err) }
-	settings.OnChange = func(change balance.Change) { g.upstreamChanged(u.Name, change) }
+	settings.OnChange = func(change balance.Change) {
+		if mayBeAnother(change.Event) {
+			b.comparisons.Forget()
+		}
+		g.upstreamChanged(u.Name, change)
+	}
 	settings.Overloaded = new(ratelimit.Drops).Add
 	settings.TLS = b.account.OwnTLS
 	tells := u.Credentials == config.FrontProxyCredentials || u.Credentials == config.ImpersonateCredentials

@@ -110,13 +110,15 @@ func (g *Gateway) upstreamUnproved(name string, lack error) {
 }
 
 // versionsFound returns what tells the operator what a backend makes of the versions that writes are pinned to.
-func (g *Gateway) versionsFound(name string) func(schema.GroupResource, plain.Finding) {
+func (g *Gateway) versionsFound(name string) func(schema.GroupResource, string, plain.Finding) {
 	const alone = ": only the gateway's locks keep writers of the resource apart, and several gateways need `redis`"
-	return func(r schema.GroupResource, f plain.Finding) {
+	return func(r schema.GroupResource, method string, f plain.Finding) {
 		log, message := g.log.Warn, ""
 		switch f {
 		case plain.Compared:
 			log, message = g.log.Info, "the backend compares If-Match: no update of the resource is lost"
+		case plain.Unclear:
+			message = "the backend refuses an ETag that is not its own in a way that does not show whether it compares If-Match, and if it does not" + strings.TrimPrefix(alone, ":")
 		case plain.NotCompared:
 			message = "the backend gives ETags and does not compare If-Match" + alone
 		case plain.Weak:
@@ -124,8 +126,22 @@ func (g *Gateway) versionsFound(name string) func(schema.GroupResource, plain.Fi
 		case plain.None:
 			message = "the backend gives no ETags" + alone
 		}
-		log(message, "upstream", name, "resource", r.String())
+		attributes := []any{"upstream", name, "resource", r.String()}
+		if method != "" {
+			attributes = append(attributes, "method", method)
+		}
+		log(message, attributes...)
 	}
+}
+
+// mayBeAnother reports whether other servers may answer after a change: ones at other addresses, or
+// the same with another program in them.
+func mayBeAnother(e balance.Event) bool {
+	switch e {
+	case balance.AddressesChanged, balance.Readmitted, balance.Healthy, balance.CircuitClosed:
+		return true
+	}
+	return false
 }
 
 // upstreamChanged logs and records what changes about a backend.

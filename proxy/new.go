@@ -138,6 +138,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 	byName, specs := make(map[string]*backend, len(c.Upstreams)), make(map[string]*config.UpstreamSpec, len(c.Upstreams))
 	for _, u := range c.Upstreams {
 		b := &backend{name: u.Name, host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect), index: len(r.backends)}
+		b.comparisons = &plain.Comparisons{Found: g.versionsFound(u.Name)}
 		if err := g.connect(b, &u, files); err != nil {
 			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 		}
@@ -151,7 +152,6 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			}
 		}
 		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
-		b.comparisons = &plain.Comparisons{Found: g.versionsFound(u.Name)}
 		b.grants = b.kind.grants()
 		byName[u.Name], specs[u.Name] = b, &u
 		r.backends = append(r.backends, b)

@@ -8,14 +8,14 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/storage/plain"
 )
 
 const (
 	// probeTimeout bounds each request of a probe, maxProbed the object that it reads.
 	probeTimeout = 10 * time.Second
 	maxProbed    = 16 << 20
-	// wrongETag is the version of no object.
-	wrongETag = `"admission-gateway-probe"`
 )
 
 // probe finds out whether a backend compares If-Match: it writes the object at a URL back as it was read, with a wrong
@@ -29,7 +29,7 @@ func probe(ctx context.Context, url string) (string, error) {
 	if read.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("%s is answered %s: name the URL of an object that may be read and written", url, read.Status)
 	}
-	header := http.Header{"If-Match": {wrongETag}, "Content-Type": {read.Header.Get("Content-Type")}}
+	header := http.Header{"If-Match": {string(plain.ProbeETag())}, "Content-Type": {read.Header.Get("Content-Type")}}
 	written, _, err := askBackend(ctx, client, http.MethodPut, url, header, object...)
 	if err != nil {
 		return "", err

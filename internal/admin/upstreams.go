@@ -29,7 +29,8 @@ type Upstream struct {
 // Versions say whether a backend compares the versions that writes of a resource are pinned to.
 type Versions struct {
 	Resource string `json:"resource"`
-	// ETags is Compared, NotCompared, Weak or None. But for Compared only the gateway's locks keep writers apart.
+	// ETags is Compared, Unclear, NotCompared, Weak or None. But for Compared only the gateway's locks are sure to keep
+	// writers apart.
 	ETags string `json:"etags"`
 }
 

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,9 +13,10 @@ import (
 // A Comparison says whether a backend compares the versions that writes of a resource are pinned to, as far as
 // that is known. Many APIs make their ETag in middleware and never look at If-Match.
 type Comparison struct {
-	known atomic.Uint32 // a Finding
-	asks  bool
-	found func(Finding)
+	etags      finding // Weak or None, as soon as one object was read that no write can be pinned to
+	put, patch finding // by method: a backend may look at If-Match in one of them alone
+	asks       bool
+	found      func(method string, f Finding)
 }
 
 // A Finding says how a backend treats versions.
@@ -22,9 +24,13 @@ type Finding uint32
 
 const (
 	unknown Finding = iota
-	asking          // a write is on its way whose answer tells
+	asking          // a probe is on its way
 	// Compared: the backend refuses a write that names another version than the stored one.
 	Compared
+	// Unclear: it refuses a write with an ETag that is not its own, but not as one of another
+	// version. So it reads If-Match, and nobody knows whether it compares two ETags of its own. Or
+	// no probe was answered in a way that shows anything.
+	Unclear
 	// NotCompared: it carries such a write out.
 	NotCompared
 	// Weak: its ETags are weak, and none: it gives none. No write can be pinned then.
@@ -34,50 +40,83 @@ const (
 
 // String returns the name that operators see.
 func (f Finding) String() string {
-	return [...]string{"Unknown", "Unknown", "Compared", "NotCompared", "Weak", "None"}[f]
+	return [...]string{"Unknown", "Unknown", "Compared", "Unclear", "NotCompared", "Weak", "None"}[f]
 }
 
-// Known returns what was found out.
-func (c *Comparison) Known() Finding { return Finding(c.known.Load()) }
+// maxProbes bounds how many probes of a resource and method may end without a finding.
+const maxProbes = 8
 
-// note remembers what was found out, and tells it once.
-func (c *Comparison) note(f Finding) {
-	if c == nil || Finding(c.known.Load()) == f {
+// finding is what was found out about one thing.
+type finding struct {
+	known  atomic.Uint32 // a Finding
+	probes atomic.Uint32 // that ended without one
+	told   atomic.Uint32 // the Finding that operators were told last
+}
+
+func (f *finding) get() Finding { return Finding(f.known.Load()) }
+
+// forget lets the finding be found again. A probe on its way notes what it finds all the same.
+func (f *finding) forget() {
+	f.probes.Store(0)
+	if known := f.known.Load(); known > uint32(asking) {
+		f.known.CompareAndSwap(known, uint32(unknown))
+	}
+}
+
+// of returns what is known of requests of a method.
+func (c *Comparison) of(method string) *finding {
+	if method == http.MethodPatch {
+		return &c.patch
+	}
+	return &c.put
+}
+
+// Known returns the worst of what was found out.
+func (c *Comparison) Known() Finding {
+	if f := c.etags.get(); f > asking {
+		return f
+	}
+	return max(c.put.get(), c.patch.get())
+}
+
+// noteETags remembers that no write can be pinned to an object that was read: Weak or None.
+func (c *Comparison) noteETags(f Finding) {
+	if c == nil || c.etags.get() >= f {
 		return
 	}
-	if Finding(c.known.Swap(uint32(f))) != f && f > asking && c.found != nil {
-		c.found(f)
-	}
+	c.etags.known.Store(uint32(f))
+	c.tell("", &c.etags, f)
 }
 
-// ask reports whether a write may find it out, which one at a time may.
-func (c *Comparison) ask() bool {
-	return c != nil && c.asks && c.known.Load() == uint32(unknown) && c.known.CompareAndSwap(uint32(unknown), uint32(asking))
+// ask reports whether a write may find out whether the backend compares, which one at a time may.
+func (c *Comparison) ask(method string) bool {
+	return c != nil && c.asks && c.of(method).known.CompareAndSwap(uint32(unknown), uint32(asking))
 }
 
-// otherVersion returns an ETag that looks like another one, for backends that read their own as a number: it
-// differs in its last character.
-func otherVersion(etag []byte) []byte {
-	other := slices.Clone(etag)
-	for i := len(other) - 1; i >= 0; i-- {
-		switch c := other[i]; {
-		case c == '9' || c == 'f' || c == 'F' || c == 'z' || c == 'Z':
-			other[i]--
-			return other
-		case c >= '0' && c < '9' || c >= 'a' && c < 'z' || c >= 'A' && c < 'Z':
-			other[i]++
-			return other
-		}
+// note remembers what a probe found. One that found nothing may be repeated, but not without end.
+func (c *Comparison) note(method string, found Finding) {
+	f := c.of(method)
+	if found == unknown && f.probes.Add(1) >= maxProbes {
+		found = Unclear
 	}
-	return []byte(`"0"`)
+	f.known.Store(uint32(found))
+	c.tell(method, f, found)
+}
+
+// tell tells a finding once.
+func (c *Comparison) tell(method string, f *finding, found Finding) {
+	if found > asking && Finding(f.told.Swap(uint32(found))) != found && c.found != nil {
+		c.found(method, found)
+	}
 }
 
 // Comparisons have what is known of a backend, by resource. They outlive sets of policies.
 type Comparisons struct {
-	// Asks says that the first write of a resource finds out whether versions are compared.
+	// Asks says that a write of each resource finds out whether versions are compared.
 	Asks bool
-	// Found is called when something was found out about a resource.
-	Found func(r schema.GroupResource, f Finding)
+	// Found is called when something was found out about a resource: about requests of a method,
+	// or, without one, about the ETags of its objects.
+	Found func(r schema.GroupResource, method string, f Finding)
 
 	mu sync.Mutex
 	of map[schema.GroupResource]*Comparison
@@ -92,10 +131,21 @@ func (c *Comparisons) Of(r schema.GroupResource) *Comparison {
 	}
 	one := c.of[r]
 	if one == nil {
-		one = &Comparison{asks: c.Asks, found: func(f Finding) { c.Found(r, f) }}
+		one = &Comparison{asks: c.Asks, found: func(method string, f Finding) { c.Found(r, method, f) }}
 		c.of[r] = one
 	}
 	return one
+}
+
+// Forget lets everything be found out again: another server may answer from now on.
+func (c *Comparisons) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.of {
+		for _, f := range [...]*finding{&one.etags, &one.put, &one.patch} {
+			f.forget()
+		}
+	}
 }
 
 // A Known has what was found out about a resource.

@@ -153,9 +153,9 @@ func (s *existing) pin(w *storage.Write) error {
 	case len(strong(e.ETag)) > 0:
 		e.Pin = storage.PinnedByETag
 	case len(e.ETag) > 0: // which no If-Match matches: the lock of the object alone keeps other writers away
-		s.Comparison.note(Weak)
+		s.Comparison.noteETags(Weak)
 	default:
-		s.Comparison.note(None)
+		s.Comparison.noteETags(None)
 	}
 	return nil
 }

@@ -163,36 +163,6 @@ func (s *writer) replace(w *storage.Write, code int) error {
 	return s.answerWritten(w, m.Body, code)
 }
 
-// sendPinned sends a write that is pinned to the version that was read. The first one of a resource finds out
-// whether the backend compares versions: it is sent with a version that the object does not have. A
-// backend that compares refuses it, and gets it again as it is meant. Any other carries out what was
-// admitted, under the lock of the object, as it would have done with the right version.
-func (s *writer) sendPinned(w *storage.Write, m *storage.Message) error {
-	c := s.Comparison
-	if m.Precondition.ETag == nil || !c.ask() {
-		return s.send(w, m)
-	}
-	found := unknown
-	defer func() { c.note(found) }()
-	meant := m.Precondition
-	m.Precondition = storage.Precondition{ETag: otherVersion(meant.ETag)}
-	if err := s.send(w, m); err != nil {
-		return err
-	}
-	switch code := w.Request.Response.Status(); {
-	case storage.IsDone(code):
-		found = NotCompared
-		return nil
-	case code == http.StatusPreconditionFailed:
-		found = Compared
-	case code != http.StatusBadRequest && code != http.StatusConflict && code != http.StatusUnprocessableEntity:
-		return nil // it is the answer to the right version too
-	}
-	w.Request.Response.Discard()
-	m.Precondition = meant
-	return s.send(w, m)
-}
-
 // isRefusedPin reports whether the backend refused a precondition that the gateway, and not the client, had set.
 func (s *writer) isRefusedPin(w *storage.Write) bool {
 	switch w.Request.Response.Status() {
