@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/admission-gateway/gateway/admission/rego/builtin"
 )
 
 // query compiles a module and prepares its rule.
@@ -69,7 +74,7 @@ func TestBounds(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			found, err := q.Violations(context.Background(), &Input{})
 			runtime.ReadMemStats(&after)
-			if !errors.Is(err, errBudget) && !errors.Is(err, errTime) {
+			if !errors.Is(err, errBudget) && !errors.Is(err, errTime) && (err == nil || !strings.HasSuffix(err.Error(), builtin.ErrDigits.Error())) {
 				t.Errorf("got %v, %v, want %v", found, err, errBudget)
 			}
 			const most = 64 * DefaultBudget / 4
@@ -117,6 +122,96 @@ func TestHugeNumbers(t *testing.T) {
 	}
 }
 
+// TestNumbersInTexts: a digest in a text is no number, and a number of more digits than anybody can
+// calculate with is refused wherever it comes from.
+func TestNumbersInTexts(t *testing.T) {
+	long := "1." + strings.Repeat("1", builtin.MaxDigits)
+	if _, err := parse([]byte(`{"x":` + long + `}`)); !errors.Is(err, builtin.ErrDigits) {
+		t.Errorf("a document: got %v, want %v", err, builtin.ErrDigits)
+	}
+	for body, want := range map[string]string{
+		`json.unmarshal("{\"image\":\"a@sha256:9e83421\"}").image != ""`: "",
+		`json.unmarshal("[1e83421]") != []`:                              "json.unmarshal: a number has an exponent of more than 4 digits",
+		`json.unmarshal(sprintf("[%s]", [input.x])) != []`:               "json.unmarshal: a number has more than 4096 digits",
+		`yaml.unmarshal("a: sha256:9e83421f").a != ""`:                   "",
+		`yaml.unmarshal("a: 1e83421").a != ""`:                           "yaml.unmarshal: a number has an exponent of more than 4 digits",
+		`to_number(input.x) > 0`:                                         "to_number: a number has more than 4096 digits",
+		`1e9999 * 1e9999 > 0`:                                            "mul: a number has more than 4096 digits",
+	} {
+		q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if "+body)
+		found, err := q.Violations(context.Background(), &Input{Root: Object(Member{"x", Text(long)})})
+		if want == "" && (err != nil || len(found) != 1) || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
+			t.Errorf("%s: got %v, %v, want %q", body, found, err, want)
+		}
+	}
+}
+
+// TestReferences: no reference in a schema leads to a file or a host, with a budget or in a test.
+func TestReferences(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(file, []byte(`{"enum":["hunter2"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ schema, want string }{
+		"a file":                   {`{"$ref": "file://` + file + `"}`, "leads out of the schema"},
+		"a file, as a text":        {`"{\"$ref\": \"file://` + file + `\"}"`, "leads out of the schema"},
+		"a host":                   {`{"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}`, "leads out of the schema"},
+		"a base":                   {`{"items": {"$id": "file://` + file + `", "items": {"$ref": "#/x"}}}`, "leads out of the schema"},
+		"its own name":             {`{"$id": "file:///x", "definitions": {"a": {}}, "items": {"$ref": "file:///x#/definitions/a"}}`, ""},
+		"itself":                   {`{"$ref": "#"}`, "a part of itself for the same value"},
+		"itself by others":         {`{"definitions": {"a": {"anyOf": [{"$ref": "#/definitions/b"}]}, "b": {"not": {"$ref": "#/definitions/a"}}}}`, "a part of itself for the same value"},
+		"itself for another value": {`{"items": {"$ref": "#"}, "type": ["array", "number"]}`, ""},
+		"a name that is a value":   {`{"enum": [{"id": "a"}], "items": {"$ref": "#"}}`, ""},
+	} {
+		for _, f := range []string{"json.match_schema(\"[]\", S)", "json.verify_schema(S)"} {
+			text := "package p\n\ntest_it if is_array(" + strings.ReplaceAll(f, "S", c.schema) + ")\n"
+			q := query(t, Options{}, "data.p.test_it", text)
+			_, err := q.Value(context.Background(), &Input{})
+			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %s: got %v, want %q", name, f, err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %s: the file was read: %v", name, f, err)
+			}
+		}
+	}
+}
+
+// TestLibraryLoads: the functions that are refused when a module is loaded are these, and no
+// template of Gatekeeper's library calls them.
+func TestLibraryLoads(t *testing.T) {
+	refused := slices.Sorted(maps.Keys(builtin.Refusals()))
+	want := []string{
+		"crypto.x509.parse_and_verify_certificates", "crypto.x509.parse_and_verify_certificates_with_options", "http.send",
+		"net.lookup_ip_addr", "opa.runtime", "providers.aws.sign_req",
+	}
+	if !slices.Equal(refused, want) {
+		t.Errorf("refused are %v, want %v", refused, want)
+	}
+	dir, count := suites(t), 0
+	err := filepath.WalkDir(filepath.Join(dir, "data", "gatekeeper-library"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "template.yaml" {
+			return err
+		}
+		file, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		modules := template(t, file)
+		if len(modules[0].Source) == 0 {
+			return nil // it has no Rego
+		}
+		count++
+		if _, err := Compile(Options{V0: true}, modules...); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		return nil
+	})
+	if err != nil || count < 20 {
+		t.Errorf("%d templates load, %v", count, err)
+	}
+}
+
 // TestEnds: an evaluation ends with its request, and at its deadline.
 func TestEnds(t *testing.T) {
 	q := query(t, Options{Budget: 1 << 60}, "data.p.deny", "package p\n\ndeny contains \"no\" if {\n\tsome i in numbers.range(1, 100000)\n\tsome j in numbers.range(1, 100000)\n\ti + j < 0\n}\n")
@@ -136,25 +231,6 @@ func TestPanic(t *testing.T) {
 	in := Input{Inventory: func() (Value, error) { panic("x") }}
 	if _, err := q.Violations(context.Background(), &in); err == nil || !strings.Contains(err.Error(), "internal error") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestGuardedNames: OPA has the functions that are guarded and refused by these names.
-func TestGuardedNames(t *testing.T) {
-	for name := range estimates {
-		if ast.BuiltinMap[name] == nil {
-			t.Errorf("OPA has no function %s", name)
-		}
-	}
-	for name := range refusals {
-		if ast.BuiltinMap[name] == nil {
-			t.Errorf("OPA has no function %s", name)
-		}
-	}
-	for name := range checksNumbers {
-		if ast.BuiltinMap[name] == nil {
-			t.Errorf("OPA has no function %s", name)
-		}
 	}
 }
 

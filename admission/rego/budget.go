@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/admission-gateway/gateway/admission/rego/builtin"
 )
 
 // DefaultBudget is how much one evaluation may do: a step costs stepCost, and what a built-in
@@ -23,7 +23,7 @@ const maxTime = 5 * time.Second
 // step. It belongs to one goroutine.
 type budget struct {
 	left     int64
-	asked    uint
+	unseen   int64 // was spent since the last look at the clock
 	ctx      context.Context
 	deadline time.Time
 	late     error // the cause if the deadline passes
@@ -35,7 +35,7 @@ type budget struct {
 // newBudget begins an evaluation, which ends at the request's deadline at the latest; the zero time
 // is none. What it spends is asked of the memory, if there is one, and given back by its end.
 func newBudget(ctx context.Context, left int64, until time.Time, m Memory) *budget {
-	b := &budget{left: left, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
+	b := &budget{left: left, unseen: lookEach, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
 	for _, t := range []time.Time{until, deadlineOf(ctx)} {
 		if !t.IsZero() && t.Before(b.deadline) {
 			b.deadline, b.late = t, context.DeadlineExceeded
@@ -49,37 +49,32 @@ func deadlineOf(ctx context.Context) time.Time {
 	return t
 }
 
-var _ topdown.Cancel = (*budget)(nil)
+var _ builtin.Budget = (*budget)(nil)
 
 var (
 	errBudget = errors.New("the policy's budget is used up")
 	errTime   = fmt.Errorf("the policy took longer than %s", maxTime)
 )
 
-// asksBetweenLooks is how many steps are made between two looks at the clock.
-const asksBetweenLooks = 256
+// lookEach is how much is spent between two looks at the clock: 64 steps, each of which may compare
+// values of a few megabytes.
+const lookEach = 64 * stepCost
 
 // Cancel implements topdown.Cancel.
-func (b *budget) Cancel() { b.left = -1 }
-
-// Cancelled implements topdown.Cancel.
-func (b *budget) Cancelled() bool {
-	if !b.spend(stepCost) {
-		return true
+func (b *budget) Cancel() {
+	if b.why == nil {
+		b.why = errBudget
 	}
-	if b.asked++; b.asked%asksBetweenLooks != 1 {
-		return b.why != nil
-	}
-	if err := b.ctx.Err(); err != nil {
-		b.why = err
-	} else if time.Now().After(b.deadline) {
-		b.why = b.late
-	}
-	return b.why != nil
 }
 
-// spend takes from the budget; false if it is used up.
-func (b *budget) spend(cost int64) bool {
+// Cancelled implements topdown.Cancel.
+func (b *budget) Cancelled() bool { return !b.Spend(stepCost) }
+
+// Left implements builtin.Budget.
+func (b *budget) Left() int64 { return b.left }
+
+// Spend implements builtin.Budget.
+func (b *budget) Spend(cost int64) bool {
 	if b.why != nil {
 		return false
 	}
@@ -88,11 +83,32 @@ func (b *budget) spend(cost int64) bool {
 		return false
 	}
 	b.left -= cost
+	b.unseen += min(cost, lookEach)
+	if b.unseen >= lookEach && b.isOver() {
+		return false
+	}
 	if !b.meter.take(cost) || b.meter.used > heavyBytes && !b.work() {
 		b.why = errNoMemory
 		return false
 	}
 	return true
+}
+
+// isOver looks at the request and the clock.
+func (b *budget) isOver() bool {
+	b.unseen = 0
+	if err := b.ctx.Err(); err != nil {
+		b.why = err
+	} else if time.Now().After(b.deadline) {
+		b.why = b.late
+	}
+	return b.why != nil
+}
+
+// Return implements builtin.Budget.
+func (b *budget) Return(cost int64) {
+	b.left += cost
+	b.meter.give(cost)
 }
 
 // work waits until the evaluation is one of the few that may do heavy work, and reports whether it

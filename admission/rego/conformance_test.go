@@ -17,6 +17,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/test/cases"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/util"
+
+	"github.com/admission-gateway/gateway/admission/rego/builtin"
 )
 
 // minPlans is how many of OPA's cases have a plan, at least.
@@ -59,7 +61,7 @@ func TestConformance(t *testing.T) {
 // conformanceQuery compiles a case.
 func conformanceQuery(t *testing.T, v0 bool, c *cases.TestCase) (*Query, *Input) {
 	text := strings.Join(c.Modules, "\n") + c.Query
-	for name := range refusals {
+	for name := range builtin.Refusals() {
 		if strings.Contains(text, name) {
 			t.Skipf("uses %s, which is refused", name)
 		}

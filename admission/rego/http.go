@@ -6,9 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // maxAnswer is how long an answer to http.send may be, in bytes.
@@ -59,29 +56,4 @@ func (l *limited) Read(b []byte) (int, error) {
 		return 0, errAnswerLength
 	}
 	return n, err
-}
-
-// localOptions are the members of a request of http.send that read files or the environment of the
-// process.
-var localOptions = []string{
-	"tls_ca_cert_file", "tls_ca_cert_env_variable", "tls_client_cert_file", "tls_client_cert_env_variable",
-	"tls_client_key_file", "tls_client_key_env_variable",
-}
-
-// readsLocally returns the member of a request of http.send that reads what belongs to the process,
-// or asks a socket of its machine.
-func readsLocally(request ast.Value) (name string, reads bool) {
-	o, ok := request.(ast.Object)
-	if !ok {
-		return "", false
-	}
-	if url := o.Get(ast.StringTerm("url")); url != nil && strings.HasPrefix(strings.ToLower(textOf(url)), "unix") {
-		return "url", true
-	}
-	for _, name := range localOptions {
-		if o.Get(ast.StringTerm(name)) != nil {
-			return name, true
-		}
-	}
-	return "", false
 }

@@ -48,6 +48,9 @@ func (m *meter) take(bytes int64) bool {
 	return true
 }
 
+// give counts bytes that are free again. What was granted for them stays for the next ones.
+func (m *meter) give(bytes int64) { m.used -= bytes }
+
 // close gives back what was granted.
 func (m *meter) close() {
 	if m.granted > 0 {

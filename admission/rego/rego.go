@@ -19,6 +19,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/admission-gateway/gateway/admission/rego/builtin"
 )
 
 // A Module is the text of a module.
@@ -65,7 +67,7 @@ type Program struct {
 
 // Compile compiles modules. The error is of type [Errors].
 func Compile(o Options, modules ...Module) (*Program, error) {
-	guardBuiltins()
+	builtin.Guard()
 	p := &Program{options: o, data: o.Data.orEmpty()}
 	all, parsed, errs := p.parse(modules)
 	if len(errs) > 0 {
@@ -149,7 +151,7 @@ func (p *Program) parseOne(name string, m *Module) (*ast.Module, error) {
 // Lint returns what OPA's strict mode finds in modules that compile: unused variables, arguments
 // and imports, deprecated functions, names that hide input or data.
 func Lint(o Options, modules ...Module) Errors {
-	guardBuiltins()
+	builtin.Guard()
 	p := &Program{options: o, data: o.Data.orEmpty()}
 	all, _, errs := p.parse(modules)
 	if len(errs) > 0 {
@@ -264,6 +266,15 @@ func (p *Program) capabilities() *ast.Capabilities {
 	})
 	p.usable = c
 	return c
+}
+
+// refused are the functions that the options leave refused.
+func (o *Options) refused() map[string]string {
+	all := builtin.Refusals()
+	if len(o.Hosts) > 0 {
+		delete(all, ast.HTTPSend.Name)
+	}
+	return all
 }
 
 // Has reports whether modules define a rule, such as data.policy.deny.
@@ -445,7 +456,7 @@ func (e *Error) locate(s sources, l *ast.Location) {
 // wording says of a refused function why it is refused.
 func wording(message string) string {
 	name, ok := strings.CutPrefix(message, "undefined function ")
-	if why := refusals[name]; ok && why != "" {
+	if why := builtin.Refusals()[name]; ok && why != "" {
 		return fmt.Sprintf("must not call '%s': %s", name, why)
 	}
 	return message

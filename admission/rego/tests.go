@@ -15,6 +15,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/admission-gateway/gateway/admission/rego/builtin"
 )
 
 // A TestResult says how a rule went whose name begins with 'test_'.
@@ -39,7 +41,7 @@ func Test(ctx context.Context, o Options, by Observer, modules ...Module) ([]Tes
 
 // testWithin is Test with another limit for the time of a test.
 func testWithin(ctx context.Context, limit time.Duration, o Options, by Observer, modules []Module) ([]TestResult, error) {
-	guardBuiltins()
+	builtin.Guard()
 	p := &Program{options: o, data: o.Data.orEmpty()}
 	all, _, errs := p.parse(modules)
 	if len(errs) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/admission-gateway/gateway/admission/rego/builtin"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -24,11 +25,9 @@ func (v Value) Valid() bool { return v.term != nil }
 // Null is JSON's null.
 var Null = Value{ast.NullTerm()}
 
-// errNumber is about a number that nobody can calculate with in bounded time.
-var errNumber = errors.New("a number has an exponent of more than 4 digits")
-
 // ValueOf makes a value of a node; none of an invalid one. Numbers keep their digits. It refuses
-// numbers with exponents of more than 4 digits, whose decimal form fills the memory.
+// numbers with exponents of more than 4 digits, whose decimal form fills the memory, and numbers of
+// more than 4096 digits.
 func ValueOf(n document.Node) (Value, error) {
 	return valueWithin(n, nil)
 }
@@ -124,8 +123,8 @@ func (c *converter) term(n document.Node) *ast.Term {
 }
 
 func (c *converter) number(text string) *ast.Term {
-	if hasHugeExponent(text) {
-		c.err = errNumber
+	if err := builtin.CheckNumber(text); err != nil {
+		c.err = err
 		return ast.InternedNullTerm
 	}
 	if t := ast.InternedIntNumberTermFromString(text); t != nil {
@@ -207,33 +206,6 @@ func (c *converter) array(n document.Node) *ast.Term {
 	items := append([]*ast.Term(nil), c.items[begin:]...)
 	c.items = c.items[:begin]
 	return c.take(ast.NewArray(items...))
-}
-
-// maxExponent is how many digits an exponent can have.
-const maxExponent = 4
-
-// hasHugeExponent reports whether a text has an exponent, like a number, that is too long.
-func hasHugeExponent(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if text[i] != 'e' && text[i] != 'E' && text[i] != 'p' && text[i] != 'P' {
-			continue
-		}
-		j := i + 1
-		if j < len(text) && (text[j] == '+' || text[j] == '-') {
-			j++
-		}
-		for j < len(text) && text[j] == '0' {
-			j++
-		}
-		begin := j
-		for j < len(text) && (text[j] >= '0' && text[j] <= '9' || text[j] == '_') {
-			j++
-		}
-		if j-begin > maxExponent {
-			return true
-		}
-	}
-	return false
 }
 
 // Text makes a value of a string.
@@ -381,4 +353,10 @@ func appendItems(dst []byte, each func(func(*ast.Term) error) error) ([]byte, er
 		return err
 	})
 	return append(dst, ']'), err
+}
+
+// textOf is the text of a term; "" of one that is no string.
+func textOf(t *ast.Term) string {
+	s, _ := t.Value.(ast.String)
+	return string(s)
 }
