@@ -47,6 +47,13 @@ deny contains name if some name in large
 // TestLenientBounds: what a lenient query may not do ends it as it ends a strict one.
 func TestLenientBounds(t *testing.T) {
 	q := query(t, Options{Budget: 1 << 20}, "data.p.deny", "package p\n\ndeny contains \"no\" if {\n\tcount(numbers.range(1, 1000000000)) > 0\n}\n")
+	huge := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if to_number(input.review) > 1\n")
+	for _, of := range []*Query{huge, byOPA(huge)} {
+		const want = "!p.rego:3:23: eval_builtin_error: to_number: a number has an exponent of more than 4 digits"
+		if got := valueOf(t, of.Lenient(), &Input{Review: Text("1e999999")}); got != want {
+			t.Errorf("native %v: got %s", of.native != nil, got)
+		}
+	}
 	for _, of := range []*Query{q, byOPA(q)} {
 		if got := valueOf(t, of.Lenient(), &Input{}); got != "!"+errBudget.Error() {
 			t.Errorf("native %v: got %s", of.native != nil, got)

@@ -36,7 +36,7 @@ var Guard = sync.OnceFunc(func() {
 
 func unknown(name string) topdown.BuiltinFunc {
 	return func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error {
-		return fmt.Errorf("nothing is known of what %s takes", name)
+		return topdown.Halt{Err: fmt.Errorf("nothing is known of what %s takes", name)}
 	}
 }
 
@@ -158,6 +158,7 @@ func (c *Contract) checked(name string, f topdown.BuiltinFunc) topdown.BuiltinFu
 	}
 }
 
+// failed ends the evaluation: what a function may not do is no error that counts as an undefined value.
 func failed(name string, err error, at *ast.Location) error {
-	return &topdown.Error{Code: topdown.BuiltinErr, Message: name + ": " + err.Error(), Location: at}
+	return topdown.Halt{Err: &topdown.Error{Code: topdown.BuiltinErr, Message: name + ": " + err.Error(), Location: at}}
 }
