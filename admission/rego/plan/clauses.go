@@ -68,7 +68,7 @@ func (b *builder) ruleset(path ast.Ref, node *ast.TreeNode, kind variant) *rules
 		}
 		r.groups = append(r.groups, group)
 	}
-	if r.early, r.asks = early(r), asks(r); !r.asks {
+	if r.early, r.asking = early(r), b.asks(r); r.asking == atNoTime {
 		r.index = nil
 	}
 	if params == 0 {
@@ -138,14 +138,14 @@ func early(r *ruleset) bool {
 	return true
 }
 
-// asks reports whether it can matter which rules OPA's index leaves out for an evaluation: for the
-// time that the others take, for an error in one that is left out, or for whether the rest have the
-// same value.
-func asks(r *ruleset) bool {
+// asks returns when it can matter which rules OPA's index leaves out for an evaluation: for the time
+// that the others take, for an error in one that is left out, or for whether the rest have the same
+// value.
+func (b *builder) asks(r *ruleset) asking {
 	if len(r.byRule) > manyRules {
-		return true
+		return beforehand
 	}
-	constants := 0
+	constants, fails, hasElse, readsData := 0, false, false, false
 	for rule := range r.byRule {
 		if rule.Default {
 			continue
@@ -153,11 +153,34 @@ func asks(r *ruleset) bool {
 		if v := rule.Head.Value; v != nil && v.IsGround() {
 			constants++
 		}
-		if mayFailFirst(rule.Body) {
-			return true
-		}
+		fails = fails || mayFailFirst(rule.Body)
+		hasElse, readsData = hasElse || rule.Else != nil, readsData || b.readsData(rule.Body)
 	}
-	return !r.form.isPartial() && !r.early && constants > 0
+	switch {
+	case !r.form.isPartial() && !r.early && constants > 0, fails && (hasElse || readsData):
+		return beforehand
+	case fails:
+		return onError
+	}
+	return atNoTime
+}
+
+// readsData reports whether a body may read document data that no module defines. Of those OPA's index
+// takes a number and the text of it for two keys, and its evaluator does not.
+func (b *builder) readsData(body ast.Body) bool {
+	reads := false
+	ast.WalkRefs(body, func(r ast.Ref) bool {
+		if !r[0].Equal(ast.DefaultRootDocument) {
+			return reads
+		}
+		node := b.compiler.RuleTree.Child(r[0].Value)
+		for at := 1; at < len(r) && node != nil && len(node.Values) == 0; at++ {
+			node = node.Child(r[at].Value)
+		}
+		reads = reads || node == nil || len(node.Values) == 0
+		return reads
+	})
+	return reads
 }
 
 // mayFailFirst reports whether something in a body may fail before the body reaches an expression

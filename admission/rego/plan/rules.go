@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
@@ -12,8 +13,8 @@ import (
 type ruleset struct {
 	id        int
 	index     ast.RuleIndex
-	asks      bool // the index says which rules there are for an evaluation
-	early     bool // if not: one value is enough
+	asking    asking
+	early     bool // if the index is not asked first: one value is enough
 	groups    [][]*clause
 	byRule    map[*ast.Rule]*clause
 	otherwise *clause // the default
@@ -22,6 +23,16 @@ type ruleset struct {
 	key       key // if isShared: of the value that other plans may have found
 	isShared  bool
 }
+
+// An asking says when OPA's index is asked which rules there are for an evaluation.
+type asking int
+
+const (
+	atNoTime asking = iota
+	// onError: a rule that the index leaves out has no value, and its error does not count.
+	onError
+	beforehand
+)
 
 // A form says what the rules of a ruleset make together.
 type form int
@@ -67,16 +78,39 @@ const callsWithoutCache = 8
 func (r *ruleset) evaluate(m *machine) bool {
 	d := &m.frame.docs[r.id]
 	d.value = nil
-	if r.asks {
+	if r.asking == beforehand || r.asking == onError && m.env.Relaxed != nil {
 		return r.evaluateIndexed(m, d)
 	}
 	d.early = r.early
 	for _, group := range r.groups {
-		if !r.evaluateGroup(m, d, group[0], group[1:]) {
-			return m.err == nil
+		if r.evaluateGroup(m, d, group[0], group[1:]) || m.err != nil && r.isLeftOut(m, group[0].rule) {
+			continue
 		}
+		return m.err == nil
 	}
 	return r.fallBack(m, d)
+}
+
+// isLeftOut reports whether OPA's index leaves out a rule in which there was an error, and forgets the
+// error then. The end of the evaluation is no such error.
+func (r *ruleset) isLeftOut(m *machine, rule *ast.Rule) bool {
+	var failed *topdown.Error
+	if r.asking != onError || !errors.As(m.err, &failed) || failed.Code == topdown.CancelErr {
+		return false
+	}
+	was := m.err
+	m.err, m.resolver.rules = nil, r
+	found, err := r.index.Lookup(&m.resolver)
+	if err != nil {
+		m.err = err
+		return false
+	}
+	defer ast.IndexResultPool.Put(found)
+	if slices.Contains(found.Rules, rule) {
+		m.err = was
+		return false
+	}
+	return true
 }
 
 // evaluateIndexed is evaluate with the clauses that OPA's index leaves.
