@@ -102,3 +102,42 @@ func laidOver(over, under ast.Value) ast.Value {
 	})
 	return merged
 }
+
+// A document has the value of a ruleset in an evaluation.
+type document struct {
+	value    *ast.Term
+	known    bool // value is final: it has been evaluated
+	early    bool // one value is enough
+	produced bool // the clause that runs has a value
+	calls    int
+	cache    map[int][]cached // by the hash of the arguments, or of the key
+	set      ast.Set
+	object   ast.Object
+}
+
+// A cached is the value for arguments, or for a key.
+type cached struct {
+	of    []*ast.Term
+	value *ast.Term
+}
+
+// kept returns a cached value; nil if there is none.
+func (d *document) kept(hash int, of ...*ast.Term) *ast.Term {
+	for _, c := range d.cache[hash] {
+		alike := true
+		for i := range of {
+			alike = alike && c.of[i].Equal(of[i])
+		}
+		if alike {
+			return c.value
+		}
+	}
+	return nil
+}
+
+func (d *document) keep(hash int, value *ast.Term, of ...*ast.Term) {
+	if d.cache == nil {
+		d.cache = map[int][]cached{}
+	}
+	d.cache[hash] = append(d.cache[hash], cached{append([]*ast.Term(nil), of...), value})
+}

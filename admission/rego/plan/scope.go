@@ -21,6 +21,12 @@ type builder struct {
 	targets                        []ast.Ref // of the document data, which with replaces
 }
 
+// A reading is a part of the document data that is read in one piece.
+type reading struct {
+	ref    ast.Ref
+	goesOn bool // by keys that are known when the step runs
+}
+
 // refuse notes that there is no step for something.
 func (b *builder) refuse(format string, args ...any) {
 	if b.refused == nil {

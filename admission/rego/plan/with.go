@@ -73,12 +73,6 @@ func (s *scope) mayHaveRules(path ast.Ref) bool {
 	return node != nil
 }
 
-// A reading is a part of the document data that is read in one piece.
-type reading struct {
-	ref    ast.Ref
-	goesOn bool // by keys that are known when the step runs
-}
-
 // refuseReads refuses the query if it reads data in another way than OPA does when with replaces a
 // part of it: OPA reads each reference as a whole, and finds in sets and by numbers what is replaced.
 func (b *builder) refuseReads() {

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/topdown/print"
+)
+
+// Documents has the documents that modules read.
+type Documents interface {
+	// HasInput reports whether there is a document input.
+	HasInput() bool
+	// Whole returns the document input; nil: there is none.
+	Whole() *ast.Term
+	// Member returns a member of the document input; nil: there is none.
+	Member(name string) *ast.Term
+	// Data reads a part of the document data that no module defines. storage.IsNotFound says of the
+	// error that there is none.
+	Data(path storage.Path) (ast.Value, error)
+}
+
+// Env has what an evaluation needs from outside.
+type Env struct {
+	Context   context.Context
+	Documents Documents
+	// Cancel is asked before each expression.
+	Cancel Cancel
+	// Relaxed counts the errors of built-in functions, whose values are undefined then; nil: an error
+	// ends the evaluation.
+	Relaxed *Relaxed
+	// Shared has the values that other plans found for the request; nil: they share none.
+	Shared       *Shared
+	Print        print.Hook
+	RoundTripper topdown.CustomizeRoundTripper
+	Capabilities *ast.Capabilities
+}
+
+// A Relaxed has the errors of built-in functions that counted as undefined values.
+type Relaxed struct {
+	Count int
+	First error
+}
+
+// A Cancel ends an evaluation that did enough.
+type Cancel interface {
+	topdown.Cancel
+	// Spent returns how much was done, about in bytes.
+	Spent() int64
+}
