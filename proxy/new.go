@@ -33,7 +33,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log, clock: o.Clock,
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
-		memory:        newRequestMemory(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
+		memory:        newRequestMemory(o.Memory, &c.Limits),
 		locks:         storage.NewLocks(),
 		unregistered:  c.UnregisteredResources,
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
