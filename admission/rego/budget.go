@@ -89,7 +89,7 @@ func (b *budget) spend(cost int64) bool {
 	}
 	b.left -= cost
 	if !b.meter.take(cost) || b.meter.used > heavyBytes && !b.work() {
-		b.why = errNoMemory
+		b.why = ErrNoMemory
 		return false
 	}
 	return true

@@ -111,7 +111,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	gateway := asked(c)
-	gateway.Bundles = n.bundles.Initial()
+	gateway.Bundles, gateway.Memory = n.bundles.Initial(), n.memory
 	manager, found := policies.NewManager(c.Policies, policies.Options{
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
