@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/terms"
 	"github.com/admission-gateway/gateway/admission/vap"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/constraints"
@@ -69,13 +70,19 @@ func (l *loader) load(s *source.Source) *Set {
 	l.Found, l.plans.focus = slices.Clone(s.Found), s.Focus
 	files := make([]File, 0, len(s.Files))
 	l.rego.modules = modules.New(s.Files, l.rego.gateway.Print)
+	var held memory.Reservation
+	held.Open(l.rego.gateway.Memory, nil)
+	defer held.Close()
 	for _, f := range s.Files {
 		if f.Role != source.Objects {
+			if !held.Grow(weightOf(&f)) {
+				l.File(f.Name, "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weightOf(&f))
+			}
 			files = append(files, File{Name: f.Name})
 			continue
 		}
 		l.gatekeeper.Texts[f.Name] = f.Data
-		objects, errs := manifest.Read(f.Name, f.Data)
+		objects, errs := manifest.ReadWithin(f.Name, f.Data, &held)
 		files = append(files, inventoryOf(f.Name, objects))
 		l.Read(errs)
 		for _, o := range objects {
@@ -85,6 +92,14 @@ func (l *loader) load(s *source.Source) *Set {
 	set := l.finish()
 	set.hash, set.files = l.rego.hash(s.Hash), files
 	return set
+}
+
+// weightOf returns how much memory it takes to compile a module, or to read data for modules, at most.
+func weightOf(f *source.File) int {
+	if f.Role == source.Module {
+		return rego.ParseWeight(f.Data)
+	}
+	return manifest.Weight(f.Data) + rego.DataWeight(f.Data)
 }
 
 // loader compiles the objects of the files one by one, and then what takes all of them.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
@@ -136,6 +137,8 @@ type Gateway struct {
 	AuditSinks []string
 	// Print is given what modules in Rego print; nil: they print nothing.
 	Print func(file string, line int, text string)
+	// Memory is asked for what it takes to read files; nil is nobody.
+	Memory *memory.Budget
 	// Bundles are the bundles by their names; nil if they are not known.
 	Bundles map[string]modules.Bundle
 }

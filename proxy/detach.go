@@ -58,7 +58,7 @@ func (d *detachedAnswer) send() {
 	d.events.Started(d.record.Outcome.Code)
 	if d.tunnel == nil {
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		d.record.Spent.Sent, _ = d.incoming.SendStream(d.answer, d.endless, d.editor)
+		d.record.Spent.Sent, _ = d.incoming.SendStream(d.answer, d.endless, d.editor, nil)
 		return
 	}
 	d.gateway.metrics.UpgradeStarted()

@@ -48,23 +48,23 @@ func beginStory(h *handler) error {
 		Method: string(h.incoming.Head.Method), Path: string(h.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
 		Route: h.route.place.Route, Upstream: h.upstream.name, Policies: h.set.Hash(),
 	}, may.Values == config.ShowValues)
-	s.About(i, h.request.Resource != nil, mayShowSecrets(h.set))
+	s.About(i, h.request.Resource != nil, secretsIn(h.set))
 	h.trail.story, h.trail.form = s, form
 	h.request.Exchanges.Sink = s
 	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)
 	return nil
 }
 
-// mayShowSecrets reports whether parameters or collections that policies read may be Secrets.
-func mayShowSecrets(set *policies.Set) (may bool) {
+// secretsIn returns what policies read that may be Secrets.
+func secretsIn(set *policies.Set) (secret explaining.Secrets) {
 	for _, s := range set.States() {
-		may = may || s.Kind.Kind == "Secret" || strings.HasSuffix(s.Path, "/secrets")
+		isPath := strings.Contains(strings.TrimSuffix(s.Path, "/")+"/", "/secrets/")
+		secret.Collections = secret.Collections || s.Kind.Kind == "Secret" || isPath
 	}
 	set.Admission().Each(func(p admission.Policy, _ bool) {
-		parameters, is := p.(interface{ HasSecretParams() bool })
-		may = may || is && parameters.HasSecretParams()
+		secret.Parameters = secret.Parameters || explaining.HasSecretParams(p)
 	})
-	return may
+	return secret
 }
 
 // tell is enforce for who asks for an explanation.

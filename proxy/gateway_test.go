@@ -67,6 +67,12 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 				t.Fatal(err)
 			}
 			c.Limits.BodiesInFlightBytes, c.Limits.HeavyRequests = n, 1
+		case "drain": // a client must take so much of an answer in a second, and each part of it within one
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Limits.DrainBytesPerSecond, c.Timeouts.WriteTimeoutSeconds = n, 1
 		case "trust":
 			c.TrustedProxies = []config.Prefix{{Prefix: netip.MustParsePrefix(value)}}
 		case "at": // the time by which rollouts and exceptions are judged

@@ -129,18 +129,32 @@ func (h *handler) respond() *detachedAnswer {
 		return h.detach()
 	case r.IsStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		sent, err := h.incoming.SendStream(&r.Response, isEndless(&h.request), h.request.Editor)
+		sent, err := h.incoming.SendStream(&r.Response, isEndless(&h.request), h.request.Editor, h.readAhead())
 		h.trail.record.Spent.Sent = sent
 		if err != nil && !h.incoming.Answered() {
 			h.sendRefusal(err)
 		}
 	default:
-		if r.Size() <= sentAtOnce {
-			h.limits.leave()
-		}
-		h.send() // for as long as that takes the request is served
+		defer h.limits.leaveEarly(r.Size())()
+		h.send()
 	}
 	return nil
+}
+
+// readAhead has an answer that comes as a stream read from the backend as far as the client's share of the memory goes, if the
+// request has a place among those that are served: it is done then, but for what the client has yet to take.
+func (h *handler) readAhead() *server.Ahead {
+	if !h.limits.charges.Flying() {
+		return nil
+	}
+	return &server.Ahead{Share: h.limits.share(), Done: func() {
+		h.limits.leave()
+		if h.request.Editor != nil {
+			h.request.Editor.Release()
+			h.request.Editor = nil
+		}
+		h.incoming.Memory.Keep(0)
+	}}
 }
 
 // mayShare reports whether a script of another origin may ask for the answer.

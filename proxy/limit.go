@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/server"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -145,6 +147,44 @@ func (l *limits) crowded(full *ratelimit.Charge) error {
 
 // leave ends the time in which the request counts as being served. It may be called again.
 func (l *limits) leave() { l.gateway.limiter.Leave(&l.charges) }
+
+// leaveEarly ends that time before an answer is sent that is in memory: the backend is done with it, and how long the client
+// takes must not keep others from it. An answer that waits for a client is counted to its share of the memory. A client
+// whose share is used up keeps the place of its request until it has taken the answer. release is called then.
+func (l *limits) leaveEarly(size int) (release func()) {
+	if !l.charges.Flying() {
+		return func() {}
+	}
+	if size <= sentAtOnce {
+		l.leave()
+		return func() {}
+	}
+	share := l.share()
+	if !share.Count(size) {
+		return func() {}
+	}
+	l.leave()
+	return func() { share.Uncount(size) }
+}
+
+// share is the client's share of the memory for answers that it takes slowly: a user's, or an address's.
+func (l *limits) share() memory.Share {
+	client := "user " + l.who.user.Name
+	if l.who.user.Name == l.gateway.anonymous.Name {
+		client = "address " + networkOf(l.who.client).String()
+	}
+	return l.gateway.memory.ShareOf(client)
+}
+
+// networkOf is an address without what its holder chooses: whoever has an IPv6 address has a /64 of them.
+func networkOf(a netip.Addr) netip.Addr {
+	if a = a.Unmap(); a.Is6() {
+		if network, err := a.Prefix(64); err == nil {
+			return network.Addr()
+		}
+	}
+	return a
+}
 
 // tooMany is the answer to a client that has come too often.
 func (l *limits) tooMany(d ratelimit.Decision) error {

@@ -33,7 +33,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log, clock: o.Clock,
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
-		memory:        newRequestMemory(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
+		memory:        newRequestMemory(o.Memory, &c.Limits),
 		locks:         storage.NewLocks(),
 		unregistered:  c.UnregisteredResources,
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
@@ -77,6 +77,7 @@ func New(o Options) (*Gateway, error) {
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections),
+		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: g.metrics.SlowReaderCut,
 		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
 	}, g.handle)
 	g.states.OnChange(g.stateChanged)

@@ -31,6 +31,8 @@ type Options struct {
 	Config *config.Configuration
 	// Policies returns the set in force; each request asks once.
 	Policies func() *policies.Set
+	// Memory is the budget for requests, if something else takes memory of it too; nil makes one of the configuration's limits.
+	Memory *memory.Budget
 	// Limiter holds the buckets of rate limits, which outlive policy sets.
 	Limiter *ratelimit.Limiter
 	// States holds what policies read of backends, which outlives policy sets. The gateway starts it.
@@ -88,10 +90,13 @@ type requestMemory struct {
 	drops drops
 }
 
-// newRequestMemory allows for so many bytes, and for so many requests at a time that do heavy work.
-func newRequestMemory(limit int64, workers int) *requestMemory {
+// newRequestMemory takes memory for requests from a budget; nil is one of the limits.
+func newRequestMemory(budget *memory.Budget, limits *config.Limits) *requestMemory {
+	if budget == nil {
+		budget = memory.NewBudget(limits.BodiesInFlightBytes, int(limits.HeavyRequests))
+	}
 	m := &requestMemory{}
-	m.Memory = server.NewMemory(memory.NewBudget(limit, workers), func() error { return errNoBudget(&m.drops) })
+	m.Memory = server.NewMemory(budget, func() error { return errNoBudget(&m.drops) })
 	return m
 }
 

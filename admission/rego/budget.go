@@ -88,7 +88,7 @@ func (b *budget) Spend(cost int64) bool {
 		return false
 	}
 	if !b.meter.take(cost) || b.meter.used > heavyBytes && !b.work() {
-		b.why = errNoMemory
+		b.why = ErrNoMemory
 		return false
 	}
 	return true

@@ -10,8 +10,8 @@ import (
 // to do much work. All requests share it.
 type Memory = value.Memory
 
-// errNoMemory is the error if that is refused.
-var errNoMemory = errors.New("operation cancelled: there is no memory, or no time, for it now")
+// ErrNoMemory is the error if that is refused.
+var ErrNoMemory = errors.New("operation cancelled: there is no memory, or no time, for it now")
 
 const (
 	// freeBytes are never asked for, and askBytes are asked for at a time.
@@ -57,4 +57,39 @@ func (m *meter) close() {
 		m.memory.Shrink(int(m.granted))
 	}
 	m.used, m.granted = 0, 0
+}
+
+// What OPA's parser makes of a module takes so much by measurement, at most: for each token, and for each byte.
+const (
+	tokenBytes  = 640
+	sourceBytes = 2
+)
+
+// ParseWeight returns how much memory it takes to parse a module, at most. Words in strings and comments count as if they
+// were its own: where those begin and end only a parser knows.
+func ParseWeight(source []byte) int {
+	tokens, inWord := 0, false
+	for _, c := range source {
+		isWord := c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
+		if !isWord && c != ' ' && c != '\t' && c != '\r' || isWord && !inWord {
+			tokens++
+		}
+		inWord = isWord
+	}
+	return tokens*tokenBytes + len(source)*sourceBytes
+}
+
+// DataWeight returns how much memory the values of a text in JSON or YAML take, at most: each of them but the first stands
+// behind one of a few characters.
+func DataWeight(text []byte) int {
+	weight := len(text) + containerBytes
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			weight += containerBytes + memberBytes
+		case ',', ':', '-', '?', '\n':
+			weight += memberBytes
+		}
+	}
+	return weight
 }

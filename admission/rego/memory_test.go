@@ -58,10 +58,10 @@ huge if {
 	}{
 		{"small", 0, false, nil, 0},
 		{"large", most, true, nil, 0},
-		{"large", 128 << 10, true, errNoMemory, 0},
+		{"large", 128 << 10, true, ErrNoMemory, 0},
 		{"huge", most, true, nil, 1},
-		{"huge", most, false, errNoMemory, 1},
-		{"huge", 3 << 20, true, errNoMemory, 1},
+		{"huge", most, false, ErrNoMemory, 1},
+		{"huge", 3 << 20, true, ErrNoMemory, 1},
 	} {
 		q, err := p.Query("data.p." + c.rule)
 		if err != nil {
@@ -89,7 +89,7 @@ func TestMemoryOfValues(t *testing.T) {
 		}
 		made := testing.AllocsPerRun(1, func() {
 			m := &testMemory{left: 1 << 20}
-			if _, err := valueWithin(d.Root(), &meter{memory: m}); err != errNoMemory {
+			if _, err := valueWithin(d.Root(), &meter{memory: m}); err != ErrNoMemory {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

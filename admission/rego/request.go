@@ -324,7 +324,7 @@ func (s *statesOf) State(name string) (Value, error) {
 	}
 	c := converter{meter: &s.made.stateMeter}
 	if !c.meter.take(int64(len(nodes)) * itemBytes) {
-		return Value{}, errNoMemory
+		return Value{}, ErrNoMemory
 	}
 	terms := make([]*ast.Term, len(nodes))
 	for i, n := range nodes {

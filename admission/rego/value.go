@@ -32,6 +32,12 @@ func ValueOf(n document.Node) (Value, error) {
 	return valueWithin(n, nil)
 }
 
+// ValueWithin is ValueOf for a value whose memory is asked for before it is made; nil is nobody. The holder gives it back.
+// The error is ErrNoMemory if that is refused.
+func ValueWithin(n document.Node, m Memory) (Value, error) {
+	return valueWithin(n, &meter{memory: m})
+}
+
 // valueWithin is ValueOf for a value whose memory is asked for, if there is a meter.
 func valueWithin(n document.Node, m *meter) (Value, error) {
 	if !n.Valid() {
@@ -69,7 +75,7 @@ func (c *converter) charge(n document.Node, each int64) bool {
 		return false
 	}
 	if c.meter != nil && !c.meter.take(containerBytes+each*int64(n.Len())) {
-		c.err = errNoMemory
+		c.err = ErrNoMemory
 	}
 	return c.err == nil
 }
@@ -110,7 +116,7 @@ func (c *converter) term(n document.Node) *ast.Term {
 	case document.String:
 		text := n.Str()
 		if c.meter != nil && !c.meter.take(int64(len(text))) {
-			c.err = errNoMemory
+			c.err = ErrNoMemory
 			return ast.InternedNullTerm
 		}
 		return c.take(ast.String(c.own(text)))
@@ -263,6 +269,21 @@ func Merge(into, from Value) (Value, error) {
 		return second, false
 	})
 	return Value{ast.NewTerm(merged)}, nil
+}
+
+// Join returns the members of two objects and of the objects in both. It reports false if the two say different things of
+// one member, or are no objects.
+func Join(a, b Value) (Value, bool) {
+	one, ok := a.term.Value.(ast.Object)
+	other, alike := b.term.Value.(ast.Object)
+	if !ok || !alike {
+		return Value{}, false
+	}
+	joined, ok := one.Merge(other)
+	if !ok {
+		return Value{}, false
+	}
+	return Value{ast.NewTerm(joined)}, true
 }
 
 // orEmpty is the value as the document data.

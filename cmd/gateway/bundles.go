@@ -37,7 +37,7 @@ func (n *node) newBundles() (*bundles.Bundles, error) {
 		sources[n.config.Bundles[i].Name] = s
 	}
 	return bundles.New(bundles.Options{
-		Sources: sources, Log: n.log, Activate: n.activateBundle,
+		Sources: sources, Memory: n.memory, Log: n.log, Activate: n.activateBundle,
 		Failed: n.bundleFailed,
 	}), nil
 }

@@ -41,6 +41,7 @@ type node struct {
 	gateway *proxy.Gateway
 	admin   *admin.Server
 
+	memory  *memory.Budget // of requests, and of what comes from other servers
 	records records
 	states  *state.Manager
 	sharing io.Closer // of the limits that gateways share
@@ -74,7 +75,10 @@ type shownPolicies struct {
 // it; then it compiles the policies and opens the public listener. Clients are served from run on.
 func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) {
 	log := logs.Messages
-	n := &node{config: c, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1)}
+	n := &node{
+		config: c, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1),
+		memory: memory.NewBudget(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
+	}
 	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics)); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
@@ -107,7 +111,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	gateway := asked(c)
-	gateway.Bundles = n.bundles.Initial()
+	gateway.Bundles, gateway.Memory = n.bundles.Initial(), n.memory
 	manager, found := policies.NewManager(c.Policies, policies.Options{
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
@@ -128,6 +132,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.gateway, err = proxy.New(proxy.Options{
 		Config:       c,
 		Policies:     manager.Current,
+		Memory:       n.memory,
 		Limiter:      limiter,
 		States:       n.states,
 		Locker:       n.locker,

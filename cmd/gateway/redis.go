@@ -27,7 +27,7 @@ func (n *node) share(limiter *ratelimit.Limiter) (io.Closer, error) {
 	o := shared.Options{
 		Mode: shared.Mode(c.Mode), Addresses: c.Addresses, MasterName: c.MasterName, Database: int(c.Database),
 		Prefix: c.KeyPrefix, Timeout: c.Timeout(), ConnectTimeout: c.ConnectTimeout(), Connections: int(c.Connections),
-		Metrics: n.metrics, Log: n.log,
+		Memory: n.memory, Metrics: n.metrics, Log: n.log,
 	}
 	if err := n.identifyToRedis(c, &o); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)

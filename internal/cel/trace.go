@@ -35,6 +35,8 @@ type Trace struct {
 	Variable string
 	// Value is the value as JSON, cut at [MaxTracedBytes]; empty if there is none.
 	Value string
+	// IsCondition says that the value is a condition's, and shows in what the policy comes to.
+	IsCondition bool
 	// Err is why there is no value.
 	Err error
 	// Reads says on what the value depends.
@@ -110,7 +112,7 @@ func (f *Frame) tracedBool(p *Program, v *Vars, result bool, failure error) {
 	if p.source == "" {
 		return
 	}
-	t := &Trace{Expression: strings.Clone(p.source), Err: failure}
+	t := &Trace{Expression: strings.Clone(p.source), IsCondition: true, Err: failure}
 	again, known := t.evaluate(f, p, v).(types.Bool)
 	if failure == nil && (!known || bool(again) != result) || failure != nil && known {
 		t.Parts, t.IsDoubtful = nil, true

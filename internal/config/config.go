@@ -215,6 +215,9 @@ type Limits struct {
 	JSONNodes int32 `json:"jsonNodes"`
 	// Connections is the largest number of client connections.
 	Connections int32 `json:"connections"`
+	// DrainBytesPerSecond is how much of an answer a client must take in a second, on average, while there is something to
+	// send; 0 is any.
+	DrainBytesPerSecond int64 `json:"drainBytesPerSecond"`
 }
 
 // Timeouts bound how long a client may take.
@@ -265,6 +268,8 @@ func Default() *Configuration {
 			JSONDepth:   64,
 			JSONNodes:   1 << 20,
 			Connections: 64 << 10,
+
+			DrainBytesPerSecond: 1 << 10,
 		},
 		Timeouts: Timeouts{
 			HeaderDeadlineSeconds: 10,

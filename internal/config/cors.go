@@ -2,9 +2,10 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/admission-gateway/gateway/internal/cors/origin"
 )
 
 // CORS says which scripts of other origins may read the answers of a route. They have the names of the Gateway API.
@@ -79,16 +80,13 @@ func isToken(s string) bool {
 }
 
 // originProblem says what is wrong with an origin, or a pattern of origins.
-func originProblem(origin string) string {
-	if origin == "*" {
+func originProblem(text string) string {
+	if text == "*" {
 		return ""
 	}
-	u, err := url.Parse(strings.Replace(origin, "://*.", "://", 1))
-	switch {
-	case err != nil, u.Scheme == "", u.Hostname() == "", origin != strings.ToLower(origin), strings.ContainsAny(u.Host, "*, "),
-		u.Path != "", u.RawQuery != "", u.Fragment != "", u.User != nil, strings.HasSuffix(origin, ":"),
-		strings.HasSuffix(origin, "?"), strings.HasSuffix(origin, "#"):
-		return fmt.Sprintf("must be an origin such as 'https://shop.example.com' or 'https://*.example.com' in lower case, or '*', not '%s'", origin)
+	if _, ok := origin.ParsePattern(text); !ok {
+		return fmt.Sprintf("must be an origin as browsers write it, such as 'https://shop.example.com' or 'https://*.example.com' in lower case and "+
+			"without the port that the scheme has anyway, or '*', not '%s'", text)
 	}
 	return ""
 }

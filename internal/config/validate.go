@@ -166,4 +166,5 @@ func (v *validator) limits(l *Limits) {
 	between(v, "limits.jsonDepth", l.JSONDepth, 1, 10_000)
 	between(v, "limits.jsonNodes", l.JSONNodes, 1, 1<<30)
 	between(v, "limits.connections", l.Connections, 1, mebi)
+	between(v, "limits.drainBytesPerSecond", l.DrainBytesPerSecond, 0, 1<<30)
 }

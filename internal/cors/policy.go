@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/cors/origin"
 	"github.com/admission-gateway/gateway/internal/http1"
 )
 
@@ -25,45 +26,38 @@ type Options struct {
 // says of that is left out. The nil Policy does nothing.
 type Policy struct {
 	options Options
+	origins []origin.Pattern
 	exposed string
 	maxAge  string
 	all     *grant // if every origin may read
 }
 
-// NewPolicy returns the policy of a route.
+// NewPolicy returns the policy of a route. What is no pattern of origins grants nothing.
 func NewPolicy(o Options) *Policy {
 	p := &Policy{options: o, exposed: strings.Join(o.Exposed, ", "), maxAge: strconv.Itoa(o.MaxAgeSeconds)}
-	if slices.Contains(o.Origins, everyone) && !o.HasCredentials {
-		p.all = newGrant(everyone, false, p.exposed)
+	for _, one := range o.Origins {
+		switch pattern, ok := origin.ParsePattern(one); {
+		case ok:
+			p.origins = append(p.origins, pattern)
+		case one == everyone && !o.HasCredentials:
+			p.all = newGrant(everyone, false, p.exposed)
+		}
 	}
 	return p
 }
 
 // grantFor returns what an origin may read; nil is nothing.
-func (p *Policy) grantFor(origin string) *grant {
+func (p *Policy) grantFor(text string) *grant {
 	switch {
-	case origin == "":
+	case text == "":
 		return nil
 	case p.all != nil:
 		return p.all
-	case slices.ContainsFunc(p.options.Origins, func(pattern string) bool { return isOf(origin, pattern) }):
-		return newGrant(origin, p.options.HasCredentials, p.exposed)
+	}
+	if from, ok := origin.Parse(text); ok && slices.ContainsFunc(p.origins, func(one origin.Pattern) bool { return one.Matches(from) }) {
+		return newGrant(text, p.options.HasCredentials, p.exposed)
 	}
 	return nil
-}
-
-// isOf reports whether an origin is one that a pattern allows for.
-func isOf(origin, pattern string) bool {
-	scheme, domain, isWild := strings.Cut(pattern, "://*")
-	if !isWild {
-		return strings.EqualFold(origin, pattern)
-	}
-	n := len(scheme) + len("://")
-	if len(origin) <= n+len(domain) || !strings.EqualFold(origin[:n], pattern[:n]) {
-		return false
-	}
-	at := len(origin) - len(domain)
-	return strings.EqualFold(origin[at:], domain) && !strings.ContainsAny(origin[n:at], ":/@")
 }
 
 // Answers answers a preflight; it reports whether the request is one.

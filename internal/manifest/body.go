@@ -61,29 +61,3 @@ const (
 	fewItems     = 1024
 	bytesPerItem = 6
 )
-
-// items is at least how many keys and values there can be in a document, as far as they take memory: each of them stands
-// beside one of these characters.
-func items(data []byte) (n int) {
-	before := byte('\n')
-	for i, c := range data {
-		switch c {
-		case ',':
-			n += 2
-		case '[', '{':
-			n++
-		case ':':
-			if i+1 == len(data) || isSpace(data[i+1]) || before == '"' || before == '\'' {
-				n += 2
-			}
-		case '-', '?':
-			if isSpace(before) {
-				n++
-			}
-		}
-		before = c
-	}
-	return n
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }

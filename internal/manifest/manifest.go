@@ -17,20 +17,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/file"
 )
 
-// Bounds of a file. They are far above what people write by hand; the Gateway API's CRDs, among the largest of the
-// ecosystem, have 1.2 MB in all, and the largest OpenAPI documents that are published about 12 MB.
-const (
-	// MaxBytes is the size a file may have.
-	MaxBytes = 16 << 20
-	// maxExpandedBytes bounds the JSON made of one file. Aliases repeat what they point to, so a small file can
-	// mean a very large one.
-	maxExpandedBytes = 32 << 20
-	// maxWritten bounds what is written to make it: members that a '<<' brings are written twice.
-	maxWritten = 3 * maxExpandedBytes
-	// maxDepth bounds the nesting of objects and lists.
-	maxDepth = 256
-)
-
 // Object is one object of a file.
 type Object struct {
 	// File is the name by which the file was read.
@@ -101,8 +87,12 @@ func ReadFile(name string) ([]*Object, []*Error) {
 // Read reads the objects in data, which is YAML, or JSON if the name ends in ".json" or as far as the content is. Documents that are empty are left out; a `kind: List` is replaced by its items.
 //
 // Objects without an error of their own are returned beside the errors of others. The name is used in messages only.
-func Read(name string, data []byte) ([]*Object, []*Error) {
-	r := &reader{file: name}
+func Read(name string, data []byte) ([]*Object, []*Error) { return ReadWithin(name, data, nil) }
+
+// ReadWithin is Read for a file whose memory is asked for before it is taken; nil is nobody. Who asks gives back what the
+// objects take.
+func ReadWithin(name string, data []byte, memory document.Memory) ([]*Object, []*Error) {
+	r := &reader{file: name, held: held{memory: memory}}
 	if len(data) > MaxBytes {
 		r.fail(0, "", "must be at most %d bytes", MaxBytes)
 		return nil, r.errs
@@ -112,6 +102,11 @@ func Read(name string, data []byte) ([]*Object, []*Error) {
 		r.fail(line, "", "must be valid UTF-8")
 		return nil, r.errs
 	}
+	if weight := Weight(data); !r.held.reach(weight) {
+		r.fail(0, "", "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weight)
+		return nil, r.errs
+	}
+	defer r.held.settle()
 	switch {
 	case strings.EqualFold(filepath.Ext(name), ".json"):
 		r.readJSON(data)
@@ -121,11 +116,6 @@ func Read(name string, data []byte) ([]*Object, []*Error) {
 		r.readYAML(data)
 	}
 	return r.objects, r.errs
-}
-
-func looksLikeJSON(data []byte) bool {
-	data = bytes.TrimLeft(data, " \t\r\n")
-	return len(data) > 0 && data[0] == '{'
 }
 
 // invalidUTF8 returns the line of the first byte that is not UTF-8.
@@ -154,6 +144,7 @@ type reader struct {
 	errs     []*Error
 	failed   int // the errors that are not warnings
 	expanded int // bytes of JSON so far
+	held     held
 }
 
 func (r *reader) fail(line int, path, format string, args ...any) {
@@ -190,6 +181,10 @@ func (r *reader) add(t *text, failed bool) {
 }
 
 func (r *reader) addObject(t *text, path string, depth int) {
+	if !r.held.keep(objectWeight(t.json)) {
+		r.fail(t.line(0), path, "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
+		return
+	}
 	d, err := document.Parse(t.json, limitsOf(t.json))
 	if err != nil {
 		r.fail(t.line(0), path, notReadable, err)

@@ -68,7 +68,7 @@ func (s *jsonStream) lineOf(offset int) int {
 func (r *reader) nextJSON(s *jsonStream) *Error {
 	repeated := map[int]int{}
 	d, read, err := document.ParseNext(s.data[s.at:], document.Limits{
-		Bytes: len(s.data), Nodes: len(s.data), Depth: maxDepth + 1,
+		Bytes: len(s.data), Nodes: min(len(s.data), MaxValues), Depth: maxDepth + 1,
 		Repeated: func(first, again int) { repeated[again] = first },
 	})
 	if err != nil {
@@ -152,6 +152,8 @@ func (r *reader) noJSON(s jsonStream, why error) *Error {
 	switch {
 	case err.Code == document.TooDeep:
 		e.Msg = fmt.Sprintf("must be nested at most %d levels deep", maxDepth)
+	case err.Code == document.TooManyNodes:
+		e.Msg = tooMany
 	case err.Code == document.Encoding && strings.HasPrefix(err.Msg, "keys "):
 		e.Msg = "must not have a key with the character U+0000"
 	default:

@@ -15,6 +15,10 @@ import (
 
 // readYAML reads the documents of a YAML stream up to the first that does not parse.
 func (r *reader) readYAML(data []byte) {
+	if items(data) > MaxValues {
+		r.fail(0, "", "%s", tooMany)
+		return
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	lines := splitLines(data)
 	for {

@@ -32,6 +32,8 @@ type Budget struct {
 	used  atomic.Int64
 	peak  atomic.Int64
 	gate  gate
+	// shares are the clients' of what waits for them.
+	shares shares
 }
 
 // NewBudget returns a budget of so many bytes, for requests; so many of them may do heavy work at a time.

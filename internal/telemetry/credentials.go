@@ -8,11 +8,14 @@ import (
 
 // security counts what happens to connections and credentials as such.
 type security struct {
-	handshakes, newCredentials, badCredentials metric.Int64Counter
+	handshakes, slowReaders, newCredentials, badCredentials metric.Int64Counter
 }
 
 // HandshakeFailed counts a client with which no TLS connection could be made.
 func (t *Telemetry) HandshakeFailed() { t.security.handshakes.Add(context.Background(), 1) }
+
+// SlowReaderCut counts a client that was cut because it did not take its answer in time.
+func (t *Telemetry) SlowReaderCut() { t.security.slowReaders.Add(context.Background(), 1) }
 
 // CredentialsRead counts a reading of files with certificates, keys or tokens that have changed. Where it is not ok those
 // before stay in use.
@@ -30,6 +33,7 @@ func (s *security) register(m metric.Meter) error {
 		name, description string
 	}{
 		{&s.handshakes, "gateway_tls_handshake_failures", "TLS handshakes with clients that failed."},
+		{&s.slowReaders, "gateway_slow_readers_cut", "Clients that were cut because they took their answer too slowly."},
 		{&s.newCredentials, "gateway_credentials_reload_success", "Files with certificates, keys or tokens that changed and are in use."},
 		{&s.badCredentials, "gateway_credentials_reload_failure", "Files with certificates, keys or tokens that changed and cannot be used; those before stayed."},
 	} {

@@ -82,6 +82,7 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 		`gateway_requests_in_flight 0`,
 		`gateway_requests_waiting 0`,
 		`gateway_shared_limit_unavailable_servers 0`,
+		`gateway_slow_readers_cut_total 0`,
 		`gateway_tls_handshake_failures_total 0`,
 		`gateway_upgraded_connections 0`,
 	})
@@ -255,6 +256,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_requests_in_flight 0`,
 		`gateway_requests_waiting 0`,
 		`gateway_shared_limit_unavailable_servers 0`,
+		`gateway_slow_readers_cut_total 0`,
 		`gateway_tls_handshake_failures_total 0`,
 		`gateway_upgraded_connections 0`,
 	})
@@ -310,6 +312,7 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_requests_in_flight 1`,
 		`gateway_requests_waiting 1`,
 		`gateway_shared_limit_unavailable_servers 0`,
+		`gateway_slow_readers_cut_total 0`,
 		`gateway_tls_handshake_failures_total 2`,
 		`gateway_upgraded_connections 1`,
 		`gateway_upstream_errors_total{reason="Refused",upstream="orders"} 1`,

@@ -7,19 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/file"
+	"github.com/admission-gateway/gateway/internal/memory"
 )
 
 // A Fetcher asks for the newest version of a bundle.
 type Fetcher interface {
 	// Fetch returns it. have is the tag of the version that is there, empty for none; wait is how long
-	// the answer may be held back until there is another version.
-	Fetch(ctx context.Context, have string, wait time.Duration) (*Answer, error)
+	// the answer may be held back until there is another version. held is asked for its memory.
+	Fetch(ctx context.Context, have string, wait time.Duration, held *memory.Reservation) (*Answer, error)
 }
 
 // An Answer is the answer to a question of a Fetcher.
@@ -39,8 +42,8 @@ type File struct {
 }
 
 // Fetch implements Fetcher.
-func (f *File) Fetch(_ context.Context, have string, _ time.Duration) (*Answer, error) {
-	archive, _, err := file.Read(f.Name, f.MaxBytes)
+func (f *File) Fetch(_ context.Context, have string, _ time.Duration, held *memory.Reservation) (*Answer, error) {
+	archive, _, err := readFile(f.Name, f.MaxBytes, held)
 	if err != nil {
 		return nil, fmt.Errorf("the file '%s' %w", f.Name, err)
 	}
@@ -50,6 +53,43 @@ func (f *File) Fetch(_ context.Context, have string, _ time.Duration) (*Answer, 
 		return &Answer{Tag: tag}, nil
 	}
 	return &Answer{Archive: archive, Tag: tag}, nil
+}
+
+// errNoMemory is the error if there is no memory for an archive.
+var errNoMemory = errors.New("takes more memory than is left of `limits.bodiesInFlightBytes`")
+
+// readFile reads a file, for whose memory it asks.
+func readFile(name string, most int64, held *memory.Reservation) ([]byte, fs.FileInfo, error) {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && !held.Grow(int(min(info.Size(), most))) {
+		return nil, nil, errNoMemory
+	}
+	return file.Read(name, most)
+}
+
+// readWithin reads at most so many bytes, and one more if there are more, for whose memory it asks as they come.
+func readWithin(from io.Reader, most int64, held *memory.Reservation) ([]byte, error) {
+	var all []byte
+	from = io.LimitReader(from, most+1)
+	for {
+		if len(all) == cap(all) {
+			size := max(2*cap(all), 64<<10)
+			if !held.Grow(size) {
+				return nil, errNoMemory
+			}
+			larger := make([]byte, len(all), size)
+			copy(larger, all)
+			held.Shrink(cap(all))
+			all = larger
+		}
+		n, err := from.Read(all[len(all):cap(all)])
+		all = all[:len(all)+n]
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+	}
 }
 
 // A Server gets a bundle from a server by OPA's protocol.
@@ -72,7 +112,7 @@ type Server struct {
 const maxRedirects = 5
 
 // Fetch implements Fetcher.
-func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration) (*Answer, error) {
+func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, held *memory.Reservation) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout+wait)
 	defer cancel()
 	request, err := s.request(ctx, have, wait)
@@ -92,8 +132,10 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration) (*A
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the server answered with code %d", response.StatusCode)
 	}
-	archive, err := io.ReadAll(io.LimitReader(response.Body, s.MaxBytes+1))
+	archive, err := readWithin(response.Body, s.MaxBytes, held)
 	switch {
+	case errors.Is(err, errNoMemory):
+		return nil, fmt.Errorf("the answer %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("the answer is not whole: %w", withoutQuery(err))
 	case int64(len(archive)) > s.MaxBytes:

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/admission/rego/bundle"
-	"github.com/admission-gateway/gateway/internal/file"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
@@ -80,7 +80,10 @@ func (f *follower) restore(ctx context.Context) {
 	if f.source.Keep == "" {
 		return
 	}
-	archive, info, err := file.Read(f.source.Keep, maxKept)
+	var held memory.Reservation
+	held.Open(f.options.Memory, nil)
+	defer held.Close()
+	archive, info, err := readFile(f.source.Keep, maxKept, &held)
 	if err != nil {
 		if _, missing := os.Stat(f.source.Keep); !errors.Is(missing, fs.ErrNotExist) {
 			f.tell(failed(Keep, fmt.Errorf("the file '%s' %w", f.source.Keep, err)))
@@ -91,7 +94,7 @@ func (f *follower) restore(ctx context.Context) {
 	if now := f.options.Now(); at.After(now) {
 		at = now
 	}
-	if err := f.take(archive, at, false); err != nil {
+	if err := f.take(archive, at, false, &held); err != nil {
 		f.tell(failed(Keep, fmt.Errorf("the file '%s': %w", f.source.Keep, err)))
 	}
 }
@@ -154,7 +157,10 @@ func (f *follower) update(ctx context.Context) error {
 	if f.waits && f.tag != "" {
 		wait = f.source.Wait
 	}
-	answer, err := f.source.From.Fetch(ctx, f.tag, wait)
+	var held memory.Reservation
+	held.Open(f.options.Memory, nil)
+	defer held.Close()
+	answer, err := f.source.From.Fetch(ctx, f.tag, wait, &held)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -166,7 +172,7 @@ func (f *follower) update(ctx context.Context) error {
 		f.confirm()
 		return nil
 	}
-	if err := f.take(answer.Archive, f.options.Now(), true); err != nil {
+	if err := f.take(answer.Archive, f.options.Now(), true, &held); err != nil {
 		return f.failed(err)
 	}
 	f.tag = answer.Tag
@@ -174,9 +180,11 @@ func (f *follower) update(ctx context.Context) error {
 	return nil
 }
 
-// take reads an archive and brings it into force. It is kept on disk if keep says so.
-func (f *follower) take(archive []byte, at time.Time, keep bool) error {
-	next, err := bundle.Read(archive, f.source.Read())
+// take reads an archive and brings it into force. It is kept on disk if keep says so. What that takes is asked of held.
+func (f *follower) take(archive []byte, at time.Time, keep bool, held *memory.Reservation) error {
+	o := f.source.Read()
+	o.Memory = held
+	next, err := bundle.Read(archive, o)
 	if err != nil {
 		return failed(Verify, err)
 	}
@@ -193,7 +201,7 @@ func (f *follower) take(archive []byte, at time.Time, keep bool) error {
 		case f.source.Keep != "":
 			return failed(Verify, errors.New("a delta must not be sent for a bundle that is kept on disk, where the change would be lost"))
 		}
-		if next, err = current.Patched(next); err != nil {
+		if next, err = current.Patched(next, o); err != nil {
 			return failed(Verify, err)
 		}
 	}

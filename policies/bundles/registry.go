@@ -2,19 +2,23 @@ package bundles
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/memory"
 )
 
 // The schemes of places in registries of OCI images.
@@ -87,7 +91,7 @@ const (
 )
 
 // Fetch implements Fetcher.
-func (r *Registry) Fetch(ctx context.Context, have string, _ time.Duration) (*Answer, error) {
+func (r *Registry) Fetch(ctx context.Context, have string, _ time.Duration, held *memory.Reservation) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	image, err := r.from.Resolve(ctx, r.reference)
@@ -99,7 +103,7 @@ func (r *Registry) Fetch(ctx context.Context, have string, _ time.Duration) (*An
 		return &Answer{Tag: tag}, nil
 	}
 	left := maxManifests
-	layer, err := r.layer(ctx, image, maxNested, &left)
+	layer, err := r.layer(ctx, image, maxNested, &left, held)
 	if err != nil {
 		return nil, registryError(err)
 	}
@@ -108,6 +112,9 @@ func (r *Registry) Fetch(ctx context.Context, have string, _ time.Duration) (*An
 	}
 	if layer.Size > r.maxBytes {
 		return nil, fmt.Errorf("the layer must have at most %d bytes", r.maxBytes)
+	}
+	if !held.Grow(int(layer.Size)) {
+		return nil, fmt.Errorf("the layer %w", errNoMemory)
 	}
 	archive, err := content.FetchAll(ctx, r.from.Blobs(), *layer)
 	if err != nil {
@@ -118,39 +125,83 @@ func (r *Registry) Fetch(ctx context.Context, have string, _ time.Duration) (*An
 
 // layer returns the layer with the bundle of an image, or of the first image of an index that has one;
 // nil if there is none.
-func (r *Registry) layer(ctx context.Context, image ocispec.Descriptor, depth int, left *int) (*ocispec.Descriptor, error) {
+func (r *Registry) layer(ctx context.Context, image ocispec.Descriptor, depth int, left *int, held *memory.Reservation) (*ocispec.Descriptor, error) {
 	switch *left--; {
 	case image.Size > maxManifest:
 		return nil, fmt.Errorf("a manifest must have at most %d bytes", maxManifest)
 	case *left < 0 || depth < 0:
 		return nil, errors.New("the image has too many manifests")
 	}
+	if !held.Grow(int(image.Size)) {
+		return nil, fmt.Errorf("the manifest %w", errNoMemory)
+	}
+	defer held.Shrink(int(image.Size))
 	text, err := content.FetchAll(ctx, r.from, image)
 	if err != nil {
 		return nil, err
 	}
-	var manifest struct {
-		Layers    []ocispec.Descriptor
-		Manifests []ocispec.Descriptor
+	own, others, err := readManifest(text, held)
+	if err != nil {
+		return nil, fmt.Errorf("the manifest %w", err)
 	}
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		return nil, fmt.Errorf("the manifest cannot be read: %w", err)
+	if own != nil {
+		return own, nil
 	}
-	for i := range manifest.Layers {
-		if manifest.Layers[i].MediaType == ocispec.MediaTypeImageLayerGzip {
-			return &manifest.Layers[i], nil
-		}
-	}
-	for _, one := range manifest.Manifests {
-		if p := one.Platform; p != nil && p.OS == "unknown" && p.Architecture == "unknown" {
-			continue // says where another image comes from
-		}
-		layer, err := r.layer(ctx, one, depth-1, left)
+	for _, one := range others {
+		layer, err := r.layer(ctx, one, depth-1, left, held)
 		if layer != nil || err != nil {
 			return layer, err
 		}
 	}
 	return nil, nil
+}
+
+// readManifest returns the first layer of a manifest that has a bundle, and the images of an index, as far as any of them may
+// be asked for. It makes nothing of the others, of which a manifest may have as many as fit into it.
+func readManifest(text []byte, held *memory.Reservation) (layer *ocispec.Descriptor, images []ocispec.Descriptor, err error) {
+	d, err := document.Parse(text, document.Limits{Bytes: maxManifest, Nodes: maxManifest, Memory: held})
+	var at *document.Error
+	if errors.As(err, &at) && at.Code == document.NoMemory {
+		return nil, nil, errNoMemory
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	defer d.Release()
+	layers, _ := d.Root().Get("layers")
+	for one := layers.First(); one.Valid(); one = one.Next() {
+		if member(one, "mediaType").Is(ocispec.MediaTypeImageLayerGzip) {
+			layer, err := descriptor(one)
+			return &layer, nil, err
+		}
+	}
+	manifests, _ := d.Root().Get("manifests")
+	for one := manifests.First(); one.Valid() && len(images) <= maxManifests; one = one.Next() {
+		if p := member(one, "platform"); member(p, "os").Is("unknown") && member(p, "architecture").Is("unknown") {
+			continue // says where another image comes from
+		}
+		image, err := descriptor(one)
+		if err != nil {
+			return nil, nil, err
+		}
+		images = append(images, image)
+	}
+	return nil, images, nil
+}
+
+func member(n document.Node, name string) document.Node {
+	m, _ := n.Get(name)
+	return m
+}
+
+// descriptor says what to ask a registry for.
+func descriptor(n document.Node) (d ocispec.Descriptor, err error) {
+	if d.Size, err = strconv.ParseInt(string(member(n, "size").Raw()), 10, 64); err != nil || d.Size < 0 {
+		return d, errors.New("must give each descriptor a size")
+	}
+	d.MediaType = strings.Clone(member(n, "mediaType").Str())
+	d.Digest, err = digest.Parse(strings.Clone(member(n, "digest").Str()))
+	return d, err
 }
 
 // registryError is an error without URLs: the query of one may hold a credential.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/admission/rego/bundle"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Failed func(name string, s Stage)
 	// Log is told of new versions and of what goes wrong; nil discards it.
 	Log *slog.Logger
+	// Memory is asked for what it takes to fetch and decode bundles; nil is nobody.
+	Memory *memory.Budget
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 }

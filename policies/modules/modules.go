@@ -3,6 +3,7 @@
 package modules
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -134,7 +135,7 @@ func (f *Files) gather(folder string, o *rego.Options) (all []rego.Module, errs 
 		}
 		data, err := dataOf(file, within)
 		if err == nil {
-			o.Data, err = rego.Merge(o.Data, data)
+			o.Data, err = joined(o.Data, data)
 		}
 		if err != nil {
 			errs = append(errs, rego.Error{File: file.Name, Message: err.Error()})
@@ -180,6 +181,18 @@ func below(folder, name string) (within []string, ok bool) {
 		return nil, true
 	}
 	return strings.Split(filepath.ToSlash(relative), "/"), true
+}
+
+// joined returns the data of several files. Two files must not say different things of one place.
+func joined(all, more rego.Value) (rego.Value, error) {
+	if !all.Valid() {
+		return more, nil
+	}
+	data, ok := rego.Join(all, more)
+	if !ok {
+		return rego.Value{}, errors.New("must not say anything else of a place in `data` than another file")
+	}
+	return data, nil
 }
 
 func isTest(name string) bool { return strings.HasSuffix(strings.ToLower(name), "_test.rego") }

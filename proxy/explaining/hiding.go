@@ -17,14 +17,42 @@ import (
 )
 
 // hiding says what a story may show. Values of other objects than the one in the request are digests
-// unless the configuration says otherwise (ERR-7), and the data of Secrets is never shown.
+// unless the configuration says otherwise (ERR-7).
+//
+// What may come from a Secret is withheld by where it comes from: no value of an expression that may have read one, nor of a
+// part of it, and no message of a policy that may have. How the value was computed does not matter: a text that was split
+// and joined is the Secret's all the same.
 type hiding struct {
 	showsValues bool
-	hidesOthers bool // parameters or collections may be Secrets
+	secret      Secrets
 	object      hidden
 	key         []byte
 	paths       []string // of hidden values in the object
+	secretPaths []string // of values in the object that may come from Secrets
 	secrets     []string // that texts may not repeat
+}
+
+// Secrets say which of the other objects that expressions read may be Secrets.
+type Secrets struct {
+	// Parameters are the ones of the policy that runs, or of any where none does, Collections those of any StateSource.
+	Parameters, Collections bool
+}
+
+// withheld stands for what may come from a Secret.
+const withheld = "(withheld: it may show a Secret)"
+
+// hold stands for a value that may come from a Secret; nothing stays nothing.
+func hold(json string) string {
+	if json == "" {
+		return ""
+	}
+	return withheld
+}
+
+// isSecret reports whether a value with such an origin may come from a Secret. mixes says that it reads what another policy
+// took from one.
+func (h *hiding) isSecret(r cel.Reads, mixes bool) bool {
+	return mixes || h.object.isSecret && (r.Object || r.Old) || (h.secret.Parameters || h.secret.Collections) && r.Others
 }
 
 // hidden says what the object is.
@@ -42,10 +70,7 @@ func (h *hiding) begin() {
 // hides reports whether a value with such an origin may not be shown.
 // mixes says that what it reads of the object may be what the stored one has.
 func (h *hiding) hides(r cel.Reads, mixes bool) bool {
-	switch {
-	case h.object.isSecret && (r.Object || r.Old), h.hidesOthers && r.Others:
-		return true
-	case h.showsValues:
+	if h.showsValues {
 		return false
 	}
 	return r.Old || r.Others || r.Object && (!h.object.isOwn || mixes)
@@ -54,14 +79,14 @@ func (h *hiding) hides(r cel.Reads, mixes bool) bool {
 // chains are the members of the object that an expression reads.
 var chains = regexp.MustCompile(`\b(?:object|self)\b((?:\.[A-Za-z_][A-Za-z_0-9]*)*)`)
 
-// mixes reports whether an expression reads members of the object that are taken from the stored one.
-func (h *hiding) mixes(expression string) bool {
-	if len(h.paths) == 0 {
+// mixes reports whether an expression reads members of the object that are at some paths, above or below.
+func mixes(expression string, paths []string) bool {
+	if len(paths) == 0 {
 		return false
 	}
 	for _, found := range chains.FindAllStringSubmatch(expression, -1) {
 		read := strings.TrimPrefix(found[1], ".")
-		for _, path := range h.paths {
+		for _, path := range paths {
 			if within(read, path) || within(path, read) {
 				return true
 			}
@@ -105,14 +130,23 @@ func (h *hiding) digest(json string) string {
 	return "(" + kind + " " + hex.EncodeToString(m.Sum(nil)[:4]) + ")"
 }
 
+// An origin says where the values of an edit may come from.
+type origin struct{ others, secrets bool }
+
 // edit hides the values of an edit, if they may come from other objects or are a Secret's.
-func (h *hiding) edit(e *story.Edit, hidden bool) {
-	secret := h.object.isSecret && isSecret(e.Path)
-	if secret || hidden && !h.showsValues {
+func (h *hiding) edit(e *story.Edit, from origin) {
+	isOwn := h.object.isSecret && isSecret(e.Path)
+	if from.secrets {
+		h.secretPaths = append(h.secretPaths, e.Path)
+		e.New = hold(e.New)
+	} else if isOwn || from.others && !h.showsValues {
 		h.paths = append(h.paths, e.Path)
 		e.New = h.digest(e.New)
 	}
-	if secret || (hidden || !h.object.isOwn) && !h.showsValues {
+	switch {
+	case slices.ContainsFunc(h.secretPaths, func(path string) bool { return within(e.Path, path) || within(path, e.Path) }):
+		e.Old = hold(e.Old) // a policy before may have set it
+	case isOwn || (from.others || !h.object.isOwn) && !h.showsValues:
 		e.Old = h.digest(e.Old)
 	}
 }
@@ -182,12 +216,15 @@ func (h *hiding) body(m *story.Message, body []byte) {
 	text := string(body)
 	switch {
 	case h.object.isSecret && m.Method == http.MethodPatch, !h.showsValues && m.Method == http.MethodPatch && len(h.paths) > 0,
-		!h.showsValues && !h.object.isOwn && m.Method == http.MethodPut:
+		!h.showsValues && !h.object.isOwn && m.Method == http.MethodPut, m.Method == http.MethodPatch && len(h.secretPaths) > 0:
 		m.IsHidden = true
 		return
-	case h.object.isSecret || len(h.paths) > 0 && !h.showsValues:
+	case h.object.isSecret || len(h.paths) > 0 && !h.showsValues || len(h.secretPaths) > 0:
 		tree, hidden := story.Replace(story.Parse(body), func(path string, value any) (string, bool) {
-			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) {
+			if slices.Contains(h.secretPaths, path) {
+				return withheld, true
+			}
+			if h.object.isSecret && path != "" && path != "metadata" && path != "metadata.annotations" && isSecret(path) || slices.Contains(h.paths, path) && !h.showsValues {
 				return h.digest(story.Encode(value)), true
 			}
 			return "", false

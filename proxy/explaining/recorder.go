@@ -28,16 +28,21 @@ const (
 type Recorder struct {
 	story  story.Story
 	hiding hiding
-	left   int // bytes
+	secret Secrets // of any policy
+	left   int     // bytes
 
 	tree   story.Tree      // the object as it was last
 	isRead bool            // there is such
 	stores bool            // what changes now may come from the stored object
 	policy *running        // nil if none runs
 	ran    map[string]bool // policies that were about the request
+	hides  hidesAnswer
 	// attributes are the ones that policies saw last.
 	attributes *admission.Attributes
 }
+
+// hidesAnswer says what of the answer may show a Secret.
+type hidesAnswer struct{ refusal, warnings bool }
 
 // running is a policy that runs.
 type running struct {
@@ -53,6 +58,8 @@ type running struct {
 type findings struct {
 	opaque    bool // it may read other objects, and nothing tells which values come from them
 	mixed     bool // its variables may have what is taken from the stored object
+	secret    bool // it may have read a Secret
+	tainted   bool // its variables may have what comes from a Secret
 	unmatched bool // one of its match conditions is false
 }
 
@@ -70,8 +77,8 @@ func New(about story.Request, showsValues bool) *Recorder {
 	return r
 }
 
-// About says what the request is about. hidesOthers says that parameters or collections may be Secrets.
-func (r *Recorder) About(i *resource.Info, described, hidesOthers bool) {
+// About says what the request is about, and which objects that policies read may be Secrets.
+func (r *Recorder) About(i *resource.Info, described bool, secret Secrets) {
 	if r == nil {
 		return
 	}
@@ -82,7 +89,8 @@ func (r *Recorder) About(i *resource.Info, described, hidesOthers bool) {
 	}
 	r.hiding.object.isOwn = (i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate) && i.Subresource != "scale"
 	r.hiding.object.isSecret = i.Group == "" && i.Resource == "secrets"
-	r.hiding.hidesOthers = hidesOthers
+	r.hiding.secret = secret
+	r.secret = secret
 }
 
 // Step begins a step.
@@ -110,14 +118,14 @@ func (r *Recorder) Object(d *document.Document, isStored bool) {
 		return
 	}
 	s := &r.story.Steps[len(r.story.Steps)-1]
-	s.Edits = append(s.Edits, r.edits(story.Diff(before, r.tree), isStored)...)
+	s.Edits = append(s.Edits, r.edits(story.Diff(before, r.tree), origin{others: isStored})...)
 }
 
 // edits makes edits fit to be shown.
-func (r *Recorder) edits(all []story.Edit, hidden bool) []story.Edit {
+func (r *Recorder) edits(all []story.Edit, from origin) []story.Edit {
 	for i := range all {
 		e := &all[i]
-		r.hiding.edit(e, hidden)
+		r.hiding.edit(e, from)
 		if !r.spend(len(e.Path) + len(e.Old) + len(e.New)) {
 			return all[:i]
 		}
@@ -149,6 +157,8 @@ func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.A
 		ignored: len(report.IgnoredFailures()), audits: len(report.AuditedFailures()),
 	}
 	_, one.mutates = p.(admission.Mutator)
+	r.hiding.secret = Secrets{Parameters: HasSecretParams(p), Collections: r.secret.Collections}
+	one.is.secret = r.hiding.secret.Parameters || !isTraced(one.shown.Kind) && (r.hiding.object.isSecret || r.hiding.secret.Collections)
 	one.shown.Reasons = reasonsOf(ctx, p, a)
 	if len(one.shown.Reasons) == 0 {
 		r.ran[keyOf(p, one.mutates)] = true
@@ -158,6 +168,21 @@ func (r *Recorder) Begin(ctx context.Context, p admission.Policy, a *admission.A
 		one.is.opaque = readsOthers(p)
 	}
 	r.policy = one
+}
+
+// HasSecretParams reports whether the parameters of a policy are Secrets.
+func HasSecretParams(p admission.Policy) bool {
+	with, is := p.(interface{ HasSecretParams() bool })
+	return is && with.HasSecretParams()
+}
+
+// isTraced reports whether all that policies of a kind read is read by expressions that are traced.
+func isTraced(kind string) bool {
+	switch kind {
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "DefaultingPolicy":
+		return true
+	}
+	return false
 }
 
 // readsOthers reports whether a policy without expressions, which would be traced, may read other
@@ -178,13 +203,17 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 	if one == nil {
 		return
 	}
-	r.policy = nil
+	r.policy, r.hiding.secret = nil, r.secret
 	one.shown.Binding = binding
 	switch {
 	case v != "" && (len(one.shown.Reasons) == 0 || v != admission.Allowed && v != admission.Unchanged):
 		one.shown.Verdict, one.shown.Reasons = string(v), nil
 	case v == "":
 		one.shown.Verdict = string(admission.Denied)
+	}
+	if one.is.secret {
+		r.hides.refusal = r.hides.refusal || report == nil || len(report.Denials()) > one.denials
+		r.hides.warnings = r.hides.warnings || report == nil || len(report.Warnings()) > one.warnings
 	}
 	if report != nil {
 		for _, d := range report.Denials()[min(one.denials, len(report.Denials())):] {
@@ -202,8 +231,8 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 	}
 	if one.mutates && a != nil && a.Object != nil {
 		after := story.Parse(a.Object.AppendTo(nil))
-		hidden := one.is.opaque || one.reads.Old || one.reads.Others
-		one.shown.Edits = r.edits(story.Diff(one.before, after), hidden)
+		from := origin{others: one.is.opaque || one.reads.Old || one.reads.Others, secrets: one.is.secret}
+		one.shown.Edits = r.edits(story.Diff(one.before, after), from)
 		if a.Item == "" {
 			r.tree, r.isRead = after, true
 		}
@@ -222,7 +251,9 @@ func (r *Recorder) close(a *admission.Attributes, report *admission.Report, bind
 }
 
 func (r *Recorder) say(one *running, text string) {
-	text = r.hiding.text(text)
+	if text = r.hiding.text(text); one.is.secret {
+		text = withheld
+	}
 	if r.spend(len(text)) {
 		one.shown.Messages = append(one.shown.Messages, strings.Clone(text))
 	}
@@ -263,12 +294,18 @@ func (r *Recorder) Traced(t *cel.Trace) {
 		r.policy.reads.Old = r.policy.reads.Old || t.Reads.Old
 		r.policy.reads.Others = r.policy.reads.Others || t.Reads.Others
 	}
-	mixes := r.hiding.mixes(t.Expression)
-	if r.policy != nil {
-		r.policy.is.mixed = r.policy.is.mixed || mixes
-		mixes = mixes || r.policy.is.mixed && strings.Contains(t.Expression, "variables")
+	mixed, tainted := mixes(t.Expression, r.hiding.paths), mixes(t.Expression, r.hiding.secretPaths)
+	isSecret := r.hiding.isSecret(t.Reads, tainted)
+	if r.policy == nil {
+		r.hides.refusal = r.hides.refusal || isSecret // by a rule of the schema
+	} else {
+		is := &r.policy.is
+		readsVariables := strings.Contains(t.Expression, "variables")
+		is.mixed, is.tainted = is.mixed || mixed, is.tainted || tainted
+		mixed, tainted = mixed || is.mixed && readsVariables, tainted || is.tainted && readsVariables
+		is.secret = is.secret || isSecret || tainted
 	}
-	e := r.expression(t, mixes)
+	e := r.expression(t, mixed, tainted)
 	size := len(e.Text) + len(e.Value) + len(e.Error)
 	for _, p := range e.Parts {
 		size += len(p.Text) + len(p.Value) + 64
@@ -284,14 +321,17 @@ func (r *Recorder) Traced(t *cel.Trace) {
 	s.Expressions = append(s.Expressions, e)
 }
 
-func (r *Recorder) expression(t *cel.Trace, mixes bool) story.Expression {
-	e := story.Expression{
-		Variable: strings.Clone(t.Variable), Text: t.Expression, Value: r.hiding.value(t.Value, t.Reads, mixes), IsDoubtful: t.IsDoubtful,
+func (r *Recorder) expression(t *cel.Trace, mixed, tainted bool) story.Expression {
+	e := story.Expression{Variable: strings.Clone(t.Variable), Text: t.Expression, IsDoubtful: t.IsDoubtful}
+	isSecret := r.hiding.isSecret(t.Reads, tainted)
+	e.Value = r.hiding.value(t.Value, t.Reads, mixed)
+	if isSecret && t.Value != "" && !t.IsCondition {
+		e.Value = withheld
 	}
 	var failed *cel.Error
 	switch {
 	case t.Err == nil:
-	case r.hiding.hides(t.Reads, mixes):
+	case isSecret || r.hiding.hides(t.Reads, mixed):
 		e.Error = "it has no value for the request"
 	case errors.As(t.Err, &failed):
 		e.Error = r.hiding.text(failed.Detail)
@@ -299,8 +339,13 @@ func (r *Recorder) expression(t *cel.Trace, mixes bool) story.Expression {
 		e.Error = r.hiding.text(t.Err.Error())
 	}
 	for _, p := range t.Parts {
+		value := r.hiding.value(p.Value, p.Reads, mixed)
+		// The part that is all of a condition has its value.
+		if r.hiding.isSecret(p.Reads, tainted) && !(t.IsCondition && p.Depth == 0 && p.Value == t.Value) {
+			value = withheld
+		}
 		e.Parts = append(e.Parts, story.Part{
-			Text: p.Source, Line: p.Line, Column: p.Column, Depth: p.Depth, Value: r.hiding.value(p.Value, p.Reads, mixes), InLoop: p.InLoop,
+			Text: p.Source, Line: p.Line, Column: p.Column, Depth: p.Depth, Value: value, InLoop: p.InLoop,
 		})
 	}
 	return e
@@ -341,7 +386,9 @@ func (r *Recorder) Limit(l story.Limit) {
 func (r *Recorder) Refuse(why string) {
 	r.close(nil, nil, "", "")
 	s := r.step()
-	s.Refusal = strings.Clone(r.hiding.text(why))
+	if s.Refusal = strings.Clone(r.hiding.text(why)); r.hides.refusal {
+		s.Refusal = withheld
+	}
 }
 
 // Sends reports whether something would be sent to the backend.
@@ -352,16 +399,42 @@ func (r *Recorder) Sends() bool { return len(r.story.Sent) > 0 }
 func (r *Recorder) Finish(ctx context.Context, chain *admission.Chain, a story.Answer) *story.Story {
 	r.close(nil, nil, "", "")
 	r.others(ctx, chain)
-	if len(a.Status) > 0 {
+	if len(a.Status) > 0 && r.hides.refusal {
+		a.Status = withoutMessage(a.Status)
+	} else if len(a.Status) > 0 {
 		if a.Status = json.RawMessage(r.hiding.text(string(a.Status))); !json.Valid(a.Status) {
 			a.Status = json.RawMessage(`"(hidden)"`)
 		}
 	}
 	for i := range a.Warnings {
-		a.Warnings[i] = r.hiding.text(a.Warnings[i])
+		if a.Warnings[i] = r.hiding.text(a.Warnings[i]); r.hides.warnings {
+			a.Warnings[i] = withheld
+		}
 	}
 	r.story.Answer = a
 	return &r.story
+}
+
+// withoutMessage is an answer without what its author wrote: a Status, or a problem.
+func withoutMessage(answer json.RawMessage) json.RawMessage {
+	var shown struct {
+		Kind       string `json:"kind,omitempty"`
+		APIVersion string `json:"apiVersion,omitempty"`
+		Type       string `json:"type,omitempty"`
+		Status     any    `json:"status,omitempty"`
+		Message    string `json:"message"`
+		Reason     string `json:"reason,omitempty"`
+		Code       int    `json:"code,omitempty"`
+	}
+	if err := json.Unmarshal(answer, &shown); err != nil {
+		return json.RawMessage(`"` + withheld + `"`)
+	}
+	shown.Message = withheld
+	text, err := json.Marshal(&shown)
+	if err != nil {
+		return json.RawMessage(`"` + withheld + `"`)
+	}
+	return text
 }
 
 // others adds the policies that are not about the request.

@@ -240,7 +240,7 @@ func TestDelta(t *testing.T) {
 	if !change.IsDelta() {
 		t.Fatal("a delta is none")
 	}
-	after, err := before.Patched(change)
+	after, err := before.Patched(change, options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestDelta(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		_, err = before.Patched(wrong)
+		_, err = before.Patched(wrong, options())
 		expectError(t, name, err, "the delta cannot be applied: ")
 	}
 }

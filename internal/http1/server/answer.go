@@ -33,7 +33,7 @@ func (r *Request) Send(m *http1.Response) {
 	first, rest := m.Message(r.headOnly, r.connectionLine())
 	err := r.conn.sendAnswer(first)
 	if err == nil && len(rest) > 0 {
-		err = r.conn.sendAnswer(rest)
+		err = r.conn.sendPart(rest)
 	}
 	if err != nil {
 		r.endAfter(end)

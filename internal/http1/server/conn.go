@@ -17,6 +17,7 @@ type conn struct {
 	in      input
 	peer    Peer
 	life    life
+	pace    pace
 	request Request // that is being served
 }
 
@@ -25,6 +26,7 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	if c.peer.IsTrusted {
 		c.options = &s.trusted
 	}
+	c.pace = pace{rate: s.o.DrainRate, credit: s.o.WriteTimeout}
 	c.in = input{socket: &c.socket, buffers: &s.buffers}
 	if s.o.TLS == nil {
 		c.in.waitBare()
@@ -58,12 +60,27 @@ func (c *conn) send(p []byte) (int, error) { return c.socket.send(p, c.server.o.
 // errClientLeft is the error of an answer that the client did not read to its end.
 var errClientLeft = errors.New("the client closed the connection before the answer was complete")
 
-// sendAnswer sends a part of an answer.
+// sendAnswer sends an answer, or the first part of one.
 func (c *conn) sendAnswer(p []byte) error {
-	if _, err := c.send(p); err != nil {
-		return errors.Join(errClientLeft, err)
+	_, err := c.send(p)
+	return c.leftBy(err)
+}
+
+// sendPart sends a part of an answer that may be long.
+func (c *conn) sendPart(p []byte) error {
+	_, err := c.socket.sendPaced(p, &c.pace, c.server.o.WriteTimeout)
+	return c.leftBy(err)
+}
+
+// leftBy says by an error of sending that the client is gone, or is cut because it does not read.
+func (c *conn) leftBy(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	if isTimeout(err) {
+		c.server.o.TooSlow()
+	}
+	return errors.Join(errClientLeft, err)
 }
 
 // onClose calls gone, from another goroutine, when the client closes the connection, until stop is

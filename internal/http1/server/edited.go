@@ -108,7 +108,7 @@ func (p *part) send(s *stream, isLast bool) error {
 	s.head = nil
 	s.request.answered = true
 	if from < len(p.bytes) {
-		if err := s.conn.sendAnswer(p.bytes[from:]); err != nil {
+		if err := s.send(p.bytes[from:]); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func (f *relay) serve(r *Request, m *http1.Response) error {
 		r.Send(m)
 		return nil
 	}
-	_, err := r.SendStream(m, f.endless, nil)
+	_, err := r.SendStream(m, f.endless, nil, nil)
 	if f.ended != nil {
 		f.ended <- err
 	}

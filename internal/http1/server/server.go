@@ -22,6 +22,10 @@ type Options struct {
 	// of a body, IdleTimeout the time between two requests. A client must take a part of the answer
 	// within WriteTimeout.
 	HeadTimeout, BodyTimeout, IdleTimeout, WriteTimeout time.Duration
+	// DrainRate is how many bytes in a second a client must take of a long answer while there is something to send; 0 is any.
+	// TooSlow is called for each client that is cut because it does not.
+	DrainRate int64
+	TooSlow   func()
 	// UpgradeIdleTimeout is how long an upgraded connection may be silent; zero is for ever.
 	UpgradeIdleTimeout time.Duration
 	// HeadBytes, TargetBytes and Headers limit the heads of requests.
@@ -77,6 +81,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.HandshakeFailed == nil {
 		o.HandshakeFailed = func() {}
+	}
+	if o.TooSlow == nil {
+		o.TooSlow = func() {}
 	}
 	if o.Panicked == nil {
 		o.Panicked = func(answer *http1.Response) { answer.Start(http.StatusInternalServerError) }

@@ -66,6 +66,55 @@ func (s *socket) send(p []byte, within time.Duration) (int, error) {
 	}
 }
 
+// A pace is how fast a client takes an answer, beside the least that it has to. A client that is slower for a while uses up
+// its credit; one that is faster gets it back. Time in which there is nothing to send does not count.
+type pace struct {
+	rate   int64         // bytes in a second at least; 0: any
+	credit time.Duration // that the client may be late
+}
+
+// allows returns how long the client has to take n bytes: the time that they take at the least rate, and its credit, but
+// never longer than most.
+func (p *pace) allows(n int, most time.Duration) time.Duration {
+	if p.rate <= 0 {
+		return most
+	}
+	return min(max(p.credit+p.due(n), time.Millisecond), most)
+}
+
+// due is how long n bytes take at the least rate.
+func (p *pace) due(n int) time.Duration {
+	return time.Duration(int64(n) * int64(time.Second) / p.rate)
+}
+
+// took notes that the client took n bytes within a time. What it takes to ask the system is no waiting.
+func (p *pace) took(n int, within, most time.Duration) {
+	if within < time.Millisecond {
+		within = 0
+	}
+	if p.rate > 0 {
+		p.credit = min(p.credit+p.due(n)-within, most)
+	}
+}
+
+// sendPaced is send for a part of an answer that may go on for long: the client must take it at a least pace too.
+func (s *socket) sendPaced(p []byte, pace *pace, within time.Duration) (int, error) {
+	const part = 128 << 10
+	sent := 0
+	for {
+		n := min(len(p), part)
+		begin := time.Now()
+		s.armWrite(pace.allows(n, within))
+		n, err := s.Write(p[:n])
+		pace.took(n, time.Since(begin), within)
+		sent += n
+		p = p[n:]
+		if err != nil || len(p) == 0 {
+			return sent, err
+		}
+	}
+}
+
 // close closes the connection from another goroutine, and waits for nothing.
 func (s *socket) close() {
 	if over, ok := s.Conn.(*secure.Conn); ok {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/memory"
 )
 
 // framing says how the client finds the end of a body.
@@ -34,14 +35,23 @@ type stream struct {
 	body    http1.Stream
 	head    []byte // nil once it was sent
 	framing framing
+	ahead   *ahead // nil if the body is read at the pace of the client
+}
+
+// Ahead lets an answer be read from the backend before the client takes it.
+type Ahead struct {
+	// Share is the client's share of the memory: what it does not grant is read at the pace of the client.
+	Share memory.Share
+	// Done is called when the backend has been read to its end, by the goroutine that called SendStream.
+	Done func()
 }
 
 // SendStream sends an answer whose body is a stream, and returns how many bytes of body went
 // out. Bytes leave as soon as they have arrived. An answer that breaks off ends the connection,
 // without the mark of a complete body. An endless stream consists of events: a shutdown may end it,
 // and the client comes again. The editor, if there is one, changes the body; if it fails before
-// anything was sent, the request is not answered.
-func (r *Request) SendStream(m *http1.Response, endless bool, e Editor) (int64, error) {
+// anything was sent, the request is not answered. With ahead the body is read from the backend before the client takes it.
+func (r *Request) SendStream(m *http1.Response, endless bool, e Editor, ahead *Ahead) (int64, error) {
 	body := m.Stream()
 	defer m.Close()
 	length := body.Length()
@@ -67,10 +77,21 @@ func (r *Request) SendStream(m *http1.Response, endless bool, e Editor) (int64, 
 	}
 	var sent int64
 	var err error
+	if ahead != nil {
+		s.ahead = newAhead(r.conn, ahead.Share, body.Interrupt)
+		defer func() { _, _ = s.ahead.finish() }() // also after a panic
+	}
 	if e == nil {
 		sent, err = s.copy()
 	} else {
 		sent, err = s.copyEdited(e)
+	}
+	if s.ahead != nil {
+		ahead.Done()
+		lost, failed := s.ahead.finish()
+		if sent = max(0, sent-lost); failed != nil {
+			err = failed
+		}
 	}
 	if err == nil || !r.answered {
 		return sent, err
@@ -92,7 +113,7 @@ func (s *stream) broke(err error, endless bool) error {
 	interrupted := errors.Is(err, http1.ErrInterrupted)
 	if interrupted && endless && s.conn.server.isStopping() {
 		if s.framing == byChunks {
-			return s.conn.sendAnswer([]byte("0\r\n\r\n"))
+			return s.conn.sendPart([]byte("0\r\n\r\n"))
 		}
 		return nil
 	}
@@ -138,7 +159,15 @@ func (s *stream) copy() (sent int64, err error) {
 func (s *stream) sendHead() error {
 	head := s.head
 	s.head = nil
-	return s.conn.sendAnswer(head)
+	return s.send(head)
+}
+
+// send sends a part of the answer, or has it sent. The bytes may be used again.
+func (s *stream) send(p []byte) error {
+	if s.ahead != nil {
+		return s.ahead.send(p)
+	}
+	return s.conn.sendPart(p)
 }
 
 // copyPart sends n bytes of the body, as many as have arrived. It returns the error of reading,
@@ -168,7 +197,7 @@ func (s *stream) copyPart() (n int, failed, sendFailed error) {
 	from -= copy(buf[from-len(s.head):from], s.head)
 	s.head = nil
 	if from < to {
-		sendFailed = s.conn.sendAnswer(buf[from:to])
+		sendFailed = s.send(buf[from:to])
 	}
 	return n, failed, sendFailed
 }

@@ -23,11 +23,18 @@ func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, 
 	ctx, cancel := context.WithTimeout(ctx, o.ConnectTimeout)
 	defer cancel()
 	plain := &net.Dialer{KeepAlive: 30 * time.Second}
+	var c net.Conn
+	var err error
 	if o.TLS == nil {
-		return plain.DialContext(ctx, network, address)
+		c, err = plain.DialContext(ctx, network, address)
+	} else {
+		// Where the configuration has no name, tls.Dialer takes the name in the address.
+		c, err = (&tls.Dialer{NetDialer: plain, Config: o.TLS()}).DialContext(ctx, network, address)
 	}
-	// Where the configuration has no name, tls.Dialer takes the name in the address.
-	return (&tls.Dialer{NetDialer: plain, Config: o.TLS()}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return o.bound(c), nil
 }
 
 // client is the client of one server, or of the one that the sentinels name.

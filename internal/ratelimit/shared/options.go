@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/memory"
 )
 
 // Mode is how Redis is deployed.
@@ -41,6 +43,8 @@ type Options struct {
 	Timeout, ConnectTimeout time.Duration
 	// Connections is the largest number of connections to each server.
 	Connections int
+	// Memory is asked for what answers take; nil is nobody, and leaves the bounds on each.
+	Memory *memory.Budget
 	// Metrics may be nil.
 	Metrics Metrics
 	// Log is told when a server fails, and when it is back. Nil is no log.
