@@ -212,11 +212,13 @@ func (l *loader) finish() *Set {
 	mutators, validators = append(mutators, m...), append(validators, v...)
 	set.chain = admission.NewChain(mutators, validators)
 	l.register(set)
-	set.native = l.native(mutators, validators)
+	set.reach = l.reach(mutators, validators)
 	l.refer(set)
 	l.pinnable(set.chain)
 	set.served, set.scopes = servedIn(l.resources), l.scopes
-	set.remarks.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources, len(set.native) > 0)
+	names := newDescribedNames(l.resources)
+	set.remarks.unmatched = names.unmatched(&l.findings, maps.Values(l.known))
+	set.remarks.reached = names.reached(maps.Values(l.known))
 	outside(&l.findings, l.resources)
 	unsettable(&l.findings, l.resources)
 	l.terms.Finish(maps.Values(l.known))
@@ -226,22 +228,22 @@ func (l *loader) finish() *Set {
 	return set
 }
 
-// native returns the resources of Kubernetes' own groups that policies and limits name.
-func (l *loader) native(mutators []admission.Mutator, validators []admission.Validator) []schema.GroupResource {
-	n := newNativeNames()
+// reach returns the resources at Kubernetes' paths that policies and limits are about.
+func (l *loader) reach(mutators []admission.Mutator, validators []admission.Validator) resource.Reach {
+	r := newReach()
 	for _, p := range mutators {
-		n.rules(p.Rules())
+		r.rules(p.Rules())
 	}
 	for _, p := range validators {
-		n.rules(p.Rules())
+		r.rules(p.Rules())
 	}
 	for _, p := range l.conventions {
-		n.rules(p.policy.Rules())
+		r.rules(p.policy.Rules())
 	}
-	for _, r := range l.rated.limits {
-		n.limit(r)
+	for _, one := range l.rated.limits {
+		r.limit(one)
 	}
-	return n.sorted()
+	return r.result()
 }
 
 // register makes the registry of the resources.
