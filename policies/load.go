@@ -68,6 +68,7 @@ func newLoader() *loader {
 func (l *loader) load(s *source.Source) *Set {
 	l.Found, l.plans.focus = slices.Clone(s.Found), s.Focus
 	files := make([]File, 0, len(s.Files))
+	var all []*manifest.Object
 	l.rego.modules = modules.New(s.Files, l.rego.gateway.Print)
 	for _, f := range s.Files {
 		if f.Role != source.Objects {
@@ -78,9 +79,11 @@ func (l *loader) load(s *source.Source) *Set {
 		objects, errs := manifest.Read(f.Name, f.Data)
 		files = append(files, inventoryOf(f.Name, objects))
 		l.Read(errs)
-		for _, o := range objects {
-			l.object(o)
-		}
+		all = append(all, objects...)
+	}
+	l.plain = plainKindsIn(all)
+	for _, o := range all {
+		l.object(o)
 	}
 	set := l.finish()
 	set.hash, set.files = l.rego.hash(s.Hash), files
@@ -100,6 +103,7 @@ type loader struct {
 	sources     []loadedSource
 	paramUses   []paramUse
 	objects     map[objectID]*Object
+	plain       plainKinds
 
 	plans plans // of expressions
 
@@ -127,6 +131,9 @@ func (l *loader) object(o *manifest.Object) {
 	}
 	group, version := o.GroupVersion()
 	take, isServed := takerOf(schema.GroupKind{Group: group, Kind: o.Kind}, version)
+	if l.plain.has(o) {
+		take, isServed = (*loader).otherObject, false
+	}
 	id := objectID{group, o.Kind, o.Namespace, o.Name}
 	if isServed {
 		l.clusterScoped(o)
@@ -214,11 +221,12 @@ func (l *loader) finish() *Set {
 	l.register(set)
 	set.reach = l.reach(mutators, validators)
 	l.refer(set)
+	l.warnOfPlainConstraints()
 	l.pinnable(set.chain)
 	set.served, set.scopes = servedIn(l.resources), l.scopes
 	names := newDescribedNames(l.resources)
 	set.remarks.unmatched = names.unmatched(&l.findings, maps.Values(l.known))
-	set.remarks.reached = names.reached(maps.Values(l.known))
+	set.remarks.reached = names.reached(maps.Values(l.known), l.plain)
 	outside(&l.findings, l.resources)
 	unsettable(&l.findings, l.resources)
 	l.terms.Finish(maps.Values(l.known))

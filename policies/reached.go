@@ -77,9 +77,12 @@ func wildcardIn(list document.Node) document.Node {
 }
 
 // reached says what each wildcard of match blocks reaches before an ordinary API.
-func (n *describedNames) reached(objects iter.Seq[*manifest.Object]) []Finding {
+func (n *describedNames) reached(objects iter.Seq[*manifest.Object], plain plainKinds) []Finding {
 	var found []Finding
 	for o := range objects {
+		if plain.has(o) {
+			continue
+		}
 		for _, w := range wideBlocks(o) {
 			found = append(found, Finding{File: o.File, Line: o.Line(w.path), Field: w.path, Severity: Remark,
 				Message: "reaches on a Plain upstream " + n.reachOf(&w)})
