@@ -140,7 +140,7 @@ func oursWith(p *Program, variables *Variables, set func(*Vars)) outcome {
 func theirs(prog celgo.Program, vars map[string]any) outcome {
 	out, _, err := prog.Eval(vars)
 	if err != nil {
-		return outcome{err: err.Error()}
+		return outcome{err: worded(err.Error())}
 	}
 	return outcome{value: show(out)}
 }
