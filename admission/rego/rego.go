@@ -426,7 +426,7 @@ func wording(message string) string {
 // runtimeError says where an evaluation failed.
 func (s sources) runtimeError(err *topdown.Error) error {
 	message, _, _ := strings.Cut(err.Message, "\n") // the lines below name values
-	e := Error{Message: err.Code + ": " + strings.TrimSuffix(message, ":")}
+	e := Error{Message: err.Code + ": " + worded(strings.TrimSuffix(message, ":"))}
 	e.File, e.Line, e.Column = s.place(err.Location)
 	if e.File != "" {
 		e.File = filepath.Base(e.File) // the client reads it

@@ -4,6 +4,7 @@ package meta
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -100,7 +101,21 @@ func (r Rules) Check(meta document.Node, path func() *field.Path) (errs field.Er
 	for _, err := range errs {
 		_ = curtailed(wording.Conformant(err))
 	}
+	inOrder(errs)
 	return errs, left, nil
+}
+
+// inOrder sorts what is wrong with one field: the library goes through labels and annotations as Go's maps have them, in
+// another order each time.
+func inOrder(errs field.ErrorList) {
+	for len(errs) > 0 {
+		n := 1
+		for n < len(errs) && errs[n].Field == errs[0].Field {
+			n++
+		}
+		slices.SortStableFunc(errs[:n], func(a, b *field.Error) int { return strings.Compare(a.ErrorBody(), b.ErrorBody()) })
+		errs = errs[n:]
+	}
 }
 
 // ask asks the library.
