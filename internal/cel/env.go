@@ -197,6 +197,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		interpreter.CompileRegexConstants(plan.MatchesConstant, library.FindRegexOptimization, plan.FindAllConstant),
 		interpreter.CustomDecoratorV2(plan.Paths(&e.Language, ast, m).Decorate),
 		interpreter.CustomDecoratorV2(m.Decorate),
+		interpreter.CustomDecoratorV2(plan.NewOrders(ast).Decorate),
 	)
 	if err != nil {
 		return nil, nil, &CompileError{expression, "program instantiation failed: " + err.Error()}

@@ -20,3 +20,12 @@ func (m *Made) String() string { return m.Type().TypeName() }
 
 // String implements fmt.Stringer.
 func (p *preserved) String() string { return p.Type().TypeName() }
+
+// Ordered is a map whose iterator has the same order each time.
+type Ordered interface{ InOrder() }
+
+// InOrder implements Ordered. It is the order of the document.
+func (o *Map) InOrder() {}
+
+// InOrder implements Ordered.
+func (r *Record) InOrder() {}
