@@ -269,3 +269,18 @@ func textsIn(list document.Node) (texts []string) {
 	}
 	return texts
 }
+
+func memberOf(n document.Node, name string) document.Node {
+	m, _ := n.Get(name)
+	return m
+}
+
+// wildcardIn returns the first name of a list that stands for all groups or resources; invalid if none does.
+func wildcardIn(list document.Node) document.Node {
+	for n := list.First(); n.Valid(); n = n.Next() {
+		if name, _, _ := strings.Cut(n.Str(), "/"); name == anyName {
+			return n
+		}
+	}
+	return document.Node{}
+}

@@ -81,7 +81,7 @@ func (l *loader) load(s *source.Source) *Set {
 		l.Read(errs)
 		all = append(all, objects...)
 	}
-	l.plain = plainKindsIn(all)
+	l.plain = plainKindsIn(all, Serves)
 	for _, o := range all {
 		l.object(o)
 	}
@@ -221,7 +221,7 @@ func (l *loader) finish() *Set {
 	l.register(set)
 	set.reach = l.reach(mutators, validators)
 	l.refer(set)
-	l.warnOfPlainConstraints()
+	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
 	l.pinnable(set.chain)
 	set.served, set.scopes = servedIn(l.resources), l.scopes
 	names := newDescribedNames(l.resources)

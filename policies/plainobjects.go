@@ -1,8 +1,10 @@
 package policies
 
 import (
+	"iter"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission/params"
@@ -16,10 +18,10 @@ type plainKinds map[schema.GroupKind]bool
 
 // plainKindsIn finds the kinds among all objects of the files. What the gateway takes for a policy stays one: Gatekeeper's
 // definitions of its own kinds, and of the kinds of its templates, are in what it installs and in what a cluster shows.
-func plainKindsIn(objects []*manifest.Object) plainKinds {
+func plainKindsIn(objects []*manifest.Object, isPolicy func(group, kind string) bool) plainKinds {
 	k := plainKinds{}
 	for _, o := range objects {
-		if group, _ := o.GroupVersion(); group == apiExtensionsGroup && o.Kind == "CustomResourceDefinition" {
+		if group, _ := o.GroupVersion(); group == apiextensionsv1.GroupName && o.Kind == "CustomResourceDefinition" {
 			k[schema.GroupKind{Group: textAt(o, "spec.group"), Kind: textAt(o, "spec.names.kind")}] = true
 		}
 	}
@@ -29,7 +31,7 @@ func plainKindsIn(objects []*manifest.Object) plainKinds {
 		}
 	}
 	for kind := range k {
-		if Serves(kind.Group, kind.Kind) || constraints.IsRefused(kind) {
+		if isPolicy(kind.Group, kind.Kind) || constraints.IsRefused(kind) {
 			delete(k, kind)
 		}
 	}
@@ -47,20 +49,20 @@ func (k plainKinds) has(o *manifest.Object) bool {
 	return k[schema.GroupKind{Group: group, Kind: o.Kind}]
 }
 
-// warnOfPlainConstraints warns of objects that look like constraints and are plain ones, if no policy has parameters of
+// warnOfConstraints warns of objects that look like constraints and are plain ones, if no policy has parameters of
 // their kind: their template may be missing.
-func (l *loader) warnOfPlainConstraints() {
-	for _, o := range l.known {
+func (k plainKinds) warnOfConstraints(f *findings, objects iter.Seq[*manifest.Object], uses []paramUse) {
+	for o := range objects {
 		group, _ := o.GroupVersion()
-		if group != constraints.Group || !l.plain.has(o) {
+		if group != constraints.Group || !k.has(o) {
 			continue
 		}
 		isParameter := func(u paramUse) bool {
 			kind, ok := params.Kind(u.kind)
 			return ok && kind.Group == group && kind.Kind == o.Kind
 		}
-		if !slices.ContainsFunc(l.paramUses, isParameter) {
-			l.At(o, Warning, "kind", "is no constraint: a CustomResourceDefinition in the policy files defines the kind '%s', and no ConstraintTemplate does", o.Kind)
+		if !slices.ContainsFunc(uses, isParameter) {
+			f.At(o, Warning, "kind", "is no constraint: a CustomResourceDefinition in the policy files defines the kind '%s', and no ConstraintTemplate does", o.Kind)
 		}
 	}
 }

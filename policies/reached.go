@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/constraints"
 )
@@ -53,27 +52,12 @@ func wideBlocks(o *manifest.Object) (wide []wideBlock) {
 				wide = append(wide, wideBlock{k.Path(), orAny(textsIn(memberOf(k, "apiGroups"))), []string{anyName}})
 			}
 		}
-	case o.Kind == "ConventionPolicy" && group == ownGroup:
+	case o.Kind == "ConventionPolicy":
 		if _, found := o.At("spec.matchConstraints"); !found {
 			wide = append(wide, everything)
 		}
 	}
 	return wide
-}
-
-func memberOf(n document.Node, name string) document.Node {
-	m, _ := n.Get(name)
-	return m
-}
-
-// wildcardIn returns the first name of a list that stands for all groups or resources; invalid if none does.
-func wildcardIn(list document.Node) document.Node {
-	for n := list.First(); n.Valid(); n = n.Next() {
-		if name, _, _ := strings.Cut(n.Str(), "/"); name == anyName {
-			return n
-		}
-	}
-	return document.Node{}
 }
 
 // reached says what each wildcard of match blocks reaches before an ordinary API.

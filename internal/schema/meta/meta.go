@@ -105,7 +105,7 @@ func (r Rules) Check(meta document.Node, path func() *field.Path) (errs field.Er
 	return errs, left, nil
 }
 
-// inOrder sorts what is wrong with one field: the library goes through labels and annotations as Go's maps have them, in
+// inOrder sorts what is wrong with labels, and what with annotations: the library goes through them as Go's maps are, in
 // another order each time.
 func inOrder(errs field.ErrorList) {
 	for len(errs) > 0 {
@@ -113,7 +113,9 @@ func inOrder(errs field.ErrorList) {
 		for n < len(errs) && errs[n].Field == errs[0].Field {
 			n++
 		}
-		slices.SortStableFunc(errs[:n], func(a, b *field.Error) int { return strings.Compare(a.ErrorBody(), b.ErrorBody()) })
+		if at := errs[0].Field; strings.HasSuffix(at, ".labels") || strings.HasSuffix(at, ".annotations") {
+			slices.SortStableFunc(errs[:n], func(a, b *field.Error) int { return strings.Compare(a.ErrorBody(), b.ErrorBody()) })
+		}
 		errs = errs[n:]
 	}
 }
