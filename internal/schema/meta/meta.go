@@ -3,7 +3,9 @@
 package meta
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -114,10 +116,21 @@ func inOrder(errs field.ErrorList) {
 			n++
 		}
 		if at := errs[0].Field; strings.HasSuffix(at, ".labels") || strings.HasSuffix(at, ".annotations") {
-			slices.SortStableFunc(errs[:n], func(a, b *field.Error) int { return strings.Compare(a.ErrorBody(), b.ErrorBody()) })
+			slices.SortStableFunc(errs[:n], func(a, b *field.Error) int {
+				// Of a text that is a key and a value too, what is wrong with the key comes first.
+				return cmp.Or(strings.Compare(fmt.Sprint(a.BadValue), fmt.Sprint(b.BadValue)), cmp.Compare(rankOf(a), rankOf(b)))
+			})
 		}
 		errs = errs[n:]
 	}
+}
+
+// rankOf tells apart what is wrong with keys and with values.
+func rankOf(err *field.Error) int {
+	if strings.HasPrefix(err.Detail, "a valid label") {
+		return 1
+	}
+	return 0
 }
 
 // ask asks the library.
