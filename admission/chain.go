@@ -63,6 +63,10 @@ func (c *Chain) NeedsOld(i *resource.Info, o Operation) bool {
 	return c.mutating.needsOld(i, o) || c.validating.needsOld(i, o)
 }
 
+// ReadsCarried reports whether a validator that may concern an update reads fields that a server carries over from the
+// stored object.
+func (c *Chain) ReadsCarried(i *resource.Info) bool { return c.validating.readsCarried(i, Update) }
+
 // Validate runs the validators that concern the request, all of them, and
 // collects what they find in the report.
 func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {

@@ -46,7 +46,8 @@ type list struct {
 	allNamed []int32
 	labelled map[Label][]int32 // by a label of the object that they ask for
 	all      []int32
-	needsOld bool // of one of them at least
+	// needsOld and readsCarried hold if they do for one of the policies.
+	needsOld, readsCarried bool
 }
 
 func newIndex[P Policy](policies []P) index {
@@ -56,14 +57,16 @@ func newIndex[P Policy](policies []P) index {
 		if t := termsOf(p); t != nil {
 			needsOld = needsOld || t.NeedsOld()
 		}
+		c, is := Policy(p).(CarriedReader)
+		readsCarried := is && c.ReadsCarried()
 		for _, r := range p.Rules() {
-			x.add(int32(position), &r, needsOld || r.NeedsOld)
+			x.add(int32(position), &r, needsOld || r.NeedsOld, readsCarried || r.ReadsCarried)
 		}
 	}
 	return x
 }
 
-func (x *index) add(position int32, r *Rule, needsOld bool) {
+func (x *index) add(position int32, r *Rule, needsOld, readsCarried bool) {
 	t := x.any
 	if r.Resource != anyName {
 		t = x.resources[r.Resource]
@@ -84,7 +87,9 @@ func (x *index) add(position int32, r *Rule, needsOld bool) {
 		v := t.version(r.Group, name)
 		for bit := range operations {
 			if r.Operations&(1<<bit) != 0 {
-				v.operations[bit].add(position, r, needsOld)
+				l := &v.operations[bit]
+				l.needsOld, l.readsCarried = l.needsOld || needsOld, l.readsCarried || readsCarried
+				l.add(position, r)
 			}
 		}
 	}
@@ -113,8 +118,7 @@ func (t *table) version(groupName, versionName string) *version {
 	return &(*versions)[v]
 }
 
-func (l *list) add(position int32, r *Rule, needsOld bool) {
-	l.needsOld = l.needsOld || needsOld
+func (l *list) add(position int32, r *Rule) {
 	l.all = with(l.all, position)
 	switch {
 	case len(r.Labels) > 0:
@@ -197,6 +201,12 @@ func (x *index) differs(i *resource.Info, a, b Operation) bool {
 func (x *index) needsOld(i *resource.Info, o Operation) (needs bool) {
 	x.lists(i, o, func(l *list) { needs = needs || l.needsOld })
 	return needs
+}
+
+// readsCarried reports whether any of them reads what a server carries over from the stored object.
+func (x *index) readsCarried(i *resource.Info, o Operation) (reads bool) {
+	x.lists(i, o, func(l *list) { reads = reads || l.readsCarried })
+	return reads
 }
 
 // search finds all policies for the operation on the resource.

@@ -30,6 +30,10 @@ type Policy interface {
 	NeedsOld() bool
 }
 
+// A CarriedReader is a policy that says whether it reads fields of the object of an update that a server carries over
+// from the stored object: fields of metadata that are the server's, and the status.
+type CarriedReader interface{ ReadsCarried() bool }
+
 // A Mutator changes the object of a request.
 type Mutator interface {
 	Policy
@@ -73,6 +77,8 @@ type Rule struct {
 	// NeedsOld is set if the policy reads the stored object for requests that the rule names, though it
 	// does not for all of its rules.
 	NeedsOld bool
+	// ReadsCarried is set if the policy reads fields that a server carries over, for requests that the rule names.
+	ReadsCarried bool
 }
 
 // A Label is a label with its value.

@@ -1,79 +1,25 @@
 package policies
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
-	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
-
-// Native returns the resources of Kubernetes' own groups that policies or limits name. No file has to define
-// them: an ordinary API that serves their paths is held to the policies.
-func (s *Set) Native() []schema.GroupResource { return s.native }
-
-// nativeNames collects the resources of Kubernetes' own groups that are named.
-type nativeNames struct {
-	groups map[string]bool
-	found  map[schema.GroupResource]bool
-}
-
-func newNativeNames() *nativeNames {
-	n := &nativeNames{groups: map[string]bool{}, found: map[schema.GroupResource]bool{}}
-	for kind := range natives {
-		n.groups[kind.Group] = true
-	}
-	return n
-}
-
-// add notes a resource, or a subresource, by the names in a match block. "*" names nothing.
-func (n *nativeNames) add(group, resource string) {
-	resource, _, _ = strings.Cut(resource, "/")
-	if n.groups[group] && resource != "*" && resource != "" {
-		n.found[schema.GroupResource{Group: group, Resource: resource}] = true
-	}
-}
-
-func (n *nativeNames) rules(rules []admission.Rule) {
-	for _, r := range rules {
-		n.add(r.Group, r.Resource)
-	}
-}
-
-func (n *nativeNames) limit(r *ratelimit.Rule) {
-	for _, group := range r.APIGroups {
-		for _, resource := range r.Resources {
-			n.add(group, resource)
-		}
-	}
-}
-
-// sorted returns what was noted.
-func (n *nativeNames) sorted() []schema.GroupResource {
-	return slices.SortedFunc(maps.Keys(n.found), func(a, b schema.GroupResource) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
-	})
-}
 
 // describedNames are the groups and resources that files describe.
 type describedNames struct {
 	resources map[string]map[string][]*loadedResource // by group and plural, also the operations of the resource
 	native    map[string]map[string]bool              // of Kubernetes itself
-	// isNativeNamed says that policies name resources of Kubernetes itself, so that ordinary APIs may have these too.
-	isNativeNamed bool
 }
 
-func newDescribedNames(resources []loadedResource, isNativeNamed bool) *describedNames {
-	n := &describedNames{map[string]map[string][]*loadedResource{}, map[string]map[string]bool{}, isNativeNamed}
+func newDescribedNames(resources []loadedResource) *describedNames {
+	n := &describedNames{map[string]map[string][]*loadedResource{}, map[string]map[string]bool{}}
 	for i := range resources {
 		r := &resources[i]
 		if n.resources[r.Group] == nil {
@@ -92,20 +38,19 @@ func newDescribedNames(resources []loadedResource, isNativeNamed bool) *describe
 
 // unmatched finds names in the match blocks of policies and limits that no request has. What the files alone make
 // certain is warned of. The rest is certain if no backend is an API server, which may serve more: it is returned.
-func unmatched(f *findings, objects iter.Seq[*manifest.Object], resources []loadedResource, isNativeNamed bool) (onPlain []Finding) {
-	names := newDescribedNames(resources, isNativeNamed)
+func (n *describedNames) unmatched(f *findings, objects iter.Seq[*manifest.Object]) (onPlain []Finding) {
 	for o := range objects {
 		for _, block := range matchBlocks(o) {
-			onPlain = append(onPlain, names.unmatchedVerbs(f, o, block)...)
+			onPlain = append(onPlain, n.unmatchedVerbs(f, o, block)...)
 			resources, _ := block.Get("resources")
 			groups, found := block.Get("apiGroups")
 			if !found || groups.Len() == 0 {
 				continue // limits without groups are about all of them
 			}
 			for g := groups.First(); g.Valid(); g = g.Next() {
-				onPlain = append(onPlain, names.unmatchedGroup(f, o, g)...)
+				onPlain = append(onPlain, n.unmatchedGroup(f, o, g, wildcardIn(resources).Valid())...)
 				for r := resources.First(); r.Valid(); r = r.Next() {
-					names.unmatchedResource(f, o, g.Str(), r)
+					n.unmatchedResource(f, o, g.Str(), r)
 				}
 			}
 		}
@@ -127,13 +72,10 @@ func matchBlocks(o *manifest.Object) (blocks []document.Node) {
 	return blocks
 }
 
-// unmatchedGroup finds a group that no file knows.
-func (n *describedNames) unmatchedGroup(f *findings, o *manifest.Object, at document.Node) []Finding {
+// unmatchedGroup finds a group that no file knows. What a wide block reaches is said by reached.
+func (n *describedNames) unmatchedGroup(f *findings, o *manifest.Object, at document.Node, isWide bool) []Finding {
 	group := at.Str()
 	switch {
-	case group == "*" && len(n.resources) == 0:
-		return []Finding{{File: o.File, Line: o.Line(at.Path()), Field: at.Path(), Severity: Warning,
-			Message: "matches nothing: no file describes a resource, and no upstream is an API server that has some"}}
 	case group == "*" || n.resources[group] != nil || n.native[group] != nil:
 		return nil
 	}
@@ -141,8 +83,11 @@ func (n *describedNames) unmatchedGroup(f *findings, o *manifest.Object, at docu
 		f.At(o, Warning, at.Path(), "matches nothing that the files describe: no file has the group '%s'%s", group, like)
 		return nil
 	}
-	return []Finding{{File: o.File, Line: o.Line(at.Path()), Field: at.Path(), Severity: Warning,
-		Message: fmt.Sprintf("matches nothing: no file has the group '%s', and no upstream is an API server that may have it", group)}}
+	if isWide {
+		return nil
+	}
+	return []Finding{{File: o.File, Line: o.Line(at.Path()), Field: at.Path(), Severity: Remark,
+		Message: fmt.Sprintf("matches nothing but paths below '/apis/%s/': no file has the group, and no upstream is an API server that may have it", group)}}
 }
 
 // unmatchedResource finds a resource, or a subresource, that a group does not have.
@@ -158,14 +103,14 @@ func (n *describedNames) unmatchedResource(f *findings, o *manifest.Object, grou
 		if like == "" && !isWhollyOrdinary(known) {
 			return // an API server may have it
 		}
-		f.At(o, Warning, at.Path(), "matches nothing: the group '%s' has no resource '%s'%s", group, name, like)
+		f.At(o, Warning, at.Path(), "matches nothing that the files describe: the group '%s' has no resource '%s'%s", group, name, like)
 		return
 	}
 	has := func(r *loadedResource) bool {
 		return len(r.Paths) == 0 || r.Subresources.Has(subresource) || r.Operation != nil && r.Operation.Subresource == subresource
 	}
 	if hasSubresource && subresource != "*" && !slices.ContainsFunc(all, has) {
-		f.At(o, Warning, at.Path(), "matches nothing: '%s' has no subresource '%s'", all[0].GroupResource(), subresource)
+		f.At(o, Warning, at.Path(), "matches nothing that the files describe: '%s' has no subresource '%s'", all[0].GroupResource(), subresource)
 	}
 }
 
@@ -186,7 +131,7 @@ func (n *describedNames) unmatchedVerbs(f *findings, o *manifest.Object, block d
 		verbs, _ = block.Get("operations")
 	}
 	m := n.matched(block, isLimit)
-	if len(m.verbs) == 0 || m.isOpen || m.isOpenOnPlain && n.isNativeNamed {
+	if len(m.verbs) == 0 || m.isOpen {
 		return nil
 	}
 	for v := verbs.First(); v.Valid(); v = v.Next() {
@@ -311,7 +256,7 @@ func (m *matchedVerbs) lacks() string {
 	if len(m.named) > maxNamed {
 		of = fmt.Sprintf("%s and %d more", strings.Join(m.named[:maxNamed], ", "), len(m.named)-maxNamed)
 	}
-	return fmt.Sprintf("matches nothing: the only verbs of %s are %s", of, strings.Join(verbs, ", "))
+	return fmt.Sprintf("matches nothing that the files describe: the only verbs of %s are %s", of, strings.Join(verbs, ", "))
 }
 
 // maxNamed is how many resources a finding names.
@@ -323,4 +268,19 @@ func textsIn(list document.Node) (texts []string) {
 		texts = append(texts, n.Str())
 	}
 	return texts
+}
+
+func memberOf(n document.Node, name string) document.Node {
+	m, _ := n.Get(name)
+	return m
+}
+
+// wildcardIn returns the first name of a list that stands for all groups or resources; invalid if none does.
+func wildcardIn(list document.Node) document.Node {
+	for n := list.First(); n.Valid(); n = n.Next() {
+		if name, _, _ := strings.Cut(n.Str(), "/"); name == anyName {
+			return n
+		}
+	}
+	return document.Node{}
 }

@@ -18,6 +18,8 @@ const (
 	Note = finding.Note
 	// Wording leaves the set usable as it is meant: a message of its author's is not worded as the API conventions ask.
 	Wording = finding.Wording
+	// Remark leaves the set usable as it is meant: it says what follows from the files.
+	Remark = finding.Remark
 )
 
 // findings collects what is found.

@@ -69,6 +69,7 @@ func newLoader() *loader {
 func (l *loader) load(s *source.Source) *Set {
 	l.Found, l.plans.focus = slices.Clone(s.Found), s.Focus
 	files := make([]File, 0, len(s.Files))
+	var all []*manifest.Object
 	l.rego.modules = modules.New(s.Files, l.rego.gateway.Print)
 	var held memory.Reservation
 	held.Open(l.rego.gateway.Memory, nil)
@@ -85,9 +86,11 @@ func (l *loader) load(s *source.Source) *Set {
 		objects, errs := manifest.ReadWithin(f.Name, f.Data, &held)
 		files = append(files, inventoryOf(f.Name, objects))
 		l.Read(errs)
-		for _, o := range objects {
-			l.object(o)
-		}
+		all = append(all, objects...)
+	}
+	l.plain = plainKindsIn(all, Serves)
+	for _, o := range all {
+		l.object(o)
 	}
 	set := l.finish()
 	set.hash, set.files = l.rego.hash(s.Hash), files
@@ -115,6 +118,7 @@ type loader struct {
 	sources     []loadedSource
 	paramUses   []paramUse
 	objects     map[objectID]*Object
+	plain       plainKinds
 
 	plans plans // of expressions
 
@@ -142,6 +146,9 @@ func (l *loader) object(o *manifest.Object) {
 	}
 	group, version := o.GroupVersion()
 	take, isServed := takerOf(schema.GroupKind{Group: group, Kind: o.Kind}, version)
+	if l.plain.has(o) {
+		take, isServed = (*loader).otherObject, false
+	}
 	id := objectID{group, o.Kind, o.Namespace, o.Name}
 	if isServed {
 		l.clusterScoped(o)
@@ -227,11 +234,14 @@ func (l *loader) finish() *Set {
 	mutators, validators = append(mutators, m...), append(validators, v...)
 	set.chain = admission.NewChain(mutators, validators)
 	l.register(set)
-	set.native = l.native(mutators, validators)
+	set.reach = l.reach(mutators, validators)
 	l.refer(set)
+	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
 	l.pinnable(set.chain)
 	set.served, set.scopes = servedIn(l.resources), l.scopes
-	set.remarks.unmatched = unmatched(&l.findings, maps.Values(l.known), l.resources, len(set.native) > 0)
+	names := newDescribedNames(l.resources)
+	set.remarks.unmatched = names.unmatched(&l.findings, maps.Values(l.known))
+	set.remarks.reached = names.reached(maps.Values(l.known), l.plain)
 	outside(&l.findings, l.resources)
 	unsettable(&l.findings, l.resources)
 	l.terms.Finish(maps.Values(l.known))
@@ -241,22 +251,22 @@ func (l *loader) finish() *Set {
 	return set
 }
 
-// native returns the resources of Kubernetes' own groups that policies and limits name.
-func (l *loader) native(mutators []admission.Mutator, validators []admission.Validator) []schema.GroupResource {
-	n := newNativeNames()
+// reach returns the resources at Kubernetes' paths that policies and limits are about.
+func (l *loader) reach(mutators []admission.Mutator, validators []admission.Validator) resource.Reach {
+	r := newReach()
 	for _, p := range mutators {
-		n.rules(p.Rules())
+		r.rules(p.Rules())
 	}
 	for _, p := range validators {
-		n.rules(p.Rules())
+		r.rules(p.Rules())
 	}
 	for _, p := range l.conventions {
-		n.rules(p.policy.Rules())
+		r.rules(p.policy.Rules())
 	}
-	for _, r := range l.rated.limits {
-		n.limit(r)
+	for _, one := range l.rated.limits {
+		r.limit(one)
 	}
-	return n.sorted()
+	return r.result()
 }
 
 // register makes the registry of the resources.

@@ -2,8 +2,6 @@
 package policies
 
 import (
-	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/admission/terms"
@@ -25,7 +23,7 @@ type Set struct {
 	hash        string
 	files       []File
 	registry    *resource.Registry
-	native      []apischema.GroupResource // that policies name
+	reach       resource.Reach // of match blocks
 	chain       *admission.Chain
 	limits      *ratelimit.Rules
 	conventions *conventions.Policies
@@ -49,6 +47,7 @@ type remarks struct {
 	sharing   []Finding // of limits that gateways share, where they cannot
 	unmatched []Finding // of names in match blocks that no ordinary API has
 	raced     []Finding // of writes that several gateways without common locks may send at once
+	reached   []Finding // of wildcards before ordinary APIs
 }
 
 // Terms are the rollouts and the exceptions of a set.

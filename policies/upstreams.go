@@ -106,6 +106,9 @@ func (s *Set) lacking(g Gateway) []Finding {
 	if len(g.Routes) > 0 && !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Kubernetes }) {
 		found = append(found, s.remarks.unmatched...)
 	}
+	if slices.ContainsFunc(g.Routes, func(r Route) bool { return !r.Kubernetes }) {
+		found = append(found, s.remarks.reached...)
+	}
 	if g.LocalLocks {
 		found = append(found, s.racing(g.MayLoseUpdates)...)
 	}

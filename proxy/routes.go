@@ -103,7 +103,7 @@ func (plainKind) api() state.API { return state.OrdinaryAPI }
 func (plainKind) authorizes() bool { return false }
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
-	return resource.NewPlain(set.Registry(), set.Native(), v)
+	return resource.NewPlain(set.Registry(), set.Reach(), v)
 }
 
 // routes is the immutable table from host and path to backend.

@@ -17,6 +17,8 @@ type engine interface {
 	find(ctx context.Context, q *request, c *Constraint) ([]violation, error)
 	// readsOld reports whether the code reads the stored object of an update.
 	readsOld() bool
+	// readsCarried reports whether the code reads fields of the object that a server carries over.
+	readsCarried() bool
 	// readsInventory reports whether the code reads data.inventory.
 	readsInventory() bool
 	// language is the name of the engine.

@@ -67,6 +67,7 @@ func (e *regoEngine) bind(c *Constraint) error {
 func (e *regoEngine) language() string { return rego.Engine }
 
 func (e *regoEngine) readsOld() bool       { return e.old }
+func (e *regoEngine) readsCarried() bool   { return e.program.ReadsCarried() }
 func (e *regoEngine) readsInventory() bool { return e.inventory }
 
 func (e *regoEngine) programs() []*cel.Program { return nil }

@@ -44,7 +44,7 @@ func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *
 	for _, c := range constraints {
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
-			r.NeedsOld = r.NeedsOld || needsOld
+			r.NeedsOld, r.ReadsCarried = r.NeedsOld || needsOld, r.ReadsCarried || c.template.engine.readsCarried()
 			s.rules = append(s.rules, r)
 		}
 	}

@@ -136,6 +136,7 @@ func (c *Compiler) refuse(fldPath *field.Path, expression string, err error) {
 func (c *Compiler) use(p *cel.Program) {
 	c.policy.needs.old = c.policy.needs.old || p.Uses(value.OldObject)
 	c.policy.needs.namespace = c.policy.needs.namespace || p.Uses(value.NamespaceObject)
+	c.policy.needs.carried = c.policy.needs.carried || p.ReadsCarried()
 }
 
 // A BindingSpec is the part of a definition that all kinds of bindings have.

@@ -55,7 +55,7 @@ type Policy struct {
 }
 
 // needs says what the expressions of a policy read beside the object.
-type needs struct{ old, namespace bool }
+type needs struct{ old, namespace, carried bool }
 
 // A Binding is a compiled binding of a policy. It is immutable and safe for
 // concurrent use.
@@ -84,6 +84,9 @@ func (p *Policy) FailurePolicy() admission.FailurePolicy { return p.failure }
 
 // NeedsOld implements admission.Policy.
 func (p *Policy) NeedsOld() bool { return p.needs.old }
+
+// ReadsCarried implements admission.CarriedReader.
+func (p *Policy) ReadsCarried() bool { return p.needs.carried }
 
 // NeedsNamespace reports whether an expression reads namespaceObject.
 func (p *Policy) NeedsNamespace() bool { return p.needs.namespace }

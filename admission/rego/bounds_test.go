@@ -237,7 +237,7 @@ func TestPanic(t *testing.T) {
 // TestFailures: what has no verdict is an error, with its place.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct{ text, rule, want string }{
-		"an error of a function": {"deny contains \"no\" if to_number(input.x) > 1", "deny", "data.p.deny: p.rego:3:23: eval_builtin_error: to_number: strconv.ParseFloat: parsing \"a\": invalid syntax"},
+		"an error of a function": {"deny contains \"no\" if to_number(input.x) > 1", "deny", "data.p.deny: p.rego:3:23: eval_builtin_error: to_number: parsing \"a\": invalid syntax"},
 		"no value":               {"allow if input.x == \"b\"", "allow", "data.p.allow: the rule has no value for the request"},
 		"two values":             {"deny := \"a\" if input.x == \"a\"\n\ndeny := \"b\" if input.x == \"a\"", "deny", "data.p.deny: p.rego:5:1: eval_conflict_error: rule data.p.deny produced conflicting values"},
 		"not a set":              {"deny := 7", "deny", "data.p.deny: the value must be a set of violations, not number"},

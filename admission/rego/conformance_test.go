@@ -132,7 +132,7 @@ func checkConformance(t *testing.T, c *cases.TestCase, found topdown.QueryResult
 			t.Errorf("no error, want %v", *c.WantErrorCode)
 		case c.WantErrorCode != nil && errors.As(err, &failed) && !strings.HasPrefix(failed.Message, *c.WantErrorCode):
 			t.Errorf("got %v, want %s", err, *c.WantErrorCode)
-		case c.WantError != nil && !strings.Contains(err.Error(), stripCode(*c.WantError)):
+		case c.WantError != nil && !strings.Contains(err.Error(), strings.TrimPrefix(worded("f: "+stripCode(*c.WantError)), "f: ")):
 			t.Errorf("got %v, want %s", err, *c.WantError)
 		}
 	case err != nil:

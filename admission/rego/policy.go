@@ -93,8 +93,8 @@ func (p *Policy) Queries() (all []*Query) {
 
 // reads says which parts of the input modules read, beside input.review and input.parameters.
 type reads struct {
-	old  bool
-	head []func(in *Input, h *httpRequest, body Value) // each adds a form of the head
+	old, carried bool
+	head         []func(in *Input, h *httpRequest, body Value) // each adds a form of the head
 	// lines are where these have header lines and the query.
 	lines []string
 	// credentials are shown: the headers that prove who the client is.
@@ -219,7 +219,7 @@ func (p *Policy) setPath(from string) {
 
 // readBy returns which parts of the input the modules of a program read.
 func readBy(p *Program) reads {
-	r := reads{old: p.Reads("review", "oldObject") || p.Reads("request", "oldObject")}
+	r := reads{old: p.Reads("review", "oldObject") || p.Reads("request", "oldObject"), carried: p.ReadsCarried()}
 	if p.Reads("http") {
 		r.head = append(r.head, func(in *Input, h *httpRequest, _ Value) { in.HTTP = h.own() })
 		r.lines = append(r.lines, "/input/http/headers", "/input/http/query")
@@ -255,6 +255,9 @@ func parse(text []byte) (Value, error) {
 
 // NeedsOld implements admission.Policy.
 func (p *Policy) NeedsOld() bool { return p.Policy.NeedsOld() || p.reads.old }
+
+// ReadsCarried implements admission.CarriedReader.
+func (p *Policy) ReadsCarried() bool { return p.Policy.ReadsCarried() || p.reads.carried }
 
 // IsValidating reports whether the policy has rules that refuse requests, Changes if it has rules that
 // change objects. A policy whose modules are not known yet counts as validating: it fails.

@@ -314,6 +314,31 @@ func (p *Program) Reads(path ...string) bool {
 	return reads
 }
 
+// ReadsCarried reports whether the modules may read fields of the object that a server carries over from the stored
+// object: fields of metadata that are the server's, and the status.
+func (p *Program) ReadsCarried() bool {
+	reads := false
+	for _, m := range p.compiler.Modules {
+		ast.WalkRefs(m, func(r ast.Ref) bool {
+			reads = reads || slices.ContainsFunc(carriedPaths, func(path []string) bool { return mayReach(r, path) })
+			return reads
+		})
+	}
+	return reads
+}
+
+// carriedPaths lead to what a server carries over in the forms of the input: reviews, and what other programs give modules.
+var carriedPaths = func() [][]string {
+	all := [][]string{{"parsed_body"}, {"attributes"}, {"request", "http"}}
+	for _, review := range []string{"review", "request"} {
+		all = append(all, []string{review, "object", "status"})
+		for _, name := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "uid"} {
+			all = append(all, []string{review, "object", "metadata", name})
+		}
+	}
+	return all
+}()
+
 // States are the names of the collections that the modules read as data.state.NAME.
 func (p *Program) States() []string {
 	var names []string
@@ -465,7 +490,7 @@ func wording(message string) string {
 // runtimeError says where an evaluation failed.
 func (s sources) runtimeError(err *topdown.Error) error {
 	message, _, _ := strings.Cut(err.Message, "\n") // the lines below name values
-	e := Error{Message: err.Code + ": " + strings.TrimSuffix(message, ":")}
+	e := Error{Message: err.Code + ": " + worded(strings.TrimSuffix(message, ":"))}
 	e.File, e.Line, e.Column = s.place(err.Location)
 	if e.File != "" {
 		e.File = filepath.Base(e.File) // the client reads it

@@ -83,7 +83,7 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 			continue
 		}
 		e.conditions = append(e.conditions, program)
-		e.needsOld = e.needsOld || program.Uses(value.OldObject)
+		e.needsOld = e.needsOld || program.Uses(value.OldObject) || program.ReadsCarried()
 	}
 	for _, ref := range p.Spec.Policies {
 		for _, name := range ref.Names {

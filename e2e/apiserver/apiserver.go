@@ -42,6 +42,7 @@ type Server struct {
 	asked   *asked
 	guard   *guard
 	auditor *auditor
+	witness *witness
 }
 
 // Start starts a server that keeps its data and certificates in dir, and waits until it is ready.
@@ -62,7 +63,8 @@ func start(dir string, store *Etcd) (*Server, error) {
 	certs := filepath.Join(dir, "certs")
 	notes := &asked{seen: map[string]bool{}}
 	records := &auditor{}
-	config, err := configure(store.URL, certs, notes, records)
+	shown := &witness{Handler: admission.NewHandler(admission.Create, admission.Update), seen: map[string][]byte{}}
+	config, err := configure(store.URL, certs, notes, records, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +92,7 @@ func start(dir string, store *Etcd) (*Server, error) {
 		etcd:    store,
 		asked:   notes,
 		auditor: records,
+		witness: shown,
 	}
 	plain := &http.Server{Handler: server.GenericAPIServer.Handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = plain.Serve(listener) }()
@@ -107,7 +110,7 @@ func start(dir string, store *Etcd) (*Server, error) {
 
 // configure does what options.CustomResourceDefinitionsServerOptions.Config does, without its need
 // of a core API to talk to.
-func configure(etcd, certs string, notes *asked, records *auditor) (*apiserver.Config, error) {
+func configure(etcd, certs string, notes *asked, records *auditor, shown *witness) (*apiserver.Config, error) {
 	o := options.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
 	ro := o.RecommendedOptions
 	ro.Etcd.StorageConfig.Transport.ServerList = []string{etcd}
@@ -149,7 +152,7 @@ func configure(etcd, certs string, notes *asked, records *auditor) (*apiserver.C
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	generic.BuildHandlerChainFunc = notes.chain
 	generic.AuditBackend, generic.AuditPolicyRuleEvaluator = records.backend(), records
-	generic.AdmissionControl = stamp{admission.NewHandler(admission.Create, admission.Update)}
+	generic.AdmissionControl = admission.NewChainHandler(stamp{admission.NewHandler(admission.Create, admission.Update)}, shown)
 	return &apiserver.Config{
 		GenericConfig: generic,
 		ExtraConfig: apiserver.ExtraConfig{

@@ -154,7 +154,7 @@ func evaluatedOn(f *Frame, p *Program, v *Vars, units *int64) outcome {
 func theirs(prog celgo.Program, vars map[string]any) outcome {
 	out, _, err := prog.Eval(vars)
 	if err != nil {
-		return outcome{err: err.Error()}
+		return outcome{err: worded(err.Error())}
 	}
 	return outcome{value: show(out)}
 }

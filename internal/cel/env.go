@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/quantity"
 )
 
@@ -195,6 +197,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		interpreter.CompileRegexConstants(plan.MatchesConstant, library.FindRegexOptimization, plan.FindAllConstant),
 		interpreter.CustomDecoratorV2(plan.Paths(&e.Language, ast, m).Decorate),
 		interpreter.CustomDecoratorV2(m.Decorate),
+		interpreter.CustomDecoratorV2(plan.NewOrders(ast).Decorate),
 	)
 	if err != nil {
 		return nil, nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
@@ -205,6 +208,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		plan:    planned,
 		uses:    u,
 		foreign: foreignIn(u, variables),
+		carried: u&(1<<value.Object) != 0 && slices.ContainsFunc(readsOf(ast), isCarried),
 		size:    plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
 		wholes:  wholesOf(ast),
 	}, m, nil

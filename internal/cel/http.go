@@ -161,6 +161,12 @@ func (p *pairs) CountsItself() {}
 // Value implements ref.Val.
 func (p *pairs) Value() any { return types.NoSuchOverloadErr() }
 
+// InOrder implements value.Ordered.
+func (p *pairs) InOrder() {}
+
+// String implements fmt.Stringer, for errors that print the value.
+func (p *pairs) String() string { return p.Type().TypeName() }
+
 // ConvertToType implements ref.Val.
 func (p *pairs) ConvertToType(t ref.Type) ref.Val { return value.ConvertMap(p, t) }
 

@@ -23,6 +23,7 @@ type Program struct {
 	foreign     bool // it can come to values of other objects; see redact.go
 	optionalOld bool // oldSelf is an optional value
 	limited     bool // request is the variable of rate limits
+	carried     bool // it reads fields of the object that a server carries over
 	size        plan.FrameSize
 	wholes      []Read       // what may be too long for it
 	observed    *Observation // nil unless a test asks
@@ -33,6 +34,10 @@ func (p *Program) Source() string { return p.source }
 
 // Uses reports whether the expression refers to the variable.
 func (p *Program) Uses(s value.Slot) bool { return p.uses&(1<<s) != 0 }
+
+// ReadsCarried reports whether the expression reads fields of the object that a server carries over from the stored
+// object: fields of metadata that are the server's, and the status.
+func (p *Program) ReadsCarried() bool { return p.carried }
 
 // Plan reports whether the expression runs natively, and why it does not.
 func (p *Program) Plan() (native bool, reason string) { return p.native != nil, p.reason }

@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"slices"
+
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -33,6 +35,22 @@ func readsOf(ast *celast.AST) []Read {
 	c := readCollector{ast: ast, locals: map[string]*Read{}}
 	c.collect(ast.Expr(), true)
 	return c.reads
+}
+
+// carriedFields are the members of metadata that a server carries over from the stored object.
+var carriedFields = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "uid"}
+
+// isCarried reports whether a read of the object may come to something that a server carries over from the stored object.
+func isCarried(r Read) bool {
+	switch {
+	case r.Root != value.Object:
+		return false
+	case len(r.Path) == 0 || r.Path[0].Any || r.Path[0].Name == "status":
+		return true
+	case r.Path[0].Name != "metadata":
+		return false
+	}
+	return len(r.Path) == 1 || r.Path[1].Any || slices.Contains(carriedFields, r.Path[1].Name)
 }
 
 type readCollector struct {

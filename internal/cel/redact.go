@@ -33,9 +33,9 @@ const msgUnknownState = "the state '"
 
 const msgRedacted = "what went wrong may not be told here, since it may show values of other objects"
 
-// detail says what went wrong, in words that hold no value of another object.
+// detail says what went wrong, in words that hold no value of another object and nothing that only the program knows.
 func (p *Program) detail(text string) string {
-	if !p.foreign {
+	if text = worded(text); !p.foreign {
 		return text
 	}
 	return redacted(text, p.source)

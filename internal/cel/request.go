@@ -234,6 +234,9 @@ func (h *headers) names() []string {
 // Size implements traits.Sizer.
 func (h *headers) Size() ref.Val { return types.Int(len(h.names())) }
 
+// InOrder implements value.Ordered.
+func (h *headers) InOrder() {}
+
 // Iterator implements traits.Iterable.
 func (h *headers) Iterator() traits.Iterator { return &value.NameIterator{Names: h.names()} }
 

@@ -120,6 +120,12 @@ func (s *stateVar) CountsItself() {}
 // Value implements ref.Val.
 func (s *stateVar) Value() any { return types.NoSuchOverloadErr() }
 
+// InOrder implements value.Ordered.
+func (s *stateVar) InOrder() {}
+
+// String implements fmt.Stringer, for errors that print the value.
+func (s *stateVar) String() string { return s.Type().TypeName() }
+
 // ConvertToType implements ref.Val.
 func (s *stateVar) ConvertToType(t ref.Type) ref.Val { return value.ConvertMap(s, t) }
 

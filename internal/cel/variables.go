@@ -173,6 +173,12 @@ func (n *named) CountsItself() {}
 // Value implements ref.Val.
 func (n *named) Value() any { return types.NoSuchOverloadErr() }
 
+// InOrder implements value.Ordered.
+func (n *named) InOrder() {}
+
+// String implements fmt.Stringer, for errors that print the value.
+func (n *named) String() string { return n.Type().TypeName() }
+
 // ConvertToType implements ref.Val.
 func (n *named) ConvertToType(t ref.Type) ref.Val {
 	switch t {

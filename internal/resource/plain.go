@@ -14,8 +14,8 @@ import (
 // are the API's own: they pass, unless some server could read them as a described path.
 type Plain struct {
 	registry *Registry
-	// native are the groups and resources of Kubernetes that policies name, and that no file defines.
-	native    map[schema.GroupResource]struct{}
+	// reached are the resources at Kubernetes' paths that match blocks are about, and that no file defines.
+	reached   reached
 	spellings spellings
 }
 
@@ -28,23 +28,19 @@ type View struct {
 }
 
 // NewPlain describes what a route shows of an ordinary API, by the resources of a registry whose scope covers the
-// route, and by resources of Kubernetes' own groups at the paths that they have on an API server. It takes
+// route, and by resources that match blocks are about at the paths that they have on an API server. It takes
 // every resource that any route leads to, for a path of one may be spelled as another's.
-func NewPlain(r *Registry, native []schema.GroupResource, v View) *Plain {
-	p := &Plain{native: make(map[schema.GroupResource]struct{}, len(native))}
-	for _, one := range native {
-		if v.LeadsTo(groupPath(one.Group)) {
-			p.native[one] = struct{}{}
-			p.describeKubernetes(one)
-		}
-	}
-	var led []*Resource
+func NewPlain(r *Registry, reach Reach, v View) *Plain {
+	led := reach.within(v.LeadsTo)
+	p := &Plain{reached: led.index()}
+	p.describeReach(led)
+	var covered []*Resource
 	for _, res := range r.resources {
-		switch covered := res.Scope.Covers(&v.Place); {
-		case !res.isLedTo(v.LeadsTo), !covered && res.isLedTo(v.Reaches):
+		switch isCovered := res.Scope.Covers(&v.Place); {
+		case !res.isLedTo(v.LeadsTo), !isCovered && res.isLedTo(v.Reaches):
 			continue
-		case covered:
-			led = append(led, res)
+		case isCovered:
+			covered = append(covered, res)
 		}
 		if len(res.Paths) == 0 {
 			p.describeKubernetes(res.GroupResource())
@@ -53,7 +49,7 @@ func NewPlain(r *Registry, native []schema.GroupResource, v View) *Plain {
 			p.describe(res, template)
 		}
 	}
-	p.registry = r.selected(led, &v.Place)
+	p.registry = r.selected(covered, &v.Place)
 	return p
 }
 
@@ -95,11 +91,17 @@ func (p *Plain) describe(r *Resource, template string) {
 // describeKubernetes adds the paths of a resource of Kubernetes' form, in whatever version, and everything
 // below them.
 func (p *Plain) describeKubernetes(r schema.GroupResource) {
-	prefix := "/apis/" + r.Group + "/{version}/"
-	if r.Group == "" {
-		prefix = "/api/{version}/"
+	prefix := groupPath(r.Group) + "/{version}/"
+	if r.Resource == anyResource {
+		p.describeBelow(prefix + "{resource}")
+		return
 	}
-	for _, template := range []string{prefix + r.Resource, prefix + "namespaces/{namespace}/" + r.Resource} {
+	p.describeBelow(prefix+r.Resource, prefix+"namespaces/{namespace}/"+r.Resource)
+}
+
+// describeBelow adds paths, and everything below them.
+func (p *Plain) describeBelow(templates ...string) {
+	for _, template := range templates {
 		p.spellings.add(template)
 		p.spellings.addBelow(template)
 	}
@@ -209,34 +211,4 @@ func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, *status.
 		return res, true, err
 	}
 	return nil, false, nil
-}
-
-// isKubernetes reports whether a path is one of a resource of Kubernetes' form that is described here.
-func (p *Plain) isKubernetes(cut *path) bool {
-	segments := cut.segments[:min(cut.n, maxSegments)]
-	var gr schema.GroupResource
-	switch {
-	case segments[0] == "api" && len(segments) > 2:
-		segments = segments[2:]
-	case segments[0] == "apis" && len(segments) > 3:
-		gr.Group, segments = segments[1], segments[3:]
-	default:
-		return false
-	}
-	if gr.Resource = segments[0]; p.has(gr) {
-		return true
-	}
-	if gr.Resource == "namespaces" && len(segments) > 2 {
-		gr.Resource = segments[2]
-		return p.has(gr)
-	}
-	return false
-}
-
-func (p *Plain) has(gr schema.GroupResource) bool {
-	if _, ok := p.registry.known[gr]; ok {
-		return true
-	}
-	_, ok := p.native[gr]
-	return ok
 }

@@ -56,7 +56,7 @@ func TestWithin(t *testing.T) {
 		{"neither, which the API has by other routes", View{Place{"", "u", "c"}, anyPath, nowhere}, "/x/../users", "", true},
 		{"neither, and not the same API", View{Place{"", "u", "c"}, nowhere, nowhere}, "/x/../users", "", false},
 	} {
-		info, res, err := NewPlain(r, nil, tt.view).Resolve("GET", []byte(tt.path))
+		info, res, err := NewPlain(r, Reach{}, tt.view).Resolve("GET", []byte(tt.path))
 		group := ""
 		if res != nil {
 			group = res.Group

@@ -28,8 +28,9 @@ type spellings struct {
 type spelling struct {
 	plain    []spelledEdge
 	variable *spelling
-	end      bool // a described path ends here
-	below    bool // and whatever is below is described too
+	dotted   *spelling // by any group whose name has a dot
+	end      bool      // a described path ends here
+	below    bool      // and whatever is below is described too
 }
 
 type spelledEdge struct {
@@ -58,6 +59,12 @@ func (s *spellings) lead(template string) *spelling {
 }
 
 func (n *spelling) step(segment string) *spelling {
+	if segment == dottedGroup {
+		if n.dotted == nil {
+			n.dotted = &spelling{}
+		}
+		return n.dotted
+	}
 	if strings.Contains(segment, "{") {
 		if n.variable == nil {
 			n.variable = &spelling{}
@@ -208,6 +215,9 @@ func (w *walker) walk(i int) bool {
 		if e := &at.plain[k]; isSpelling(s, e.segment, isLast) && w.descend(e.to, i) {
 			return true
 		}
+	}
+	if at.dotted != nil && isDottedSpelling(s) && w.descend(at.dotted, i) {
+		return true
 	}
 	// What leads nowhere may be taken back by '..'.
 	return w.descend(cmp.Or(at.variable, w.dead), i)

@@ -168,6 +168,17 @@ func (f *Files) sync(o *manifest.Object, path string, k gatekeeper.Kind) {
 	f.synced = append(f.synced, syncedKind{apischema.GroupVersionKind(k), o, path})
 }
 
+// IsRefused reports whether a kind is one of Gatekeeper's that is refused, in files that have its definition too.
+func IsRefused(kind apischema.GroupKind) bool {
+	switch kind.Group {
+	case expansionGroup:
+		return kind.Kind == "ExpansionTemplate"
+	case externalDataGroup:
+		return kind.Kind == "Provider" || kind.Kind == "Connection"
+	}
+	return false
+}
+
 // Refused says why objects of a group of Gatekeeper's are refused; "" if they are not.
 func Refused(group string) string {
 	switch group {

@@ -28,6 +28,8 @@ const (
 	Note
 	// Wording leaves the set usable as it is meant: a message of its author's is not worded as the API conventions ask.
 	Wording
+	// Remark leaves the set usable as it is meant: it says what follows from the files.
+	Remark
 )
 
 // Finding is something about a policy file that its author should know.
@@ -77,7 +79,7 @@ func (f Finding) String() string {
 	}
 	switch f.Severity {
 	case Error:
-	case Note:
+	case Note, Remark:
 		b.WriteString("note: ")
 	default:
 		b.WriteString("warning: ")
@@ -129,7 +131,7 @@ func summaryOf(s Severity, n int) string {
 	return fmt.Sprintf("%d messages are not worded as the API conventions ask; 'gateway check -v' lists them", n)
 }
 
-// Sort sorts by severity, so that errors come first and wording last, and by place, and takes out repetitions.
+// Sort sorts by severity, so that errors come first, and wording and remarks last, and by place, and takes out repetitions.
 func Sort(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),

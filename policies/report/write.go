@@ -76,7 +76,7 @@ func severity(f finding.Finding) string {
 	switch f.Severity {
 	case finding.Error:
 		return "error"
-	case finding.Note, finding.Wording:
+	case finding.Note, finding.Wording, finding.Remark:
 		return "note"
 	}
 	return "warning"

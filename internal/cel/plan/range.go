@@ -66,7 +66,7 @@ func (c *cursor) over(f *Machine, l *macro, v Val) Val {
 			return ErrVal(types.NewErr("got '%T', expected iterable type", of))
 		}
 	}
-	c.of, c.it = of, of.(traits.Iterable).Iterator()
+	c.of, c.it = of, inOrder(of).(traits.Iterable).Iterator()
 	return Val{}
 }
 

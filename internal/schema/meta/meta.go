@@ -3,7 +3,10 @@
 package meta
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -100,7 +103,34 @@ func (r Rules) Check(meta document.Node, path func() *field.Path) (errs field.Er
 	for _, err := range errs {
 		_ = curtailed(wording.Conformant(err))
 	}
+	inOrder(errs)
 	return errs, left, nil
+}
+
+// inOrder sorts what is wrong with labels, and what with annotations: the library goes through them as Go's maps are, in
+// another order each time.
+func inOrder(errs field.ErrorList) {
+	for len(errs) > 0 {
+		n := 1
+		for n < len(errs) && errs[n].Field == errs[0].Field {
+			n++
+		}
+		if at := errs[0].Field; strings.HasSuffix(at, ".labels") || strings.HasSuffix(at, ".annotations") {
+			slices.SortStableFunc(errs[:n], func(a, b *field.Error) int {
+				// Of a text that is a key and a value too, what is wrong with the key comes first.
+				return cmp.Or(strings.Compare(fmt.Sprint(a.BadValue), fmt.Sprint(b.BadValue)), cmp.Compare(rankOf(a), rankOf(b)))
+			})
+		}
+		errs = errs[n:]
+	}
+}
+
+// rankOf tells apart what is wrong with keys and with values.
+func rankOf(err *field.Error) int {
+	if strings.HasPrefix(err.Detail, "a valid label") {
+		return 1
+	}
+	return 0
 }
 
 // ask asks the library.

@@ -98,6 +98,7 @@ func ValidateUpdate(obj, old document.Node) field.ErrorList {
 		}
 		_ = curtailed(wording.Conformant(err))
 	}
+	inOrder(errs)
 	return errs
 }
 

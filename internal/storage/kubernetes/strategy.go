@@ -173,8 +173,21 @@ func (s *subresourceStore) Refusal(_ *storage.Write, refusal error) error { retu
 
 // Preview implements storage.Creater. What a patch results in is known already.
 func (s *Store) Preview(w *storage.Write) error {
-	if !s.PreviewsWrites || w.Patch != nil {
+	switch {
+	case w.Patch != nil:
+	case s.PreviewsWrites:
+		return preview(s, w)
+	case w.Existing.Object != nil && s.showsCarried(&w.Info):
+		s.carry(w)
+	}
+	return nil
+}
+
+// Preview implements storage.Creater.
+func (s *statusStore) Preview(w *storage.Write) error {
+	if w.Patch == nil && w.Existing.Object != nil && s.showsCarried(&w.Info) {
+		s.carryStatus(w)
 		return nil
 	}
-	return preview(s, w)
+	return s.Store.Preview(w)
 }

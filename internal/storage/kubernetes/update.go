@@ -17,7 +17,7 @@ func (s *Store) NeedsExisting(w *storage.Write) bool {
 	if !i.IsObject() {
 		return false
 	}
-	if storage.ReadsExisting(s.Policies, i) || s.mayCreate(w) {
+	if storage.ReadsExisting(s.Policies, i) || s.mayCreate(w) || s.showsCarried(i) && s.Policies.ReadsCarried(i) {
 		return true
 	}
 	if i.Verb == resource.VerbDelete {

@@ -1,0 +1,114 @@
+package kubernetes
+
+import (
+	"strconv"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema/meta"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// A server carries fields over from the stored object before its own validating admission sees an update: those of
+// metadata that it sets itself, and a status that is a subresource (rest.BeforeUpdate and the PrepareForUpdate of each
+// kind in k8s.io/apiserver). Validating policies see the object so, in Write.Result. What is sent stays the client's.
+
+// showsCarried reports whether validating policies see fields of a PUT that the server carries over.
+func (s *Store) showsCarried(i *resource.Info) bool {
+	return i.Verb == resource.VerbUpdate && !s.hasOwnKind && !s.PreviewsWrites && s.Policies.Validates(i, admission.Update)
+}
+
+// carry makes the object that validating policies see of a PUT to an object.
+func (s *Store) carry(w *storage.Write) {
+	existing := w.Existing.Root()
+	seen := w.Object.Clone()
+	carryType(seen, existing)
+	carryMetadata(seen, existing)
+	if s.resetsStatus(w) {
+		setStatus(seen, existing)
+	}
+	countChange(seen, existing)
+	w.Result = seen
+}
+
+// carryStatus makes the object that validating policies see of a PUT to a status. Of custom resources the server takes all
+// the rest from what is stored. Its own kinds differ in what they take from the client.
+func (s *Store) carryStatus(w *storage.Write) {
+	existing := w.Existing.Root()
+	if s.Resource == nil && isOwnGroup(w.Info.Group) {
+		w.Result = w.Object.Clone()
+		carryType(w.Result, existing)
+		carryMetadata(w.Result, existing)
+		return
+	}
+	w.Result = w.Existing.Object.Clone()
+	setStatus(w.Result, w.Object.Root())
+}
+
+// resetsStatus reports whether a PUT to the object leaves the status as it is stored.
+func (s *Store) resetsStatus(w *storage.Write) bool {
+	return s.Status != nil || s.Resource == nil && isOwnGroup(w.Info.Group)
+}
+
+// carryType sets kind and apiVersion, which the URL says too.
+func carryType(d *document.Document, existing document.Node) {
+	for _, name := range [...]string{"apiVersion", "kind"} {
+		if storage.TextIn(d.Root(), name) != "" {
+			continue
+		}
+		if stored, found := existing.Get(name); found {
+			d.Set(d.Root(), name, stored.Raw())
+		}
+	}
+}
+
+// carryMetadata sets what of the metadata is the server's. Who sends managedFields changes them.
+func carryMetadata(d *document.Document, existing document.Node) {
+	var sent []byte
+	if managed, found := storage.Metadata(d).Get("managedFields"); found && managed.Len() > 0 {
+		sent = managed.AppendRaw(nil)
+	}
+	meta.Carry(d, existing)
+	if sent != nil {
+		d.Set(storage.EnsureMetadata(d), "managedFields", sent)
+	}
+}
+
+// setStatus gives an object the status of another.
+func setStatus(d *document.Document, from document.Node) {
+	status, found := from.Get("status")
+	sent, isSent := d.Root().Get("status")
+	switch {
+	case found && isSent && document.EqualNodes(sent, status):
+	case found:
+		d.Set(d.Root(), "status", status.AppendRaw(nil))
+	case isSent:
+		d.Remove(sent)
+	}
+}
+
+// countChange counts the generation of an object that has one, if anything beside its metadata changes. The status is
+// the stored one already if it does not count.
+func countChange(d *document.Document, existing document.Node) {
+	stored, _ := existing.Get("metadata")
+	generation, _ := stored.Get("generation")
+	n, ok := generation.Int64()
+	if !ok || n == 0 || storage.EqualBeside(d.Root(), existing, "metadata") {
+		return
+	}
+	d.Set(storage.EnsureMetadata(d), "generation", strconv.AppendInt(nil, n+1, 10))
+}
+
+// isOwnGroup reports whether a group is one of Kubernetes itself.
+func isOwnGroup(group string) bool {
+	switch group {
+	case "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
+		"authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
+		"events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "networking.k8s.io",
+		"node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
+		"storagemigration.k8s.io":
+		return true
+	}
+	return false
+}
