@@ -38,7 +38,8 @@ func newStock(t testing.TB, text string) *stock {
 	return s
 }
 
-// value returns the value of a rule as JSON, or the error as code, place and message. If errors of
+// value returns the value of a rule as JSON, or the error as code, place and message, in the words that
+// clients are told. If errors of
 // built-in functions are strict, they count as errors.
 func (s *stock) value(t testing.TB, rule string, review, parameters any, strict bool) string {
 	t.Helper()
@@ -52,7 +53,7 @@ func (s *stock) value(t testing.TB, rule string, review, parameters any, strict 
 	switch {
 	case errors.As(err, &failed):
 		message, _, _ := strings.Cut(failed.Message, "\n")
-		return fmt.Sprintf("!policy.rego:%d:%d: %s: %s", failed.Location.Row, failed.Location.Col, failed.Code, strings.TrimSuffix(message, ":"))
+		return fmt.Sprintf("!policy.rego:%d:%d: %s: %s", failed.Location.Row, failed.Location.Col, failed.Code, worded(strings.TrimSuffix(message, ":")))
 	case err != nil:
 		t.Fatal(err)
 	case len(found) == 0:
