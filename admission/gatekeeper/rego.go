@@ -16,6 +16,7 @@ type regoEngine struct {
 	query     *rego.Query
 	path      string // of the rule, as decision logs name it
 	old       bool   // it reads review.oldObject
+	carried   bool   // it reads what a server carries over from the stored object
 	namespace bool   // it reads review.namespaceObject
 	inventory bool   // it reads data.inventory
 }
@@ -40,7 +41,7 @@ func compileRego(v0 bool, modules []rego.Module) (*regoEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &regoEngine{program: program, query: query, path: rego.PathOf(rule)}
+	e := &regoEngine{program: program, query: query, path: rego.PathOf(rule), carried: program.ReadsCarried()}
 	for _, m := range modules {
 		// A module that goes through all members of a review finds these there only if some module names them.
 		text := string(m.Source)
@@ -67,7 +68,7 @@ func (e *regoEngine) bind(c *Constraint) error {
 func (e *regoEngine) language() string { return rego.Engine }
 
 func (e *regoEngine) readsOld() bool       { return e.old }
-func (e *regoEngine) readsCarried() bool   { return e.program.ReadsCarried() }
+func (e *regoEngine) readsCarried() bool   { return e.carried }
 func (e *regoEngine) readsInventory() bool { return e.inventory }
 
 func (e *regoEngine) programs() []*cel.Program { return nil }

@@ -318,7 +318,7 @@ func (p *Program) Reads(path ...string) bool {
 // object: fields of metadata that are the server's, and the status.
 func (p *Program) ReadsCarried() bool {
 	reads := false
-	for _, m := range p.compiler.Modules {
+	for _, m := range p.compiled().Modules {
 		ast.WalkRefs(m, func(r ast.Ref) bool {
 			reads = reads || slices.ContainsFunc(carriedPaths, func(path []string) bool { return mayReach(r, path) })
 			return reads
