@@ -46,6 +46,17 @@ type Authenticator struct {
 	RequestHeader *RequestHeader `json:"requestHeader"`
 }
 
+// isOne reports whether exactly one of its members is set.
+func (a *Authenticator) isOne() bool {
+	set := 0
+	for _, one := range []bool{a.ClientCertificate != nil, a.JWT != nil, a.TokenReview != nil, a.RequestHeader != nil} {
+		if one {
+			set++
+		}
+	}
+	return set == 1
+}
+
 // ClientCertificate has no settings: the common name is the user, organizations are the groups.
 type ClientCertificate struct{}
 
@@ -180,13 +191,7 @@ func (v *validator) identity(c *Configuration) {
 
 // authenticator checks one of them; asks reports whether the listener verifies client certificates.
 func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool, compiler func() authenticationcel.Compiler) {
-	set := 0
-	for _, one := range []bool{a.ClientCertificate != nil, a.JWT != nil, a.TokenReview != nil, a.RequestHeader != nil} {
-		if one {
-			set++
-		}
-	}
-	if set != 1 {
+	if !a.isOne() {
 		v.check(path, "must have exactly one of `clientCertificate`, `jwt`, `tokenReview` and `requestHeader`")
 		return
 	}
@@ -196,30 +201,42 @@ func (v *validator) authenticator(path string, a *Authenticator, c *Configuratio
 	case a.JWT != nil:
 		v.jwt(path+".jwt", a.JWT, compiler)
 	case a.TokenReview != nil:
-		v.tokenReview(path+".tokenReview", a.TokenReview, c)
+		v.tokenReview(path+".tokenReview", a.TokenReview)
 	case a.RequestHeader != nil:
 		v.requestHeader(path+".requestHeader", a.RequestHeader, asks, c.TLS)
 	}
 }
 
-func (v *validator) tokenReview(path string, t *TokenReview, c *Configuration) {
+func (v *validator) tokenReview(path string, t *TokenReview) {
 	for i, audience := range t.Audiences {
 		v.required(fmt.Sprintf("%s.audiences[%d]", path, i), audience)
 	}
-	for _, u := range c.Upstreams {
-		if u.Name != t.Upstream {
-			continue
-		}
-		if u.Dialect != Kubernetes {
-			v.check(path+".upstream", fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'", u.Name, u.Dialect))
-		}
-		return
-	}
 	if t.Upstream == "" {
 		v.check(path+".upstream", "Required value: must be the name of one of the `upstreams`")
-		return
 	}
-	v.check(path+".upstream", fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", t.Upstream))
+}
+
+// reviewers checks the upstreams that are asked about tokens. It takes the upstreams that the gateway will have, which flags
+// and the pod may bring too.
+func (v *validator) reviewers(c *Configuration) {
+	if c.Identity == nil || len(c.Upstreams) == 0 {
+		return // with no upstream at all there is more to say
+	}
+	for i := range c.Identity.Authenticators {
+		a := &c.Identity.Authenticators[i]
+		t := a.TokenReview
+		if t == nil || t.Upstream == "" || !a.isOne() {
+			continue
+		}
+		path := fmt.Sprintf("identity.authenticators[%d].tokenReview.upstream", i)
+		at := slices.IndexFunc(c.Upstreams, func(u UpstreamSpec) bool { return u.Name == t.Upstream })
+		switch {
+		case at < 0:
+			v.check(path, fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", t.Upstream))
+		case c.Upstreams[at].Dialect != Kubernetes:
+			v.check(path, fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'", t.Upstream, c.Upstreams[at].Dialect))
+		}
+	}
 }
 
 func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, tls *ListenerTLS) {
