@@ -201,12 +201,13 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 	}
 	u := usesIn(ast)
 	return &Program{
-		source:  expression,
-		plan:    planned,
-		uses:    u,
-		foreign: foreignIn(u, variables),
-		size:    plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
-		wholes:  wholesOf(ast),
+		source:    expression,
+		plan:      planned,
+		uses:      u,
+		foreign:   foreignIn(u, variables),
+		readsUser: readsUser(ast),
+		size:      plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
+		wholes:    wholesOf(ast),
 	}, m, nil
 }
 

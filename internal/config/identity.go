@@ -15,7 +15,8 @@ import (
 // Identity says whose credentials count. Without it nobody's do: everybody is anonymous to policies, and credentials go on
 // to the backend.
 type Identity struct {
-	// Authenticators are tried in their order; the first that knows the credentials decides.
+	// Authenticators are tried in their order; the first that knows the credentials decides. There may be none if Anonymous
+	// is Allow: then everybody is anonymous, as without an identity, and policies may read who asks.
 	Authenticators []Authenticator `json:"authenticators"`
 	// Anonymous says what happens to requests without credentials.
 	Anonymous Anonymous `json:"anonymous"`
@@ -138,6 +139,10 @@ func defaultIdentity() *Identity {
 	}
 }
 
+// Knows reports whether there is a way to tell who asks. Without one everybody is anonymous: if there is an identity all the
+// same, the configuration says that this is meant.
+func (i *Identity) Knows() bool { return i != nil && len(i.Authenticators) > 0 }
+
 // files are the names of files in it.
 func (i *Identity) files() []*string {
 	var files []*string
@@ -153,19 +158,21 @@ func (i *Identity) files() []*string {
 
 // identity checks who counts as whom.
 func (v *validator) identity(c *Configuration) {
-	if c.Identity == nil {
+	if !c.Identity.Knows() {
 		for i, u := range c.Upstreams {
 			if u.Credentials == FrontProxyCredentials || u.Credentials == ImpersonateCredentials {
 				v.check(fmt.Sprintf("upstreams[%d].credentials", i), fmt.Sprintf("must not be '%s' without `identity`, which says who asks", u.Credentials))
 			}
 		}
+	}
+	if c.Identity == nil {
 		return
 	}
 	if !slices.Contains(anonymous, c.Identity.Anonymous) {
 		v.check("identity.anonymous", notOneOf(string(c.Identity.Anonymous), anonymous))
 	}
-	if len(c.Identity.Authenticators) == 0 {
-		v.check("identity.authenticators", "Required value: must have at least one item")
+	if !c.Identity.Knows() && c.Identity.Anonymous != AllowAnonymous {
+		v.check("identity.authenticators", "Required value: must have at least one item, unless `anonymous` is 'Allow': then everybody is 'system:anonymous'")
 	}
 	asks := c.TLS != nil && c.TLS.ClientCAFile != ""
 	issuers := map[string]int{}

@@ -75,7 +75,7 @@ func TestIdentityProblems(t *testing.T) {
 	}
 	const name = "      claimMappings: {username: {claim: sub, prefix: \"\"}}\n"
 	for _, tt := range []struct{ name, content, want string }{
-		{"nothing", some + "identity: {}\n", "gateway.yaml:5: identity.authenticators: Required value: must have at least one item"},
+		{"nothing", some + "identity: {}\n", "gateway.yaml:5: identity.authenticators: Required value: must have at least one item, unless `anonymous` is 'Allow': then everybody is 'system:anonymous'"},
 		{"values", some + "identity: {anonymous: Maybe, authenticators: [{requestHeader: {addresses: [10.0.0.1]}}], tokens: {cacheSeconds: 0, cacheEntries: -1, failureBurst: 70000}}\n",
 			"gateway.yaml:5: identity.anonymous: must be 'Deny' or 'Allow', not 'Maybe'\n" +
 				"gateway.yaml:5: identity.tokens.cacheEntries: must be between 1 and 1048576, inclusive, not -1\n" +
