@@ -2,6 +2,8 @@ package admission
 
 import (
 	"context"
+
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // FailurePolicy says what happens when a policy cannot come to a decision.
@@ -28,6 +30,13 @@ type Policy interface {
 	FailurePolicy() FailurePolicy
 	// NeedsOld reports whether the policy reads the stored object.
 	NeedsOld() bool
+}
+
+// A Narrower is a policy that knows of requests which its rules name that it is not about them.
+type Narrower interface {
+	// Excludes reports whether the policy is certainly not about an operation, whatever the object is.
+	// It is asked before anything is read.
+	Excludes(i *resource.Info, o Operation) bool
 }
 
 // A Mutator changes the object of a request.

@@ -158,14 +158,12 @@ func (i *Identity) files() []*string {
 
 // identity checks who counts as whom.
 func (v *validator) identity(c *Configuration) {
-	if !c.Identity.Knows() {
+	if c.Identity == nil {
 		for i, u := range c.Upstreams {
 			if u.Credentials == FrontProxyCredentials || u.Credentials == ImpersonateCredentials {
 				v.check(fmt.Sprintf("upstreams[%d].credentials", i), fmt.Sprintf("must not be '%s' without `identity`, which says who asks", u.Credentials))
 			}
 		}
-	}
-	if c.Identity == nil {
 		return
 	}
 	if !slices.Contains(anonymous, c.Identity.Anonymous) {
