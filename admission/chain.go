@@ -47,6 +47,11 @@ func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)
 }
 
+// IsNamed reports whether a rule of any policy names the operation on the resource, whatever else the policy says.
+func (c *Chain) IsNamed(i *resource.Info, o Operation) bool {
+	return c.mutating.names(i, o) || c.validating.names(i, o)
+}
+
 // Validates reports whether any validating policy may concern the operation on the resource.
 func (c *Chain) Validates(i *resource.Info, o Operation) bool { return c.validating.concerns(i, o) }
 

@@ -17,7 +17,8 @@ const anyName = "*"
 // these.
 type index struct {
 	resources map[string]*table
-	any       *table // of rules for any resource; nil: there are none
+	any       *table     // of rules for any resource; nil: there are none
+	narrowers []Narrower // by position; nil: the rules say all
 }
 
 // table has the rules for a resource, or for any.
@@ -46,13 +47,16 @@ type list struct {
 	allNamed []int32
 	labelled map[Label][]int32 // by a label of the object that they ask for
 	all      []int32
-	// needsOld and readsCarried hold if they do for one of the policies.
-	needsOld, readsCarried bool
+	readOld  []int32 // of policies that read the stored object
+	// readsCarried holds if it does for one of the policies.
+	readsCarried bool
 }
 
 func newIndex[P Policy](policies []P) index {
 	x := index{resources: make(map[string]*table)}
+	x.narrowers = make([]Narrower, len(policies))
 	for position, p := range policies {
+		x.narrowers[position], _ = Policy(p).(Narrower)
 		needsOld := p.NeedsOld()
 		if t := termsOf(p); t != nil {
 			needsOld = needsOld || t.NeedsOld()
@@ -87,9 +91,7 @@ func (x *index) add(position int32, r *Rule, needsOld, readsCarried bool) {
 		v := t.version(r.Group, name)
 		for bit := range operations {
 			if r.Operations&(1<<bit) != 0 {
-				l := &v.operations[bit]
-				l.needsOld, l.readsCarried = l.needsOld || needsOld, l.readsCarried || readsCarried
-				l.add(position, r)
+				v.operations[bit].add(position, r, needsOld, readsCarried)
 			}
 		}
 	}
@@ -118,7 +120,11 @@ func (t *table) version(groupName, versionName string) *version {
 	return &(*versions)[v]
 }
 
-func (l *list) add(position int32, r *Rule) {
+func (l *list) add(position int32, r *Rule, needsOld, readsCarried bool) {
+	if needsOld {
+		l.readOld = with(l.readOld, position)
+	}
+	l.readsCarried = l.readsCarried || readsCarried
 	l.all = with(l.all, position)
 	switch {
 	case len(r.Labels) > 0:
@@ -179,15 +185,36 @@ func (x *index) lists(i *resource.Info, o Operation, visit func(*list)) {
 
 // concerns reports whether there is any policy for the operation on the resource.
 func (x *index) concerns(i *resource.Info, o Operation) (found bool) {
+	x.lists(i, o, func(l *list) { found = found || x.includes(l.all, i, o) })
+	return found
+}
+
+// names reports whether a rule of any policy names the operation on the resource.
+func (x *index) names(i *resource.Info, o Operation) (found bool) {
 	x.lists(i, o, func(*list) { found = true })
 	return found
+}
+
+// includes reports whether any of the policies at some positions may be about the operation.
+func (x *index) includes(positions []int32, i *resource.Info, o Operation) bool {
+	for _, p := range positions {
+		if !x.excludes(p, i, o) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *index) excludes(position int32, i *resource.Info, o Operation) bool {
+	n := x.narrowers[position]
+	return n != nil && n.Excludes(i, o)
 }
 
 // differs reports whether any of them is for one operation and not for the other.
 func (x *index) differs(i *resource.Info, a, b Operation) bool {
 	of, other := x.search(i, a), x.search(i, b)
 	for {
-		p, q := of.next(), other.next()
+		p, q := x.nextOf(&of, i, a), x.nextOf(&other, i, b)
 		if p != q {
 			return true
 		}
@@ -197,9 +224,18 @@ func (x *index) differs(i *resource.Info, a, b Operation) bool {
 	}
 }
 
+// nextOf returns the next position of a policy that may be about the operation; less than 0 if there is none.
+func (x *index) nextOf(s *search, i *resource.Info, o Operation) int {
+	for {
+		if p := s.next(); p < 0 || !x.excludes(int32(p), i, o) {
+			return p
+		}
+	}
+}
+
 // needsOld reports whether any of them reads the stored object.
 func (x *index) needsOld(i *resource.Info, o Operation) (needs bool) {
-	x.lists(i, o, func(l *list) { needs = needs || l.needsOld })
+	x.lists(i, o, func(l *list) { needs = needs || x.includes(l.readOld, i, o) })
 	return needs
 }
 

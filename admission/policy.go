@@ -2,6 +2,8 @@ package admission
 
 import (
 	"context"
+
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // FailurePolicy says what happens when a policy cannot come to a decision.
@@ -33,6 +35,13 @@ type Policy interface {
 // A CarriedReader is a policy that says whether it reads fields of the object of an update that a server carries over
 // from the stored object: fields of metadata that are the server's, and the status.
 type CarriedReader interface{ ReadsCarried() bool }
+
+// A Narrower is a policy that knows of requests which its rules name that it is not about them.
+type Narrower interface {
+	// Excludes reports whether the policy is certainly not about an operation, whatever the object is.
+	// It is asked before anything is read.
+	Excludes(i *resource.Info, o Operation) bool
+}
 
 // A Mutator changes the object of a request.
 type Mutator interface {

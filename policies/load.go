@@ -130,6 +130,7 @@ type loader struct {
 	audit      loadedAudit
 	gatekeeper constraints.Files
 	terms      exceptions.Files
+	users      userReads
 }
 
 // loadedLimits are the rate limits, and what is wrong with the shared ones if there is no store.
@@ -202,6 +203,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 func policyException(l *loader, o *manifest.Object, p *terms.PolicyException) {
 	if compiled := l.terms.Exception(o, p); compiled != nil {
 		l.plans.note(o, compiled.Programs())
+		l.users.expressions(o, compiled.Programs())
 	}
 }
 
@@ -230,7 +232,7 @@ func (l *loader) finish() *Set {
 		}
 	}
 	l.gatekeeper.Terms = l.terms.TermsByAnnotation
-	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.plans.template)
+	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.template)
 	mutators, validators = append(mutators, m...), append(validators, v...)
 	set.chain = admission.NewChain(mutators, validators)
 	l.register(set)
@@ -247,6 +249,7 @@ func (l *loader) finish() *Set {
 	l.terms.Finish(maps.Values(l.known))
 	set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
 	l.Found = append(append(l.Found, l.gatekeeper.Found...), l.terms.Found...)
+	set.remarks.users = l.users.found
 	set.remarks.raced = racedWrites(l.resources, set.Admission())
 	return set
 }

@@ -121,7 +121,10 @@ func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 		r.Cost = program(&l.findings, o, "spec.cost", s.Cost, compiler.Cost)
 	}
 	l.useScope(o, r.Scope, inSpec)
-	l.plans.note(o, append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost))
+	programs := append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost)
+	l.plans.note(o, programs)
+	l.users.expressions(o, programs)
+	l.users.limit(o, r)
 	l.share(o, s, r)
 	adviseLimit(&l.findings, o, r)
 	l.rated.limits = append(l.rated.limits, r)

@@ -122,6 +122,7 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 		l.regoFound(from.Program.Relaxable(), Warning)
 	}
 	if from.Program != nil {
+		l.modulesReadUser(from.Program.ReadsUser())
 		for _, name := range from.Program.States() {
 			if !slices.Contains(from.States, name) {
 				l.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
@@ -133,6 +134,7 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 	if compiled != nil {
 		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
+		l.users.expressions(p.from, compiled.Programs())
 		if from.Program != nil {
 			l.plans.noteModules(p.from, from.Program)
 			l.plans.noteRules(p.from, compiled.Queries()...)
@@ -157,14 +159,19 @@ func (r *regoFiles) hash(files string) string {
 // regoFound records what was found in modules.
 func (l *loader) regoFound(found rego.Errors, severity Severity) {
 	for _, e := range found {
-		f := Finding{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Severity: severity}
-		if text, ok := l.gatekeeper.Texts[e.File]; ok { // the module is in a policy
-			f.Point(text, e.Text, e.Column)
-		} else if e.Column > 0 {
-			f.Excerpt = e.Text
-		}
-		if !slices.Contains(l.Found, f) {
+		if f := l.regoFinding(e, severity); !slices.Contains(l.Found, f) {
 			l.Found = append(l.Found, f)
 		}
 	}
+}
+
+// regoFinding returns the finding about a place in a module.
+func (l *loader) regoFinding(e rego.Error, severity Severity) Finding {
+	f := Finding{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Severity: severity}
+	if text, ok := l.gatekeeper.Texts[e.File]; ok { // the module is in a policy
+		f.Point(text, e.Text, e.Column)
+	} else if e.Column > 0 {
+		f.Excerpt = e.Text
+	}
+	return f
 }

@@ -100,6 +100,9 @@ func (s *Set) lacking(g Gateway) []Finding {
 		found = append(found, s.twins(g.Routes)...)
 		found = append(found, leftOpen(s.served, g.Routes)...)
 	}
+	if g.NoIdentity {
+		found = append(found, s.remarks.users...)
+	}
 	if !g.SharedLimits {
 		found = append(found, s.remarks.sharing...)
 	}
@@ -136,6 +139,8 @@ type Gateway struct {
 	// there are several gateways and each locks objects for its own writes alone.
 	// MayLoseUpdates says that the configuration asks for such locks.
 	SharedLimits, LocalLocks, MayLoseUpdates bool
+	// NoIdentity reports whether the configuration neither says how to know who asks, nor that everybody is anonymous.
+	NoIdentity bool
 	// AuditSinks are the names of the places that events of requests go to; nil if they are not known.
 	AuditSinks []string
 	// Print is given what modules in Rego print; nil: they print nothing.

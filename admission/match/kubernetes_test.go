@@ -224,6 +224,9 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 		Lookup:    lookup,
 	}
 	as, matches, err := matcher.Matches(context.Background(), a)
+	if matches && matcher.Excludes(a.Info, a.Operation) {
+		t.Fatalf("%+v is taken for excluded by %s", r, m)
+	}
 	if matches {
 		indexed := false
 		for _, rule := range IndexRules(m) {

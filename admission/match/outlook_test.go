@@ -3,6 +3,7 @@ package match
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,12 @@ func TestOutlook(t *testing.T) {
 		operation := []admission.Operation{admission.Create, admission.Update, admission.Delete}[r.IntN(3)]
 		o := m.Outlook(&admission.Attributes{Info: info, Operation: operation}, resource.Outlook{Applies: resource.Always})
 		seen[o.Applies]++
+		// What is known to be excluded before anything is read is about nothing, and all that is about nothing by rules, names
+		// and the namespace's name is known to be excluded; a scope in a rule is looked at later.
+		excluded, scoped := m.Excludes(info, operation), slices.ContainsFunc(slices.Concat(m.rules, m.excluded), func(r rule) bool { return r.scope != admissionv1.AllScopes })
+		if excluded && o.Applies != resource.Never || !excluded && o.Applies == resource.Never && !scoped {
+			t.Fatalf("%s of %+v: excluded %v, and the outlook is %+v of %+v", operation, info, excluded, o, constraints)
+		}
 		if (o.Because == "") != (o.Applies == resource.Always) || strings.HasPrefix(o.Because, "if ") != (o.Applies == resource.Sometimes) {
 			t.Fatalf("the outlook is %+v", o)
 		}

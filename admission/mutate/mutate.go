@@ -107,6 +107,11 @@ func CompileBinding(b *admissionv1.MutatingAdmissionPolicyBinding) (*Binding, fi
 	return policy.CompileBinding(spec, kind.ValidateBinding(spec))
 }
 
+// Excludes implements admission.Narrower: a policy that is bound elsewhere costs nothing.
+func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
+	return p.Policy.Excludes(i, o) || !slices.ContainsFunc(p.bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
+}
+
 // Outlooks implements admission.Explainer.
 func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return []resource.Outlook{p.OutlookBy(p.bindings, a)}

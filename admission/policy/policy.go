@@ -22,6 +22,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -87,6 +88,16 @@ func (p *Policy) NeedsOld() bool { return p.needs.old }
 
 // ReadsCarried implements admission.CarriedReader.
 func (p *Policy) ReadsCarried() bool { return p.needs.carried }
+
+// Excludes implements admission.Narrower for policies that have no bindings of their own.
+func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
+	return p.kind.Operations&o == 0 || p.match.Excludes(i, o)
+}
+
+// Excludes reports whether the binding is certainly not about an operation, before anything is read.
+func (b *Binding) Excludes(i *resource.Info, o admission.Operation) bool {
+	return b.match.Excludes(i, o)
+}
 
 // NeedsNamespace reports whether an expression reads namespaceObject.
 func (p *Policy) NeedsNamespace() bool { return p.needs.namespace }

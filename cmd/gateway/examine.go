@@ -50,7 +50,7 @@ func examine(files *source.Source, c *config.Configuration) []policies.Finding {
 
 // asked says what policy files may ask of a gateway with the configuration.
 func asked(c *config.Configuration) policies.Gateway {
-	g := policies.Gateway{Upstreams: []string{}, SharedLimits: c.Redis != nil}
+	g := policies.Gateway{Upstreams: []string{}, SharedLimits: c.Redis != nil, NoIdentity: c.Identity == nil}
 	g.LocalLocks, g.MayLoseUpdates = c.LocksLocally()
 	g.AuditSinks = c.Telemetry.Audit.Sinks()
 	byName := map[string]config.UpstreamSpec{}

@@ -204,13 +204,14 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 	}
 	u := usesIn(ast)
 	return &Program{
-		source:  expression,
-		plan:    planned,
-		uses:    u,
-		foreign: foreignIn(u, variables),
-		carried: u&(1<<value.Object) != 0 && slices.ContainsFunc(readsOf(ast), isCarried),
-		size:    plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
-		wholes:  wholesOf(ast),
+		source:    expression,
+		plan:      planned,
+		uses:      u,
+		foreign:   foreignIn(u, variables),
+		carried:   u&(1<<value.Object) != 0 && slices.ContainsFunc(readsOf(ast), isCarried),
+		size:      plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
+		wholes:    wholesOf(ast),
+		readsUser: readsUser(ast),
 	}, m, nil
 }
 

@@ -20,6 +20,7 @@ type Program struct {
 	plan        interpreter.InterpretableV2 // nil where native runs
 	reason      string                      // why there is no native plan
 	uses        plan.Uses
+	readsUser   bool // see user.go
 	foreign     bool // it can come to values of other objects; see redact.go
 	optionalOld bool // oldSelf is an optional value
 	limited     bool // request is the variable of rate limits

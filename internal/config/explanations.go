@@ -41,7 +41,7 @@ func checkExplanations(v *validator, path string, e *Explanations, identity *Ide
 	if e == nil {
 		return
 	}
-	if identity == nil {
+	if !identity.Knows() {
 		v.check(path, "must not be set without `identity`, which says who asks")
 	}
 	if len(e.Users)+len(e.Groups) == 0 {

@@ -15,7 +15,8 @@ import (
 // Identity says whose credentials count. Without it nobody's do: everybody is anonymous to policies, and credentials go on
 // to the backend.
 type Identity struct {
-	// Authenticators are tried in their order; the first that knows the credentials decides.
+	// Authenticators are tried in their order; the first that knows the credentials decides. There may be none if Anonymous
+	// is Allow: then everybody is anonymous, as without an identity, and policies may read who asks.
 	Authenticators []Authenticator `json:"authenticators"`
 	// Anonymous says what happens to requests without credentials.
 	Anonymous Anonymous `json:"anonymous"`
@@ -44,6 +45,17 @@ type Authenticator struct {
 	TokenReview *TokenReview `json:"tokenReview"`
 	// RequestHeader is by the headers X-Remote-* of a proxy.
 	RequestHeader *RequestHeader `json:"requestHeader"`
+}
+
+// isOne reports whether exactly one of its members is set.
+func (a *Authenticator) isOne() bool {
+	set := 0
+	for _, one := range []bool{a.ClientCertificate != nil, a.JWT != nil, a.TokenReview != nil, a.RequestHeader != nil} {
+		if one {
+			set++
+		}
+	}
+	return set == 1
 }
 
 // ClientCertificate has no settings: the common name is the user, organizations are the groups.
@@ -127,6 +139,10 @@ func defaultIdentity() *Identity {
 	}
 }
 
+// Knows reports whether there is a way to tell who asks. Without one everybody is anonymous: if there is an identity all the
+// same, the configuration says that this is meant.
+func (i *Identity) Knows() bool { return i != nil && len(i.Authenticators) > 0 }
+
 // files are the names of files in it.
 func (i *Identity) files() []*string {
 	var files []*string
@@ -153,8 +169,8 @@ func (v *validator) identity(c *Configuration) {
 	if !slices.Contains(anonymous, c.Identity.Anonymous) {
 		v.check("identity.anonymous", notOneOf(string(c.Identity.Anonymous), anonymous))
 	}
-	if len(c.Identity.Authenticators) == 0 {
-		v.check("identity.authenticators", "Required value: must have at least one item")
+	if !c.Identity.Knows() && c.Identity.Anonymous != AllowAnonymous {
+		v.check("identity.authenticators", "Required value: must have at least one item, unless `anonymous` is 'Allow': then everybody is 'system:anonymous'")
 	}
 	asks := c.TLS != nil && c.TLS.ClientCAFile != ""
 	issuers := map[string]int{}
@@ -180,13 +196,7 @@ func (v *validator) identity(c *Configuration) {
 
 // authenticator checks one of them; asks reports whether the listener verifies client certificates.
 func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool, compiler func() authenticationcel.Compiler) {
-	set := 0
-	for _, one := range []bool{a.ClientCertificate != nil, a.JWT != nil, a.TokenReview != nil, a.RequestHeader != nil} {
-		if one {
-			set++
-		}
-	}
-	if set != 1 {
+	if !a.isOne() {
 		v.check(path, "must have exactly one of `clientCertificate`, `jwt`, `tokenReview` and `requestHeader`")
 		return
 	}
@@ -196,30 +206,42 @@ func (v *validator) authenticator(path string, a *Authenticator, c *Configuratio
 	case a.JWT != nil:
 		v.jwt(path+".jwt", a.JWT, compiler)
 	case a.TokenReview != nil:
-		v.tokenReview(path+".tokenReview", a.TokenReview, c)
+		v.tokenReview(path+".tokenReview", a.TokenReview)
 	case a.RequestHeader != nil:
 		v.requestHeader(path+".requestHeader", a.RequestHeader, asks, c.TLS)
 	}
 }
 
-func (v *validator) tokenReview(path string, t *TokenReview, c *Configuration) {
+func (v *validator) tokenReview(path string, t *TokenReview) {
 	for i, audience := range t.Audiences {
 		v.required(fmt.Sprintf("%s.audiences[%d]", path, i), audience)
 	}
-	for _, u := range c.Upstreams {
-		if u.Name != t.Upstream {
-			continue
-		}
-		if u.Dialect != Kubernetes {
-			v.check(path+".upstream", fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'", u.Name, u.Dialect))
-		}
-		return
-	}
 	if t.Upstream == "" {
 		v.check(path+".upstream", "Required value: must be the name of one of the `upstreams`")
-		return
 	}
-	v.check(path+".upstream", fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", t.Upstream))
+}
+
+// reviewers checks the upstreams that are asked about tokens. It takes the upstreams that the gateway will have, which flags
+// and the pod may bring too.
+func (v *validator) reviewers(c *Configuration) {
+	if c.Identity == nil || len(c.Upstreams) == 0 {
+		return // with no upstream at all there is more to say
+	}
+	for i := range c.Identity.Authenticators {
+		a := &c.Identity.Authenticators[i]
+		t := a.TokenReview
+		if t == nil || t.Upstream == "" || !a.isOne() {
+			continue
+		}
+		path := fmt.Sprintf("identity.authenticators[%d].tokenReview.upstream", i)
+		at := slices.IndexFunc(c.Upstreams, func(u UpstreamSpec) bool { return u.Name == t.Upstream })
+		switch {
+		case at < 0:
+			v.check(path, fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", t.Upstream))
+		case c.Upstreams[at].Dialect != Kubernetes:
+			v.check(path, fmt.Sprintf("must name a backend of the dialect 'Kubernetes'; the dialect of '%s' is '%s'", t.Upstream, c.Upstreams[at].Dialect))
+		}
+	}
 }
 
 func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, tls *ListenerTLS) {

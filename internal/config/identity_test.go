@@ -75,7 +75,7 @@ func TestIdentityProblems(t *testing.T) {
 	}
 	const name = "      claimMappings: {username: {claim: sub, prefix: \"\"}}\n"
 	for _, tt := range []struct{ name, content, want string }{
-		{"nothing", some + "identity: {}\n", "gateway.yaml:5: identity.authenticators: Required value: must have at least one item"},
+		{"nothing", some + "identity: {}\n", "gateway.yaml:5: identity.authenticators: Required value: must have at least one item, unless `anonymous` is 'Allow': then everybody is 'system:anonymous'"},
 		{"values", some + "identity: {anonymous: Maybe, authenticators: [{requestHeader: {addresses: [10.0.0.1]}}], tokens: {cacheSeconds: 0, cacheEntries: -1, failureBurst: 70000}}\n",
 			"gateway.yaml:5: identity.anonymous: must be 'Deny' or 'Allow', not 'Maybe'\n" +
 				"gateway.yaml:5: identity.tokens.cacheEntries: must be between 1 and 1048576, inclusive, not -1\n" +
@@ -94,9 +94,11 @@ func TestIdentityProblems(t *testing.T) {
 			"gateway.yaml:8: identity.authenticators[0].requestHeader.caFile: must not be set where `tls.clientCertificates` is 'Require': then only certificates of the authorities in `tls.clientCAFile` survive the handshake"},
 		{"reviews", some + "identity:\n  authenticators:\n  - {tokenReview: {}}\n  - {tokenReview: {upstream: b}}\n  - {tokenReview: {upstream: p, audiences: ['']}}\n",
 			"gateway.yaml:7: identity.authenticators[0].tokenReview.upstream: Required value: must be the name of one of the `upstreams`\n" +
-				"gateway.yaml:8: identity.authenticators[1].tokenReview.upstream: must be the name of one of the `upstreams`, not 'b'\n" +
 				"gateway.yaml:9: identity.authenticators[2].tokenReview.audiences[0]: Required value\n" +
+				"gateway.yaml:8: identity.authenticators[1].tokenReview.upstream: must be the name of one of the `upstreams`, not 'b'\n" +
 				"gateway.yaml:9: identity.authenticators[2].tokenReview.upstream: must name a backend of the dialect 'Kubernetes'; the dialect of 'p' is 'Plain'"},
+		{"a review by nobody's upstream but the pod's, outside of a pod", "identity: {authenticators: [{tokenReview: {upstream: kubernetes}}]}\n",
+			"gateway.yaml: upstreams: Required value: name at least one backend here or with --upstream"},
 		{"credentials", "upstreams: [{name: a, endpoints: [http://a], credentials: Basic}, {name: p, endpoints: [http://p], dialect: Plain, credentials: Impersonate}]\nroutes: [{upstream: a}]\nidentity: {authenticators: [{requestHeader: {addresses: [10.0.0.1]}}]}\n",
 			"gateway.yaml:3: upstreams[0].credentials: must be 'Pass', 'FrontProxy' or 'Impersonate', not 'Basic'\n" +
 				"gateway.yaml:3: upstreams[1].credentials: must not be 'Impersonate' for the dialect 'Plain': only Kubernetes API servers know how to act as another user"},

@@ -180,6 +180,16 @@ func TestInPod(t *testing.T) {
 			t.Errorf("got %+v", u.ClientConfig())
 		}
 	}
+	// The API server of the cluster may be asked about tokens; another upstream that a flag names instead may not.
+	if err := os.WriteFile(file, []byte(head+"identity: {authenticators: [{tokenReview: {upstream: kubernetes}}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := problem(file, Flags{Pod: pod}); got != "" {
+		t.Errorf("tokens that the API server of the cluster reviews: %s", got)
+	}
+	if got := problem(file, Flags{Pod: pod, Upstream: "http://a"}); got != "DIR/gateway.yaml:3: identity.authenticators[0].tokenReview.upstream: must be the name of one of the `upstreams`, not 'kubernetes'" {
+		t.Errorf("tokens that an upstream reviews that a flag replaces: %s", got)
+	}
 	pod.Host = "fd00::1"
 	if c, err := Load("", Flags{Pod: pod}); err != nil || c.Upstreams[0].Endpoints[0] != "https://[fd00::1]:443" {
 		t.Errorf("got %+v, %v", c, err)

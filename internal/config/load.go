@@ -15,10 +15,16 @@ import (
 func Load(file string, flags Flags) (*Configuration, error) {
 	c := Default()
 	var errs Errors
+	var o *manifest.Object
 	if file != "" {
-		c, errs = read(file)
+		c, o, errs = read(file)
 	}
 	errs = append(errs, flags.apply(c)...)
+	if o != nil {
+		v := &validator{object: o}
+		v.reviewers(c)
+		errs = append(errs, v.errs...)
+	}
 	if len(errs) == 0 {
 		errs = c.complete(file)
 	}
@@ -29,8 +35,8 @@ func Load(file string, flags Flags) (*Configuration, error) {
 	return c, nil
 }
 
-// read reads a file on its own.
-func read(file string) (*Configuration, Errors) {
+// read reads a file on its own. The object is nil if it cannot be decoded.
+func read(file string) (*Configuration, *manifest.Object, Errors) {
 	c := Default()
 	var errs Errors
 	objects, readErrs := manifest.ReadFile(file)
@@ -38,23 +44,23 @@ func read(file string) (*Configuration, Errors) {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		return c, errs
+		return c, nil, errs
 	}
 	if len(objects) != 1 {
-		return c, Errors{&manifest.Error{File: file, Msg: fmt.Sprintf("must have one object, not %d", len(objects))}}
+		return c, nil, Errors{&manifest.Error{File: file, Msg: fmt.Sprintf("must have one object, not %d", len(objects))}}
 	}
 	o := objects[0]
 	if o.APIVersion != APIVersion {
-		return c, Errors{at(o, "apiVersion", "must be '%s', not '%s'", APIVersion, o.APIVersion)}
+		return c, nil, Errors{at(o, "apiVersion", "must be '%s', not '%s'", APIVersion, o.APIVersion)}
 	}
 	if o.Kind != Kind {
-		return c, Errors{at(o, "kind", "must be '%s', not '%s'", Kind, o.Kind)}
+		return c, nil, Errors{at(o, "kind", "must be '%s', not '%s'", Kind, o.Kind)}
 	}
 	for _, err := range c.decode(o) {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		return c, errs
+		return c, nil, errs
 	}
 	v := &validator{object: o}
 	v.configuration(c)
@@ -82,7 +88,7 @@ func read(file string) (*Configuration, Errors) {
 			}
 		}
 	}
-	return c, v.errs
+	return c, o, v.errs
 }
 
 // beside makes the names of files that a configuration file has relative to its directory.

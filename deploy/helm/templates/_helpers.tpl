@@ -40,6 +40,13 @@ limits:
 {{- end -}}
 {{- end }}
 
+{{- /* The ConfigMap with the authorities of client certificates; empty if no client is known by one. */ -}}
+{{- define "gateway.clientCA" -}}
+{{- if and (eq .Values.mode "APIServer") .Values.tls.secretName -}}
+{{ .Values.tls.clientCAConfigMap }}
+{{- end -}}
+{{- end }}
+
 {{- /* The configuration file: what the chart decides wins over the values. */ -}}
 {{- define "gateway.configuration" -}}
 {{- $fixed := dict "apiVersion" "admission-gateway.io/v1alpha1" "kind" "GatewayConfiguration" "listen" "0.0.0.0:8080" -}}
@@ -47,6 +54,10 @@ limits:
 {{- $_ := set $fixed "policies" (list "/etc/gateway/policies") -}}
 {{- if .Values.tls.secretName -}}
 {{- $_ := set $fixed "tls" (dict "certFile" "/etc/gateway/tls/tls.crt" "keyFile" "/etc/gateway/tls/tls.key") -}}
+{{- end -}}
+{{- $byCertificate := include "gateway.clientCA" . -}}
+{{- if $byCertificate -}}
+{{- $_ := set $fixed.tls "clientCAFile" "/etc/gateway/client-ca/ca.crt" -}}
 {{- end -}}
 {{- if eq .Values.mode "Ingress" -}}
 {{- $_ := set $fixed "replicas" (.Values.autoscaling.enabled | ternary .Values.autoscaling.maxReplicas .Values.replicas) -}}
@@ -57,6 +68,13 @@ limits:
 {{- end -}}
 {{- else if not .Values.configuration.upstreams -}}
 {{- fail (printf "mode %s needs configuration.upstreams: the backends with their endpoints" .Values.mode) -}}
+{{- end -}}
+{{- if and (eq .Values.mode "APIServer") (not (hasKey .Values.configuration "identity")) -}}
+{{- $authenticators := list (dict "tokenReview" (dict "upstream" "kubernetes")) -}}
+{{- if $byCertificate -}}
+{{- $authenticators = append $authenticators (dict "clientCertificate" dict) -}}
+{{- end -}}
+{{- $_ := set $fixed "identity" (dict "authenticators" $authenticators "anonymous" "Allow") -}}
 {{- end -}}
 {{- $own := empty .Values.configuration.upstreams | not | ternary .Values.configuration (omit .Values.configuration "upstreams") -}}
 {{- toYaml (mergeOverwrite (deepCopy $own) $fixed) -}}

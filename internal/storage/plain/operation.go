@@ -10,10 +10,10 @@ import (
 // admitted and sent on, and the answer passes.
 type operationStore struct{ subresourceStore }
 
-// IsOpaque implements storage.Strategy.
+// IsOpaque implements storage.Strategy. A form that the document declares is held to it if a rule names the resource.
 func (s *operationStore) IsOpaque(i *resource.Info) bool {
 	operation, _ := admission.OperationOf(i.Verb)
-	return s.Schema(i.Verb) == nil && !s.Policies.Concerns(i, operation)
+	return s.Schema(i.Verb) == nil && !s.Policies.IsNamed(i, operation)
 }
 
 // CheckOptions implements storage.Strategy. The query belongs to the backend.

@@ -1,0 +1,33 @@
+package cel
+
+import "testing"
+
+// Expressions read the user by every spelling that leads to it, and by none that leads elsewhere.
+func TestReadsUser(t *testing.T) {
+	for expression, want := range map[string]bool{
+		"request.userInfo.username == 'a'":                               true,
+		"has(request.userInfo.groups)":                                   true,
+		"request.?userInfo.username.orValue('') == 'a'":                  true,
+		"'a' in request.userInfo.groups.map(g, g)":                       true,
+		"['a'].exists(r, request.userInfo.username == r)":                true,
+		"dyn(request).userInfo.username == 'a'":                          true,
+		"[request].exists(r, r.userInfo.username == 'a')":                true,
+		"authorizer.path('/a').check('get').allowed()":                   true,
+		"authorizer.requestResource.check('get').allowed()":              true,
+		"request.operation == 'CREATE'":                                  false,
+		"request.?namespace.orValue('') == 'a'":                          false,
+		"has(request.namespace) && request.kind.kind == 'userInfo'":      false,
+		"object.userInfo.username == 'a'":                                false,
+		"[object].exists(request, request.userInfo.username == 'a')":     true, // by its name, to be safe
+		"object.?userInfo.orValue('') == 'authorizer' || request.dryRun": false,
+	} {
+		p, err := NewAdmissionCompiler(false).Condition(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		if got := p.ReadsUser(); got != want {
+			t.Errorf("%s reads the user: %t, want %t", expression, got, want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package policies
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// Every kind of object that can read who asks is refused if the configuration neither says how to know that, nor that
+// everybody is anonymous.
+func TestNoIdentity(t *testing.T) {
+	const rules = "{resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}"
+	const bound = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n"
+	validating := func(spec string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules + "\n" + spec + bound
+	}
+	limit := func(spec string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: a}\nspec:\n  requests: 1\n  periodSeconds: 1\n" + spec
+	}
+	rego := func(rule string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RegoPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules +
+			"\n  rego: |\n    package a\n    deny contains msg if {\n      " + rule + "\n      msg := \"no\"\n    }\n"
+	}
+	template := func(rule string) string {
+		return "apiVersion: templates.gatekeeper.sh/v1\nkind: ConstraintTemplate\nmetadata: {name: k8sa}\nspec:\n  crd: {spec: {names: {kind: K8sA}}}\n  targets:\n  - target: admission.k8s.gatekeeper.sh\n    rego: |\n" +
+			"      package k8sa\n      violation[{\"msg\": \"no\"}] {\n        " + rule + "\n      }\n" +
+			"---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: K8sA\nmetadata: {name: a}\n"
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"validation":      {validating("  validations: [{expression: \"request.userInfo.username != 'eve'\"}]\n"), "a.yaml:6: spec.validations[0].expression"},
+		"match condition": {validating("  matchConditions: [{name: a, expression: \"'dev' in request.userInfo.groups\"}]\n  validations: [{expression: 'false'}]\n"), "a.yaml:6: spec.matchConditions[0].expression"},
+		"variable":        {validating("  variables: [{name: who, expression: request.userInfo.username}]\n  validations: [{expression: variables.who != 'eve'}]\n"), "a.yaml:6: spec.variables[0].expression"},
+		"message":         {validating("  validations: [{expression: 'false', messageExpression: \"'not for ' + request.userInfo.username\"}]\n"), "a.yaml:6: spec.validations[0].messageExpression"},
+		"authorizer":      {validating("  validations: [{expression: \"authorizer.path('/a').check('get').allowed()\"}]\n"), "a.yaml:6: spec.validations[0].expression"},
+		"nothing of it":   {validating("  validations: [{expression: \"request.operation == 'CREATE'\"}]\n"), ""},
+		"exception": {validating("  validations: [{expression: 'false'}]\n") + "---\napiVersion: admission-gateway.io/v1alpha1\nkind: PolicyException\nmetadata: {name: a}\nspec:\n" +
+			"  policies: [{kind: ValidatingAdmissionPolicy, names: [a]}]\n  matchConstraints: " + rules + "\n  matchConditions: [{name: a, expression: \"request.userInfo.username == 'ci'\"}]\n  reason: of CI\n  expires: 2100-01-01T00:00:00Z\n",
+			"a.yaml:19: spec.matchConditions[0].expression"},
+		"key of a limit":           {limit("  key: User\n"), "a.yaml:7: spec.key"},
+		"exempt users and groups":  {limit("  exemptions:\n    usernames: [a]\n    groups: [b]\n"), "a.yaml:8: spec.exemptions.usernames\na.yaml:9: spec.exemptions.groups"},
+		"expression of a limit":    {limit("  keyExpression: request.userInfo.username\n"), "a.yaml:7: spec.keyExpression"},
+		"cost of a limit":          {limit("  cost: \"request.userInfo.username == 'a' ? 2 : 1\"\n"), "a.yaml:7: spec.cost"},
+		"limit of addresses":       {limit("  key: ClientAddress\n  exemptions: {namespaces: [a], clientAddresses: [10.0.0.1]}\n"), ""},
+		"Rego":                     {rego(`input.review.userInfo.username == "eve"`), "a.yaml:9"},
+		"Rego of a webhook":        {rego(`"dev" in input.request.userInfo.groups`), "a.yaml:9"},
+		"Rego by a variable":       {rego(`r := input.review; r.userInfo.username == "eve"`), "a.yaml:9"},
+		"Rego by a function":       {rego(`object.get(input.review, "userInfo", {}).username == "eve"`), "a.yaml:9"},
+		"Rego, an object's member": {rego(`input.review.object.userInfo == "eve"`), ""},
+		"template":                 {template(`input.review.userInfo.username == "eve"`), "a.yaml:11"},
+		"template without":         {template(`input.review.object.metadata.name == "eve"`), ""},
+		"audit": {"apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: None, users: [a]}\n- {level: None, userGroups: [a]}\n- {level: Metadata}\n",
+			"a.yaml:4: rules[0].users\na.yaml:5: rules[1].userGroups"},
+		"defaulting": {"apiVersion: admission-gateway.io/v1alpha1\nkind: DefaultingPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules +
+			"\n  defaults: [{field: data.by, valueExpression: request.userInfo.username}]\n", "a.yaml:6: spec.defaults[0].valueExpression"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.text})
+			if text := errorsOf(CheckFor([]string{dir}, Gateway{SharedLimits: true}), dir); text != "" {
+				t.Errorf("with an identity: %s", text)
+			}
+			var want strings.Builder
+			for place := range strings.SplitSeq(c.want, "\n") {
+				if place != "" {
+					want.WriteString(place + ": reads who asks, but the configuration has no `identity`, so that everybody is 'system:anonymous': " +
+						"name authenticators there, or say `identity: {anonymous: Allow}` if that is meant\n")
+				}
+			}
+			if got := errorsOf(CheckFor([]string{dir}, Gateway{SharedLimits: true, NoIdentity: true}), dir); got != want.String() {
+				t.Errorf("got\n%swant\n%s", got, want.String())
+			}
+		})
+	}
+}
+
+// errorsOf returns the errors among findings, without the folder.
+func errorsOf(found []Finding, dir string) string {
+	var errs []Finding
+	for _, f := range found {
+		if f.Severity == Error {
+			f.Excerpt = ""
+			errs = append(errs, f)
+		}
+	}
+	return strings.ReplaceAll(textOf(errs), dir+"/", "")
+}
