@@ -69,6 +69,9 @@ type Existing struct {
 	ETag []byte
 	// Pin says how the write depends on the stored object.
 	Pin Pin
+	// IsUncertain is set if the client named no version, and only the backend knows whether it takes the write so: the
+	// version that the gateway writes into the object must not make an overwrite of a refusal.
+	IsUncertain bool
 }
 
 // Pin is how a write depends on what is stored.
