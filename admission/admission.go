@@ -89,9 +89,8 @@ type Attributes struct {
 	Received time.Time
 	// DryRun tells that nothing will be stored.
 	DryRun bool
-	// Options are the operation's options, such as DeleteOptions; invalid where
-	// there are none.
-	Options document.Node
+	// Options are the operation's options, such as DeleteOptions; nil where there are none.
+	Options cel.Options
 	// Lookup answers what policies ask beyond the request; nil: nothing is known.
 	Lookup Lookup
 	// Frame is the frame in which CEL expressions are evaluated.

@@ -52,6 +52,8 @@ type Write struct {
 	IsPinned bool
 	// HasGeneratedName is set if the gateway made the name.
 	HasGeneratedName bool
+
+	shown operationOptions
 }
 
 // Existing describes the object that a write replaces, as far as it is known.
@@ -101,7 +103,7 @@ func (w *Write) Begin(r *Request) {
 
 // Release gives the documents back.
 func (w *Write) Release() {
-	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object} {
+	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object, &w.shown.document} {
 		if *d != nil {
 			(*d).Release()
 			*d = nil

@@ -4,7 +4,9 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -36,6 +38,11 @@ func (s *Store) IsOpaque(i *resource.Info) bool {
 
 // CheckOptions implements storage.Strategy. The server checks its own options.
 func (s *Store) CheckOptions(*storage.Write) error { return nil }
+
+// OperationOptions implements storage.Strategy: policies see what the server's own admission has.
+func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation) (document.Node, error) {
+	return w.OperationOptions(operation, s.Limits)
+}
 
 // Complete implements storage.Strategy. The server itself sets what the object leaves out.
 func (s *Store) Complete(w *storage.Write) error {
