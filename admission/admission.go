@@ -142,6 +142,15 @@ func (a *Attributes) Time() time.Time {
 // resource.
 func (a *Attributes) Namespace() string { return a.Info.Namespace }
 
+// RequestNamespace is the namespace as policies see it in the request: of a Namespace, the name that the client gave it, as
+// in Kubernetes.
+func (a *Attributes) RequestNamespace() string {
+	if i := a.Info; i.Namespace == "" && i.Verb == resource.VerbCreate && i.Resource == "namespaces" && i.Group == "" && i.APIPrefix != "" {
+		return i.Name
+	}
+	return a.Info.Namespace
+}
+
 func root(d *document.Document) document.Node {
 	if d == nil {
 		return document.Node{}

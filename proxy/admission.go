@@ -306,7 +306,12 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	at(a.story(), explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
+	if operation, _ := operationOf(w); a.set.Admission().Mutates(&w.Info, operation) {
+		a.storage.Reveal(w, false)
+	}
 	changes, err := a.seen(w, (*admitter).mutateSeen)
+	w.Conceal()
+	a.story().Reread(w.Object)
 	if p := a.permission; p.refusal != nil {
 		return p.forbid(p.refusal)
 	}
@@ -546,6 +551,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 		return nil
 	}
 	at(a.story(), explaining.Policies, w)
+	a.storage.Reveal(w, true)
 	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
 		return err
 	}

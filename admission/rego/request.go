@@ -101,7 +101,7 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 		Member{"requestResource", groupVersion(own, "resource", own.Resource)},
 		Member{"requestSubResource", optional(a.Info.Subresource)},
 		Member{"name", optional(a.Name())},
-		Member{"namespace", optional(a.Info.ObjectNamespace())},
+		Member{"namespace", optional(a.RequestNamespace())},
 		Member{"operation", Text(a.Operation.String())},
 		Member{"userInfo", userOf(a)},
 		Member{"object", objectValue},

@@ -53,7 +53,12 @@ type Write struct {
 	// HasGeneratedName is set if the gateway made the name.
 	HasGeneratedName bool
 
-	shown operationOptions
+	shown    operationOptions
+	revealed revealed
+	pristine struct { // set if the object is as it was read, in this revision
+		is       bool
+		revision uint64
+	}
 }
 
 // Existing describes the object that a write replaces, as far as it is known.
@@ -133,10 +138,11 @@ func (w *Write) Admitted() *document.Document {
 // Content returns the body to send: the client's own bytes if nobody edited the object. It is valid until
 // the next call.
 func (w *Write) Content() []byte {
+	w.Conceal()
 	switch {
 	case w.Object == nil:
 		return w.Source
-	case w.Source != nil && !w.Object.Edited():
+	case w.Source != nil && w.isPristine():
 		return w.Source
 	}
 	w.Request.Memory.Grow(w.Object.Extent()) // a refusal is remembered, and nothing is sent then

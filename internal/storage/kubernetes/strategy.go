@@ -44,6 +44,13 @@ func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation
 	return w.OperationOptions(operation, s.Limits)
 }
 
+// Reveal implements storage.Strategy.
+func (s *Store) Reveal(w *storage.Write, validates bool) {
+	if s.Resource == nil || s.Resource.Envelope == resource.Kubernetes {
+		w.Reveal(validates)
+	}
+}
+
 // Complete implements storage.Strategy. The server itself sets what the object leaves out.
 func (s *Store) Complete(w *storage.Write) error {
 	if s.Resource != nil && s.Resource.Envelope == resource.Bare {

@@ -32,6 +32,7 @@ func (s *Store) tryUnversioned(w *storage.Write) error {
 
 // withoutVersion returns the object to send, as if the gateway had not pinned it.
 func withoutVersion(w *storage.Write) []byte {
+	w.Conceal()
 	d := w.Object.Clone()
 	defer d.Release()
 	if at, found := storage.Metadata(d).Get("resourceVersion"); found {

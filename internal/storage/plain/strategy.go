@@ -66,6 +66,9 @@ func (s *strategy) OperationOptions(w *storage.Write, operation admission.Operat
 	return w.Object.Root(), nil
 }
 
+// Reveal implements storage.Strategy. The gateway sets all of it itself.
+func (s *strategy) Reveal(*storage.Write, bool) {}
+
 // CheckOptions implements storage.Strategy. Nobody else reads these parameters.
 func (s *strategy) CheckOptions(w *storage.Write) error {
 	if w.Info.Query == "" || s.Resource.Envelope != resource.Kubernetes {
