@@ -13,12 +13,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// operationOptions are the options of a write as policies see them in request.options, once one of them has read them.
-type operationOptions struct {
-	of       admission.Operation
-	document *document.Document
-}
-
 // OperationOptions returns the options of the write as the admission of an API server has them: CreateOptions,
 // UpdateOptions (of patches too, which have no `force` there) or DeleteOptions, made of the query and of the body of a
 // deletion. It is invalid if the operation has none. It is made on the first call, so that it costs nothing if no
@@ -38,7 +32,7 @@ func (w *Write) OperationOptions(operation admission.Operation, l *Limits) (docu
 	if w.shown.document != nil {
 		w.shown.document.Release()
 	}
-	w.shown = operationOptions{operation, d}
+	w.shown.of, w.shown.document = operation, d
 	return d.Root(), nil
 }
 

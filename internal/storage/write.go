@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -53,7 +54,10 @@ type Write struct {
 	// HasGeneratedName is set if the gateway made the name.
 	HasGeneratedName bool
 
-	shown    operationOptions
+	shown struct { // the options of the operation in request.options, once a policy has read them
+		of       admission.Operation
+		document *document.Document
+	}
 	revealed revealed
 	pristine struct { // set if the object is as it was read, in this revision
 		is       bool
