@@ -89,9 +89,8 @@ type Attributes struct {
 	Received time.Time
 	// DryRun tells that nothing will be stored.
 	DryRun bool
-	// Options are the operation's options, such as DeleteOptions; invalid where
-	// there are none.
-	Options document.Node
+	// Options are the operation's options, such as DeleteOptions; nil where there are none.
+	Options cel.Options
 	// Lookup answers what policies ask beyond the request; nil: nothing is known.
 	Lookup Lookup
 	// Frame is the frame in which CEL expressions are evaluated.
@@ -142,6 +141,15 @@ func (a *Attributes) Time() time.Time {
 // Namespace is the namespace of the request; empty for a cluster-scoped
 // resource.
 func (a *Attributes) Namespace() string { return a.Info.Namespace }
+
+// RequestNamespace is the namespace as policies see it in the request: of a Namespace, the name that the client gave it, as
+// in Kubernetes.
+func (a *Attributes) RequestNamespace() string {
+	if i := a.Info; i.Namespace == "" && i.Verb == resource.VerbCreate && i.Resource == "namespaces" && i.Group == "" && i.APIPrefix != "" {
+		return i.Name
+	}
+	return a.Info.Namespace
+}
 
 func root(d *document.Document) document.Node {
 	if d == nil {

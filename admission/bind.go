@@ -81,7 +81,7 @@ func (a *Attributes) describe(r *cel.Request) {
 	i := a.Info
 	*r = cel.Request{
 		Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
-		Namespace: i.Namespace, Name: a.Name(),
+		Namespace: a.RequestNamespace(), Name: a.Name(),
 		Operation: a.Operation.String(), DryRun: a.DryRun, Options: a.Options,
 	}
 	r.Kind = a.Kind()

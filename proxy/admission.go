@@ -46,6 +46,7 @@ type admitter struct {
 	parameters field.ErrorList      // what is wrong with the parameters of a request with an object
 	unread     field.ErrorList      // what is wrong with the fields of a form before its object is looked at
 	attributes admission.Attributes // what policies see
+	options    operationOptions     // what they see of the operation's options
 	report     admission.Report     // what they find
 	referred   policies.Referred    // what they refer to
 	schema     objectSchema         // what the policies that change the object know of it
@@ -305,7 +306,12 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	at(a.story(), explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
+	if operation, _ := operationOf(w); a.set.Admission().Mutates(&w.Info, operation) {
+		a.storage.Reveal(w, false)
+	}
 	changes, err := a.seen(w, (*admitter).mutateSeen)
+	w.Conceal()
+	a.story().Reread(w.Object)
 	if p := a.permission; p.refusal != nil {
 		return p.forbid(p.refusal)
 	}
@@ -545,6 +551,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 		return nil
 	}
 	at(a.story(), explaining.Policies, w)
+	a.storage.Reveal(w, true)
 	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
 		return err
 	}
@@ -624,10 +631,9 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to.Object, to.Old = w.Admitted(), w.Existing.Object
 	if operation == admission.Delete {
 		to.Object = nil
-		if w.Object != nil {
-			to.Options = w.Object.Root()
-		}
 	}
+	a.options = operationOptions{a.storage, w, operation}
+	to.Options = &a.options
 	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, &w.Info, a.permission, a.request.Deadline())
 	to.Lookup = &a.referred
 	to.DryRun = w.Info.Options.DryRun
@@ -636,6 +642,19 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 		a.report.Recorder = s
 		s.See(to)
 	}
+}
+
+// operationOptions are the options of a write, which the storage makes when a policy first reads them. They implement
+// cel.Options.
+type operationOptions struct {
+	storage   storage.Storage
+	write     *storage.Write
+	operation admission.Operation
+}
+
+// Options implements cel.Options.
+func (o *operationOptions) Options() (document.Node, error) {
+	return o.storage.OperationOptions(o.write, o.operation)
 }
 
 // frame returns what CEL is evaluated in, taken on first use; evaluations end when the client's own deadline

@@ -87,7 +87,7 @@ func TestHostileRequests(t *testing.T) {
 		{"integer beyond 64 bits", "POST", widgetsPath, jsonBody, `{"metadata":{"name":"w1"},"spec":{"size":5,"max":9223372036854775808}}`, 422},
 		{"not JSON on a path of no resource", "POST", "/login", jsonBody, "user=a", 400},
 		// Media types and encodings
-		{"no Content-Type", "POST", widgetsPath, "", widget(""), 415},
+		{"no Content-Type on a path of no resource", "POST", "/login", "", "{}", 415},
 		{"unknown Content-Type", "POST", widgetsPath, "Content-Type: application/x-thing\r\n", widget(""), 415},
 		{"text", "POST", widgetsPath, "Content-Type: text/plain\r\n", widget(""), 415},
 		{"XML", "POST", widgetsPath, "Content-Type: application/xml\r\n", "<kind>Widget</kind>", 415},

@@ -37,7 +37,9 @@ type bodyReader struct {
 	storage  storage.Storage
 	request  *storage.Request
 	language language
-	isJSON   bool // what the client sent has been made JSON, if it was not
+	// isUntyped is set if the body came without a type, and is JSON.
+	isUntyped bool
+	isJSON    bool // what the client sent has been made JSON, if it was not
 	// parsed is the object in the body, if that was parsed already; decode takes it.
 	parsed *document.Document
 
@@ -59,6 +61,9 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	switch {
 	case i.Verb == resource.VerbPatch:
 		return b.checkPatchType(value, declared)
+	case len(value) == 0 && i.IsResource && types.Untyped == storage.JSON:
+		b.isUntyped = true
+		return nil
 	case declared != nil && len(declared.Bodies) > 0 && !(sent.Is(storage.YAML) && storage.Has(types.Objects, storage.YAML)):
 		return b.checkDeclared(value, declared, declared.Accepted())
 	}
@@ -327,7 +332,7 @@ func (b *bodyReader) decode(w *storage.Write) error {
 		return notJSON(err)
 	}
 	w.Object, w.Source = d, b.request.Body
-	if b.language != inJSON {
+	if b.language != inJSON || b.isUntyped {
 		w.ContentType = valueJSON
 	}
 	return nil

@@ -88,7 +88,7 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 	if err != nil {
 		return Value{}, err
 	}
-	options, err := orNull(a.Options)
+	options, err := optionsOf(a)
 	if err != nil {
 		return Value{}, err
 	}
@@ -101,7 +101,7 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 		Member{"requestResource", groupVersion(own, "resource", own.Resource)},
 		Member{"requestSubResource", optional(a.Info.Subresource)},
 		Member{"name", optional(a.Name())},
-		Member{"namespace", optional(a.Info.ObjectNamespace())},
+		Member{"namespace", optional(a.RequestNamespace())},
 		Member{"operation", Text(a.Operation.String())},
 		Member{"userInfo", userOf(a)},
 		Member{"object", objectValue},
@@ -127,11 +127,16 @@ func (m *made) valueOf(d *document.Document) (Value, error) {
 	return valueWithin(d.Root(), &m.meter)
 }
 
-func orNull(n document.Node) (Value, error) {
-	if !n.Valid() {
+// optionsOf are the options of the operation; null if there are none.
+func optionsOf(a *admission.Attributes) (Value, error) {
+	if a.Options == nil {
 		return Null, nil
 	}
-	return ValueOf(n)
+	options, err := a.Options.Options()
+	if err != nil || !options.Valid() {
+		return Null, err
+	}
+	return ValueOf(options)
 }
 
 // optional is a text that is left out if it is empty.

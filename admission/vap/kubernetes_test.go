@@ -37,6 +37,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/admissiontest"
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/identity"
 )
 
@@ -176,7 +177,7 @@ func (r *practiceRequest) attributes(t *testing.T) *admission.Attributes {
 	a.User = &identity.User{Name: cmp.Or(r.user, "jane"), Groups: []string{"dev", "system:authenticated"}}
 	a.DryRun = r.dryRun
 	if r.options != "" {
-		a.Options = admissiontest.Parse(r.options).Root()
+		a.Options = cel.GivenOptions(admissiontest.Parse(r.options).Root())
 	}
 	return a
 }

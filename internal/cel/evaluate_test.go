@@ -304,7 +304,7 @@ func TestRequest(t *testing.T) {
 		Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Subresource: "status", Namespace: "team-a", Name: "web",
 		Operation: "UPDATE", DryRun: true,
 		User:    User{Name: "jane", UID: "1", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"a", "b"}}},
-		Options: celtest.Parse(t, `{"apiVersion":"meta.k8s.io/v1","kind":"UpdateOptions","fieldManager":"kubectl"}`),
+		Options: GivenOptions(celtest.Parse(t, `{"apiVersion":"meta.k8s.io/v1","kind":"UpdateOptions","fieldManager":"kubectl"}`)),
 	}
 	bare := &Request{Version: "v1", Kind: "Node", Resource: "nodes", Operation: "CREATE"}
 	for _, c := range []struct {

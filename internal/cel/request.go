@@ -27,9 +27,8 @@ type Request struct {
 	DryRun          bool
 	User            User
 
-	// Options are the options of the operation, such as DeleteOptions; invalid
-	// where there are none.
-	Options document.Node
+	// Options are the options of the operation, such as DeleteOptions; nil where there are none.
+	Options Options
 
 	// What only rate limits see.
 	Verb          string // get, list, watch, create, update, patch, delete, deletecollection
@@ -39,6 +38,18 @@ type Request struct {
 	Query         string // as it came
 	BodyBytes     int64  // how long the body is, or may become
 }
+
+// Options are the options of an operation, made when an expression first reads them.
+type Options interface {
+	// Options returns them; an invalid node if there are none.
+	Options() (document.Node, error)
+}
+
+// GivenOptions are options that are made already.
+type GivenOptions document.Node
+
+// Options implements Options.
+func (o GivenOptions) Options() (document.Node, error) { return document.Node(o), nil }
 
 // Matched is a resource that an object was converted to.
 type Matched struct {
@@ -143,10 +154,17 @@ var (
 		part("userInfo", userFields),
 		of("dryRun", func(_ *value.Arena, r *Request) ref.Val { return types.Bool(r.DryRun) }),
 		of("options", func(f *value.Arena, r *Request) ref.Val {
-			if !r.Options.Valid() {
+			if r.Options == nil {
 				return types.NullValue
 			}
-			return f.Value(r.Options, nil)
+			options, err := r.Options.Options()
+			switch {
+			case err != nil:
+				return types.NewErr("the options of the request cannot be read: %v", err)
+			case !options.Valid():
+				return types.NullValue
+			}
+			return f.Value(options, nil)
 		}),
 	}
 	// limitedFields are of rate limits. All are always present, so that an expression needs no guards.

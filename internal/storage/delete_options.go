@@ -2,9 +2,7 @@ package storage
 
 import (
 	"encoding/json"
-	"net/url"
 
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,12 +80,8 @@ func (w *Write) decodeDeleteOptions(o *metav1.DeleteOptions) error {
 
 // queryDeleteOptions reads the options in the query, and lets policies see them as the options of a body.
 func (w *Write) queryDeleteOptions(o *metav1.DeleteOptions, l *Limits) error {
-	values, err := url.ParseQuery(w.Info.Query)
-	if err == nil {
-		err = scheme.ParameterCodec.DecodeParameters(values, metav1.SchemeGroupVersion, o)
-	}
-	if err != nil {
-		return status.BadRequest("%s", err.Error())
+	if err := decodeOptions(w.Info.Query, o); err != nil {
+		return err
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
 	text, err := json.Marshal(o)

@@ -18,6 +18,8 @@ const (
 type MediaTypes struct {
 	// Objects are the types that an object may be sent in, Patches the types of patches.
 	Objects, Patches string
+	// Untyped is the type of an object that comes without a Content-Type; "" refuses it. A patch has to name its language.
+	Untyped string
 	// Encodings are the codings that a body may be encoded in.
 	Encodings string
 	// Answers are the types that a client must take one of; "" leaves it to the backend.

@@ -11,10 +11,20 @@ import (
 // an object by then.
 const NoVersion = "1"
 
+// Unversioned is what a backend makes of a write that names no version.
+type Unversioned struct {
+	// ZeroIsNone says that the version "0" is none.
+	ZeroIsNone bool
+	// IsRefused says that the backend refuses the write; nothing is written into it then.
+	IsRefused bool
+	// IsUncertain says that only the backend knows whether it takes the write.
+	IsUncertain bool
+}
+
 // PinResourceVersion makes the version that was read the precondition of the write, inside the object, or
-// inside the options of a deletion, unless the client named one itself. needsVersion reports whether the
-// backend refuses a write that names the version; nothing is written into it then.
-func (w *Write) PinResourceVersion(l *Limits, needsVersion func(named string) bool) error {
+// inside the options of a deletion, unless the client named one itself. The rule says what the backend makes of a
+// write that names none.
+func (w *Write) PinResourceVersion(l *Limits, rule Unversioned) error {
 	stored, _ := Find(w.Existing.Object.Root(), resource.FieldPath{"metadata", "resourceVersion"})
 	if stored.Kind() != document.String || stored.Str() == "" {
 		return status.BadGateway("the stored object has no resourceVersion, so that the write cannot be pinned to the version that was judged")
@@ -42,14 +52,15 @@ func (w *Write) PinResourceVersion(l *Limits, needsVersion func(named string) bo
 		return status.BadRequest("`%s` must be an object, not %s", parent, at.Kind().WithArticle())
 	}
 	sent, err := Text(at, "resourceVersion", member)
+	isNone := sent == "" || sent == "0" && rule.ZeroIsNone
 	switch {
 	case err != nil:
 		return err
-	case needsVersion(sent):
+	case isNone && rule.IsRefused:
 		return nil
-	case sent == "":
+	case isNone:
 		w.Object.Set(at, "resourceVersion", stored.Raw())
-		w.Existing.Pin = PinnedByObject
+		w.Existing.Pin, w.Existing.IsUncertain = PinnedByObject, rule.IsUncertain
 	case sent != stored.Str():
 		return w.Request.Conflict(&w.Info)
 	}

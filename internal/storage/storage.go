@@ -13,7 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -62,6 +64,11 @@ type Strategy interface {
 	IsOpaque(i *resource.Info) bool
 	// CheckOptions refuses parameters of a write that the backend would not refuse itself.
 	CheckOptions(w *Write) error
+	// OperationOptions returns the options of the write as policies see them; an invalid node if there are none.
+	OperationOptions(w *Write, operation admission.Operation) (document.Node, error)
+	// Reveal lets policies see in the object what the backend itself would set before they ran there. The object is
+	// sent without it.
+	Reveal(w *Write, validates bool)
 	// Complete holds the object to the URL. What the URL says must not be contradicted by the object, and
 	// is set if the backend needs it (RES-2).
 	Complete(w *Write) error

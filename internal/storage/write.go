@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -52,6 +53,16 @@ type Write struct {
 	IsPinned bool
 	// HasGeneratedName is set if the gateway made the name.
 	HasGeneratedName bool
+
+	shown struct { // the options of the operation in request.options, once a policy has read them
+		of       admission.Operation
+		document *document.Document
+	}
+	revealed revealed
+	pristine struct { // set if the object is as it was read, in this revision
+		is       bool
+		revision uint64
+	}
 }
 
 // Existing describes the object that a write replaces, as far as it is known.
@@ -69,6 +80,9 @@ type Existing struct {
 	ETag []byte
 	// Pin says how the write depends on the stored object.
 	Pin Pin
+	// IsUncertain is set if the client named no version, and only the backend knows whether it takes the write so: the
+	// version that the gateway writes into the object must not make an overwrite of a refusal.
+	IsUncertain bool
 }
 
 // Pin is how a write depends on what is stored.
@@ -98,7 +112,7 @@ func (w *Write) Begin(r *Request) {
 
 // Release gives the documents back.
 func (w *Write) Release() {
-	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object} {
+	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object, &w.shown.document} {
 		if *d != nil {
 			(*d).Release()
 			*d = nil
@@ -128,10 +142,11 @@ func (w *Write) Admitted() *document.Document {
 // Content returns the body to send: the client's own bytes if nobody edited the object. It is valid until
 // the next call.
 func (w *Write) Content() []byte {
+	w.Conceal()
 	switch {
 	case w.Object == nil:
 		return w.Source
-	case w.Source != nil && !w.Object.Edited():
+	case w.Source != nil && w.isPristine():
 		return w.Source
 	}
 	w.Request.Memory.Grow(w.Object.Extent()) // a refusal is remembered, and nothing is sent then

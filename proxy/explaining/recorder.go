@@ -121,6 +121,13 @@ func (r *Recorder) Object(d *document.Document, isStored bool) {
 	s.Edits = append(s.Edits, r.edits(story.Diff(before, r.tree), origin{others: isStored})...)
 }
 
+// Reread takes the object as it is now for the state that the next edits begin with: nobody edited what policies alone saw of it.
+func (r *Recorder) Reread(d *document.Document) {
+	if r != nil && d != nil && r.isRead {
+		r.tree = story.Parse(d.AppendTo(nil))
+	}
+}
+
 // edits makes edits fit to be shown.
 func (r *Recorder) edits(all []story.Edit, from origin) []story.Edit {
 	for i := range all {

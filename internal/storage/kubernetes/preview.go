@@ -27,7 +27,11 @@ func preview(s *Store, w *storage.Write) error {
 	if !ok || !s.Policies.Validates(&w.Info, operation) {
 		return nil
 	}
-	answer, err := s.dryRun(w.Request, w.Content(), valueJSON)
+	body := w.Content()
+	if w.Existing.IsUncertain {
+		body, w.Existing.IsUncertain = withoutVersion(w), false // the answer says it
+	}
+	answer, err := s.dryRun(w.Request, body, valueJSON)
 	if err != nil {
 		return err
 	}

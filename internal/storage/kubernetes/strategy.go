@@ -4,7 +4,9 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -17,6 +19,7 @@ func (s *Store) Schema(verb string) *schema.Schema { return s.Schemas.For(verb) 
 // mediaTypes are the types of everything at an API server, as it lists them: protobuf for custom resources too, which
 // have none.
 var mediaTypes = storage.MediaTypes{
+	Untyped: storage.JSON, // as API servers read it, and client-go's client of scales sends it
 	Objects: storage.JSON + ", " + storage.YAML + ", " + storage.Protobuf,
 	Patches: storage.JSONPatchType + ", " + storage.MergePatchType + ", " + storage.StrategicMergePatchType + ", " + storage.ApplyPatchType,
 	Errors:  storage.YAML + ", " + storage.Protobuf + ", application/cbor",
@@ -35,6 +38,18 @@ func (s *Store) IsOpaque(i *resource.Info) bool {
 
 // CheckOptions implements storage.Strategy. The server checks its own options.
 func (s *Store) CheckOptions(*storage.Write) error { return nil }
+
+// OperationOptions implements storage.Strategy: policies see what the server's own admission has.
+func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation) (document.Node, error) {
+	return w.OperationOptions(operation, s.Limits)
+}
+
+// Reveal implements storage.Strategy.
+func (s *Store) Reveal(w *storage.Write, validates bool) {
+	if s.Resource == nil || s.Resource.Envelope == resource.Kubernetes {
+		w.Reveal(validates)
+	}
+}
 
 // Complete implements storage.Strategy. The server itself sets what the object leaves out.
 func (s *Store) Complete(w *storage.Write) error {
@@ -100,6 +115,17 @@ func (s *Store) checkVersion(w *storage.Write) error {
 // names none: custom resources are updated by version alone.
 func (s *Store) needsVersion(w *storage.Write, named string) bool {
 	return (named == "" || named == "0") && w.Info.Verb == resource.VerbUpdate && s.replacesExactly()
+}
+
+// unversioned returns what the server makes of a write that names no version: it refuses that of custom resources, and
+// takes that of most of its own kinds. Of what no policy file describes only the server knows.
+func (s *Store) unversioned(w *storage.Write) storage.Unversioned {
+	if w.Info.Verb != resource.VerbUpdate {
+		return storage.Unversioned{}
+	}
+	isRefused := s.replacesExactly()
+	isTaken := !s.hasOwnKind && s.Resource != nil && s.Resource.Writes.UnconditionalUpdate
+	return storage.Unversioned{ZeroIsNone: true, IsRefused: isRefused, IsUncertain: !isRefused && !isTaken}
 }
 
 // replacesExactly reports whether a PUT neither creates nor overwrites.

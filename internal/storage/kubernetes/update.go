@@ -66,7 +66,7 @@ func (s *Store) Get(w *storage.Write) error {
 	if w.Patch != nil {
 		return samePatched(w)
 	}
-	return w.PinResourceVersion(s.Limits, func(named string) bool { return s.needsVersion(w, named) })
+	return w.PinResourceVersion(s.Limits, s.unversioned(w))
 }
 
 // samePatched returns ErrConflict if the stored object is no longer the one that the server patched in the dry run.
@@ -82,6 +82,9 @@ func (s *Store) Lock(*storage.Request, bool) error { return nil }
 
 // Update implements storage.Updater.
 func (s *Store) Update(w *storage.Write) error {
+	if err := s.tryUnversioned(w); err != nil {
+		return err
+	}
 	if err := s.send(w); err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (s *existing) absent(w *storage.Write) error {
 func (s *existing) pin(w *storage.Write) error {
 	e := &w.Existing
 	if s.Resource.Backend.Versions == resource.NativeVersions {
-		return w.PinResourceVersion(s.Limits, func(string) bool { return false })
+		return w.PinResourceVersion(s.Limits, storage.Unversioned{})
 	}
 	if !isPermitted(w.Request, e.ETag) {
 		return unmatched(w.Request, &w.Info)

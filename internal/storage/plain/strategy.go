@@ -58,6 +58,17 @@ func (s *strategy) IsOpaque(i *resource.Info) bool {
 		!s.readsToWrite() && !s.Policies.Concerns(i, admission.Update)
 }
 
+// OperationOptions implements storage.Strategy: a deletion has the options of its body, other writes have none.
+func (s *strategy) OperationOptions(w *storage.Write, operation admission.Operation) (document.Node, error) {
+	if operation != admission.Delete || w.Object == nil {
+		return document.Node{}, nil
+	}
+	return w.Object.Root(), nil
+}
+
+// Reveal implements storage.Strategy. The gateway sets all of it itself.
+func (s *strategy) Reveal(*storage.Write, bool) {}
+
 // CheckOptions implements storage.Strategy. Nobody else reads these parameters.
 func (s *strategy) CheckOptions(w *storage.Write) error {
 	if w.Info.Query == "" || s.Resource.Envelope != resource.Kubernetes {

@@ -1,0 +1,115 @@
+package storage
+
+import (
+	"bytes"
+
+	storagenames "k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// An API server sets the namespace of an object before its admission, and a name that it generates before policies
+// validate. Policies of the gateway see both in the object, too, although it is sent as the client wrote it: the server
+// sets them itself, and makes a name of its own.
+
+// revealed are the members of metadata that policies see and the server does not get.
+type revealed struct {
+	namespace, name hidden
+	metadata        hidden
+	revision        uint64 // of the object with them
+	isPristine      bool   // nobody had edited the object before
+}
+
+// hidden is a member as it was before it was revealed.
+type hidden struct {
+	isRevealed bool
+	before     []byte // nil if there was none
+}
+
+// Reveal sets what policies see of a new or replaced object, although the client left it out. A generated name is only
+// seen by the policies that validate.
+func (w *Write) Reveal(validates bool) {
+	if w.Object == nil || w.Result != nil || w.Patch != nil || !w.Info.HasBody() {
+		return
+	}
+	root := w.Object.Root()
+	metadata, found := root.Get("metadata")
+	if root.Kind() != document.Object || found && metadata.Kind() != document.Object && metadata.Kind() != document.Null {
+		return
+	}
+	namespace, name := w.Info.ObjectNamespace(), ""
+	if TextIn(metadata, "namespace") != "" {
+		namespace = ""
+	}
+	switch base := TextIn(metadata, "generateName"); {
+	case !validates || TextIn(metadata, "name") != "":
+	case w.Info.Subresource == "token" && w.Info.Resource == "serviceaccounts" && w.Info.Group == "":
+		name = w.Info.Name // which the server gives a TokenRequest
+	case base != "" && w.Info.Verb == resource.VerbCreate && w.Info.Name == "" && w.Info.Subresource == "":
+		name = storagenames.SimpleNameGenerator.GenerateName(base)
+	}
+	if namespace == "" && name == "" {
+		return
+	}
+	r := &w.revealed
+	if r.isAny() {
+		r.isPristine = r.isPristine && w.Object.Revision() == r.revision
+	} else {
+		r.isPristine = w.isPristine()
+	}
+	if metadata.Kind() != document.Object {
+		metadata = r.metadata.reveal(w.Object, root, "metadata", []byte("{}"))
+	}
+	if namespace != "" {
+		r.namespace.reveal(w.Object, metadata, "namespace", document.AppendString(nil, namespace))
+	}
+	if name != "" {
+		r.name.reveal(w.Object, metadata, "name", document.AppendString(nil, name))
+	}
+	r.revision = w.Object.Revision()
+}
+
+// Conceal takes out of the object what was revealed.
+func (w *Write) Conceal() {
+	r := &w.revealed
+	if !r.isAny() || w.Object == nil {
+		return
+	}
+	isPristine := r.isPristine && w.Object.Revision() == r.revision
+	root := w.Object.Root()
+	metadata, _ := root.Get("metadata")
+	r.namespace.conceal(w.Object, metadata, "namespace")
+	r.name.conceal(w.Object, metadata, "name")
+	if metadata.Len() == 0 {
+		r.metadata.conceal(w.Object, root, "metadata")
+	}
+	*r = revealed{}
+	w.pristine.is, w.pristine.revision = isPristine, w.Object.Revision()
+}
+
+// isPristine reports whether the object is as it was read, whatever was revealed of it in between.
+func (w *Write) isPristine() bool {
+	return !w.Object.Edited() || w.pristine.is && w.pristine.revision == w.Object.Revision()
+}
+
+func (r *revealed) isAny() bool { return r.namespace.isRevealed || r.name.isRevealed }
+
+func (h *hidden) reveal(d *document.Document, in document.Node, key string, raw []byte) document.Node {
+	if at, found := in.Get(key); found {
+		h.before = bytes.Clone(at.Raw())
+	}
+	h.isRevealed = true
+	return d.Set(in, key, raw)
+}
+
+func (h *hidden) conceal(d *document.Document, in document.Node, key string) {
+	at, found := in.Get(key)
+	switch {
+	case !h.isRevealed || !found:
+	case h.before == nil:
+		d.Remove(at)
+	default:
+		d.Replace(at, h.before)
+	}
+}
