@@ -310,8 +310,12 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 		a.storage.Reveal(w, false)
 	}
 	changes, err := a.seen(w, (*admitter).mutateSeen)
-	w.Conceal()
-	a.story().Reread(w.Object)
+	if w.Reveals {
+		w.Conceal()
+		if s := a.story(); s != nil {
+			s.Reread(w.Object)
+		}
+	}
 	if p := a.permission; p.refusal != nil {
 		return p.forbid(p.refusal)
 	}

@@ -53,7 +53,7 @@ func (w *Write) Reveal(validates bool) {
 		return
 	}
 	r := &w.revealed
-	if r.isAny() {
+	if w.Reveals {
 		r.isPristine = r.isPristine && w.Object.Revision() == r.revision
 	} else {
 		r.isPristine = w.isPristine()
@@ -67,13 +67,13 @@ func (w *Write) Reveal(validates bool) {
 	if name != "" {
 		r.name.reveal(w.Object, metadata, "name", document.AppendString(nil, name))
 	}
-	r.revision = w.Object.Revision()
+	r.revision, w.Reveals = w.Object.Revision(), true
 }
 
 // Conceal takes out of the object what was revealed.
 func (w *Write) Conceal() {
 	r := &w.revealed
-	if !r.isAny() || w.Object == nil {
+	if !w.Reveals || w.Object == nil {
 		return
 	}
 	isPristine := r.isPristine && w.Object.Revision() == r.revision
@@ -84,16 +84,9 @@ func (w *Write) Conceal() {
 	if metadata.Len() == 0 {
 		r.metadata.conceal(w.Object, root, "metadata")
 	}
-	*r = revealed{}
+	*r, w.Reveals = revealed{}, false
 	w.pristine.is, w.pristine.revision = isPristine, w.Object.Revision()
 }
-
-// isPristine reports whether the object is as it was read, whatever was revealed of it in between.
-func (w *Write) isPristine() bool {
-	return !w.Object.Edited() || w.pristine.is && w.pristine.revision == w.Object.Revision()
-}
-
-func (r *revealed) isAny() bool { return r.namespace.isRevealed || r.name.isRevealed }
 
 func (h *hidden) reveal(d *document.Document, in document.Node, key string, raw []byte) document.Node {
 	if at, found := in.Get(key); found {

@@ -58,6 +58,8 @@ type Write struct {
 		of       admission.Operation
 		document *document.Document
 	}
+	// Reveals is set while the object has what policies alone see of it.
+	Reveals  bool
 	revealed revealed
 	pristine struct { // set if the object is as it was read, in this revision
 		is       bool
@@ -142,7 +144,9 @@ func (w *Write) Admitted() *document.Document {
 // Content returns the body to send: the client's own bytes if nobody edited the object. It is valid until
 // the next call.
 func (w *Write) Content() []byte {
-	w.Conceal()
+	if w.Reveals {
+		w.Conceal()
+	}
 	switch {
 	case w.Object == nil:
 		return w.Source
@@ -153,6 +157,11 @@ func (w *Write) Content() []byte {
 	b := &w.Request.buffers
 	b.edited = w.Object.AppendTo(b.edited[:0])
 	return b.edited
+}
+
+// isPristine reports whether the object is as it was read, whatever was revealed of it in between.
+func (w *Write) isPristine() bool {
+	return !w.Object.Edited() || w.pristine.is && w.pristine.revision == w.Object.Revision()
 }
 
 // Message returns the request to the backend that carries the object.

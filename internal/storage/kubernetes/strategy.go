@@ -46,7 +46,9 @@ func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation
 
 // Reveal implements storage.Strategy.
 func (s *Store) Reveal(w *storage.Write, validates bool) {
-	if s.Resource == nil || s.Resource.Envelope == resource.Kubernetes {
+	metadata := storage.Metadata(w.Object)
+	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" || storage.TextIn(metadata, "namespace") != "")
+	if !isWhole && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {
 		w.Reveal(validates)
 	}
 }
