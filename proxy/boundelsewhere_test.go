@@ -65,7 +65,7 @@ spec: {policyName: kept, validationActions: [Deny], matchResources: ` + binding 
 			dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": policy(c.binding)})
 			address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
 			for method, want := range c.want {
-				body, contentType := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"team-a","uid":"u"},"data":{"a":"b"}}`, "application/json"
+				body, contentType := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"team-a","uid":"u","resourceVersion":"1"},"data":{"a":"b"}}`, "application/json"
 				switch method {
 				case "PATCH":
 					body, contentType = `{"data":{"c":"d"}}`, "application/merge-patch+json"
