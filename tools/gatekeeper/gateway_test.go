@@ -54,6 +54,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.Method {
 	case http.MethodGet:
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(w, `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`)
+			return
+		}
 		if object, ok := s.stored[r.URL.Path]; ok {
 			_, _ = w.Write(object)
 			return
@@ -100,7 +104,7 @@ func start(t *testing.T, files map[string]string) *gateway {
 		}
 	}
 	config := filepath.Join(dir, "gateway.yaml")
-	if err := os.WriteFile(config, []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nidentity: {anonymous: Allow}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g := &gateway{server: &apiServer{stored: map[string][]byte{}}}
