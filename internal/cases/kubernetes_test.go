@@ -55,7 +55,12 @@ func TestAgreementBeforeKubernetes(t *testing.T) {
 // playBefore plays cases through a gateway with their policies, each over an empty server.
 func playBefore(t *testing.T, server, gateway, suites string, group []*cases.Case) []*cases.Result {
 	t.Helper()
-	args := []string{"--upstream", server, "--dialect", "Kubernetes"}
+	config := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nidentity: {anonymous: Allow}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--config", config, "--upstream", server, "--dialect", "Kubernetes"}
 	for _, file := range group[0].PolicyFiles {
 		args = append(args, "--policies", filepath.Join(suites, file))
 	}

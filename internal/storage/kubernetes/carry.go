@@ -24,6 +24,7 @@ func (s *Store) carry(w *storage.Write) {
 	existing := w.Existing.Root()
 	seen := w.Object.Clone()
 	carryType(seen, existing)
+	carryNamespace(seen, &w.Info)
 	carryMetadata(seen, existing)
 	if s.resetsStatus(w) {
 		setStatus(seen, existing)
@@ -39,6 +40,7 @@ func (s *Store) carryStatus(w *storage.Write) {
 	if s.Resource == nil && isOwnGroup(w.Info.Group) {
 		w.Result = w.Object.Clone()
 		carryType(w.Result, existing)
+		carryNamespace(w.Result, &w.Info)
 		carryMetadata(w.Result, existing)
 		return
 	}
@@ -60,6 +62,14 @@ func carryType(d *document.Document, existing document.Node) {
 		if stored, found := existing.Get(name); found {
 			d.Set(d.Root(), name, stored.Raw())
 		}
+	}
+}
+
+// carryNamespace sets the namespace that the URL names, as the server does before any admission.
+func carryNamespace(d *document.Document, i *resource.Info) {
+	namespace := i.ObjectNamespace()
+	if namespace != "" && storage.TextIn(storage.Metadata(d), "namespace") == "" {
+		d.Set(storage.EnsureMetadata(d), "namespace", document.AppendString(nil, namespace))
 	}
 }
 
