@@ -25,6 +25,7 @@ type revealed struct {
 type hidden struct {
 	isRevealed bool
 	before     []byte // nil if there was none
+	shown      []byte // what policies see; another value is a policy's
 }
 
 // Reveal sets what policies see of a new or replaced object, although the client left it out. A generated name is only
@@ -92,7 +93,7 @@ func (h *hidden) reveal(d *document.Document, in document.Node, key string, raw 
 	if at, found := in.Get(key); found {
 		h.before = bytes.Clone(at.Raw())
 	}
-	h.isRevealed = true
+	h.isRevealed, h.shown = true, raw
 	return d.Set(in, key, raw)
 }
 
@@ -100,6 +101,8 @@ func (h *hidden) conceal(d *document.Document, in document.Node, key string) {
 	at, found := in.Get(key)
 	switch {
 	case !h.isRevealed || !found:
+	case key != "metadata" && !bytes.Equal(at.Raw(), h.shown):
+		// The server judges what a policy made of it.
 	case h.before == nil:
 		d.Remove(at)
 	default:
