@@ -259,6 +259,11 @@ func TestEcho(t *testing.T) {
 		pods + "/p1?gracePeriodSeconds=3": regexp.MustCompile(`v1 \d|grace=\S+`), // no grace for a Pod that runs nowhere
 		pods:                              regexp.MustCompile(`v1 \d|grace=\S+`),
 	}
+	// The server's policies find a new kind only when their map of kinds is made again, half a minute later at most.
+	eventually(t, "the server's own policies judge widgets", func() bool {
+		code, _ := ask(t, "of-stranger", "POST", c.url+widgets, plain, `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"n"}}`)
+		return code == 422
+	})
 	for _, r := range requests {
 		seen := func(token, base string) string {
 			code, body := ask(t, token, r.method, base+r.path, r.contentType, r.body)
