@@ -110,7 +110,9 @@ func (o *Orders) Decorate(i interpreter.InterpretableV2) (interpreter.Interpreta
 }
 
 // orderedAttribute is an attribute that a loop is over.
-type orderedAttribute struct{ interpreter.InterpretableAttribute }
+type orderedAttribute struct {
+	interpreter.InterpretableAttribute
+}
 
 // Exec implements interpreter.InterpretableV2.
 func (a *orderedAttribute) Exec(e *interpreter.ExecutionFrame) ref.Val {
