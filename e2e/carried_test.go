@@ -54,6 +54,12 @@ func TestCarriedFields(t *testing.T) {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	create(definitions, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"carts.carried.example.com"},"spec":{"group":"carried.example.com","scope":"Cluster",`+
 		`"names":{"plural":"carts","singular":"cart","kind":"Cart","listKind":"CartList"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	defer func() { // the other tests find the groups that they know
+		ask(t, "DELETE", server.HTTP+definitions+"/carts.carried.example.com", "", "")
+		eventually(t, "the group is gone", func() bool {
+			return !strings.Contains(ask(t, "GET", server.HTTP+"/apis", "", "").body, "carried.example.com")
+		})
+	}()
 	for _, name := range []string{"w", "dying"} {
 		if a := ask(t, "PATCH", server.HTTP+widgets+"/"+name+"/status", "application/merge-patch+json", `{"status":{"phase":"Ready"}}`); a.code != 200 {
 			t.Fatalf("%d %s", a.code, a.body)
