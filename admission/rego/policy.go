@@ -73,6 +73,7 @@ type Policy struct {
 	states     []string
 	actions    []admissionv1.ValidationAction
 	texts      []string // the actions, for the audit event
+	isLenient  bool     // an error of a built-in function is an undefined value
 	usable     func() error
 	taken      taken
 }
@@ -169,6 +170,7 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 		from = all[0]
 	}
 	found := false
+	p.isLenient = spec.BuiltinErrors == UndefinedErrors
 	for _, rule := range []struct {
 		name     string
 		into     **Query
@@ -189,7 +191,7 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at, spec.Package, err.Error()))
 			continue
 		}
-		if q = q.With(p.parameters); spec.BuiltinErrors == UndefinedErrors {
+		if q = q.With(p.parameters); p.isLenient {
 			q = q.Lenient()
 		}
 		*rule.into, found = q, true
@@ -311,7 +313,9 @@ func (p *Policy) input(
 	}
 	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline(), Memory: MemoryOf(a)}
 	in.Fired = FiredBy(a)
-	in.Relaxed = func(err error) { r.Relaxed(p.Name(), err) }
+	if p.isLenient {
+		in.Relaxed = func(err error) { r.Relaxed(p.Name(), err) }
+	}
 	if param.Valid() {
 		if in.Parameters, err = ValueOf(param); err != nil {
 			return nil, false, err

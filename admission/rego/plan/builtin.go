@@ -80,7 +80,7 @@ func (g *getInput) run(m *machine) bool {
 	if m.frame.isReplaced {
 		return g.builtin.run(m)
 	}
-	value := m.env.Documents.Member(string(g.name.Value.(ast.String)))
+	value := m.inputMember(g.name)
 	if value == nil {
 		value = g.args[2].get(m)
 	}
