@@ -629,7 +629,7 @@ func operationOf(w *storage.Write) (admission.Operation, bool) {
 // describeAs gathers what policies can know of the write.
 func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to := &a.attributes
-	to.Info, to.Resource = &w.Info, a.request.Resource
+	to.Info, to.Resource, to.Served = &w.Info, a.request.Resource, a.request.Served
 	to.Received = a.gateway.timeOf(a.request)
 	to.Operation, to.User, to.HTTP = operation, a.user, (*storage.HTTP)(a.request)
 	to.Object, to.Old = w.Admitted(), w.Existing.Object

@@ -16,6 +16,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -40,7 +41,7 @@ func (a *admitter) shown(text string) string {
 // wrote them into an annotation (ERR-7).
 func (a *admitter) audit() {
 	if a.upstream.events != nil {
-		a.kind = strings.Clone(a.attributes.Kind())
+		a.kind = strings.Clone(a.kindOfObject())
 	}
 	for _, f := range a.report.IgnoredFailures() {
 		if times, tell := a.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
@@ -124,6 +125,17 @@ func joined(list, name string) string {
 		return list
 	}
 	return list + "," + name
+}
+
+// kindOfObject returns the kind of the object that the path names, whatever its subresource is.
+func (a *admitter) kindOfObject() string {
+	i := &a.request.Info
+	if d := a.upstream.served; i.Subresource != "" && d != nil {
+		if r := d.Catalog().Find(discovery.Path{GroupVersionResource: i.GroupVersionResource()}); r != nil {
+			return r.Kind.Kind
+		}
+	}
+	return a.attributes.Kind().Kind
 }
 
 // recordEvents records at the backend what policies refused, and which of them could not judge, unless the client was not

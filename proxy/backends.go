@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
@@ -47,6 +49,9 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 	return b.sendAs(ctx, r, storage.JSON)
 }
 
+// Discovery implements state.Backend.
+func (b *backend) Discovery() *discovery.Client { return b.served }
+
 func (b *backend) sendAs(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
 	span := tracing.Ask(ctx, r.Method)
 	answer, err := b.sendWithin(ctx, r, contentType, span)
@@ -55,9 +60,12 @@ func (b *backend) sendAs(ctx context.Context, r state.Request, contentType strin
 }
 
 func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType string, span *tracing.Question) (state.Answer, error) {
-	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType)
+	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType, cmp.Or(r.Accept, storage.JSON))
 	if err != nil {
 		return state.Answer{}, err
+	}
+	if r.Known != "" {
+		head = append(append(append(head[:len(head)-len("\r\n")], "If-None-Match: "...), r.Known...), "\r\n\r\n"...)
 	}
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(http1.Response) // not from the pool: its body is handed on
@@ -70,7 +78,7 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 		return state.Answer{}, err
 	}
 	b.noteRefusal(answer.Status())
-	return state.Answer{Code: answer.Status(), Body: answer.Body()}, nil
+	return state.Answer{Code: answer.Status(), Body: answer.Body(), ETag: string(answer.Header("Etag"))}, nil
 }
 
 // maxEvent is how large the backend's answer to an Event may be.
@@ -120,7 +128,7 @@ func (g *Gateway) stateChanged(path string, err error) {
 
 // Open implements state.Backend.
 func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
-	head, err := b.ownHead(http.MethodGet, target, 0, "")
+	head, err := b.ownHead(http.MethodGet, target, 0, "", storage.JSON)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -149,10 +157,10 @@ func (s *ownStream) Close() error {
 }
 
 // ownHead is the head of a request that the gateway makes on its own account.
-func (b *backend) ownHead(method, target string, length int, contentType string) ([]byte, error) {
+func (b *backend) ownHead(method, target string, length int, contentType, accept string) ([]byte, error) {
 	head := make([]byte, 0, 256+len(target))
 	head = append(append(append(append(append(head, method...), ' '), b.base...), target...), " HTTP/1.1\r\nHost: "...)
-	head = append(append(head, b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: application/json\r\n"...)
+	head = append(append(head, b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: "+accept+"\r\n"...)
 	head, err := b.authorize(head)
 	if err != nil {
 		return nil, err

@@ -71,6 +71,9 @@ func (h *handler) serve() error {
 		return err
 	}
 	h.incoming.Memory.SetDeadline(h.request.Deadline())
+	if err := h.learnKind(); err != nil { // of which kind its objects are
+		return err
+	}
 	switch {
 	case h.isConnect():
 		return h.connect() // into a pod, to a port or another server

@@ -80,6 +80,9 @@ func New(o Options) (*Gateway, error) {
 		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: g.metrics.SlowReaderCut,
 		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
 	}, g.handle)
+	ctx, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	g.startDiscovery(ctx)
 	g.states.OnChange(g.stateChanged)
 	g.states.Start(g)
 	return g, nil
@@ -152,6 +155,9 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 				return nil, err
 			}
 		}
+		if b.kind.discovers() {
+			g.discover(b)
+		}
 		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
 		b.grants = b.kind.grants()
 		byName[u.Name], specs[u.Name] = b, &u
@@ -198,6 +204,7 @@ func (g *Gateway) Drain() { g.server.Drain() }
 // Shutdown stops accepting, waits for the requests in progress up to the end of ctx, and closes the backends' connections.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.server.Shutdown(ctx)
+	g.stop()
 	if g.identity != nil {
 		g.identity.Close()
 	}

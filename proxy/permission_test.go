@@ -64,6 +64,9 @@ func permits(name, verb string) bool {
 }
 
 func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if hasNoDiscovery(w, r) {
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
 	name, known := userOf(r)
 	a.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -41,6 +42,9 @@ type backend struct {
 	index int
 	// upgrades are where clients may go on in another protocol.
 	upgrades *upgrades
+	// served knows which kinds the backend serves; nil if it is no Kubernetes API server. What it
+	// says counts in requests if the gateway has an account there.
+	served *discovery.Client
 	// proofs are of its being a Kubernetes API server, if its dialect says so.
 	proofs *kubernetes.Proofs
 	// comparisons are of what it makes of versions, if writes are pinned by its ETags.
@@ -71,6 +75,8 @@ type kind interface {
 	ignoreUpgrade(h *handler) error
 	// grants returns the memory of what a backend lets scripts read; nil if it is not asked.
 	grants() *cors.Grants
+	// discovers reports whether the backend has the discovery API.
+	discovers() bool
 	// resolver returns how requests to the backend that come by a route are read, given what policy files say.
 	resolver(set *policies.Set, v resource.View) resource.Resolver
 }
@@ -90,6 +96,8 @@ func (kubernetesKind) api() state.API { return state.APIServer }
 
 func (kubernetesKind) authorizes() bool { return true }
 
+func (kubernetesKind) discovers() bool { return true }
+
 func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
 	return r
@@ -101,6 +109,8 @@ type plainKind struct{}
 func (plainKind) api() state.API { return state.OrdinaryAPI }
 
 func (plainKind) authorizes() bool { return false }
+
+func (plainKind) discovers() bool { return false }
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	return resource.NewPlain(set.Registry(), set.Reach(), v)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -29,7 +30,7 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 	}
 	pace := newPace(s.options.Rate)
 	var subjects []*subject
-	if s.options.Backend.API().HasKinds() {
+	if s.options.Backend.Discovery() != nil {
 		if subjects, err = s.discover(ctx, pace); err != nil {
 			return nil, err
 		}
@@ -125,7 +126,7 @@ func (s *scan) discover(ctx context.Context, pace *pace) (all []*subject, err er
 				Verbs      []string `json:"verbs"`
 			} `json:"resources"`
 		}
-		if err := s.ask(ctx, pace, state.GroupVersionPath(gv), &list); err != nil {
+		if err := s.ask(ctx, pace, discovery.GroupVersionPath(gv), &list); err != nil {
 			s.notes.add(fmt.Sprintf("the resources of %s are not read: %v", gv, err)) // an aggregated API that is down
 			continue
 		}
@@ -176,7 +177,7 @@ func (c *collection) name() string { return c.target }
 func (c *collection) path(namespace string) (string, error) {
 	r, gvr := c.subject.resource, c.subject.gvr
 	if r == nil || len(r.Paths) == 0 {
-		path := state.GroupVersionPath(gvr.GroupVersion())
+		path := discovery.GroupVersionPath(gvr.GroupVersion())
 		if namespace != "" && c.subject.namespaced {
 			path += "/namespaces/" + url.PathEscape(namespace)
 		}
@@ -208,7 +209,7 @@ func (c *collection) path(namespace string) (string, error) {
 // read implements source.
 func (c *collection) read(ctx context.Context, from position, to *emitter) error {
 	to.part = float64(c.index) / float64(len(*c.of))
-	if c.backend.API().HasKinds() {
+	if c.backend.Discovery() != nil {
 		return c.readPages(ctx, from, to)
 	}
 	return c.readWhole(ctx, to)

@@ -13,6 +13,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
@@ -64,6 +65,8 @@ type Backend struct {
 type Request struct {
 	Info     resource.Info
 	Resource *resource.Resource // nil if no policy file describes it
+	// Served is what the API server says of the resource; nil if it is not asked, or does not serve it.
+	Served *discovery.Resource
 	Head     *http1.Head        // as the client sent it
 	// From says in every request that is made for the client where it came from and who asks.
 	From     http1.Forward
