@@ -317,6 +317,14 @@ func (n *node) dialectsDecided() error {
 	return errors.New("the backends have not been asked yet which of them are Kubernetes API servers")
 }
 
+// upstreamsReady fails only if no upstream can be served: a request to one that cannot is answered 503.
+func (n *node) upstreamsReady() error {
+	if !n.listening.Load() {
+		return errors.New("no upstream has been asked yet")
+	}
+	return n.gateway.Ready()
+}
+
 func (n *node) listenerReady() error {
 	if !n.listening.Load() {
 		return errors.New("the public listener is not open yet")

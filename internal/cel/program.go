@@ -21,6 +21,7 @@ type Program struct {
 	reason      string                      // why there is no native plan
 	uses        plan.Uses
 	readsUser   bool // see user.go
+	readsKind   bool
 	foreign     bool // it can come to values of other objects; see redact.go
 	optionalOld bool // oldSelf is an optional value
 	limited     bool // request is the variable of rate limits

@@ -67,7 +67,7 @@ type Request struct {
 	Resource *resource.Resource // nil if no policy file describes it
 	// Served is what the API server says of the resource; nil if it is not asked, or does not serve it.
 	Served *discovery.Resource
-	Head     *http1.Head        // as the client sent it
+	Head   *http1.Head // as the client sent it
 	// From says in every request that is made for the client where it came from and who asks.
 	From     http1.Forward
 	Started  time.Time
