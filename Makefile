@@ -9,7 +9,7 @@ VERSION ?= $(shell tools/version.sh)
 
 # Packages whose code runs on many goroutines at once: tested a second time under the race detector.
 RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/audit/... ./internal/backend/... ./internal/credentials/... ./internal/http1/... \
-        ./internal/ratelimit/... ./internal/scan/... ./internal/state/... ./internal/storage/... ./internal/telemetry/...
+        ./internal/discovery/... ./internal/ratelimit/... ./internal/scan/... ./internal/state/... ./internal/storage/... ./internal/telemetry/...
 
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod

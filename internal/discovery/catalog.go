@@ -6,6 +6,7 @@
 package discovery
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,12 +33,14 @@ type Path struct {
 // A Catalog has everything that an API server serves at one moment. It is immutable.
 type Catalog struct {
 	resources map[Path]*Resource
+	// order has the resources, and not their subresources, in the server's order.
+	order []schema.GroupVersionResource
 	// kinds has the plural names of the resources by their kinds.
 	kinds map[schema.GroupVersionKind]string
 	// versions has the versions of each resource in the server's order of preference.
 	versions map[schema.GroupResource][]string
-	// failed are the versions that the server lists, although it cannot say what is in them.
-	failed map[schema.GroupVersion]bool
+	// failed are the versions that the server lists, although it cannot say what is in them, and why.
+	failed map[schema.GroupVersion]string
 }
 
 // GroupVersionPath returns the path of a group and version in the API.
@@ -51,7 +54,7 @@ func GroupVersionPath(v schema.GroupVersion) string {
 func newCatalog() *Catalog {
 	return &Catalog{
 		resources: map[Path]*Resource{}, kinds: map[schema.GroupVersionKind]string{},
-		versions: map[schema.GroupResource][]string{}, failed: map[schema.GroupVersion]bool{},
+		versions: map[schema.GroupResource][]string{}, failed: map[schema.GroupVersion]string{},
 	}
 }
 
@@ -85,6 +88,33 @@ func (c *Catalog) Versions(r schema.GroupResource) []string {
 	return c.versions[r]
 }
 
+// All returns the resources in the server's order: the versions of a group from the preferred one on.
+// The caller must not change it.
+func (c *Catalog) All() []schema.GroupVersionResource {
+	if c == nil {
+		return nil
+	}
+	return c.order
+}
+
+// Failed returns why the server cannot speak of the versions that it lists, for example of an
+// aggregated API that is down.
+func (c *Catalog) Failed() map[schema.GroupVersion]string {
+	if c == nil {
+		return nil
+	}
+	return c.failed
+}
+
+// merge takes in another catalog.
+func (c *Catalog) merge(part *Catalog) {
+	maps.Copy(c.resources, part.resources)
+	maps.Copy(c.kinds, part.kinds)
+	maps.Copy(c.versions, part.versions)
+	maps.Copy(c.failed, part.failed)
+	c.order = append(c.order, part.order...)
+}
+
 // Len returns the number of resources and subresources.
 func (c *Catalog) Len() int {
 	if c == nil {
@@ -103,6 +133,7 @@ func (c *Catalog) add(p Path, r *Resource) {
 		return
 	}
 	gr := p.GroupResource()
+	c.order = append(c.order, p.GroupVersionResource)
 	c.versions[gr] = append(c.versions[gr], p.Version)
 	if _, found := c.kinds[r.Kind]; !found && r.Kind.GroupVersion() == p.GroupVersion() {
 		c.kinds[r.Kind] = p.Resource
@@ -115,13 +146,13 @@ func (c *Catalog) keep(before *Catalog) {
 	if before == nil || len(c.failed) == 0 {
 		return
 	}
-	for p, r := range before.resources {
-		if c.failed[p.GroupVersion()] && p.Subresource == "" {
-			c.add(p, r)
+	for _, gvr := range before.order {
+		if p := (Path{GroupVersionResource: gvr}); c.failed[gvr.GroupVersion()] != "" {
+			c.add(p, before.resources[p])
 		}
 	}
 	for p, r := range before.resources {
-		if c.failed[p.GroupVersion()] {
+		if p.Subresource != "" && c.failed[p.GroupVersion()] != "" {
 			c.add(p, r)
 		}
 	}
@@ -129,7 +160,7 @@ func (c *Catalog) keep(before *Catalog) {
 
 // Equal reports whether both know the same.
 func (c *Catalog) Equal(d *Catalog) bool {
-	if c.Len() != d.Len() {
+	if c.Len() != d.Len() || !maps.Equal(c.failed, d.failed) {
 		return false
 	}
 	for p, r := range c.resources {

@@ -137,6 +137,18 @@ func (c *Client) current() *Catalog {
 	return l.catalog
 }
 
+// All returns everything that the server serves now.
+func (c *Client) All(ctx context.Context) (*Catalog, error) {
+	if known := c.current(); known != nil {
+		return known, nil
+	}
+	catalog, err := c.ask(ctx)
+	if catalog != nil {
+		return catalog, nil
+	}
+	return nil, err
+}
+
 // Named returns the plural name of the resource whose objects are of the kind, and the resource;
 // nil if the server serves none. A kind that is not known is asked for.
 func (c *Client) Named(ctx context.Context, kind schema.GroupVersionKind) (string, *Resource, error) {
@@ -266,18 +278,7 @@ func (c *Client) read(ctx context.Context, l *lesson) error {
 		case err != nil:
 			return err
 		}
-		for p, r := range part.resources {
-			l.catalog.resources[p] = r
-		}
-		for k, name := range part.kinds {
-			l.catalog.kinds[k] = name
-		}
-		for r, v := range part.versions {
-			l.catalog.versions[r] = v
-		}
-		for gv := range part.failed {
-			l.catalog.failed[gv] = true
-		}
+		l.catalog.merge(part)
 	}
 	return nil
 }
@@ -327,8 +328,10 @@ func (c *Client) readLists(ctx context.Context, part *Catalog, versions []schema
 		if answer.Code == http.StatusNotFound {
 			continue // it went in between
 		}
-		if errOf(target, answer.Code) != nil || addResources(part, gv, answer.Body) != nil {
-			part.failed[gv] = true
+		if err := errOf(target, answer.Code); err != nil {
+			part.failed[gv] = err.Error()
+		} else if err := addResources(part, gv, answer.Body); err != nil {
+			part.failed[gv] = fmt.Sprintf("GET %s: %v", target, err)
 		}
 	}
 	return nil

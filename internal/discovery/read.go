@@ -67,7 +67,7 @@ func (d *document) addTo(c *Catalog) {
 			v := &d.Items[i].Versions[j]
 			gv := schema.GroupVersion{Group: group, Version: v.Version}
 			if v.Freshness == apidiscovery.DiscoveryFreshnessStale {
-				c.failed[gv] = true
+				c.failed[gv] = "the API server says that what it knows of them is stale"
 			}
 			for k := range v.Resources {
 				addAggregated(c, gv, &v.Resources[k])
