@@ -151,9 +151,7 @@ func (s *ownStream) Close() error {
 // ownHead is the head of a request that the gateway makes on its own account.
 func (b *backend) ownHead(method, target string, length int, contentType string) ([]byte, error) {
 	head := make([]byte, 0, 256+len(target))
-	head = append(append(append(append(append(head, method...), ' '), b.base...), target...), " HTTP/1.1\r\nHost: "...)
-	head = append(append(head, b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: application/json\r\n"...)
-	head, err := b.authorize(head)
+	head, err := b.appendOwn(append(append(append(append(head, method...), ' '), b.base...), target...))
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +160,21 @@ func (b *backend) ownHead(method, target string, length int, contentType string)
 		head = append(strconv.AppendInt(head, int64(length), 10), "\r\n"...)
 	}
 	return append(head, "\r\n"...), nil
+}
+
+// appendOwn appends to method and target what all heads of the gateway's own account have.
+func (b *backend) appendOwn(head []byte) ([]byte, error) {
+	head = append(append(append(head, " HTTP/1.1\r\nHost: "...), b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: application/json\r\n"...)
+	return b.authorize(head)
+}
+
+// appendOwnGet appends the head of a GET that the gateway makes on its own account for a client's request.
+func (b *backend) appendOwnGet(head, target, lines []byte) ([]byte, error) {
+	head, err := b.appendOwn(append(append(append(head, "GET "...), b.base...), target...))
+	if err != nil {
+		return nil, err
+	}
+	return append(append(head, lines...), "\r\n"...), nil
 }
 
 // connect makes the clients of a backend.

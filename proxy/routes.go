@@ -62,6 +62,8 @@ type kind interface {
 	api() state.API
 	// authorizes reports whether the backend can be asked what a client may do.
 	authorizes() bool
+	// account returns the gateway's own account, by which it reads what it judges writes by; nil if that is read as the client.
+	account(g *Gateway, b *backend) *storage.Account
 	// operation returns what a document says of a request beside its body; nil if it says nothing.
 	operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation
 	// options serves OPTIONS of a described path.
@@ -90,6 +92,17 @@ func (kubernetesKind) api() state.API { return state.APIServer }
 
 func (kubernetesKind) authorizes() bool { return true }
 
+// account returns the account, if the backend has been given one: it can say by itself what a client may do.
+func (kubernetesKind) account(g *Gateway, b *backend) *storage.Account {
+	if b.account.Anonymous() {
+		return nil
+	}
+	return &storage.Account{
+		Client: b.own, AppendHead: b.appendOwnGet, Answered: b.noteRefusal,
+		Lacks: func(rule status.AccessRule, reason string) { g.accountLacks(b.name, &rule, reason) },
+	}
+}
+
 func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
 	return r
@@ -101,6 +114,9 @@ type plainKind struct{}
 func (plainKind) api() state.API { return state.OrdinaryAPI }
 
 func (plainKind) authorizes() bool { return false }
+
+// account returns none: of what a client may do an ordinary API says nothing but by its answers to the client.
+func (plainKind) account(*Gateway, *backend) *storage.Account { return nil }
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	return resource.NewPlain(set.Registry(), set.Reach(), v)
