@@ -126,6 +126,9 @@ func (p *Policy) Rules() []admission.Rule { return p.rules }
 // FailurePolicy implements admission.Policy.
 func (p *Policy) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
+// References implements admission.Referrer.
+func (p *Policy) References() admission.References { return p.match.References() }
+
 // NeedsOld implements admission.Policy. The stored object is only asked for where
 // it makes a difference.
 func (p *Policy) NeedsOld() bool { return false }
