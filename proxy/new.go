@@ -171,13 +171,18 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})
 	}
+	r.sort()
+	return r, nil
+}
+
+// sort brings the routes into the order in which they are looked through.
+func (r *routes) sort() {
 	slices.SortStableFunc(r.table, func(a, b route) int {
 		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
 	})
 	for i := range r.table {
 		r.table[i].index = i
 	}
-	return r, nil
 }
 
 func underscores(u config.UnderscoreHeaders) http1.Underscores {
