@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/http1"
@@ -18,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/proxy/events"
@@ -70,6 +72,9 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 		return state.Answer{}, err
 	}
 	b.noteRefusal(answer.Status())
+	if answer.Status() == http.StatusForbidden {
+		b.noteLack(r.Method, r.Target, answer.Body())
+	}
 	return state.Answer{Code: answer.Status(), Body: answer.Body()}, nil
 }
 
@@ -129,6 +134,9 @@ func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, 
 		return 0, nil, err
 	}
 	b.noteRefusal(answer.Status())
+	if answer.Status() == http.StatusForbidden {
+		b.noteLack(http.MethodGet, target, answer.Body())
+	}
 	stream := answer.Stream()
 	if stream == nil {
 		return answer.Status(), io.NopCloser(bytes.NewReader(answer.Body())), nil
@@ -221,10 +229,18 @@ func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials
 		b.client.Renew()
 		b.own.Renew()
 	})
+	b.lacks = func(rule status.AccessRule, reason string) { g.accountLacks(b.name, &rule, reason) }
 	b.accountFailed = func(err error) {
 		g.log.Warn("the gateway has no account now by which to ask the backend", "upstream", u.Name, "cause", err)
 	}
 	return nil
+}
+
+// noteLack tells of a right that the gateway's own account lacks, if the backend is one that can say so.
+func (b *backend) noteLack(method, target string, body []byte) {
+	if rule, is := access.RuleOf(method, target); is && b.kind.authorizes() {
+		b.lacks(rule, status.MessageOf(body))
+	}
 }
 
 // noteRefusal gets credentials anew, if a plugin gives them, after the backend has answered that it

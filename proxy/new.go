@@ -147,7 +147,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
 			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
 		}
-		b.storage.Account = b.kind.account(g, b)
+		b.storage.Account = b.kind.account(b)
 		if u.Events == config.RecordEvents {
 			if err := g.recordEvents(b); err != nil {
 				return nil, err

@@ -10,10 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
@@ -86,7 +84,6 @@ func (p *permission) withhold(why error) *status.Error {
 		return status.ServiceUnavailable("the backend does not say now whether the client may do what it asks for, on which the answer depends", 1)
 	case p.asker().self == nil:
 		rule := status.AccessRule{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verb: "create"}
-		p.handler.gateway.accountLacks(p.handler.upstream.name, &rule, why.Error())
 		return status.AccountMayNot(i.GroupResource(), i.Name, &rule, p.handler.upstream.name, "")
 	default:
 		return status.Forbidden(i.GroupResource(), i.Name,
@@ -176,9 +173,6 @@ func (p *permission) review(ask func(context.Context, *access.Question) (access.
 
 var errNobodyAsks = errors.New("nobody can ask what the client may do")
 
-// resources reads requests as the API server does.
-var resources = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-
 // accesses returns the steps that the API server authorizes of the request, in its order: what the URL
 // and the method say, and the creation to which a PUT comes.
 func (p *permission) accesses() []authorizer.AttributesRecord {
@@ -186,7 +180,7 @@ func (p *permission) accesses() []authorizer.AttributesRecord {
 	if err != nil {
 		return nil
 	}
-	info, err := resources.NewRequestInfo(&http.Request{Method: string(p.handler.incoming.Head.Method), URL: at})
+	info, err := access.InfoOf(string(p.handler.incoming.Head.Method), at)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -301,7 +302,7 @@ func (r *rights) states() {
 		}
 		why := "the StateSource '" + s.Name + "'"
 		path := strings.ReplaceAll(s.Path, "{namespace}", "default")
-		info, err := resources.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
+		info, err := access.InfoOf(http.MethodGet, &url.URL{Path: path})
 		if err != nil || !info.IsResourceRequest {
 			r.need(Access{Path: path, AccessRule: status.AccessRule{Verb: resource.VerbGet}}, why)
 			continue

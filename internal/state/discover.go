@@ -79,7 +79,7 @@ func (m *Manager) discovery(ctx context.Context, b Backend, path, member string)
 		case answer.Code == http.StatusNotFound:
 			return listing{absent: true}, nil
 		case answer.Code != http.StatusOK:
-			return listing{}, errAnswer(answer.Code)
+			return listing{}, errAnswer(answer.Code, path)
 		}
 		all, _, err := readPage(answer.Body, resource.FieldPath{member}, schema.GroupVersionKind{}, bounds{objects: maxFound * 10, bytes: maxObject})
 		return all, err

@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/access"
 )
 
 // A Backend is an upstream as this package reads it, with the gateway's own
@@ -66,9 +68,9 @@ var (
 )
 
 // errAnswer is an answer that says nothing of what was asked for.
-func errAnswer(code int) error {
+func errAnswer(code int, target string) error {
 	if text := http.StatusText(code); text != "" {
-		return fmt.Errorf("the backend answered %d %s", code, text)
+		return fmt.Errorf("the backend answered %d %s%s", code, text, access.Lacking(code, http.MethodGet, target))
 	}
 	return fmt.Errorf("the backend answered %d", code)
 }
