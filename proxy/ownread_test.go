@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // storedPolicies read the stored Deployment in every way: its replicas, 1, and its uid, u1, are for nobody to learn who may not write it.
@@ -158,4 +160,18 @@ func TestStoredIsNotExplained(t *testing.T) {
 			t.Errorf("the gateway's own account has read what is shown:\n%s", asked)
 		}
 	}
+}
+
+// TestDeniedCollectionIsRecorded: the Event about a collection whose deletion is denied has the kind of its objects, which are gone by
+// then.
+func TestDeniedCollectionIsRecorded(t *testing.T) {
+	a := newAuthority(t)
+	url := guarded(t, a, storedPolicy("1", "Ignore"), "OWN, events: Record", "")
+	got := said(t, "DELETE", url+inTeamA, "", "", "Authorization: Bearer boss")
+	if !strings.HasPrefix(got, "422 ") || !strings.Contains(got, "stored 1") {
+		t.Errorf("got %s", got)
+	}
+	testutil.Eventually(t, "the Event is recorded", func() bool {
+		return strings.Contains(a.take(), "POST /apis/events.k8s.io/v1/namespaces/team-a/events by gateways-own")
+	})
 }

@@ -7,10 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // keeping are policies about stored objects: what has the label 'keep' stays as it is.
@@ -65,7 +71,9 @@ func (s sender) ask(method, path, contentType, body string) (code int, message s
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+s.token)
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	if body != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
@@ -247,4 +255,209 @@ func and(target string) string {
 		return "&"
 	}
 	return "?"
+}
+
+// everything is of policies that ask for all that the gateway's own account may be asked to do.
+const everything = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: stored}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}
+    - {apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments/scale]}
+    - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [serviceaccounts]}
+  validations: [{expression: "!('keep' in oldObject.metadata.?labels.orValue({}))", message: is kept}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: stored}
+spec: {policyName: stored, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: by-name}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints: {resourceRules: [{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [cronjobs]}]}
+  validations: [{expression: "object.metadata.name != params.data.refused", message: is refused}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: by-name}
+spec: {policyName: by-name, validationActions: [Deny], paramRef: {name: parameters, namespace: team-a, parameterNotFoundAction: Deny}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: by-label}
+spec:
+  paramKind: {apiVersion: v1, kind: LimitRange}
+  matchConstraints: {resourceRules: [{apiGroups: [networking.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [ingresses]}]}
+  validations: [{expression: "object.metadata.name != params.metadata.name", message: is refused}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: by-label}
+spec: {policyName: by-label, validationActions: [Deny], paramRef: {selector: {matchLabels: {for: policies}}, parameterNotFoundAction: Deny}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: by-namespace}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [limitranges]}]}
+  validations: [{expression: "namespaceObject.metadata.name != 'team-a'", message: is refused}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: by-namespace}
+spec: {policyName: by-namespace, validationActions: [Deny]}
+---
+apiVersion: admission-gateway.io/v1alpha1
+kind: StateSource
+metadata: {name: classes}
+spec: {upstream: cluster, resource: {apiVersion: scheduling.k8s.io/v1, resource: priorityclasses, kind: PriorityClass}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: by-state}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [policy], apiVersions: [v1], operations: [CREATE], resources: [poddisruptionbudgets]}]}
+  validations: [{expression: "state.classes.size() == 0", message: is refused}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: by-state}
+spec: {policyName: by-state, validationActions: [Deny]}
+`
+
+// The printed role suffices for all that policies and configuration ask for, and each of its rules is needed: without it something is
+// refused, and the answer or the log names the rule.
+func TestPrintedRole(t *testing.T) {
+	c, dir := startCluster(t), t.TempDir()
+	write(t, filepath.Join(dir, "token"), "of-gateway")
+	write(t, filepath.Join(dir, "policies.yaml"), everything)
+	c.must(t, "", "create", "namespace", "team-a")
+	c.must(t, "", "create", "serviceaccount", "default", "--namespace=team-a")
+	c.must(t, "", "create", "configmap", "parameters", "--from-literal=refused=a", "--namespace=team-a")
+	c.must(t, `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a","namespace":"team-a","labels":{"for":"policies"}},"spec":{"limits":[]}}`, "create", "-f", "-")
+	c.must(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"team-a","labels":{"keep":"yes"}}}`, "create", "-f", "-")
+	c.must(t, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","namespace":"team-a","labels":{"keep":"yes"}}}`, "create", "-f", "-")
+	c.must(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"team-a","labels":{"keep":"yes"}},"spec":{"replicas":1,`+
+		`"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}`, "create", "-f", "-")
+
+	// features are requests of an administrator, or of nobody, each with the answer that it has if the account lacks nothing.
+	object := func(version, kind, spec string) string {
+		return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"team-a"},"spec":%s}`, version, kind, spec)
+	}
+	features := []struct {
+		method, path, body string
+		nobody             bool
+		code               int
+		says               string
+	}{
+		{"DELETE", "/api/v1/namespaces/team-a/configmaps/a", "", false, 422, "is kept"},
+		{"DELETE", "/api/v1/namespaces/team-a/configmaps", "", false, 422, "is kept"},
+		{"PUT", "/apis/apps/v1/namespaces/team-a/deployments/a/scale", object("autoscaling/v1", "Scale", `{"replicas":1}`), false, 200, ""},
+		{"PUT", "/api/v1/namespaces/team-a/serviceaccounts/a", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, false, 422, "is kept"},
+		{"POST", "/apis/batch/v1/namespaces/team-a/cronjobs", object("batch/v1", "CronJob", `{}`), false, 422, "is refused"},
+		{"POST", "/apis/networking.k8s.io/v1/namespaces/team-a/ingresses", object("networking.k8s.io/v1", "Ingress", `{}`), false, 422, "is refused"},
+		{"POST", "/api/v1/namespaces/team-a/limitranges", object("v1", "LimitRange", `{"limits":[]}`), false, 422, "is refused"},
+		{"POST", "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets", object("policy/v1", "PodDisruptionBudget", `{}`), false, 422, "is refused"},
+		// Of a PUT that names no uid policies have to know whether it creates the object.
+		{"PUT", "/apis/batch/v1/namespaces/team-a/cronjobs/a", object("batch/v1", "CronJob", `{}`), false, 422, "is refused"},
+		{"PUT", "/apis/networking.k8s.io/v1/namespaces/team-a/ingresses/a", object("networking.k8s.io/v1", "Ingress", `{}`), false, 422, "is refused"},
+		{"PUT", "/api/v1/namespaces/team-a/limitranges/a?dryRun=All", object("v1", "LimitRange", `{"limits":[]}`), false, 200, ""},
+		{"PUT", "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets/a", object("policy/v1", "PodDisruptionBudget", `{}`), false, 422, "is refused"},
+		{"DELETE", "/api/v1/namespaces/team-a/configmaps/a", "", true, 403, `User "system:anonymous" cannot delete resource "configmaps"`},
+	}
+	const configuration = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: %s\nadmin: {listen: %s}\n" +
+		"identity: {authenticators: [{tokenReview: {upstream: cluster}}], anonymous: Allow}\n" +
+		"upstreams: [{name: cluster, endpoints: [%q], dialect: Kubernetes, tokenFile: %s, tls: {insecureSkipTLSVerify: true}, events: Record}]\npolicies: [%s]\n"
+	// play runs all features by a gateway of its own, and returns what is not as it should be, and the log.
+	play := func(t *testing.T, lacksOne bool) (wrong []string, log string) {
+		t.Helper()
+		listen, admin, own := freeAddress(t), freeAddress(t), t.TempDir()
+		config, file := filepath.Join(own, "gateway.yaml"), filepath.Join(own, "log")
+		write(t, config, fmt.Sprintf(configuration, listen, admin, c.url, filepath.Join(dir, "token"), filepath.Join(dir, "policies.yaml")))
+		start(t, answers("http://"+admin+"/readyz"), file, gateway, "serve", "--config", config)
+		for _, f := range features {
+			client := sender{t, "http://" + listen, "of-root"}
+			if f.nobody {
+				client.token = ""
+			}
+			code, message := client.ask(f.method, f.path, "application/json", f.body)
+			if code != f.code || !strings.Contains(message, f.says) {
+				wrong = append(wrong, fmt.Sprintf("%s %s: %d %s", f.method, f.path, code, message))
+			}
+		}
+		eventually(t, "an Event of a denial, or what the account lacks", func() bool {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log = string(text)
+			if lacksOne {
+				return strings.Contains(log, "lacks a right")
+			}
+			return c.must(t, "", "get", "events", "--namespace=team-a", "-o", "name") != ""
+		})
+		return wrong, log
+	}
+	config := filepath.Join(dir, "gateway.yaml")
+	write(t, config, fmt.Sprintf(configuration, "127.0.0.1:0", "127.0.0.1:0", c.url, filepath.Join(dir, "token"), filepath.Join(dir, "policies.yaml")))
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict([]byte(c.grant(t, config, filepath.Join(dir, "policies.yaml"))), &role); err != nil {
+		t.Fatal(err)
+	}
+	c.may(t, true, "list", "configmaps")
+	if wrong, log := play(t, false); len(wrong) > 0 || strings.Contains(log, "lacks a right") {
+		t.Fatalf("with the whole role:\n%s\n%s", strings.Join(wrong, "\n"), log)
+	}
+	for _, one := range singles(role.Rules) {
+		verb, resource := one.Verbs[0], one.Resources[0]
+		if resource == "events" && verb == "patch" {
+			continue // of a denial that comes again
+		}
+		t.Run(verb+" "+strings.ReplaceAll(resource, "/", " "), func(t *testing.T) {
+			left := role.DeepCopy()
+			left.Rules = slices.DeleteFunc(singles(role.Rules), func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, one) })
+			text, err := yaml.Marshal(left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.must(t, string(text), "apply", "-f", "-")
+			asked := resource
+			if group := one.APIGroups[0]; group != "" {
+				name, sub, _ := strings.Cut(resource, "/")
+				asked = strings.TrimSuffix(name+"."+group+"/"+sub, "/")
+			}
+			if len(one.ResourceNames) > 0 {
+				asked += "/" + one.ResourceNames[0]
+			}
+			c.may(t, false, verb, asked)
+			wrong, log := play(t, true)
+			rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%q]}", one.APIGroups[0], resource, verb)
+			if len(wrong) == 0 && resource != "events" && verb != "watch" {
+				t.Errorf("nothing fails without %s", rule)
+			}
+			if !strings.Contains(strings.Join(wrong, "\n")+strings.ReplaceAll(log, `\"`, `"`), rule) {
+				t.Errorf("nothing names %s:\n%s\n%s", rule, strings.Join(wrong, "\n"), log)
+			}
+		})
+	}
+}
+
+// singles takes rules apart into such with one resource and one verb.
+func singles(rules []rbacv1.PolicyRule) (all []rbacv1.PolicyRule) {
+	for _, r := range rules {
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				one := r.DeepCopy()
+				one.Resources, one.Verbs = []string{resource}, []string{verb}
+				all = append(all, *one)
+			}
+		}
+	}
+	return all
 }
