@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -460,4 +461,35 @@ func singles(rules []rbacv1.PolicyRule) (all []rbacv1.PolicyRule) {
 		}
 	}
 	return all
+}
+
+// The role that deploy/ ships is the one that `gateway check --rbac` prints for what it ships, and no broader one.
+func TestShippedRole(t *testing.T) {
+	for name, text := range renderings(t) {
+		shipped, has := objects(t, text)["ClusterRole gateway"]
+		if !has {
+			if strings.Contains(text, "kind: ClusterRole") {
+				t.Errorf("%s has a role of another name", name)
+			}
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			var want, got rbacv1.ClusterRole
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(shipped.Object, &got); err != nil {
+				t.Fatal(err)
+			}
+			dir := contained(t, text)
+			out, err := exec.Command(gateway, "check", "--rbac", "--config", filepath.Join(dir, "config", "gateway.yaml"), filepath.Join(dir, "policies")).Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if err := yaml.UnmarshalStrict(out, &want); err != nil {
+				t.Fatal(err)
+			}
+			order := func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) }
+			if a, b := slices.SortedFunc(slices.Values(singles(got.Rules)), order), slices.SortedFunc(slices.Values(singles(want.Rules)), order); !reflect.DeepEqual(a, b) {
+				t.Errorf("the shipped role is\n%v\nwant\n%v", a, b)
+			}
+		})
+	}
 }
