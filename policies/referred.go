@@ -143,12 +143,7 @@ func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (pla
 
 // source is the StateSource that has every object of the kind in the namespace; nil without one.
 func (r *Referred) source(kind schema.GroupVersionKind, namespace string) *state.Source {
-	for _, s := range r.set.states {
-		if s.Covers(kind, namespace) {
-			return s
-		}
-	}
-	return nil
+	return r.set.SourceOf(kind, namespace)
 }
 
 // Object implements admission.Lookup.

@@ -571,6 +571,8 @@ func (a *admitter) Collect(w *storage.Write) {
 	if a.describe(w) {
 		a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
 	}
+	a.noteKind()
+	a.attributes.Old = nil // which does not last until the decision
 }
 
 // validateAs runs the policies about an operation that the verb does not tell.

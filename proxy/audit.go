@@ -36,13 +36,18 @@ func (a *admitter) shown(text string) string {
 	return text
 }
 
+// noteKind keeps the kind of the object, if policies found something that may be recorded as an Event.
+func (a *admitter) noteKind() {
+	if a.upstream.events != nil && a.kind == "" && !a.report.IsEmpty() {
+		a.kind = strings.Clone(a.kindOfObject())
+	}
+}
+
 // audit records what policies found: failures that are ignored, denials, failures that bindings only want noted, and the
 // annotations that policies make of the request. Values of other objects are among them only where the author of a policy
 // wrote them into an annotation (ERR-7).
 func (a *admitter) audit() {
-	if a.upstream.events != nil {
-		a.kind = strings.Clone(a.kindOfObject())
-	}
+	a.noteKind()
 	for _, f := range a.report.IgnoredFailures() {
 		if times, tell := a.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
 			a.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", a.shown(f.Err.Error()), "times", times)

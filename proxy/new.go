@@ -150,6 +150,9 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
 			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
 		}
+		if b.storage.Account = b.kind.account(b); b.storage.Account == nil && u.Dialect == config.Kubernetes {
+			g.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
+		}
 		if u.Events == config.RecordEvents {
 			if err := g.recordEvents(b); err != nil {
 				return nil, err
@@ -176,13 +179,18 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})
 	}
+	r.sort()
+	return r, nil
+}
+
+// sort brings the routes into the order in which they are looked through.
+func (r *routes) sort() {
 	slices.SortStableFunc(r.table, func(a, b route) int {
 		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
 	})
 	for i := range r.table {
 		r.table[i].index = i
 	}
-	return r, nil
 }
 
 func underscores(u config.UnderscoreHeaders) http1.Underscores {

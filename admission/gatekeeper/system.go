@@ -32,15 +32,16 @@ const Webhook = "validation.gatekeeper.sh"
 
 // A System has all constraints of a policy set. It is immutable and safe for concurrent use.
 type System struct {
-	rules     []admission.Rule
-	selection *admission.Selection[*Constraint]
-	excluded  []match.Wildcard
-	inventory *Inventory
+	rules       []admission.Rule
+	constraints []*Constraint
+	selection   *admission.Selection[*Constraint]
+	excluded    []match.Wildcard
+	inventory   *Inventory
 }
 
 // NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
 func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
-	s := &System{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
+	s := &System{constraints: constraints, selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
 	for _, c := range constraints {
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
@@ -60,6 +61,21 @@ func (s *System) Rules() []admission.Rule { return s.rules }
 // FailurePolicy implements admission.Policy.
 func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
+// References implements admission.Referrer.
+func (s *System) References() (r admission.References) {
+	for _, c := range s.constraints {
+		r.Add(c.match.References())
+		r.Namespaces = r.Namespaces || c.template.engine.readsNamespace()
+		if t, is := c.terms.(admission.Referrer); is {
+			r.Add(t.References())
+		}
+	}
+	return r
+}
+
+// Excludes implements admission.Narrower.
+func (s *System) Excludes(i *resource.Info, _ admission.Operation) bool { return !reviews(i) }
+
 // NeedsOld implements admission.Policy. The rules say it for each resource.
 func (s *System) NeedsOld() bool { return false }
 
@@ -75,7 +91,7 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	all := s.selection.Outlooks(a)
 	for i, o := range all {
 		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
-		if !reviews(a) {
+		if !reviews(a.Info) {
 			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
 		}
 		all[i] = o.If("its `match` selects the object")
@@ -85,7 +101,7 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 
 // Validate implements admission.Validator.
 func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
-	if !reviews(a) {
+	if !reviews(a.Info) {
 		return nil
 	}
 	q := newRequest(s.inventory, a, r)
@@ -196,6 +212,7 @@ var reviewed = map[string][]string{
 	"nodes":                  {"proxy"},
 }
 
-func reviews(a *admission.Attributes) bool {
-	return a.Info.Subresource == "" || slices.Contains(reviewed[a.Info.Resource], a.Info.Subresource)
+// reviews reports whether Gatekeeper's webhook is asked about a resource or a subresource.
+func reviews(i *resource.Info) bool {
+	return i.Subresource == "" || slices.Contains(reviewed[i.Resource], i.Subresource)
 }

@@ -53,6 +53,7 @@ type Policy struct {
 	conditions match.Conditions
 	variables  *cel.Variables
 	terms      admission.Terms // nil: always enforced
+	references admission.References
 }
 
 // needs says what the expressions of a policy read beside the object.
@@ -101,6 +102,14 @@ func (b *Binding) Excludes(i *resource.Info, o admission.Operation) bool {
 
 // NeedsNamespace reports whether an expression reads namespaceObject.
 func (p *Policy) NeedsNamespace() bool { return p.needs.namespace }
+
+// References implements admission.Referrer.
+func (p *Policy) References() admission.References {
+	r := p.match.References()
+	r.Add(p.references)
+	r.Namespaces = r.Namespaces || p.needs.namespace
+	return r
+}
 
 // HasParams reports whether the policy has parameters.
 func (p *Policy) HasParams() bool { return !p.params.Empty() }

@@ -22,7 +22,8 @@ func check(paths []string, file string) ([]policies.Finding, []string, error) {
 	if len(paths) == 0 {
 		paths = c.Policies
 	}
-	found := examine(source.Read(paths, &source.Progress{}), c)
+	files := source.Read(paths, &source.Progress{})
+	found := append(examine(files, c), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
 		found = append(found, policies.Finding{File: file, Field: "limits", Message: shortage, Severity: policies.Warning})
 	}

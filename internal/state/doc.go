@@ -19,6 +19,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/discovery"
 )
 
@@ -77,9 +78,9 @@ var (
 )
 
 // errAnswer is an answer that says nothing of what was asked for.
-func errAnswer(code int) error {
+func errAnswer(code int, target string) error {
 	if text := http.StatusText(code); text != "" {
-		return fmt.Errorf("the backend answered %d %s", code, text)
+		return fmt.Errorf("the backend answered %d %s%s", code, text, access.Lacking(code, http.MethodGet, target))
 	}
 	return fmt.Errorf("the backend answered %d", code)
 }

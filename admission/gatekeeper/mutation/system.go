@@ -25,6 +25,7 @@ const Webhook = "mutation.gatekeeper.sh"
 
 // A System has all mutators of a policy set. It is immutable and safe for concurrent use.
 type System struct {
+	mutators  []*Mutator
 	count     int // of mutators
 	excluded  []match.Wildcard
 	rules     []admission.Rule
@@ -33,7 +34,7 @@ type System struct {
 
 // NewSystem makes a system of mutators. Objects in the namespaces excluded are left alone.
 func NewSystem(mutators []*Mutator, excluded []match.Wildcard) *System {
-	s := &System{count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
+	s := &System{mutators: mutators, count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
 	for _, m := range mutators {
 		s.rules = append(s.rules, m.rules...)
 	}
@@ -64,6 +65,17 @@ func (s *System) Rules() []admission.Rule { return s.rules }
 
 // FailurePolicy implements admission.Policy.
 func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
+
+// References implements admission.Referrer.
+func (s *System) References() (r admission.References) {
+	for _, m := range s.mutators {
+		r.Add(m.match.References())
+		if t, is := m.terms.(admission.Referrer); is {
+			r.Add(t.References())
+		}
+	}
+	return r
+}
 
 // NeedsOld implements admission.Policy.
 func (s *System) NeedsOld() bool { return false }
