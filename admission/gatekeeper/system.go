@@ -36,12 +36,14 @@ type System struct {
 	selection *admission.Selection[*Constraint]
 	excluded  []match.Wildcard
 	inventory *Inventory
+	foresees  bool // labels of namespaces decide about a constraint
 }
 
 // NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
 func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
 	s := &System{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
 	for _, c := range constraints {
+		s.foresees = s.foresees || c.Foresees()
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
 			r.NeedsOld, r.ReadsCarried = r.NeedsOld || needsOld, r.ReadsCarried || c.template.engine.readsCarried()
@@ -63,6 +65,43 @@ func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail
 // NeedsOld implements admission.Policy. The rules say it for each resource.
 func (s *System) NeedsOld() bool { return false }
 
+// Excludes implements admission.Narrower: it does if all constraints do.
+func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
+	if !reviews(i) || match.Holds(s.excluded, i) {
+		return true
+	}
+	for c := range s.selection.For(i, o) {
+		if !c.match.Excludes(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Foresees implements admission.Foreseer.
+func (s *System) Foresees() bool { return s.foresees }
+
+// IsOutside implements admission.Foreseer.
+func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	for c := range s.selection.For(a.Info, a.Operation) {
+		if !c.match.Excludes(a.Info) && !c.match.IsOutside(ctx, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here. Of a
+// deletion the stored object is all that there is.
+func (s *System) ReadsOld(i *resource.Info, o admission.Operation) bool {
+	for c := range s.selection.For(i, o) {
+		if (o == admission.Delete || c.NeedsOld()) && !c.match.Excludes(i) && !admission.IsForeseen(c, i, o) {
+			return true
+		}
+	}
+	return false
+}
+
 // A result is a violation of a constraint.
 type result struct {
 	constraint *Constraint
@@ -75,7 +114,7 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	all := s.selection.Outlooks(a)
 	for i, o := range all {
 		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
-		if !reviews(a) {
+		if !reviews(a.Info) {
 			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
 		}
 		all[i] = o.If("its `match` selects the object")
@@ -85,7 +124,7 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 
 // Validate implements admission.Validator.
 func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
-	if !reviews(a) {
+	if !reviews(a.Info) {
 		return nil
 	}
 	q := newRequest(s.inventory, a, r)
@@ -196,6 +235,6 @@ var reviewed = map[string][]string{
 	"nodes":                  {"proxy"},
 }
 
-func reviews(a *admission.Attributes) bool {
-	return a.Info.Subresource == "" || slices.Contains(reviewed[a.Info.Resource], a.Info.Subresource)
+func reviews(i *resource.Info) bool {
+	return i.Subresource == "" || slices.Contains(reviewed[i.Resource], i.Subresource)
 }
