@@ -115,5 +115,10 @@ type Rule struct {
 	ReadsCarried bool
 }
 
+// Names reports whether the rule names the resource of a request.
+func (r *Rule) Names(i *resource.Info) bool {
+	return (r.Group == anyName || r.Group == i.Group) && (r.Resource == anyName || r.Resource == i.Resource)
+}
+
 // A Label is a label with its value.
 type Label struct{ Key, Value string }

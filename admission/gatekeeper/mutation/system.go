@@ -76,7 +76,7 @@ func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
 		return true
 	}
 	for m := range s.selection.For(i, o) {
-		if !m.match.Excludes(i) {
+		if !m.excludes(i) {
 			return false
 		}
 	}
@@ -89,7 +89,7 @@ func (s *System) Foresees() bool { return s.foresees }
 // IsOutside implements admission.Foreseer.
 func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	for m := range s.selection.For(a.Info, a.Operation) {
-		if !m.match.Excludes(a.Info) && !m.match.IsOutside(ctx, a) {
+		if !m.excludes(a.Info) && !m.match.IsOutside(ctx, a) {
 			return false
 		}
 	}
