@@ -109,6 +109,16 @@ func (a *admitter) begin(h *handler) {
 	}
 }
 
+// foresee lets the policies be asked before an object is read, if that may spare it. A new object is all in the request.
+func (a *admitter) foresee() {
+	i := &a.request.Info
+	if !i.IsWrite() || i.Verb == resource.VerbCreate || !a.set.Admission().Foresees() {
+		return
+	}
+	a.outside.admitter = a
+	i.Foresight = &a.outside
+}
+
 // reset forgets the request.
 func (a *admitter) reset() {
 	if a.attributes.Frame != nil {
@@ -117,7 +127,9 @@ func (a *admitter) reset() {
 	a.report.Reset()
 	a.report.Observer, a.report.Decisions, a.report.Recorder = nil, nil, nil
 	a.referred.Reset()
-	a.outside.reset()
+	if a.outside.admitter != nil {
+		a.outside.reset()
+	}
 	*a = admitter{report: a.report, referred: a.referred, outside: a.outside}
 }
 

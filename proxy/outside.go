@@ -23,16 +23,6 @@ type foreseen struct {
 	isOutside                                      bool
 }
 
-// foresee lets the policies be asked before an object is read, if that may spare it. A new object is all in the request.
-func (a *admitter) foresee() {
-	i := &a.request.Info
-	if !i.IsWrite() || i.Verb == resource.VerbCreate || !a.set.Admission().Foresees() {
-		return
-	}
-	a.outside.admitter = a
-	i.Foresight = &a.outside
-}
-
 // IsOutside implements resource.Foresight.
 func (o *outside) IsOutside(policy any, i *resource.Info, operation uint8) bool {
 	k := foreseen{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name, true}
