@@ -27,15 +27,16 @@ func (w *settling) release(c *conn) {
 // young is the age up to which a request is likely to be short.
 const young = time.Second
 
-// Settle drains, and waits for what is in progress while it goes on to serve: whoever asks meanwhile is not refused. When it
-// returns, whatever is in progress is young, so that a Shutdown that follows is likely to be short.
+// Settle drains, and waits for what is in progress while it goes on to serve: whoever asks meanwhile is not refused. If that took
+// long, it does so once more for what began meanwhile, as far as there is time for that and for a Shutdown after it: what is in
+// progress then is young, and soon over.
 //
 // Tunnels and answers that would last are ended with lasting; it is nothing wrong that they are. Other requests that are
 // not done with requests are cut, and its error is returned. Streams of events are not waited for. Settle returns how many
 // tunnels and lasting answers were ended.
 func (s *Server) Settle(requests, lasting context.Context) (ended int, err error) {
 	s.Drain()
-	for {
+	for isAgain := false; ; isAgain = true {
 		begin := time.Now()
 		if lasting.Err() != nil {
 			ended += s.endLasting()
@@ -54,7 +55,8 @@ func (s *Server) Settle(requests, lasting context.Context) (ended int, err error
 				cut = nil
 			}
 		}
-		if err != nil || time.Since(begin) < young {
+		took := time.Since(begin)
+		if by, ok := requests.Deadline(); err != nil || isAgain || took < young || ok && time.Until(by) < 2*took {
 			return ended, err
 		}
 	}

@@ -6,7 +6,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/http1/http1test"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
@@ -208,4 +212,60 @@ func TestSettleStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSettleUnderLoad: requests that follow each other without an end hold no shutdown up, and none of them is cut.
+func TestSettleUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := make(chan struct{})
+		s := New(Options{}, func(r *Request) {
+			began <- struct{}{}
+			time.Sleep(2 * time.Second)
+			reply(r, 200)
+		})
+		var listener sync.Mutex
+		isClosed := false
+		begin := func() net.Conn {
+			listener.Lock()
+			defer listener.Unlock()
+			if isClosed {
+				return nil
+			}
+			client, ours := net.Pipe()
+			go s.newConn(ours).serve()
+			http1test.Send(t, client, http1test.GetHead+"\r\n")
+			<-began
+			return client
+		}
+		var clients sync.WaitGroup
+		for range 3 {
+			time.Sleep(700 * time.Millisecond)
+			clients.Go(func() {
+				for client := begin(); client != nil; client = begin() {
+					if got, err := io.ReadAll(client); !strings.HasPrefix(string(got), "HTTP/1.1 200 ") || err != nil {
+						t.Errorf("answered %q, %v", got, err)
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		limit, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		s.Drain()
+		time.Sleep(2 * time.Second) // each answer says goodbye from now on
+		if n, err := s.Settle(limit, gone()); n != 0 || err != nil {
+			t.Errorf("settled with %d, %v", n, err)
+		}
+		listener.Lock()
+		isClosed = true
+		listener.Unlock()
+		if err := s.Shutdown(limit); err != nil {
+			t.Errorf("the shutdown: %v", err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %v, in the time of the test", took)
+		}
+		clients.Wait()
+	})
 }

@@ -16,6 +16,14 @@ func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func())
 	r.finishBody()
 	r.answered, r.fate = true, end
 	c := r.conn
+	t := tunnel{
+		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
+		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
+	}
+	c.life.setTunnel(t.end) // before the client knows of it
+	if c.server.flows(c) {
+		t.end()
+	}
 	if c.sendAnswer(head) != nil {
 		return
 	}
@@ -24,14 +32,6 @@ func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func())
 	early := bytes.Clone(c.in.buf[c.in.r:c.in.w])
 	c.in.r = c.in.w
 	r.lend()
-	t := tunnel{
-		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
-		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
-	}
-	c.life.setTunnel(t.end)
-	if c.server.flows(c) {
-		t.end()
-	}
 	t.run(early)
 }
 
