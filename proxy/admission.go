@@ -53,6 +53,7 @@ type admitter struct {
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // what conventions came to that are tried, or not asked
+	outside    outside              // which policies are not about the request
 }
 
 // Decided implements admission.Observer.
@@ -108,6 +109,16 @@ func (a *admitter) begin(h *handler) {
 	}
 }
 
+// foresee lets the policies be asked before an object is read, if that may spare it. A new object is all in the request.
+func (a *admitter) foresee() {
+	i := &a.request.Info
+	if !i.IsWrite() || i.Verb == resource.VerbCreate || !a.set.Admission().Foresees() {
+		return
+	}
+	a.outside.admitter = a
+	i.Foresight = &a.outside
+}
+
 // reset forgets the request.
 func (a *admitter) reset() {
 	if a.attributes.Frame != nil {
@@ -116,7 +127,10 @@ func (a *admitter) reset() {
 	a.report.Reset()
 	a.report.Observer, a.report.Decisions, a.report.Recorder = nil, nil, nil
 	a.referred.Reset()
-	*a = admitter{report: a.report, referred: a.referred}
+	if a.outside.admitter != nil {
+		a.outside.reset()
+	}
+	*a = admitter{report: a.report, referred: a.referred, outside: a.outside}
 }
 
 // checkContract holds the request to what an OpenAPI document says of it beside its body. What is wrong with the

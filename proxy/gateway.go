@@ -46,6 +46,7 @@ func (h *handler) serve() error {
 	if unknown != nil {
 		return relayPreflight(h)
 	}
+	h.admission.foresee()
 	if h.request.Info.IsUndescribed {
 		if h.gateway.storages(h.set).resolvers[h.route.index].IsDescribed() { // or no answer has a mark
 			compress.Unmark(&h.incoming.Head, revisionOf(h.set))

@@ -209,7 +209,13 @@ func (g *Gateway) Serve(ln net.Listener) error { return g.server.Serve(ln) }
 // Drain serves on, and asks each client to make its next connection elsewhere.
 func (g *Gateway) Drain() { g.server.Drain() }
 
-// Shutdown stops accepting, waits for the requests in progress up to the end of ctx, and closes the backends' connections.
+// Settle drains, and serves on until what was in progress is done. Requests, other than those that would last, are cut when
+// requests is done; upgraded connections and logs that are followed end with lasting. It returns how many of the latter did.
+func (g *Gateway) Settle(requests, lasting context.Context) (ended int, err error) {
+	return g.server.Settle(requests, lasting)
+}
+
+// Shutdown stops accepting, ends what would last, waits for the other requests in progress up to the end of ctx, and closes the backends' connections.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.server.Shutdown(ctx)
 	g.stop()

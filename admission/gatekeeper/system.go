@@ -37,12 +37,14 @@ type System struct {
 	selection   *admission.Selection[*Constraint]
 	excluded    []match.Wildcard
 	inventory   *Inventory
+	foresees    bool // labels of namespaces decide about a constraint
 }
 
 // NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
 func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
 	s := &System{constraints: constraints, selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
 	for _, c := range constraints {
+		s.foresees = s.foresees || c.Foresees()
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
 			r.NeedsOld, r.ReadsCarried = r.NeedsOld || needsOld, r.ReadsCarried || c.template.engine.readsCarried()
@@ -73,11 +75,45 @@ func (s *System) References() (r admission.References) {
 	return r
 }
 
-// Excludes implements admission.Narrower.
-func (s *System) Excludes(i *resource.Info, _ admission.Operation) bool { return !reviews(i) }
-
 // NeedsOld implements admission.Policy. The rules say it for each resource.
 func (s *System) NeedsOld() bool { return false }
+
+// Excludes implements admission.Narrower: it does if all constraints do.
+func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
+	if !reviews(i) || match.Holds(s.excluded, i) {
+		return true
+	}
+	for c := range s.selection.For(i, o) {
+		if !c.match.Excludes(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Foresees implements admission.Foreseer.
+func (s *System) Foresees() bool { return s.foresees }
+
+// IsOutside implements admission.Foreseer.
+func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	for c := range s.selection.For(a.Info, a.Operation) {
+		if !c.match.Excludes(a.Info) && !c.match.IsOutside(ctx, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here. Of a
+// deletion the stored object is all that there is.
+func (s *System) ReadsOld(i *resource.Info, o admission.Operation) bool {
+	for c := range s.selection.For(i, o) {
+		if (o == admission.Delete || c.NeedsOld()) && !c.match.Excludes(i) && !admission.IsForeseen(c, i, o) {
+			return true
+		}
+	}
+	return false
+}
 
 // A result is a violation of a constraint.
 type result struct {

@@ -174,7 +174,7 @@ func (m *Matcher) matchesNamespaceName(o *Object) bool {
 	} else if name == "" {
 		return true
 	}
-	return (len(m.namespaces) == 0 || Any(m.namespaces, name)) && !Any(m.excluded, name)
+	return m.selectsName(name)
 }
 
 func (m *Matcher) matchesName(o *Object) bool {

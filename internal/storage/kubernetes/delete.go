@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -87,7 +88,28 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 			return err
 		}
 	}
-	w.Request.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
+	return s.answerCollection(w, list)
+}
+
+// answerCollection answers with the objects that were deleted, in the form that the client asks for. Another form than JSON, such as
+// metadata alone, only the server makes: of the list as it was when the objects were judged.
+func (s *Store) answerCollection(w *storage.Write, list *document.Document) error {
+	r := w.Request
+	if asksOtherForm(r.Head.Value(http1.FieldAccept)) && r.Exchanges.Sink == nil {
+		query, _ := splitQuery(w.Info.Query)
+		metadata, _ := list.Root().Get("metadata")
+		version := storage.TextIn(metadata, "resourceVersion")
+		if version != "" && !strings.Contains(query, "resourceVersion") && !strings.Contains(query, "continue=") {
+			query = strings.TrimPrefix(query+"&resourceVersionMatch=Exact&resourceVersion="+url.QueryEscape(version), "&")
+		}
+		target := []byte(withQuery(w.Info.Path, query))
+		err := r.Send(s.Backend, &storage.Message{Method: []byte(http.MethodGet), Target: target, ContentType: []byte{}, IsSafe: true})
+		if code := r.Response.Status(); err == nil && (code == http.StatusOK || code == http.StatusNotAcceptable) {
+			return nil
+		}
+		r.Response.Discard() // the objects are deleted all the same
+	}
+	r.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
 	return nil
 }
 
@@ -135,6 +157,18 @@ func collectionTarget(w *storage.Write, name string) string {
 		target += "&" + how
 	}
 	return target
+}
+
+// asksOtherForm reports whether an Accept asks for something else than the list in JSON.
+func asksOtherForm(accept []byte) bool {
+	for one := range bytes.SplitSeq(accept, []byte(",")) {
+		switch string(bytes.TrimSpace(one)) {
+		case "", storage.JSON, "*/*", "application/*":
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // readCollection lists what the request is about.
