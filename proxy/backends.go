@@ -184,13 +184,9 @@ func (b *backend) appendOwn(head []byte, accept string) ([]byte, error) {
 	return b.authorize(head)
 }
 
-// appendOwnGet appends the head of a GET that the gateway makes on its own account for a client's request.
-func (b *backend) appendOwnGet(head, target, lines []byte) ([]byte, error) {
-	head, err := b.appendOwn(append(append(append(head, "GET "...), b.base...), target...), storage.JSON)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(head, lines...), "\r\n"...), nil
+// appendOwnGet appends the head of a GET that the gateway makes on its own account, without its end.
+func (b *backend) appendOwnGet(head, target []byte) ([]byte, error) {
+	return b.appendOwn(append(append(append(head, "GET "...), b.base...), target...), storage.JSON)
 }
 
 // connect makes the clients of a backend.

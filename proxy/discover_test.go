@@ -84,6 +84,8 @@ func newAPIServer(t *testing.T) *apiServer {
 			}
 			s.asked.Add(1)
 			_, _ = fmt.Fprintf(w, servedGroups, s.groups.Load())
+		case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+			_, _ = io.WriteString(w, `{"kind":"SubjectAccessReview","status":{"allowed":true}}`)
 		default:
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Nonsense","metadata":{"name":"a","namespace":"team-a","resourceVersion":"1"}}`)
 		}

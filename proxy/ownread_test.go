@@ -175,3 +175,22 @@ func TestDeniedCollectionIsRecorded(t *testing.T) {
 		return strings.Contains(a.take(), "POST /apis/events.k8s.io/v1/namespaces/team-a/events by gateways-own")
 	})
 }
+
+// TestOwnReadIsNamed: logs and traces of the server name what the gateway's own account reads by the request that it is for.
+func TestOwnReadIsNamed(t *testing.T) {
+	const id, parent = "of-the-client", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	a := newAuthority(t)
+	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
+	said(t, "DELETE", url+inTeamA+"/web", "", "", "Authorization: Bearer eraser", "X-Request-Id: "+id, "Traceparent: "+parent)
+	a.set(func() {
+		if a.named != id+" "+parent {
+			t.Errorf("it is named %q", a.named)
+		}
+	})
+	said(t, "DELETE", url+inTeamA+"/web", "", "", "Authorization: Bearer eraser")
+	a.set(func() {
+		if len(strings.TrimSpace(a.named)) < 16 {
+			t.Errorf("without an id of the client's it is named %q", a.named)
+		}
+	})
+}

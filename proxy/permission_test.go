@@ -31,6 +31,7 @@ type authority struct {
 	asked   []string // "METHOD PATH by USER", of reviews "review USER VERB RESOURCE", in their order
 	failing int      // the code of all reviews, if set
 	refused int      // the code of all that the gateway's own account reads, if set
+	named   string   // how the last request of that account is named
 	hang    chan struct{}
 	objects map[string]string
 }
@@ -97,6 +98,9 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	object, found := a.objects[r.URL.Path]
+	if name == "gateways-own" {
+		a.named = r.Header.Get("X-Request-Id") + " " + r.Header.Get("Traceparent") + r.Header.Get("Impersonate-User")
+	}
 	switch {
 	case a.refused != 0 && name == "gateways-own":
 		answer(a.refused, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"deployments.apps \"web\" is forbidden: `+

@@ -328,7 +328,8 @@ func TestParamsWhileTheBackendFails(t *testing.T) {
 	}{
 		{"dies", dies, "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend closed the connection before its answer was complete", "201"},
 		{"hangs", hangs, "504 the request was over before its policies had decided", "201 or 504"},
-		{"forbids", closing("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend answered 403 Forbidden", "201"},
+		{"forbids", closing("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend answered 403 Forbidden: " +
+			`add {apiGroups: [\"\"], resources: [\"configmaps\"], verbs: [\"get\"]} to the role of the gateway's own account`, "201"},
 		{"fails", closing("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 6\r\n\r\nSECRET"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend answered 500 Internal Server Error", "201"},
 		{"answers nonsense", closing("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nSECRET"), "422 failed to configure binding: the ConfigMap 'settings' cannot be read: the backend's answer cannot be read", "201"},
 		{"has none", closing("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), "201", "201"},

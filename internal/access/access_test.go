@@ -130,7 +130,7 @@ func TestRemembered(t *testing.T) {
 		{"no", no, 200, nil, "NoOpinion no role <nil>", true, true},
 		{"denied", denied, 201, nil, "Deny by rule <nil>", true, true},
 		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil, "Deny  the backend both allowed and denied it", false, false},
-		{"may not be asked", nothing, 403, nil, "NoOpinion  the backend answered 403 Forbidden", true, false},
+		{"may not be asked", nothing, 403, nil, "NoOpinion  the backend answered 403 Forbidden: add {apiGroups: [\"authorization.k8s.io\"], resources: [\"subjectaccessreviews\"], verbs: [\"create\"]} to the role of the gateway's own account", true, false},
 		{"no such user", nothing, 401, nil, "NoOpinion  the backend answered 401 Unauthorized", true, false},
 		{"no such API", nothing, 404, nil, "NoOpinion  the backend answered 404 Not Found", false, false},
 		{"no code of HTTP", nothing, 599, nil, "NoOpinion  the backend answered 599", false, false},

@@ -32,7 +32,7 @@ func TestAuthorize(t *testing.T) {
 		{"denied", `{"kind":"SubjectAccessReview","status":{"allowed":false,"denied":true,"reason":"no"}}`, 201, nil, authorizer.DecisionDeny, "no", ""},
 		{"no opinion", `{"kind":"SubjectAccessReview","status":{"allowed":false}}`, 201, nil, authorizer.DecisionNoOpinion, "", ""},
 		{"both", `{"kind":"SubjectAccessReview","status":{"allowed":true,"denied":true}}`, 201, nil, authorizer.DecisionDeny, "", "the backend both allowed and denied it"},
-		{"forbidden", `{}`, 403, nil, authorizer.DecisionNoOpinion, "", "the backend answered 403 Forbidden"},
+		{"forbidden", `{}`, 403, nil, authorizer.DecisionNoOpinion, "", "the backend answered 403 Forbidden: add {apiGroups: [\"authorization.k8s.io\"], resources: [\"subjectaccessreviews\"], verbs: [\"create\"]} to the role of the gateway's own account"},
 		{"nonsense", `x`, 201, nil, authorizer.DecisionNoOpinion, "", "the backend's answer cannot be read"},
 		{"down", ``, 0, errors.New("the backend cannot be reached"), authorizer.DecisionNoOpinion, "", "the backend cannot be reached"},
 	} {

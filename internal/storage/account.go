@@ -12,8 +12,8 @@ import (
 type Account struct {
 	// Client sends the requests of the account.
 	Client *upstream.Client
-	// AppendHead appends the head of a GET with the header lines that name the request in logs and traces.
-	AppendHead func(dst, target, lines []byte) ([]byte, error)
+	// AppendHead appends the head of a GET without the empty line that ends it.
+	AppendHead func(dst, target []byte) ([]byte, error)
 	// Answered is told of the code of each answer.
 	Answered func(code int)
 	// Lacks is told of a read that the backend did not let the account make, with the backend's reason.

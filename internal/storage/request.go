@@ -459,14 +459,14 @@ func (r *Request) ReadOwn(b *Backend, target []byte, rule status.AccessRule, l *
 	if r.Exchanges.Tracer != nil {
 		lines = r.Exchanges.Tracer.Begin(methodGet, target)
 	}
-	head, err := a.AppendHead(r.buffers.head[:0], target, lines)
+	head, err := a.AppendHead(r.buffers.head[:0], target)
 	if err != nil {
 		if r.Exchanges.Tracer != nil {
 			r.Exchanges.Tracer.End(b, 0, err)
 		}
 		return nil, noAccount()
 	}
-	r.buffers.head = head
+	r.buffers.head = append(r.appendNames(append(head, lines...)), "\r\n"...)
 	answer, err := r.readBy(b, a.Client, 2*l.Body)
 	if err != nil {
 		var failed *upstream.Error
@@ -486,6 +486,23 @@ func (r *Request) ReadOwn(b *Backend, target []byte, rule status.AccessRule, l *
 		r.knowsStored = true
 	}
 	return answer, nil
+}
+
+// named are the fields of a client's head by which logs and traces name the request.
+var named = [...]struct {
+	field http1.Field
+	name  string
+}{{http1.FieldXRequestID, "X-Request-Id: "}, {http1.FieldTraceparent, "traceparent: "}, {http1.FieldTracestate, "tracestate: "}}
+
+// appendNames appends the lines by which the client itself names its request, but for those that are not the backend's to see.
+func (r *Request) appendNames(head []byte) []byte {
+	for i := range named {
+		one := &named[i]
+		if value := r.Head.Value(one.field); len(value) > 0 && !r.From.Stripped.Has(one.field) {
+			head = append(append(append(head, one.name...), value...), "\r\n"...)
+		}
+	}
+	return head
 }
 
 // IsExplained reports whether nothing of the request is sent on but the gateway's own questions.
