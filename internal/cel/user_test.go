@@ -31,3 +31,35 @@ func TestReadsUser(t *testing.T) {
 		}
 	}
 }
+
+// Conditions need no object if they read nothing but what the URL and the credentials say, by every spelling.
+func TestNeedsNoObject(t *testing.T) {
+	for expression, want := range map[string]bool{
+		"request.userInfo.username == 'a'":                                       true,
+		"!(request.resource.group == 'apps' && request.?name.orValue('') == '')": true,
+		"request.operation != 'DELETE' || request.subResource == 'scale'":        true,
+		"has(request.namespace) && request.namespace.startsWith('kube-')":        true,
+		"authorizer.requestResource.check('get').allowed()":                      true,
+		"namespaceObject == null":                                                true,
+		"true":                                                                   true,
+		"object.metadata.name == 'a'":                                            false,
+		"request.userInfo.username == 'a' && oldObject == null":                  false,
+		"request.kind.kind == 'Pod'":                                             false,
+		"request.requestKind.kind == 'Pod'":                                      false,
+		"request.dryRun":                                                         false,
+		"has(request.options) && request.options != null":                        false,
+		"request.?options.orValue(null) == null":                                 false,
+		"[request].exists(r, r.operation == 'CREATE')":                           false,
+		"dyn(request).operation == 'CREATE'":                                     false,
+		"params.data == null":                                                    false,
+	} {
+		p, err := NewAdmissionCompiler(true).MatchCondition(expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		if got := p.NeedsNoObject(); got != want {
+			t.Errorf("%s needs no object: %t, want %t", expression, got, want)
+		}
+	}
+}
