@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -226,7 +227,13 @@ func (b *bodyReader) transcode() error {
 		return err
 	}
 	b.isJSON = true
-	return b.replace(memory, read)
+	if b.language != inCBOR {
+		return b.replace(memory, read)
+	}
+	if b.json, err = b.make(memory, read); err == nil && !b.request.Memory.Grow(len(b.json)) {
+		err = b.request.Exhausted()
+	}
+	return err
 }
 
 // reader returns what makes JSON of the body, and how much memory that takes. It is nil if the body is JSON.
@@ -239,16 +246,7 @@ func (b *bodyReader) reader() (memory int64, read func() ([]byte, error), err er
 	case b.language == inYAML || b.request.Patch == storage.ApplyPatch:
 		memory, read = b.readerOfYAML()
 	}
-	if read == nil || err != nil {
-		return 0, nil, err
-	}
-	return memory, func() ([]byte, error) {
-		text, err := read()
-		if limit := b.request.Limits.Body; err == nil && int64(len(text)) > limit {
-			return nil, status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", limit)
-		}
-		return text, err
-	}, nil
+	return memory, read, err
 }
 
 // yamlMemory is about how many times its own size YAML takes in memory while it is read.
@@ -288,12 +286,6 @@ func (b *bodyReader) replace(memory int64, read func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	if b.language == inCBOR {
-		if b.json = text; !b.request.Memory.Grow(len(text)) {
-			return b.request.Exhausted()
-		}
-		return nil
-	}
 	b.incoming.Head.Drop(aboutBytes)
 	b.request.Body, err = b.incoming.ReplaceBody(text)
 	return err
@@ -309,7 +301,11 @@ func (b *bodyReader) make(memory int64, read func() ([]byte, error)) ([]byte, er
 	if memory >= storage.HeavyText && !share.Work() {
 		return nil, b.request.Exhausted()
 	}
-	return read()
+	text, err := read()
+	if limit := b.request.Limits.Body; err == nil && int64(len(text)) > limit {
+		return nil, status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", limit)
+	}
+	return text, err
 }
 
 // negotiate refuses a request whose client takes no answer that the gateway can give.
@@ -326,11 +322,10 @@ func (h *handler) negotiate() error {
 
 // read reads the body whole, after its type is known to be one that the gateway reads (RES-7).
 func (b *bodyReader) read(declared *contract.Operation) error {
-	if !b.incoming.Head.HasBody() {
-		return b.readOpaque()
-	}
-	if b.mayPass && b.request.Info.HasBody() {
+	if b.mayPass && !isDeletion(&b.request.Info) {
 		b.language = inUnread
+	}
+	if b.language == inUnread || !b.incoming.Head.HasBody() {
 		return b.readOpaque()
 	}
 	err := b.checkMediaType(declared)
@@ -339,7 +334,7 @@ func (b *bodyReader) read(declared *contract.Operation) error {
 		isEncoded, err = b.checkEncoding()
 	}
 	switch {
-	case err != nil && b.mayPass: // options of a deletion
+	case err != nil && b.mayPass:
 		b.language = inUnread
 		return b.readOpaque()
 	case err != nil:
@@ -354,16 +349,20 @@ func (b *bodyReader) read(declared *contract.Operation) error {
 	return err
 }
 
+// isDeletion reports whether a body is the options of a deletion. They are read if they can be, for they may ask for a dry run.
+func isDeletion(i *resource.Info) bool {
+	return i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection
+}
+
 // checkProtobuf finds out whether the gateway knows everything in a body in protobuf.
 func (b *bodyReader) checkProtobuf() (err error) {
 	limits := b.request.Limits.Sent
 	b.message, err = b.gateway.protobuf.Read(b.request.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
 	switch {
-	case !errors.As(err, &b.beyond):
-		return err
+	case err == nil:
 	case b.mayPass:
 		b.language = inUnread
-	case b.request.Info.HasBody():
+	case b.request.Info.HasBody() && errors.As(err, &b.beyond):
 		b.language = inBeyond
 	default:
 		return err
@@ -403,26 +402,25 @@ func (b *bodyReader) readOpaque() (err error) {
 // decode is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte
 // as it came.
 func (b *bodyReader) decode(w *storage.Write) error {
-	if b.parsed != nil {
+	switch {
+	case b.parsed != nil:
 		w.Object, w.Source, b.parsed = b.parsed, b.request.Body, nil
 		return nil
-	}
-	if b.language == inUnread {
+	case b.language == inUnread:
 		w.Source = b.request.Body
 		return nil
-	}
-	if len(b.request.Body) == 0 {
-		if w.Info.HasBody() && !b.mayBeEmpty() {
-			return status.BadRequest("the body must not be empty")
-		}
+	case len(b.request.Body) == 0 && w.Info.HasBody() && !b.mayBeEmpty():
+		return status.BadRequest("the body must not be empty")
+	case len(b.request.Body) == 0:
 		return nil
 	}
-	if err := b.transcode(); err != nil {
-		return err
+	d, err := b.parse()
+	if err != nil && b.mayPass && b.request.Memory.Refusal() == memory.None {
+		b.language, w.Source = inUnread, b.request.Body
+		return nil
 	}
-	d, err := b.request.Parse(b.text(), b.request.Limits.Sent)
 	if err != nil {
-		return notJSON(err)
+		return err
 	}
 	w.Object, w.Source = d, b.request.Body
 	switch {
@@ -432,6 +430,18 @@ func (b *bodyReader) decode(w *storage.Write) error {
 		w.ContentType = valueJSON
 	}
 	return nil
+}
+
+// parse reads the body, in whatever language it is.
+func (b *bodyReader) parse() (*document.Document, error) {
+	if err := b.transcode(); err != nil {
+		return nil, err
+	}
+	d, err := b.request.Parse(b.text(), b.request.Limits.Sent)
+	if err != nil {
+		return nil, notJSON(err)
+	}
+	return d, nil
 }
 
 // text returns the body as JSON, once it was made so.
