@@ -24,8 +24,8 @@ import (
 // A cluster is a kube-apiserver with its store; nothing runs the Pods.
 type cluster struct{ url string }
 
-// startCluster runs a kube-apiserver of go.mod's version until the test ends.
-func startCluster(t *testing.T) *cluster {
+// startCluster runs a kube-apiserver of go.mod's version, with further arguments, until the test ends.
+func startCluster(t *testing.T, further ...string) *cluster {
 	t.Helper()
 	program, err := exec.Command("go", "tool", "-n", "kube-apiserver").Output()
 	if err != nil {
@@ -49,10 +49,11 @@ func startCluster(t *testing.T) *cluster {
 		out, ok := c.kubectl(t, "", "get", "--raw", "/readyz")
 		return ok && out == "ok"
 	}
-	start(t, isReady, filepath.Join(dir, "log"), strings.TrimSpace(string(program)), "--etcd-servers="+store.URL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
+	args := append(further, "--etcd-servers="+store.URL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
 		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
 		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
 		"--shutdown-delay-duration=0s")
+	start(t, isReady, filepath.Join(dir, "log"), strings.TrimSpace(string(program)), args...)
 	return c
 }
 
