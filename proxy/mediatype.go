@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/admission-gateway/gateway/internal/cbor"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/contract"
@@ -86,7 +84,7 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	case storage.Has(objects, storage.YAML) && sent.Is(storage.YAML):
 		b.language = inYAML
 	case storage.Has(objects, storage.Protobuf) && sent.Is(storage.Protobuf) && !sent.Charset:
-		if b.request.Resource != nil && i.HasBody() && !b.gateway.protobuf.Knows(schema.GroupVersion{Group: i.Group, Version: i.Version}) {
+		if i.HasBody() && (b.request.Resource != nil || !mayBeKubernetes(i.Group)) && !b.gateway.protobuf.Knows(i.GroupVersionResource().GroupVersion()) {
 			return status.UnsupportedMediaType(withoutProtobuf) // custom resources have none
 		}
 		b.language = inProtobuf
@@ -96,6 +94,11 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 		return status.UnsupportedMediaType(objects)
 	}
 	return nil
+}
+
+// mayBeKubernetes reports whether a group may be one of Kubernetes itself, of this version or a later one.
+func mayBeKubernetes(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
 // checkDeclared lets only types pass that the API's document declares. The accepted ones are named otherwise.
