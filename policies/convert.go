@@ -7,6 +7,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/versions"
 )
 
 // otherVersions are the versions of a resource that the files describe beside the one; false where they do not describe
@@ -33,6 +34,9 @@ func (s *Set) convert(d *document.Document, from, to schema.GroupVersionResource
 		if r.Operation == nil && r.GroupVersionResource() == to && s.compiled[r.ID].convertible {
 			return withVersion(d, to.GroupVersion()), r.Names.Kind, nil
 		}
+	}
+	if converted, kind, isKnown, err := versions.Convert(d, from, to); isKnown || err != nil {
+		return converted, kind, err
 	}
 	return nil, "", fmt.Errorf("'%s' cannot be converted from version '%s' to '%s'", from.GroupResource(), from.Version, to.Version)
 }
