@@ -21,20 +21,14 @@ type kind struct {
 // Convert returns a copy of an object of one version of a resource as another version has it, and its kind. It reports false if
 // the table does not have both.
 func Convert(d *document.Document, from, to schema.GroupVersionResource) (converted *document.Document, kind string, isKnown bool, err error) {
-	k, isKnown := kinds[from.GroupResource()]
-	is, hasFrom := k.fields[from.Version]
-	wants, hasTo := k.fields[to.Version]
-	if !isKnown || !hasFrom || !hasTo || from.GroupResource() != to.GroupResource() {
-		return nil, "", false, nil
-	}
-	convert := converters[from.GroupResource()]
-	if is != wants && convert == nil {
+	kind, convert, isKnown := converterOf(from, to)
+	if !isKnown {
 		return nil, "", false, nil
 	}
 	converted = d.Clone()
 	if converted.Root().Kind() == document.Object {
 		converted.SetString(converted.Root(), "apiVersion", to.GroupVersion().String())
-		if is != wants {
+		if convert != nil {
 			err = convert(converted, to.Version)
 		}
 	}
@@ -42,11 +36,35 @@ func Convert(d *document.Document, from, to schema.GroupVersionResource) (conver
 		converted.Release()
 		return nil, "", true, fmt.Errorf("the object cannot be converted from version '%s' to '%s': %w", from.Version, to.Version, err)
 	}
-	return converted, k.name, true, nil
+	return converted, kind, true, nil
 }
 
-// converters convert objects to a version that has other fields.
-var converters = map[schema.GroupResource]func(d *document.Document, to string) error{
+// A converter converts an object in place to a version that has other fields.
+type converter func(d *document.Document, to string) error
+
+// converterOf returns what converts objects of a resource to another version; nil if only the apiVersion differs.
+func converterOf(from, to schema.GroupVersionResource) (kind string, convert converter, isKnown bool) {
+	if from == coreEvents && to == modernEvents || from == modernEvents && to == coreEvents {
+		return "Event", func(d *document.Document, _ string) error {
+			convertEvent(d, to == modernEvents)
+			return nil
+		}, true
+	}
+	k := kinds[from.GroupResource()]
+	is, hasFrom := k.fields[from.Version]
+	wants, hasTo := k.fields[to.Version]
+	switch {
+	case !hasFrom || !hasTo || from.GroupResource() != to.GroupResource():
+		return "", nil, false
+	case is == wants:
+		return k.name, nil, true
+	}
+	convert = converters[from.GroupResource()]
+	return k.name, convert, convert != nil
+}
+
+// converters are of the resources whose versions have different fields.
+var converters = map[schema.GroupResource]converter{
 	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}:       convertAutoscaler,
 	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: dropper("v1", "pkixPublicKey", "proofOfPossession"),
 	{Group: "resource.k8s.io", Resource: "resourceclaims"}: func(d *document.Document, to string) error {
@@ -61,7 +79,7 @@ var converters = map[schema.GroupResource]func(d *document.Document, to string) 
 }
 
 // dropper returns a converter that takes members of the spec out that a version does not have.
-func dropper(of string, names ...string) func(d *document.Document, to string) error {
+func dropper(of string, names ...string) converter {
 	return func(d *document.Document, to string) error {
 		spec, _ := d.Root().Get("spec")
 		for _, name := range names {
