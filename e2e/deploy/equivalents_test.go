@@ -33,6 +33,24 @@ spec: {policyName: ` + name + `, validationActions: [Deny]}
 ---`
 }
 
+// widening is a policy that changes autoscalers in autoscaling/v2, in whatever version they are sent.
+const widening = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: widening}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [autoscaling], apiVersions: [v2], operations: [CREATE], resources: [horizontalpodautoscalers]}]}
+  matchConditions: [{name: told, expression: "object.metadata.?labels.?told == optional.of('widening') && object.spec.metrics.size() == 2"}]
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{spec: Object.spec{maxReplicas: 5}}"}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: widening}
+spec: {policyName: widening}
+`
+
 var said = regexp.MustCompile(`says [^"\\]*`)
 
 // A policy about one version sees requests in another as kube-apiserver shows them: the same policies deny each request in the server
@@ -108,7 +126,11 @@ func TestEquivalentVersions(t *testing.T) {
 			t.Fatalf("answered %d %s", code, answer)
 		}
 	}
-	through := c.startBefore(t, strings.ReplaceAll(policies, "request.userInfo.username == 'root'", "true"))
+	through := c.startBefore(t, strings.ReplaceAll(policies, "request.userInfo.username == 'root'", "true")+widening)
+	if code, text := ask(t, "of-root", "POST", through+autoscaling("v1"), "application/json", older("wide", "widening")); code != http.StatusCreated ||
+		!strings.Contains(text, `"maxReplicas":5`) || !strings.Contains(text, `"targetCPUUtilizationPercentage":40`) || !strings.Contains(text, `\"metricName\":\"q\"`) {
+		t.Errorf("what a policy changes in another version is answered %d %s", code, text)
+	}
 	answer := func(url string, r request) string {
 		contentType := map[string]string{"POST": "application/json", "PUT": "application/json", "PATCH": "application/merge-patch+json"}[r.method]
 		code, text := ask(t, "of-root", r.method, url+r.path, contentType, r.body)
