@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -314,5 +316,41 @@ spec: {policyName: options, validationActions: [Deny]}
 	}
 	if n := g.BodyBytesInFlight(); n != 0 {
 		t.Errorf("%d bytes are kept", n)
+	}
+}
+
+// TestUnreadIsRecorded: the audit log has the object of a body that passes as it came, if the gateway can read it.
+func TestUnreadIsRecorded(t *testing.T) {
+	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Request, omitStages: [RequestReceived]}]\n"
+	server, to := newShownServer(t), &keptEvents{}
+	w := &watched{Gateway: gatewayFor(t, policiestest.Write(t, policy), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"})}
+	log := audit.New(audit.Options{Mode: audit.Batch, QueueBytes: 1 << 20, Backoff: time.Second, MaxBackoff: time.Second}, audit.Waiting{Sink: to})
+	w.observers.audit = &audit.Auditor{Log: log, MaxEvent: 100 << 10}
+	w.address = startGateway(t, w.Gateway)
+	var known bytes.Buffer
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "in-protobuf"}}
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(pod, &known); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ contentType, body string }{
+		{"application/json", `{"metadata":{"name":"in-json"}}`},
+		{"application/yaml", "metadata: {name: in-yaml}\n"},
+		{protobufType, known.String()},
+		{"application/cbor", inCBORBody(t, map[string]any{"metadata": map[string]any{"name": "in-cbor"}})},
+		{protobufType, ofLater(t, metav1.ObjectMeta{Name: "of-later"})},
+		{"application/json", `{"metadata":{"name":"twice"},"metadata":{}}`},
+		{"application/cbor", "\xff"},
+		{"application/xml", "<a/>"},
+	} {
+		code, answer := sendBody(t, "POST", "http://"+w.address+"/api/v1/namespaces/team-a/pods", c.contentType, "", c.body)
+		if _, body := server.take(); code != 200 || body != c.body {
+			t.Errorf("%s: answered %d %s, sent %q", c.contentType, code, answer, body)
+		}
+	}
+	got := w.events(t, to)
+	for name, want := range map[string]int{`{"name":"in-json"}`: 1, `{"name":"in-yaml"}`: 1, `{"name":"in-protobuf"}`: 1, `{"name":"in-cbor"}`: 1, "of-later": 0, "twice": 0, `"requestObject":`: 4, `"verb":"create"`: 8} {
+		if n := strings.Count(got, name); n != want {
+			t.Errorf("%s is there %d times, want %d: %s", name, n, want, got)
+		}
 	}
 }
