@@ -384,9 +384,10 @@ func (b *bodyReader) look() *document.Document {
 	text := b.request.Body
 	if err == nil && read != nil {
 		text, err = b.make(memory, read)
+		b.json = text
 	}
 	b.language = inUnread
-	if err != nil {
+	if err != nil || !b.request.Memory.Grow(len(b.json)) {
 		return nil
 	}
 	d, err := b.request.Parse(text, b.request.Limits.Sent)
