@@ -13,15 +13,6 @@ import (
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
-// passesUnread reports whether nothing in force is about the body of the request, so that nobody has to read it: the backend
-// gets it as it came.
-func (h *handler) passesUnread() bool {
-	i := &h.request.Info
-	operation, _ := admission.OperationOf(i.Verb)
-	return h.storage.MediaTypes().Unread && h.request.Patch != storage.FormPatch && h.storage.IsOpaque(i) &&
-		!h.set.Conventions().Concern(i, operation)
-}
-
 // pass sends a body on that nothing is about: as it came, or, before a backend that could read something else in it, once it
 // is read strictly.
 func (h *handler) pass(w *storage.Write) error {
