@@ -133,9 +133,10 @@ func TestProtobufClients(t *testing.T) {
 	}
 }
 
-// Garbage in protobuf is refused in words, where the server itself ends the connection.
+// Garbage in protobuf that a policy is about is refused in words, where the server itself ends the connection.
 func TestProtobufGarbage(t *testing.T) {
-	through := startGateway(t)
+	about := strings.Replace(strings.ReplaceAll(aboutDefinitions, "[apiextensions.k8s.io]", "['*']"), "[customresourcedefinitions]", "[customresourcedefinitions, widgets]", 1)
+	through := startGateway(t, denying(t, about+`  - {expression: "true"}`))
 	for _, body := range []string{"k8s\x00", "k8s\x00\xff", "k8s\x00" + strings.Repeat("\x0a\x00", 1000), "{}"} {
 		a := ask(t, http.MethodPost, through.url+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", runtime.ContentTypeProtobuf, body)
 		if a.code != http.StatusBadRequest || !strings.Contains(a.body, `"kind":"Status"`) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/versions"
 )
 
 // otherVersions are the versions of a resource that the files describe beside the one; false where they do not describe
@@ -26,13 +27,13 @@ func (s *Set) otherVersions(i *resource.Info) (others []schema.GroupVersionResou
 
 // convert returns a copy of an object of one resource as another has it, and the kind that it then is of.
 func (s *Set) convert(d *document.Document, from, to schema.GroupVersionResource) (*document.Document, string, error) {
-	if from.Resource == "events" && from.Group != to.Group {
-		return convertEvent(d, to.GroupVersion()), "Event", nil
-	}
 	for _, r := range s.registry.Resources() {
 		if r.Operation == nil && r.GroupVersionResource() == to && s.compiled[r.ID].convertible {
 			return withVersion(d, to.GroupVersion()), r.Names.Kind, nil
 		}
+	}
+	if converted, kind, isKnown, err := versions.Convert(d, from, to); isKnown || err != nil {
+		return converted, kind, err
 	}
 	return nil, "", fmt.Errorf("'%s' cannot be converted from version '%s' to '%s'", from.GroupResource(), from.Version, to.Version)
 }
@@ -41,34 +42,5 @@ func (s *Set) convert(d *document.Document, from, to schema.GroupVersionResource
 func withVersion(d *document.Document, to schema.GroupVersion) *document.Document {
 	converted := d.Clone()
 	converted.SetString(converted.Root(), "apiVersion", to.String())
-	return converted
-}
-
-// eventFields are the members of events that the core group and events.k8s.io name differently; all others are the same.
-var eventFields = [...]struct{ core, events string }{
-	{"involvedObject", "regarding"},
-	{"message", "note"},
-	{"source", "deprecatedSource"},
-	{"firstTimestamp", "deprecatedFirstTimestamp"},
-	{"lastTimestamp", "deprecatedLastTimestamp"},
-	{"count", "deprecatedCount"},
-	{"reportingComponent", "reportingController"},
-}
-
-// convertEvent makes of an event of one of the two groups that serve it one of the other.
-func convertEvent(d *document.Document, to schema.GroupVersion) *document.Document {
-	converted := withVersion(d, to)
-	root := converted.Root()
-	for _, f := range eventFields {
-		old, renamed := f.events, f.core
-		if to.Group != "" {
-			old, renamed = f.core, f.events
-		}
-		if n, found := root.Get(old); found {
-			raw := string(n.Raw())
-			converted.Remove(n)
-			converted.Set(root, renamed, []byte(raw))
-		}
-	}
 	return converted
 }

@@ -244,6 +244,7 @@ func (l *loader) finish() *Set {
 	names := newDescribedNames(l.resources)
 	set.remarks.unmatched = names.unmatched(&l.findings, maps.Values(l.known))
 	set.remarks.reached = names.reached(maps.Values(l.known), l.plain)
+	unconvertible(&l.findings, l.resources, maps.Values(l.known))
 	outside(&l.findings, l.resources)
 	unsettable(&l.findings, l.resources)
 	l.terms.Finish(maps.Values(l.known))

@@ -321,8 +321,17 @@ func (r *Referred) Convert(d *document.Document, to schema.GroupVersionResource)
 		n, _ := converted.Root().Get("kind")
 		kind = n.Str()
 	} else {
+		from := r.info.GroupVersionResource()
+		if to == from { // and back: the object says what it was converted to
+			apiVersion, _ := d.Root().Get("apiVersion")
+			version, err := schema.ParseGroupVersion(apiVersion.Str())
+			if err != nil {
+				return nil, "", err
+			}
+			from = version.WithResource(to.Resource)
+		}
 		var err error
-		if converted, kind, err = r.set.convert(d, r.info.GroupVersionResource(), to); err != nil {
+		if converted, kind, err = r.set.convert(d, from, to); err != nil {
 			return nil, "", err
 		}
 	}

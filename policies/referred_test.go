@@ -249,6 +249,11 @@ func TestConvert(t *testing.T) {
 	modern := schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 	const coreEvent = `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"involvedObject":{"kind":"Pod"},"message":"m","source":{},"count":1,"reportingComponent":"c","type":"Normal"}`
 	const modernEvent = `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e"},"regarding":{"kind":"Pod"},"note":"m","deprecatedSource":{},"deprecatedCount":1,"reportingController":"c","type":"Normal"}`
+	const autoscalers = `{"resources":[{"name":"horizontalpodautoscalers","kind":"HorizontalPodAutoscaler","namespaced":true}]}`
+	autoscaling := map[string]string{
+		"/apis/autoscaling":    `{"versions":[{"groupVersion":"autoscaling/v1","version":"v1"},{"groupVersion":"autoscaling/v2","version":"v2"}]}`,
+		"/apis/autoscaling/v1": autoscalers, "/apis/autoscaling/v2": autoscalers,
+	}
 	for _, c := range []struct {
 		about, crd, path, object string
 		to                       schema.GroupVersionResource
@@ -258,6 +263,9 @@ func TestConvert(t *testing.T) {
 		{"Webhook", webhook, "/apis/example.com/v2/namespaces/a/widgets", `{}`, widgetV1, "v1", "'widgets.example.com' cannot be converted from version 'v2' to 'v1'"},
 		{"one version", widgets, "/apis/example.com/v1/namespaces/a/widgets", `{}`, schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "widgets"}, "",
 			"'widgets.example.com' cannot be converted from version 'v1' to 'v2'"},
+		{"an autoscaler", "", "/apis/autoscaling/v1/namespaces/a/horizontalpodautoscalers", `{"apiVersion":"autoscaling/v1","metadata":{"name":"h"},"spec":{"scaleTargetRef":{"kind":"D","name":"d"},"maxReplicas":2,"targetCPUUtilizationPercentage":5}}`,
+			schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "v2",
+			`{"apiVersion":"autoscaling/v2","metadata":{"name":"h"},"spec":{"scaleTargetRef":{"kind":"D","name":"d"},"maxReplicas":2,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":5}}}]}}`},
 		{"a newer event", "", "/api/v1/namespaces/a/events", coreEvent, modern, "v1", modernEvent},
 		{"an older event", "", "/apis/events.k8s.io/v1/namespaces/a/events", modernEvent, core, "v1", coreEvent},
 	} {
@@ -265,7 +273,7 @@ func TestConvert(t *testing.T) {
 		if c.crd != "" {
 			files = append(files, c.crd)
 		}
-		r := refer(t, &cluster{}, "POST", c.path, files...)
+		r := refer(t, &cluster{answers: autoscaling}, "POST", c.path, files...)
 		others, err := r.Equivalents(context.Background())
 		var versions []string
 		for _, o := range others {
@@ -285,6 +293,12 @@ func TestConvert(t *testing.T) {
 		}
 		if !sameMembers(got, c.want) {
 			t.Errorf("%s: %s\nwant %s", c.about, got, c.want)
+		}
+		if err == nil {
+			back, _, err := r.Convert(converted, r.info.GroupVersionResource())
+			if err != nil || !sameMembers(string(back.AppendTo(nil)), c.object) {
+				t.Errorf("%s: back it is %v, %v", c.about, back, err)
+			}
 		}
 		if string(d.AppendTo(nil)) != c.object {
 			t.Errorf("%s: the object itself became %s", c.about, d.AppendTo(nil))

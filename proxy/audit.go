@@ -227,8 +227,8 @@ func recordAnswer(h *handler) {
 	if r.IsOwn() && r.Header(auditID) == nil {
 		r.Add(auditID, e.ID())
 	}
-	if e.Wants(audit.Request) && !sendsObject(&h.request.Info) && isJSON(h.request.Body) {
-		e.NotePatch(h.request.Body)
+	if e.Wants(audit.Request) && !sendsObject(&h.request.Info) && isJSON(h.body.text()) {
+		e.NotePatch(h.body.text())
 	}
 	if !r.IsOwn() && r.Status() >= 400 || h.request.Info.Verb == resource.VerbDelete {
 		e.NoteAnswer(r.Body())

@@ -87,6 +87,7 @@ func (h *handler) serve() error {
 // change leads a write: it reads the body and admits the object, again if another writer came between.
 func (h *handler) change() error {
 	at(h.trail.story, explaining.Body, nil)
+	h.body.mayPass = h.passesUnread()
 	if err := h.body.read(h.upstream.kind.operation(h.set, h.request.Resource, &h.request.Info)); err != nil {
 		return err
 	}
@@ -107,6 +108,8 @@ func (h *handler) change() error {
 		return h.retry(admitForm)
 	case h.body.language == inBytes:
 		return h.retry(passBytes)
+	case h.body.language == inBeyond:
+		return h.retry((*handler).admitUnread)
 	case h.isOpaque():
 		return h.retry((*handler).pass)
 	case isScale(h):
@@ -158,22 +161,6 @@ func (h *handler) retry(attempt func(*handler, *storage.Write) error) error {
 		h.admission.Forget()
 		h.request.Warnings = h.request.Warnings[:h.kept]
 	}
-}
-
-// pass sends a body on that no policy is about. It is read strictly, so that it cannot mean something else to
-// the backend.
-func (h *handler) pass(w *storage.Write) error {
-	if err := h.body.decode(w); err != nil {
-		return err
-	}
-	if s := h.trail.story; s != nil {
-		h.admission.describe(w)
-		s.At(explaining.Pass, w)
-	}
-	if w.Object != nil && sendsObject(&w.Info) {
-		h.trail.events.NoteRequest(w.Object)
-	}
-	return h.storage.Pass(w)
 }
 
 // isPinned reports whether the client itself named the version that it means to change.

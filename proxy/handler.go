@@ -280,6 +280,15 @@ func (h *handler) isOpaque() bool {
 	return h.storage.IsOpaque(i) && !h.set.Conventions().Concern(i, operation)
 }
 
+// passesUnread reports whether nothing in force is about the body of the request, so that nobody has to read it: the backend
+// gets it as it came.
+func (h *handler) passesUnread() bool {
+	i := &h.request.Info
+	operation, _ := admission.OperationOf(i.Verb)
+	return h.storage.MediaTypes().Unread && h.request.Patch != storage.FormPatch && h.storage.IsOpaque(i) &&
+		!h.set.Conventions().Concern(i, operation)
+}
+
 // isOperation reports whether the request asks for something other than to read or write an object.
 func isOperation(h *handler) bool {
 	return h.request.Resource != nil && h.request.Resource.Operation != nil

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"github.com/admission-gateway/gateway/internal/cbor"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -26,8 +26,11 @@ const (
 	inJSON language = iota
 	inYAML
 	inProtobuf
-	inForm  // of fields, or of parts
-	inBytes // which are not read
+	inCBOR
+	inBeyond // protobuf in which there is something that the gateway does not know
+	inForm   // of fields, or of parts
+	inBytes  // which are not read
+	inUnread // whatever it is: nothing is about it
 )
 
 // A bodyReader reads the body of a request, and makes JSON of what is written in another language.
@@ -42,6 +45,11 @@ type bodyReader struct {
 	isJSON    bool // what the client sent has been made JSON, if it was not
 	// parsed is the object in the body, if that was parsed already; decode takes it.
 	parsed *document.Document
+	// mayPass is set if nothing in force is about the body.
+	mayPass bool
+	message *protobuf.Message // of a body in protobuf
+	beyond  *protobuf.Beyond  // why the gateway cannot read it
+	json    []byte            // what was made of a body that is sent as it came if nobody edits it
 
 	declared *contract.Body // of a form, by the API's document
 	boundary string         // between its parts
@@ -76,14 +84,21 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	case storage.Has(objects, storage.YAML) && sent.Is(storage.YAML):
 		b.language = inYAML
 	case storage.Has(objects, storage.Protobuf) && sent.Is(storage.Protobuf) && !sent.Charset:
-		if i.HasBody() && !b.gateway.protobuf.Knows(schema.GroupVersion{Group: i.Group, Version: i.Version}) {
-			return status.UnsupportedMediaType(withoutProtobuf)
+		if i.HasBody() && (b.request.Resource != nil || !mayBeKubernetes(i.Group)) && !b.gateway.protobuf.Knows(i.GroupVersionResource().GroupVersion()) {
+			return status.UnsupportedMediaType(withoutProtobuf) // custom resources have none
 		}
 		b.language = inProtobuf
+	case types.CBOR && sent.Is(storage.CBOR) && !sent.Charset:
+		b.language = inCBOR
 	default:
 		return status.UnsupportedMediaType(objects)
 	}
 	return nil
+}
+
+// mayBeKubernetes reports whether a group may be one of Kubernetes itself, of this version or a later one.
+func mayBeKubernetes(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
 // checkDeclared lets only types pass that the API's document declares. The accepted ones are named otherwise.
@@ -162,6 +177,10 @@ func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) 
 			return nil
 		}
 	}
+	if b.storage.MediaTypes().CBOR && sent.Is(storage.ApplyPatchCBORType) && !sent.Charset {
+		b.request.Patch, b.language = storage.ApplyPatch, inCBOR
+		return nil
+	}
 	accepted := b.acceptedPatches(declared)
 	if !b.takesForms(declared) {
 		return status.UnsupportedMediaType(accepted)
@@ -200,30 +219,50 @@ func patchTypeOf(name string) storage.PatchType {
 	return storage.MergePatch
 }
 
-// transcode makes JSON of a body that is written in another language. The JSON is admitted, and sent on:
-// no server can read it in another way than the gateway did.
+// transcode makes JSON of a body that is written in another language. The JSON is admitted, and sent on: no server can read
+// it in another way than the gateway did.
 func (b *bodyReader) transcode() error {
-	switch {
-	case b.isJSON:
-	case b.request.Patch == storage.ApplyPatch, b.language == inYAML:
-		return b.transcodeYAML()
-	case b.language == inProtobuf:
-		return b.transcodeProtobuf()
+	if b.isJSON {
+		return nil
 	}
-	return nil
+	memory, read, err := b.reader()
+	if read == nil || err != nil {
+		return err
+	}
+	b.isJSON = true
+	if b.language != inCBOR {
+		return b.replace(memory, read)
+	}
+	if b.json, err = b.make(memory, read); err == nil && !b.request.Memory.Grow(len(b.json)) {
+		err = b.request.Exhausted()
+	}
+	return err
+}
+
+// reader returns what makes JSON of the body, and how much memory that takes. It is nil if the body is JSON.
+func (b *bodyReader) reader() (memory int64, read func() ([]byte, error), err error) {
+	switch {
+	case b.language == inCBOR:
+		memory, read, err = b.readerOfCBOR()
+	case b.language == inProtobuf:
+		memory, read = b.message.Memory, b.message.JSON
+	case b.language == inYAML || b.request.Patch == storage.ApplyPatch:
+		memory, read = b.readerOfYAML()
+	}
+	return memory, read, err
 }
 
 // yamlMemory is about how many times its own size YAML takes in memory while it is read.
 const yamlMemory = 40
 
-// transcodeYAML makes JSON of YAML, which an object in braces is already.
-func (b *bodyReader) transcodeYAML() error {
-	if bytes.HasPrefix(bytes.TrimLeft(b.request.Body, " \t\r\n"), []byte("{")) {
-		b.isJSON = true
-		return nil
+// readerOfYAML returns what makes JSON of YAML, which an object in braces is already.
+func (b *bodyReader) readerOfYAML() (memory int64, read func() ([]byte, error)) {
+	body := b.request.Body
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return 0, nil
 	}
-	return b.makeJSON(yamlMemory*int64(len(b.request.Body)), func() ([]byte, error) {
-		text, err := manifest.ReadBody(b.request.Body)
+	return yamlMemory * int64(len(body)), func() ([]byte, error) {
+		text, err := manifest.ReadBody(body)
 		switch {
 		case errors.Is(err, manifest.ErrLarge):
 			return nil, status.RequestEntityTooLarge("the body %s", err.Error())
@@ -231,48 +270,45 @@ func (b *bodyReader) transcodeYAML() error {
 			return nil, status.BadRequest("the body must be YAML that can be read in one way only: %s", err.Error())
 		}
 		return text, nil
-	})
-}
-
-// transcodeProtobuf makes JSON of the protobuf of one of Kubernetes' own kinds.
-func (b *bodyReader) transcodeProtobuf() error {
-	limits := b.request.Limits.Sent
-	m, err := b.gateway.protobuf.Read(b.request.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
-	if err != nil {
-		return err
 	}
-	return b.makeJSON(m.Memory, m.JSON)
 }
 
-// makeJSON replaces the body by the JSON that is made of it.
-func (b *bodyReader) makeJSON(memory int64, read func() ([]byte, error)) error {
-	b.isJSON = true
-	return b.replace(memory, func() ([]byte, error) {
-		text, err := read()
-		if limit := b.request.Limits.Body; err == nil && int64(len(text)) > limit {
-			return nil, status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", limit)
-		}
-		return text, err
-	})
+// readerOfCBOR returns what makes JSON of CBOR.
+func (b *bodyReader) readerOfCBOR() (memory int64, read func() ([]byte, error), err error) {
+	limits := b.request.Limits.Sent
+	m, err := cbor.Read(b.request.Body, cbor.Limits{Bytes: limits.Bytes, Depth: limits.Depth})
+	if err != nil {
+		return 0, nil, err
+	}
+	return m.Memory, m.JSON, nil
 }
 
 // replace replaces the body by what is made of it. What that takes counts as bodies in flight do.
 func (b *bodyReader) replace(memory int64, read func() ([]byte, error)) error {
-	share := b.request.Memory
-	if !share.Grow(int(memory)) {
-		return b.request.Exhausted()
-	}
-	defer share.Shrink(int(memory))
-	if memory >= storage.HeavyText && !share.Work() {
-		return b.request.Exhausted()
-	}
-	text, err := read()
+	text, err := b.make(memory, read)
 	if err != nil {
 		return err
 	}
 	b.incoming.Head.Drop(aboutBytes)
 	b.request.Body, err = b.incoming.ReplaceBody(text)
 	return err
+}
+
+// make makes a text, within the memory and the turn that the request may have for that.
+func (b *bodyReader) make(memory int64, read func() ([]byte, error)) ([]byte, error) {
+	share := b.request.Memory
+	if !share.Grow(int(memory)) {
+		return nil, b.request.Exhausted()
+	}
+	defer share.Shrink(int(memory))
+	if memory >= storage.HeavyText && !share.Work() {
+		return nil, b.request.Exhausted()
+	}
+	text, err := read()
+	if limit := b.request.Limits.Body; err == nil && int64(len(text)) > limit {
+		return nil, status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", limit)
+	}
+	return text, err
 }
 
 // negotiate refuses a request whose client takes no answer that the gateway can give.
@@ -289,20 +325,76 @@ func (h *handler) negotiate() error {
 
 // read reads the body whole, after its type is known to be one that the gateway reads (RES-7).
 func (b *bodyReader) read(declared *contract.Operation) error {
-	if !b.incoming.Head.HasBody() {
+	if b.mayPass && !isDeletion(&b.request.Info) {
+		b.language = inUnread
+	}
+	if b.language == inUnread || !b.incoming.Head.HasBody() {
 		return b.readOpaque()
 	}
-	if err := b.checkMediaType(declared); err != nil {
+	err := b.checkMediaType(declared)
+	isEncoded := false
+	if err == nil {
+		isEncoded, err = b.checkEncoding()
+	}
+	switch {
+	case err != nil && b.mayPass:
+		b.language = inUnread
+		return b.readOpaque()
+	case err != nil:
 		return err
 	}
-	isEncoded, err := b.checkEncoding()
+	if err = b.readOpaque(); err == nil && isEncoded {
+		err = b.decompress()
+	}
+	if err == nil && b.language == inProtobuf && len(b.request.Body) > 0 {
+		err = b.checkProtobuf()
+	}
+	return err
+}
+
+// isDeletion reports whether a body is the options of a deletion. They are read if they can be, for they may ask for a dry run.
+func isDeletion(i *resource.Info) bool {
+	return i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection
+}
+
+// checkProtobuf finds out whether the gateway knows everything in a body in protobuf.
+func (b *bodyReader) checkProtobuf() (err error) {
+	limits := b.request.Limits.Sent
+	b.message, err = b.gateway.protobuf.Read(b.request.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
+	switch {
+	case err == nil:
+	case b.mayPass:
+		b.language = inUnread
+	case b.request.Info.HasBody() && errors.As(err, &b.beyond):
+		b.language = inBeyond
+	default:
+		return err
+	}
+	return nil
+}
+
+// look reads a body that passes as it came, for those who like to know what is in it; nil if it cannot be read.
+func (b *bodyReader) look() *document.Document {
+	b.language = inJSON
+	if b.checkMediaType(nil) != nil || b.language == inProtobuf && b.checkProtobuf() != nil || b.language >= inBeyond {
+		b.language = inUnread
+		return nil
+	}
+	memory, read, err := b.reader()
+	text := b.request.Body
+	if err == nil && read != nil {
+		text, err = b.make(memory, read)
+		b.json = text
+	}
+	b.language = inUnread
+	if err != nil || !b.request.Memory.Grow(len(b.json)) {
+		return nil
+	}
+	d, err := b.request.Parse(text, b.request.Limits.Sent)
 	if err != nil {
-		return err
+		return nil
 	}
-	if err := b.readOpaque(); err != nil || !isEncoded {
-		return err
-	}
-	return b.decompress()
+	return d
 }
 
 // readOpaque reads the body whole and within bounds, whatever it is.
@@ -314,28 +406,54 @@ func (b *bodyReader) readOpaque() (err error) {
 // decode is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte
 // as it came.
 func (b *bodyReader) decode(w *storage.Write) error {
-	if b.parsed != nil {
+	switch {
+	case b.parsed != nil:
 		w.Object, w.Source, b.parsed = b.parsed, b.request.Body, nil
 		return nil
-	}
-	if len(b.request.Body) == 0 {
-		if w.Info.HasBody() && !b.mayBeEmpty() {
-			return status.BadRequest("the body must not be empty")
-		}
+	case b.language == inUnread:
+		w.Source = b.request.Body
+		return nil
+	case len(b.request.Body) == 0 && w.Info.HasBody() && !b.mayBeEmpty():
+		return status.BadRequest("the body must not be empty")
+	case len(b.request.Body) == 0:
 		return nil
 	}
-	if err := b.transcode(); err != nil {
+	d, err := b.parse()
+	if err != nil && b.mayPass && b.request.Memory.Refusal() == memory.None {
+		b.language, w.Source = inUnread, b.request.Body
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	d, err := b.request.Parse(b.request.Body, b.request.Limits.Sent)
-	if err != nil {
-		return notJSON(err)
-	}
 	w.Object, w.Source = d, b.request.Body
-	if b.language != inJSON || b.isUntyped {
+	switch {
+	case b.language == inCBOR:
+		w.EditedType = valueJSON
+	case b.language != inJSON || b.isUntyped:
 		w.ContentType = valueJSON
 	}
 	return nil
+}
+
+// parse reads the body, in whatever language it is.
+func (b *bodyReader) parse() (*document.Document, error) {
+	if err := b.transcode(); err != nil {
+		return nil, err
+	}
+	d, err := b.request.Parse(b.text(), b.request.Limits.Sent)
+	if err != nil {
+		return nil, notJSON(err)
+	}
+	return d, nil
+}
+
+// text returns the body as JSON, once it was made so.
+func (b *bodyReader) text() []byte {
+	if b.json != nil {
+		return b.json
+	}
+	return b.request.Body
 }
 
 // mayBeEmpty reports whether the request needs no body.
@@ -344,7 +462,10 @@ func (b *bodyReader) mayBeEmpty() bool {
 	return r != nil && r.Writes.EmptyBodies && (b.request.Info.Verb == resource.VerbCreate || r.Operation != nil)
 }
 
-var valueJSON = []byte(storage.JSON)
+var (
+	valueJSON       = []byte(storage.JSON)
+	valueApplyPatch = []byte(storage.ApplyPatchType)
+)
 
 // notJSON returns the Status of a body that the strict parser refused.
 func notJSON(err error) error {
@@ -364,5 +485,8 @@ func (b *bodyReader) decodePatch(w *storage.Write) error {
 		return err
 	}
 	w.Patch, w.Object, w.Source, w.ContentType = w.Object, nil, nil, nil
+	if w.EditedType != nil {
+		w.EditedType = valueApplyPatch
+	}
 	return nil
 }

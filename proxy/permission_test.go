@@ -352,7 +352,7 @@ func TestUntold(t *testing.T) {
 		{"fields that a schema does not have", "POST", "/apis/example.com/v1/widgets?fieldValidation=Strict", "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"public":6}}`, asAlice,
 			`403 widgets.example.com is forbidden: User "alice" cannot create resource "widgets" in API group "example.com" at the cluster scope: no role`, ""},
 		{"what no file is about", "POST", "/api/v1/namespaces/team-a/secrets", "application/json", `{`, asAlice,
-			"400 the body must be JSON that can be read in one way only: unexpected end of the document, a key in double quotes must stand here at offset 1", ""},
+			"403 the server's own refusal", "POST /api/v1/namespaces/team-a/secrets by alice"},
 		{"an anonymous client", "POST", inTeamA, "application/json", tooMany, "",
 			`403 deployments.apps is forbidden: User "system:anonymous" cannot create resource "deployments" in API group "apps" in the namespace "team-a": no role`,
 			"may system:anonymous create deployments by gateways-own"},

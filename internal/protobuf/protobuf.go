@@ -46,6 +46,16 @@ type Reader struct {
 	shapes map[reflect.Type]*shape
 }
 
+// A Beyond is the refusal of a body that has in it what this version of the gateway does not know: a field, or the kind. A
+// later version of Kubernetes may know it.
+type Beyond struct{ refusal *status.Error }
+
+// Error implements error.
+func (b *Beyond) Error() string { return b.refusal.Error() }
+
+// Unwrap returns the refusal.
+func (b *Beyond) Unwrap() error { return b.refusal }
+
 // A Message is a body that can be read.
 type Message struct {
 	// Memory is about how many bytes it takes to make JSON of the body, with the JSON.
@@ -72,9 +82,9 @@ func (r *Reader) Knows(version schema.GroupVersion) bool {
 	return r.failed == nil && r.scheme.IsVersionRegistered(version)
 }
 
-// Read holds a body to its kind. Every error is a *status.Error: 415 for a kind that is not known, 413 for a body whose
-// object would be too large, and 400 for one that cannot be read, or in which there is something that the kind does not
-// have.
+// Read holds a body to its kind. Every error is a *status.Error, or wraps one: 415 for a kind that is not known, 413 for a body
+// whose object would be too large, and 400 for one that cannot be read, or in which there is something that the kind does not
+// have. The refusal of what is not known is a *[Beyond].
 func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
 	if r.learn(); r.failed != nil {
 		return nil, r.failed
@@ -98,7 +108,7 @@ func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
 	}
 	m := &Message{kind: version.WithKind(envelope.Kind), raw: envelope.Raw, limits: limits}
 	if m.object = r.object(m.kind); m.object == nil {
-		return nil, status.UnsupportedMediaType(limits.Accepted)
+		return nil, &Beyond{status.UnsupportedMediaType(limits.Accepted)}
 	}
 	m.Memory, err = r.check(reflect.TypeOf(m.object).Elem(), m.raw, limits)
 	return m, err
@@ -122,7 +132,11 @@ func (r *Reader) check(t reflect.Type, data []byte, limits Limits) (int64, error
 	w := walker{depth: limits.Depth, room: roomFor(len(data))}
 	err := w.message(r.shapeOf(t), data, 1)
 	var m *misfit
-	if errors.As(err, &m) {
+	switch {
+	case !errors.As(err, &m):
+	case m.isUnknown:
+		err = &Beyond{unreadable(m)}
+	default:
 		err = unreadable(m)
 	}
 	return w.used(), err
@@ -152,6 +166,17 @@ func (m *Message) JSON() (text []byte, err error) {
 	return b.Bytes()[:b.Len()-1], nil
 }
 
-func unreadable(err error) error {
+// ResourceVersion returns the version that the object in a body names in its metadata, which is the first field of every kind
+// that has one. It reads as the server does, whatever else is in the object; "" if there is none.
+func ResourceVersion(body []byte) string {
+	var envelope runtime.Unknown
+	var object metav1.PartialObjectMetadata
+	if !bytes.HasPrefix(body, magic[:]) || envelope.Unmarshal(body[len(magic):]) != nil || object.Unmarshal(envelope.Raw) != nil {
+		return ""
+	}
+	return object.ResourceVersion
+}
+
+func unreadable(err error) *status.Error {
 	return status.BadRequest("the body must be protobuf that can be read in one way only: %s", err.Error())
 }

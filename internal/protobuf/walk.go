@@ -57,7 +57,7 @@ func (w *walker) message(s *shape, data []byte, depth int) error {
 		number := tag >> 3
 		f := s.fields[number]
 		if f == nil {
-			return misfitf("must not have a field %d, which this version of the gateway does not know", number)
+			return &misfit{problem: fmt.Sprintf("must not have a field %d, which this version of the gateway does not know", number), isUnknown: true}
 		}
 		if bit := uint64(1) << (number & 63); !f.repeated {
 			if seen[number>>6]&bit != 0 {
@@ -148,8 +148,9 @@ func escaped(text []byte) int64 {
 
 // misfit is a part of a message that does not fit its kind.
 type misfit struct {
-	path    string
-	problem string
+	path      string
+	problem   string
+	isUnknown bool // a later version may know it
 }
 
 func misfitf(format string, args ...any) error { return &misfit{problem: fmt.Sprintf(format, args...)} }

@@ -72,7 +72,7 @@ func (w *Write) decodeDeleteOptions(o *metav1.DeleteOptions) error {
 	if kind != "" && kind != "DeleteOptions" {
 		return status.BadRequest("the kind in the data (%.253s) does not match the expected kind (DeleteOptions)", kind)
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.Request.Body, o); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.Object.AppendTo(nil), o); err != nil {
 		return status.BadRequest("%s", err.Error())
 	}
 	return nil

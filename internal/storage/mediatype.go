@@ -7,11 +7,13 @@ const (
 	JSON     = "application/json"
 	YAML     = "application/yaml"
 	Protobuf = "application/vnd.kubernetes.protobuf"
+	CBOR     = "application/cbor"
 
 	JSONPatchType           = "application/json-patch+json"
 	MergePatchType          = "application/merge-patch+json"
 	StrategicMergePatchType = "application/strategic-merge-patch+json"
 	ApplyPatchType          = "application/apply-patch+yaml"
+	ApplyPatchCBORType      = "application/apply-patch+cbor"
 )
 
 // MediaTypes are the media types of a resource, each a list as messages show it.
@@ -24,6 +26,10 @@ type MediaTypes struct {
 	Encodings string
 	// Answers are the types that a client must take one of; "" leaves it to the backend.
 	Answers string
+	// CBOR is set if objects and configurations to apply may be CBOR too. Messages do not show it, for most servers refuse it.
+	CBOR bool
+	// Unread is set if bodies that nothing is about pass as they came, whatever they are.
+	Unread bool
 	// Errors are the types in which an error of the backend passes as it is; Anything is all of them.
 	Errors string
 }

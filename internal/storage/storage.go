@@ -142,6 +142,13 @@ type Handler interface {
 	Forget()
 }
 
+// A Shower is the storage of objects that the backend shows in JSON, whatever it is sent.
+type Shower interface {
+	// Show makes of a body that the gateway cannot read the object that the backend would store. It reports false if the
+	// gateway would have to change the body. An update has to be one of a version that the client names.
+	Show(w *Write) (isShown bool, err error)
+}
+
 // A Scaler is the storage of a scale that the gateway makes of the object itself.
 type Scaler interface {
 	Storage

@@ -37,6 +37,8 @@ type Write struct {
 	Source []byte
 	// ContentType replaces the client's where what is sent is not what the client sent; nil leaves it.
 	ContentType []byte
+	// EditedType is the type of what is sent in place of Source, if it differs from Source's.
+	EditedType []byte
 	// Patch is the client's patch, if the write is one.
 	Patch *document.Document
 	// Result is the object that the backend would store, if it is known and may differ from Object.
@@ -174,7 +176,15 @@ func (w *Write) Message() Message {
 	default:
 		body = nil
 	}
-	return Message{Body: body, ContentType: w.ContentType}
+	return Message{Body: body, ContentType: w.contentType()}
+}
+
+// contentType returns what replaces the client's Content-Type for the Content.
+func (w *Write) contentType() []byte {
+	if w.EditedType != nil && w.Object != nil && (w.Source == nil || !w.isPristine()) {
+		return w.EditedType
+	}
+	return w.ContentType
 }
 
 // noBytes are an empty body, which is not the same as none.

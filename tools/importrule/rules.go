@@ -59,6 +59,8 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/http1/http1test": {[]string{"internal/credentials", "internal/testutil"}, nil},
 	"internal/manifest":        {[]string{"internal/document", "internal/file"}, []string{"internal/policytest", "internal/scan", "policies", "internal/config", "proxy", "admission/rego"}},
 	"internal/protobuf":        {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
+	"internal/versions":        {[]string{"internal/document"}, []string{"policies"}},
+	"internal/cbor":            {[]string{"internal/status", "internal/document"}, []string{"proxy"}},
 	"internal/cel/plan":        {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
 	"admission/rego/plan":      {nil, []string{"admission/rego"}},
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},

@@ -59,6 +59,10 @@ func (s *Store) Patch(w *storage.Write) error {
 	if m.Body, m.ContentType, err = s.pinned(w); err != nil {
 		return err
 	}
+	isOther := m.ContentType != nil // another patch than the client's
+	if !isOther {
+		m.ContentType = w.EditedType
+	}
 	if w.Request.Patch == storage.ApplyPatch && w.Object.Edited() {
 		m.Target = forcedTarget(w.Request)
 	}
@@ -71,7 +75,7 @@ func (s *Store) Patch(w *storage.Write) error {
 		w.Request.Response.Discard()
 		return storage.ErrConflict
 	}
-	if m.ContentType != nil { // another patch than the client's
+	if isOther {
 		w.Request.LostWarnings()
 	}
 	return nil

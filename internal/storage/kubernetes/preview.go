@@ -27,11 +27,11 @@ func preview(s *Store, w *storage.Write) error {
 	if !ok || !s.Policies.Validates(&w.Info, operation) {
 		return nil
 	}
-	body := w.Content()
+	m := w.Message()
 	if w.Existing.IsUncertain {
-		body, w.Existing.IsUncertain = withoutVersion(w), false // the answer says it
+		m.Body, m.ContentType, w.Existing.IsUncertain = withoutVersion(w), valueJSON, false // the answer says it
 	}
-	answer, err := s.dryRun(w.Request, body, valueJSON)
+	answer, err := s.dryRun(w.Request, m.Body, m.ContentType)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,9 @@ var mediaTypes = storage.MediaTypes{
 	Untyped: storage.JSON, // as API servers read it, and client-go's client of scales sends it
 	Objects: storage.JSON + ", " + storage.YAML + ", " + storage.Protobuf,
 	Patches: storage.JSONPatchType + ", " + storage.MergePatchType + ", " + storage.StrategicMergePatchType + ", " + storage.ApplyPatchType,
-	Errors:  storage.YAML + ", " + storage.Protobuf + ", application/cbor",
+	CBOR:    true,
+	Unread:  true,
+	Errors:  storage.YAML + ", " + storage.Protobuf + ", " + storage.CBOR,
 }
 
 // MediaTypes implements storage.Strategy.
@@ -33,6 +35,9 @@ func (s *Store) StatusPath() resource.FieldPath { return s.Status }
 
 // IsOpaque implements storage.Strategy.
 func (s *Store) IsOpaque(i *resource.Info) bool {
+	if i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection { // with options, which no schema is about
+		return s.Resource == nil && !s.Policies.Concerns(i, admission.Delete)
+	}
 	return s.Resource == nil && s.Status == nil && !s.ChecksNames && !storage.IsConcerned(s.Policies, i)
 }
 

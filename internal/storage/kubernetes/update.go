@@ -151,7 +151,7 @@ func asksDryRun(w *storage.Write) bool {
 	switch w.Info.Verb {
 	case resource.VerbDelete, resource.VerbDeleteCollection:
 		if w.Object == nil {
-			return false
+			return len(w.Source) > 0 // options that the gateway has not read
 		}
 		asked, found := w.Object.Root().Get("dryRun")
 		return found && asked.Kind() != document.Null && (asked.Kind() != document.Array || asked.Len() > 0)

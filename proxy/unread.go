@@ -1,0 +1,91 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/protobuf"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/proxy/explaining"
+)
+
+// pass sends a body on that nothing is about: as it came, or, before a backend that could read something else in it, once it
+// is read strictly.
+func (h *handler) pass(w *storage.Write) error {
+	switch {
+	case h.body.language != inUnread:
+		if err := h.body.decode(w); err != nil {
+			return err
+		}
+	case h.trail.story != nil || h.trail.events.Wants(audit.Metadata):
+		w.Object, w.Source = h.body.look(), h.request.Body
+	default:
+		w.Source = h.request.Body
+	}
+	if s := h.trail.story; s != nil {
+		h.admission.describe(w)
+		s.At(explaining.Pass, w)
+	}
+	if w.Object != nil && sendsObject(&w.Info) {
+		h.trail.events.NoteRequest(w.Object)
+	}
+	return h.storage.Pass(w)
+}
+
+// admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what it would
+// store; that is admitted, and the client's own bytes are sent on.
+func (h *handler) admitUnread(w *storage.Write) error {
+	w.Source = h.request.Body
+	backend, isShower := h.storage.(storage.Shower)
+	switch {
+	case !isShower || h.changes(w):
+		return h.unreadable("be JSON, for policies may change the object")
+	case w.Info.Verb == resource.VerbUpdate && protobuf.ResourceVersion(w.Source) == "":
+		return h.unreadable("name the `metadata.resourceVersion` that it replaces, or be JSON")
+	}
+	if err := h.storage.CheckOptions(w); err != nil {
+		return err
+	}
+	isShown, err := backend.Show(w)
+	switch {
+	case err != nil:
+		return err
+	case !isShown:
+		return h.unreadable("be JSON, for the backend cannot show what it makes of it")
+	}
+	h.trail.events.NoteRequest(w.Object)
+	if err := h.admission.validateObject(h.storage, w); err != nil {
+		return err
+	}
+	if err := h.admission.Validate(w); err != nil {
+		return err
+	}
+	if w.Object.Edited() {
+		return h.unreadable("be JSON, for the object has to be pinned to the version that was judged")
+	}
+	if w.Info.Verb == resource.VerbCreate {
+		return h.storage.Create(w)
+	}
+	return h.storage.Update(w)
+}
+
+// changes reports whether policies may change the object of the write.
+func (h *handler) changes(w *storage.Write) bool {
+	operation, _ := operationOf(w)
+	chain := h.set.Admission()
+	return chain.Mutates(&w.Info, operation) || chain.Mutates(&w.Info, admission.Create)
+}
+
+// unreadable returns the refusal of a body that is beyond the gateway, with what the client can do.
+func (h *handler) unreadable(must string) error {
+	var refusal *status.Error
+	if errors.As(h.body.beyond, &refusal) && refusal.ErrStatus.Code != http.StatusBadRequest {
+		return refusal // which says what the body may be
+	}
+	return status.BadRequest("%s. Policies or schemas are about the object: the body must %s, or the gateway must be upgraded to the client's version of Kubernetes",
+		h.body.beyond, must)
+}
