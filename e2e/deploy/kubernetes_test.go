@@ -71,12 +71,17 @@ func (s *store) launch(t *testing.T, flags ...string) *cluster {
 	}
 	c, key := &cluster{url: "https://127.0.0.1:" + port}, filepath.Join(s.dir, "accounts.key")
 	start(t, func() bool { return true }, filepath.Join(s.dir, "log-"+port), strings.TrimSpace(string(program)), append([]string{
-		"--etcd-servers=" + s.etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(s.dir, "certificates-"+port),
+		"--etcd-servers=" + s.etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + s.certificates(c),
 		"--token-auth-file=" + filepath.Join(s.dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
 		"--service-account-issuer=https://cluster.example", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
 		"--shutdown-delay-duration=0s",
 	}, flags...)...)
 	return c
+}
+
+// certificates returns the folder with the certificate that the server shows.
+func (s *store) certificates(c *cluster) string {
+	return filepath.Join(s.dir, "certificates-"+c.url[strings.LastIndex(c.url, ":")+1:])
 }
 
 // waitReady waits until the server is ready.
