@@ -324,13 +324,13 @@ func (s *echoServer) view(q *question, a *answer) error {
 
 // Policies see of each request what they see natively: every field of the request, of both objects and the namespace, and what
 // the authorizer says. One server has the policies itself. The other one has the same objects and no policies, and gateways
-// with the policies before it: one that judges requests, and one that judges what the server would store.
+// with the policies before it: one that judges requests, and one that judges what the server would store and has files which
+// describe the custom resources. ECHO_REPORT names a file for all differences, of which the test shows a few.
 func TestEcho(t *testing.T) {
 	issuer, dir := newAuthority(t), t.TempDir()
 	ca := filepath.Join(dir, "ca.crt")
 	write(t, ca, encoded("CERTIFICATE", issuer.certificate.Raw))
-	users := echoUsers
-	shared := startStore(t, users)
+	shared := startStore(t, echoUsers)
 	flags := []string{"--client-ca-file=" + ca, "--allow-privileged"}
 	native := shared.launch(t, flags...)
 	native.waitReady(t)
@@ -353,13 +353,17 @@ func TestEcho(t *testing.T) {
 		{name: "account", token: native.token(t, "echo", "echo")},
 		{name: "bound", token: native.token(t, "echo", "echo", "--bound-object-kind=Pod", "--bound-object-name=echo")},
 		{name: "carol", certificate: &certificate, without: "Pass"},
-		{name: "dave", token: "of-root", without: "Impersonate", headers: map[string]string{
+		{name: "dave", token: "of-root", without: judgesRequests, headers: map[string]string{
 			"Impersonate-User": "dave", "Impersonate-Group": "echo", "Impersonate-Uid": "d-1", "Impersonate-Extra-Scopes": "of dave",
 		}},
 	}
+	described, err := os.ReadFile(definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
 	gateways := []*echoServer{
-		startEcho(t, "Impersonate", behind, issuer, "admitOn: Request\n"),
-		startEcho(t, "Pass", behind, issuer, "admitOn: DryRunResult\ntrustedProxies: [127.0.0.1/32]\n"),
+		startEcho(t, judgesRequests, behind, issuer, echoing(), "admitOn: Request\n"),
+		startEcho(t, "Pass", behind, issuer, echoing()+"---\n"+string(described), "admitOn: DryRunResult\ntrustedProxies: [127.0.0.1/32]\n"),
 	}
 	server := &echoServer{name: "kube-apiserver", url: native.url, roots: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's own server
 	for _, s := range append(gateways, server) {
@@ -421,10 +425,10 @@ func client(c *tls.Config) *http.Client {
 }
 
 // startEcho runs a gateway with the policies before the cluster until the test ends.
-func startEcho(t *testing.T, credentials string, c *cluster, issuer *authority, more string) *echoServer {
+func startEcho(t *testing.T, credentials string, c *cluster, issuer *authority, policies, more string) *echoServer {
 	t.Helper()
 	dir, listen, admin := t.TempDir(), freeAddress(t), freeAddress(t)
-	write(t, filepath.Join(dir, "policies.yaml"), echoing())
+	write(t, filepath.Join(dir, "policies.yaml"), policies)
 	write(t, filepath.Join(dir, "token"), "of-root")
 	write(t, filepath.Join(dir, "ca.crt"), encoded("CERTIFICATE", issuer.certificate.Raw))
 	own := issuer.issue(t, "gateway", nil)
