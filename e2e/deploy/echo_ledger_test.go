@@ -31,7 +31,7 @@ func isNameOrNamespace(d difference) bool {
 }
 
 // madeAnew is what the server makes anew each time, so that no two objects have the same.
-var madeAnew = regexp.MustCompile(`^/object/(metadata/uid|spec/clusterIPs?(/0)?|spec/(selector|template)/.*controller-uid|status/token)$`)
+var madeAnew = regexp.MustCompile(`^/object/(metadata/uid|spec/clusterIPs?(/0)?|spec/(selector|template)/.*controller-uid)$`)
 
 // isTime matches a time.
 var isTime = regexp.MustCompile(`^string 2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d`)
@@ -53,14 +53,15 @@ var ledger = []row{
 	{"a new object in protobuf has members that are empty, for which the server has defaults; admitOn: DryRunResult shows them", false, func(q *question, through string, d difference) bool {
 		return through == judgesRequests && q.creates() && q.contentType == protobufType && hasPrefix(d.path, "/object") && !isNameOrNamespace(d)
 	}},
-	{"what the server makes anew for each object: its uid, the time, addresses, a token", false, func(q *question, _ string, d difference) bool {
+	{"what the server makes anew for each object: its uid, the time, addresses", false, func(q *question, _ string, d difference) bool {
 		return q.creates() && hasPrefix(d.path, "/object") && (madeAnew.MatchString(d.path) && d.native != unset && d.got != unset || isTime.MatchString(d.native) && isTime.MatchString(d.got))
 	}},
 	{"managedFields of a PUT that changes something, which the server alone writes down; admitOn: DryRunResult shows them", false, func(q *question, through string, d difference) bool {
 		return through == judgesRequests && q.method == "PUT" && hasPrefix(d.path, "/object/metadata/managedFields")
 	}},
-	{"managedFields of what policies changed: the server knows nobody who did, or knows it only later", false, func(_ *question, _ string, d difference) bool {
-		return hasPrefix(d.path, "/object/metadata/managedFields")
+	{"managedFields in the answer to a dry run: they have what policies changed, and another time; a binding and an eviction have none", false, func(q *question, through string, d difference) bool {
+		isLater := q.method == "PATCH" && isTime.MatchString(d.native) && isTime.MatchString(d.got)
+		return (through != judgesRequests || isLater) && hasPrefix(d.path, "/object/metadata/managedFields")
 	}},
 	{"the answer to a dry run, to which the server gives its defaults once more: the labels of a Job, the phase of a claim, no drivers", false, func(q *question, _ string, d difference) bool {
 		return q.creates() && (strings.HasSuffix(q.resource, " jobs") && hasPrefix(d.path, "/object/metadata/labels") ||

@@ -68,6 +68,13 @@ type served struct {
 
 func (s *served) isOwn() bool { return s.GroupVersion.Group != "echo.example.com" }
 
+// isStored reports whether a request that is not denied stores something.
+func (q *question) isStored() bool {
+	group, name, _ := strings.Cut(q.resource, " ")
+	_, isReview := reviews[strings.TrimSuffix(group, "/v1")+"/"+name]
+	return !isReview && !strings.Contains(q.path, "dryRun=All")
+}
+
 // isExempt reports whether no policy of the server is about the resource. What is asked about it is a dry run.
 func (s *served) isExempt() bool {
 	return s.GroupVersion.Group == "admissionregistration.k8s.io"
@@ -135,7 +142,12 @@ func generate(t *testing.T, c *cluster, users []*user) []*question {
 					sample = kinds[gvk.GroupKind()]
 				}
 				if sample == nil {
-					if transient[gv.Group+"/"+r.Name] {
+					if spec, isReview := reviews[gv.Group+"/"+r.Name]; isReview {
+						if r.Namespaced {
+							root += "/namespaces/echo"
+						}
+						g.add(s, "create", "POST", root+"/"+r.Name, plainJSON, inJSON(map[string]any{"apiVersion": gv.String(), "kind": r.Kind, "metadata": map[string]any{}, "spec": spec}))
+						root = strings.TrimSuffix(root, "/namespaces/echo")
 						continue
 					}
 					if r.Name != "bindings" {
@@ -183,11 +195,16 @@ func (g *generator) authorizes(s *served) {
 	}
 }
 
-// transient are resources that nothing stores, and that the server's policies do not judge.
-var transient = map[string]bool{
-	"authentication.k8s.io/selfsubjectreviews": true, "authentication.k8s.io/tokenreviews": true,
-	"authorization.k8s.io/localsubjectaccessreviews": true, "authorization.k8s.io/selfsubjectaccessreviews": true,
-	"authorization.k8s.io/selfsubjectrulesreviews": true, "authorization.k8s.io/subjectaccessreviews": true,
+// reviews are resources that are questions, which no policy judges, with what is asked.
+var reviews = map[string]any{
+	"authentication.k8s.io/selfsubjectreviews":      nil,
+	"authentication.k8s.io/tokenreviews":            map[string]any{"token": "of-nobody"},
+	"authorization.k8s.io/selfsubjectaccessreviews": map[string]any{"nonResourceAttributes": map[string]any{"path": "/", "verb": "get"}},
+	"authorization.k8s.io/selfsubjectrulesreviews":  map[string]any{"namespace": "echo"},
+	"authorization.k8s.io/subjectaccessreviews":     map[string]any{"user": "alice", "nonResourceAttributes": map[string]any{"path": "/", "verb": "get"}},
+	"authorization.k8s.io/localsubjectaccessreviews": map[string]any{"user": "alice", "resourceAttributes": map[string]any{
+		"namespace": "echo", "verb": "get", "resource": "pods",
+	}},
 }
 
 func isSubset(of, all []string) bool {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // TestSettle: policies see the options of a deletion as the storage of the server completes them.
@@ -63,6 +64,21 @@ func TestIsChange(t *testing.T) {
 	} {
 		if got := isChange(parsed(t, c.object), parsed(t, stored).Root(), &resource.Info{Group: c.group, Resource: c.plural}); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestHideToken: no policy sees a token that a dry run of a TokenRequest has made.
+func TestHideToken(t *testing.T) {
+	const made = `{"kind":"TokenRequest","spec":{"audiences":["a"]},"status":{"token":"secret","expirationTimestamp":"2026-01-01T00:00:00Z"}}`
+	for plural, want := range map[string]string{
+		"serviceaccounts": `{"kind":"TokenRequest","spec":{"audiences":["a"]},"status":{"token":"","expirationTimestamp":null}}`,
+		"others":          made,
+	} {
+		w := &storage.Write{Info: resource.Info{Resource: plural, Subresource: "token"}, Result: parsed(t, made)}
+		hideToken(w)
+		if got := string(w.Result.AppendTo(nil)); got != want {
+			t.Errorf("%s: %s, want %s", plural, got, want)
 		}
 	}
 }
