@@ -95,8 +95,7 @@ func carryType(d *document.Document, existing document.Node) {
 
 // carryNamespace sets the namespace that the URL names, as the server does before any admission.
 func carryNamespace(d *document.Document, i *resource.Info) {
-	namespace := i.ObjectNamespace()
-	if namespace != "" && storage.TextIn(storage.Metadata(d), "namespace") == "" {
+	if namespace := storage.UnsaidNamespace(storage.Metadata(d), i); namespace != "" {
 		d.Set(storage.EnsureMetadata(d), "namespace", document.AppendString(nil, namespace))
 	}
 }
