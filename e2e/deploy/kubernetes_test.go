@@ -50,10 +50,10 @@ func startStore(t *testing.T, users string) *store {
 	return &store{etcd, dir}
 }
 
-// startCluster runs a kube-apiserver of go.mod's version until the test ends.
-func startCluster(t *testing.T) *cluster {
+// startCluster runs a kube-apiserver of go.mod's version, with flags beside the usual ones, until the test ends.
+func startCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
-	c := startStore(t, tokens).launch(t)
+	c := startStore(t, tokens).launch(t, flags...)
 	c.waitReady(t)
 	return c
 }
