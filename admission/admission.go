@@ -101,6 +101,9 @@ type Attributes struct {
 	Frame *cel.Frame
 	// Schema has what is known of the resource; nil: nothing.
 	Schema Schema
+	// HasGeneratedName is set if the client left the name to the API, and it is known all the same.
+	HasGeneratedName bool
+
 	// Made keeps what an engine made of the attributes, so that all of its policies share it. The
 	// engine looks if it still holds.
 	Made any
@@ -149,7 +152,7 @@ func (a *Attributes) Namespace() string { return a.Info.Namespace }
 // RequestNamespace is the namespace as policies see it in the request: of a Namespace, the name that the client gave it, as
 // in Kubernetes.
 func (a *Attributes) RequestNamespace() string {
-	if i := a.Info; i.Namespace == "" && i.Verb == resource.VerbCreate && i.Resource == "namespaces" && i.Group == "" && i.APIPrefix != "" {
+	if i := a.Info; !a.HasGeneratedName && i.Namespace == "" && i.Verb == resource.VerbCreate && i.Resource == "namespaces" && i.Group == "" && i.APIPrefix != "" {
 		return i.Name
 	}
 	return a.Info.Namespace

@@ -656,7 +656,7 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to.Options = &a.options
 	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, &w.Info, a.permission, a.request.Deadline())
 	to.Lookup = &a.referred
-	to.DryRun = w.Info.Options.DryRun
+	to.DryRun, to.HasGeneratedName = w.Info.Options.DryRun, w.HasGeneratedName
 	a.frame()
 	if s := a.story(); s != nil {
 		a.report.Recorder = s

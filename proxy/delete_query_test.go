@@ -40,6 +40,11 @@ spec: {policyName: deletions, validationActions: [Deny]}
 		{"dry run in options", "request.dryRun", pods + "/web", `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`, 200, ""},
 		{"dry run that is pinned", "oldObject != null", pods + "/web?dryRun=All", "", 200, `application/json {"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]`},
 		{"propagation that is pinned", "oldObject != null", pods + "/web?propagationPolicy=Orphan", "", 200, `"propagationPolicy":"Orphan"`},
+		// A Pod that runs nowhere gets no grace, whatever is asked for: the policy sees so of the stored one, to which the
+		// deletion is pinned. What is not stored is not found, whatever a policy would say.
+		{"grace that is settled", "request.options.gracePeriodSeconds == 0", pods + "/web?gracePeriodSeconds=3", "", 200, `"gracePeriodSeconds":3,"preconditions":{"resourceVersion":"7"`},
+		{"grace of a collection is not", "request.options.gracePeriodSeconds == 3", pods + "?gracePeriodSeconds=3", "", 200, "?gracePeriodSeconds=3"},
+		{"grace of what is gone", "request.options.gracePeriodSeconds == 1", pods + "/gone", "", 404, "GET " + pods + "/gone"},
 		{"dry run of a collection", "oldObject != null", pods + "?dryRun=All", "", 200, `application/json {"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,6 +63,11 @@ spec: {policyName: deletions, validationActions: [Deny]}
 						continue
 					}
 					answer := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"team-a","resourceVersion":"7","uid":"u1"}}`
+					if strings.Contains(q.RequestURI, "/gone") {
+						answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is gone","reason":"NotFound","code":404}`
+						_, _ = fmt.Fprintf(c, "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
+						continue
+					}
 					if q.Method == "GET" && !strings.Contains(q.RequestURI, "/web") {
 						answer = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[` + answer + `]}`
 					}

@@ -1,35 +1,92 @@
 package deploy
 
 import (
+	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
-// echo is an expression that writes what a policy sees of a request.
-const echo = "" +
-	`'operation=' + request.operation + ' namespace=' + request.?namespace.orValue('-') + ' name=' + request.?name.orValue('-') ` +
-	`+ ' dryRun=' + string(request.dryRun) ` +
-	`+ ' object=' + (object == null ? 'null' : string(object.?metadata.?namespace.orValue('-')) + '/' + string(object.?metadata.?name.orValue('-'))) ` +
-	`+ ' old=' + (oldObject == null ? 'null' : string(oldObject.?metadata.?namespace.orValue('-')) + '/' + string(oldObject.?metadata.?name.orValue('-'))) ` +
-	`+ ' options=' + (!has(request.options) ? 'unset' : request.options == null ? 'null' ` +
-	`: string(request.options.kind) + ' ' + string(request.options.apiVersion) + ' ' + string(size(request.options)) ` +
-	`+ ' dryRun=' + string(request.options.?dryRun[?0].orValue('-')) + ' fieldManager=' + string(request.options.?fieldManager.orValue('-')) ` +
-	`+ ' fieldValidation=' + string(request.options.?fieldValidation.orValue('-')) + ' force=' + string(request.options.?force.orValue('-')) ` +
-	`+ ' grace=' + string(request.options.?gracePeriodSeconds.orValue('-')) + ' propagation=' + string(request.options.?propagationPolicy.orValue('-')) ` +
-	`+ ' uid=' + string(request.options.?preconditions.?uid.orValue('-')) + ' version=' + string(request.options.?preconditions.?resourceVersion.orValue('-')) ` +
-	`+ ' orphan=' + string(request.options.?orphanDependents.orValue('-')) ` +
-	`+ ' ignore=' + string(request.options.?ignoreStoreReadErrorWithClusterBreakingPotential.orValue('-')))`
+// writes returns an expression that writes a value as JSON, to a depth. Doubles differ from integers.
+func writes(value string, depth int) string {
+	scalar := `(type(V) == string ? strings.quote(string(V)) : type(V) == int ? string(int(V)) : type(V) == bool ? string(V == true) ` +
+		`: V == null ? 'null' : type(V) == double ? '{"double":"' + string(double(V)) + '"}' : '"of another type"')`
+	if depth == 0 {
+		scalar = `(type(V) == map || type(V) == list ? '"deeper"' : ` + scalar + `)`
+		return strings.ReplaceAll(scalar, "V", value)
+	}
+	k, e, p := fmt.Sprint("k", depth), fmt.Sprint("e", depth), fmt.Sprint("p", depth)
+	return strings.NewReplacer("SCALAR", strings.ReplaceAll(scalar, "V", value), "INNER", writes(p+"[1]", depth-1), "V", value, "K", k, "E", e, "P", p).Replace(
+		`(type(V) == map || type(V) == list ? (type(V) == map ? '{' : '[') ` +
+			`+ (type(V) == map ? V.map(K, [dyn(strings.quote(string(K)) + ':'), V[K]]) : V.map(E, [dyn(''), E]))` +
+			`.map(P, string(P[0]) + INNER).join(',') + (type(V) == map ? '}' : ']') : SCALAR)`)
+}
 
-// echoing are policies that write the echo into an annotation, and into the message of a denial. They are about users that fit the
-// condition.
-func echoing(condition string) string {
-	return `
+// asks are what the authorizer is asked. Messages cannot say it, as they may not ask; so there is a validation with a message for
+// each combination of answers.
+var asks = []string{
+	`authorizer.group('').resource('pods').namespace('echo').check('create').allowed()`,
+	`authorizer.group('apps').resource('deployments').subresource('scale').namespace('echo').name('echo').check('impersonate').allowed()`,
+	`authorizer.path('/healthz').check('get').allowed()`,
+	`authorizer.requestResource.check('update').allowed()`,
+	`authorizer.requestResource.check('custom').allowed()`,
+	`authorizer.serviceAccount('echo', 'echo').group('').resource('secrets').namespace('echo').check('get').reason().contains('nearly-all')`,
+}
+
+// Requests with this manager are about the authorizer.
+const aboutAuthorizer = "authorizer"
+
+// echoing are policies that write what they see into a denial: all of it if it is not too long, and to users of the groups
+// view:object and view:oldObject that alone. A mutating policy writes what it sees into an annotation.
+func echoing() string {
+	var b strings.Builder
+	b.WriteString(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: echo}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*/*"]}]
+  matchConditions:
+  - {name: user, expression: "request.userInfo.groups.exists(g, g in ['echo', 'system:serviceaccounts:echo'])"}
+  - {name: another, expression: "!has(request.options) || request.options.?fieldManager.orValue('') != 'authorizer'"}
+  variables:
+`)
+	variable := func(name, expression string) {
+		fmt.Fprintf(&b, "  - name: %s\n    expression: >-\n      %s\n", name, expression)
+	}
+	variable("request", writes("dyn(request)", 6))
+	variable("object", writes("dyn(object)", 10))
+	variable("oldObject", writes("dyn(oldObject)", 10))
+	variable("namespaceObject", writes("dyn(namespaceObject)", 5))
+	variable("asked", `'{"request":' + variables.request + ',"namespaceObject":' + variables.namespaceObject`)
+	variable("all", `variables.asked + ',"object":' + variables.object + ',"oldObject":' + variables.oldObject + '}'`)
+	b.WriteString(`  validations:
+  - expression: "false"
+    messageExpression: >-
+      'view:object' in request.userInfo.groups ? '{"object":' + variables.object + '}'
+      : 'view:oldObject' in request.userInfo.groups ? '{"oldObject":' + variables.oldObject + '}'
+      : size(variables.all) < 4500 ? variables.all : variables.asked + '}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: echo}
+spec: {policyName: echo, validationActions: [Deny]}
+---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: echo}
@@ -37,13 +94,16 @@ spec:
   failurePolicy: Fail
   reinvocationPolicy: Never
   matchConstraints:
-    resourceRules: [{apiGroups: ["", coordination.k8s.io, e2e.example.com], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [configmaps, namespaces, leases, pods, widgets]}]
-  matchConditions: [{name: user, expression: "` + condition + `"}]
+    resourceRules: [{apiGroups: ["", apps, batch, coordination.k8s.io, echo.example.com], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: ["*"]}]
+    excludeResourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [bindings]}]
+  matchConditions: [{name: user, expression: "request.userInfo.groups.exists(g, g in ['echo', 'system:serviceaccounts:echo'])"}]
   mutations:
   - patchType: ApplyConfiguration
     applyConfiguration:
-      expression: |
-        Object{metadata: Object.metadata{annotations: {"echo": ` + echo + `}}}
+      expression: >-
+        Object{metadata: Object.metadata{annotations: {"echo": 'namespace=' + object.?metadata.?namespace.orValue('-') + ' name=' + object.?metadata.?name.orValue('-')
+        + ' old=' + (oldObject == null ? 'null' : oldObject.?metadata.?name.orValue('-')) + ' in ' + request.?namespace.orValue('-') + ' request=' + request.?name.orValue('-')
+        + ' operation=' + request.operation + ' options=' + string(request.options.kind) + ' ' + string(request.options.?fieldManager.orValue('-'))}}}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
@@ -51,262 +111,448 @@ metadata: {name: echo}
 spec: {policyName: echo}
 ---
 apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: echo}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules: [{apiGroups: ["", apps, coordination.k8s.io, e2e.example.com], apiVersions: ["*"], operations: [CREATE, UPDATE, DELETE], resources: ["*/*"]}]
-  matchConditions: [{name: user, expression: "` + condition + `"}]
-  validations:
-  - expression: "false"
-    messageExpression: |
-      ` + echo + `
-      + ' / ' + (object == null ? '-' : string(object.?metadata.?annotations[?'echo'].orValue('-')))
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: authorizer}
+spec: {policyName: authorizer, validationActions: [Deny]}
 ---
 apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: echo}
-spec: {policyName: echo, validationActions: [Deny]}
-`
+kind: ValidatingAdmissionPolicy
+metadata: {name: authorizer}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: ["*/*"]}]
+  matchConditions: [{name: manager, expression: "has(request.options) && request.options.?fieldManager.orValue('') == 'authorizer'"}]
+  variables:
+`)
+	var answers []string
+	for i, question := range asks {
+		variable(fmt.Sprint("answer", i), question)
+		answers = append(answers, fmt.Sprintf("(variables.answer%d ? 'y' : 'n')", i))
+	}
+	variable("answers", strings.Join(answers, " + "))
+	b.WriteString("  validations:\n")
+	for i := range 1 << len(asks) {
+		said := strings.NewReplacer("0", "n", "1", "y").Replace(fmt.Sprintf("%0*b", len(asks), i))
+		fmt.Fprintf(&b, "  - {expression: \"variables.answers != '%s'\", message: '{\"authorizer\":\"%s\"}'}\n", said, said)
+	}
+	return b.String()
 }
 
-// comparing is a policy that compares updates with what is stored, and holds.
-const comparing = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: comparing}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [UPDATE], resources: ["*/*"]}]
-  validations: [{expression: "object.metadata.name == oldObject.metadata.name"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: comparing}
-spec: {policyName: comparing, validationActions: [Deny]}
+// echoUsers are the users with tokens. Those of the views have the groups of the first one, and one more.
+const echoUsers = tokens + `of-alice,alice,u-1,"echo,dev"
+of-object,alice,u-1,"echo,dev,view:object"
+of-oldObject,alice,u-1,"echo,dev,view:oldObject"
+of-bob,bob,,echo
 `
 
-// echoed are what the requests are about.
-const echoed = `
+// echoRights are the rights of the users, who may do nearly all.
+const echoRights = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: team-a}
+metadata: {name: echo, labels: {team: a}, annotations: {note: "of \"a\""}}
 ---
 apiVersion: v1
 kind: Namespace
-metadata: {name: other}
+metadata: {name: limited}
 ---
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: default, namespace: team-a}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: c1, namespace: team-a, labels: {a: b}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: p1, namespace: team-a}
-spec: {automountServiceAccountToken: false, containers: [{name: c, image: i}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: d1, namespace: team-a}
-spec:
-  replicas: 1
-  selector: {matchLabels: {a: b}}
-  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
----
-apiVersion: e2e.example.com/v1
-kind: Widget
-metadata: {name: w1, namespace: team-a}
-spec: {replicas: 1}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: nearly-all}
+rules:
+- {apiGroups: ["*"], resources: ["*"], verbs: [get, list, watch, create, update, patch, delete, deletecollection, approve, sign, bind, escalate]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: native}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: stranger}]
+metadata: {name: nearly-all}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nearly-all}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: echo}
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:echo"}
 `
 
-// startBefore runs a gateway with policies before the cluster until the test ends, and returns its base URL.
-func (c *cluster) startBefore(t *testing.T, policies string) string {
+// An echoServer is what requests are sent to: the server itself, or a gateway.
+type echoServer struct {
+	name, url string
+	roots     *tls.Config
+	clients   map[string]*http.Client // by the user who has a certificate; "" has none
+}
+
+// A user is who sends a request: by a token, with headers, or by a certificate.
+type user struct {
+	name, token string
+	headers     map[string]string
+	certificate *tls.Certificate
+	// without is the name of a gateway that does not know such users.
+	without string
+}
+
+// An answer is what a request came to: what the policy has seen, or what else was answered.
+type answer struct {
+	code   int
+	seen   map[string]string // by path
+	isLong bool              // object and oldObject are asked for by themselves
+	says   string
+}
+
+// send sends a question as a user.
+func (s *echoServer) send(q *question, u *user) (*answer, error) {
+	r, err := http.NewRequest(q.method, s.url+q.path, bytes.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
+	if u.token != "" {
+		r.Header.Set("Authorization", "Bearer "+u.token)
+	}
+	for name, value := range u.headers {
+		r.Header.Set(name, value)
+	}
+	if q.contentType != "" {
+		r.Header.Set("Content-Type", q.contentType)
+	}
+	r.Header.Set("Accept", "application/json")
+	client := s.clients[""]
+	if u.certificate != nil {
+		client = s.clients[u.name]
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{code: response.StatusCode, says: string(body[:min(len(body), 700)])}
+	var status struct{ Message string }
+	if json.Unmarshal(body, &status) != nil {
+		return a, nil
+	}
+	_, text, denied := strings.Cut(status.Message, " denied request: ")
+	if !denied {
+		return a, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return a, nil //nolint:nilerr // the answer says what else it is
+	}
+	a.seen = map[string]string{}
+	flatten("", tree, a.seen)
+	_, hasObject := tree.(map[string]any)["object"]
+	_, hasRequest := tree.(map[string]any)["request"]
+	a.isLong = hasRequest && !hasObject
+	return a, nil
+}
+
+// generatedName is a name that is generated, which is another one each time.
+var generatedName = regexp.MustCompile(`\bgen-[a-z0-9]{5}\b`)
+
+// flatten puts the leaves of a value into a map by their paths.
+func flatten(path string, v any, into map[string]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			into[path] = "{}"
+		}
+		for k, one := range v {
+			flatten(path+"/"+k, one, into)
+		}
+	case []any:
+		if len(v) == 0 {
+			into[path] = "[]"
+		}
+		for i, one := range v {
+			flatten(fmt.Sprint(path, "/", i), one, into)
+		}
+	default:
+		into[path] = generatedName.ReplaceAllString(fmt.Sprintf("%T %v", v, v), "gen-*")
+	}
+}
+
+// A difference is a leaf that policies see in another way, or not at all, through a gateway.
+type difference struct{ path, native, got string }
+
+const unset = "unset"
+
+// differences returns what policies see differently.
+func differences(native, got map[string]string) []difference {
+	paths := map[string]bool{}
+	for path := range native {
+		paths[path] = true
+	}
+	for path := range got {
+		paths[path] = true
+	}
+	var all []difference
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		n, inNative := native[path]
+		g, inGot := got[path]
+		if inNative && inGot && n == g {
+			continue
+		}
+		if !inNative {
+			n = unset
+		}
+		if !inGot {
+			g = unset
+		}
+		all = append(all, difference{path, n, g})
+	}
+	return all
+}
+
+// The views of a request whose objects are too long to be seen at once.
+var views = []*user{{name: "alice", token: "of-object"}, {name: "alice", token: "of-oldObject"}}
+
+// view asks for the objects by themselves, which are too long to be seen with all else.
+func (s *echoServer) view(q *question, a *answer) error {
+	for _, view := range views {
+		one, err := s.send(q, view)
+		if err != nil {
+			return err
+		}
+		if one.seen == nil {
+			*a = *one
+			return nil
+		}
+		maps.Copy(a.seen, one.seen)
+	}
+	return nil
+}
+
+// Policies see of each request what they see natively: every field of the request, of both objects and the namespace, and what
+// the authorizer says. One server has the policies itself. The other one has the same objects and no policies, and gateways
+// with the policies before it: one that judges requests, and one that judges what the server would store and has files which
+// describe the custom resources. ECHO_REPORT names a file for all differences, of which the test shows a few.
+func TestEcho(t *testing.T) {
+	issuer, dir := newAuthority(t), t.TempDir()
+	ca := filepath.Join(dir, "ca.crt")
+	write(t, ca, encoded("CERTIFICATE", issuer.certificate.Raw))
+	shared := startStore(t, echoUsers)
+	flags := []string{"--client-ca-file=" + ca, "--allow-privileged"}
+	native := shared.launch(t, flags...)
+	native.waitReady(t)
+	behind := shared.launch(t, append(flags, "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy")...)
+	definitions, objects := filepath.Join("testdata", "echo", "definitions.yaml"), filepath.Join("testdata", "echo", "objects.yaml")
+	native.must(t, "", "create", "-f", definitions)
+	native.must(t, echoRights, "create", "-f", "-")
+	native.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", definitions)
+	native.must(t, "", "create", "-f", objects)
+	for _, o := range certificateObjects() {
+		native.must(t, string(inJSON(o)), "create", "-f", "-")
+	}
+	native.must(t, echoing(), "create", "-f", "-")
+	behind.waitReady(t)
+
+	certificate := issuer.issue(t, "carol", []string{"echo", "by-certificate"})
+	known := []*user{
+		{name: "alice", token: "of-alice"},
+		{name: "bob", token: "of-bob"},
+		{name: "account", token: native.token(t, "echo", "echo")},
+		{name: "bound", token: native.token(t, "echo", "echo", "--bound-object-kind=Pod", "--bound-object-name=echo")},
+		{name: "carol", certificate: &certificate, without: "Pass"},
+		{name: "dave", token: "of-root", without: judgesRequests, headers: map[string]string{
+			"Impersonate-User": "dave", "Impersonate-Group": "echo", "Impersonate-Uid": "d-1", "Impersonate-Extra-Scopes": "of dave",
+		}},
+	}
+	described, err := os.ReadFile(definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateways := []*echoServer{
+		startEcho(t, judgesRequests, behind, issuer, echoing(), "admitOn: Request\n"),
+		startEcho(t, "Pass", behind, issuer, echoing()+"---\n"+string(described), "admitOn: DryRunResult\ntrustedProxies: [127.0.0.1/32]\n"),
+	}
+	server := &echoServer{name: "kube-apiserver", url: native.url, roots: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's own server
+	for _, s := range append(gateways, server) {
+		s.clients = map[string]*http.Client{"": client(s.roots)}
+		for _, u := range known {
+			if u.certificate != nil {
+				own := s.roots.Clone()
+				own.Certificates = []tls.Certificate{*u.certificate}
+				s.clients[u.name] = client(own)
+			}
+		}
+	}
+	probe := &question{method: "POST", path: "/apis/echo.example.com/v1/gadgets", contentType: "application/json", user: known[0],
+		body: []byte(`{"apiVersion":"echo.example.com/v1","kind":"Gadget","metadata":{"name":"probe"}}`)}
+	// The server's policies find a new kind only when their map of kinds is made again, half a minute later at most.
+	last := &answer{}
+	defer func() {
+		if last.seen == nil {
+			t.Logf("the server answers %d %s", last.code, last.says)
+		}
+	}()
+	eventually(t, "the server's own policies judge new kinds, and change their objects", func() bool {
+		a, err := server.send(probe, probe.user)
+		last = a
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.code == http.StatusCreated {
+			native.must(t, "", "delete", "gadget", "probe")
+		}
+		return a.seen["/object/metadata/annotations/echo"] != ""
+	})
+	questions := generate(t, native, known)
+	begun := time.Now()
+	r := &echoReport{used: map[string]int{}, samples: map[string][]string{}}
+	var wg sync.WaitGroup
+	work := make(chan *question)
+	for range 4 {
+		wg.Go(func() {
+			for q := range work {
+				r.compare(t, q, server, gateways)
+			}
+		})
+	}
+	for _, q := range questions {
+		work <- q
+	}
+	close(work)
+	wg.Wait()
+	t.Logf("%d requests, %d of them judged by the server, %d comparisons in %v", len(questions), r.judged, r.compared, time.Since(begun).Round(time.Second))
+	if r.judged < 1000 {
+		t.Errorf("the server's policy judges %d requests, want 1000", r.judged)
+	}
+	r.close(t)
+}
+
+func client(c *tls.Config) *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, MaxIdleConnsPerHost: 8}}
+}
+
+// startEcho runs a gateway with the policies before the cluster until the test ends.
+func startEcho(t *testing.T, credentials string, c *cluster, issuer *authority, policies, more string) *echoServer {
 	t.Helper()
 	dir, listen, admin := t.TempDir(), freeAddress(t), freeAddress(t)
 	write(t, filepath.Join(dir, "policies.yaml"), policies)
-	write(t, filepath.Join(dir, "token"), "of-gateway\n")
+	write(t, filepath.Join(dir, "token"), "of-root")
+	write(t, filepath.Join(dir, "ca.crt"), encoded("CERTIFICATE", issuer.certificate.Raw))
+	own := issuer.issue(t, "gateway", nil)
+	writePair(t, dir, own)
 	write(t, filepath.Join(dir, "gateway.yaml"), `
 apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
 listen: `+listen+`
+tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}
 admin: {listen: `+admin+`}
-upstreams: [{name: cluster, endpoints: [`+c.url+`], dialect: Kubernetes, tls: {insecureSkipTLSVerify: true}, tokenFile: token}]
+upstreams: [{name: cluster, endpoints: [`+c.url+`], dialect: Kubernetes, credentials: `+credentials+`, tokenFile: token, tls: {insecureSkipTLSVerify: true},
+  upgrades: [pods/exec, pods/attach, pods/portforward, pods/proxy, services/proxy, nodes/proxy]}]
+identity: {authenticators: [{tokenReview: {upstream: cluster}}, {clientCertificate: {}}], anonymous: Deny}
 routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml]
-`)
+`+more)
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
-	return "http://" + listen
+	return &echoServer{name: credentials, url: "https://" + listen, roots: &tls.Config{RootCAs: issuer.pool()}}
 }
 
-// ask sends one request as a user, and returns the code and the body of the answer.
-func ask(t *testing.T, token, method, url, contentType, body string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	if contentType != "" {
-		r.Header.Set("Content-Type", contentType)
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+// An echoReport collects what differs.
+type echoReport struct {
+	sync.Mutex
+	judged, compared int
+	used             map[string]int      // how often a row of the ledger is needed
+	samples          map[string][]string // what differs without a row, by what it is about
 }
 
-var (
-	generated = regexp.MustCompile(`gen-[a-z0-9]{5}`)
-	denial    = regexp.MustCompile(`denied request: (operation=[^"\\]*)`)
-)
-
-// Policies see of a request what they see natively: its options, namespace and name, and the namespace and name of the object, when they
-// change it and when they validate it. The same policies deny each request in kube-apiserver itself, and in a gateway before it.
-func TestEcho(t *testing.T) {
-	c := startCluster(t)
-	c.must(t, "", "create", "-f", filepath.Join("..", "testdata", "crds.yaml"))
-	c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join("..", "testdata", "crds.yaml"))
-	c.must(t, echoed, "create", "-f", "-")
-	c.must(t, echoing("request.userInfo.username == 'stranger'"), "create", "-f", "-")
-	through := c.startBefore(t, echoing("true"))
-	const (
-		core, maps = "/api/v1/namespaces", "/api/v1/namespaces/team-a/configmaps"
-		leases     = "/apis/coordination.k8s.io/v1/namespaces/team-a/leases"
-		pods       = "/api/v1/namespaces/team-a/pods"
-		deployment = "/apis/apps/v1/namespaces/team-a/deployments/d1"
-		widgets    = "/apis/e2e.example.com/v1/namespaces/team-a/widgets"
-		plain      = "application/json"
-		merge      = "application/merge-patch+json"
-		apply      = "application/apply-patch+yaml"
-		containers = `"spec":{"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}`
-		template   = `"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}`
-	)
-	eventually(t, "the server's own policies are in force", func() bool {
-		_, body := ask(t, "of-stranger", "POST", c.url+maps, plain, `{"metadata":{"name":"probe"}}`)
-		if strings.Contains(body, `"kind":"ConfigMap"`) {
-			c.must(t, "", "delete", "configmap", "-n", "team-a", "probe")
+func (r *echoReport) compare(t *testing.T, q *question, server *echoServer, gateways []*echoServer) {
+	native, err := server.send(q, q.user)
+	if err != nil {
+		t.Errorf("%v: %v", q, err)
+		return
+	}
+	if native.seen == nil && native.code < 300 && q.isStored() {
+		t.Errorf("%v is carried out by the server: %d %s", q, native.code, native.says)
+		return
+	}
+	if native.seen != nil {
+		r.Lock()
+		r.judged++
+		r.Unlock()
+	}
+	for _, g := range gateways {
+		if q.user.without == g.name {
+			continue
 		}
-		return strings.Contains(body, " / operation=CREATE")
-	})
-	requests := []struct{ method, path, contentType, body string }{
-		{"POST", maps, plain, `{"metadata":{"name":"n"}}`},
-		{"POST", maps, "", `{"metadata":{"name":"n","namespace":"team-a"}}`},
-		{"POST", maps, plain, `{"metadata":{"name":"n","namespace":""}}`},
-		{"POST", maps, plain, `{"metadata":{"generateName":"gen-"}}`},
-		{"POST", maps, plain, `{"metadata":{"name":"n","generateName":"gen-"}}`},
-		{"POST", maps + "?fieldManager=evil&fieldValidation=Strict&dryRun=All&pretty=true", plain, `{"metadata":{"name":"n"}}`},
-		{"POST", maps + "?fieldManager=a%20b&force=true&gracePeriodSeconds=3", plain, `{"metadata":{"name":"n"}}`},
-		{"PUT", maps + "/c1", "", `{"metadata":{"name":"c1"}}`},
-		{"PUT", maps + "/c1?fieldManager=evil&fieldValidation=Ignore&dryRun=All", plain, `{"metadata":{"name":"c1","namespace":"team-a"}}`},
-		{"PUT", leases + "/new?fieldManager=evil", plain, `{"metadata":{"name":"new"}}`},
-		{"PATCH", maps + "/c1?fieldManager=evil&dryRun=All", merge, `{"data":{"a":"b"}}`},
-		{"PATCH", maps + "/c1?fieldManager=evil&fieldValidation=Warn", "application/json-patch+json", `[{"op":"add","path":"/data","value":{"a":"b"}}]`},
-		{"PATCH", maps + "/c1", "application/strategic-merge-patch+json", `{"data":{"a":"b"}}`},
-		{"PATCH", maps + "/c1?fieldManager=evil&force=true", apply, `{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}`},
-		{"PATCH", maps + "/new?fieldManager=evil&force=true", apply, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new"},"data":{"a":"b"}}`},
-		{"DELETE", maps + "/c1", "", ""},
-		{"DELETE", maps + "/c1?gracePeriodSeconds=3&propagationPolicy=Foreground", "", ""},
-		{"DELETE", maps + "/c1?dryRun=All&orphanDependents=true", "", ""},
-		{"DELETE", maps + "/c1?gracePeriodSeconds=3", plain, `{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Orphan","dryRun":["All"]}`},
-		{"DELETE", maps + "/c1", "", `{"orphanDependents":false,"gracePeriodSeconds":0}`},
-		{"DELETE", maps + "?labelSelector=a%3Db&propagationPolicy=Background", "", ""},
-		{"DELETE", maps + "?labelSelector=a%3Db", plain, `{"gracePeriodSeconds":1}`},
-		{"POST", core, plain, `{"metadata":{"name":"n"}}`},
-		{"POST", core, plain, `{"metadata":{"generateName":"gen-"}}`},
-		{"PUT", core + "/other", plain, `{"metadata":{"name":"other"}}`},
-		{"PUT", core + "/other/status?fieldManager=evil", plain, `{"metadata":{"name":"other"}}`},
-		{"PATCH", core + "/other", merge, `{"metadata":{"labels":{"a":"b"}}}`},
-		{"DELETE", core + "/other", "", ""},
-		{"POST", pods, plain, `{"metadata":{"name":"n"},` + containers + `}`},
-		{"POST", pods + "?fieldManager=evil", plain, `{"metadata":{"generateName":"gen-"},` + containers + `}`},
-		{"POST", pods + "/p1/eviction?dryRun=All", plain, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p1"}}`},
-		{"POST", pods + "/p1/binding", plain, `{"metadata":{"name":"p1"},"target":{"name":"n1"}}`},
-		{"POST", core + "/team-a/serviceaccounts/default/token?fieldManager=evil", plain, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"audiences":["a"]}}`},
-		{"DELETE", pods + "/p1?gracePeriodSeconds=0", "", ""},
-		{"DELETE", pods + "/p1?gracePeriodSeconds=3", "", ""},
-		{"DELETE", pods, "", ""},
-		{"PUT", deployment + "?fieldManager=evil", plain, `{"metadata":{"name":"d1"},` + template + `}`},
-		{"PUT", deployment + "/status", plain, `{"metadata":{"name":"d1"},` + template + `}`},
-		{"PUT", deployment + "/scale?fieldManager=evil", "", `{"metadata":{"name":"d1"},"spec":{"replicas":2}}`},
-		{"PATCH", deployment + "/scale", merge, `{"spec":{"replicas":2}}`},
-		{"POST", widgets, plain, `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"n"}}`},
-		{"POST", widgets + "?fieldManager=evil", plain, `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"generateName":"gen-"}}`},
-		{"PATCH", widgets + "/w1?fieldManager=evil", merge, `{"spec":{"replicas":2}}`},
-		{"PATCH", widgets + "/w1/scale", merge, `{"spec":{"replicas":2}}`},
-		{"DELETE", widgets + "/w1?ignoreStoreReadErrorWithClusterBreakingPotential=false", "", ""},
-	}
-	// What the server's storage of a kind writes into the options before policies see them only that storage knows: the gateway shows
-	// what the client asked for.
-	written := map[string]*regexp.Regexp{
-		core + "/other":                   regexp.MustCompile(`v1 \d|uid=\S+`),   // the uid of the Namespace
-		pods + "/p1?gracePeriodSeconds=3": regexp.MustCompile(`v1 \d|grace=\S+`), // no grace for a Pod that runs nowhere
-		pods:                              regexp.MustCompile(`v1 \d|grace=\S+`),
-	}
-	// The server's policies find a new kind only when their map of kinds is made again, half a minute later at most.
-	eventually(t, "the server's own policies judge widgets", func() bool {
-		code, _ := ask(t, "of-stranger", "POST", c.url+widgets, plain, `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"n"}}`)
-		return code == 422
-	})
-	for _, r := range requests {
-		seen := func(token, base string) string {
-			code, body := ask(t, token, r.method, base+r.path, r.contentType, r.body)
-			found := denial.FindStringSubmatch(body)
-			if found == nil {
-				return fmt.Sprintf("%d %s", code, body)
+		got, err := g.send(q, q.user)
+		if err == nil && native.seen != nil && got.seen != nil && (native.isLong || got.isLong) {
+			if err = server.view(q, native); err == nil {
+				err = g.view(q, got)
 			}
-			return fmt.Sprintf("%d %s", code, generated.ReplaceAllString(found[1], "gen-*"))
 		}
-		native, got := seen("of-stranger", c.url), seen("of-root", through)
-		if server := written[r.path]; server != nil && r.method == "DELETE" {
-			native, got = server.ReplaceAllString(native, "*"), server.ReplaceAllString(got, "*")
+		if err != nil {
+			t.Errorf("%v through %s: %v", q, g.name, err)
+			continue
 		}
-		if !strings.HasPrefix(native, "422 operation=") {
-			t.Errorf("%s %s %s is not judged by the server itself: %s", r.method, r.path, r.body, native)
+		r.Lock()
+		r.compared++
+		if native.seen == nil || got.seen == nil {
+			if native.code != got.code || (native.seen == nil) != (got.seen == nil) {
+				r.differs(q, g.name, difference{"answer", fmt.Sprint(native.code, " ", native.says), fmt.Sprint(got.code, " ", got.says)})
+			}
+		} else {
+			for _, d := range differences(native.seen, got.seen) {
+				r.differs(q, g.name, d)
+			}
 		}
-		if got != native {
-			t.Errorf("%s %s %s: policies see\n%s\nand natively\n%s", r.method, r.path, r.body, got, native)
-		}
+		r.Unlock()
 	}
-	t.Run("PUT without a version", func(t *testing.T) { updatesUnversioned(t, c, c.startBefore(t, comparing)) })
 }
 
-// updatesUnversioned proves that a PUT which names no version is what the server makes of it: 422 for custom resources, and an
-// update of other kinds.
-func updatesUnversioned(t *testing.T, c *cluster, through string) {
-	for _, r := range []struct {
-		path, contentType, body string
-		code                    int
-	}{
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"spec":{"replicas":5}}`, 422},
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1", "", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1","resourceVersion":"0"},"spec":{"replicas":5}}`, 422},
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1/status", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"status":{"replicas":5}}`, 422},
-		{"/api/v1/namespaces/team-a/configmaps/c1", "application/json", `{"metadata":{"name":"c1"},"data":{"a":"c"}}`, 200},
-		{"/api/v1/namespaces/team-a/configmaps/c1", "", `{"metadata":{"name":"c1","resourceVersion":"0"},"data":{"a":"d"}}`, 200},
-		{"/apis/apps/v1/namespaces/team-a/deployments/d1/scale", "", `{"metadata":{"name":"d1"},"spec":{"replicas":4}}`, 200},
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1/scale", "", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"w1"},"spec":{"replicas":3}}`, 200},
-	} {
-		gotCode, got := ask(t, "of-root", "PUT", through+r.path, r.contentType, r.body)
-		code, want := ask(t, "of-root", "PUT", c.url+r.path, r.contentType, r.body)
-		if gotCode != code || code != r.code || code != 200 && got != want {
-			t.Errorf("PUT %s %s is answered\n%d %s\nby the server\n%d %s", r.path, r.body, gotCode, got, code, want)
+// differs notes a difference, by its row of the ledger or as a fault.
+func (r *echoReport) differs(q *question, through string, d difference) {
+	for _, row := range ledger {
+		if row.covers(q, through, d) {
+			r.used[row.name]++
+			return
 		}
 	}
+	about := d.path
+	if d.path == "answer" {
+		about = "answer to " + q.verb
+	}
+	r.samples[about] = append(r.samples[about], fmt.Sprintf("%v through %s: %s is %s, natively %s", q, through, d.path, d.got, d.native))
+}
+
+// close fails the test for all differences that no row of the ledger covers, and for rows that cover none.
+func (r *echoReport) close(t *testing.T) {
+	t.Helper()
+	for _, about := range slices.Sorted(maps.Keys(r.samples)) {
+		all := r.samples[about]
+		slices.Sort(all)
+		t.Errorf("%s differs %d times, such as\n%s", about, len(all), strings.Join(all[:min(3, len(all))], "\n"))
+	}
+	if path := os.Getenv("ECHO_REPORT"); path != "" {
+		var b strings.Builder
+		for _, about := range slices.Sorted(maps.Keys(r.samples)) {
+			slices.Sort(r.samples[about])
+			b.WriteString(strings.Join(r.samples[about], "\n") + "\n")
+		}
+		write(t, path, b.String())
+	}
+	reasons := 0
+	for _, row := range ledger {
+		if r.used[row.name] == 0 {
+			t.Errorf("nothing differs any more by the row %q of the ledger", row.name)
+		}
+		if !row.isPending {
+			reasons++
+		}
+		t.Logf("%6d differences: %s", r.used[row.name], row.name)
+	}
+	if reasons > 10 {
+		t.Errorf("the ledger has %d rows, want at most 10", reasons)
+	}
+}
+
+// document reads YAML as a tree.
+func document(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var tree map[string]any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return tree
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -62,16 +63,44 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects:
 - {kind: ServiceAccount, name: robot, namespace: team-a}
 - {kind: ServiceAccount, name: job-controller, namespace: kube-system}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: open}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: anybody, namespace: open}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:anonymous"}
 `
 
-// The folder for an API server, with the limit that may be added, as it is before a kube-apiserver with RBAC: the policies and
-// the limit see who the API server says it is, by the rights that deploy/ gives the gateway.
+// Both ways to stand before an API server, with the limit that may be added, as they are before a kube-apiserver with RBAC: the
+// policies and the limit see who the API server says it is, by the rights that deploy/ gives the gateway.
 func TestShippedIdentity(t *testing.T) {
-	c, dir := startCluster(t), t.TempDir()
-	text := kustomize(t, "resources: [kustomize/apiserver]\ncomponents: [kustomize/apiserver-limits]\n")
+	c := startCluster(t)
 	c.must(t, "", "create", "namespace", "gateway-system")
-	c.must(t, text, "apply", "-f", "-")
 	c.must(t, writers, "apply", "-f", "-")
+	values := example(t, "apiserver")
+	maps.Copy(values["policies"].(map[string]any), example(t, "apiserver-limits")["policies"].(map[string]any))
+	for _, name := range []string{"serviceMonitor", "prometheusRule", "dashboard"} { // the first two are of kinds that the cluster does not know
+		delete(values, name)
+	}
+	chart, err := template(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for way, text := range map[string]string{"kustomize": kustomize(t, "resources: [kustomize/apiserver]\ncomponents: [kustomize/apiserver-limits]\n"), "helm": chart} {
+		c.must(t, text, "apply", "--namespace=gateway-system", "-f", "-")
+		t.Run(way, func(t *testing.T) { identifies(t, c, way, text) })
+		c.must(t, text, "delete", "--namespace=gateway-system", "-f", "-")
+	}
+}
+
+// identifies proves whom a gateway of the objects takes clients for.
+func identifies(t *testing.T, c *cluster, way, text string) {
+	dir := t.TempDir()
 	issuer := newAuthority(t)
 	for _, folder := range []string{"client-ca", "tls", "account", "config", "policies"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
@@ -109,7 +138,7 @@ func TestShippedIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, string(configuration)+fmt.Sprintf("upstreams: [{name: kubernetes, endpoints: [%q], dialect: Kubernetes, tokenFile: %s, tls: {insecureSkipTLSVerify: true}}]\n",
+	write(t, file, string(configuration)+fmt.Sprintf("\nupstreams: [{name: kubernetes, endpoints: [%q], dialect: Kubernetes, tokenFile: %s, tls: {insecureSkipTLSVerify: true}}]\n",
 		c.url, filepath.Join(dir, "account", "token")))
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", file)
 
@@ -142,21 +171,27 @@ func TestShippedIdentity(t *testing.T) {
 	for _, one := range []struct {
 		name, token  string
 		certificates []tls.Certificate
+		namespace    string
 		code         int
 		says         string
 	}{
-		{"an administrator", "of-root", nil, 201, ""},
-		{"a service account", robot, nil, 422, "not for system:serviceaccount:team-a:robot"},
-		{"a token for another audience", c.token(t, "team-a", "robot", "--audience=vault"), nil, 401, "Unauthorized"},
-		{"a token that nobody knows", "of-mallory", nil, 401, "Unauthorized"},
+		{"an administrator", "of-root", nil, "team-a", 201, ""},
+		{"a service account", robot, nil, "team-a", 422, "not for system:serviceaccount:team-a:robot"},
+		{"a token for another audience", c.token(t, "team-a", "robot", "--audience=vault"), nil, "team-a", 401, "Unauthorized"},
+		{"a token that nobody knows", "of-mallory", nil, "team-a", 401, "Unauthorized"},
 		// What these are told about policies depends on whether they may write at all.
-		{"nobody", "", nil, 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
+		{"nobody", "", nil, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
 		// Under Pass the API server does not see the certificate: docs/identity.md says what to do.
-		{"a certificate of the group", "", []tls.Certificate{platform}, 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
-		{"a token beside a certificate of the group", robot, []tls.Certificate{platform}, 422, "not for system:serviceaccount:team-a:robot"},
+		{"a certificate of the group", "", []tls.Certificate{platform}, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
+		{"a token beside a certificate of the group", robot, []tls.Certificate{platform}, "team-a", 422, "not for system:serviceaccount:team-a:robot"},
+		// Where the API server lets anybody write, policies alone decide.
+		{"nobody, who may write", "", nil, "open", 422, "not for system:anonymous"},
+		{"a certificate of the group, who may write", "", []tls.Certificate{platform}, "open", 201, ""},
+		{"another certificate, who may write", "", []tls.Certificate{kubelet}, "open", 422, "not for system:node:a"},
 	} {
-		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}`, strings.ReplaceAll(one.name, " ", "-"))
-		if code, answer, _ := ask("POST", "/api/v1/namespaces/team-a/configmaps", body, one.token, one.certificates...); code != one.code || !strings.Contains(answer, one.says) {
+		name := strings.NewReplacer(" ", "-", ",", "").Replace(way + " " + one.name)
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}}`, name)
+		if code, answer, _ := ask("POST", "/api/v1/namespaces/"+one.namespace+"/configmaps", body, one.token, one.certificates...); code != one.code || !strings.Contains(answer, one.says) {
 			t.Errorf("%s is answered %d %s, want %d with %q", one.name, code, answer, one.code, one.says)
 		}
 	}

@@ -24,36 +24,73 @@ import (
 // A cluster is a kube-apiserver with its store; nothing runs the Pods.
 type cluster struct{ url string }
 
+// A store is what kube-apiservers share: etcd, the users and the keys.
+type store struct {
+	etcd *apiserver.Etcd
+	dir  string
+}
+
+// tokens are the users who have a token in a file.
+const tokens = `of-root,root,0,system:masters
+of-gateway,gateway,1
+of-stranger,stranger,2
+`
+
+// startStore runs etcd until the test ends.
+func startStore(t *testing.T, users string) *store {
+	t.Helper()
+	dir := t.TempDir()
+	etcd, err := apiserver.StartEtcd(filepath.Join(dir, "etcd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Close)
+	writeKey(t, filepath.Join(dir, "accounts.key"))
+	write(t, filepath.Join(dir, "tokens.csv"), users)
+	return &store{etcd, dir}
+}
+
 // startCluster runs a kube-apiserver of go.mod's version, with flags beside the usual ones, until the test ends.
 func startCluster(t *testing.T, flags ...string) *cluster {
+	t.Helper()
+	c := startStore(t, tokens).launch(t, flags...)
+	c.waitReady(t)
+	return c
+}
+
+// launch starts a kube-apiserver, with flags beside those that all have.
+func (s *store) launch(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	program, err := exec.Command("go", "tool", "-n", "kube-apiserver").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	store, err := apiserver.StartEtcd(filepath.Join(dir, "etcd"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(store.Close)
-	key := filepath.Join(dir, "accounts.key")
-	writeKey(t, key)
 	_, port, err := net.SplitHostPort(freeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "tokens.csv"), "of-root,root,0,system:masters\nof-gateway,gateway,1\nof-stranger,stranger,2\n")
-	c := &cluster{url: "https://127.0.0.1:" + port}
-	isReady := func() bool {
+	c, key := &cluster{url: "https://127.0.0.1:" + port}, filepath.Join(s.dir, "accounts.key")
+	start(t, func() bool { return true }, filepath.Join(s.dir, "log-"+port), strings.TrimSpace(string(program)), append([]string{
+		"--etcd-servers=" + s.etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + s.certificates(c),
+		"--token-auth-file=" + filepath.Join(s.dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
+		"--service-account-issuer=https://cluster.example", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--shutdown-delay-duration=0s",
+	}, flags...)...)
+	return c
+}
+
+// certificates returns the folder with the certificate that the server shows.
+func (s *store) certificates(c *cluster) string {
+	return filepath.Join(s.dir, "certificates-"+c.url[strings.LastIndex(c.url, ":")+1:])
+}
+
+// waitReady waits until the server is ready.
+func (c *cluster) waitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, "kube-apiserver is ready", func() bool {
 		out, ok := c.kubectl(t, "", "get", "--raw", "/readyz")
 		return ok && out == "ok"
-	}
-	start(t, isReady, filepath.Join(dir, "log"), strings.TrimSpace(string(program)), append(flags, "--etcd-servers="+store.URL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
-		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
-		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--shutdown-delay-duration=0s")...)
-	return c
+	})
 }
 
 func writeKey(t *testing.T, file string) {

@@ -16,12 +16,12 @@ import (
 // OperationOptions returns the options of the write as the admission of an API server has them: CreateOptions,
 // UpdateOptions (of patches too, which have no `force` there) or DeleteOptions, made of the query and of the body of a
 // deletion. It is invalid if the operation has none. It is made on the first call, so that it costs nothing if no
-// policy reads it.
-func (w *Write) OperationOptions(operation admission.Operation, l *Limits) (document.Node, error) {
+// policy reads it. Settle completes those of a deletion as the server does before its admission; nil does nothing.
+func (w *Write) OperationOptions(operation admission.Operation, l *Limits, settle func(*metav1.DeleteOptions)) (document.Node, error) {
 	if w.shown.document != nil && w.shown.of == operation {
 		return w.shown.document.Root(), nil
 	}
-	text, err := w.operationOptions(operation)
+	text, err := w.operationOptions(operation, settle)
 	if text == nil || err != nil {
 		return document.Node{}, err
 	}
@@ -43,7 +43,7 @@ var (
 )
 
 // operationOptions returns the options as JSON; nil for none.
-func (w *Write) operationOptions(operation admission.Operation) ([]byte, error) {
+func (w *Write) operationOptions(operation admission.Operation, settle func(*metav1.DeleteOptions)) ([]byte, error) {
 	switch operation {
 	case admission.Create:
 		if w.Info.Query == "" {
@@ -69,6 +69,9 @@ func (w *Write) operationOptions(operation admission.Operation) ([]byte, error) 
 		o := metav1.DeleteOptions{}
 		if w.Options != nil {
 			o = *w.Options // the client's, without the precondition by which the gateway pins the deletion
+		}
+		if settle != nil {
+			settle(&o)
 		}
 		o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
 		return json.Marshal(&o)

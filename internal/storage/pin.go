@@ -81,12 +81,18 @@ func (w *Write) pinIdentity(metadata document.Node) {
 // A dry run stores nothing that would have to be pinned, and its answer would show the version.
 func (w *Write) PinToNothing() {
 	w.Existing.IsAbsent = true
-	if w.Info.Options.DryRun {
+	if !w.Info.Options.DryRun && TextIn(Metadata(w.Object), "resourceVersion") == "" {
+		w.Existing.Pin = PinnedByObject
+	}
+}
+
+// WritePinToNothing writes the version into the object by which [Write.PinToNothing] pins it. No policy sees it.
+func (w *Write) WritePinToNothing() {
+	if !w.Existing.IsAbsent || w.Existing.Pin != PinnedByObject {
 		return
 	}
 	if metadata := EnsureMetadata(w.Object); TextIn(metadata, "resourceVersion") == "" {
 		w.Object.SetString(metadata, "resourceVersion", NoVersion)
-		w.Existing.Pin = PinnedByObject
 	}
 }
 

@@ -39,10 +39,7 @@ func (w *Write) Reveal(validates bool) {
 	if root.Kind() != document.Object || found && metadata.Kind() != document.Object && metadata.Kind() != document.Null {
 		return
 	}
-	namespace, name := w.Info.ObjectNamespace(), ""
-	if TextIn(metadata, "namespace") != "" {
-		namespace = ""
-	}
+	namespace, name := UnsaidNamespace(metadata, &w.Info), ""
 	switch base := TextIn(metadata, "generateName"); {
 	case !validates || TextIn(metadata, "name") != "":
 	case w.Info.Subresource == "token" && w.Info.Resource == "serviceaccounts" && w.Info.Group == "":
@@ -69,6 +66,14 @@ func (w *Write) Reveal(validates bool) {
 		r.name.reveal(w.Object, metadata, "name", document.AppendString(nil, name))
 	}
 	r.revision, w.Reveals = w.Object.Revision(), true
+}
+
+// UnsaidNamespace returns the namespace that the URL says and the object's metadata leaves out; empty if there is none.
+func UnsaidNamespace(metadata document.Node, i *resource.Info) string {
+	if TextIn(metadata, "namespace") != "" {
+		return ""
+	}
+	return i.ObjectNamespace()
 }
 
 // Conceal takes out of the object what was revealed.

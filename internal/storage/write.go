@@ -47,6 +47,8 @@ type Write struct {
 	Options *metav1.DeleteOptions
 	// Existing describes the stored object, as far as it is known.
 	Existing Existing
+	// Failed is the answer to the request if the stored object could not be read while policies were asked.
+	Failed error
 	// Misplaced names a value that takes the place of a field that has to be kept; nil for none.
 	Misplaced *field.Error
 	// Underived are the fields of the object whose default cannot be computed.

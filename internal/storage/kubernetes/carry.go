@@ -16,7 +16,7 @@ import (
 
 // showsCarried reports whether validating policies see fields of a PUT that the server carries over.
 func (s *Store) showsCarried(i *resource.Info) bool {
-	return i.Verb == resource.VerbUpdate && !s.hasOwnKind && !s.PreviewsWrites && s.Policies.Validates(i, admission.Update)
+	return i.Verb == resource.VerbUpdate && (!s.hasOwnKind || i.Subresource == "scale") && !s.PreviewsWrites && s.Policies.Validates(i, admission.Update)
 }
 
 // carry makes the object that validating policies see of a PUT to an object.
@@ -29,7 +29,7 @@ func (s *Store) carry(w *storage.Write) {
 	if s.resetsStatus(w) {
 		setStatus(seen, existing)
 	}
-	countChange(seen, existing)
+	countChange(seen, existing, &w.Info)
 	w.Result = seen
 }
 
@@ -46,6 +46,34 @@ func (s *Store) carryStatus(w *storage.Write) {
 	}
 	w.Result = w.Existing.Object.Clone()
 	setStatus(w.Result, w.Object.Root())
+}
+
+// carryScale makes the object that validating policies see of a PUT to a scale. The server makes it of the object that it scales.
+func carryScale(w *storage.Write) {
+	seen, existing := w.Object.Clone(), w.Existing.Root()
+	carryType(seen, existing)
+	carryNamespace(seen, &w.Info)
+	carryMetadata(seen, existing)
+	setStatus(seen, existing)
+	w.Result = seen
+}
+
+// recount makes the object that validating policies see of a patch whose result policies have changed in a way that the
+// server counts. Its answer to the patch alone did not count.
+func (s *Store) recount(w *storage.Write) {
+	if s.hasOwnKind || w.Info.Subresource != "" || w.Existing.Object == nil || !w.Object.Edited() || !s.Policies.Validates(&w.Info, admission.Update) {
+		return
+	}
+	existing := w.Existing.Root()
+	stored, _ := existing.Get("metadata")
+	before, _ := stored.Get("generation")
+	after, _ := storage.Metadata(w.Object).Get("generation")
+	n, known := before.Int64()
+	if m, ok := after.Int64(); !known || !ok || n == 0 || n != m || !isChange(w.Object, existing, &w.Info) {
+		return
+	}
+	w.Result = w.Object.Clone()
+	w.Result.Set(storage.EnsureMetadata(w.Result), "generation", strconv.AppendInt(nil, n+1, 10))
 }
 
 // resetsStatus reports whether a PUT to the object leaves the status as it is stored.
@@ -67,8 +95,7 @@ func carryType(d *document.Document, existing document.Node) {
 
 // carryNamespace sets the namespace that the URL names, as the server does before any admission.
 func carryNamespace(d *document.Document, i *resource.Info) {
-	namespace := i.ObjectNamespace()
-	if namespace != "" && storage.TextIn(storage.Metadata(d), "namespace") == "" {
+	if namespace := storage.UnsaidNamespace(storage.Metadata(d), i); namespace != "" {
 		d.Set(storage.EnsureMetadata(d), "namespace", document.AppendString(nil, namespace))
 	}
 }
@@ -98,16 +125,44 @@ func setStatus(d *document.Document, from document.Node) {
 	}
 }
 
-// countChange counts the generation of an object that has one, if anything beside its metadata changes. The status is
-// the stored one already if it does not count.
-func countChange(d *document.Document, existing document.Node) {
+// countChange counts the generation of an object that has one, if anything beside its metadata changes, or what counts of it.
+// The status is the stored one already if it does not count.
+func countChange(d *document.Document, existing document.Node, i *resource.Info) {
 	stored, _ := existing.Get("metadata")
 	generation, _ := stored.Get("generation")
-	n, ok := generation.Int64()
-	if !ok || n == 0 || storage.EqualBeside(d.Root(), existing, "metadata") {
-		return
+	if n, ok := generation.Int64(); ok && n != 0 && isChange(d, existing, i) {
+		d.Set(storage.EnsureMetadata(d), "generation", strconv.AppendInt(nil, n+1, 10))
 	}
-	d.Set(storage.EnsureMetadata(d), "generation", strconv.AppendInt(nil, n+1, 10))
+}
+
+// isChange reports whether what a server counts of an object is another than in the stored one.
+func isChange(d *document.Document, existing document.Node, i *resource.Info) bool {
+	stored, _ := existing.Get("metadata")
+	return !storage.EqualBeside(d.Root(), existing, "metadata") || !equalMaps(storage.Metadata(d), stored, countedIn(i.Group, i.Resource))
+}
+
+// countedIn returns the member of metadata that counts in the generation of objects; empty for none.
+func countedIn(group, plural string) string {
+	switch {
+	case group == "apps" && plural == "deployments":
+		return "annotations"
+	case group == "discovery.k8s.io" && plural == "endpointslices":
+		return "labels"
+	}
+	return ""
+}
+
+// equalMaps reports whether two objects have the same member, where an empty one is none.
+func equalMaps(a, b document.Node, name string) bool {
+	if name == "" {
+		return true
+	}
+	left, _ := a.Get(name)
+	right, _ := b.Get(name)
+	if left.Len() == 0 || right.Len() == 0 {
+		return left.Len() == right.Len()
+	}
+	return document.EqualNodes(left, right)
 }
 
 // isOwnGroup reports whether a group is one of Kubernetes itself.

@@ -81,6 +81,24 @@ func TestCarry(t *testing.T) {
 	}
 }
 
+// TestCarryScale: validating policies see a Scale that is put as the server makes it of the object that it scales.
+func TestCarryScale(t *testing.T) {
+	const (
+		stored = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"n","namespace":"a","uid":"u","resourceVersion":"7","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":1},"status":{"replicas":1,"selector":"a=b"}}`
+		sent   = `{"metadata":{"name":"n"},"spec":{"replicas":2},"status":{"replicas":9}}`
+		want   = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"n","namespace":"a","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":2},"status":{"replicas":1,"selector":"a=b"}}`
+	)
+	w := &storage.Write{Object: parsed(t, sent), Existing: storage.Existing{Object: parsed(t, stored)}}
+	w.Info = resource.Info{IsResource: true, Verb: resource.VerbUpdate, APIPrefix: "apis", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "a", Name: "n"}
+	carryScale(w)
+	if !document.EqualNodes(w.Admitted().Root(), parsed(t, want).Root()) {
+		t.Errorf("policies see\n%s\nwant\n%s", w.Admitted().AppendTo(nil), want)
+	}
+	if got := string(w.Object.AppendTo(nil)); got != sent {
+		t.Errorf("%s is sent, want %s", got, sent)
+	}
+}
+
 // TestOwnGroups: the groups of Kubernetes itself are those of its own clients.
 func TestOwnGroups(t *testing.T) {
 	groups := map[string]bool{apiextensionsv1.GroupName: true, "apiregistration.k8s.io": true}

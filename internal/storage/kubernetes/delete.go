@@ -27,7 +27,11 @@ func (s *Store) Delete(w *storage.Write, h storage.Handler) error {
 			return err
 		}
 	}
-	if err := h.Validate(w); err != nil {
+	err := h.Validate(w)
+	if w.Failed != nil {
+		return w.Failed
+	}
+	if err != nil {
 		return err
 	}
 	return s.Update(w)

@@ -4,9 +4,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
-	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -43,11 +41,6 @@ func (s *Store) IsOpaque(i *resource.Info) bool {
 
 // CheckOptions implements storage.Strategy. The server checks its own options.
 func (s *Store) CheckOptions(*storage.Write) error { return nil }
-
-// OperationOptions implements storage.Strategy: policies see what the server's own admission has.
-func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation) (document.Node, error) {
-	return w.OperationOptions(operation, s.Limits)
-}
 
 // Reveal implements storage.Strategy.
 func (s *Store) Reveal(w *storage.Write, validates bool) {
@@ -204,13 +197,17 @@ func (s *subresourceStore) KeepStatus(*storage.Write) error { return nil }
 // Refusal implements storage.Updater.
 func (s *subresourceStore) Refusal(_ *storage.Write, refusal error) error { return refusal }
 
-// Preview implements storage.Creater. What a patch results in is known already.
+// Preview implements storage.Creater. What a patch results in is known already, but for what policies change of it.
 func (s *Store) Preview(w *storage.Write) error {
 	switch {
 	case w.Patch != nil:
+		s.recount(w)
 	case s.PreviewsWrites:
 		return preview(s, w)
-	case w.Existing.Object != nil && s.showsCarried(&w.Info):
+	case w.Existing.Object == nil || !s.showsCarried(&w.Info):
+	case s.hasOwnKind:
+		carryScale(w)
+	default:
 		s.carry(w)
 	}
 	return nil

@@ -97,6 +97,9 @@ func (s *Store) Update(w *storage.Write) error {
 	if err := s.tryUnversioned(w); err != nil {
 		return err
 	}
+	if w.Info.Verb == resource.VerbUpdate {
+		w.WritePinToNothing()
+	}
 	if err := s.send(w); err != nil {
 		return err
 	}
