@@ -72,12 +72,4 @@ var ledger = []row{
 		return through == judgesRequests && q.method == "PUT" && q.isOwn && strings.Contains(q.resource, "/") && (hasPrefix(d.path, "/object/metadata/labels") ||
 			strings.HasPrefix(d.path, "/object/status/conditions/") && d.got == unset)
 	}},
-
-	// Pending: kinds come from the requests, and not yet from the server's discovery.
-	{"pending: the kind of what is asked about", true, func(_ *question, _ string, d difference) bool {
-		return hasPrefix(d.path, "/request/kind", "/request/requestKind")
-	}},
-	{"pending: the kind of an object that says none", true, func(q *question, _ string, d difference) bool {
-		return d.got == unset && (hasPrefix(d.path, "/object/kind", "/object/apiVersion") || q.verb == "deletecollection" && hasPrefix(d.path, "/oldObject/kind", "/oldObject/apiVersion"))
-	}},
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// An API server sets the namespace of an object before its admission, and a name that it generates before policies
-// validate. Policies of the gateway see both in the object, too, although it is sent as the client wrote it: the server
-// sets them itself, and makes a name of its own.
+// An API server sets the namespace of an object and the kind that it leaves out before its admission, and a name that it
+// generates before policies validate. Policies of the gateway see them in the object, too, although it is sent as the
+// client wrote it: the server sets them itself, and makes a name of its own.
 
-// revealed are the members of metadata that policies see and the server does not get.
+// revealed are the members that policies see and the server does not get.
 type revealed struct {
-	namespace, name hidden
-	metadata        hidden
-	revision        uint64 // of the object with them
-	isPristine      bool   // nobody had edited the object before
+	apiVersion, kind hidden
+	namespace, name  hidden // of metadata
+	metadata         hidden
+	revision         uint64 // of the object with them
+	isPristine       bool   // nobody had edited the object before
 }
 
 // hidden is a member as it was before it was revealed.
@@ -47,7 +48,8 @@ func (w *Write) Reveal(validates bool) {
 	case base != "" && w.Info.Verb == resource.VerbCreate && w.Info.Name == "" && w.Info.Subresource == "":
 		name = storagenames.SimpleNameGenerator.GenerateName(base)
 	}
-	if namespace == "" && name == "" {
+	apiVersion, kind := w.unsaidType()
+	if namespace == "" && name == "" && apiVersion == "" && kind == "" {
 		return
 	}
 	r := &w.revealed
@@ -56,7 +58,13 @@ func (w *Write) Reveal(validates bool) {
 	} else {
 		r.isPristine = w.isPristine()
 	}
-	if metadata.Kind() != document.Object {
+	if apiVersion != "" {
+		r.apiVersion.reveal(w.Object, root, "apiVersion", document.AppendString(nil, apiVersion))
+	}
+	if kind != "" {
+		r.kind.reveal(w.Object, root, "kind", document.AppendString(nil, kind))
+	}
+	if metadata.Kind() != document.Object && (namespace != "" || name != "") {
 		metadata = r.metadata.reveal(w.Object, root, "metadata", []byte("{}"))
 	}
 	if namespace != "" {
@@ -66,6 +74,28 @@ func (w *Write) Reveal(validates bool) {
 		r.name.reveal(w.Object, metadata, "name", document.AppendString(nil, name))
 	}
 	r.revision, w.Reveals = w.Object.Revision(), true
+}
+
+// unsaidType returns the apiVersion and the kind that the object leaves out and the API server knows; empty if it leaves
+// out none.
+func (w *Write) unsaidType() (apiVersion, kind string) {
+	served := w.Request.Served
+	if served == nil {
+		return "", ""
+	}
+	if root := w.Object.Root(); TextIn(root, "apiVersion") == "" {
+		apiVersion = served.Kind.GroupVersion().String()
+	}
+	if TextIn(w.Object.Root(), "kind") == "" {
+		kind = served.Kind.Kind
+	}
+	return apiVersion, kind
+}
+
+// LacksType reports whether the object leaves out an apiVersion or a kind that the API server knows.
+func (w *Write) LacksType() bool {
+	apiVersion, kind := w.unsaidType()
+	return apiVersion != "" || kind != ""
 }
 
 // UnsaidNamespace returns the namespace that the URL says and the object's metadata leaves out; empty if there is none.
@@ -90,6 +120,8 @@ func (w *Write) Conceal() {
 	if metadata.Len() == 0 {
 		r.metadata.conceal(w.Object, root, "metadata")
 	}
+	r.apiVersion.conceal(w.Object, root, "apiVersion")
+	r.kind.conceal(w.Object, root, "kind")
 	*r, w.Reveals = revealed{}, false
 	w.pristine.is, w.pristine.revision = isPristine, w.Object.Revision()
 }

@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -61,6 +64,33 @@ func TestReveal(t *testing.T) {
 			if got := string(w.Content()); got != want {
 				t.Errorf("%s: the server gets %s, want %s", c.body, got, want)
 			}
+		}
+	}
+}
+
+// TestRevealType: policies see the kind that the API server gives an object which says none, and the server gets what the
+// client wrote.
+func TestRevealType(t *testing.T) {
+	info := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Subresource: "eviction", Name: "p", Verb: resource.VerbCreate}
+	served := &discovery.Resource{Kind: schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}}
+	for _, c := range []struct{ body, seen string }{
+		{` {"deleteOptions":{}} `, ` {"deleteOptions":{},"apiVersion":"policy/v1","kind":"Eviction"} `},
+		{`{"kind":"","metadata":{"name":"p"}}`, `{"kind":"Eviction","metadata":{"name":"p"},"apiVersion":"policy/v1"}`},
+		{`{"apiVersion":"policy/v1","kind":null}`, `{"apiVersion":"policy/v1","kind":"Eviction"}`},
+		{`{"apiVersion":"policy/v1","kind":"Eviction"}`, `{"apiVersion":"policy/v1","kind":"Eviction"}`},
+	} {
+		d, err := document.Parse([]byte(c.body), document.Limits{Bytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &Write{Request: &Request{Served: served}, Info: info, Object: d, Source: []byte(c.body)}
+		w.Reveal(true)
+		if got := string(d.AppendTo(nil)); got != c.seen {
+			t.Errorf("%s: policies see %s, want %s", c.body, got, c.seen)
+		}
+		w.Conceal()
+		if got := string(d.AppendTo(nil)); got != c.body {
+			t.Errorf("%s: the server gets %s", c.body, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -46,7 +47,7 @@ func (s *Store) CheckOptions(*storage.Write) error { return nil }
 func (s *Store) Reveal(w *storage.Write, validates bool) {
 	metadata := storage.Metadata(w.Object)
 	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" || storage.TextIn(metadata, "namespace") != "")
-	if !isWhole && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {
+	if (!isWhole || w.Object != nil && w.LacksType()) && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {
 		w.Reveal(validates)
 	}
 }
