@@ -95,7 +95,7 @@ spec:
   reinvocationPolicy: Never
   matchConstraints:
     resourceRules: [{apiGroups: ["", apps, batch, coordination.k8s.io, echo.example.com], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: ["*"]}]
-    excludeResourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [bindings]}]
+    excludeResourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [bindings, events]}]
   matchConditions: [{name: user, expression: "request.userInfo.groups.exists(g, g in ['echo', 'system:serviceaccounts:echo'])"}]
   mutations:
   - patchType: ApplyConfiguration
