@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,16 +23,57 @@ import (
 	"github.com/admission-gateway/gateway/e2e/apiserver"
 )
 
+// tokens are those of the users that a cluster knows.
+const tokens = `of-root,root,0,system:masters
+of-gateway,gateway,1
+of-stranger,stranger,2
+of-controllers,system:kube-controller-manager,3
+of-scheduler,system:kube-scheduler,4
+of-operator,operator,5
+of-node-1,system:node:node-1,6,system:nodes
+of-node-2,system:node:node-2,7,system:nodes
+of-node-3,system:node:node-3,8,system:nodes
+`
+
 // A cluster is a kube-apiserver with its store; nothing runs the Pods.
 type cluster struct{ url string }
 
-// startCluster runs a kube-apiserver of go.mod's version until the test ends.
-func startCluster(t *testing.T) *cluster {
+// latest is the version of Kubernetes that go.mod pins. Each folder of e2e/servers pins another one.
+const latest = "1.37"
+
+// version is that of the API server which the tests run.
+var version = cmp.Or(os.Getenv("E2E_SERVER"), latest)
+
+// isBefore reports whether the tests run an API server older than the release 1.MINOR.
+func isBefore(t *testing.T, minor int) bool {
 	t.Helper()
-	program, err := exec.Command("go", "tool", "-n", "kube-apiserver").Output()
+	have, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("E2E_SERVER is %q, and not a version such as %s", version, latest)
 	}
+	return have < minor
+}
+
+// component returns the path of a program of Kubernetes, in the version that the tests run. Go builds it if need be.
+func component(t *testing.T, name string) string {
+	t.Helper()
+	command := exec.Command("go", "tool", "-n", name)
+	if version != latest {
+		command.Dir = filepath.Join("..", "servers", "v"+version)
+	}
+	var said strings.Builder
+	command.Stderr = &said
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("there is no %s %s: %v\n%s", name, version, err, said.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// startCluster runs a kube-apiserver until the test ends, with further flags.
+func startCluster(t *testing.T, flags ...string) *cluster {
+	t.Helper()
+	program := component(t, "kube-apiserver")
 	dir := t.TempDir()
 	store, err := apiserver.StartEtcd(filepath.Join(dir, "etcd"))
 	if err != nil {
@@ -43,17 +86,32 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "tokens.csv"), "of-root,root,0,system:masters\nof-gateway,gateway,1\nof-stranger,stranger,2\n")
+	write(t, filepath.Join(dir, "tokens.csv"), tokens)
 	c := &cluster{url: "https://127.0.0.1:" + port}
 	isReady := func() bool {
 		out, ok := c.kubectl(t, "", "get", "--raw", "/readyz")
 		return ok && out == "ok"
 	}
-	start(t, isReady, filepath.Join(dir, "log"), strings.TrimSpace(string(program)), "--etcd-servers="+store.URL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
-		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
-		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--shutdown-delay-duration=0s")
+	all := []string{
+		"--etcd-servers=" + store.URL, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + dir,
+		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"), "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/24",
+		"--service-account-issuer=https://cluster.example", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--shutdown-delay-duration=0s",
+	}
+	if isBefore(t, 36) { // MutatingAdmissionPolicy is v1 since 1.36, and v1beta1 on demand before
+		all = append(all, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
+	}
+	start(t, isReady, filepath.Join(dir, "log"), program, append(all, flags...)...)
 	return c
+}
+
+// served returns policies as the server takes them that the tests run.
+func served(t *testing.T, policies string) string {
+	t.Helper()
+	if !isBefore(t, 36) {
+		return policies
+	}
+	return strings.ReplaceAll(policies, "apiVersion: admissionregistration.k8s.io/v1\nkind: Mutating", "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: Mutating")
 }
 
 func writeKey(t *testing.T, file string) {
