@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // full is a priority level that has next to no room, and free one that has. They take a user's requests about Leases, and the

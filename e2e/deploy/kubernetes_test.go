@@ -30,13 +30,17 @@ of-stranger,stranger,2
 of-controllers,system:kube-controller-manager,3
 of-scheduler,system:kube-scheduler,4
 of-operator,operator,5
+of-observer,observer,9,system:masters
 of-node-1,system:node:node-1,6,system:nodes
 of-node-2,system:node:node-2,7,system:nodes
 of-node-3,system:node:node-3,8,system:nodes
 `
 
 // A cluster is a kube-apiserver with its store; nothing runs the Pods.
-type cluster struct{ url string }
+type cluster struct {
+	url string
+	as  string // the token with which kubectl asks; the administrator's if it is empty
+}
 
 // latest is the version of Kubernetes that go.mod pins. Each folder of e2e/servers pins another one.
 const latest = "1.37"
@@ -123,10 +127,10 @@ func writeKey(t *testing.T, file string) {
 	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 }
 
-// kubectl runs kubectl as the administrator, and returns what it printed and whether it succeeded.
+// kubectl runs kubectl as the administrator, unless the cluster has another token, and returns what it printed and whether it succeeded.
 func (c *cluster) kubectl(t *testing.T, stdin string, args ...string) (out string, ok bool) {
 	t.Helper()
-	command := exec.Command(kubectl, append([]string{"--server", c.url, "--token", "of-root", "--insecure-skip-tls-verify"}, args...)...)
+	command := exec.Command(kubectl, append([]string{"--server", c.url, "--token", cmp.Or(c.as, "of-root"), "--insecure-skip-tls-verify"}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+scratch)
 	command.Stdin = strings.NewReader(stdin)
 	b, err := command.CombinedOutput()
