@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func (p *controlPlane) keep(t *testing.T, name string, certificate tls.Certifica
 	write(t, filepath.Join(p.dir, name+".key"), encoded("PRIVATE KEY", key))
 }
 
-// startGateway runs the gateway between the control plane and the server, by TLS on both sides.
+// startGateway runs the gateway between the control plane and the server, by TLS on both sides, with the least role that its files need.
 func (p *controlPlane) startGateway(t *testing.T) {
 	t.Helper()
 	listen, admin := freeAddress(t), freeAddress(t)
@@ -180,6 +181,14 @@ routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml, audit.yaml]
 telemetry: {audit: {mode: Batch, log: {path: `+p.log+`}}}
 `)
+	command := exec.Command(gateway, "check", "--rbac", "--config", file)
+	var findings strings.Builder
+	command.Stderr = &findings
+	role, err := command.Output()
+	if err != nil {
+		t.Fatalf("gateway check --rbac: %v\n%s", err, findings.String())
+	}
+	p.must(t, string(role), "create", "-f", "-")
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(p.dir, "log"), gateway, "serve", "--config", file)
 	p.front.url = "https://" + listen
 }
@@ -504,11 +513,14 @@ func (p *controlPlane) refused(t *testing.T) map[outcome]string {
 	if code, _ := ask(t, "of-root", "GET", p.front.url+last, "", ""); code != http.StatusNotFound {
 		t.Errorf("there is a namespace that nobody made: %d", code)
 	}
-	all := map[outcome]string{}
+	all, asked := map[outcome]string{}, map[string]bool{}
 	eventually(t, "all events are written", func() bool {
 		events := readEvents(t, p.log)
 		if len(events) == 0 || !slices.ContainsFunc(events, func(e auditv1.Event) bool { return e.RequestURI == last }) {
 			return false
+		}
+		for _, e := range events {
+			asked[e.User.Username] = true
 		}
 		for o, example := range outcomes(events) {
 			if !slices.Contains([]string{"observer", "system:apiserver", "gateway"}, o.user) {
@@ -517,6 +529,23 @@ func (p *controlPlane) refused(t *testing.T) map[outcome]string {
 		}
 		return true
 	})
+	for _, user := range []string{
+		"root", "operator", "system:kube-controller-manager", "system:kube-scheduler", "system:node:node-1", "system:node:node-3",
+		"system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+		"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:job-controller",
+	} {
+		if !asked[user] {
+			t.Errorf("%s has not asked for anything", user)
+		}
+	}
+	for _, o := range []outcome{
+		{user: "root", verb: "delete", resource: "pods", code: 422, isNamed: true}, {user: "root", verb: "patch", resource: "apps/statefulsets/scale", code: 422, isNamed: true},
+		{user: "operator", verb: "update", resource: "e2e.example.com/widgets", code: 422, isNamed: true},
+	} {
+		if all[o] == "" {
+			t.Errorf("%s %ss %s, and is not answered %d", o.user, o.verb, o.resource, o.code)
+		}
+	}
 	// What the gateway asks on its own account it may ask.
 	for o, example := range outcomes(readEvents(t, p.server)) {
 		if o.user == "gateway" && o.code != http.StatusNotFound {

@@ -267,6 +267,10 @@ func TestEcho(t *testing.T) {
 		return code == 422
 	})
 	for _, r := range requests {
+		if strings.Contains(r.path, "ignoreStoreReadError") && isBefore(t, 37) {
+			t.Logf("not asked: kube-apiserver %s drops ignoreStoreReadErrorWithClusterBreakingPotential, unless a feature gate says otherwise", version)
+			continue
+		}
 		seen := func(token, base string) string {
 			code, body := ask(t, token, r.method, base+r.path, r.contentType, r.body)
 			found := denial.FindStringSubmatch(body)
