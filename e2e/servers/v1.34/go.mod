@@ -1,4 +1,4 @@
-// Package-less module: it pins kube-apiserver 1.34 for `make e2e-all`.
+// A module without packages: it says which kube-apiserver 1.34 the tests run.
 module github.com/admission-gateway/gateway/e2e/servers/v1.34
 
 go 1.26.0
@@ -131,6 +131,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
+// k8s.io/kubernetes asks for its own parts as v0.0.0.
 replace (
 	k8s.io/api => k8s.io/api v0.34.4
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.34.4
