@@ -492,16 +492,18 @@ type outcome struct {
 	isNamed, isEnding    bool // it is about an object, and in a namespace that is deleted
 }
 
-// isRace reports whether it depends on the moment alone whether such a request is refused: another writer was faster, the object is
-// gone already, or its namespace takes no more.
+// isRace reports whether it depends on the moment alone whether such a request is refused: another writer was faster, the object or
+// its namespace is gone already, the namespace takes no more, or too few Pods are ready to evict another one.
 func (o outcome) isRace() bool {
 	switch o.code {
 	case http.StatusConflict:
 		return slices.Contains([]string{"create", "update", "patch", "delete"}, o.verb)
 	case http.StatusNotFound:
-		return o.isNamed
+		return o.isNamed || o.isEnding
 	case http.StatusForbidden:
 		return o.isEnding && o.verb == "create"
+	case http.StatusTooManyRequests:
+		return o.resource == "pods/eviction"
 	}
 	return false
 }
