@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -69,6 +70,9 @@ type Attributes struct {
 	Info *resource.Info
 	// Resource is the resource's description; nil where no policy file has one.
 	Resource *resource.Resource
+	// Served is what the API server says of the resource or subresource; nil if nobody asked it, or
+	// if it does not serve it.
+	Served *discovery.Resource
 	// Operation says what the request does.
 	Operation Operation
 	// HTTP is the request as it came; nil: nothing is known.

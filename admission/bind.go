@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/cel"
@@ -54,7 +55,7 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Do
 		return nil, errors.New("nothing is known of other versions")
 	}
 	v := a.Frame.Vars()
-	kind := a.bound.request.Kind
+	kind := a.bound.request.Kind.Kind
 	for _, one := range []struct {
 		slot value.Slot
 		of   *document.Document
@@ -72,7 +73,7 @@ func (a *Attributes) BindAs(as schema.GroupVersionResource) (object *document.Do
 		kind = k
 		v.Set(one.slot, converted.Root(), nil)
 	}
-	a.bound.matched = cel.Matched{Group: as.Group, Version: as.Version, Kind: kind, Resource: as.Resource}
+	a.bound.matched = cel.Matched{Kind: a.KindAs(as, kind), Resource: as}
 	a.bound.request.Matched = &a.bound.matched
 	return object, nil
 }
@@ -90,37 +91,68 @@ func (a *Attributes) describe(r *cel.Request) {
 	}
 }
 
-// KindOf is the kind of a document of the request: the one of its resource, or what the document says
-// of itself if no policy file describes it.
-func (a *Attributes) KindOf(d *document.Document) schema.GroupVersionKind {
-	if !a.hasKnownKind() && d != nil {
-		apiVersion, kind := text(at(d.Root(), "apiVersion")), text(at(d.Root(), "kind"))
-		if apiVersion != "" && kind != "" {
-			return schema.FromAPIVersionAndKind(apiVersion, kind)
+// Kind returns the kind of the objects that the request carries: as the server says, as the policy
+// files say, or else as the object itself says.
+func (a *Attributes) Kind() schema.GroupVersionKind {
+	switch {
+	case a.Served != nil:
+		return a.Served.Kind
+	case a.hasKnownKind():
+		return a.own().WithKind(a.Resource.Names.Kind)
+	}
+	for _, d := range []*document.Document{a.Object, a.Old} {
+		if kind := a.stated(d); kind.Kind != "" {
+			return kind
 		}
 	}
-	return schema.GroupVersionKind{Group: a.Info.Group, Version: a.Info.Version, Kind: a.Kind()}
+	switch {
+	case a.Info.Subresource == "scale":
+		return autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+	case a.Resource != nil:
+		return a.own().WithKind(a.Resource.Names.Kind)
+	}
+	return a.own().WithKind("")
 }
 
-// hasKnownKind reports whether the request's resource says what its objects are.
+// KindOf returns the kind of a document of the request.
+func (a *Attributes) KindOf(d *document.Document) schema.GroupVersionKind {
+	if a.Served == nil && !a.hasKnownKind() && d != nil {
+		if kind := a.stated(d); kind.Kind != "" {
+			return kind
+		}
+	}
+	return a.Kind()
+}
+
+// KindAs returns the kind of an object that was converted to another resource and then says that it
+// is of a kind. The objects of a subresource with a kind of its own, such as Scale, stay what they
+// are.
+func (a *Attributes) KindAs(as schema.GroupVersionResource, kind string) schema.GroupVersionKind {
+	if a.Served != nil && a.Served.Kind.GroupVersion() != a.own() {
+		return a.Served.Kind
+	}
+	return as.GroupVersion().WithKind(kind)
+}
+
+// own returns the group and version in the path.
+func (a *Attributes) own() schema.GroupVersion {
+	return schema.GroupVersion{Group: a.Info.Group, Version: a.Info.Version}
+}
+
+// hasKnownKind reports whether the policy files say of which kind the objects are.
 func (a *Attributes) hasKnownKind() bool {
 	return a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status")
 }
 
-// Kind is the kind of the object; what no policy file describes has to say it itself.
-func (a *Attributes) Kind() string {
-	if a.hasKnownKind() {
-		return a.Resource.Names.Kind
+// stated returns the kind that a document says it is of; an object that is not of a subresource is
+// of the group and version in the path.
+func (a *Attributes) stated(d *document.Document) schema.GroupVersionKind {
+	if d == nil {
+		return schema.GroupVersionKind{}
 	}
-	for _, d := range []*document.Document{a.Object, a.Old} {
-		if d != nil {
-			if kind := text(at(d.Root(), "kind")); kind != "" {
-				return kind
-			}
-		}
+	apiVersion, kind := text(at(d.Root(), "apiVersion")), text(at(d.Root(), "kind"))
+	if apiVersion != "" && kind != "" {
+		return schema.FromAPIVersionAndKind(apiVersion, kind)
 	}
-	if a.Resource != nil {
-		return a.Resource.Names.Kind
-	}
-	return ""
+	return a.own().WithKind(kind)
 }

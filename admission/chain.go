@@ -47,6 +47,9 @@ func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)
 }
 
+// Foresees reports whether a request's [resource.Foresight] may know of any policy that it is not about the request.
+func (c *Chain) Foresees() bool { return c.mutating.foresees || c.validating.foresees }
+
 // IsNamed reports whether a rule of any policy names the operation on the resource, whatever else the policy says.
 func (c *Chain) IsNamed(i *resource.Info, o Operation) bool {
 	return c.mutating.names(i, o) || c.validating.names(i, o)

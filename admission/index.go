@@ -19,6 +19,9 @@ type index struct {
 	resources map[string]*table
 	any       *table     // of rules for any resource; nil: there are none
 	narrowers []Narrower // by position; nil: the rules say all
+	foreseers []Foreseer // by position; nil: nothing is foreseen
+	foresees  bool       // one of them is not nil
+	oldReader []OldReader
 }
 
 // table has the rules for a resource, or for any.
@@ -55,8 +58,14 @@ type list struct {
 func newIndex[P Policy](policies []P) index {
 	x := index{resources: make(map[string]*table)}
 	x.narrowers = make([]Narrower, len(policies))
+	x.foreseers = make([]Foreseer, len(policies))
+	x.oldReader = make([]OldReader, len(policies))
 	for position, p := range policies {
 		x.narrowers[position], _ = Policy(p).(Narrower)
+		x.oldReader[position], _ = Policy(p).(OldReader)
+		if f, is := Policy(p).(Foreseer); is && f.Foresees() {
+			x.foreseers[position], x.foresees = f, true
+		}
 		needsOld := p.NeedsOld()
 		if t := termsOf(p); t != nil {
 			needsOld = needsOld || t.NeedsOld()
@@ -206,8 +215,11 @@ func (x *index) includes(positions []int32, i *resource.Info, o Operation) bool 
 }
 
 func (x *index) excludes(position int32, i *resource.Info, o Operation) bool {
-	n := x.narrowers[position]
-	return n != nil && n.Excludes(i, o)
+	if n := x.narrowers[position]; n != nil && n.Excludes(i, o) {
+		return true
+	}
+	f := x.foreseers[position]
+	return f != nil && i.Foresight != nil && i.Foresight.IsOutside(f, i, uint8(o))
 }
 
 // differs reports whether any of them is for one operation and not for the other.
@@ -235,7 +247,11 @@ func (x *index) nextOf(s *search, i *resource.Info, o Operation) int {
 
 // needsOld reports whether any of them reads the stored object.
 func (x *index) needsOld(i *resource.Info, o Operation) (needs bool) {
-	x.lists(i, o, func(l *list) { needs = needs || x.includes(l.readOld, i, o) })
+	x.lists(i, o, func(l *list) {
+		for _, p := range l.readOld {
+			needs = needs || !x.excludes(p, i, o) && (x.oldReader[p] == nil || x.oldReader[p].ReadsOld(i, o))
+		}
+	})
 	return needs
 }
 

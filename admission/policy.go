@@ -43,6 +43,31 @@ type Narrower interface {
 	Excludes(i *resource.Info, o Operation) bool
 }
 
+// A Foreseer is a policy that may find out without an object that it is not about a request, by more than a [Narrower] has: by
+// labels of the namespace, or by who asks.
+type Foreseer interface {
+	// Foresees reports whether the policy can find that out of any request.
+	Foresees() bool
+	// IsOutside reports whether the policy is certainly not about the request, whatever its object is. The attributes have
+	// none. What cannot be found out is left to the policy itself: it is not outside then.
+	IsOutside(ctx context.Context, a *Attributes) bool
+}
+
+// An OldReader is a policy that knows for which requests it reads the stored object.
+type OldReader interface {
+	// ReadsOld reports whether it may read the stored object for the operation.
+	ReadsOld(i *resource.Info, o Operation) bool
+}
+
+// IsForeseen reports whether the request's foresight knows that a policy is not about an operation.
+func IsForeseen(p Policy, i *resource.Info, o Operation) bool {
+	if i.Foresight == nil {
+		return false
+	}
+	f, is := p.(Foreseer)
+	return is && f.Foresees() && i.Foresight.IsOutside(f, i, uint8(o))
+}
+
 // A Mutator changes the object of a request.
 type Mutator interface {
 	Policy
@@ -88,6 +113,11 @@ type Rule struct {
 	NeedsOld bool
 	// ReadsCarried is set if the policy reads fields that a server carries over, for requests that the rule names.
 	ReadsCarried bool
+}
+
+// Names reports whether the rule names the resource of a request.
+func (r *Rule) Names(i *resource.Info) bool {
+	return (r.Group == anyName || r.Group == i.Group) && (r.Resource == anyName || r.Resource == i.Resource)
 }
 
 // A Label is a label with its value.

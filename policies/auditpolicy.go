@@ -21,7 +21,7 @@ func (l *loader) auditPolicy(o *manifest.Object, p *auditv1.Policy) {
 		return
 	}
 	l.audit.at = o
-	l.users.audit(o, p)
+	l.reads.audit(o, p)
 	compiled, errs := audit.Compile(p)
 	l.Fields(o, Error, errs)
 	l.audit.policy = compiled

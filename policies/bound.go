@@ -75,7 +75,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		if len(errs) == 0 {
 			compiled.Govern(l.terms.TermsByAnnotation(p.from))
 			l.plans.note(p.from, compiled.Programs())
-			l.users.expressions(p.from, compiled.Programs())
+			l.reads.expressions(p.from, compiled.Programs())
 			if l.plans.advise(p.from.File) {
 				warnings, err := p.review(states, kinds)
 				l.reviewed(p.from, warnings, err)

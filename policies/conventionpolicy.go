@@ -73,7 +73,7 @@ func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
 	case compiled != nil:
 		l.plans.note(o, compiled.Programs())
-		l.users.expressions(o, compiled.Programs())
+		l.reads.expressions(o, compiled.Programs())
 		l.conventions = append(l.conventions, loadedConvention{o, p.Spec.Rollout, compiled})
 	}
 }

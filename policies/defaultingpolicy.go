@@ -41,7 +41,7 @@ func (l *loader) defaulters() []admission.Mutator {
 		}
 		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
-		l.users.expressions(p.from, compiled.Programs())
+		l.reads.expressions(p.from, compiled.Programs())
 		warnings, err := compiler.ReviewDefaulting(p.spec, kinds)
 		l.reviewed(p.from, warnings, err)
 		suited(&l.findings, p, compiled, kinds)

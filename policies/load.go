@@ -130,7 +130,7 @@ type loader struct {
 	audit      loadedAudit
 	gatekeeper constraints.Files
 	terms      exceptions.Files
-	users      userReads
+	reads      requestReads
 }
 
 // loadedLimits are the rate limits, and what is wrong with the shared ones if there is no store.
@@ -203,7 +203,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 func policyException(l *loader, o *manifest.Object, p *terms.PolicyException) {
 	if compiled := l.terms.Exception(o, p); compiled != nil {
 		l.plans.note(o, compiled.Programs())
-		l.users.expressions(o, compiled.Programs())
+		l.reads.expressions(o, compiled.Programs())
 	}
 }
 
@@ -249,7 +249,8 @@ func (l *loader) finish() *Set {
 	l.terms.Finish(maps.Values(l.known))
 	set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
 	l.Found = append(append(l.Found, l.gatekeeper.Found...), l.terms.Found...)
-	set.remarks.users = l.users.found
+	l.reads.gatekeepers(maps.Values(l.known))
+	set.remarks.users, set.remarks.kinds = l.reads.users, l.reads.kinds
 	set.remarks.raced = racedWrites(l.resources, set.Admission())
 	return set
 }

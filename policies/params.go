@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/params"
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -61,7 +62,7 @@ func isPlace(r *resource.Resource) bool {
 
 // kubernetesPlace is the place of a resource at the paths of Kubernetes' API.
 func kubernetesPlace(version schema.GroupVersion, plural string, namespaced bool) place {
-	root := state.GroupVersionPath(version) + "/"
+	root := discovery.GroupVersionPath(version) + "/"
 	p := place{all: root + plural, collection: root + plural, namespaced: namespaced}
 	if namespaced {
 		p.collection = root + "namespaces/{namespace}/" + plural

@@ -118,7 +118,7 @@ func (r *Referred) Namespaced(ctx context.Context, kind schema.GroupVersionKind)
 }
 
 // hasKinds reports whether the backend serves kinds that no policy file describes, and says which.
-func (r *Referred) hasKinds() bool { return r.backend != nil && r.backend.API().HasKinds() }
+func (r *Referred) hasKinds() bool { return r.backend != nil && r.backend.Discovery() != nil }
 
 // place is where the request's backend has the objects of a kind; false where it can have none.
 func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (place, bool, error) {
@@ -134,18 +134,16 @@ func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (pla
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	served, found, err := r.states.Discover(ctx, r.backend, kind)
-	return kubernetesPlace(kind.GroupVersion(), served.Plural, served.Namespaced), found, err
+	plural, served, err := r.backend.Discovery().Named(ctx, kind)
+	if served == nil {
+		return place{}, false, err
+	}
+	return kubernetesPlace(kind.GroupVersion(), plural, served.Namespaced), true, nil
 }
 
 // source is the StateSource that has every object of the kind in the namespace; nil without one.
 func (r *Referred) source(kind schema.GroupVersionKind, namespace string) *state.Source {
-	for _, s := range r.set.states {
-		if s.Covers(kind, namespace) {
-			return s
-		}
-	}
-	return nil
+	return r.set.SourceOf(kind, namespace)
 }
 
 // Object implements admission.Lookup.
@@ -301,7 +299,7 @@ func (r *Referred) Equivalents(ctx context.Context) ([]schema.GroupVersionResour
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	versions, err := r.states.Versions(ctx, r.backend, r.info.GroupResource())
+	versions, err := r.backend.Discovery().Versions(ctx, r.info.GroupResource())
 	for _, v := range versions {
 		if v != r.info.Version {
 			others = append(others, schema.GroupVersionResource{Group: r.info.Group, Version: v, Resource: r.info.Resource})

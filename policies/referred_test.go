@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -24,6 +25,24 @@ type cluster struct {
 	plain   bool
 	answers map[string]string
 	asked   []string
+	served  *discovery.Client
+}
+
+// Discovery implements state.Backend: the cluster lists the group of which it has resources.
+func (c *cluster) Discovery() *discovery.Client {
+	if c.plain {
+		return nil
+	}
+	if c.served == nil {
+		c.served = discovery.New(discovery.Options{Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
+			a, err := c.Send(ctx, state.Request{Target: q.Target})
+			if _, found := c.answers["/apis/example.com/v1"]; found && q.Target == "/apis" {
+				a.Code, a.Body = 200, []byte(`{"kind":"APIGroupList","groups":[{"name":"example.com","versions":[{"version":"v1"}]}]}`)
+			}
+			return discovery.Answer{Code: a.Code, Body: a.Body}, err
+		}})
+	}
+	return c.served
 }
 
 func (c *cluster) Backend(string, string) state.Backend { return c }
@@ -125,8 +144,8 @@ func TestReferredObjects(t *testing.T) {
 		{"nowhere", configMap, "team-a", "none", false, "<none>", "/api/v1/namespaces/team-a/configmaps/none"},
 		{"native, at an ordinary API", configMap, "team-a", "other", true, "<none>", ""},
 		{"described, at an ordinary API", widget, "team-a", "w1", true, "w1/Widget/backend", "/apis/example.com/v1/namespaces/team-a/widgets/w1"},
-		{"discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, "", "g1", false, "g1/Gadget/backend", "/apis/example.com/v1 /apis/example.com/v1/gadgets/g1"},
-		{"not discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}, "", "u", false, "<none>", "/apis/example.com/v1"},
+		{"discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}, "", "g1", false, "g1/Gadget/backend", "/api /apis /apis/example.com/v1 /apis/example.com/v1/gadgets/g1"},
+		{"not discovered", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}, "", "u", false, "<none>", "/api /apis /apis/example.com/v1"},
 		{"unknown, at an ordinary API", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}, "", "u", true, "<none>", ""},
 		{"a namespace in the files", namespace, "", "team-a", true, "team-a/Namespace/", ""},
 		{"a namespace of an ordinary API", namespace, "", "team-b", true, "the namespace 'team-b' is in no policy file, and the backend is no Kubernetes API server that could be asked for it", ""},
@@ -135,7 +154,7 @@ func TestReferredObjects(t *testing.T) {
 			"/api/v1/namespaces/team-a/configmaps/other":               live("other"),
 			"/apis/example.com/v1/namespaces/team-a/widgets/w1":        live("w1"),
 			"/apis/example.com/v1/gadgets/g1":                          live("g1"),
-			"/apis/example.com/v1":                                     `{"resources":[{"name":"gadgets","kind":"Gadget","namespaced":false}]}`,
+			"/apis/example.com/v1":                                     `{"kind":"APIResourceList","resources":[{"name":"gadgets","kind":"Gadget","namespaced":false}]}`,
 			"/api/v1/namespaces/team-a/configmaps?labelSelector=a%3Db": "",
 		}}
 		r := refer(t, b, "POST", "/api/v1/namespaces/team-a/pods", filed, widgets)
@@ -198,7 +217,7 @@ func TestReferredSources(t *testing.T) {
 
 // TestReferredScopes: whether a kind belongs to namespaces.
 func TestReferredScopes(t *testing.T) {
-	b := &cluster{answers: map[string]string{"/apis/example.com/v1": `{"resources":[{"name":"gadgets","kind":"Gadget","namespaced":true}]}`}}
+	b := &cluster{answers: map[string]string{"/apis/example.com/v1": `{"kind":"APIResourceList","resources":[{"name":"gadgets","kind":"Gadget","namespaced":true}]}`}}
 	for kind, want := range map[string]string{
 		"/v1 ConfigMap":            "true <nil>",
 		"/v1 Namespace":            "false <nil>",

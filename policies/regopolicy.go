@@ -122,7 +122,7 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 		l.regoFound(from.Program.Relaxable(), Warning)
 	}
 	if from.Program != nil {
-		l.modulesReadUser(from.Program.ReadsUser())
+		l.modulesRead(from.Program.RequestReads())
 		for _, name := range from.Program.States() {
 			if !slices.Contains(from.States, name) {
 				l.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
@@ -134,7 +134,7 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 	if compiled != nil {
 		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
-		l.users.expressions(p.from, compiled.Programs())
+		l.reads.expressions(p.from, compiled.Programs())
 		if from.Program != nil {
 			l.plans.noteModules(p.from, from.Program)
 			l.plans.noteRules(p.from, compiled.Queries()...)

@@ -18,6 +18,8 @@ type Route struct {
 	Target string
 	// Kubernetes reports whether the dialect of the upstream is Kubernetes.
 	Kubernetes bool
+	// IsAnonymous reports whether the gateway has no account at the upstream.
+	IsAnonymous bool
 	// IsClosed reports whether requests that no file describes are all refused.
 	IsClosed bool
 }

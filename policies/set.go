@@ -47,6 +47,7 @@ type remarks struct {
 	sharing   []Finding // of limits that gateways share, where they cannot
 	unmatched []Finding // of names in match blocks that no ordinary API has
 	users     []Finding // of what reads who asks, if the configuration does not say how to know
+	kinds     []Finding // of what reads kinds, if the gateway has no account by which to ask for them
 	raced     []Finding // of writes that several gateways without common locks may send at once
 	reached   []Finding // of wildcards before ordinary APIs
 }

@@ -103,6 +103,9 @@ func (s *Set) lacking(g Gateway) []Finding {
 	if g.NoIdentity {
 		found = append(found, s.remarks.users...)
 	}
+	if slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Kubernetes && r.IsAnonymous }) {
+		found = append(found, s.remarks.kinds...)
+	}
 	if !g.SharedLimits {
 		found = append(found, s.remarks.sharing...)
 	}

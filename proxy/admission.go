@@ -53,6 +53,7 @@ type admitter struct {
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // what conventions came to that are tried, or not asked
+	outside    outside              // which policies are not about the request
 }
 
 // Decided implements admission.Observer.
@@ -108,6 +109,16 @@ func (a *admitter) begin(h *handler) {
 	}
 }
 
+// foresee lets the policies be asked before an object is read, if that may spare it. A new object is all in the request.
+func (a *admitter) foresee() {
+	i := &a.request.Info
+	if !i.IsWrite() || i.Verb == resource.VerbCreate || !a.set.Admission().Foresees() {
+		return
+	}
+	a.outside.admitter = a
+	i.Foresight = &a.outside
+}
+
 // reset forgets the request.
 func (a *admitter) reset() {
 	if a.attributes.Frame != nil {
@@ -116,7 +127,10 @@ func (a *admitter) reset() {
 	a.report.Reset()
 	a.report.Observer, a.report.Decisions, a.report.Recorder = nil, nil, nil
 	a.referred.Reset()
-	*a = admitter{report: a.report, referred: a.referred}
+	if a.outside.admitter != nil {
+		a.outside.reset()
+	}
+	*a = admitter{report: a.report, referred: a.referred, outside: a.outside}
 }
 
 // checkContract holds the request to what an OpenAPI document says of it beside its body. What is wrong with the
@@ -571,6 +585,8 @@ func (a *admitter) Collect(w *storage.Write) {
 	if a.describe(w) {
 		a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
 	}
+	a.noteKind()
+	a.attributes.Old = nil // which does not last until the decision
 }
 
 // validateAs runs the policies about an operation that the verb does not tell.
@@ -629,7 +645,7 @@ func operationOf(w *storage.Write) (admission.Operation, bool) {
 // describeAs gathers what policies can know of the write.
 func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to := &a.attributes
-	to.Info, to.Resource = &w.Info, a.request.Resource
+	to.Info, to.Resource, to.Served = &w.Info, a.request.Resource, a.request.Served
 	to.Received = a.gateway.timeOf(a.request)
 	to.Operation, to.User, to.HTTP = operation, a.user, (*storage.HTTP)(a.request)
 	to.Object, to.Old = w.Admitted(), w.Existing.Object

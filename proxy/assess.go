@@ -152,6 +152,9 @@ func (j *Assessor) try(t *Trial) (err error) {
 	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", isOperation(h):
 		return ErrNotWrite
 	}
+	if err := h.learnKind(); err != nil {
+		return err
+	}
 	h.write.Begin(&h.request)
 	if h.isOpaque() {
 		return h.body.decode(&h.write)
@@ -198,7 +201,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	if deprecated := j.set.Deprecation(about); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}
-	j.writer.isAPIServer = h.upstream.kind.api().HasKinds()
+	j.writer.isAPIServer = h.upstream.served != nil
 	j.writer.Storage = all.find(h.upstream, about, &info)
 	h.storage = j.writer
 	return nil

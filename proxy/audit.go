@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -35,13 +36,18 @@ func (a *admitter) shown(text string) string {
 	return text
 }
 
+// noteKind keeps the kind of the object, if policies found something that may be recorded as an Event.
+func (a *admitter) noteKind() {
+	if a.upstream.events != nil && a.kind == "" && !a.report.IsEmpty() {
+		a.kind = strings.Clone(a.kindOfObject())
+	}
+}
+
 // audit records what policies found: failures that are ignored, denials, failures that bindings only want noted, and the
 // annotations that policies make of the request. Values of other objects are among them only where the author of a policy
 // wrote them into an annotation (ERR-7).
 func (a *admitter) audit() {
-	if a.upstream.events != nil {
-		a.kind = strings.Clone(a.attributes.Kind())
-	}
+	a.noteKind()
 	for _, f := range a.report.IgnoredFailures() {
 		if times, tell := a.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
 			a.gateway.log.Warn("a policy failed and is set to be ignored then", "policy", f.Policy, "cause", a.shown(f.Err.Error()), "times", times)
@@ -124,6 +130,17 @@ func joined(list, name string) string {
 		return list
 	}
 	return list + "," + name
+}
+
+// kindOfObject returns the kind of the object that the path names, whatever its subresource is.
+func (a *admitter) kindOfObject() string {
+	i := &a.request.Info
+	if d := a.upstream.served; i.Subresource != "" && d != nil {
+		if r := d.Catalog().Find(discovery.Path{GroupVersionResource: i.GroupVersionResource()}); r != nil {
+			return r.Kind.Kind
+		}
+	}
+	return a.attributes.Kind().Kind
 }
 
 // recordEvents records at the backend what policies refused, and which of them could not judge, unless the client was not

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -11,13 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/proxy/events"
@@ -47,6 +51,9 @@ func (b *backend) Send(ctx context.Context, r state.Request) (state.Answer, erro
 	return b.sendAs(ctx, r, storage.JSON)
 }
 
+// Discovery implements state.Backend.
+func (b *backend) Discovery() *discovery.Client { return b.served }
+
 func (b *backend) sendAs(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
 	span := tracing.Ask(ctx, r.Method)
 	answer, err := b.sendWithin(ctx, r, contentType, span)
@@ -55,9 +62,12 @@ func (b *backend) sendAs(ctx context.Context, r state.Request, contentType strin
 }
 
 func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType string, span *tracing.Question) (state.Answer, error) {
-	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType)
+	head, err := b.ownHead(r.Method, r.Target, len(r.Body), contentType, cmp.Or(r.Accept, storage.JSON))
 	if err != nil {
 		return state.Answer{}, err
+	}
+	if r.Known != "" {
+		head = append(append(append(head[:len(head)-len("\r\n")], "If-None-Match: "...), r.Known...), "\r\n\r\n"...)
 	}
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(http1.Response) // not from the pool: its body is handed on
@@ -70,7 +80,10 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 		return state.Answer{}, err
 	}
 	b.noteRefusal(answer.Status())
-	return state.Answer{Code: answer.Status(), Body: answer.Body()}, nil
+	if answer.Status() == http.StatusForbidden {
+		b.noteLack(r.Method, r.Target, answer.Body())
+	}
+	return state.Answer{Code: answer.Status(), Body: answer.Body(), ETag: string(answer.Header("Etag"))}, nil
 }
 
 // maxEvent is how large the backend's answer to an Event may be.
@@ -120,7 +133,7 @@ func (g *Gateway) stateChanged(path string, err error) {
 
 // Open implements state.Backend.
 func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
-	head, err := b.ownHead(http.MethodGet, target, 0, "")
+	head, err := b.ownHead(http.MethodGet, target, 0, "", storage.JSON)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -129,6 +142,9 @@ func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, 
 		return 0, nil, err
 	}
 	b.noteRefusal(answer.Status())
+	if answer.Status() == http.StatusForbidden {
+		b.noteLack(http.MethodGet, target, answer.Body())
+	}
 	stream := answer.Stream()
 	if stream == nil {
 		return answer.Status(), io.NopCloser(bytes.NewReader(answer.Body())), nil
@@ -149,11 +165,9 @@ func (s *ownStream) Close() error {
 }
 
 // ownHead is the head of a request that the gateway makes on its own account.
-func (b *backend) ownHead(method, target string, length int, contentType string) ([]byte, error) {
+func (b *backend) ownHead(method, target string, length int, contentType, accept string) ([]byte, error) {
 	head := make([]byte, 0, 256+len(target))
-	head = append(append(append(append(append(head, method...), ' '), b.base...), target...), " HTTP/1.1\r\nHost: "...)
-	head = append(append(head, b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: application/json\r\n"...)
-	head, err := b.authorize(head)
+	head, err := b.appendOwn(append(append(append(append(head, method...), ' '), b.base...), target...), accept)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +176,21 @@ func (b *backend) ownHead(method, target string, length int, contentType string)
 		head = append(strconv.AppendInt(head, int64(length), 10), "\r\n"...)
 	}
 	return append(head, "\r\n"...), nil
+}
+
+// appendOwn appends to method and target what all heads of the gateway's own account have.
+func (b *backend) appendOwn(head []byte, accept string) ([]byte, error) {
+	head = append(append(append(head, " HTTP/1.1\r\nHost: "...), b.host...), "\r\nUser-Agent: "+storage.Via+"\r\nAccept: "+accept+"\r\n"...)
+	return b.authorize(head)
+}
+
+// appendOwnGet appends the head of a GET that the gateway makes on its own account for a client's request.
+func (b *backend) appendOwnGet(head, target, lines []byte) ([]byte, error) {
+	head, err := b.appendOwn(append(append(append(head, "GET "...), b.base...), target...), storage.JSON)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(head, lines...), "\r\n"...), nil
 }
 
 // connect makes the clients of a backend.
@@ -208,10 +237,18 @@ func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials
 		b.client.Renew()
 		b.own.Renew()
 	})
+	b.lacks = func(rule status.AccessRule, reason string) { g.accountLacks(b.name, &rule, reason) }
 	b.accountFailed = func(err error) {
 		g.log.Warn("the gateway has no account now by which to ask the backend", "upstream", u.Name, "cause", err)
 	}
 	return nil
+}
+
+// noteLack tells of a right that the gateway's own account lacks, if the backend is one that can say so.
+func (b *backend) noteLack(method, target string, body []byte) {
+	if rule, is := access.RuleOf(method, target); is && b.kind.authorizes() {
+		b.lacks(rule, status.MessageOf(body))
+	}
 }
 
 // noteRefusal gets credentials anew, if a plugin gives them, after the backend has answered that it

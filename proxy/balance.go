@@ -11,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/proxy/events"
 
@@ -106,6 +107,14 @@ func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
 func (g *Gateway) upstreamUnproved(name string, lack error) {
 	if times, isDue := g.often.failures.Allow(name+" unproved", time.Now()); isDue {
 		g.log.Warn("no dry run is sent to an upstream of the dialect Kubernetes", "upstream", name, "cause", lack, "times", times)
+	}
+}
+
+// accountLacks tells the operator of a right that the gateway's own account would need.
+func (g *Gateway) accountLacks(name string, rule *status.AccessRule, reason string) {
+	if times, isDue := g.often.failures.Allow(name+" lacks "+rule.Group+"/"+rule.Name()+" "+rule.Verb, time.Now()); isDue {
+		g.log.Warn("the gateway's own account lacks a right, so that policies cannot judge requests", "upstream", name,
+			"rule", rule.String(), "cause", reason, "times", times)
 	}
 }
 

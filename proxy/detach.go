@@ -24,8 +24,8 @@ type detachedAnswer struct {
 	events   *audit.Recording
 	spans    *spans.Spans // nil if the request is not traced
 
-	endless bool
-	editor  storage.Editor // nil if nothing is completed
+	flow   server.Flow
+	editor storage.Editor // nil if nothing is completed
 
 	tunnel   *upstream.Tunnel // nil if it is an answer in HTTP
 	protocol []byte
@@ -39,7 +39,7 @@ func (h *handler) detach() *detachedAnswer {
 		editor: h.request.Editor, tunnel: h.upgrade.tunnel, protocol: h.upgrade.protocol,
 	}
 	if h.upgrade.tunnel == nil {
-		d.endless = isEndless(&h.request)
+		d.flow = flowOf(&h.request)
 		d.answer = h.request.Response.Detach()
 		if recorded, ok := d.answer.Stream().(*recordedStream); ok {
 			recorded.events = d.events // the handler's are another request's by now
@@ -58,7 +58,7 @@ func (d *detachedAnswer) send() {
 	d.events.Started(d.record.Outcome.Code)
 	if d.tunnel == nil {
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		d.record.Spent.Sent, _ = d.incoming.SendStream(d.answer, d.endless, d.editor, nil)
+		d.record.Spent.Sent, _ = d.incoming.SendStream(d.answer, d.flow, d.editor, nil)
 		return
 	}
 	d.gateway.metrics.UpgradeStarted()

@@ -95,6 +95,10 @@ func tellStory(h *handler, err error) {
 	r, s := &h.request.Response, h.trail.story
 	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(h.request.Warnings)}
 	switch {
+	case errors.Is(err, storage.ErrUnseen):
+		a.Decision = story.Undecided
+		s.Unknown("what becomes of it: it depends on the stored object, which the client may not get and is not shown. " +
+			"Of a request that is not only explained the gateway's own account reads it")
 	case err != nil && !errors.Is(err, storage.ErrNotSent):
 		e := statusOf(err)
 		s.Refuse(e.ErrStatus.Message)

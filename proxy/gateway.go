@@ -46,6 +46,7 @@ func (h *handler) serve() error {
 	if unknown != nil {
 		return relayPreflight(h)
 	}
+	h.admission.foresee()
 	if h.request.Info.IsUndescribed {
 		if h.gateway.storages(h.set).resolvers[h.route.index].IsDescribed() { // or no answer has a mark
 			compress.Unmark(&h.incoming.Head, revisionOf(h.set))
@@ -71,6 +72,9 @@ func (h *handler) serve() error {
 		return err
 	}
 	h.incoming.Memory.SetDeadline(h.request.Deadline())
+	if err := h.learnKind(); err != nil { // of which kind its objects are
+		return err
+	}
 	switch {
 	case h.isConnect():
 		return h.connect() // into a pod, to a port or another server
@@ -134,16 +138,16 @@ func (h *handler) retry(attempt func(*handler, *storage.Write) error) error {
 		switch {
 		case err == nil:
 			return h.completeAnswer(&w.Info)
-		case err == storage.ErrNotSent:
+		case err == storage.ErrNotSent, err == storage.ErrUnseen:
 			return err
 		case err == storage.ErrAnswered:
 			return h.completeAnswer(&w.Info)
 		case err == storage.ErrNameTaken && n == maxNames:
 			return status.GenerateNameConflict(w.Info.GroupResource(), w.Info.Name, 1)
-		case err == storage.ErrConflict && (n == maxAttempts || h.isPinned(w)):
+		case err == storage.ErrConflict && (n == maxAttempts || h.isPinned(w)): // of a request that the server has authorized
 			return h.request.Conflict(&w.Info)
 		case err != storage.ErrNameTaken && err != storage.ErrConflict:
-			if err = h.permission.orForbidden(err); h.permission.refusal != nil {
+			if err = h.permission.orForbidden(err); h.permission.refusal != nil || !h.permission.maySee() {
 				return err // the server looks first whether the client may write at all
 			}
 			return h.storage.Refusal(w, err)

@@ -25,6 +25,7 @@ func playGolden(t *testing.T, s *story.Story) {
 	dir := t.TempDir()
 	s.WritePolicies(t, dir)
 	backend := story.NewBackend(t, listenBackend(t), s.Sections("backend."))
+	backend.Discovery = s.Section("discovery")
 	words := strings.Fields(string(s.Section("config")))
 	if i := slices.Index(words, "prove"); i >= 0 {
 		backend.Version, words = "", slices.Delete(words, i, i+1) // the story itself tells what GET /version is answered with

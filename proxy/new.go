@@ -80,6 +80,9 @@ func New(o Options) (*Gateway, error) {
 		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: g.metrics.SlowReaderCut,
 		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
 	}, g.handle)
+	ctx, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	g.startDiscovery(ctx)
 	g.states.OnChange(g.stateChanged)
 	g.states.Start(g)
 	return g, nil
@@ -147,10 +150,16 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
 			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
 		}
+		if b.storage.Account = b.kind.account(b); b.storage.Account == nil && u.Dialect == config.Kubernetes {
+			g.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
+		}
 		if u.Events == config.RecordEvents {
 			if err := g.recordEvents(b); err != nil {
 				return nil, err
 			}
+		}
+		if b.kind.discovers() {
+			g.discover(b)
 		}
 		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
 		b.grants = b.kind.grants()
@@ -170,13 +179,18 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})
 	}
+	r.sort()
+	return r, nil
+}
+
+// sort brings the routes into the order in which they are looked through.
+func (r *routes) sort() {
 	slices.SortStableFunc(r.table, func(a, b route) int {
 		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
 	})
 	for i := range r.table {
 		r.table[i].index = i
 	}
-	return r, nil
 }
 
 func underscores(u config.UnderscoreHeaders) http1.Underscores {
@@ -195,9 +209,16 @@ func (g *Gateway) Serve(ln net.Listener) error { return g.server.Serve(ln) }
 // Drain serves on, and asks each client to make its next connection elsewhere.
 func (g *Gateway) Drain() { g.server.Drain() }
 
-// Shutdown stops accepting, waits for the requests in progress up to the end of ctx, and closes the backends' connections.
+// Settle drains, and serves on until what was in progress is done. Requests, other than those that would last, are cut when
+// requests is done; upgraded connections and logs that are followed end with lasting. It returns how many of the latter did.
+func (g *Gateway) Settle(requests, lasting context.Context) (ended int, err error) {
+	return g.server.Settle(requests, lasting)
+}
+
+// Shutdown stops accepting, ends what would last, waits for the other requests in progress up to the end of ctx, and closes the backends' connections.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.server.Shutdown(ctx)
+	g.stop()
 	if g.identity != nil {
 		g.identity.Close()
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -82,6 +83,7 @@ type Gateway struct {
 	observers     observers
 	current       atomic.Pointer[storages]
 	clock         func() time.Time
+	stop          context.CancelFunc // of what runs beside the requests
 }
 
 // requestMemory bounds the memory that all requests together hold.

@@ -10,10 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
@@ -35,30 +33,66 @@ import (
 // permission finds out whether the client may do what it asks for.
 type permission struct {
 	handler *handler
-	// refusal is the answer to a client that may not; nil if that is not known.
+	// refusal is the answer to a client that may not, or of whom that must be known and is not; nil if it is not known.
 	refusal *status.Error
+	// isGiven is set once it is known that the client may.
+	isGiven bool
 }
 
 // orForbidden returns the refusal of a request, or, where the client may not do what it asks for anyway, the one that the
-// API server would give it. A client of whom nobody can tell gets the refusal.
+// API server would give it. A client of whom nobody can tell gets the refusal, unless it depends on what the gateway's own
+// account has read.
 func (p *permission) orForbidden(refusal error) error {
 	var told *status.Error
+	isTold := errors.As(refusal, &told)
+	knowsStored := p.handler.request.KnowsStored()
 	switch {
 	case p.refusal != nil:
 		return p.forbid(p.refusal)
-	case !p.handler.upstream.kind.authorizes(), !errors.As(refusal, &told), told.ErrStatus.Code > http.StatusInternalServerError:
+	case storage.IsDone(p.handler.request.PreviewStatus()):
+		p.isGiven = true // the server has let the client try it
+		return refusal
+	case !p.handler.upstream.kind.authorizes():
+		return refusal
+	case knowsStored:
+	case !isTold || told.ErrStatus.Code > http.StatusInternalServerError:
 		return refusal
 	case p.handler.request.Info.HasBody() && p.handler.isOpaque():
 		return refusal // which says nothing of any file
-	case storage.IsDone(p.handler.request.PreviewStatus()):
-		return refusal // the server has let the client try it
 	}
 	reviews := p.handler.gateway.states.Reviews()
-	if may := p.review(reviews.Try); may != nil {
+	may, unknown := p.review(reviews.Try)
+	var failed *upstream.Error
+	switch {
+	case may != nil:
 		return p.forbid(may)
+	case unknown == nil:
+		p.isGiven = true
+	case !knowsStored || errors.As(refusal, &failed) && failed.Kind != upstream.TooLarge: // which says nothing of the stored object
+	default:
+		return p.forbid(p.withhold(unknown))
 	}
 	return refusal
 }
+
+// withhold returns the answer to a client of whom it is not known whether it may do what it asks for, in the place of one that
+// would show something of the stored object.
+func (p *permission) withhold(why error) *status.Error {
+	var refused *access.Refusal
+	switch i := &p.handler.request.Info; {
+	case !errors.As(why, &refused) || refused.Code != http.StatusForbidden:
+		return status.ServiceUnavailable("the backend does not say now whether the client may do what it asks for, on which the answer depends", 1)
+	case p.asker().self == nil:
+		rule := status.AccessRule{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verb: "create"}
+		return status.AccountMayNot(i.GroupResource(), i.Name, &rule, p.handler.upstream.name, "")
+	default:
+		return status.Forbidden(i.GroupResource(), i.Name,
+			"the backend does not let the client ask by a SelfSubjectAccessReview whether it may do what it asks for, on which the answer depends")
+	}
+}
+
+// maySee reports whether the client may be told of what the gateway's own account reads for its request.
+func (p *permission) maySee() bool { return p.isGiven || p.handler.upstream.storage.Account == nil }
 
 // forbid makes the API server's refusal the answer, without a word of what policies found. It does so too for a client
 // for which nothing was read that a policy needed, whatever the policy made of that.
@@ -84,7 +118,7 @@ func (p *permission) MayRead() error {
 		if !p.handler.upstream.kind.authorizes() || !reviews.Refuses() {
 			return nil
 		}
-		p.refusal = p.review(func(_ context.Context, q *access.Question) (access.Answer, error) {
+		p.refusal, _ = p.review(func(_ context.Context, q *access.Question) (access.Answer, error) {
 			if a, ok := reviews.Remember(q); ok {
 				return a, nil
 			}
@@ -99,9 +133,9 @@ func (p *permission) MayRead() error {
 
 var errNotRemembered = errors.New("the answer is not remembered")
 
-// review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not;
-// nil where the answer is yes, or is not known.
-func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) *status.Error {
+// review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not, or
+// an error if the answer is not known; nil and nil if the client may.
+func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may *status.Error, unknown error) {
 	ctx := p.handler.trail.spans.Context()
 	if by := p.handler.request.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
@@ -110,31 +144,34 @@ func (p *permission) review(ask func(context.Context, *access.Question) (access.
 	}
 	w := p.asker()
 	if w == nil {
-		return nil
+		return nil, errNobodyAsks
 	}
-	for _, about := range p.accesses() {
+	all := p.accesses()
+	if len(all) == 0 {
+		return nil, errNobodyAsks
+	}
+	for _, about := range all {
 		about.User = &user.DefaultInfo{Name: w.user.Name, UID: w.user.UID, Groups: w.user.Groups, Extra: w.user.Extra}
 		q, err := w.question(&about)
 		if err != nil {
-			return nil
+			return nil, err
 		}
 		answer, err := ask(ctx, q)
 		var refused *access.Refusal
 		switch {
 		case errors.As(err, &refused) && refused.Code == http.StatusUnauthorized && w.self != nil:
-			return status.Unauthorized("Unauthorized") // nobody has the client's credentials
+			return status.Unauthorized("Unauthorized"), nil // nobody has the client's credentials
 		case err != nil:
-			return nil
+			return nil, err
 		case answer.Verdict == authorizer.DecisionAllow:
 			continue
 		}
-		return status.MayNot(w.name(ctx), &about, answer.Reason)
+		return status.MayNot(w.name(ctx), &about, answer.Reason), nil
 	}
-	return nil
+	return nil, nil
 }
 
-// resources reads requests as the API server does.
-var resources = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var errNobodyAsks = errors.New("nobody can ask what the client may do")
 
 // accesses returns the steps that the API server authorizes of the request, in its order: what the URL
 // and the method say, and the creation to which a PUT comes.
@@ -143,7 +180,7 @@ func (p *permission) accesses() []authorizer.AttributesRecord {
 	if err != nil {
 		return nil
 	}
-	info, err := resources.NewRequestInfo(&http.Request{Method: string(p.handler.incoming.Head.Method), URL: at})
+	info, err := access.InfoOf(string(p.handler.incoming.Head.Method), at)
 	if err != nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -22,13 +23,14 @@ import (
 )
 
 // authority is an API server that knows who may do what. It lets alice do nothing, and boss everything; writer may update but
-// not create; the gateway's own account may ask about others.
+// not create, eraser all but read; the gateway's own account may ask about others.
 type authority struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	asked   []string // "METHOD PATH by USER", of reviews "review USER VERB RESOURCE", in their order
 	failing int      // the code of all reviews, if set
+	refused int      // the code of all that the gateway's own account reads, if set
 	hang    chan struct{}
 	objects map[string]string
 }
@@ -56,14 +58,17 @@ func userOf(r *http.Request) (string, bool) {
 	case name == "gateways-own" && r.Header.Get("Impersonate-User") != "":
 		return r.Header.Get("Impersonate-User"), true
 	}
-	return name, slices.Contains([]string{"alice", "boss", "writer", "gateways-own"}, name)
+	return name, slices.Contains([]string{"alice", "boss", "writer", "eraser", "gateways-own"}, name)
 }
 
 func permits(name, verb string) bool {
-	return name == "boss" || name == "gateways-own" || name == "writer" && verb != "create"
+	return name == "boss" || name == "gateways-own" || name == "writer" && verb != "create" || name == "eraser" && verb != "get" && verb != "list"
 }
 
 func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if hasNoDiscovery(w, r) {
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
 	name, known := userOf(r)
 	a.mu.Lock()
@@ -84,12 +89,20 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.asked = append(a.asked, strings.TrimSuffix(r.Method+" "+r.URL.RequestURI(), "?")+" by "+name)
 	verb := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}[r.Method]
+	if r.URL.Path == inTeamA && verb == "delete" {
+		verb = "deletecollection"
+	}
 	if !permits(name, verb) {
 		answer(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server's own refusal","reason":"Forbidden","code":403}`)
 		return
 	}
 	object, found := a.objects[r.URL.Path]
 	switch {
+	case a.refused != 0 && name == "gateways-own":
+		answer(a.refused, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"deployments.apps \"web\" is forbidden: `+
+			`User \"system:serviceaccount:gateway:gateway\" cannot get resource \"deployments\"","code":%d}`, a.refused))
+	case r.URL.Path == "/version":
+		answer(http.StatusOK, `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`)
 	case r.Method != http.MethodGet:
 		answer(http.StatusOK, deploymentText)
 	case !found:
@@ -152,6 +165,12 @@ func (a *authority) set(f func()) {
 // lines of the upstream.
 func guarded(t *testing.T, a *authority, policyText, upstream, lines string) string {
 	t.Helper()
+	return guardedLogging(t, a, policyText, upstream, lines, slog.New(slog.DiscardHandler))
+}
+
+// guardedLogging is guarded with a log.
+func guardedLogging(t *testing.T, a *authority, policyText, upstream, lines string, log *slog.Logger) string {
+	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		return testutil.WriteFile(t, filepath.Join(dir, name), text)
@@ -163,6 +182,7 @@ func guarded(t *testing.T, a *authority, policyText, upstream, lines string) str
 	}
 	set := policiestest.LoadFiles(t, write("policies.yaml", policyText))
 	g := newTestGateway(t, c, func() *policies.Set { return set })
+	g.log = log
 	g.states.Start(g)
 	return "http://" + startGateway(t, g)
 }
@@ -291,12 +311,12 @@ func TestUntold(t *testing.T) {
 		{"a dry run", "POST", inTeamA + "?dryRun=All", "application/json", tooMany, asAlice, "403 " + forbiddenIn, ""},
 		{"in another namespace", "POST", strings.Replace(inTeamA, "team-a", "team-b", 1), "application/json", tooMany, asAlice,
 			"403 " + strings.Replace(forbiddenIn, "team-a", "team-b", 1), "may alice create deployments by alice"},
-		{"an update, whose stored object the server does not give away either", "PUT", inTeamA + "/web", "application/json", tooManyPut, asAlice,
+		{"an update, whose stored object the gateway reads by its own account", "PUT", inTeamA + "/web", "application/json", tooManyPut, asAlice,
 			`403 deployments.apps "web" is forbidden: User "alice" cannot update resource "deployments" in API group "apps" in the namespace "team-a": no role`,
-			"GET " + inTeamA + "/web by alice\nmay alice update deployments by alice"},
+			"GET " + inTeamA + "/web by gateways-own\nmay alice update deployments by alice"},
 		{"an update that creates", "PUT", inTeamA + "/new", "application/json", strings.Replace(tooMany, `"web"`, `"new"`, 1), asWriter,
 			`403 deployments.apps "new" is forbidden: User "writer" cannot create resource "deployments" in API group "apps" in the namespace "team-a": no role`,
-			"GET " + inTeamA + "/new by writer\nmay writer update deployments by writer\nmay writer create deployments by writer\nwho is writer by writer"},
+			"GET " + inTeamA + "/new by gateways-own\nmay writer update deployments by writer\nmay writer create deployments by writer\nwho is writer by writer"},
 		{"a scale", "PUT", inTeamA + "/web/scale", "application/json", scaleTo, asAlice,
 			`403 deployments.apps "web" is forbidden: User "alice" cannot update resource "deployments/scale" in API group "apps" in the namespace "team-a": no role`,
 			"may alice update deployments/scale by alice"},
@@ -307,13 +327,12 @@ func TestUntold(t *testing.T) {
 			"403 the server's own refusal", "GET /version by alice\nPATCH " + inTeamA + "/web?dryRun=All by alice"},
 		{"a patch, for who may", "PATCH", inTeamA + "/web", "application/merge-patch+json", `{"spec":{"replicas":9}}`, asBoss,
 			`422 deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'secret-transition' with binding 'secret-transition' denied request: secret`,
-			"PATCH " + inTeamA + "/web?dryRun=All by boss\nGET " + inTeamA + "/web by boss"},
+			"PATCH " + inTeamA + "/web?dryRun=All by boss\nGET " + inTeamA + "/web by gateways-own"},
 		{"a deletion", "DELETE", inTeamA + "/web", "", "", asAlice,
 			`403 deployments.apps "web" is forbidden: User "alice" cannot delete resource "deployments" in API group "apps" in the namespace "team-a": no role`,
-			"GET " + inTeamA + "/web by alice\nmay alice delete deployments by alice"},
-		{"a deletion of all", "DELETE", inTeamA, "", "", asAlice,
-			`403 deployments.apps is forbidden: User "alice" cannot deletecollection resource "deployments" in API group "apps" in the namespace "team-a": no role`,
-			"GET " + inTeamA + " by alice\nmay alice deletecollection deployments by alice"},
+			"GET " + inTeamA + "/web by gateways-own\nmay alice delete deployments by alice"},
+		{"a deletion of all, about which the server is asked in any case", "DELETE", inTeamA, "", "", asAlice,
+			"403 the server's own refusal", "DELETE " + inTeamA + "?fieldSelector=metadata.name%3Dadmission-gateway.io.nobody by alice"},
 		{"exec", "POST", "/api/v1/namespaces/team-a/pods/p1/exec?command=sh", "", "", asAlice,
 			`403 pods "p1" is forbidden: User "alice" cannot create resource "pods/exec" in API group "" in the namespace "team-a": no role`,
 			"may alice create pods/exec by alice"},

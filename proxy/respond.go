@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -243,6 +244,17 @@ func isEndless(r *storage.Request) bool {
 	}
 	media, _, _ := bytes.Cut(r.Response.ContentType(), []byte(";"))
 	return bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
+}
+
+// flowOf returns what a shutdown does with an answer that comes as a stream.
+func flowOf(r *storage.Request) server.Flow {
+	switch {
+	case isEndless(r):
+		return server.Events
+	case isFollowed(&r.Info):
+		return server.Lasting
+	}
+	return server.Whole
 }
 
 // isFollowed reports whether the answer is a log that is followed.

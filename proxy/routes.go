@@ -8,6 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -31,6 +32,8 @@ type backend struct {
 	// account is who the gateway is to the backend.
 	account       *credentials.ServiceAccount
 	accountFailed func(error) // gets the reason if it cannot be had
+	// lacks is told of a right that the account would need, and of the backend's reason.
+	lacks func(rule status.AccessRule, reason string)
 	// host is the host in requests of the gateway's own, base what their paths are below.
 	host, base string
 	// credentials says how the backend learns who asks.
@@ -41,6 +44,9 @@ type backend struct {
 	index int
 	// upgrades are where clients may go on in another protocol.
 	upgrades *upgrades
+	// served knows which kinds the backend serves; nil if it is no Kubernetes API server. What it
+	// says counts in requests if the gateway has an account there.
+	served *discovery.Client
 	// proofs are of its being a Kubernetes API server, if its dialect says so.
 	proofs *kubernetes.Proofs
 	// comparisons are of what it makes of versions, if writes are pinned by its ETags.
@@ -62,6 +68,8 @@ type kind interface {
 	api() state.API
 	// authorizes reports whether the backend can be asked what a client may do.
 	authorizes() bool
+	// account returns the gateway's own account, by which it reads what it judges writes by; nil if that is read as the client.
+	account(b *backend) *storage.Account
 	// operation returns what a document says of a request beside its body; nil if it says nothing.
 	operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation
 	// options serves OPTIONS of a described path.
@@ -71,6 +79,8 @@ type kind interface {
 	ignoreUpgrade(h *handler) error
 	// grants returns the memory of what a backend lets scripts read; nil if it is not asked.
 	grants() *cors.Grants
+	// discovers reports whether the backend has the discovery API.
+	discovers() bool
 	// resolver returns how requests to the backend that come by a route are read, given what policy files say.
 	resolver(set *policies.Set, v resource.View) resource.Resolver
 }
@@ -90,6 +100,16 @@ func (kubernetesKind) api() state.API { return state.APIServer }
 
 func (kubernetesKind) authorizes() bool { return true }
 
+func (kubernetesKind) discovers() bool { return true }
+
+// account returns the account, if the backend has been given one: it can say by itself what a client may do.
+func (kubernetesKind) account(b *backend) *storage.Account {
+	if b.account.Anonymous() {
+		return nil
+	}
+	return &storage.Account{Client: b.own, AppendHead: b.appendOwnGet, Answered: b.noteRefusal, Lacks: b.lacks}
+}
+
 func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
 	return r
@@ -101,6 +121,11 @@ type plainKind struct{}
 func (plainKind) api() state.API { return state.OrdinaryAPI }
 
 func (plainKind) authorizes() bool { return false }
+
+func (plainKind) discovers() bool { return false }
+
+// account returns none: of what a client may do an ordinary API says nothing but by its answers to the client.
+func (plainKind) account(*backend) *storage.Account { return nil }
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
 	return resource.NewPlain(set.Registry(), set.Reach(), v)

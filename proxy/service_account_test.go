@@ -60,6 +60,9 @@ func newSecureBackend(t *testing.T, pair credentialstest.Pair) *secureBackend {
 }
 
 func (b *secureBackend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if hasNoDiscovery(w, r) {
+		return
+	}
 	by := "nobody"
 	if shown := r.TLS.PeerCertificates; len(shown) > 0 {
 		by = shown[0].Issuer.CommonName + "/" + shown[0].Subject.CommonName

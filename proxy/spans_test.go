@@ -46,6 +46,9 @@ type noting struct {
 func newNoting(t *testing.T, serve http.HandlerFunc) *noting {
 	b := &noting{seen: map[string][]string{}}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hasNoDiscovery(w, r) {
+			return
+		}
 		b.mu.Lock()
 		for _, id := range append(r.Header["Traceparent"], "") {
 			b.seen[id] = append(b.seen[id], r.Method+" "+r.URL.Path)

@@ -84,10 +84,14 @@ func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 }
 
 func (kubernetesKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage {
-	o := kubernetes.Options{
-		Backend: &b.storage, Limits: &g.requestLimits, Policies: set.Admission(), Resource: r, Schemas: schemasOf(set, r),
-		MergeType: set.MergeType, PreviewsWrites: g.admitOnResult, Proofs: b.proofs,
-	}
+	o := kubernetesOptions(g, b, r)
+	o.Policies, o.Schemas, o.MergeType = set.Admission(), schemasOf(set, r), set.MergeType
+	return func(subresource string) storage.Storage { return kubernetes.New(o, subresource) }
+}
+
+// kubernetesOptions describe a resource as far as the policies do not.
+func kubernetesOptions(g *Gateway, b *backend, r *resource.Resource) kubernetes.Options {
+	o := kubernetes.Options{Backend: &b.storage, Limits: &g.requestLimits, Resource: r, PreviewsWrites: g.admitOnResult, Proofs: b.proofs}
 	switch {
 	case r != nil:
 		o.Status = storage.StatusPath(r)
@@ -95,7 +99,7 @@ func (kubernetesKind) storages(g *Gateway, set *policies.Set, b *backend, r *res
 		o.Status = storage.KubernetesStatus
 	}
 	o.ChecksNames = r == nil && g.unregistered.CheckNames
-	return func(subresource string) storage.Storage { return kubernetes.New(o, subresource) }
+	return o
 }
 
 func (plainKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage {

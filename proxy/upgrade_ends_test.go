@@ -83,7 +83,7 @@ type ending struct {
 	done chan struct{}
 }
 
-// TestUpgradeShutdown lets upgraded connections go on for as long as a shutdown waits, and cuts them then.
+// TestUpgradeShutdown lets upgraded connections go on for as long as their own limit says, and ends them then.
 func TestUpgradeShutdown(t *testing.T) {
 	ended := make(chan struct{})
 	g, address := upgradeGateway(t, nil, "", func(c net.Conn) {
@@ -102,14 +102,17 @@ func TestUpgradeShutdown(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	down := make(chan error, 1)
-	go func() { down <- g.server.Shutdown(ctx) }()
+	go func() {
+		_, err := g.Settle(context.Background(), ctx)
+		down <- errors.Join(err, g.server.Shutdown(context.Background()))
+	}()
 	testutil.Eventually(t, "the shutdown to begin", g.server.Draining)
 	for range 3 {
 		_, _ = io.WriteString(c, "still here;")
 		expect(t, r, "still here;")
 	}
 	cancel()
-	if err := <-down; !errors.Is(err, context.Canceled) {
+	if err := <-down; err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil && !isReset(err) {

@@ -126,6 +126,14 @@ func (p *Policy) Rules() []admission.Rule { return p.rules }
 // FailurePolicy implements admission.Policy.
 func (p *Policy) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
+// Excludes implements admission.Narrower.
+func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
+	return !looksAt(i, o) || p.match.Excludes(i, o)
+}
+
+// References implements admission.Referrer.
+func (p *Policy) References() admission.References { return p.match.References() }
+
 // NeedsOld implements admission.Policy. The stored object is only asked for where
 // it makes a difference.
 func (p *Policy) NeedsOld() bool { return false }
@@ -175,7 +183,16 @@ func (p *Policy) matches(ctx context.Context, a *admission.Attributes) (bool, er
 // Policies are the ConventionPolicies of a set. It is immutable and safe for
 // concurrent use; the nil Policies are none.
 type Policies struct {
+	all       []*Policy
 	selection *admission.Selection[*Policy]
+}
+
+// All returns the policies. The answer must not be changed.
+func (p *Policies) All() []*Policy {
+	if p == nil {
+		return nil
+	}
+	return p.all
 }
 
 // New makes the policies of a set, in any order; nil for none.
@@ -183,7 +200,7 @@ func New(policies []*Policy) *Policies {
 	if len(policies) == 0 {
 		return nil
 	}
-	return &Policies{admission.NewSelection(policies)}
+	return &Policies{policies, admission.NewSelection(policies)}
 }
 
 // Concern reports whether a policy may concern the request: only objects of a resource and their

@@ -143,6 +143,7 @@ func (s *CELSource) readsOld() bool {
 
 func (e *celEngine) readsOld() bool       { return e.old }
 func (e *celEngine) readsCarried() bool   { return e.policy.ReadsCarried() }
+func (e *celEngine) readsNamespace() bool { return e.policy.NeedsNamespace() }
 func (e *celEngine) readsInventory() bool { return false }
 
 func (e *celEngine) language() string         { return celEngineName }

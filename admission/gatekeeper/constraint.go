@@ -50,6 +50,14 @@ func (c *Constraint) NeedsOld() bool {
 	return c.match.NeedsOld() || c.template.engine.readsOld() || c.terms != nil && c.terms.NeedsOld()
 }
 
+// Foresees implements admission.Foreseer.
+func (c *Constraint) Foresees() bool { return c.match.Foresees() }
+
+// IsOutside implements admission.Foreseer.
+func (c *Constraint) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	return c.match.IsOutside(ctx, a)
+}
+
 // IsIdle reports whether the constraint asks for nothing at the gateway's enforcement points.
 func (c *Constraint) IsIdle() bool { return len(c.actions) == 0 }
 

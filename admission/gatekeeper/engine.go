@@ -19,6 +19,8 @@ type engine interface {
 	readsOld() bool
 	// readsCarried reports whether the code reads fields of the object that a server carries over.
 	readsCarried() bool
+	// readsNamespace reports whether the code reads the namespace of the object.
+	readsNamespace() bool
 	// readsInventory reports whether the code reads data.inventory.
 	readsInventory() bool
 	// language is the name of the engine.

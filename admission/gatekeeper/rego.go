@@ -69,6 +69,7 @@ func (e *regoEngine) language() string { return rego.Engine }
 
 func (e *regoEngine) readsOld() bool       { return e.old }
 func (e *regoEngine) readsCarried() bool   { return e.carried }
+func (e *regoEngine) readsNamespace() bool { return e.namespace }
 func (e *regoEngine) readsInventory() bool { return e.inventory }
 
 func (e *regoEngine) programs() []*cel.Program { return nil }

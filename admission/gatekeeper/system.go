@@ -32,16 +32,19 @@ const Webhook = "validation.gatekeeper.sh"
 
 // A System has all constraints of a policy set. It is immutable and safe for concurrent use.
 type System struct {
-	rules     []admission.Rule
-	selection *admission.Selection[*Constraint]
-	excluded  []match.Wildcard
-	inventory *Inventory
+	rules       []admission.Rule
+	constraints []*Constraint
+	selection   *admission.Selection[*Constraint]
+	excluded    []match.Wildcard
+	inventory   *Inventory
+	foresees    bool // labels of namespaces decide about a constraint
 }
 
 // NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
 func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
-	s := &System{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
+	s := &System{constraints: constraints, selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
 	for _, c := range constraints {
+		s.foresees = s.foresees || c.Foresees()
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
 			r.NeedsOld, r.ReadsCarried = r.NeedsOld || needsOld, r.ReadsCarried || c.template.engine.readsCarried()
@@ -60,8 +63,57 @@ func (s *System) Rules() []admission.Rule { return s.rules }
 // FailurePolicy implements admission.Policy.
 func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
+// References implements admission.Referrer.
+func (s *System) References() (r admission.References) {
+	for _, c := range s.constraints {
+		r.Add(c.match.References())
+		r.Namespaces = r.Namespaces || c.template.engine.readsNamespace()
+		if t, is := c.terms.(admission.Referrer); is {
+			r.Add(t.References())
+		}
+	}
+	return r
+}
+
 // NeedsOld implements admission.Policy. The rules say it for each resource.
 func (s *System) NeedsOld() bool { return false }
+
+// Excludes implements admission.Narrower: it does if all constraints do.
+func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
+	if !reviews(i) || match.Holds(s.excluded, i) {
+		return true
+	}
+	for c := range s.selection.For(i, o) {
+		if !c.match.Excludes(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Foresees implements admission.Foreseer.
+func (s *System) Foresees() bool { return s.foresees }
+
+// IsOutside implements admission.Foreseer.
+func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	for c := range s.selection.For(a.Info, a.Operation) {
+		if !c.match.Excludes(a.Info) && !c.match.IsOutside(ctx, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here. Of a
+// deletion the stored object is all that there is.
+func (s *System) ReadsOld(i *resource.Info, o admission.Operation) bool {
+	for c := range s.selection.For(i, o) {
+		if (o == admission.Delete || c.NeedsOld()) && !c.match.Excludes(i) && !admission.IsForeseen(c, i, o) {
+			return true
+		}
+	}
+	return false
+}
 
 // A result is a violation of a constraint.
 type result struct {
@@ -75,7 +127,7 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	all := s.selection.Outlooks(a)
 	for i, o := range all {
 		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
-		if !reviews(a) {
+		if !reviews(a.Info) {
 			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
 		}
 		all[i] = o.If("its `match` selects the object")
@@ -85,7 +137,7 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 
 // Validate implements admission.Validator.
 func (s *System) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
-	if !reviews(a) {
+	if !reviews(a.Info) {
 		return nil
 	}
 	q := newRequest(s.inventory, a, r)
@@ -196,6 +248,7 @@ var reviewed = map[string][]string{
 	"nodes":                  {"proxy"},
 }
 
-func reviews(a *admission.Attributes) bool {
-	return a.Info.Subresource == "" || slices.Contains(reviewed[a.Info.Resource], a.Info.Subresource)
+// reviews reports whether Gatekeeper's webhook is asked about a resource or a subresource.
+func reviews(i *resource.Info) bool {
+	return i.Subresource == "" || slices.Contains(reviewed[i.Resource], i.Subresource)
 }

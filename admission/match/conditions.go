@@ -2,6 +2,7 @@ package match
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -40,6 +41,25 @@ func (c Conditions) Match(f *cel.Frame, v *cel.Vars) (bool, error) {
 		texts[i] = err.Error()
 	}
 	return false, errors.New(status.List(texts))
+}
+
+// NeedNoObject reports whether one of them is certain before an object is read.
+func (c Conditions) NeedNoObject() bool {
+	return slices.ContainsFunc(c, func(p *cel.Program) bool { return p != nil && p.NeedsNoObject() })
+}
+
+// Exclude reports whether one that needs no object is false, so that they do not match whatever the object is.
+func (c Conditions) Exclude(f *cel.Frame, v *cel.Vars) bool {
+	f.SetBudget(cel.MatchConditionsBudget)
+	for _, p := range c {
+		if !p.NeedsNoObject() {
+			continue
+		}
+		if ok, err := p.EvalBool(f, v); err == nil && !ok {
+			return true
+		}
+	}
+	return false
 }
 
 // fatal reports whether nothing more can be evaluated for the request.

@@ -224,8 +224,15 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 		Lookup:    lookup,
 	}
 	as, matches, err := matcher.Matches(context.Background(), a)
-	if matches && matcher.Excludes(a.Info, a.Operation) {
-		t.Fatalf("%+v is taken for excluded by %s", r, m)
+	if (matches || err != nil) && matcher.Excludes(a.Info, a.Operation) {
+		t.Fatalf("%+v is taken for excluded by %s: %v", r, m, err)
+	}
+	early := &admission.Attributes{Info: a.Info, Operation: a.Operation, Lookup: lookup}
+	switch isOutside, isUnsure := matcher.IsOutside(context.Background(), early); {
+	case isOutside && (matches || err != nil):
+		t.Fatalf("%+v is taken for outside by %s: %v", r, m, err)
+	case !isUnsure && (err != nil || matches && as != r.resource):
+		t.Fatalf("%+v is taken for certain by %s: %v, %v", r, m, as, err)
 	}
 	if matches {
 		indexed := false

@@ -125,6 +125,14 @@ var (
 // with the variable params being null.
 var none = []document.Node{{}}
 
+// References returns what the reference asks for, if parameters are of a kind; the zero kind is none.
+func (r *Ref) References(kind schema.GroupVersionKind) []admission.ParamReference {
+	if r == nil || kind.Empty() {
+		return nil
+	}
+	return []admission.ParamReference{{Kind: kind, Namespace: r.namespace, Name: r.name}}
+}
+
 // Find returns the parameter objects for a request: the policy is evaluated once for each. None at
 // all means that the binding does not apply. The kind is the policy's paramKind; the zero kind for
 // none.

@@ -111,6 +111,10 @@ func (c *Compiler) Bind(bindings ...*Binding) {
 	}
 	c.policy.needs.old = c.policy.needs.old ||
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
+	for _, b := range bindings {
+		narrowed := b.match.References()
+		c.policy.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(c.policy.params)})
+	}
 }
 
 // Program compiles an expression. Validation has reported one that is not there,

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,7 @@ type Policy struct {
 	conditions match.Conditions
 	variables  *cel.Variables
 	terms      admission.Terms // nil: always enforced
+	references admission.References
 }
 
 // needs says what the expressions of a policy read beside the object.
@@ -99,8 +101,61 @@ func (b *Binding) Excludes(i *resource.Info, o admission.Operation) bool {
 	return b.match.Excludes(i, o)
 }
 
+// Foresees implements admission.Foreseer for policies that have no bindings of their own.
+func (p *Policy) Foresees() bool { return p.ForeseesBy() }
+
+// IsOutside implements admission.Foreseer for policies that have no bindings of their own.
+func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	isOutside, isUnsure := p.match.IsOutside(ctx, a)
+	return isOutside || !isUnsure && p.excludedByConditions(a)
+}
+
+// ForeseesBy is Foresees for a policy with bindings.
+func (p *Policy) ForeseesBy(bindings ...*Binding) bool {
+	return p.match.Foresees() || p.params.Empty() && p.conditions.NeedNoObject() ||
+		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.Foresees() })
+}
+
+// IsOutsideBy is IsOutside for a policy with bindings. It takes the steps in the order in which they are taken for the whole
+// request: a match that may fail is left to that.
+func (p *Policy) IsOutsideBy(ctx context.Context, a *admission.Attributes, bindings []*Binding) bool {
+	isOutside, isUnsure := p.match.IsOutside(ctx, a)
+	if isOutside || isUnsure {
+		return isOutside
+	}
+	isBound := false
+	for _, b := range bindings {
+		if b.Excludes(a.Info, a.Operation) {
+			continue
+		}
+		isOutside, isUnsure := b.match.IsOutside(ctx, a)
+		if isUnsure && !isOutside {
+			return false
+		}
+		isBound = isBound || !isOutside
+	}
+	return !isBound || p.excludedByConditions(a)
+}
+
+// excludedByConditions reports whether a match condition that needs no object is false. Parameters come before conditions, and
+// those that are missing are a failure.
+func (p *Policy) excludedByConditions(a *admission.Attributes) bool {
+	if !p.params.Empty() || !p.conditions.NeedNoObject() {
+		return false
+	}
+	return p.conditions.Exclude(a.Frame, a.Bind())
+}
+
 // NeedsNamespace reports whether an expression reads namespaceObject.
 func (p *Policy) NeedsNamespace() bool { return p.needs.namespace }
+
+// References implements admission.Referrer.
+func (p *Policy) References() admission.References {
+	r := p.match.References()
+	r.Add(p.references)
+	r.Namespaces = r.Namespaces || p.needs.namespace
+	return r
+}
 
 // HasParams reports whether the policy has parameters.
 func (p *Policy) HasParams() bool { return !p.params.Empty() }

@@ -72,13 +72,15 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 	object, old, kind := a.Object, a.Old, a.Kind()
 	own := a.Info.GroupVersionResource()
 	if as != own {
+		name := kind.Kind
 		var err error
-		if object, kind, err = converted(a, object, as, kind); err != nil {
+		if object, name, err = converted(a, object, as, name); err != nil {
 			return Value{}, err
 		}
-		if old, kind, err = converted(a, old, as, kind); err != nil {
+		if old, name, err = converted(a, old, as, name); err != nil {
 			return Value{}, err
 		}
+		kind = a.KindAs(as, name)
 	}
 	objectValue, err := m.valueOf(object)
 	if err != nil {
@@ -94,11 +96,11 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 	}
 	m.body, m.shared = objectValue, NewShared(a)
 	m.review = Object(
-		Member{"kind", groupVersion(as, "kind", kind)},
-		Member{"resource", groupVersion(as, "resource", as.Resource)},
+		Member{"kind", groupVersion(kind.GroupVersion(), "kind", kind.Kind)},
+		Member{"resource", groupVersion(as.GroupVersion(), "resource", as.Resource)},
 		Member{"subResource", optional(a.Info.Subresource)},
-		Member{"requestKind", groupVersion(own, "kind", a.Kind())},
-		Member{"requestResource", groupVersion(own, "resource", own.Resource)},
+		Member{"requestKind", groupVersion(a.Kind().GroupVersion(), "kind", a.Kind().Kind)},
+		Member{"requestResource", groupVersion(own.GroupVersion(), "resource", own.Resource)},
 		Member{"requestSubResource", optional(a.Info.Subresource)},
 		Member{"name", optional(a.Name())},
 		Member{"namespace", optional(a.RequestNamespace())},
@@ -147,8 +149,8 @@ func optional(s string) Value {
 	return Text(strings.Clone(s))
 }
 
-func groupVersion(gvr schema.GroupVersionResource, name, of string) Value {
-	return Object(Member{"group", Text(strings.Clone(gvr.Group))}, Member{"version", Text(strings.Clone(gvr.Version))}, Member{name, Text(strings.Clone(of))})
+func groupVersion(gv schema.GroupVersion, name, of string) Value {
+	return Object(Member{"group", Text(strings.Clone(gv.Group))}, Member{"version", Text(strings.Clone(gv.Version))}, Member{name, Text(strings.Clone(of))})
 }
 
 // userOf is the user as Kubernetes' UserInfo.

@@ -44,6 +44,15 @@ func (t *Terms) Stand(ctx context.Context, a *admission.Attributes) (s admission
 	return s
 }
 
+// References implements admission.Referrer.
+func (t *Terms) References() (r admission.References) {
+	for _, e := range t.exceptions {
+		r.Namespaces = r.Namespaces || e.match.References().Namespaces
+	}
+	r.Namespaces = r.Namespaces || t.plan != nil && t.plan.SelectsNamespaces()
+	return r
+}
+
 // NeedsOld implements admission.Terms.
 func (t *Terms) NeedsOld() bool {
 	for _, e := range t.exceptions {

@@ -138,6 +138,14 @@ func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
 	return p.Policy.Excludes(i, o) || !slices.ContainsFunc(p.bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
 }
 
+// Foresees implements admission.Foreseer.
+func (p *Policy) Foresees() bool { return p.ForeseesBy(p.common()...) }
+
+// IsOutside implements admission.Foreseer.
+func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	return p.IsOutsideBy(ctx, a, p.common())
+}
+
 // Outlooks implements admission.Explainer.
 func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return []resource.Outlook{p.OutlookBy(p.common(), a)}

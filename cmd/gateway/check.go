@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/report"
 	"github.com/admission-gateway/gateway/policies/review"
 )
 
@@ -14,6 +15,7 @@ type checkFlags struct {
 	probed string
 	stdin  stdinFlags
 	plans  bool
+	rbac   bool
 }
 
 func newCheck() *cobra.Command {
@@ -50,15 +52,22 @@ comes through it, but several gateways, or others who write to the backend, may.
 With --stdin it reads a file that is not saved yet from its standard input, beside the files of the paths; with --watch
 it goes on reading: each version of the file ends with a zero byte, and is answered with one line of JSON.
 
+With --rbac it prints the least ClusterRole of the gateway's own account that the files and the configuration need at each
+Kubernetes upstream, as YAML. Comments say what needs each rule; findings go to the standard error.
+
 With --plans it also says how each CEL expression and each rule in Rego runs: natively, or by cel-go
 or OPA, and why.`,
 		Example: `  gateway check policies/
   gateway check --strict -o sarif policies/ > findings.sarif
   gateway check --plans policies/
-  gateway check --config /etc/gateway/gateway.yaml`,
+  gateway check --config /etc/gateway/gateway.yaml
+  gateway check --rbac --config /etc/gateway/gateway.yaml | kubectl apply -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && flags.config == "" && flags.probed == "" && !flags.stdin.on {
 				return usageError("name at least one file or directory to check")
+			}
+			if flags.rbac && flags.config == "" {
+				return usageError("--rbac: name the configuration with --config, which says what the upstreams are")
 			}
 			return flags.output.validate()
 		},
@@ -69,6 +78,7 @@ or OPA, and why.`,
 	flags.output.register(cmd)
 	flags.stdin.register(cmd)
 	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
+	cmd.Flags().BoolVar(&flags.rbac, "rbac", false, "print the least ClusterRole of the gateway's own account")
 	return cmd
 }
 
@@ -89,6 +99,12 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	found, paths, err := check(paths, f.config)
 	if err != nil {
 		return &failure{exitUsage, err}
+	}
+	if f.rbac && !policies.HasErrors(found) {
+		if err := report.Write(cmd.ErrOrStderr(), report.Text, f.output.summarize(found), f.output.checks); err != nil {
+			return err
+		}
+		return writeRoles(cmd, paths, f.config)
 	}
 	failed := f.output.write(cmd, found)
 	if f.plans {

@@ -23,6 +23,7 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 			{Name: "bundles", Probe: n.bundlesReady},
 			{Name: "state", Probe: n.states.Synced},
 			{Name: "dialects", Probe: n.dialectsDecided},
+			{Name: "upstreams", Probe: n.upstreamsReady},
 			{Name: "listener", Probe: n.listenerReady},
 		},
 		Metrics:   n.metrics.Handler(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/report"
@@ -21,7 +22,8 @@ func check(paths []string, file string) ([]policies.Finding, []string, error) {
 	if len(paths) == 0 {
 		paths = c.Policies
 	}
-	found := examine(source.Read(paths, &source.Progress{}), c)
+	files := source.Read(paths, &source.Progress{})
+	found := append(examine(files, c), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
 		found = append(found, policies.Finding{File: file, Field: "limits", Message: shortage, Severity: policies.Warning})
 	}
@@ -63,7 +65,7 @@ func asked(c *config.Configuration) policies.Gateway {
 		_, target := u.Prefixes(&r)
 		g.Routes = append(g.Routes, policies.Route{
 			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
-			Kubernetes: u.Dialect == config.Kubernetes, IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
+			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !credentials.HasAccount(u.ClientConfig()), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
 		})
 	}
 	return g

@@ -10,12 +10,13 @@ import (
 	"syscall"
 
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/handover"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
-// listenOn listens on a TCP address, or says in a sentence why not and which flag chooses another.
-func listenOn(address, flag string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+// listenOn listens on a TCP address, also one that a gateway which drains still listens on, or says in a sentence why not and which flag chooses another.
+func listenOn(address, flag string) (*handover.Listener, error) {
+	l, err := handover.Listen(address)
 	var dns *net.DNSError
 	var form *net.AddrError
 	switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/handover"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -54,6 +55,7 @@ type node struct {
 	listening atomic.Bool
 
 	public, private net.Listener
+	offered         []*handover.Listener     // their sockets, which a gateway that drains shares
 	failed          chan error               // a listener's end that nobody asked for
 	dialects        atomic.Pointer[dialects] // nil until the gateway is made
 	mistaken        chan error               // that a backend is not what is assumed of it
@@ -92,10 +94,11 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.admin, err = n.newAdmin(logs.Dropped); err != nil {
 		return nil, err
 	}
-	if n.private, err = listenOn(c.Admin.Listen, "--admin"); err != nil {
+	private, err := listenOn(c.Admin.Listen, "--admin")
+	if err != nil {
 		return nil, err
 	}
-	if n.private, err = n.secured(n.private); err != nil {
+	if n.private, err = n.secured(private); err != nil {
 		return nil, err
 	}
 	go func() { n.failed <- n.admin.Serve(n.private) }()
@@ -160,8 +163,12 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.metrics.ObserveStates(n.states.Ages)
 	n.metrics.ObserveBundles(n.bundles.Ages)
 	n.metrics.ObserveUpstreams(n.measureUpstreams)
-	n.public, err = listenOn(c.Listen, "--listen")
-	return n, err
+	public, err := listenOn(c.Listen, "--listen")
+	if err != nil {
+		return nil, err
+	}
+	n.public, n.offered = public, []*handover.Listener{public, private}
+	return n, nil
 }
 
 // startNode is newNode for as long as no signal asks for the end: then it returns nil at once, whatever
@@ -253,10 +260,15 @@ func ask(demands chan<- struct{}) {
 	}
 }
 
-// drain ends the service in order: first readiness, then, after a while, new requests, then those in progress. A further
-// signal skips a wait.
+// drain ends the service in order: first readiness, then, after a while, requests in progress, then new ones. A further
+// signal skips a wait. Another process may listen on the same addresses from now on.
 func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	n.admin.Drain()
+	for _, l := range n.offered {
+		if err := l.Offer(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			n.log.Warn("another process cannot take the address over", "address", l.Addr(), "cause", err)
+		}
+	}
 	n.gateway.Drain()
 	n.log.Info("draining", "cause", cause.String(), "drainSeconds", int(n.config.DrainSeconds))
 	hurry := func(done <-chan struct{}, then func()) {
@@ -278,11 +290,11 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	hurry(waiting.Done(), skip)
 	skip()
 
-	finishing, cut := context.WithTimeout(context.Background(), n.config.ShutdownDeadlineSeconds.Duration())
-	defer cut()
 	finished := make(chan struct{})
+	hurried, cut := context.WithCancel(context.Background())
+	defer cut()
 	go hurry(finished, cut)
-	err := n.gateway.Shutdown(finishing)
+	err := n.finish(hurried)
 	n.states.Close()
 	close(finished)
 	if err != nil {
@@ -303,6 +315,28 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	return err
 }
 
+// finish serves on until what is in progress is done, as long as that may take, and then stops. The listener closes last: the
+// gateway that comes after this one may be its only one, and may not begin before this process ends.
+func (n *node) finish(hurried context.Context) error {
+	deadline := time.Now().Add(n.config.ShutdownDeadlineSeconds.Duration())
+	requests, cancel := context.WithDeadline(hurried, deadline)
+	defer cancel()
+	upgrades, cancel := context.WithTimeout(hurried, n.config.UpgradeDrainSeconds.Duration())
+	defer cancel()
+	n.log.Info("finishing", "shutdownDeadlineSeconds", int(n.config.ShutdownDeadlineSeconds), "upgradeDrainSeconds", int(n.config.UpgradeDrainSeconds))
+	ended, err := n.gateway.Settle(requests, upgrades)
+	if ended > 0 {
+		n.log.Info("upgraded connections and followed logs are ended", "count", ended)
+	}
+	// What began meanwhile has a moment even if the time is over.
+	if least := time.Now().Add(time.Second); deadline.Before(least) {
+		deadline = least
+	}
+	last, cancel := context.WithDeadline(hurried, deadline)
+	defer cancel()
+	return errors.Join(err, n.gateway.Shutdown(last))
+}
+
 func (n *node) policiesReady() error {
 	if n.manager.Load() == nil {
 		return errors.New("no policies are compiled yet")
@@ -315,6 +349,14 @@ func (n *node) dialectsDecided() error {
 		return d.decided()
 	}
 	return errors.New("the backends have not been asked yet which of them are Kubernetes API servers")
+}
+
+// upstreamsReady fails only if no upstream can be served: a request to one that cannot is answered 503.
+func (n *node) upstreamsReady() error {
+	if !n.listening.Load() {
+		return errors.New("no upstream has been asked yet")
+	}
+	return n.gateway.Ready()
 }
 
 func (n *node) listenerReady() error {

@@ -116,7 +116,7 @@ func startBackend(t *testing.T) (*backend.Server, string) {
 	return s, addr
 }
 
-// SIGTERM: readiness fails first, requests are still served with Connection: close, those in progress finish, exit code 0.
+// SIGTERM: readiness fails first, requests are served with Connection: close until those in progress have finished, exit code 0.
 func TestDrainOnSIGTERM(t *testing.T) {
 	api, addr := startBackend(t)
 	if _, err := api.Put("/v2/orders/o1", []byte(`{"id":"o1"}`)); err != nil {
@@ -145,7 +145,10 @@ func TestDrainOnSIGTERM(t *testing.T) {
 	if got, want := fetch("http://"+p.listen+"/v2/orders/o1"), (reply{200, `{"id":"o1"}`, "close"}); got != want {
 		t.Errorf("while draining the answer is %+v, want %+v", got, want)
 	}
-	testutil.Eventually(t, "closed to new clients", func() bool { return fetch("http://"+p.listen+"/v2/orders/o1").code == 0 })
+	testutil.Eventually(t, "the time to drain to be over", func() bool { return strings.Contains(p.log.String(), "msg=finishing") })
+	if got, want := fetch("http://"+p.listen+"/v2/orders/o1"), (reply{200, `{"id":"o1"}`, "close"}); got != want {
+		t.Errorf("while a request is in progress another one is answered %+v, want %+v", got, want)
+	}
 	close(release)
 	if got := <-slow; got.code != 404 {
 		t.Errorf("the request in progress was answered %+v, want the backend's 404", got)

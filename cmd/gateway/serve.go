@@ -27,8 +27,8 @@ A backend that is named by its URL is taken for an ordinary JSON API unless --di
 for its version first: if a Kubernetes API server answers, the gateway does not start without a stated dialect.
 
 Policy files, certificates and tokens are read again when they change, and on SIGHUP. Files with errors never replace
-what is in force. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds, those
-in progress finish, then the process exits with 0. A second SIGTERM skips the waiting.
+what is in force. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds and
+until those in progress finish, then the process exits with 0. A second SIGTERM does not wait for drainSeconds to pass.
 
 The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 		Example: `  gateway serve --upstream http://127.0.0.1:9000 --policies policies/

@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,14 +180,7 @@ routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml, audit.yaml]
 telemetry: {audit: {mode: Batch, log: {path: `+p.log+`}}}
 `)
-	command := exec.Command(gateway, "check", "--rbac", "--config", file)
-	var findings strings.Builder
-	command.Stderr = &findings
-	role, err := command.Output()
-	if err != nil {
-		t.Fatalf("gateway check --rbac: %v\n%s", err, findings.String())
-	}
-	p.must(t, string(role), "create", "-f", "-")
+	p.grant(t, file, filepath.Join(p.dir, "policies.yaml"))
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(p.dir, "log"), gateway, "serve", "--config", file)
 	p.front.url = "https://" + listen
 }

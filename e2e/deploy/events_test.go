@@ -12,23 +12,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// recording gives the account of a gateway the rights that deploy/ brings.
-const recording = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: team-a}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: gateways}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: recording}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gateway}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: gateway}]
-`
-
 const refusingPolicy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -47,8 +30,8 @@ spec: {policyName: names, validationActions: [Deny]}
 // series for what is refused again and again. Who may not write makes none, a dry run makes none, and data of Secrets is in none.
 func TestEvents(t *testing.T) {
 	c, dir := startCluster(t), t.TempDir()
-	c.must(t, "", "apply", "-f", filepath.Join("..", "..", "deploy", "kustomize", "apiserver", "account.yaml"))
-	c.must(t, recording, "apply", "-f", "-")
+	c.must(t, "", "create", "namespace", "team-a")
+	c.must(t, "", "create", "namespace", "gateways")
 	t.Setenv("POD_NAMESPACE", "gateways")
 	t.Setenv("POD_NAME", "gateway-0")
 	write(t, filepath.Join(dir, "token"), "of-gateway\n")
@@ -64,6 +47,8 @@ upstreams:
 routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml]
 `)
+	c.grant(t, filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "policies.yaml"))
+	c.may(t, true, "patch", "events.events.k8s.io")
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
 	create := func(token, resource, kind, name, query string, code int) {
 		t.Helper()

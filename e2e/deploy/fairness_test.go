@@ -57,12 +57,12 @@ kind: Lease
 metadata: {name: l1, namespace: default}
 `
 
-// keeping is a policy that reads what is deleted, and holds.
-const keeping = `
+// reading is a policy that reads what is deleted, and holds.
+const reading = `
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
-metadata: {name: keeping}
+metadata: {name: reading}
 spec:
   matchConstraints:
     resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [DELETE], resources: ["*"]}]
@@ -70,8 +70,8 @@ spec:
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
-metadata: {name: keeping}
-spec: {policyName: keeping, validationActions: [Deny]}
+metadata: {name: reading}
+spec: {policyName: reading, validationActions: [Deny]}
 `
 
 // API Priority and Fairness is the server's: what it says of a request, and that it has no room for it, reaches the client as it
@@ -80,7 +80,7 @@ func TestFairness(t *testing.T) {
 	c := startCluster(t)
 	c.must(t, full, "create", "-f", "-")
 	const leases, maps, plain, merge = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "/api/v1/namespaces/default/configmaps", "application/json", "application/merge-patch+json"
-	gateways := map[string]string{"policies about something else": c.startBefore(t, strings.ReplaceAll(keeping, `resources: ["*"]`, "resources: [secrets]")), "policies": c.startBefore(t, comparing+keeping)}
+	gateways := map[string]string{"policies about something else": c.startBefore(t, strings.ReplaceAll(reading, `resources: ["*"]`, "resources: [secrets]")), "policies": c.startBefore(t, comparing+reading)}
 	requests := []struct {
 		method, path, contentType, body string
 		code                            int
@@ -115,7 +115,7 @@ func TestFairness(t *testing.T) {
 		if contentType != "" {
 			r.Header.Set("Content-Type", contentType)
 		}
-		answer, err := insecure.RoundTrip(r)
+		answer, err := insecure.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestFairness(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer of-stranger")
 		r.Header.Set("Content-Type", plain)
 		go func() {
-			if answer, err := insecure.RoundTrip(r); err == nil {
+			if answer, err := insecure.Do(r); err == nil {
 				_ = answer.Body.Close()
 			}
 		}()

@@ -51,12 +51,16 @@ var (
 
 // A Refusal is the error of a question that the server answers with an error. It is remembered as any answer is where the
 // server does not let the question be asked.
-type Refusal struct{ Code int }
+type Refusal struct {
+	Code int
+	// lacks is what the gateway's own account would need, if it has asked.
+	lacks string
+}
 
 // Error implements error.
 func (r *Refusal) Error() string {
 	if text := http.StatusText(r.Code); text != "" {
-		return fmt.Sprintf("the backend answered %d %s", r.Code, text)
+		return fmt.Sprintf("the backend answered %d %s%s", r.Code, text, r.lacks)
 	}
 	return fmt.Sprintf("the backend answered %d", r.Code)
 }
@@ -284,7 +288,11 @@ func (q *Question) ask(ctx context.Context) (Answer, error) {
 	case err != nil:
 		return unknown, err
 	case code != http.StatusOK && code != http.StatusCreated:
-		return unknown, &Refusal{code}
+		refusal := &Refusal{Code: code}
+		if q.target == SubjectTarget {
+			refusal.lacks = Lacking(code, http.MethodPost, q.target)
+		}
+		return unknown, refusal
 	}
 	return q.read(body)
 }

@@ -326,7 +326,7 @@ func TestBounds(t *testing.T) {
 
 // TestRefusal: its words.
 func TestRefusal(t *testing.T) {
-	if got := (&Refusal{http.StatusForbidden}).Error(); got != "the backend answered 403 Forbidden" {
+	if got := (&Refusal{Code: http.StatusForbidden}).Error(); got != "the backend answered 403 Forbidden" {
 		t.Error(got)
 	}
 }

@@ -221,7 +221,7 @@ func patchOf(t *testing.T, p *Program, variables *Variables, body string) (outco
 	defer f.Release()
 	v := f.Vars()
 	v.Set(value.Object, celtest.Parse(t, body), nil)
-	v.SetRequest(&Request{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "default", Name: "web", Operation: "CREATE", User: User{Name: "jane"}})
+	v.SetRequest(&Request{Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespace: "default", Name: "web", Operation: "CREATE", User: User{Name: "jane"}})
 	if variables != nil {
 		f.OpenVariables(v, variables)
 		defer f.CloseVariables(v)

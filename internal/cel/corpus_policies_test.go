@@ -168,7 +168,7 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 			v.Set(value.Params, celtest.Parse(t, param), nil)
 		}
 		v.SetRequest(&Request{
-			Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "default", Name: "web", Operation: "UPDATE",
+			Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Namespace: "default", Name: "web", Operation: "UPDATE",
 			User: User{Name: "jane", UID: "1", Groups: []string{"dev"}},
 		})
 	}

@@ -211,7 +211,7 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 		carried:   u&(1<<value.Object) != 0 && slices.ContainsFunc(readsOf(ast), isCarried),
 		size:      plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
 		wholes:    wholesOf(ast),
-		readsUser: readsUser(ast),
+		readsUser: readsUser(ast), readsKind: readsKind(ast), needsNoObject: needsNoObject(ast),
 	}, m, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/cel/celtest"
 	"github.com/admission-gateway/gateway/internal/cel/value"
@@ -301,12 +302,12 @@ func TestVariablesShareBudget(t *testing.T) {
 // TestRequest: what policies see of a request, present and absent as in a decoded AdmissionRequest.
 func TestRequest(t *testing.T) {
 	full := &Request{
-		Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Subresource: "status", Namespace: "team-a", Name: "web",
+		Group: "apps", Version: "v1", Kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Resource: "deployments", Subresource: "status", Namespace: "team-a", Name: "web",
 		Operation: "UPDATE", DryRun: true,
 		User:    User{Name: "jane", UID: "1", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"a", "b"}}},
 		Options: GivenOptions(celtest.Parse(t, `{"apiVersion":"meta.k8s.io/v1","kind":"UpdateOptions","fieldManager":"kubectl"}`)),
 	}
-	bare := &Request{Version: "v1", Kind: "Node", Resource: "nodes", Operation: "CREATE"}
+	bare := &Request{Version: "v1", Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", Operation: "CREATE"}
 	for _, c := range []struct {
 		request    *Request
 		expression string

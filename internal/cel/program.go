@@ -15,19 +15,21 @@ import (
 // A Program is a compiled expression. It is immutable and safe for concurrent
 // use; each evaluation needs a [Frame] of its own goroutine.
 type Program struct {
-	source      string
-	native      *plan.Native
-	plan        interpreter.InterpretableV2 // nil where native runs
-	reason      string                      // why there is no native plan
-	uses        plan.Uses
-	readsUser   bool // see user.go
-	foreign     bool // it can come to values of other objects; see redact.go
-	optionalOld bool // oldSelf is an optional value
-	limited     bool // request is the variable of rate limits
-	carried     bool // it reads fields of the object that a server carries over
-	size        plan.FrameSize
-	wholes      []Read       // what may be too long for it
-	observed    *Observation // nil unless a test asks
+	source        string
+	native        *plan.Native
+	plan          interpreter.InterpretableV2 // nil where native runs
+	reason        string                      // why there is no native plan
+	uses          plan.Uses
+	readsUser     bool // see user.go
+	readsKind     bool
+	needsNoObject bool
+	foreign       bool // it can come to values of other objects; see redact.go
+	optionalOld   bool // oldSelf is an optional value
+	limited       bool // request is the variable of rate limits
+	carried       bool // it reads fields of the object that a server carries over
+	size          plan.FrameSize
+	wholes        []Read       // what may be too long for it
+	observed      *Observation // nil unless a test asks
 }
 
 // Source is the expression.

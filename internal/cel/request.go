@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -15,11 +16,14 @@ import (
 // A Request holds what the variable request shows of a request. Its strings must
 // stay valid until the evaluations are over.
 type Request struct {
-	// Group, Version, Kind and Resource are of the resource in the path, which
-	// expressions read as requestKind and requestResource.
-	Group, Version, Kind, Resource string
-	// Matched is the resource that the object was converted to for the policy, as
-	// expressions read it in kind and resource; nil where it is that in the path.
+	// Group, Version and Resource are of the resource in the path, which expressions read as
+	// requestResource.
+	Group, Version, Resource string
+	// Kind is the kind of the objects, which expressions read as requestKind. That of a subresource
+	// may be of another group.
+	Kind schema.GroupVersionKind
+	// Matched is the resource that the object was converted to for the policy, as expressions read
+	// it in kind and resource; nil if it is that in the path.
 	Matched         *Matched
 	Subresource     string
 	Namespace, Name string
@@ -51,9 +55,10 @@ type GivenOptions document.Node
 // Options implements Options.
 func (o GivenOptions) Options() (document.Node, error) { return document.Node(o), nil }
 
-// Matched is a resource that an object was converted to.
+// Matched is a resource that an object was converted to, and the kind that the object then is of.
 type Matched struct {
-	Group, Version, Kind, Resource string
+	Kind     schema.GroupVersionKind
+	Resource schema.GroupVersionResource
 }
 
 // matched returns what kind and resource show.
@@ -61,7 +66,7 @@ func (r *Request) matched() Matched {
 	if r.Matched != nil {
 		return *r.Matched
 	}
-	return Matched{r.Group, r.Version, r.Kind, r.Resource}
+	return Matched{r.Kind, schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}}
 }
 
 // User is who sends a request.
@@ -106,9 +111,9 @@ func part(name string, fields []value.Field) value.Field {
 // its JSON tag says omitempty.
 var (
 	kindFields = []value.Field{
-		always("group", func(r *Request) string { return r.Group }),
-		always("version", func(r *Request) string { return r.Version }),
-		always("kind", func(r *Request) string { return r.Kind }),
+		always("group", func(r *Request) string { return r.Kind.Group }),
+		always("version", func(r *Request) string { return r.Kind.Version }),
+		always("kind", func(r *Request) string { return r.Kind.Kind }),
 	}
 	resourceFields = []value.Field{
 		always("group", func(r *Request) string { return r.Group }),
@@ -116,14 +121,14 @@ var (
 		always("resource", func(r *Request) string { return r.Resource }),
 	}
 	matchedKindFields = []value.Field{
-		always("group", func(r *Request) string { return r.matched().Group }),
-		always("version", func(r *Request) string { return r.matched().Version }),
-		always("kind", func(r *Request) string { return r.matched().Kind }),
+		always("group", func(r *Request) string { return r.matched().Kind.Group }),
+		always("version", func(r *Request) string { return r.matched().Kind.Version }),
+		always("kind", func(r *Request) string { return r.matched().Kind.Kind }),
 	}
 	matchedResourceFields = []value.Field{
-		always("group", func(r *Request) string { return r.matched().Group }),
-		always("version", func(r *Request) string { return r.matched().Version }),
-		always("resource", func(r *Request) string { return r.matched().Resource }),
+		always("group", func(r *Request) string { return r.matched().Resource.Group }),
+		always("version", func(r *Request) string { return r.matched().Resource.Version }),
+		always("resource", func(r *Request) string { return r.matched().Resource.Resource }),
 	}
 	userFields = []value.Field{
 		unlessEmpty("username", func(r *Request) string { return r.User.Name }),

@@ -64,6 +64,8 @@ type Configuration struct {
 	DrainSeconds Seconds `json:"drainSeconds"`
 	// ShutdownDeadlineSeconds is how long requests in flight may take to finish after that.
 	ShutdownDeadlineSeconds Seconds `json:"shutdownDeadlineSeconds"`
+	// UpgradeDrainSeconds is how long upgraded connections, and logs that are followed, may go on after DrainSeconds.
+	UpgradeDrainSeconds Seconds `json:"upgradeDrainSeconds"`
 	// UnderscoreHeaders says what happens to headers with '_' in their names.
 	UnderscoreHeaders UnderscoreHeaders `json:"underscoreHeaders"`
 	// TrustedProxies are the peers, as addresses or CIDR blocks, whose word on who the client is counts.

@@ -71,6 +71,13 @@ func (u *UpstreamSpec) ClientConfig() *rest.Config {
 	return c
 }
 
+// HasAccount reports whether the gateway has an account of its own at the upstream.
+func (u *UpstreamSpec) HasAccount() bool {
+	c := u.ClientConfig()
+	return c.BearerToken != "" || c.BearerTokenFile != "" || c.CertFile != "" || len(c.CertData) > 0 || c.Username != "" ||
+		c.ExecProvider != nil || c.AuthProvider != nil
+}
+
 // readKubeconfig takes the server and the account from the kubeconfig of an upstream that names one.
 func (u *UpstreamSpec) readKubeconfig() error {
 	c, err := loadKubeconfig(u.Kubeconfig, u.KubeconfigContext)

@@ -55,6 +55,7 @@ func (v *validator) configuration(c *Configuration) {
 	v.decisionLogs("telemetry.decisionLogs", c.Telemetry.DecisionLogs, c.Bundles)
 	v.within("drainSeconds", c.DrainSeconds, 0, maxSeconds)
 	v.within("shutdownDeadlineSeconds", c.ShutdownDeadlineSeconds, 0, maxSeconds)
+	v.within("upgradeDrainSeconds", c.UpgradeDrainSeconds, 0, maxSeconds)
 	if !slices.Contains(admitOns, c.AdmitOn) {
 		v.check("admitOn", notOneOf(string(c.AdmitOn), admitOns))
 	}

@@ -95,6 +95,15 @@ type Info struct {
 	// Connect is set for subresources that lead to somewhere else, such as a pod's exec: whatever the verb, no stored object
 	// is read or written, and the request is admitted as CONNECT.
 	Connect bool
+
+	// Foresight knows of policies, beyond what the rest of Info says, that they are not about the request; nil: of none.
+	Foresight Foresight
+}
+
+// A Foresight knows of policies that they are not about a request, before anything stored is read for it.
+type Foresight interface {
+	// IsOutside reports whether a policy is certainly not about an operation.
+	IsOutside(policy any, i *Info, operation uint8) bool
 }
 
 // IsWrite reports whether the verb changes stored objects.

@@ -34,6 +34,9 @@ func (p *Plan) Enforces(r *Request) bool {
 	return !p.isLocal || p.isIn(r)
 }
 
+// SelectsNamespaces reports whether labels of namespaces may decide.
+func (p *Plan) SelectsNamespaces() bool { return p.isLocal && p.selector != nil }
+
 func (p *Plan) isIn(r *Request) bool {
 	if r.Namespace == "" {
 		return false

@@ -3,7 +3,6 @@ package scan
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -29,8 +29,8 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 	}
 	pace := newPace(s.options.Rate)
 	var subjects []*subject
-	if s.options.Backend.API().HasKinds() {
-		if subjects, err = s.discover(ctx, pace); err != nil {
+	if s.options.Backend.Discovery() != nil {
+		if subjects, err = s.discover(ctx); err != nil {
 			return nil, err
 		}
 	} else {
@@ -87,76 +87,25 @@ func (s *scan) described() (all []*subject) {
 	return all
 }
 
-// maxDiscovery is how large an answer about resources may be, in bytes.
-const maxDiscovery = 16 << 20
-
 // discover asks an API server for the resources that it lists.
-func (s *scan) discover(ctx context.Context, pace *pace) (all []*subject, err error) {
-	var groups struct {
-		Groups []struct {
-			Name             string `json:"name"`
-			PreferredVersion struct {
-				Version string `json:"version"`
-			} `json:"preferredVersion"`
-			Versions []struct {
-				Version string `json:"version"`
-			} `json:"versions"`
-		} `json:"groups"`
-	}
-	if err := s.ask(ctx, pace, "/apis", &groups); err != nil {
+func (s *scan) discover(ctx context.Context) (all []*subject, err error) {
+	served, err := s.options.Backend.Discovery().All(ctx)
+	if err != nil {
 		return nil, err
 	}
-	versions := []schema.GroupVersion{{Version: "v1"}}
-	for _, g := range groups.Groups {
-		versions = append(versions, schema.GroupVersion{Group: g.Name, Version: g.PreferredVersion.Version})
-		for _, v := range g.Versions {
-			if v.Version != g.PreferredVersion.Version {
-				versions = append(versions, schema.GroupVersion{Group: g.Name, Version: v.Version})
-			}
-		}
+	for gv, why := range served.Failed() {
+		s.notes.add(fmt.Sprintf("the resources of %s are not all known: %s", gv, why)) // an aggregated API that is down
 	}
 	taken := map[schema.GroupResource]bool{}
-	for _, gv := range versions {
-		var list struct {
-			Resources []struct {
-				Name       string   `json:"name"`
-				Kind       string   `json:"kind"`
-				Namespaced bool     `json:"namespaced"`
-				Verbs      []string `json:"verbs"`
-			} `json:"resources"`
-		}
-		if err := s.ask(ctx, pace, state.GroupVersionPath(gv), &list); err != nil {
-			s.notes.add(fmt.Sprintf("the resources of %s are not read: %v", gv, err)) // an aggregated API that is down
+	for _, gvr := range served.All() {
+		r := served.Find(discovery.Path{GroupVersionResource: gvr})
+		if taken[gvr.GroupResource()] || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") || !s.isWanted(gvr) {
 			continue
 		}
-		for _, r := range list.Resources {
-			gvr := gv.WithResource(r.Name)
-			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") || taken[gvr.GroupResource()] || !s.isWanted(gvr) {
-				continue
-			}
-			taken[gvr.GroupResource()] = true
-			all = append(all, &subject{gvr: gvr, kind: r.Kind, namespaced: r.Namespaced})
-		}
+		taken[gvr.GroupResource()] = true
+		all = append(all, &subject{gvr: gvr, kind: r.Kind.Kind, namespaced: r.Namespaced})
 	}
 	return all, nil
-}
-
-// ask reads an answer of the discovery API.
-func (s *scan) ask(ctx context.Context, pace *pace, path string, into any) error {
-	if err := pace.wait(ctx); err != nil {
-		return err
-	}
-	answer, err := s.options.Backend.Send(ctx, state.Request{Method: http.MethodGet, Target: path, Limit: maxDiscovery})
-	switch {
-	case err != nil:
-		return err
-	case answer.Code != http.StatusOK:
-		return fmt.Errorf("the backend answers %d to GET %s", answer.Code, path)
-	}
-	if err := json.Unmarshal(answer.Body, into); err != nil {
-		return fmt.Errorf("the backend's answer to GET %s cannot be read: %w", path, err)
-	}
-	return nil
 }
 
 // A collection is the objects of one resource at the backend. It implements source.
@@ -176,7 +125,7 @@ func (c *collection) name() string { return c.target }
 func (c *collection) path(namespace string) (string, error) {
 	r, gvr := c.subject.resource, c.subject.gvr
 	if r == nil || len(r.Paths) == 0 {
-		path := state.GroupVersionPath(gvr.GroupVersion())
+		path := discovery.GroupVersionPath(gvr.GroupVersion())
 		if namespace != "" && c.subject.namespaced {
 			path += "/namespaces/" + url.PathEscape(namespace)
 		}
@@ -208,7 +157,7 @@ func (c *collection) path(namespace string) (string, error) {
 // read implements source.
 func (c *collection) read(ctx context.Context, from position, to *emitter) error {
 	to.part = float64(c.index) / float64(len(*c.of))
-	if c.backend.API().HasKinds() {
+	if c.backend.Discovery() != nil {
 		return c.readPages(ctx, from, to)
 	}
 	return c.readWhole(ctx, to)

@@ -181,6 +181,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
 	case "/apis":
 		_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[{"name":"apps","preferredVersion":{"version":"v1"},"versions":[{"version":"v1"}]},{"name":"down.example.com","preferredVersion":{"version":"v1"},"versions":[{"version":"v1"}]}]}`)
+	case "/api":
+		_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
 	case "/api/v1":
 		_, _ = io.WriteString(w, `{"kind":"APIResourceList","resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list","create"]}]}`)
 	case "/apis/apps/v1":
@@ -248,7 +250,7 @@ func before(t testing.TB, text, url string, dialect config.Dialect) Options {
 // TestAPIServer: the resources that policies are about are read page by page, each object once, also if lists expire.
 func TestAPIServer(t *testing.T) {
 	expired := "the list of deployments.apps expired while it was read: it is of more than one moment"
-	down := "the resources of down.example.com/v1 are not read: the backend answers 503 to GET /apis/down.example.com/v1"
+	down := "the resources of down.example.com/v1 are not all known: GET /apis/down.example.com/v1 was answered 503"
 	expire := func(s *apiServer) {
 		if s.moment == 0 {
 			s.moment = 1

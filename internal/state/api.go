@@ -11,8 +11,6 @@ import (
 
 // An API is a kind of backend: what it can be asked, and what its answers mean.
 type API interface {
-	// HasKinds reports whether the backend serves Kubernetes' own kinds, and says which others it serves.
-	HasKinds() bool
 	// SelectorQuery returns the query by which the backend lists what a selector selects; it may list more.
 	SelectorQuery(selector labels.Selector) string
 	// firstPage returns the target of the first page of a collection.
@@ -31,8 +29,6 @@ var (
 
 type apiServer struct{}
 
-func (apiServer) HasKinds() bool { return true }
-
 func (apiServer) SelectorQuery(selector labels.Selector) string {
 	if selector.Empty() {
 		return ""
@@ -47,8 +43,6 @@ func (apiServer) isEmpty(int) bool { return false }
 func (apiServer) reviews(r *access.Reviews) *access.Reviews { return r }
 
 type ordinaryAPI struct{}
-
-func (ordinaryAPI) HasKinds() bool { return false }
 
 func (ordinaryAPI) SelectorQuery(labels.Selector) string { return "" }
 

@@ -18,6 +18,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/access"
+	"github.com/admission-gateway/gateway/internal/discovery"
 )
 
 // A Backend is an upstream as this package reads it, with the gateway's own
@@ -25,6 +28,9 @@ import (
 type Backend interface {
 	// API returns the kind of backend that it is.
 	API() API
+	// Discovery returns what knows which kinds a Kubernetes API server serves; nil if the backend
+	// is none.
+	Discovery() *discovery.Client
 	// Send sends a request and returns the whole answer, whatever its code. Its
 	// errors are for clients.
 	Send(ctx context.Context, r Request) (Answer, error)
@@ -46,6 +52,10 @@ type Request struct {
 	Method, Target string
 	// Body is JSON; empty for GET.
 	Body []byte
+	// Accept is the media types of the answer; empty is JSON.
+	Accept string
+	// Known is the ETag of the answer that is known already; empty for none.
+	Known string
 	// Limit is how large the answer's body may be, in bytes; a larger one is an
 	// error.
 	Limit int64
@@ -55,6 +65,8 @@ type Request struct {
 type Answer struct {
 	Code int
 	Body []byte
+	// ETag names the answer; empty if the backend gives it no name.
+	ETag string
 }
 
 var (
@@ -66,9 +78,9 @@ var (
 )
 
 // errAnswer is an answer that says nothing of what was asked for.
-func errAnswer(code int) error {
+func errAnswer(code int, target string) error {
 	if text := http.StatusText(code); text != "" {
-		return fmt.Errorf("the backend answered %d %s", code, text)
+		return fmt.Errorf("the backend answered %d %s%s", code, text, access.Lacking(code, http.MethodGet, target))
 	}
 	return fmt.Errorf("the backend answered %d", code)
 }

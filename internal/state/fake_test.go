@@ -14,11 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
+// discovering is a part of a Backend whose kinds nobody asks for.
+type discovering struct{}
+
+func (discovering) Discovery() *discovery.Client { return nil }
+
 // server is a Backend in memory: a collection of things with versions, that can be listed and watched, and fail.
 type server struct {
+	discovering
 	plain bool
 
 	mu       sync.Mutex

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/discovery"
 )
 
 // FuzzWatch reads whatever a backend may list and stream: what is kept stays in order and within its bounds, and counts
@@ -50,6 +52,8 @@ func FuzzWatch(f *testing.F) {
 
 // streamed is a Backend that streams a text.
 type streamed string
+
+func (streamed) Discovery() *discovery.Client { return nil }
 
 func (streamed) API() API { return APIServer }
 

@@ -44,7 +44,7 @@ func list(ctx context.Context, b Backend, target string, items resource.FieldPat
 			return all, nil
 		}
 		if answer.Code != http.StatusOK {
-			return listing{}, errAnswer(answer.Code)
+			return listing{}, errAnswer(answer.Code, next)
 		}
 		page, more, err := readPage(answer.Body, items, kind, most)
 		if err != nil {

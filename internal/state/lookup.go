@@ -38,7 +38,7 @@ func get(ctx context.Context, b Backend, path string, kind schema.GroupVersionKi
 	case answer.Code == http.StatusNotFound:
 		return listing{absent: true}, nil
 	case answer.Code != http.StatusOK:
-		return listing{}, errAnswer(answer.Code)
+		return listing{}, errAnswer(answer.Code, path)
 	}
 	d, err := document.Parse(answer.Body, limitsFor(len(answer.Body)))
 	if err != nil || d.Root().Kind() != document.Object {

@@ -36,7 +36,7 @@ func (f *feed) watch(ctx context.Context, b Backend, from string, opened func())
 	case http.StatusGone:
 		return from, errGone
 	default:
-		return from, errAnswer(code)
+		return from, errAnswer(code, target)
 	}
 	opened()
 	events := bufio.NewReaderSize(body, 32<<10)

@@ -13,6 +13,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
@@ -56,6 +57,8 @@ type Backend struct {
 	Patience time.Duration
 	// Failed is told of an answer that cannot be used although its HTTP is good.
 	Failed func(*upstream.Error)
+	// Account is the gateway's own; nil if it has none by which it may read for clients.
+	Account *Account
 }
 
 // A Request has a storage's view of a client's request: what it is about, and what it takes to ask the
@@ -64,7 +67,9 @@ type Backend struct {
 type Request struct {
 	Info     resource.Info
 	Resource *resource.Resource // nil if no policy file describes it
-	Head     *http1.Head        // as the client sent it
+	// Served is what the API server says of the resource; nil if it is not asked, or does not serve it.
+	Served *discovery.Resource
+	Head   *http1.Head // as the client sent it
 	// From says in every request that is made for the client where it came from and who asks.
 	From     http1.Forward
 	Started  time.Time
@@ -88,6 +93,8 @@ type Request struct {
 	extra   [3]http1.Header
 	buffers buffers
 	lock    ObjectLock // held while no other writer may come between
+
+	knowsStored bool // the gateway's own account has read what the write depends on
 }
 
 // A preview is the answer to a dry run, if there was one.
@@ -192,7 +199,7 @@ func (r *Request) Reset() {
 		r.Editor.Release()
 	}
 	r.ForgetQuestions()
-	r.preview.isKnown = false
+	r.preview.isKnown, r.knowsStored = false, false
 	r.Response.Reset(keptBytes)
 	clear(r.Warnings)
 	b := &r.buffers
@@ -330,7 +337,7 @@ func (r *Request) Send(b *Backend, m *Message) error {
 		r.Response.edition = plain
 	}
 	r.Memory.Rest()
-	if err := r.do(b, &r.Response.Response); err != nil {
+	if err := r.do(b, b.Client, &r.Response.Response); err != nil {
 		return err
 	}
 	if w := r.Exchanges.Watcher; w != nil {
@@ -359,17 +366,17 @@ func (r *Request) Connect(b *Backend, m *Message, protocol []byte) (*upstream.Tu
 		Head: r.buffers.head, Body: m.Body, Upload: m.Upload, HeadOnly: r.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
 	}
 	r.Memory.Rest()
-	err := r.do(b, &r.Response.Response)
+	err := r.do(b, b.Client, &r.Response.Response)
 	return r.call.Tunnel, err
 }
 
-// do makes the call.
-func (r *Request) do(b *Backend, answer *http1.Response) error {
+// do makes the call by one of the clients of the backend.
+func (r *Request) do(b *Backend, by *upstream.Client, answer *http1.Response) error {
 	if r.Limits != nil {
 		r.call.Timeouts = r.Limits.Timeouts
 	}
 	began := time.Now()
-	err := b.Client.Do(&r.call, answer)
+	err := by.Do(&r.call, answer)
 	r.Exchanges.Took += time.Since(began)
 	if r.Exchanges.Tracer != nil {
 		r.Exchanges.Tracer.End(b, answer.Status(), err)
@@ -430,8 +437,67 @@ func (r *Request) read(b *Backend, target []byte, whole int64) (*http1.Response,
 		f.Extra = append(r.extra[:0], http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
 	makeHead(r, f)
+	return r.readBy(b, b.Client, whole)
+}
+
+// ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule is what
+// the backend needs to let the account read it. An explanation shows what was read, so that it is read as the client too. The
+// answer is valid until the next such read.
+func (r *Request) ReadOwn(b *Backend, target []byte, rule status.AccessRule, l *Limits) (*http1.Response, error) {
+	a := b.Account
+	if a == nil {
+		return r.ReadStored(b, target, l)
+	}
+	if r.IsExplained() {
+		answer, err := r.ReadStored(b, target, l)
+		if err == nil && (answer.Status() == http.StatusForbidden || answer.Status() == http.StatusUnauthorized) {
+			return nil, ErrUnseen
+		}
+		return answer, err
+	}
+	lines := r.From.Trace
+	if r.Exchanges.Tracer != nil {
+		lines = r.Exchanges.Tracer.Begin(methodGet, target)
+	}
+	head, err := a.AppendHead(r.buffers.head[:0], target, lines)
+	if err != nil {
+		if r.Exchanges.Tracer != nil {
+			r.Exchanges.Tracer.End(b, 0, err)
+		}
+		return nil, noAccount()
+	}
+	r.buffers.head = head
+	answer, err := r.readBy(b, a.Client, 2*l.Body)
+	if err != nil {
+		var failed *upstream.Error
+		r.knowsStored = r.knowsStored || errors.As(err, &failed) && failed.Kind == upstream.TooLarge
+		return nil, err
+	}
+	a.Answered(answer.Status())
+	switch answer.Status() {
+	case http.StatusUnauthorized:
+		return nil, noAccount()
+	case http.StatusForbidden:
+		reason := status.MessageOf(answer.Body())
+		a.Lacks(rule, reason)
+		return nil, status.AccountMayNot(r.Info.GroupResource(), r.Info.Name, &rule, b.Name, reason)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	default:
+		r.knowsStored = true
+	}
+	return answer, nil
+}
+
+// IsExplained reports whether nothing of the request is sent on but the gateway's own questions.
+func (r *Request) IsExplained() bool { return r.Exchanges.Sink != nil }
+
+// KnowsStored reports whether the gateway's own account has read for the request what the client may not be allowed to read.
+func (r *Request) KnowsStored() bool { return r.knowsStored }
+
+// readBy sends the head of a read that the gateway itself has made.
+func (r *Request) readBy(b *Backend, by *upstream.Client, whole int64) (*http1.Response, error) {
 	r.call = upstream.Request{Head: r.buffers.head, Idempotent: true, Whole: whole, Memory: r.Memory, Deadline: r.Deadline()}
-	if err := r.ask(b, &r.stored); err != nil {
+	if err := r.ask(b, by, &r.stored); err != nil {
 		return nil, err
 	}
 	if whole > 0 && !ReadPlain(r, &r.stored, whole) {
@@ -441,13 +507,13 @@ func (r *Request) read(b *Backend, target []byte, whole int64) (*http1.Response,
 }
 
 // ask sends a question of the gateway's own. Other requests may work meanwhile.
-func (r *Request) ask(b *Backend, answer *http1.Response) error {
+func (r *Request) ask(b *Backend, by *upstream.Client, answer *http1.Response) error {
 	if r.Memory.Refusal() != memory.None {
 		return r.Exhausted()
 	}
 	r.forget(answer)
 	r.Memory.Rest()
-	if err := r.do(b, answer); err != nil {
+	if err := r.do(b, by, answer); err != nil {
 		return err
 	}
 	if !r.Memory.Resume() {
@@ -533,7 +599,16 @@ func (r *Request) ReadStream(b *Backend, target []byte) (*http1.Response, error)
 // DryRun asks the backend what the request would come to with a body, which is of the client's media type
 // unless another one is given. The answer is valid until the next dry run.
 func (r *Request) DryRun(b *Backend, body, contentType []byte, l *Limits) (*http1.Response, error) {
-	f := r.forwarding(&Message{Target: r.dryRunTarget(), Body: body})
+	return r.dryRun(b, r.dryRunTarget(), body, contentType, l)
+}
+
+// DryRunOf asks for the dry run of another target than the client's, and a JSON body that says that it is one.
+func (r *Request) DryRunOf(b *Backend, target, body []byte, l *Limits) (*http1.Response, error) {
+	return r.dryRun(b, target, body, valueJSON, l)
+}
+
+func (r *Request) dryRun(b *Backend, target, body, contentType []byte, l *Limits) (*http1.Response, error) {
+	f := r.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
 	f.Extra = append(r.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	if contentType != nil {
@@ -543,7 +618,7 @@ func (r *Request) DryRun(b *Backend, body, contentType []byte, l *Limits) (*http
 	makeHead(r, f)
 	r.call = upstream.Request{Head: r.buffers.head, Body: body, Idempotent: true, Whole: 2 * l.Body, Memory: r.Memory, Deadline: r.Deadline()}
 	r.preview.isKnown = true
-	return &r.preview.answer, r.ask(b, &r.preview.answer)
+	return &r.preview.answer, r.ask(b, b.Client, &r.preview.answer)
 }
 
 // OwnHead returns the head of a GET that is made for the client and may outlive its request.
@@ -599,7 +674,7 @@ func (r *Request) SendPart(b *Backend, target, body []byte, answer *http1.Respon
 	makeHead(r, f)
 	r.call = upstream.Request{Head: r.buffers.head, Body: body, Whole: l.Body, Deadline: r.Deadline()}
 	r.Memory.Rest()
-	return r.do(b, answer)
+	return r.do(b, b.Client, answer)
 }
 
 // ItemTarget returns the target of the object itself, without subresource and query.

@@ -167,6 +167,8 @@ const (
 	Refused Decision = "Refused"
 	// Answered says that the request is answered without the backend's deciding anything.
 	Answered Decision = "Answered"
+	// Undecided says that it cannot be told.
+	Undecided Decision = "Unknown"
 )
 
 // An Answer says what the client would get.

@@ -55,7 +55,7 @@ type loadedTemplate struct {
 	compiled *gatekeeper.Template // nil if it did not compile
 	errs     field.ErrorList
 	problems []gatekeeper.Problem
-	users    rego.Errors // where its modules read who asks
+	reads    rego.RequestReads
 	dangling rego.Errors // what its modules read and what is never there, and which rules are fail-open
 }
 
@@ -193,7 +193,7 @@ func Refused(group string) string {
 
 // Compile compiles the objects. resources returns the resources that serve a kind; note is told of
 // each template.
-func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, *gatekeeper.Template, rego.Errors)) (mutators []admission.Mutator, validators []admission.Validator) {
+func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, *gatekeeper.Template, rego.RequestReads)) (mutators []admission.Mutator, validators []admission.Validator) {
 	f.resources = resources
 	if s := f.compileMutators(); s != nil {
 		mutators = append(mutators, s)
@@ -227,7 +227,7 @@ func (f *Files) compileMutators() *mutation.System {
 }
 
 // compileTemplates compiles the templates, several at a time: there may be hundreds.
-func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Template, rego.Errors)) {
+func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Template, rego.RequestReads)) {
 	templates := f.templates
 	var work sync.WaitGroup
 	places := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -247,7 +247,7 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 		}
 		if t.compiled != nil {
 			f.dangling(t.dangling)
-			note(t.from, t.compiled, t.users)
+			note(t.from, t.compiled, t.reads)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func (f *Files) findingOf(p gatekeeper.Problem) finding.Finding {
 func (t *loadedTemplate) compile() {
 	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
 	if t.compiled != nil && t.compiled.Modules() != nil {
-		t.dangling, t.users = t.compiled.Modules().Dangling(), t.compiled.Modules().ReadsUser()
+		t.dangling, t.reads = t.compiled.Modules().Dangling(), t.compiled.Modules().RequestReads()
 		if t.compiled.IsLenient() {
 			t.dangling = append(t.dangling, t.compiled.Modules().Relaxable()...)
 		}

@@ -99,7 +99,7 @@ func (r *refiner) expression(f finding.Finding) []finding.Finding {
 		row, _ := strconv.Atoi(m[1]) // the pattern has digits alone
 		at, _ := strconv.Atoi(m[2])
 		one := f
-		one.Message = r.words(m[3], m[4], f.Message)
+		one.Message = r.words(m[3], m[4], f.Field, f.Message)
 		if one.Rule == "" {
 			one.Rule = "expression"
 		}
@@ -149,7 +149,7 @@ var (
 )
 
 // words says what is wrong with an expression, and what may have been meant.
-func (r *refiner) words(problem, row, message string) string {
+func (r *refiner) words(problem, row, path, message string) string {
 	if m := undeclared.FindStringSubmatch(problem); m != nil {
 		if i := strings.Index(row, m[1]+"("); i >= 0 {
 			if r.functions == nil {
@@ -161,12 +161,35 @@ func (r *refiner) words(problem, row, message string) string {
 		if advice != "" {
 			return fmt.Sprintf("there is no variable '%s'; the policy files must%s", m[1], advice)
 		}
+		if slices.Contains(variables, m[1]) {
+			return fmt.Sprintf("the variable '%s' is not available here: %s", m[1], unavailable(m[1], path))
+		}
 		return fmt.Sprintf("there is no variable '%s'%s", m[1], manifest.Suggest(m[1], slices.Values(variables)))
 	}
 	if m := undefined.FindStringSubmatch(problem); m != nil {
 		return fmt.Sprintf("the schema has no field '%s'%s", m[1], manifest.Suggest(m[1], r.known(message)))
 	}
 	return expecting.ReplaceAllString(problem, "")
+}
+
+// unavailable returns why an expression may not read a variable that others may.
+func unavailable(name, path string) string {
+	isRule := strings.Contains(path, "openAPIV3Schema") || strings.Contains(path, "x-kubernetes-validations")
+	switch {
+	case name == "self" || name == "oldSelf":
+		return "it is for rules of schemas; policies read `object` and `oldObject`"
+	case isRule:
+		return "rules of schemas read `self` and `oldSelf`, and nothing of the request"
+	case name == "params":
+		return "the policy has no `paramKind`"
+	case name == "variables" && strings.Contains(path, "matchConditions"):
+		return "match conditions are evaluated before variables are"
+	case name == "authorizer" && strings.HasSuffix(path, "messageExpression"):
+		return "a message may not depend on the authorizer, as in Kubernetes"
+	case name == "authorizer":
+		return "this expression may not ask the authorizer"
+	}
+	return "this expression is evaluated without it"
 }
 
 // variables are the names that expressions may read.

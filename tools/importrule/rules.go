@@ -33,7 +33,7 @@ var order = [][]string{
 	{"internal/resource"},
 	{"internal/document"},
 	{"internal/status", "internal/lint", "internal/pattern", "internal/quantity", "internal/rollout"},
-	{"internal/quote"},
+	{"internal/quote", "internal/discovery"},
 }
 
 // aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
@@ -43,6 +43,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/file":            {nil, []string{"cmd", "policies", "internal/config", "internal/credentials", "internal/manifest"}},
 	"internal/memory":          {nil, []string{"cmd", "proxy", "internal/http1/server", "internal/config", "internal/storage", "internal/storage/plain", "internal/ratelimit", "policies"}},
 	"internal/systemd":         {nil, []string{"cmd"}},
+	"internal/handover":        {nil, []string{"cmd"}},
 	"internal/watch":           {nil, []string{"policies", "internal/credentials"}},
 	"internal/config":          {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory", "internal/cors/origin"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/telemetry":       {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},

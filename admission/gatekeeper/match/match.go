@@ -117,6 +117,11 @@ func (m *Matcher) NeedsOld() bool {
 	return m.labels != nil || m.namespace != nil && m.matchesKind(&Object{Kind: namespaceKind})
 }
 
+// References returns what the matcher asks for beyond the request.
+func (m *Matcher) References() admission.References {
+	return admission.References{Namespaces: m != nil && m.namespace != nil && !m.byName}
+}
+
 // Matches reports whether the object matches. It errs if the labels of its namespace decide and
 // cannot be read.
 func (m *Matcher) Matches(ctx context.Context, o *Object) (bool, error) {
@@ -169,7 +174,7 @@ func (m *Matcher) matchesNamespaceName(o *Object) bool {
 	} else if name == "" {
 		return true
 	}
-	return (len(m.namespaces) == 0 || Any(m.namespaces, name)) && !Any(m.excluded, name)
+	return m.selectsName(name)
 }
 
 func (m *Matcher) matchesName(o *Object) bool {

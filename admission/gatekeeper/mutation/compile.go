@@ -150,6 +150,7 @@ func (m *compiling) setMatch(p *field.Path, s *match.Spec) {
 	var errs field.ErrorList
 	m.match, errs = match.Compile(s, p)
 	m.errs = append(m.errs, errs...)
+	m.about = s.Rules(mutated, m.compiler.Resources)
 }
 
 func (m *compiling) location(p *field.Path, text string) {

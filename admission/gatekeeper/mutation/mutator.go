@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A Mutator is a compiled Assign, AssignMetadata, ModifySet or AssignImage. It is immutable and safe
@@ -21,6 +22,7 @@ type Mutator struct {
 	tests      []condition // of what is at each step
 	setter     setter
 	rules      []admission.Rule
+	about      []admission.Rule // of the match block alone
 	scopes     []scope
 	terms      admission.Terms // nil: always enforced
 }
@@ -72,6 +74,11 @@ func (m *Mutator) FailurePolicy() admission.FailurePolicy { return admission.Fai
 
 // NeedsOld implements admission.Policy.
 func (m *Mutator) NeedsOld() bool { return false }
+
+// excludes reports whether the mutator is certainly not about a request, by what the URL says.
+func (m *Mutator) excludes(i *resource.Info) bool {
+	return m.match.Excludes(i) || !slices.ContainsFunc(m.about, func(r admission.Rule) bool { return r.Names(i) })
+}
 
 // matches reports whether the mutator is about the object as it is now.
 func (m *Mutator) matches(ctx context.Context, a *admission.Attributes) (bool, error) {

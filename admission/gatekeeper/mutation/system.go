@@ -25,17 +25,20 @@ const Webhook = "mutation.gatekeeper.sh"
 
 // A System has all mutators of a policy set. It is immutable and safe for concurrent use.
 type System struct {
+	mutators  []*Mutator
 	count     int // of mutators
 	excluded  []match.Wildcard
 	rules     []admission.Rule
 	selection *admission.Selection[*Mutator]
+	foresees  bool // labels of namespaces decide about a mutator
 }
 
 // NewSystem makes a system of mutators. Objects in the namespaces excluded are left alone.
 func NewSystem(mutators []*Mutator, excluded []match.Wildcard) *System {
-	s := &System{count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
+	s := &System{mutators: mutators, count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
 	for _, m := range mutators {
 		s.rules = append(s.rules, m.rules...)
+		s.foresees = s.foresees || m.match.Foresees()
 	}
 	return s
 }
@@ -65,8 +68,45 @@ func (s *System) Rules() []admission.Rule { return s.rules }
 // FailurePolicy implements admission.Policy.
 func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
+// References implements admission.Referrer.
+func (s *System) References() (r admission.References) {
+	for _, m := range s.mutators {
+		r.Add(m.match.References())
+		if t, is := m.terms.(admission.Referrer); is {
+			r.Add(t.References())
+		}
+	}
+	return r
+}
+
 // NeedsOld implements admission.Policy.
 func (s *System) NeedsOld() bool { return false }
+
+// Excludes implements admission.Narrower: it does if all mutators do. Gatekeeper's webhook sees no subresources.
+func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
+	if i.Subresource != "" || match.Holds(s.excluded, i) {
+		return true
+	}
+	for m := range s.selection.For(i, o) {
+		if !m.excludes(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Foresees implements admission.Foreseer.
+func (s *System) Foresees() bool { return s.foresees }
+
+// IsOutside implements admission.Foreseer.
+func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	for m := range s.selection.For(a.Info, a.Operation) {
+		if !m.excludes(a.Info) && !m.match.IsOutside(ctx, a) {
+			return false
+		}
+	}
+	return true
+}
 
 // Outlooks implements admission.Explainer. It names the mutators.
 func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {

@@ -22,7 +22,7 @@ func (u Uses) Slots() []value.Slot {
 var slotNames = [value.Slots]string{NameSelf, NameOldSelf, NameObject, NameOldObject, NameParams, NameNamespaceObject}
 
 const (
-	usesRequest Uses = 1 << (value.Slots + iota)
+	UsesRequest Uses = 1 << (value.Slots + iota)
 	UsesVariables
 	UsesAuthorizer
 	UsesState
@@ -55,7 +55,7 @@ var UsesOf = map[string]Uses{
 	NameOldObject:       1 << value.OldObject,
 	NameParams:          1 << value.Params,
 	NameNamespaceObject: 1 << value.NamespaceObject,
-	NameRequest:         usesRequest,
+	NameRequest:         UsesRequest,
 	NameVariables:       UsesVariables,
 	NameState:           UsesState,
 	NameHTTP:            usesHTTP,

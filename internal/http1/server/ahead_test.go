@@ -94,7 +94,7 @@ func aheadOf(t *testing.T, o Options, n int, share memory.Share, read chan<- str
 		}
 		m.Receive(200, []byte(lines))
 		m.SetStream(s)
-		_, _ = r.SendStream(&m, false, nil, &Ahead{Share: share, Done: func() { read <- struct{}{} }})
+		_, _ = r.SendStream(&m, Whole, nil, &Ahead{Share: share, Done: func() { read <- struct{}{} }})
 	})
 	return address
 }
@@ -171,7 +171,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 			if isAhead {
 				ahead = &Ahead{Share: share, Done: func() {}}
 			}
-			_, err := r.SendStream(&m, false, nil, ahead)
+			_, err := r.SendStream(&m, Whole, nil, ahead)
 			done <- err
 		})
 		nc, br := http1test.Dial(t, address)
@@ -218,7 +218,7 @@ func TestQuietStreamIsNotCut(t *testing.T) {
 		var m http1.Response
 		m.Receive(200, []byte("HTTP/1.1 200 OK\r\n\r\n"))
 		m.SetStream(&eventStream{textStream{length: -1}, events})
-		_, _ = r.SendStream(&m, true, nil, nil)
+		_, _ = r.SendStream(&m, Events, nil, nil)
 	})
 	nc, br := http1test.Dial(t, address)
 	http1test.Send(t, nc, "GET / HTTP/1.1\r\nHost: gw\r\n\r\n")

@@ -35,24 +35,39 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	return c
 }
 
-// stop ends the connection for a shutdown, if it is idle, or sends only events.
+// stop ends the connection for a shutdown, if it is idle, sends only events or would last.
 func (c *conn) stop() {
-	if c.life.end() {
+	if c.life.stop() {
 		c.socket.close()
 	}
-	c.life.interrupt(true)
+	c.life.interrupt(Events)
+	c.endLasting()
+}
+
+// endLasting ends a tunnel, or breaks off an answer that would last. It returns false if there is none, or its end has come
+// already.
+func (c *conn) endLasting() bool {
+	if !c.life.interrupt(Lasting) {
+		return false
+	}
+	_ = c.socket.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read holds nobody up
+	return true
 }
 
 // cut ends the connection whatever it does.
 func (c *conn) cut() {
 	c.socket.close()
-	c.life.interrupt(false)
+	c.life.interrupt(c.life.sends())
 }
 
 // rest makes the connection one that a shutdown need not wait for; false if a shutdown has begun.
 func (c *conn) rest() bool {
 	c.life.rest()
-	return !c.server.isStopping()
+	phase := c.server.phase.Load()
+	if phase >= draining {
+		c.server.release(c)
+	}
+	return phase < stopping
 }
 
 func (c *conn) send(p []byte) (int, error) { return c.socket.send(p, c.server.o.WriteTimeout) }

@@ -74,7 +74,7 @@ func TestEditedStream(t *testing.T) {
 				var m http1.Response
 				m.Start(200)
 				m.SetStream(&texts{[]byte(c.body)})
-				_, err := r.SendStream(&m, false, upper{c.hasEvents}, nil)
+				_, err := r.SendStream(&m, Whole, upper{c.hasEvents}, nil)
 				if wants := c.breaks || c.code != 200; (err != nil) != wants || wants && !errors.Is(err, errExclamation) {
 					t.Errorf("the stream ended with %v", err)
 				}

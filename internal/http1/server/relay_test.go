@@ -22,9 +22,9 @@ type relay struct {
 	limit  int64
 	memory *Memory
 	whole  int64
-	// endless marks the streams that a shutdown may end.
-	endless bool
-	heads   sync.Pool
+	// flow is the flow of the answers.
+	flow  Flow
+	heads sync.Pool
 	// ended, if set, gets the outcome of each stream.
 	ended chan error
 }
@@ -105,7 +105,7 @@ func (f *relay) serve(r *Request, m *http1.Response) error {
 		r.Send(m)
 		return nil
 	}
-	_, err := r.SendStream(m, f.endless, nil, nil)
+	_, err := r.SendStream(m, f.flow, nil, nil)
 	if f.ended != nil {
 		f.ended <- err
 	}

@@ -112,6 +112,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	listeners []*listener
 	empty     chan struct{} // closed when a shutdown has no connections left to wait for
+	settling  settling
 }
 
 // The phases of a server.
@@ -152,7 +153,7 @@ func (s *Server) isStopping() bool { return s.phase.Load() == stopping }
 // Drain makes each answer from now on the last of its connection. Requests are still served.
 func (s *Server) Drain() { s.phase.CompareAndSwap(serving, draining) }
 
-// Shutdown stops accepting, closes idle connections, ends endless streams, and waits for the
+// Shutdown stops accepting, closes idle connections, ends tunnels and streams that would last, and waits for the other
 // requests in progress. Requests that are not done with ctx are cut, and its error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.phase.Store(stopping)
@@ -213,6 +214,7 @@ func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.settling.release(c)
 	if len(s.conns) > 0 || !s.isStopping() {
 		return
 	}

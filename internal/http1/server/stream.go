@@ -48,10 +48,9 @@ type Ahead struct {
 
 // SendStream sends an answer whose body is a stream, and returns how many bytes of body went
 // out. Bytes leave as soon as they have arrived. An answer that breaks off ends the connection,
-// without the mark of a complete body. An endless stream consists of events: a shutdown may end it,
-// and the client comes again. The editor, if there is one, changes the body; if it fails before
+// without the mark of a complete body. The flow says what a shutdown does with it. The editor, if there is one, changes the body; if it fails before
 // anything was sent, the request is not answered. With ahead the body is read from the backend before the client takes it.
-func (r *Request) SendStream(m *http1.Response, endless bool, e Editor, ahead *Ahead) (int64, error) {
+func (r *Request) SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahead) (int64, error) {
 	body := m.Stream()
 	defer m.Close()
 	length := body.Length()
@@ -70,9 +69,9 @@ func (r *Request) SendStream(m *http1.Response, endless bool, e Editor, ahead *A
 		stop := r.OnClose(body.Interrupt)
 		defer stop()
 	}
-	r.conn.life.setStream(body, endless)
-	defer r.conn.life.setStream(nil, false)
-	if endless && r.conn.server.isStopping() {
+	r.conn.life.setStream(body, flow)
+	defer r.conn.life.setStream(nil, Whole)
+	if flow != Whole && r.conn.server.flows(r.conn) {
 		body.Interrupt()
 	}
 	var sent int64
@@ -96,7 +95,7 @@ func (r *Request) SendStream(m *http1.Response, endless bool, e Editor, ahead *A
 	if err == nil || !r.answered {
 		return sent, err
 	}
-	return sent, s.broke(err, endless)
+	return sent, s.broke(err, flow == Events)
 }
 
 // makeHead returns the head of the answer.
@@ -109,9 +108,9 @@ func (s *stream) makeHead(m *http1.Response, isEdited bool) []byte {
 }
 
 // broke ends an answer whose body is not complete.
-func (s *stream) broke(err error, endless bool) error {
+func (s *stream) broke(err error, hasEvents bool) error {
 	interrupted := errors.Is(err, http1.ErrInterrupted)
-	if interrupted && endless && s.conn.server.isStopping() {
+	if interrupted && hasEvents && s.conn.server.isStopping() {
 		if s.framing == byChunks {
 			return s.conn.sendPart([]byte("0\r\n\r\n"))
 		}

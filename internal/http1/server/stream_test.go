@@ -236,7 +236,10 @@ func TestShutdownEndsStreams(t *testing.T) {
 	for _, endless := range []bool{true, false} {
 		url, conns := http1test.Driven(t)
 		r := newRelay(t, upstream.Config{Endpoints: []string{url}})
-		r.endless, r.ended = endless, make(chan error, 1)
+		r.ended = make(chan error, 1)
+		if endless {
+			r.flow = Events
+		}
 		s, addr := r.start(t, Options{})
 		nc, br := http1test.Dial(t, addr)
 		http1test.Send(t, nc, http1test.GetHead+"\r\n")

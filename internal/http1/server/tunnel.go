@@ -16,6 +16,14 @@ func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func())
 	r.finishBody()
 	r.answered, r.fate = true, end
 	c := r.conn
+	t := tunnel{
+		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
+		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
+	}
+	c.life.setTunnel(t.end) // before the client knows of it
+	if c.server.flows(c) {
+		t.end()
+	}
 	if c.sendAnswer(head) != nil {
 		return
 	}
@@ -24,10 +32,6 @@ func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func())
 	early := bytes.Clone(c.in.buf[c.in.r:c.in.w])
 	c.in.r = c.in.w
 	r.lend()
-	t := tunnel{
-		client: c.socket.Conn, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
-		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
-	}
 	t.run(early)
 }
 
@@ -40,6 +44,7 @@ func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func())
 type tunnel struct {
 	client, backend net.Conn
 	closeBackend    func()
+	closeClient     func() // from another goroutine, without waiting
 	buffers         *buffers
 
 	idle     time.Duration // of both ways together, after which both ends are closed; 0 is none
@@ -78,6 +83,12 @@ func (t *tunnel) run(early []byte) {
 func (t *tunnel) cut() {
 	_ = t.client.Close()
 	t.closeBackend()
+}
+
+// end closes both ends from another goroutine, without waiting.
+func (t *tunnel) end() {
+	t.closeClient()
+	go t.closeBackend() // it may say goodbye first
 }
 
 // checkIdle runs when the ends may have been silent for too long.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -54,6 +56,9 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 	if err := s.readOptions(w); err != nil {
 		return err
 	}
+	if err := s.authorizeCollection(w); err != nil {
+		return err
+	}
 	list, err := s.readCollection(w)
 	if err != nil {
 		return err
@@ -83,15 +88,94 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 			return err
 		}
 	}
-	w.Request.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
+	return s.answerCollection(w, list)
+}
+
+// answerCollection answers with the objects that were deleted, in the form that the client asks for. Another form than JSON, such as
+// metadata alone, only the server makes: of the list as it was when the objects were judged.
+func (s *Store) answerCollection(w *storage.Write, list *document.Document) error {
+	r := w.Request
+	if asksOtherForm(r.Head.Value(http1.FieldAccept)) && r.Exchanges.Sink == nil {
+		query, _ := splitQuery(w.Info.Query)
+		metadata, _ := list.Root().Get("metadata")
+		version := storage.TextIn(metadata, "resourceVersion")
+		if version != "" && !strings.Contains(query, "resourceVersion") && !strings.Contains(query, "continue=") {
+			query = strings.TrimPrefix(query+"&resourceVersionMatch=Exact&resourceVersion="+url.QueryEscape(version), "&")
+		}
+		target := []byte(withQuery(w.Info.Path, query))
+		err := r.Send(s.Backend, &storage.Message{Method: []byte(http.MethodGet), Target: target, ContentType: []byte{}, IsSafe: true})
+		if code := r.Response.Status(); err == nil && (code == http.StatusOK || code == http.StatusNotAcceptable) {
+			return nil
+		}
+		r.Response.Discard() // the objects are deleted all the same
+	}
+	r.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
 	return nil
+}
+
+// authorizeCollection lets the server say whether the client may delete the collection, before the gateway's own account lists
+// it: by a dry run of the client's own request that selects no object.
+func (s *Store) authorizeCollection(w *storage.Write) error {
+	r := w.Request
+	if s.Backend.Account == nil || r.IsExplained() {
+		return nil // the client itself lists it
+	}
+	if err := s.Proofs.prove(r, s.Backend); err != nil {
+		return err
+	}
+	answer, err := r.DryRunOf(s.Backend, []byte(collectionTarget(w, nobody)), noDeletion, s.Limits)
+	if err != nil {
+		return err
+	}
+	if !storage.IsDone(answer.Status()) {
+		r.Response.CopyFrom(answer)
+		return storage.ErrAnswered
+	}
+	return nil
+}
+
+// nobody is the name of no object. It can be looked up as any other name can.
+const nobody = "admission-gateway.io.nobody"
+
+// noDeletion are the options of a deletion that is a dry run. Options in a body count, and those of the query do not.
+var noDeletion = []byte(`{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`)
+
+// collectionTarget narrows the request to the object with a name.
+func collectionTarget(w *storage.Write, name string) string {
+	which, how := splitQuery(w.Info.Query)
+	fields, labels := "", ""
+	for pair := range strings.SplitSeq(which, "&") {
+		switch key, value, _ := strings.Cut(pair, "="); { // of several the server reads the first
+		case key == "labelSelector" && labels == "":
+			labels = "&" + pair
+		case key == "fieldSelector" && fields == "" && value != "":
+			fields = value + "%2C"
+		}
+	}
+	target := w.Info.Path + "?fieldSelector=" + fields + url.QueryEscape("metadata.name="+name) + labels
+	if how != "" {
+		target += "&" + how
+	}
+	return target
+}
+
+// asksOtherForm reports whether an Accept asks for something else than the list in JSON.
+func asksOtherForm(accept []byte) bool {
+	for one := range bytes.SplitSeq(accept, []byte(",")) {
+		switch string(bytes.TrimSpace(one)) {
+		case "", storage.JSON, "*/*", "application/*":
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // readCollection lists what the request is about.
 func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
 	r := w.Request
 	query, _ := splitQuery(w.Info.Query)
-	answer, err := r.ReadStored(s.Backend, []byte(withQuery(w.Info.Path, query)), s.Limits)
+	answer, err := r.ReadOwn(s.Backend, []byte(withQuery(w.Info.Path, query)), itemRule(&w.Info, resource.VerbList), s.Limits)
 	if err != nil {
 		var failed *upstream.Error
 		if errors.As(err, &failed) && failed.Kind == upstream.TooLarge {
@@ -148,7 +232,8 @@ func collect(w *storage.Write, h storage.Handler, item document.Node) error {
 // maxAttempts bounds how often one object is judged when other writers keep coming between.
 const maxAttempts = 5
 
-// deleteOne deletes an object. One that another writer changed is judged again as it is now.
+// deleteOne deletes an object, by the verb that the client has asked for: to delete a collection is another right than to delete
+// an object. One that another writer changed is judged again as it is now.
 func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Node, answer *http1.Response) error {
 	r := w.Request
 	metadata, _ := item.Get("metadata")
@@ -163,8 +248,7 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 		if err != nil {
 			return err
 		}
-		_, query := splitQuery(w.Info.Query)
-		if err := r.SendPart(s.Backend, []byte(withQuery(path, query)), options, answer, s.Limits); err == storage.ErrNotSent {
+		if err := r.SendPart(s.Backend, []byte(collectionTarget(w, name.Str())), options, answer, s.Limits); err == storage.ErrNotSent {
 			return nil
 		} else if err != nil {
 			return err
@@ -176,7 +260,7 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 			return r.BackendError(&w.Info, answer)
 		}
 		// Another writer came between.
-		current, err := r.ReadStored(s.Backend, []byte(path), s.Limits)
+		current, err := r.ReadOwn(s.Backend, []byte(path), itemRule(&w.Info, resource.VerbGet), s.Limits)
 		if err != nil {
 			return err
 		}

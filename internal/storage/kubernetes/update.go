@@ -17,7 +17,7 @@ func (s *Store) NeedsExisting(w *storage.Write) bool {
 	if !i.IsObject() {
 		return false
 	}
-	if storage.ReadsExisting(s.Policies, i) || s.mayCreate(w) || s.showsCarried(i) && s.Policies.ReadsCarried(i) {
+	if s.areAbout(i) || s.mayCreate(w) {
 		return true
 	}
 	if i.Verb == resource.VerbDelete {
@@ -27,27 +27,39 @@ func (s *Store) NeedsExisting(w *storage.Write) bool {
 	return schema != nil && schema.NeedsOld()
 }
 
+// areAbout reports whether a policy that may concern the write is about the stored object, or about what the server carries
+// over from it.
+func (s *Store) areAbout(i *resource.Info) bool {
+	return storage.ReadsExisting(s.Policies, i) || s.showsCarried(i) && s.Policies.ReadsCarried(i)
+}
+
 // mayCreate reports whether it matters to policies if a PUT creates the object. A server creates no object
 // whose uid the client names, so that updates of what clients have read need no question.
 func (s *Store) mayCreate(w *storage.Write) bool {
-	return storage.NamesObject(&w.Info, s.Resource) && s.Policies.Concerns(&w.Info, admission.Create) &&
-		storage.TextIn(storage.Metadata(w.Object), "uid") == ""
+	return s.createsByUpdate(&w.Info) && storage.TextIn(storage.Metadata(w.Object), "uid") == ""
+}
+
+// createsByUpdate reports whether policies are about the objects that a PUT may create.
+func (s *Store) createsByUpdate(i *resource.Info) bool {
+	return storage.NamesObject(i, s.Resource) && s.Policies.Concerns(i, admission.Create)
 }
 
 // Get implements storage.Updater. A subresource that can only be written, such as a namespace's finalize, is
 // a view of the object itself.
 func (s *Store) Get(w *storage.Write) error {
 	r := w.Request
+	rule := s.ReadRule(&w.Info)
 	target := r.ItemTarget
-	if s.hasOwnKind {
+	if rule.Subresource != "" {
 		target = r.PathTarget
 	}
-	answer, err := r.ReadStored(s.Backend, target(&w.Info), s.Limits)
+	answer, err := r.ReadOwn(s.Backend, target(&w.Info), rule, s.Limits)
 	if err != nil {
 		return err
 	}
-	if answer.Status() == http.StatusMethodNotAllowed && w.Info.Subresource != "" {
-		if answer, err = r.ReadStored(s.Backend, r.ItemTarget(&w.Info), s.Limits); err != nil {
+	if answer.Status() == http.StatusMethodNotAllowed && rule.Subresource != "" {
+		rule.Subresource = ""
+		if answer, err = r.ReadOwn(s.Backend, r.ItemTarget(&w.Info), rule, s.Limits); err != nil {
 			return err
 		}
 	}
@@ -165,7 +177,7 @@ func (s *Store) Refusal(w *storage.Write, refusal error) error {
 		return refusal
 	}
 	r := w.Request
-	answer, err := r.ReadStored(s.Backend, r.ItemTarget(&w.Info), s.Limits)
+	answer, err := r.ReadOwn(s.Backend, r.ItemTarget(&w.Info), itemRule(&w.Info, resource.VerbGet), s.Limits)
 	if err != nil {
 		return refusal
 	}

@@ -3,6 +3,7 @@ package story
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -59,6 +60,9 @@ type Backend struct {
 	Address string
 	// Version answers GET /version, which is no part of the story then. Empty leaves it to the story.
 	Version string
+	// Discovery answers GET /apis, the discovery document of all groups but the core one, which is
+	// no part of the story either. Without one the backend has no discovery.
+	Discovery []byte
 
 	mu     sync.Mutex
 	script [][]byte
@@ -115,6 +119,12 @@ func (b *Backend) take(request []byte) []byte {
 	defer b.mu.Unlock()
 	if b.Version != "" && bytes.HasPrefix(request, []byte("GET /version ")) {
 		return []byte(b.Version)
+	}
+	switch {
+	case bytes.HasPrefix(request, []byte("GET /apis HTTP/")) && len(b.Discovery) > 0:
+		return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(b.Discovery), b.Discovery)
+	case bytes.HasPrefix(request, []byte("GET /api HTTP/")), bytes.HasPrefix(request, []byte("GET /apis HTTP/")):
+		return []byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 	}
 	b.got = endLine(append(b.got, request...))
 	if len(b.script) == 0 {

@@ -8,6 +8,7 @@
 //   - config: words for the settings of the gateway, which the test knows;
 //   - request.N: what clients send, each on a connection of its own;
 //   - backend.N: what the backend answers, in turn;
+//   - discovery: what the backend answers to GET /apis, as often as it is asked;
 //   - others, such as upstream and response: what came of it, as [Story.Compare] gets it.
 //
 // In a file lines end in LF. `Content-Length: *` stands for the length of the body, and a star for what

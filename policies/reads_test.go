@@ -84,3 +84,54 @@ func errorsOf(found []Finding, dir string) string {
 	}
 	return strings.ReplaceAll(textOf(errs), dir+"/", "")
 }
+
+// Whatever reads the kind of the request's objects is named if the gateway cannot ask an API server for it.
+func TestKindsUnknown(t *testing.T) {
+	const rules = "{resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}"
+	validating := func(expression string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules +
+			"\n  validations: [{expression: \"" + expression + "\"}]\n---\napiVersion: admissionregistration.k8s.io/v1\n" +
+			"kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n"
+	}
+	rego := func(rule string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RegoPolicy\nmetadata: {name: a}\nspec:\n  matchConstraints: " + rules +
+			"\n  rego: |\n    package a\n    deny contains msg if {\n      " + rule + "\n      msg := \"no\"\n    }\n"
+	}
+	const template = "apiVersion: templates.gatekeeper.sh/v1\nkind: ConstraintTemplate\nmetadata: {name: k8sa}\nspec:\n  crd: {spec: {names: {kind: K8sA}}}\n  targets:\n  - target: admission.k8s.gatekeeper.sh\n    rego: |\n" +
+		"      package k8sa\n      violation[{\"msg\": \"no\"}] {\n        input.review.object.a\n      }\n---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: K8sA\nmetadata: {name: a}\n"
+	const assign = "apiVersion: mutations.gatekeeper.sh/v1\nkind: AssignMetadata\nmetadata: {name: a}\nspec:\n  match: {kinds: [{apiGroups: [\"\"], kinds: [Pod]}]}\n" +
+		"  location: metadata.labels.a\n  parameters: {assign: {value: a}}\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"kind":              {validating("request.kind.kind == 'ConfigMap'"), "a.yaml:6: spec.validations[0].expression"},
+		"kind as sent":      {validating("request.requestKind.group == ''"), "a.yaml:6: spec.validations[0].expression"},
+		"optional":          {validating("request.?kind.kind.orValue('') == ''"), "a.yaml:6: spec.validations[0].expression"},
+		"whole":             {validating("dyn(request).kind.kind == ''"), "a.yaml:6: spec.validations[0].expression"},
+		"of the object":     {validating("object.kind == 'ConfigMap'"), ""},
+		"resource":          {validating("request.resource.resource == 'configmaps'"), ""},
+		"Rego":              {rego(`input.review.kind.kind == "Pod"`), "a.yaml:9"},
+		"Rego of a webhook": {rego(`input.request.requestKind.kind == "Pod"`), "a.yaml:9"},
+		"Rego, an object's": {rego(`input.review.object.kind == "Pod"`), ""},
+		"constraint":        {template + "spec: {match: {kinds: [{apiGroups: [\"\"], kinds: [Pod]}]}}\n", "a.yaml:17: spec.match.kinds"},
+		"any constraint":    {template, ""},
+		"mutator":           {assign, "a.yaml:5: spec.match.kinds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.text})
+			for _, anonymous := range []bool{false, true} {
+				var got []string
+				for _, f := range CheckFor([]string{dir}, Gateway{Routes: []Route{{Kubernetes: true, IsAnonymous: anonymous}}}) {
+					if before, _, found := strings.Cut(f.String(), ": reads the kind"); found && f.Severity == Warning {
+						got = append(got, strings.TrimPrefix(strings.TrimPrefix(before, dir+"/"), "warning: "))
+					}
+				}
+				want := c.want
+				if !anonymous {
+					want = ""
+				}
+				if text := strings.Join(got, "\n"); !strings.HasPrefix(text, want) || (want == "") != (text == "") {
+					t.Errorf("without an account %t: %q, want %q", anonymous, text, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/source"
+	"github.com/admission-gateway/gateway/proxy"
+)
+
+// writeRoles writes the least ClusterRoles of the gateway's own account at the Kubernetes upstreams of a configuration, as YAML. What
+// is to be said of them goes to the command's standard error.
+func writeRoles(cmd *cobra.Command, paths []string, file string) error {
+	c, err := loadForCheck(file)
+	if err != nil {
+		return err
+	}
+	all := proxy.RightsOf(c, compileFor(source.Read(paths, &source.Progress{}), c))
+	if len(all) == 0 {
+		return usageError("--rbac: the configuration must have an upstream of the dialect Kubernetes")
+	}
+	for i := range all {
+		if i > 0 {
+			cmd.Println("---")
+		}
+		name := "admission-gateway"
+		if len(all) > 1 {
+			name += "-" + all[i].Upstream
+		}
+		writeRole(cmd.OutOrStdout(), name, &all[i])
+		warnOfRole(cmd.ErrOrStderr(), &all[i])
+	}
+	return nil
+}
+
+// compileFor compiles files for a gateway with a configuration; nil if they have errors.
+func compileFor(files *source.Source, c *config.Configuration) *policies.Set {
+	gateway := asked(c)
+	gateway.Bundles, _ = bundlesForCheck(c)
+	set, _ := policies.CompileFor(files, gateway)
+	return set
+}
+
+// warnOfRole says what a role does not show.
+func warnOfRole(to io.Writer, r *proxy.Rights) {
+	if r.TellsMore {
+		fmt.Fprintf(to, "note: upstream '%s': what a proxy tells of users by X-Remote-Extra-* needs a right too: to `impersonate` userextras/KEY "+
+			"in the group authentication.k8s.io for each KEY\n", r.Upstream)
+	}
+	for _, one := range r.Rights {
+		if one.Resource == "*" && one.Subresource == "" {
+			fmt.Fprintf(to, "warning: upstream '%s': the account may %s every resource, Secrets too: name the resources in the rules of what needs it: %s\n",
+				r.Upstream, one.Verb, strings.Join(one.For, "; "))
+		}
+	}
+}
+
+// withoutAccount says what the gateway cannot do at an upstream at which it has no account.
+func withoutAccount(upstream string) string {
+	return "upstream '" + upstream + "': the gateway has no account there. It reads stored objects with the client's credentials, so that a client " +
+		"which may write an object and not get it is refused where a policy is about the stored object. It cannot read what policies refer to, " +
+		"or ask what anonymous clients may do, unless the server lets anybody"
+}
+
+// A roleRule is a rule of a role as it is written: all verbs on one resource, or on several for the same reasons.
+type roleRule struct {
+	access    proxy.Access // of the first resource, without the verb
+	resources []string
+	verbs     []string
+	reason    []string
+}
+
+// rulesOf joins rights to rules. The rights are in order.
+func rulesOf(rights []proxy.Right) []roleRule {
+	all := verbsOf(rights)
+	joined := all[:0]
+	for _, rule := range all {
+		at := slices.IndexFunc(joined, func(other roleRule) bool {
+			return rule.access.Name == "" && rule.access.Path == "" && other.access.Name == "" && other.access.Path == "" &&
+				rule.access.Group == other.access.Group && slices.Equal(rule.verbs, other.verbs) && slices.Equal(rule.reason, other.reason)
+		})
+		if at < 0 {
+			joined = append(joined, rule)
+			continue
+		}
+		joined[at].resources = append(joined[at].resources, rule.resources...)
+	}
+	return joined
+}
+
+// verbsOf joins the rights about one resource.
+func verbsOf(rights []proxy.Right) (all []roleRule) {
+	for _, one := range rights {
+		access := one.Access
+		access.Verb = ""
+		if n := len(all); n == 0 || all[n-1].access != access {
+			all = append(all, roleRule{access: access, resources: []string{scalar(access.AccessRule.Name())}})
+		}
+		last := &all[len(all)-1]
+		last.verbs = append(last.verbs, one.Verb)
+		for _, why := range one.For {
+			if !slices.Contains(last.reason, why) {
+				last.reason = append(last.reason, why)
+			}
+		}
+	}
+	return all
+}
+
+func writeRole(to io.Writer, name string, r *proxy.Rights) {
+	fmt.Fprintf(to, "# What the gateway's own account needs at the upstream '%s'.\n", r.Upstream)
+	fmt.Fprintf(to, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: %s\nrules:\n", scalar(strings.ToLower(name)))
+	for _, rule := range rulesOf(r.Rights) {
+		for _, why := range rule.reason {
+			fmt.Fprintf(to, "  # %s\n", strings.ReplaceAll(why, "\n", " "))
+		}
+		if rule.access.Path != "" {
+			fmt.Fprintf(to, "  - nonResourceURLs: [%s]\n", scalar(rule.access.Path))
+		} else {
+			fmt.Fprintf(to, "  - apiGroups: [%q]\n    resources: [%s]\n", rule.access.Group, strings.Join(rule.resources, ", "))
+		}
+		if rule.access.Name != "" {
+			fmt.Fprintf(to, "    resourceNames: [%s]\n", scalar(rule.access.Name))
+		}
+		fmt.Fprintf(to, "    verbs: [%s]\n", strings.Join(rule.verbs, ", "))
+	}
+}
+
+// plainScalar are texts that YAML reads as such without quotes.
+var plainScalar = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
+
+func scalar(text string) string {
+	if plainScalar.MatchString(text) && text != "null" && text != "true" && text != "false" && text != "yes" && text != "no" && text != "on" && text != "off" {
+		return text
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// accountless returns what the gateway cannot do at upstreams without an account, as far as the files ask for it.
+func accountless(file string, c *config.Configuration, files *source.Source) (found []policies.Finding) {
+	needsAccount := func(u config.UpstreamSpec) bool { return u.Dialect == config.Kubernetes && !u.HasAccount() }
+	if !slices.ContainsFunc(c.Upstreams, needsAccount) {
+		return nil
+	}
+	set := compileFor(files, c)
+	if set == nil {
+		return nil
+	}
+	for _, r := range proxy.RightsOf(c, set) {
+		if !r.HasAccount && slices.ContainsFunc(r.Rights, func(one proxy.Right) bool { return one.Group != "authorization.k8s.io" }) {
+			found = append(found, policies.Finding{File: file, Field: "upstreams", Message: withoutAccount(r.Upstream), Severity: finding.Remark})
+		}
+	}
+	return found
+}

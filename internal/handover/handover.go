@@ -1,0 +1,62 @@
+// Package handover lets a process listen on an address on which another one still does, if that one offers it: a gateway that
+// drains serves on, and the next one begins meanwhile. An address that nobody offers is in use, as ever.
+//
+// The kernel gives each new connection to one of the two processes, which both serve. Both have to be of the same user, in
+// one network namespace of Linux. Elsewhere nothing can be offered.
+package handover
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// A Listener listens on a TCP address, which can be offered to another process.
+type Listener struct {
+	*net.TCPListener
+
+	mu sync.Mutex
+	// claim is held by whoever took an address over, until it offers the address itself; nil if none is.
+	claim io.Closer
+}
+
+// Listen listens on a TCP address that is free or offered.
+func Listen(address string) (*Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return &Listener{TCPListener: l.(*net.TCPListener)}, nil
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if l, claim := takeOver(address); l != nil {
+			return &Listener{TCPListener: l, claim: claim}, nil
+		}
+	}
+	return nil, err
+}
+
+// Offer lets one other process of the same user listen on the address too, from now on.
+func (l *Listener) Offer() error {
+	if err := share(l.TCPListener); err != nil {
+		return err
+	}
+	l.unclaim()
+	return nil
+}
+
+// Close stops listening.
+func (l *Listener) Close() error {
+	err := l.TCPListener.Close()
+	l.unclaim()
+	return err
+}
+
+func (l *Listener) unclaim() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.claim != nil {
+		_ = l.claim.Close()
+		l.claim = nil
+	}
+}

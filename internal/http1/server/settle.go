@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"time"
+)
+
+// A settling is a wait for connections that have something in progress when it begins.
+type settling struct {
+	awaited map[*conn]struct{}
+	// over is closed when none is awaited any longer.
+	over chan struct{}
+	// sparesLasting says that what would last is not waited for.
+	sparesLasting bool
+}
+
+// release says that a connection need not be waited for.
+func (w *settling) release(c *conn) {
+	if _, ok := w.awaited[c]; !ok {
+		return
+	}
+	if delete(w.awaited, c); len(w.awaited) == 0 {
+		close(w.over)
+	}
+}
+
+// young is the age up to which a request is likely to be short.
+const young = time.Second
+
+// Settle drains, and waits for what is in progress while it goes on to serve: whoever asks meanwhile is not refused. If that took
+// long, it does so once more for what began meanwhile, as far as there is time for that and for a Shutdown after it: what is in
+// progress then is young, and soon over.
+//
+// Tunnels and answers that would last are ended with lasting; it is nothing wrong that they are. Other requests that are
+// not done with requests are cut, and its error is returned. Streams of events are not waited for. Settle returns how many
+// tunnels and lasting answers were ended.
+func (s *Server) Settle(requests, lasting context.Context) (ended int, err error) {
+	s.Drain()
+	for isAgain := false; ; isAgain = true {
+		begin := time.Now()
+		if lasting.Err() != nil {
+			ended += s.endLasting()
+		}
+		done, cut, end := s.await(lasting.Err() != nil), requests.Done(), lasting.Done()
+		for isDone := false; !isDone; {
+			select {
+			case <-done:
+				isDone = true
+			case <-end:
+				ended, end = ended+s.endLasting(), nil
+			case <-cut:
+				if s.cutAwaited() {
+					err = requests.Err()
+				}
+				cut = nil
+			}
+		}
+		took := time.Since(begin)
+		if by, ok := requests.Deadline(); err != nil || isAgain || took < young || ok && time.Until(by) < 2*took {
+			return ended, err
+		}
+	}
+}
+
+// await begins a settling with what is in progress.
+func (s *Server) await(sparesLasting bool) (done <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settling = settling{awaited: map[*conn]struct{}{}, over: make(chan struct{}), sparesLasting: sparesLasting}
+	for c := range s.conns {
+		if c.life.isActive() && s.settling.waitsFor(c.life.sends()) {
+			s.settling.awaited[c] = struct{}{}
+		}
+	}
+	if len(s.settling.awaited) == 0 {
+		close(s.settling.over)
+	}
+	return s.settling.over
+}
+
+func (w *settling) waitsFor(f Flow) bool { return f == Whole || f == Lasting && !w.sparesLasting }
+
+// endLasting ends what lasts, and has nothing wait for it any more.
+func (s *Server) endLasting() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settling.sparesLasting = true
+	for c := range s.conns {
+		if c.endLasting() {
+			s.settling.release(c)
+			n++
+		}
+	}
+	return n
+}
+
+// cutAwaited cuts the requests that are still waited for, but for those that last. It reports whether there was one.
+func (s *Server) cutAwaited() (any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.settling.awaited {
+		if c.life.sends() != Lasting {
+			c.cut()
+			s.settling.release(c)
+			any = true
+		}
+	}
+	return any
+}
+
+// release says of a connection that a settling need not wait for it.
+func (s *Server) release(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settling.release(c)
+}
+
+// flows notes that a connection sends events from now on, or what lasts. It returns true if a shutdown has begun: the connection
+// has to end that itself.
+func (s *Server) flows(c *conn) (isStopping bool) {
+	if !s.Draining() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.settling.waitsFor(c.life.sends()) {
+		s.settling.release(c)
+	}
+	return s.isStopping()
+}

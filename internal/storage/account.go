@@ -1,0 +1,28 @@
+package storage
+
+import (
+	"errors"
+
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// An Account is the gateway's own at a backend. By it the gateway reads what it has to know to judge a write: a client that may
+// write an object need not be allowed to read it. Whether the client may write is for the backend to say.
+type Account struct {
+	// Client sends the requests of the account.
+	Client *upstream.Client
+	// AppendHead appends the head of a GET with the header lines that name the request in logs and traces.
+	AppendHead func(dst, target, lines []byte) ([]byte, error)
+	// Answered is told of the code of each answer.
+	Answered func(code int)
+	// Lacks is told of a read that the backend did not let the account make, with the backend's reason.
+	Lacks func(rule status.AccessRule, reason string)
+}
+
+// ErrUnseen says that the request is only explained, and that the client may not see what it depends on.
+var ErrUnseen = errors.New("the client may not see what the explanation would have to show")
+
+func noAccount() error {
+	return status.ServiceUnavailable("the gateway has no account now by which to ask the backend", 1)
+}

@@ -1,0 +1,117 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/discovery"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// Policies see of which kind the objects of a request are. The API server says so by its discovery
+// API, whatever the client writes into a body or leaves out.
+
+const (
+	// firstAnswers is how long the start of the gateway waits for what the API servers serve.
+	firstAnswers = 2 * time.Second
+	// patience is how long a request waits until it is known whether its resource is served.
+	patience = 5 * time.Second
+)
+
+// discover lets a backend say what it serves.
+func (g *Gateway) discover(b *backend) {
+	b.served = discovery.New(discovery.Options{
+		Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
+			a, err := b.Send(ctx, state.Request{Method: "GET", Target: q.Target, Accept: q.Accept, Known: q.Known, Limit: discovery.MaxAnswer})
+			return discovery.Answer{Code: a.Code, Body: a.Body, ETag: a.ETag}, err
+		},
+		Changed: func(err error) {
+			if err != nil {
+				g.log.Warn("the API server does not say which resources it serves", "upstream", b.name, "cause", err)
+				return
+			}
+			g.log.Info("the API server says again which resources it serves", "upstream", b.name)
+		},
+	})
+}
+
+// startDiscovery asks all API servers at which the gateway has an account, and keeps what they say
+// up to date until the context is done. It waits a short while for their first answers.
+func (g *Gateway) startDiscovery(ctx context.Context) {
+	var first sync.WaitGroup
+	for _, b := range g.routes.backends {
+		if b.isDiscovered() {
+			first.Add(1)
+			go b.served.Run(ctx, sync.OnceFunc(first.Done))
+		}
+	}
+	answered := make(chan struct{})
+	go func() {
+		first.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-time.After(firstAnswers):
+	case <-ctx.Done():
+	}
+}
+
+// isDiscovered reports whether requests to the backend are judged by what it says that it serves.
+// Only a known account may ask an API server.
+func (b *backend) isDiscovered() bool { return b.served != nil && !b.account.Anonymous() }
+
+// Ready returns nil if any upstream can be served, and otherwise why none can.
+func (g *Gateway) Ready() error {
+	var all error
+	for _, b := range g.routes.backends {
+		if !b.isDiscovered() {
+			return nil
+		}
+		err := b.served.Err()
+		if err == nil {
+			return nil
+		}
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// mayBeJudged reports whether a policy may be about the request.
+func (h *handler) mayBeJudged() bool {
+	i, policies := &h.request.Info, h.set.Admission()
+	if i.Connect {
+		return policies.Concerns(i, admission.Connect)
+	}
+	return !h.request.IsRead() && storage.IsConcerned(policies, i)
+}
+
+// learnKind finds out what the API server says of the resource. A resource that policies are about,
+// and that is not known, is asked for.
+func (h *handler) learnKind() error {
+	i, b := &h.request.Info, h.upstream
+	if !i.IsResource || i.APIPrefix == "" || !b.isDiscovered() {
+		return nil
+	}
+	known := b.served.Catalog()
+	if known == nil {
+		return status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
+	}
+	path := discovery.Path{GroupVersionResource: i.GroupVersionResource(), Subresource: i.Subresource}
+	if h.request.Served = known.Find(path); h.request.Served != nil || !h.mayBeJudged() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(h.trail.spans.Context(), patience)
+	defer cancel()
+	served, err := b.served.Find(ctx, path)
+	if err != nil {
+		return status.ServiceUnavailable("it is not known whether the API server serves the resource: the server cannot be asked at the moment", 1)
+	}
+	h.request.Served = served
+	return nil
+}

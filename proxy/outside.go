@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// An outside knows of policies that they are not about the request, before an object is read for them or a dry run made: by
+// labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
+// resource.Foresight.
+type outside struct {
+	admitter   *admitter
+	attributes admission.Attributes // without an object
+	known      []foreseen
+}
+
+// foreseen is what is known of a policy.
+type foreseen struct {
+	policy                                         any
+	operation                                      uint8
+	verb, resource, subresource, namespace, object string
+	isOutside                                      bool
+}
+
+// IsOutside implements resource.Foresight.
+func (o *outside) IsOutside(policy any, i *resource.Info, operation uint8) bool {
+	k := foreseen{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name, true}
+	for n := range o.known {
+		if known := &o.known[n]; *known == k {
+			return true
+		} else if k.isOutside = false; *known == k {
+			return false
+		}
+		k.isOutside = true
+	}
+	k.isOutside = o.ask(policy.(admission.Foreseer), i, admission.Operation(operation))
+	o.known = append(o.known, k)
+	return k.isOutside
+}
+
+// ask asks a policy. One that fails is left to the steps of the request.
+func (o *outside) ask(p admission.Foreseer, i *resource.Info, operation admission.Operation) (isOutside bool) {
+	defer func() {
+		if recover() != nil {
+			isOutside = false
+		}
+	}()
+	a, to := o.admitter, &o.attributes
+	to.Info, to.Resource, to.Operation = i, a.request.Resource, operation
+	to.Received, to.User, to.HTTP = a.gateway.timeOf(a.request), a.user, (*storage.HTTP)(a.request)
+	to.DryRun = i.Options.DryRun
+	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, i, a.permission, a.request.Deadline())
+	to.Lookup, to.Frame = &a.referred, a.frame()
+	if s := to.Frame.Tracer(); s != nil { // which is told when the policy itself is asked
+		to.Frame.Trace(nil)
+		defer to.Frame.Trace(s)
+	}
+	return p.IsOutside(a.context(), to)
+}
+
+// reset forgets the request.
+func (o *outside) reset() {
+	clear(o.known)
+	*o = outside{known: o.known[:0]}
+}
