@@ -7,6 +7,10 @@ SOAK     ?= 10m
 # The version is a tag of git, or the commit; without a repository the program calls itself "devel".
 VERSION ?= $(shell tools/version.sh)
 
+# What of Kubernetes the tests run in the version of e2e/go.mod, and the versions of e2e/servers besides.
+COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler
+SERVERS    := 1.34 1.35 1.36
+
 # Packages whose code runs on many goroutines at once: tested a second time under the race detector.
 RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/audit/... ./internal/backend/... ./internal/credentials/... ./internal/http1/... \
         ./internal/discovery/... ./internal/ratelimit/... ./internal/scan/... ./internal/state/... ./internal/storage/... ./internal/telemetry/...
@@ -14,10 +18,10 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build sbom demo test programs e2e e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test programs e2e e2e-all e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
-	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
 
 # The same commit and version give the same bytes in every folder: VERSION says what the stamp of version control would.
 build: ## build bin/gateway
@@ -35,7 +39,7 @@ test: programs ## run all tests
 	$(GO) test -vet=off -timeout 20m -race $(RACE)
 	cd tools && $(GO) test -vet=off ./...
 	cd tools/gatekeeper && $(GO) test -vet=off -timeout 10m ./...
-	@cd e2e && $(GO) tool -n kube-apiserver >/dev/null
+	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && $(GO) test -vet=off -timeout 20m ./...
 	cd e2e/versions && $(GO) test -vet=off -timeout 10m ./...
 	cd e2e/apis && $(GO) test -vet=off -count=1 -timeout 10m ./...
@@ -43,11 +47,20 @@ test: programs ## run all tests
 programs: ## install Redis and Prometheus where tests need them (Debian, as root)
 	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus
 
-# kube-apiserver is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
+# Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
 e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API server and its clients
-	@cd e2e && $(GO) tool -n kube-apiserver >/dev/null
+	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && $(GO) test -vet=off -timeout 20m ./...
 	cd e2e/versions && $(GO) test -vet=off -timeout 10m ./...
+
+e2e-all: programs ## the same with all that takes its time, and before all versions of the API server that are supported
+	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
+	cd e2e && E2E_ALL=1 $(GO) test -vet=off -count=1 -timeout 30m ./...
+	@set -e; for version in $(SERVERS); do \
+		echo "== kube-apiserver $$version"; \
+		(cd e2e/servers/v$$version && $(GO) tool -n kube-apiserver >/dev/null); \
+		(cd e2e && E2E_SERVER=$$version $(GO) test -vet=off -count=1 -timeout 20m ./deploy); \
+	done
 
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(GO) test -vet=off -count=1 -timeout 10m ./...

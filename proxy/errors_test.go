@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,68 @@ func TestErrorsPass(t *testing.T) {
 					t.Errorf("got %d %v with %d bytes, want %d", answer.StatusCode, answer.Header, len(body), len(want))
 				}
 			})
+		}
+	}
+}
+
+// TestErrorsKeepTheirHeaders: an error of a Kubernetes backend that the gateway writes as a Status, as it came or as an answer to
+// what the gateway asks before a write, has the header fields still that say whose decision it is and what may become of it.
+func TestErrorsKeepTheirHeaders(t *testing.T) {
+	kept := map[string][]string{
+		"X-Kubernetes-Pf-Flowschema-Uid": {"91c44886"}, "X-Kubernetes-Pf-Prioritylevel-Uid": {"70e54816"}, "Audit-Id": {"a1"}, "Retry-After": {"7"},
+		"Cache-Control": {"no-cache, private"}, "X-Content-Type-Options": {"nosniff"}, "Www-Authenticate": {"Bearer", `Basic realm="api"`},
+	}
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`)
+			return
+		}
+		for name, values := range kept {
+			w.Header()[name] = values
+		}
+		http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+	}))
+	defer backend.Close()
+	dir := policiestest.Write(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: same-name}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE, DELETE], resources: [configmaps]}]}
+  validations: [{expression: "oldObject.metadata.name != 'kept'"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: same-name}
+spec: {policyName: same-name, validationActions: [Deny]}
+`)
+	address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
+	for _, one := range []struct{ method, path, body string }{
+		{"GET", "configmaps/c1", ""}, {"DELETE", "configmaps/c1", ""}, {"DELETE", "configmaps", ""}, {"PUT", "configmaps/c1", `{"metadata":{"name":"c1"}}`},
+		{"PATCH", "configmaps/c1", "{}"}, {"DELETE", "secrets/s1", ""}, {"POST", "secrets", "{}"},
+	} {
+		r, err := http.NewRequest(one.method, "http://"+address+"/api/v1/namespaces/default/"+one.path, strings.NewReader(one.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", map[bool]string{true: "application/merge-patch+json", false: "application/json"}[one.method == "PATCH"])
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), `"kind":"Status"`) {
+			t.Errorf("%s %s is answered %d %s", one.method, one.path, answer.StatusCode, body)
+		}
+		for name, want := range kept {
+			if got := answer.Header[name]; !slices.Equal(got, want) {
+				t.Errorf("%s %s: %s is %q, want %q", one.method, one.path, name, got, want)
+			}
 		}
 	}
 }

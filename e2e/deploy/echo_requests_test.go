@@ -92,6 +92,9 @@ func text(v map[string]any, path ...string) string {
 
 // A generator makes the questions.
 type generator struct {
+	// dropsIgnoring says that the server drops ignoreStoreReadErrorWithClusterBreakingPotential, as servers before 1.37 do.
+	dropsIgnoring bool
+
 	t         *testing.T
 	users     []*user
 	n         int
@@ -101,7 +104,7 @@ type generator struct {
 // generate makes questions of all that the server's discovery lists as writable.
 func generate(t *testing.T, c *cluster, users []*user) []*question {
 	t.Helper()
-	g := &generator{t: t, users: users}
+	g := &generator{t: t, users: users, dropsIgnoring: isBefore(t, 37)}
 	samples := map[schema.GroupVersionKind]map[string]any{}
 	kinds := map[schema.GroupKind]map[string]any{}
 	files, err := filepath.Glob("testdata/echo/*.yaml")
@@ -445,7 +448,9 @@ func (g *generator) deletes(s *served) {
 	g.add(s, "delete", "DELETE", path, "", nil)
 	g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=3&propagationPolicy=Foreground", "", nil)
 	g.add(s, "delete", "DELETE", path+"?dryRun=All&orphanDependents=true", "", nil)
-	g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=0&ignoreStoreReadErrorWithClusterBreakingPotential=false", "", nil)
+	if !g.dropsIgnoring {
+		g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=0&ignoreStoreReadErrorWithClusterBreakingPotential=false", "", nil)
+	}
 	g.add(s, "delete", "DELETE", path+"?gracePeriodSeconds=9", plainJSON, inJSON(options))
 	g.add(s, "delete", "DELETE", path, "", []byte(`{"orphanDependents":false,"gracePeriodSeconds":0}`))
 	g.add(s, "delete", "DELETE", path, plainJSON, inJSON(map[string]any{"preconditions": map[string]any{"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}}))

@@ -343,7 +343,7 @@ func TestEcho(t *testing.T) {
 	for _, o := range certificateObjects() {
 		native.must(t, string(inJSON(o)), "create", "-f", "-")
 	}
-	native.must(t, echoing(), "create", "-f", "-")
+	native.must(t, servedPolicies(t, echoing()), "create", "-f", "-")
 	behind.waitReady(t)
 
 	certificate := issuer.issue(t, "carol", []string{"echo", "by-certificate"})

@@ -140,7 +140,7 @@ func TestEquivalentVersions(t *testing.T) {
 	for i, r := range requests {
 		got[i] = answer(through, r)
 	}
-	c.must(t, policies, "create", "-f", "-")
+	c.must(t, servedPolicies(t, policies), "create", "-f", "-")
 	eventually(t, "every policy is in force", func() bool {
 		for _, r := range requests {
 			if want := answer(c.url, dry(r)); !strings.HasPrefix(want, "422 says ") {

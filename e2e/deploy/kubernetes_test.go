@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,20 +23,62 @@ import (
 	"github.com/admission-gateway/gateway/e2e/apiserver"
 )
 
+// tokens are those of the users that a cluster knows.
+const tokens = `of-root,root,0,system:masters
+of-gateway,gateway,1
+of-stranger,stranger,2
+of-controllers,system:kube-controller-manager,3
+of-scheduler,system:kube-scheduler,4
+of-operator,operator,5
+of-observer,observer,9,system:masters
+of-node-1,system:node:node-1,6,system:nodes
+of-node-2,system:node:node-2,7,system:nodes
+of-node-3,system:node:node-3,8,system:nodes
+`
+
 // A cluster is a kube-apiserver with its store; nothing runs the Pods.
-type cluster struct{ url string }
+type cluster struct {
+	url string
+	as  string // the token with which kubectl asks; the administrator's if it is empty
+}
+
+// latest is the version of Kubernetes that go.mod pins. Each folder of e2e/servers pins another one.
+const latest = "1.37"
+
+// version is that of the API server which the tests run.
+var version = cmp.Or(os.Getenv("E2E_SERVER"), latest)
+
+// isBefore reports whether the tests run an API server older than the release 1.MINOR.
+func isBefore(t *testing.T, minor int) bool {
+	t.Helper()
+	have, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
+	if err != nil {
+		t.Fatalf("E2E_SERVER is %q, and not a version such as %s", version, latest)
+	}
+	return have < minor
+}
+
+// component returns the path of a program of Kubernetes, in the version that the tests run. Go builds it if need be.
+func component(t *testing.T, name string) string {
+	t.Helper()
+	command := exec.Command("go", "tool", "-n", name)
+	if version != latest {
+		command.Dir = filepath.Join("..", "servers", "v"+version)
+	}
+	var said strings.Builder
+	command.Stderr = &said
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("there is no %s %s: %v\n%s", name, version, err, said.String())
+	}
+	return strings.TrimSpace(string(out))
+}
 
 // A store is what kube-apiservers share: etcd, the users and the keys.
 type store struct {
 	etcd *apiserver.Etcd
 	dir  string
 }
-
-// tokens are the users who have a token in a file.
-const tokens = `of-root,root,0,system:masters
-of-gateway,gateway,1
-of-stranger,stranger,2
-`
 
 // startStore runs etcd until the test ends.
 func startStore(t *testing.T, users string) *store {
@@ -50,7 +94,7 @@ func startStore(t *testing.T, users string) *store {
 	return &store{etcd, dir}
 }
 
-// startCluster runs a kube-apiserver of go.mod's version, with flags beside the usual ones, until the test ends.
+// startCluster runs a kube-apiserver until the test ends, with further flags.
 func startCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	c := startStore(t, tokens).launch(t, flags...)
@@ -61,21 +105,21 @@ func startCluster(t *testing.T, flags ...string) *cluster {
 // launch starts a kube-apiserver, with flags beside those that all have.
 func (s *store) launch(t *testing.T, flags ...string) *cluster {
 	t.Helper()
-	program, err := exec.Command("go", "tool", "-n", "kube-apiserver").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, port, err := net.SplitHostPort(freeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, key := &cluster{url: "https://127.0.0.1:" + port}, filepath.Join(s.dir, "accounts.key")
-	start(t, func() bool { return true }, filepath.Join(s.dir, "log-"+port), strings.TrimSpace(string(program)), append([]string{
+	all := []string{
 		"--etcd-servers=" + s.etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + s.certificates(c),
-		"--token-auth-file=" + filepath.Join(s.dir, "tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/24",
+		"--token-auth-file=" + filepath.Join(s.dir, "tokens.csv"), "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/24",
 		"--service-account-issuer=https://cluster.example", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
 		"--shutdown-delay-duration=0s",
-	}, flags...)...)
+	}
+	if isBefore(t, 36) { // MutatingAdmissionPolicy is v1 since 1.36, and v1beta1 on demand before
+		all = append(all, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
+	}
+	start(t, func() bool { return true }, filepath.Join(s.dir, "log-"+port), component(t, "kube-apiserver"), append(all, flags...)...)
 	return c
 }
 
@@ -93,6 +137,15 @@ func (c *cluster) waitReady(t *testing.T) {
 	})
 }
 
+// servedPolicies returns policies as the server takes them that the tests run.
+func servedPolicies(t *testing.T, policies string) string {
+	t.Helper()
+	if !isBefore(t, 36) {
+		return policies
+	}
+	return strings.ReplaceAll(policies, "apiVersion: admissionregistration.k8s.io/v1\nkind: Mutating", "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: Mutating")
+}
+
 func writeKey(t *testing.T, file string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -102,10 +155,10 @@ func writeKey(t *testing.T, file string) {
 	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 }
 
-// kubectl runs kubectl as the administrator, and returns what it printed and whether it succeeded.
+// kubectl runs kubectl as the administrator, unless the cluster has another token, and returns what it printed and whether it succeeded.
 func (c *cluster) kubectl(t *testing.T, stdin string, args ...string) (out string, ok bool) {
 	t.Helper()
-	command := exec.Command(kubectl, append([]string{"--server", c.url, "--token", "of-root", "--insecure-skip-tls-verify"}, args...)...)
+	command := exec.Command(kubectl, append([]string{"--server", c.url, "--token", cmp.Or(c.as, "of-root"), "--insecure-skip-tls-verify"}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "HOME="+scratch)
 	command.Stdin = strings.NewReader(stdin)
 	b, err := command.CombinedOutput()

@@ -9,15 +9,20 @@ import (
 // that hold for the Status too.
 type BackendError struct {
 	refusal *status.Error
-	kept    [len(keptOfErrors)]string
+	kept    [len(keptOfErrors)][]string
 }
 
-// keptOfErrors are the header fields by which a backend says what may become of an error's body.
-var keptOfErrors = [...]string{"Cache-Control", "X-Content-Type-Options"}
+// keptOfErrors are the header fields by which a backend says what may become of an error's body, which credentials it asks
+// for, and, as kube-apiserver does, by which flow schema and priority level it judged the request, and how it calls the
+// request in its audit log.
+var keptOfErrors = [...]string{
+	"Cache-Control", "X-Content-Type-Options", "WWW-Authenticate",
+	"X-Kubernetes-PF-FlowSchema-UID", "X-Kubernetes-PF-PriorityLevel-UID", "Audit-Id",
+}
 
-func keptHeaders(m *http1.Response) (kept [len(keptOfErrors)]string) {
+func keptHeaders(m *http1.Response) (kept [len(keptOfErrors)][]string) {
 	for i, name := range keptOfErrors {
-		kept[i] = string(m.Header(name))
+		kept[i] = m.Headers(name)
 	}
 	return kept
 }
@@ -30,9 +35,13 @@ func (e *BackendError) Unwrap() error { return e.refusal }
 
 // SetHeaders sets the header fields of the backend's answer.
 func (e *BackendError) SetHeaders(r *http1.Response) {
-	for i, value := range e.kept {
-		if value != "" {
-			r.Set(keptOfErrors[i], value)
+	for i, values := range e.kept {
+		for j, value := range values {
+			if j == 0 {
+				r.Set(keptOfErrors[i], value)
+			} else {
+				r.Add(keptOfErrors[i], value)
+			}
 		}
 	}
 }
