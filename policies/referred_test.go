@@ -2,12 +2,16 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -36,13 +40,25 @@ func (c *cluster) Discovery() *discovery.Client {
 	if c.served == nil {
 		c.served = discovery.New(discovery.Options{Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
 			a, err := c.Send(ctx, state.Request{Target: q.Target})
-			if _, found := c.answers["/apis/example.com/v1"]; found && q.Target == "/apis" {
-				a.Code, a.Body = 200, []byte(`{"kind":"APIGroupList","groups":[{"name":"example.com","versions":[{"version":"v1"}]}]}`)
+			if q.Target == "/apis" {
+				a.Code, a.Body = 200, c.groups()
 			}
 			return discovery.Answer{Code: a.Code, Body: a.Body}, err
 		}})
 	}
 	return c.served
+}
+
+// groups lists the groups and versions that have an answer.
+func (c *cluster) groups() []byte {
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}}
+	for _, target := range slices.Sorted(maps.Keys(c.answers)) {
+		if segments := strings.Split(strings.TrimPrefix(target, "/apis/"), "/"); len(segments) == 2 && strings.HasPrefix(target, "/apis/") {
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: segments[0], Versions: []metav1.GroupVersionForDiscovery{{Version: segments[1]}}})
+		}
+	}
+	body, _ := json.Marshal(list)
+	return body
 }
 
 func (c *cluster) Backend(string, string) state.Backend { return c }
@@ -249,9 +265,8 @@ func TestConvert(t *testing.T) {
 	modern := schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 	const coreEvent = `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"involvedObject":{"kind":"Pod"},"message":"m","source":{},"count":1,"reportingComponent":"c","type":"Normal"}`
 	const modernEvent = `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e"},"regarding":{"kind":"Pod"},"note":"m","deprecatedSource":{},"deprecatedCount":1,"reportingController":"c","type":"Normal"}`
-	const autoscalers = `{"resources":[{"name":"horizontalpodautoscalers","kind":"HorizontalPodAutoscaler","namespaced":true}]}`
+	const autoscalers = `{"kind":"APIResourceList","resources":[{"name":"horizontalpodautoscalers","kind":"HorizontalPodAutoscaler","namespaced":true}]}`
 	autoscaling := map[string]string{
-		"/apis/autoscaling":    `{"versions":[{"groupVersion":"autoscaling/v1","version":"v1"},{"groupVersion":"autoscaling/v2","version":"v2"}]}`,
 		"/apis/autoscaling/v1": autoscalers, "/apis/autoscaling/v2": autoscalers,
 	}
 	for _, c := range []struct {
