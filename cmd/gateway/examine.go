@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/report"
@@ -65,7 +64,7 @@ func asked(c *config.Configuration) policies.Gateway {
 		_, target := u.Prefixes(&r)
 		g.Routes = append(g.Routes, policies.Route{
 			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
-			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !credentials.HasAccount(u.ClientConfig()), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
+			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !u.HasAccount(), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
 		})
 	}
 	return g

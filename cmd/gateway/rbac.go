@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,8 +34,8 @@ func writeRoles(cmd *cobra.Command, paths []string, file string) error {
 		if len(all) > 1 {
 			name += "-" + all[i].Upstream
 		}
-		writeRole(cmd.OutOrStdout(), name, &all[i])
-		warnOfRole(cmd.ErrOrStderr(), &all[i])
+		cmd.Print(roleOf(name, &all[i]))
+		cmd.PrintErr(remarksOfRole(&all[i]))
 	}
 	return nil
 }
@@ -49,18 +48,24 @@ func compileFor(files *source.Source, c *config.Configuration) *policies.Set {
 	return set
 }
 
-// warnOfRole says what a role does not show.
-func warnOfRole(to io.Writer, r *proxy.Rights) {
+// remarksOfRole says what a role does not show, a line each.
+func remarksOfRole(r *proxy.Rights) string {
+	var to strings.Builder
 	if r.TellsMore {
-		fmt.Fprintf(to, "note: upstream '%s': what a proxy tells of users by X-Remote-Extra-* needs a right too: to `impersonate` userextras/KEY "+
+		fmt.Fprintf(&to, "note: upstream '%s': what a proxy tells of users by X-Remote-Extra-* needs a right too: to `impersonate` userextras/KEY "+
 			"in the group authentication.k8s.io for each KEY\n", r.Upstream)
 	}
 	for _, one := range r.Rights {
 		if one.Resource == "*" && one.Subresource == "" {
-			fmt.Fprintf(to, "warning: upstream '%s': the account may %s every resource, Secrets too: name the resources in the rules of what needs it: %s\n",
-				r.Upstream, one.Verb, strings.Join(one.For, "; "))
+			secrets := ""
+			if one.Group == "" || one.Group == "*" {
+				secrets = ", Secrets too"
+			}
+			fmt.Fprintf(&to, "warning: upstream '%s': the account may %s every resource of the API group '%s'%s: name the resources in the rules of what needs it: %s\n",
+				r.Upstream, one.Verb, one.Group, secrets, strings.Join(one.For, "; "))
 		}
 	}
+	return to.String()
 }
 
 // withoutAccount says what the gateway cannot do at an upstream at which it has no account.
@@ -115,23 +120,26 @@ func verbsOf(rights []proxy.Right) (all []roleRule) {
 	return all
 }
 
-func writeRole(to io.Writer, name string, r *proxy.Rights) {
-	fmt.Fprintf(to, "# What the gateway's own account needs at the upstream '%s'.\n", r.Upstream)
-	fmt.Fprintf(to, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: %s\nrules:\n", scalar(strings.ToLower(name)))
+// roleOf returns a role as YAML, with the reason for each rule above it.
+func roleOf(name string, r *proxy.Rights) string {
+	var to strings.Builder
+	fmt.Fprintf(&to, "# What the gateway's own account needs at the upstream '%s'.\n", r.Upstream)
+	fmt.Fprintf(&to, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: %s\nrules:\n", scalar(strings.ToLower(name)))
 	for _, rule := range rulesOf(r.Rights) {
 		for _, why := range rule.reason {
-			fmt.Fprintf(to, "  # %s\n", strings.ReplaceAll(why, "\n", " "))
+			fmt.Fprintf(&to, "  # %s\n", strings.ReplaceAll(why, "\n", " "))
 		}
 		if rule.access.Path != "" {
-			fmt.Fprintf(to, "  - nonResourceURLs: [%s]\n", scalar(rule.access.Path))
+			fmt.Fprintf(&to, "  - nonResourceURLs: [%s]\n", scalar(rule.access.Path))
 		} else {
-			fmt.Fprintf(to, "  - apiGroups: [%q]\n    resources: [%s]\n", rule.access.Group, strings.Join(rule.resources, ", "))
+			fmt.Fprintf(&to, "  - apiGroups: [%q]\n    resources: [%s]\n", rule.access.Group, strings.Join(rule.resources, ", "))
 		}
 		if rule.access.Name != "" {
-			fmt.Fprintf(to, "    resourceNames: [%s]\n", scalar(rule.access.Name))
+			fmt.Fprintf(&to, "    resourceNames: [%s]\n", scalar(rule.access.Name))
 		}
-		fmt.Fprintf(to, "    verbs: [%s]\n", strings.Join(rule.verbs, ", "))
+		fmt.Fprintf(&to, "    verbs: [%s]\n", strings.Join(rule.verbs, ", "))
 	}
+	return to.String()
 }
 
 // plainScalar are texts that YAML reads as such without quotes.

@@ -64,7 +64,7 @@ spec: {policyName: everything, validationActions: [Deny]}
 		if got.code != 0 || !strings.Contains(got.stdout, want.rule) {
 			t.Errorf("%s: %+v\nwant\n%s", resources, got, want.rule)
 		}
-		if warns := strings.Contains(got.stderr, "warning: upstream 'cluster': the account may get every resource, Secrets too"); warns != want.warns {
+		if warns := strings.Contains(got.stderr, "warning: upstream 'cluster': the account may get every resource of the API group '*', Secrets too"); warns != want.warns {
 			t.Errorf("%s: warns: %t: %s", resources, warns, got.stderr)
 		}
 	}

@@ -118,12 +118,6 @@ func watchTLS(w *Watcher, name string, t *transport.Config) (*Value[clientTLS], 
 	})
 }
 
-// HasAccount reports whether a configuration of a client has anything by which a server would know it.
-func HasAccount(c *rest.Config) bool {
-	return c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.ExecProvider != nil || c.AuthProvider != nil ||
-		len(c.CertData) > 0 || c.CertFile != ""
-}
-
 // HasCertificate reports whether the account may show a certificate, by which the server tells it for all requests of a
 // connection.
 func (a *ServiceAccount) HasCertificate() bool { return a.certificate }
