@@ -74,9 +74,12 @@ func (g *guard) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	}
 	name := a.GetUser().GetName()
 	self := strings.HasPrefix(what, "selfsubject") && name != user.Anonymous
+	// As kube-apiserver's ClusterRole system:discovery lets every authenticated user.
+	discovers := !a.IsResourceRequest() && name != user.Anonymous && (a.GetPath() == "/api" || a.GetPath() == "/apis" ||
+		strings.HasPrefix(a.GetPath(), "/api/") || strings.HasPrefix(a.GetPath(), "/apis/"))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if self || g.allowed[name+" *"] || g.allowed[name+" "+a.GetVerb()+" "+what] {
+	if self || discovers || g.allowed[name+" *"] || g.allowed[name+" "+a.GetVerb()+" "+what] {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, g.reasons[name], nil

@@ -54,7 +54,7 @@ func (c *cluster) startBefore(t *testing.T, policies string) string {
 	t.Helper()
 	dir, listen, admin := t.TempDir(), freeAddress(t), freeAddress(t)
 	write(t, filepath.Join(dir, "policies.yaml"), policies)
-	write(t, filepath.Join(dir, "token"), "of-gateway\n")
+	write(t, filepath.Join(dir, "token"), "of-root\n")
 	write(t, filepath.Join(dir, "gateway.yaml"), `
 apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
