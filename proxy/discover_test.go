@@ -87,7 +87,7 @@ func newAPIServer(t *testing.T) *apiServer {
 		case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
 			_, _ = io.WriteString(w, `{"kind":"SubjectAccessReview","status":{"allowed":true}}`)
 		default:
-			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Nonsense","metadata":{"name":"a","namespace":"team-a","resourceVersion":"1"}}`)
+			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Nonsense","metadata":{"name":"a","namespace":"team-a","resourceVersion":"1"},"status":{"phase":"Stored"}}`)
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -166,6 +166,39 @@ func TestKindsOfTheServer(t *testing.T) {
 	testutil.Becomes(t, "503 it is not known whether the API server serves the resource: the server cannot be asked at the moment", func() string {
 		return messageOf(g.do(t, "DELETE", "/apis/example.com/v1/namespaces/team-a/gadgets/a", ""))
 	})
+}
+
+// statusTold is a policy that tells the client what it sees of the status.
+const statusTold = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: told}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [UPDATE], resources: [widgets]}]
+  validations: [{expression: "oldObject == null", messageExpression: "string(object.status.phase)"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: told}
+spec: {policyName: told, validationActions: [Deny]}
+`
+
+// TestStatusOfTheServer: a PUT leaves the status as it is stored if the server serves it apart, and so policies see it.
+func TestStatusOfTheServer(t *testing.T) {
+	const widget = "/apis/example.com/v1/namespaces/team-a/widgets/a"
+	for served, want := range map[string]string{
+		servedWidgets: "422 Sent",
+		strings.Replace(servedWidgets, `"scope":"Namespaced"`, `"scope":"Namespaced","subresources":[{"subresource":"status","responseKind":{"group":"example.com","version":"v1","kind":"Widget"}}]`, 1): "422 Stored",
+	} {
+		server := newAPIServer(t)
+		server.groups.Store(served)
+		g := discovering(t, "upstreams: [{name: main, endpoints: ['"+server.URL+"'], dialect: Kubernetes, credentials: Impersonate, tokenFile: "+secretFile(t, "gateways-own")+"}]\nidentity: {anonymous: Allow}\n", statusTold)
+		body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"team-a","resourceVersion":"1"},"status":{"phase":"Sent"}}`
+		if got := messageOf(g.do(t, "PUT", widget, body)); got != want {
+			t.Errorf("policies see %s, want %s", got, want)
+		}
+	}
 }
 
 // TestPendingDiscovery: until a server has said what it serves, its requests are refused, and the

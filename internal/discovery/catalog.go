@@ -19,6 +19,8 @@ type Resource struct {
 	Kind schema.GroupVersionKind
 	// Namespaced reports whether the objects belong to namespaces.
 	Namespaced bool
+	// HasStatus reports whether the status of the objects is a subresource.
+	HasStatus bool
 	// Verbs are the verbs that the server lists, such as get, create and deletecollection.
 	Verbs []string
 }
@@ -106,8 +108,12 @@ func (c *Catalog) Failed() map[schema.GroupVersion]string {
 	return c.failed
 }
 
-// merge takes in another catalog.
+// merge takes in another catalog. All the subresources are known then.
 func (c *Catalog) merge(part *Catalog) {
+	for _, gvr := range part.order {
+		_, hasStatus := part.resources[Path{gvr, "status"}]
+		part.resources[Path{GroupVersionResource: gvr}].HasStatus = hasStatus
+	}
 	maps.Copy(c.resources, part.resources)
 	maps.Copy(c.kinds, part.kinds)
 	maps.Copy(c.versions, part.versions)
@@ -165,7 +171,7 @@ func (c *Catalog) Equal(d *Catalog) bool {
 	}
 	for p, r := range c.resources {
 		o := d.resources[p]
-		if o == nil || r.Kind != o.Kind || r.Namespaced != o.Namespaced || !slices.Equal(r.Verbs, o.Verbs) {
+		if o == nil || r.Kind != o.Kind || r.Namespaced != o.Namespaced || r.HasStatus != o.HasStatus || !slices.Equal(r.Verbs, o.Verbs) {
 			return false
 		}
 	}

@@ -120,14 +120,14 @@ func TestCatalog(t *testing.T) {
 			path Path
 			want string
 		}{
-			{podPath, "&{/v1, Kind=Pod true [create deletecollection get]}"},
-			{podPath.sub("eviction"), "&{policy/v1, Kind=Eviction true [create]}"},
-			{podPath.sub("status"), "&{/v1, Kind=Pod true [get patch update]}"},
+			{podPath, "&{/v1, Kind=Pod true true [create deletecollection get]}"},
+			{podPath.sub("eviction"), "&{policy/v1, Kind=Eviction true false [create]}"},
+			{podPath.sub("status"), "&{/v1, Kind=Pod true false [get patch update]}"},
 			{podPath.sub("exec"), "<nil>"},
-			{Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}}, "&{/v1, Kind=Node false [get]}"},
+			{Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}}, "&{/v1, Kind=Node false false [get]}"},
 			{Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "orphans"}}, "<nil>"},
-			{Path{schema.GroupVersionResource{Version: "v1", Resource: "orphans"}, "scale"}, "&{autoscaling/v1, Kind=Scale true []}"},
-			{metricsPath, "&{metrics.k8s.io/v1beta1, Kind=PodMetrics true []}"},
+			{Path{schema.GroupVersionResource{Version: "v1", Resource: "orphans"}, "scale"}, "&{autoscaling/v1, Kind=Scale true false []}"},
+			{metricsPath, "&{metrics.k8s.io/v1beta1, Kind=PodMetrics true false []}"},
 		} {
 			r, err := c.Find(ctx, tt.path)
 			if got := fmt.Sprint(r); got != tt.want || err != nil {
