@@ -108,12 +108,15 @@ func (c *Catalog) Failed() map[schema.GroupVersion]string {
 	return c.failed
 }
 
-// merge takes in another catalog. All the subresources are known then.
-func (c *Catalog) merge(part *Catalog) {
-	for _, gvr := range part.order {
-		_, hasStatus := part.resources[Path{gvr, "status"}]
-		part.resources[Path{GroupVersionResource: gvr}].HasStatus = hasStatus
+// complete says of each resource what its subresources tell, once all are known.
+func (c *Catalog) complete() {
+	for _, gvr := range c.order {
+		_, c.resources[Path{GroupVersionResource: gvr}].HasStatus = c.resources[Path{gvr, "status"}]
 	}
+}
+
+// merge takes in another catalog.
+func (c *Catalog) merge(part *Catalog) {
 	maps.Copy(c.resources, part.resources)
 	maps.Copy(c.kinds, part.kinds)
 	maps.Copy(c.versions, part.versions)

@@ -305,12 +305,17 @@ func (c *Client) readRoot(ctx context.Context, i int, root string, l *lesson) (*
 	if d.Kind == kindAggregated {
 		l.isAggregated = true
 		d.addTo(part)
+		part.complete()
 		if len(part.failed) == 0 {
 			c.etags[i], c.parts[i] = answer.ETag, part
 		}
 		return part, nil
 	}
-	return part, c.readLists(ctx, part, d.groupVersions())
+	if err := c.readLists(ctx, part, d.groupVersions()); err != nil {
+		return nil, err
+	}
+	part.complete()
+	return part, nil
 }
 
 // readLists asks for the resources of each version. A version of which the server cannot speak is
