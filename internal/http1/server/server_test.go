@@ -197,7 +197,10 @@ func TestDrain(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.Shutdown(context.Background()) }()
 	for _, r := range []io.Reader{idleReader, fresh} {
-		if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil {
+		rest, err := io.ReadAll(r)
+		// The server may end a fresh connection before it has read the end of the client's handshake, which resets it.
+		isReset := r == fresh && errors.Is(err, syscall.ECONNRESET)
+		if len(rest) > 0 || err != nil && !isReset {
 			t.Errorf("an idle connection ends with %q, %v", rest, err)
 		}
 	}
