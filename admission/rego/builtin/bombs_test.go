@@ -188,10 +188,10 @@ func fragments(count int) string {
 
 // valueBombs are values by their type.
 func valueBombs() map[string]map[string]*ast.Term {
-	numbers := make([]*ast.Term, 600_000)
-	floats := make([]*ast.Term, 300_000)
-	texts := make([]*ast.Term, 300_000)
-	pairs := make([][2]*ast.Term, 100_000)
+	numbers := make([]*ast.Term, 600_000/fraction)
+	floats := make([]*ast.Term, 300_000/fraction)
+	texts := make([]*ast.Term, 300_000/fraction)
+	pairs := make([][2]*ast.Term, 100_000/fraction)
 	for i := range numbers {
 		numbers[i] = ast.IntNumberTerm(i)
 	}
@@ -207,8 +207,8 @@ func valueBombs() map[string]map[string]*ast.Term {
 		deep = ast.ArrayTerm(deep)
 		deepObject = ast.ObjectTerm([2]*ast.Term{ast.StringTerm("a"), deepObject})
 	}
-	same := make([]*ast.Term, 300_000)
-	operations := make([]*ast.Term, 20_000)
+	same := make([]*ast.Term, 300_000/fraction)
+	operations := make([]*ast.Term, 20_000/fraction)
 	for i := range same {
 		same[i] = ast.IntNumberTerm(1)
 	}
@@ -223,13 +223,13 @@ func valueBombs() map[string]map[string]*ast.Term {
 	return map[string]map[string]*ast.Term{
 		"array": {
 			"numbers": ast.ArrayTerm(numbers...), "floats": ast.ArrayTerm(floats...), "texts": ast.ArrayTerm(texts...), "one number": ast.ArrayTerm(same...),
-			"levels": deep, "operations": ast.ArrayTerm(operations...), "a long path": ast.ArrayTerm(ast.StringTerm(strings.Repeat("/a", 1_500_000))),
+			"levels": deep, "operations": ast.ArrayTerm(operations...), "a long path": ast.ArrayTerm(ast.StringTerm(strings.Repeat("/a", 1_500_000/fraction))),
 			"a long number": ast.ArrayTerm(ast.NumberTerm(json.Number(strings.Repeat("9", MaxDigits))), ast.NumberTerm("1e9999")),
 		},
-		"set": {"numbers": ast.SetTerm(numbers[:300_000]...), "floats": ast.SetTerm(floats...), "texts": ast.SetTerm(texts...)},
+		"set": {"numbers": ast.SetTerm(numbers[:300_000/fraction]...), "floats": ast.SetTerm(floats...), "texts": ast.SetTerm(texts...)},
 		"object": {
 			"members": ast.ObjectTerm(pairs...), "levels": deepObject, "a schema": schema, "a complete graph": ast.ObjectTerm(complete...),
-			"a list": ast.ObjectTerm([2]*ast.Term{ast.StringTerm("l"), ast.ArrayTerm(numbers[:100_000]...)}),
+			"a list": ast.ObjectTerm([2]*ast.Term{ast.StringTerm("l"), ast.ArrayTerm(numbers[:100_000/fraction]...)}),
 		},
 		"number": {
 			"digits": ast.NumberTerm(json.Number(strings.Repeat("9", MaxDigits))), "an exponent": ast.NumberTerm("1e9999"), "a small one": ast.NumberTerm("1e-9999"),
@@ -274,7 +274,7 @@ var plains = map[string]*ast.Term{
 	"object": ast.MustParseTerm(`{"a": "b", "l": [1, 2]}`), "number": ast.NumberTerm("1"), "null": ast.NullTerm(), "boolean": ast.BooleanTerm(true),
 }
 
-// TestBombs: each function is called with operands of 3 MB and of a million levels, of each type
+// TestBombs: each function is called with operands of 3 MB and of a million levels, or of an eighth of that, of each type
 // that it takes. What it allocates is counted, no stack is exhausted, and each call ends.
 func TestBombs(t *testing.T) {
 	if testing.Short() {
@@ -284,11 +284,11 @@ func TestBombs(t *testing.T) {
 		bombed(t)
 		return
 	}
-	const parts = 4
-	for part := range parts {
+	const runs = 4
+	for run := range runs {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestBombs$", "-test.v")
-		cmd.Env = append(os.Environ(), fmt.Sprintf("BOMBED=%d/%d", part, parts))
+		cmd.Env = append(os.Environ(), fmt.Sprintf("BOMBED=%d/%d", run, runs))
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if err != nil {
@@ -311,15 +311,24 @@ func lastLines(out []byte) string {
 	return "the last call: " + last + "\n" + strings.Join(found, "\n")
 }
 
-// sizes are of texts: what nothing allows for, and what there may be room for.
-var sizes = []struct{ bytes, levels int }{{3 << 20, 1_000_000}, {100 << 10, 30_000}, {8 << 10, 2_500}}
+// fraction is what operands are a part of: an eighth of a body's size is enough to tell what a function allocates for each
+// byte. E2E_ALL asks for whole ones.
+var fraction = func() int {
+	if os.Getenv("E2E_ALL") != "" {
+		return 1
+	}
+	return 8
+}()
 
-// bombed makes the calls of a part of the functions.
+// sizes are of texts: what nothing allows for, and what there may be room for.
+var sizes = []struct{ bytes, levels int }{{3 << 20 / fraction, 1_000_000 / fraction}, {100 << 10, 30_000}, {8 << 10, 2_500}}
+
+// bombed makes the calls of one run, to a part of the functions.
 func bombed(t *testing.T) {
 	debug.SetMaxStack(128 << 20) // a stack without end is found early
 	debug.SetGCPercent(50)
-	var part, parts int
-	if _, err := fmt.Sscanf(os.Getenv("BOMBED"), "%d/%d", &part, &parts); err != nil {
+	var run, runs int
+	if _, err := fmt.Sscanf(os.Getenv("BOMBED"), "%d/%d", &run, &runs); err != nil {
 		t.Fatal(err)
 	}
 	Guard()
@@ -331,7 +340,7 @@ func bombed(t *testing.T) {
 		}
 	}
 	for i, decl := range ast.Builtins {
-		if i%parts != part || topdown.GetBuiltin(decl.Name) == nil || contract(t, decl.Name).Keeper == Refused {
+		if i%runs != run || topdown.GetBuiltin(decl.Name) == nil || contract(t, decl.Name).Keeper == Refused {
 			continue
 		}
 		args := decl.Decl.FuncArgs().Args
