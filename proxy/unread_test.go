@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admission-gateway/gateway/internal/audit"
@@ -192,7 +193,7 @@ spec: {policyName: changes, validationActions: [Deny]}
 `
 	server := newShownServer(t)
 	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+mutates), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
-	named, versioned := metav1.ObjectMeta{Name: "p"}, metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}
+	named, versioned := metav1.ObjectMeta{Name: "p"}, metav1.ObjectMeta{Name: "p", ResourceVersion: "7", UID: "u"}
 	shown := func(name string) string {
 		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"team-a","uid":"u","resourceVersion":"7","labels":{"a":"b"}}}`
 	}
@@ -352,6 +353,34 @@ func TestUnreadIsRecorded(t *testing.T) {
 	for name, want := range map[string]int{`{"name":"in-json"}`: 1, `{"name":"in-yaml"}`: 1, `{"name":"in-protobuf"}`: 1, `{"name":"in-cbor"}`: 1, "of-later": 0, "twice": 0, `"requestObject":`: 4, `"verb":"create"`: 8} {
 		if n := strings.Count(got, name); n != want {
 			t.Errorf("%s is there %d times, want %d: %s", name, n, want, got)
+		}
+	}
+}
+
+// TestLaterUpdatesArePinned: an update that the gateway cannot read is sent as it came, so that it has to be pinned by what it says
+// itself: by a version that is one, and, if policies are about new objects, by the uid, for servers ignore the version of an object
+// that they create.
+func TestLaterUpdatesArePinned(t *testing.T) {
+	server := newShownServer(t)
+	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+policy("services", rule("UPDATE", "services")+
+		"  validations: [{expression: 'oldObject.metadata.name == object.metadata.name'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	server.mu.Lock()
+	server.code, server.shown = 200, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"team-a","uid":"u","resourceVersion":"7"}}`
+	server.mu.Unlock()
+	for _, c := range []struct {
+		plural, version string
+		uid             types.UID
+		want            int
+	}{
+		{"services", "7", "", 200},
+		{"services", "0", "", 400},
+		{"services", "00", "", 400},
+		{"pods", "7", "u", 200},
+		{"pods", "7", "", 400},
+	} {
+		sent := ofLater(t, metav1.ObjectMeta{Name: "p", ResourceVersion: c.version, UID: c.uid})
+		if code, answer := sendBody(t, "PUT", url+"/api/v1/namespaces/team-a/"+c.plural+"/p", protobufType, "", sent); code != c.want {
+			t.Errorf("%+v: got %d %s", c, code, answer)
 		}
 	}
 }

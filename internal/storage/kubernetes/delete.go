@@ -203,7 +203,7 @@ func splitQuery(query string) (list, deletion string) {
 	for pair := range strings.SplitSeq(query, "&") {
 		switch key, _, _ := strings.Cut(pair, "="); key {
 		case "":
-		case "labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch":
+		case "labelSelector", "fieldSelector", "shardSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch":
 			which = append(which, pair)
 		default:
 			how = append(how, pair)
