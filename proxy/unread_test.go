@@ -384,3 +384,17 @@ func TestLaterUpdatesArePinned(t *testing.T) {
 		}
 	}
 }
+
+// TestLaterTokens: what the server makes of a TokenRequest has a token that is good, even in a dry run. No policy sees it, and no log.
+func TestLaterTokens(t *testing.T) {
+	server := newShownServer(t)
+	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, policy("tokens", rule("CREATE", "serviceaccounts/token")+
+		"  validations: [{expression: '!has(object.status)', messageExpression: 'string(object.status.token)'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	server.mu.Lock()
+	server.shown = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","metadata":{"name":"p","namespace":"team-a"},"status":{"token":"secret"}}`
+	server.mu.Unlock()
+	code, answer := sendBody(t, "POST", url+"/api/v1/namespaces/team-a/serviceaccounts/p/token", protobufType, "", ofLater(t, metav1.ObjectMeta{Name: "p"}))
+	if got, _ := server.take(); code != 400 || strings.Contains(answer, "secret") || !strings.Contains(answer, "must be JSON") || got != "" {
+		t.Errorf("answered %d %s\nasked %s", code, answer, got)
+	}
+}
