@@ -98,3 +98,23 @@ spec: {policyName: deletions, validationActions: [Deny]}
 		})
 	}
 }
+
+// TestDryRunOfTheQueryAlone: a deletion whose body has options is no dry run for what its query says, as API servers read it: a
+// policy that is not about dry runs is about it.
+func TestDryRunOfTheQueryAlone(t *testing.T) {
+	a := newAuthority(t)
+	url := guarded(t, a, policy("kept", rule("DELETE", "deployments")+
+		"  matchConditions: [{name: real, expression: '!request.dryRun'}]\n  validations: [{expression: 'false', message: kept}]", deny), "OWN", "")
+	const options, dry = `{"kind":"DeleteOptions","apiVersion":"v1"}`, `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`
+	for _, c := range []struct{ path, body, want string }{
+		{"/web", "", "422 "},
+		{"/web", dry, "200"},
+		{"/web?dryRun=All", "", "200"},
+		{"/web?dryRun=All", options, "422 "},
+		{"?dryRun=All", options, "422 "},
+	} {
+		if got := said(t, "DELETE", url+inTeamA+c.path, "application/json", c.body, "Authorization: Bearer boss"); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s with %s: got %s, want %s", c.path, c.body, got, c.want)
+		}
+	}
+}

@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
@@ -193,4 +196,94 @@ func TestOwnReadIsNamed(t *testing.T) {
 			t.Errorf("without an id of the client's it is named %q", a.named)
 		}
 	})
+}
+
+// TestStoredIsNotWarnedOf: a client that may not write an object learns nothing of it from warnings either, if its own deadline
+// ends the request before anybody says what it may do.
+func TestStoredIsNotWarnedOf(t *testing.T) {
+	a := newAuthority(t)
+	released := make(chan struct{})
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			select {
+			case <-released:
+			case <-time.After(10 * time.Second):
+			}
+		}
+		a.ServeHTTP(w, r)
+	})
+	defer close(released)
+	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
+	got := said(t, "PUT", url+inTeamA+"/web?timeout=300ms", "application/json", tooManyPut, "Authorization: Bearer alice")
+	if strings.Contains(got, "stored") || !strings.HasPrefix(got, "50") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestStoredIsNotToldByWhoRefuses: who may not write an object gets one answer, whether policies would let the write pass, deny it, or
+// find no object: the headers of the server's own refusal tell nothing either.
+func TestStoredIsNotToldByWhoRefuses(t *testing.T) {
+	const own = "X-Kubernetes-Pf-Flowschema-Uid"
+	for _, as := range []string{"alice", "stranger"} {
+		a := newAuthority(t)
+		a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(own, "f")
+			a.ServeHTTP(w, r)
+		})
+		a.set(func() { a.objects[inTeamA+"/other"] = deploymentText })
+		url := guarded(t, a, policy("replicas", rule("DELETE", "deployments")+
+			"  validations: [{expression: 'request.name == \"web\" && oldObject.spec.replicas > 0', message: stored}]", deny), "OWN", "")
+		var answers []string
+		for _, name := range []string{"web", "none", "other"} {
+			r, err := http.NewRequest("DELETE", url+inTeamA+"/"+name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+as)
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Header.Del("Date")
+			answer.Header.Del("X-Request-Id")
+			answer.Header.Del("Content-Length")
+			answers = append(answers, fmt.Sprint(answer.StatusCode, answer.Header, strings.ReplaceAll(string(body), name, "NAME")))
+		}
+		if answers[0] != answers[1] || answers[0] != answers[2] {
+			t.Errorf("%s: what passes is answered\n%s\nwhat is not there\n%s\nwhat is denied\n%s", as, answers[0], answers[1], answers[2])
+		}
+	}
+}
+
+// TestStoredIsNotWarnedOfWhenBusy: a server that has too much to do says so before it asks what the client may do.
+func TestStoredIsNotWarnedOfWhenBusy(t *testing.T) {
+	a := newAuthority(t)
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"busy","code":429}`)
+			return
+		}
+		a.ServeHTTP(w, r)
+	})
+	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
+	if got := said(t, "PUT", url+inTeamA+"/web", "application/json", tooManyPut, "Authorization: Bearer alice"); got != "429 busy" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestShardOfACollection: of a collection of which a request means one shard, that shard alone is read.
+func TestShardOfACollection(t *testing.T) {
+	a := newAuthority(t)
+	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")
+	got := said(t, "DELETE", url+inTeamA+"?shardSelector=s", "", "", "Authorization: Bearer eraser")
+	if asked := a.take(); !strings.HasPrefix(got, "200") || !strings.Contains(asked, "GET "+inTeamA+"?shardSelector=s by gateways-own") {
+		t.Errorf("got %s\nasked\n%s", got, asked)
+	}
 }

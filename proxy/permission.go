@@ -68,7 +68,9 @@ func (p *permission) orForbidden(refusal error) error {
 		return p.forbid(may)
 	case unknown == nil:
 		p.isGiven = true
-	case !knowsStored || errors.As(refusal, &failed) && failed.Kind != upstream.TooLarge: // which says nothing of the stored object
+	case !knowsStored:
+	case errors.As(refusal, &failed) && failed.Kind != upstream.TooLarge: // which says nothing of the stored object
+		p.withholdWarnings() // but they may
 	default:
 		return p.forbid(p.withhold(unknown))
 	}
@@ -100,6 +102,29 @@ func (p *permission) forbid(refusal *status.Error) error {
 	p.refusal = refusal
 	p.handler.request.Warnings = p.handler.request.Warnings[:0]
 	return refusal
+}
+
+// orAsked returns the refusal that a client gets in the place of the API server's own, if the gateway's own account has read the
+// stored object for its request: what policies made of that nobody can tell then by who has refused the request. It returns nil if
+// the client may do what it asks for, so that the server's own admission has refused it.
+func (p *permission) orAsked() error {
+	if !p.handler.request.KnowsStored() || p.isGiven || storage.IsDone(p.handler.request.PreviewStatus()) || !p.handler.upstream.kind.authorizes() {
+		return nil
+	}
+	switch may, unknown := p.review(p.handler.gateway.states.Reviews().Try); {
+	case may != nil:
+		return p.forbid(may)
+	case unknown != nil:
+		return p.forbid(p.withhold(unknown))
+	}
+	p.isGiven = true
+	return nil
+}
+
+// isHeard reports whether an answer of the API server means that the client may do what it asks for. A server that has too much to
+// do says so before it authorizes, and what fails may not have got that far.
+func (p *permission) isHeard(code int) bool {
+	return p.isGiven || storage.IsDone(p.handler.request.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
 }
 
 // withholdWarnings forgets what policies warn of: the API server has answered that the client may not do what it asks for.

@@ -62,7 +62,13 @@ func routeOf(h *handler) (r *route, target []byte) {
 // completeAnswer makes of an error a Status (ERR-1) and adds warnings (ERR-6).
 func (h *handler) completeAnswer(i *resource.Info) error {
 	r := &h.request.Response
-	if code := r.Status(); code == http.StatusUnauthorized || code == http.StatusForbidden {
+	switch code := r.Status(); {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		h.permission.withholdWarnings()
+		if err := h.permission.orAsked(); err != nil {
+			return err
+		}
+	case h.request.KnowsStored() && !h.permission.isHeard(code):
 		h.permission.withholdWarnings()
 	}
 	if r.Status() >= 400 && !h.request.IsHead() && !isNegotiated(r, h.storage.MediaTypes()) &&

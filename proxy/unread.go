@@ -41,11 +41,18 @@ func (h *handler) pass(w *storage.Write) error {
 func (h *handler) admitUnread(w *storage.Write) error {
 	w.Source = h.request.Body
 	backend, isShower := h.storage.(storage.Shower)
-	switch {
-	case !isShower || h.changes(w):
+	if !isShower || h.changes(w) {
 		return h.unreadable("be JSON, for policies may change the object")
-	case w.Info.Verb == resource.VerbUpdate && protobuf.ResourceVersion(w.Source) == "":
-		return h.unreadable("name the `metadata.resourceVersion` that it replaces, or be JSON")
+	}
+	if w.Info.Verb == resource.VerbUpdate { // which nothing pins but what the client wrote
+		version, uid := protobuf.Identity(w.Source)
+		switch {
+		case version == "":
+			return h.unreadable("name the `metadata.resourceVersion` that it replaces, or be JSON")
+		case uid == "" && storage.NamesObject(&w.Info, h.request.Resource) && h.set.Admission().Concerns(&w.Info, admission.Create):
+			// A server ignores the version of an object that is gone by then, and creates it.
+			return h.unreadable("name the `metadata.uid` of the object that it replaces, or be JSON")
+		}
 	}
 	if err := h.storage.CheckOptions(w); err != nil {
 		return err

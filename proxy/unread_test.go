@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/admission-gateway/gateway/internal/audit"
@@ -192,7 +193,7 @@ spec: {policyName: changes, validationActions: [Deny]}
 `
 	server := newShownServer(t)
 	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+mutates), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
-	named, versioned := metav1.ObjectMeta{Name: "p"}, metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}
+	named, versioned := metav1.ObjectMeta{Name: "p"}, metav1.ObjectMeta{Name: "p", ResourceVersion: "7", UID: "u"}
 	shown := func(name string) string {
 		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"team-a","uid":"u","resourceVersion":"7","labels":{"a":"b"}}}`
 	}
@@ -353,5 +354,47 @@ func TestUnreadIsRecorded(t *testing.T) {
 		if n := strings.Count(got, name); n != want {
 			t.Errorf("%s is there %d times, want %d: %s", name, n, want, got)
 		}
+	}
+}
+
+// TestLaterUpdatesArePinned: an update that the gateway cannot read is sent as it came, so that it has to be pinned by what it says
+// itself: by a version that is one, and, if policies are about new objects, by the uid, for servers ignore the version of an object
+// that they create.
+func TestLaterUpdatesArePinned(t *testing.T) {
+	server := newShownServer(t)
+	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+policy("services", rule("UPDATE", "services")+
+		"  validations: [{expression: 'oldObject.metadata.name == object.metadata.name'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	server.mu.Lock()
+	server.code, server.shown = 200, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"team-a","uid":"u","resourceVersion":"7"}}`
+	server.mu.Unlock()
+	for _, c := range []struct {
+		plural, version string
+		uid             types.UID
+		want            int
+	}{
+		{"services", "7", "", 200},
+		{"services", "0", "", 400},
+		{"services", "00", "", 400},
+		{"pods", "7", "u", 200},
+		{"pods", "7", "", 400},
+	} {
+		sent := ofLater(t, metav1.ObjectMeta{Name: "p", ResourceVersion: c.version, UID: c.uid})
+		if code, answer := sendBody(t, "PUT", url+"/api/v1/namespaces/team-a/"+c.plural+"/p", protobufType, "", sent); code != c.want {
+			t.Errorf("%+v: got %d %s", c, code, answer)
+		}
+	}
+}
+
+// TestLaterTokens: what the server makes of a TokenRequest has a token that is good, even in a dry run. No policy sees it, and no log.
+func TestLaterTokens(t *testing.T) {
+	server := newShownServer(t)
+	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, policy("tokens", rule("CREATE", "serviceaccounts/token")+
+		"  validations: [{expression: '!has(object.status)', messageExpression: 'string(object.status.token)'}]", deny)), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
+	server.mu.Lock()
+	server.shown = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","metadata":{"name":"p","namespace":"team-a"},"status":{"token":"secret"}}`
+	server.mu.Unlock()
+	code, answer := sendBody(t, "POST", url+"/api/v1/namespaces/team-a/serviceaccounts/p/token", protobufType, "", ofLater(t, metav1.ObjectMeta{Name: "p"}))
+	if got, _ := server.take(); code != 400 || strings.Contains(answer, "secret") || !strings.Contains(answer, "must be JSON") || got != "" {
+		t.Errorf("answered %d %s\nasked %s", code, answer, got)
 	}
 }

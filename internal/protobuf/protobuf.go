@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,15 +167,19 @@ func (m *Message) JSON() (text []byte, err error) {
 	return b.Bytes()[:b.Len()-1], nil
 }
 
-// ResourceVersion returns the version that the object in a body names in its metadata, which is the first field of every kind
-// that has one. It reads as the server does, whatever else is in the object; "" if there is none.
-func ResourceVersion(body []byte) string {
+// Identity returns the version and the uid that the object in a body names in its metadata, which is the first field of every kind
+// that has one. It reads as the server does, whatever else is in the object; "" for what is not there. The version 0 is none: it
+// lets the server overwrite any other.
+func Identity(body []byte) (version, uid string) {
 	var envelope runtime.Unknown
 	var object metav1.PartialObjectMetadata
 	if !bytes.HasPrefix(body, magic[:]) || envelope.Unmarshal(body[len(magic):]) != nil || object.Unmarshal(envelope.Raw) != nil {
-		return ""
+		return "", ""
 	}
-	return object.ResourceVersion
+	if version = object.ResourceVersion; strings.Trim(version, "0") == "" {
+		version = ""
+	}
+	return version, string(object.UID)
 }
 
 func unreadable(err error) *status.Error {

@@ -190,6 +190,9 @@ func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
 	if answer.Status() != http.StatusOK {
 		return nil, r.BackendError(&w.Info, answer)
 	}
+	if !r.Memory.Grow(len(answer.Body())) { // for the copy, which outlasts the answer
+		return nil, r.Exhausted()
+	}
 	list, err := w.Request.Parse(append([]byte(nil), answer.Body()...), s.Limits.List())
 	if err != nil {
 		return nil, status.BadGateway("the objects to delete, which policies have to judge, must be a JSON list that the gateway can read")
@@ -203,7 +206,7 @@ func splitQuery(query string) (list, deletion string) {
 	for pair := range strings.SplitSeq(query, "&") {
 		switch key, _, _ := strings.Cut(pair, "="); key {
 		case "":
-		case "labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch":
+		case "labelSelector", "fieldSelector", "shardSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch":
 			which = append(which, pair)
 		default:
 			how = append(how, pair)
