@@ -291,8 +291,11 @@ func nameOf(n document.Node) string {
 // Equivalents implements admission.Lookup.
 func (r *Referred) Equivalents(ctx context.Context) ([]schema.GroupVersionResource, error) {
 	others, described := r.set.otherVersions(r.info)
-	if described || !r.hasKinds() {
+	switch {
+	case !r.hasKinds():
 		return others, nil
+	case described: // and in what other versions the backend is known to serve it
+		return r.withVersions(others, r.backend.Discovery().Catalog().Versions(r.info.GroupResource())), nil
 	}
 	if err := r.mayRead(); err != nil {
 		return nil, err
@@ -300,15 +303,22 @@ func (r *Referred) Equivalents(ctx context.Context) ([]schema.GroupVersionResour
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	versions, err := r.backend.Discovery().Versions(ctx, r.info.GroupResource())
-	for _, v := range versions {
-		if v != r.info.Version {
-			others = append(others, schema.GroupVersionResource{Group: r.info.Group, Version: v, Resource: r.info.Resource})
-		}
-	}
+	others = r.withVersions(others, versions)
 	if group, ok := admission.Cohabitant(r.info.Group, r.info.Resource); ok {
 		others = append(others, schema.GroupVersionResource{Group: group, Version: "v1", Resource: r.info.Resource})
 	}
 	return others, err
+}
+
+// withVersions adds versions of the request's resource, but for its own and those that are there.
+func (r *Referred) withVersions(others []schema.GroupVersionResource, versions []string) []schema.GroupVersionResource {
+	for _, v := range versions {
+		other := schema.GroupVersionResource{Group: r.info.Group, Version: v, Resource: r.info.Resource}
+		if v != r.info.Version && !slices.Contains(others, other) {
+			others = append(others, other)
+		}
+	}
+	return others
 }
 
 // Convert implements admission.Lookup. The objects of subresources such as scale are of one kind whatever the version of

@@ -358,3 +358,19 @@ func TestReferredIsForOneRequest(t *testing.T) {
 		t.Error("answers outlive the request")
 	}
 }
+
+// TestEquivalentsBesideFiles: a server may serve a resource in versions that the files do not describe. A policy whose
+// rules name one of them is about requests in the others all the same.
+func TestEquivalentsBesideFiles(t *testing.T) {
+	const list = `{"kind":"APIResourceList","resources":[{"name":"widgets","kind":"Widget","namespaced":true}]}`
+	b := &cluster{answers: map[string]string{"/apis/example.com/v1": list, "/apis/example.com/v2": list}}
+	r := refer(t, b, "POST", "/apis/example.com/v1/namespaces/a/widgets", widgets)
+	if _, err := b.Discovery().All(context.Background()); err != nil { // as a gateway that runs has asked
+		t.Fatal(err)
+	}
+	others, err := r.Equivalents(context.Background())
+	want := []schema.GroupVersionResource{{Group: "example.com", Version: "v2", Resource: "widgets"}}
+	if !slices.Equal(others, want) || err != nil {
+		t.Errorf("the other versions are %v, %v; want %v", others, err, want)
+	}
+}

@@ -436,3 +436,48 @@ spec: {match: {namespaceSelector: %s}}
 		}
 	}
 }
+
+// TestConditionOfUpdates: a PUT that creates its object is a creation to a policy whose condition is about updates, although it is
+// known beforehand that the policy is about no creation.
+func TestConditionOfUpdates(t *testing.T) {
+	backend := newCountingBackend(t)
+	policy := func(operations, conditions string) string {
+		return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: frozen}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [coordination.k8s.io], apiVersions: [v1], operations: [` + operations + `], resources: [leases]}]}
+` + conditions + `  validations: [{expression: "false", message: frozen}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: frozen}
+spec: {policyName: frozen, validationActions: [Deny]}
+`
+	}
+	for name, text := range map[string]string{
+		"a rule":                            policy("UPDATE", ""),
+		"a condition":                       policy("CREATE, UPDATE", "  matchConditions: [{name: updates, expression: \"request.operation == 'UPDATE'\"}]\n"),
+		"a condition that needs the object": policy("CREATE, UPDATE", "  matchConditions: [{name: updates, expression: \"request.operation == 'UPDATE' && object.kind != ''\"}]\n"),
+	} {
+		dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": text})
+		address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes"}))
+		for object, want := range map[string]bool{"none": false, "a": true} {
+			body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"` + object + `","namespace":"team-a"},"spec":{}}`
+			r, err := http.NewRequest("PUT", "http://"+address+"/apis/coordination.k8s.io/v1/namespaces/team-a/leases/"+object, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if isDenied := strings.Contains(string(got), "frozen"); isDenied != want {
+				t.Errorf("%s, the object '%s': %d %s; denied %t, want %t", name, object, answer.StatusCode, got, isDenied, want)
+			}
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (h *handler) learnKind() error {
 	defer cancel()
 	served, err := b.served.Find(ctx, path)
 	if err != nil {
-		return status.ServiceUnavailable("it is not known whether the API server serves the resource: the server cannot be asked at the moment", 1)
+		return status.ServiceUnavailable("it is not known whether the API server serves the resource: the server cannot say so at the moment", 1)
 	}
 	h.request.Served = served
 	return nil

@@ -163,7 +163,7 @@ func TestKindsOfTheServer(t *testing.T) {
 	if got := messageOf(g.do(t, "DELETE", widgets+"/a", "")); got != "422 example.com/v1 Widget example.com/v1 Widget" {
 		t.Errorf("while the server cannot be asked: %s", got)
 	}
-	testutil.Becomes(t, "503 it is not known whether the API server serves the resource: the server cannot be asked at the moment", func() string {
+	testutil.Becomes(t, "503 it is not known whether the API server serves the resource: the server cannot say so at the moment", func() string {
 		return messageOf(g.do(t, "DELETE", "/apis/example.com/v1/namespaces/team-a/gadgets/a", ""))
 	})
 }

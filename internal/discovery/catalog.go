@@ -6,6 +6,7 @@
 package discovery
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -115,6 +116,14 @@ func (c *Catalog) complete() {
 	}
 }
 
+// unspeakable returns an error if the server cannot speak of a version, so that what is in it is not known.
+func (c *Catalog) unspeakable(gv schema.GroupVersion) error {
+	if why, found := c.Failed()[gv]; found {
+		return fmt.Errorf("the API server cannot speak of %s: %s", gv, why)
+	}
+	return nil
+}
+
 // merge takes in another catalog.
 func (c *Catalog) merge(part *Catalog) {
 	maps.Copy(c.resources, part.resources)
@@ -167,9 +176,9 @@ func (c *Catalog) keep(before *Catalog) {
 	}
 }
 
-// Equal reports whether both know the same.
+// Equal reports whether both know the same, in the same order.
 func (c *Catalog) Equal(d *Catalog) bool {
-	if c.Len() != d.Len() || !maps.Equal(c.failed, d.failed) {
+	if c.Len() != d.Len() || !maps.Equal(c.failed, d.failed) || !slices.Equal(c.All(), d.All()) {
 		return false
 	}
 	for p, r := range c.resources {

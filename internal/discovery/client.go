@@ -72,8 +72,12 @@ type Client struct {
 	parts [2]*Catalog
 	etags [2]string
 
-	mu      sync.Mutex
-	failure error // why the last learning failed; nil if it did not
+	// hasDocument reports of each document whether the server had it once: of the learning alone.
+	hasDocument [2]bool
+
+	mu       sync.Mutex
+	failure  error     // why the last learning failed; nil if it did not
+	failedAt time.Time // when it ended
 }
 
 // A lesson is what was learned at one time.
@@ -116,7 +120,7 @@ func (c *Client) Err() error {
 }
 
 // Find returns the resource at a path; nil if the server does not serve it. A resource that is not
-// known is asked for: the error is that the server could not be asked.
+// known is asked for: the error is that the server could not be asked, or cannot speak of the version.
 func (c *Client) Find(ctx context.Context, p Path) (*Resource, error) {
 	if r := c.current().Find(p); r != nil {
 		return r, nil
@@ -124,6 +128,9 @@ func (c *Client) Find(ctx context.Context, p Path) (*Resource, error) {
 	catalog, err := c.ask(ctx)
 	if r := catalog.Find(p); r != nil {
 		return r, nil // what was known holds
+	}
+	if err == nil {
+		err = catalog.unspeakable(p.GroupVersion())
 	}
 	return nil, err
 }
@@ -159,6 +166,9 @@ func (c *Client) Named(ctx context.Context, kind schema.GroupVersionKind) (strin
 	if plural, r := catalog.Named(kind); r != nil {
 		return plural, r, nil
 	}
+	if err == nil {
+		err = catalog.unspeakable(kind.GroupVersion())
+	}
 	return "", nil, err
 }
 
@@ -172,6 +182,11 @@ func (c *Client) Versions(ctx context.Context, r schema.GroupResource) ([]string
 	if v := catalog.Versions(r); len(v) > 0 {
 		return v, nil
 	}
+	for gv := range catalog.Failed() {
+		if err == nil && gv.Group == r.Group {
+			err = catalog.unspeakable(gv)
+		}
+	}
 	return nil, err
 }
 
@@ -183,6 +198,9 @@ func (c *Client) ask(ctx context.Context) (*Catalog, error) {
 		if l := c.learned.Load(); l != nil && now.Sub(l.asked) < l.remembered() {
 			return l.catalog, nil
 		}
+		if err := c.failedSince(now.Add(-leastRetry)); err != nil {
+			return c.Catalog(), err
+		}
 		select {
 		case done := <-c.flight.DoChan("", func() (any, error) { return nil, c.learn() }):
 			if done.Err != nil {
@@ -192,6 +210,17 @@ func (c *Client) ask(ctx context.Context) (*Catalog, error) {
 			return c.Catalog(), errors.New("the API server did not say which resources it serves before the request was over")
 		}
 	}
+}
+
+// failedSince returns why the last learning failed, if it ended after a time: a server that fails is
+// not asked again at once.
+func (c *Client) failedSince(then time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failedAt.After(then) {
+		return c.failure
+	}
+	return nil
 }
 
 // remembered is how long counts that the server does not serve what is not in the catalog.
@@ -245,7 +274,7 @@ func (c *Client) learn() error {
 	err := c.read(ctx, next)
 	c.mu.Lock()
 	hadFailed := c.failure != nil
-	c.failure = err
+	c.failure, c.failedAt = err, time.Now()
 	c.mu.Unlock()
 	if err != nil {
 		if !hadFailed {
@@ -273,11 +302,14 @@ func (c *Client) read(ctx context.Context, l *lesson) error {
 	for i, root := range roots {
 		part, err := c.readRoot(ctx, i, root, l)
 		switch {
+		case errors.Is(err, errNoDiscovery) && c.hasDocument[i]:
+			return fmt.Errorf("GET %s: %w, and the server had one before", root, err)
 		case errors.Is(err, errNoDiscovery):
 			continue // as a server that is no API server, or one without a core group, answers
 		case err != nil:
 			return err
 		}
+		c.hasDocument[i] = true
 		l.catalog.merge(part)
 	}
 	return nil

@@ -287,3 +287,94 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestNoDocumentLater: a server that had the discovery API has it still. Another answer, such as that of a
+// load balancer, takes nothing away of what is known.
+func TestNoDocumentLater(t *testing.T) {
+	for name, answer := range map[string]Answer{"404": {Code: 404}, "302": {Code: 302}, "text": ok(`<html>`, ""), "cut": ok(aggregatedCore[:200], "")} {
+		for which, s := range map[string]*server{"aggregated": aggregated(), "lists": lists()} {
+			c := New(Options{Ask: s.ask})
+			if err := c.learn(); err != nil {
+				t.Fatal(err)
+			}
+			for _, root := range roots {
+				before := s.answers[root]
+				s.set(root, answer)
+				if err := c.learn(); err == nil || !strings.Contains(err.Error(), "GET "+root) {
+					t.Errorf("%s, %s: %s: %v", which, root, name, err)
+				}
+				for _, p := range []Path{podPath, metricsPath} {
+					if c.Catalog().Find(p) == nil {
+						t.Errorf("%s, %s: %s: %v is not known any more", which, root, name, p)
+					}
+				}
+				s.set(root, before)
+			}
+		}
+	}
+}
+
+// TestUnspeakable: what the server cannot speak of is not known, which is not the same as not served.
+func TestUnspeakable(t *testing.T) {
+	stale, down := aggregated(), lists()
+	stale.set("/apis", ok(fmt.Sprintf(aggregatedGroups, "Stale", ""), `"3"`))
+	down.set("/apis/metrics.k8s.io/v1beta1", Answer{Code: http.StatusServiceUnavailable})
+	ctx := context.Background()
+	for name, s := range map[string]*server{"aggregated": stale, "lists": down} {
+		c := New(Options{Ask: s.ask})
+		if r, err := c.Find(ctx, metricsPath); r != nil || err == nil {
+			t.Errorf("%s: found %v, %v", name, r, err)
+		}
+		if _, r, err := c.Named(ctx, metricsPath.GroupVersion().WithKind("PodMetrics")); r != nil || err == nil {
+			t.Errorf("%s: named %v, %v", name, r, err)
+		}
+		if v, err := c.Versions(ctx, metricsPath.GroupResource()); len(v) > 0 || err == nil {
+			t.Errorf("%s: versions %v, %v", name, v, err)
+		}
+		gone := Path{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "widgets"}}
+		if r, err := c.Find(ctx, gone); r != nil || err != nil {
+			t.Errorf("%s: of an API that answers: %v, %v", name, r, err)
+		}
+	}
+}
+
+// TestPreferenceChanges: another order of the versions is news.
+func TestPreferenceChanges(t *testing.T) {
+	s := lists()
+	c := New(Options{Ask: s.ask})
+	for _, want := range [][]string{{"v2", "v1"}, {"v1", "v2"}} {
+		s.set("/apis", ok(fmt.Sprintf(`{"kind":"APIGroupList","groups":[{"name":"autoscaling","versions":[{"version":%q},{"version":%q}]}]}`, want[0], want[1]), ""))
+		if err := c.learn(); err != nil {
+			t.Fatal(err)
+		}
+		got := c.Catalog().Versions(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"})
+		if !slices.Equal(got, want) {
+			t.Errorf("the versions are %v, want %v", got, want)
+		}
+	}
+}
+
+// TestFailureIsRemembered: clients cannot make the gateway ask a server that fails as often as they come.
+func TestFailureIsRemembered(t *testing.T) {
+	s := aggregated()
+	s.fail(errors.New("connection refused"))
+	c := New(Options{Ask: s.ask})
+	if _, err := c.Find(context.Background(), podPath); err == nil {
+		t.Fatal("found at a server that does not answer")
+	}
+	failed := c.failure
+	c.failedAt = c.failedAt.Add(leastRetry * 1000) // so that the test does not depend on how long it takes
+	for range 20 {
+		if _, err := c.Find(context.Background(), podPath); !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	}
+	if asked := s.questions(); len(asked) != 1 {
+		t.Errorf("21 requests made the questions %q", asked)
+	}
+	s.fail(nil)
+	c.failedAt = c.failedAt.Add(-leastRetry * 2000)
+	if r, err := c.Find(context.Background(), podPath); r == nil || err != nil {
+		t.Error(r, err)
+	}
+}

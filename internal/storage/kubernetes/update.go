@@ -39,9 +39,10 @@ func (s *Store) mayCreate(w *storage.Write) bool {
 	return s.createsByUpdate(&w.Info) && storage.TextIn(storage.Metadata(w.Object), "uid") == ""
 }
 
-// createsByUpdate reports whether policies are about the objects that a PUT may create.
+// createsByUpdate reports whether it matters to policies if a PUT creates the object: they are about creations, or some that are
+// about updates are not.
 func (s *Store) createsByUpdate(i *resource.Info) bool {
-	return storage.NamesObject(i, s.Resource) && s.Policies.Concerns(i, admission.Create)
+	return storage.NamesObject(i, s.Resource) && (s.Policies.Concerns(i, admission.Create) || s.Policies.Concerns(i, admission.Update))
 }
 
 // Get implements storage.Updater. A subresource that can only be written, such as a namespace's finalize, is
