@@ -95,6 +95,7 @@ func (h *handler) mayBeJudged() bool {
 // and that is not known, is asked for.
 func (h *handler) learnKind() error {
 	i, b := &h.request.Info, h.upstream
+	h.request.Served = nil // an Assessor's handler leads one object after the other
 	if !i.IsResource || i.APIPrefix == "" || !b.isDiscovered() {
 		return nil
 	}

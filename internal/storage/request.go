@@ -204,6 +204,7 @@ func (r *Request) Reset() {
 	clear(r.Warnings)
 	b := &r.buffers
 	b.head, b.target, b.edited, b.version, b.etag = Kept(b.head), Kept(b.target), Kept(b.edited), Kept(b.version), Kept(b.etag)
+	r.Served, r.Limits, r.Started = nil, nil, time.Time{}
 	r.Info, r.Resource, r.Head, r.From, r.Body, r.Patch, r.Editor, r.Memory = resource.Info{}, nil, nil, http1.Forward{}, nil, NoPatch, nil, nil
 	r.Exchanges = Exchanges{}
 	r.Warnings, r.forward, r.call, r.extra = r.Warnings[:0], http1.Forward{}, upstream.Request{}, [3]http1.Header{}
