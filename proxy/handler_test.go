@@ -1,0 +1,45 @@
+package proxy
+
+import (
+	"reflect"
+	"testing"
+	"unsafe"
+)
+
+// TestRelease: nothing that one request left in its handler is there for the next one, whatever field is added.
+func TestRelease(t *testing.T) {
+	h := &handler{}
+	fields := reflect.ValueOf(h).Elem()
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		f = reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem() // also of a field that is not exported
+		switch f.Kind() {
+		case reflect.Pointer:
+			f.Set(reflect.New(f.Type().Elem()))
+		case reflect.Bool: // one of them is that the answer goes on without the handler
+			f.SetBool(true)
+		case reflect.Int:
+			f.SetInt(1)
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		}
+	}
+	h.body.mayPass, h.who.challenge, h.permission.handler, h.trail.isNamed = true, "a", h, true
+	h.release()
+	for i := range fields.NumField() {
+		field, name := fields.Field(i), fields.Type().Field(i).Name
+		switch name {
+		case "request", "write", "asked", "admission", "limits", "who", "trail": // with memory that is kept
+			continue
+		}
+		if field.Kind() == reflect.Slice && field.Len() == 0 {
+			continue
+		}
+		if !field.IsZero() {
+			t.Errorf("%s is still set after a request", name)
+		}
+	}
+	if h.who.challenge != "" || h.trail.isNamed {
+		t.Error("what is known of the client is still there")
+	}
+}
