@@ -82,13 +82,13 @@ func (g *Gateway) Ready() error {
 	return all
 }
 
-// mayBeJudged reports whether a policy may be about the request.
+// mayBeJudged reports whether a policy may apply to the request, which is a write or connects.
 func (h *handler) mayBeJudged() bool {
 	i, policies := &h.request.Info, h.set.Admission()
 	if i.Connect {
 		return policies.Concerns(i, admission.Connect)
 	}
-	return !h.request.IsRead() && storage.IsConcerned(policies, i)
+	return storage.IsConcerned(policies, i)
 }
 
 // learnKind finds out what the API server says of the resource. A resource that policies are about,
@@ -102,6 +102,9 @@ func (h *handler) learnKind() error {
 	known := b.served.Catalog()
 	if known == nil {
 		return status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
+	}
+	if h.request.IsRead() && !i.Connect {
+		return nil // which no policy judges
 	}
 	path := discovery.Path{GroupVersionResource: i.GroupVersionResource(), Subresource: i.Subresource}
 	if h.request.Served = known.Find(path); h.request.Served != nil || !h.mayBeJudged() {

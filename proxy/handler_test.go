@@ -3,27 +3,14 @@ package proxy
 import (
 	"reflect"
 	"testing"
-	"unsafe"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestRelease: nothing that one request left in its handler is there for the next one, whatever field is added.
 func TestRelease(t *testing.T) {
 	h := &handler{}
-	fields := reflect.ValueOf(h).Elem()
-	for i := range fields.NumField() {
-		f := fields.Field(i)
-		f = reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem() // also of a field that is not exported
-		switch f.Kind() {
-		case reflect.Pointer:
-			f.Set(reflect.New(f.Type().Elem()))
-		case reflect.Bool: // one of them is that the answer goes on without the handler
-			f.SetBool(true)
-		case reflect.Int:
-			f.SetInt(1)
-		case reflect.Slice:
-			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
-		}
-	}
+	fields := testutil.Fill(h)
 	h.body.mayPass, h.who.challenge, h.permission.handler, h.trail.isNamed = true, "a", h, true
 	h.release()
 	for i := range fields.NumField() {

@@ -150,7 +150,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
 			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
 		}
-		if b.storage.Account = b.kind.account(b); b.storage.Account == nil && u.Dialect == config.Kubernetes {
+		if b.storage.Account = b.kind.account(b); b.storage.Account == nil && b.kind.authorizes() {
 			g.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
 		}
 		if u.Events == config.RecordEvents {

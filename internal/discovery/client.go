@@ -122,17 +122,54 @@ func (c *Client) Err() error {
 // Find returns the resource at a path; nil if the server does not serve it. A resource that is not
 // known is asked for: the error is that the server could not be asked, or cannot speak of the version.
 func (c *Client) Find(ctx context.Context, p Path) (*Resource, error) {
-	if r := c.current().Find(p); r != nil {
-		return r, nil
-	}
-	catalog, err := c.ask(ctx)
-	if r := catalog.Find(p); r != nil {
-		return r, nil // what was known holds
-	}
-	if err == nil {
+	catalog, err := c.with(ctx, func(c *Catalog) bool { return c.Find(p) != nil })
+	r := catalog.Find(p)
+	if r == nil && err == nil {
 		err = catalog.unspeakable(p.GroupVersion())
 	}
-	return nil, err
+	return r, err
+}
+
+// Named returns the plural name of the resource whose objects are of the kind, and the resource;
+// nil if the server serves none. A kind that is not known is asked for.
+func (c *Client) Named(ctx context.Context, kind schema.GroupVersionKind) (string, *Resource, error) {
+	catalog, err := c.with(ctx, func(c *Catalog) bool { _, r := c.Named(kind); return r != nil })
+	plural, r := catalog.Named(kind)
+	if r == nil && err == nil {
+		err = catalog.unspeakable(kind.GroupVersion())
+	}
+	return plural, r, err
+}
+
+// Versions returns the versions in which the server serves a resource, the preferred one first. A
+// resource that is not known is asked for.
+func (c *Client) Versions(ctx context.Context, r schema.GroupResource) ([]string, error) {
+	catalog, err := c.with(ctx, func(c *Catalog) bool { return len(c.Versions(r)) > 0 })
+	versions := catalog.Versions(r)
+	for gv := range catalog.Failed() {
+		if len(versions) == 0 && err == nil && gv.Group == r.Group {
+			err = catalog.unspeakable(gv)
+		}
+	}
+	return versions, err
+}
+
+// All returns everything that the server serves now.
+func (c *Client) All(ctx context.Context) (*Catalog, error) {
+	return c.with(ctx, func(c *Catalog) bool { return c != nil })
+}
+
+// with returns a catalog that has something. The server is asked if what is known does not have it;
+// the error is that it could not be, and then the catalog is what was known.
+func (c *Client) with(ctx context.Context, has func(*Catalog) bool) (*Catalog, error) {
+	if known := c.current(); has(known) {
+		return known, nil
+	}
+	catalog, err := c.ask(ctx)
+	if has(catalog) {
+		return catalog, nil // what was known holds
+	}
+	return catalog, err
 }
 
 // current returns what need not be asked for again; nil for nothing.
@@ -142,52 +179,6 @@ func (c *Client) current() *Catalog {
 		return nil
 	}
 	return l.catalog
-}
-
-// All returns everything that the server serves now.
-func (c *Client) All(ctx context.Context) (*Catalog, error) {
-	if known := c.current(); known != nil {
-		return known, nil
-	}
-	catalog, err := c.ask(ctx)
-	if catalog != nil {
-		return catalog, nil
-	}
-	return nil, err
-}
-
-// Named returns the plural name of the resource whose objects are of the kind, and the resource;
-// nil if the server serves none. A kind that is not known is asked for.
-func (c *Client) Named(ctx context.Context, kind schema.GroupVersionKind) (string, *Resource, error) {
-	if plural, r := c.current().Named(kind); r != nil {
-		return plural, r, nil
-	}
-	catalog, err := c.ask(ctx)
-	if plural, r := catalog.Named(kind); r != nil {
-		return plural, r, nil
-	}
-	if err == nil {
-		err = catalog.unspeakable(kind.GroupVersion())
-	}
-	return "", nil, err
-}
-
-// Versions returns the versions in which the server serves a resource, the preferred one first. A
-// resource that is not known is asked for.
-func (c *Client) Versions(ctx context.Context, r schema.GroupResource) ([]string, error) {
-	if v := c.current().Versions(r); len(v) > 0 {
-		return v, nil
-	}
-	catalog, err := c.ask(ctx)
-	if v := catalog.Versions(r); len(v) > 0 {
-		return v, nil
-	}
-	for gv := range catalog.Failed() {
-		if err == nil && gv.Group == r.Group {
-			err = catalog.unspeakable(gv)
-		}
-	}
-	return nil, err
 }
 
 // ask returns what the server serves now: what it was asked for a moment ago, or its answer to a

@@ -3,31 +3,14 @@ package storage
 import (
 	"reflect"
 	"testing"
-	"unsafe"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestReset: nothing that one request learned is there for the next one, whatever field is added.
 func TestReset(t *testing.T) {
 	r := &Request{}
-	fields := reflect.ValueOf(r).Elem()
-	for i := range fields.NumField() {
-		f := fields.Field(i)
-		f = reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem() // also of a field that is not exported
-		switch f.Kind() {
-		case reflect.Pointer:
-			f.Set(reflect.New(f.Type().Elem()))
-		case reflect.Bool:
-			f.SetBool(true)
-		case reflect.Uint8, reflect.Uint64:
-			f.SetUint(1)
-		case reflect.Int, reflect.Int64:
-			f.SetInt(1)
-		case reflect.String:
-			f.SetString("a")
-		case reflect.Slice:
-			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
-		}
-	}
+	fields := testutil.Fill(r)
 	r.Reset()
 	for i := range fields.NumField() {
 		switch field, name := fields.Field(i), fields.Type().Field(i).Name; field.Kind() {

@@ -5,6 +5,7 @@ import (
 
 	storagenames "k8s.io/apiserver/pkg/storage/names"
 
+	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -43,12 +44,12 @@ func (w *Write) Reveal(validates bool) {
 	namespace, name := UnsaidNamespace(metadata, &w.Info), ""
 	switch base := TextIn(metadata, "generateName"); {
 	case !validates || TextIn(metadata, "name") != "":
-	case w.Info.Subresource == "token" && w.Info.Resource == "serviceaccounts" && w.Info.Group == "":
+	case IsTokenRequest(&w.Info):
 		name = w.Info.Name // which the server gives a TokenRequest
 	case base != "" && w.Info.Verb == resource.VerbCreate && w.Info.Name == "" && w.Info.Subresource == "":
 		name = storagenames.SimpleNameGenerator.GenerateName(base)
 	}
-	apiVersion, kind := w.unsaidType()
+	apiVersion, kind := UnsaidType(root, w.Request.Served)
 	if namespace == "" && name == "" && apiVersion == "" && kind == "" {
 		return
 	}
@@ -76,26 +77,24 @@ func (w *Write) Reveal(validates bool) {
 	r.revision, w.Reveals = w.Object.Revision(), true
 }
 
-// unsaidType returns the apiVersion and the kind that the object leaves out and the API server knows; empty if it leaves
+// UnsaidType returns the apiVersion and the kind that an object leaves out and the API server knows; empty if it leaves
 // out none.
-func (w *Write) unsaidType() (apiVersion, kind string) {
-	served := w.Request.Served
+func UnsaidType(root document.Node, served *discovery.Resource) (apiVersion, kind string) {
 	if served == nil {
 		return "", ""
 	}
-	if root := w.Object.Root(); TextIn(root, "apiVersion") == "" {
+	if TextIn(root, "apiVersion") == "" {
 		apiVersion = served.Kind.GroupVersion().String()
 	}
-	if TextIn(w.Object.Root(), "kind") == "" {
+	if TextIn(root, "kind") == "" {
 		kind = served.Kind.Kind
 	}
 	return apiVersion, kind
 }
 
-// LacksType reports whether the object leaves out an apiVersion or a kind that the API server knows.
-func (w *Write) LacksType() bool {
-	apiVersion, kind := w.unsaidType()
-	return apiVersion != "" || kind != ""
+// IsTokenRequest reports whether a request asks for a token of a service account.
+func IsTokenRequest(i *resource.Info) bool {
+	return i.Subresource == "token" && i.Resource == "serviceaccounts" && i.Group == ""
 }
 
 // UnsaidNamespace returns the namespace that the URL says and the object's metadata leaves out; empty if there is none.

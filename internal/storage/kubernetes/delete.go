@@ -228,14 +228,13 @@ func collect(w *storage.Write, h storage.Handler, item document.Node) error {
 		return status.BadGateway("the objects to delete, which policies have to judge, must be JSON objects")
 	}
 	w.Existing.Object = item.Clone()
-	if served := w.Request.Served; served != nil { // the items of a list do not say their kind
-		root := w.Existing.Object.Root()
-		if storage.TextIn(root, "apiVersion") == "" {
-			w.Existing.Object.Set(root, "apiVersion", document.AppendString(nil, served.Kind.GroupVersion().String()))
-		}
-		if storage.TextIn(root, "kind") == "" {
-			w.Existing.Object.Set(root, "kind", document.AppendString(nil, served.Kind.Kind))
-		}
+	root := w.Existing.Object.Root()
+	apiVersion, kind := storage.UnsaidType(root, w.Request.Served) // the items of a list do not say it
+	if apiVersion != "" {
+		w.Existing.Object.Set(root, "apiVersion", document.AppendString(nil, apiVersion))
+	}
+	if kind != "" {
+		w.Existing.Object.Set(root, "kind", document.AppendString(nil, kind))
 	}
 	defer func() {
 		w.Existing.Object.Release()

@@ -65,17 +65,12 @@ func preview(s *Store, w *storage.Write) error {
 // hideToken takes the token out of what a TokenRequest comes to, which is a good one although nothing is stored. The server's
 // own admission sees none either.
 func hideToken(w *storage.Write) {
-	if !isTokenRequest(&w.Info) {
+	if !storage.IsTokenRequest(&w.Info) {
 		return
 	}
 	if _, found := w.Result.Root().Get("status"); found {
 		w.Result.Set(w.Result.Root(), "status", []byte(`{"token":"","expirationTimestamp":null}`))
 	}
-}
-
-// isTokenRequest reports whether a request asks for a token of a service account.
-func isTokenRequest(i *resource.Info) bool {
-	return i.Subresource == "token" && i.Resource == "serviceaccounts" && i.Group == ""
 }
 
 // dryRun asks the server what a request would come to with a body, once it has proved to be one.

@@ -29,7 +29,7 @@ func (s *subresourceStore) Show(w *storage.Write) (isShown bool, err error) {
 }
 
 func show(s *Store, w *storage.Write, isPrepared bool) (isShown bool, err error) {
-	if isPrepared || isTokenRequest(&w.Info) { // whose token nobody may see
+	if isPrepared || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
 		return false, nil
 	}
 	answer, err := s.dryRun(w.Request, w.Source, nil)

@@ -47,7 +47,11 @@ func (s *Store) CheckOptions(*storage.Write) error { return nil }
 func (s *Store) Reveal(w *storage.Write, validates bool) {
 	metadata := storage.Metadata(w.Object)
 	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" || storage.TextIn(metadata, "namespace") != "")
-	if (!isWhole || w.Object != nil && w.LacksType()) && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {
+	if w.Object != nil {
+		apiVersion, kind := storage.UnsaidType(w.Object.Root(), w.Request.Served)
+		isWhole = isWhole && apiVersion == "" && kind == ""
+	}
+	if !isWhole && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {
 		w.Reveal(validates)
 	}
 }
