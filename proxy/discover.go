@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// Policies see of which kind the objects of a request are. The API server says so by its discovery
-// API, whatever the client writes into a body or leaves out.
+// Policies see the kind of a request's objects. It comes from the discovery API of the server, not from
+// the body, in which a client may write another kind or none.
 
 const (
 	// firstAnswers is how long the start of the gateway waits for what the API servers serve.
@@ -23,7 +23,7 @@ const (
 	patience = 5 * time.Second
 )
 
-// discover lets a backend say what it serves.
+// discover gives a backend a client of its discovery API.
 func (g *Gateway) discover(b *backend) {
 	b.served = discovery.New(discovery.Options{
 		Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
@@ -62,8 +62,8 @@ func (g *Gateway) startDiscovery(ctx context.Context) {
 	}
 }
 
-// isDiscovered reports whether requests to the backend are judged by what it says that it serves.
-// Only a known account may ask an API server.
+// isDiscovered reports whether policies see the kinds that the backend's discovery API has. Reading it
+// takes an account.
 func (b *backend) isDiscovered() bool { return b.served != nil && !b.account.Anonymous() }
 
 // Ready returns nil if any upstream can be served, and otherwise why none can.
@@ -91,8 +91,8 @@ func (h *handler) mayBeJudged() bool {
 	return storage.IsConcerned(policies, i)
 }
 
-// learnKind finds out what the API server says of the resource. A resource that policies are about,
-// and that is not known, is asked for.
+// learnKind looks up the resource in what the API server serves. It asks the server for an unknown
+// resource if a policy may apply to the request.
 func (h *handler) learnKind() error {
 	i, b := &h.request.Info, h.upstream
 	h.request.Served = nil // an Assessor's handler leads one object after the other

@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// An outside knows of policies that they are not about the request, before an object is read for them or a dry run made: by
-// labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
+// An outside finds the policies that do not match the request before the gateway reads an object or makes a dry run for
+// them: by labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
 // resource.Foresight.
 type outside struct {
 	admitter   *admitter
@@ -15,28 +15,30 @@ type outside struct {
 	known      []foreseen
 }
 
-// foreseen is what is known of a policy.
+// foreseen is the answer of a policy.
 type foreseen struct {
+	outsideKey
+	isOutside bool
+}
+
+// outsideKey identifies a policy and the request that it was asked about.
+type outsideKey struct {
 	policy                                         any
 	operation                                      uint8
 	verb, resource, subresource, namespace, object string
-	isOutside                                      bool
 }
 
 // IsOutside implements resource.Foresight.
 func (o *outside) IsOutside(policy any, i *resource.Info, operation uint8) bool {
-	k := foreseen{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name, true}
+	key := outsideKey{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name}
 	for n := range o.known {
-		if known := &o.known[n]; *known == k {
-			return true
-		} else if k.isOutside = false; *known == k {
-			return false
+		if o.known[n].outsideKey == key {
+			return o.known[n].isOutside
 		}
-		k.isOutside = true
 	}
-	k.isOutside = o.ask(policy.(admission.Foreseer), i, admission.Operation(operation))
-	o.known = append(o.known, k)
-	return k.isOutside
+	isOutside := o.ask(policy.(admission.Foreseer), i, admission.Operation(operation))
+	o.known = append(o.known, foreseen{key, isOutside})
+	return isOutside
 }
 
 // ask asks a policy. One that fails is left to the steps of the request.
