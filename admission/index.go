@@ -219,7 +219,7 @@ func (x *index) excludes(position int32, i *resource.Info, o Operation) bool {
 		return true
 	}
 	f := x.foreseers[position]
-	return f != nil && i.Foresight != nil && i.Foresight.IsOutside(f, i, uint8(o))
+	return f != nil && i.Foresight != nil && i.Foresight.IsOutside(f, i, o)
 }
 
 // differs reports whether any of them is for one operation and not for the other.

@@ -169,7 +169,7 @@ func watchAnswers(h *handler) {
 	kind, set, described, about := h.upstream.kind, h.set, r.Resource, r.Info
 	h.trail.answers = h.gateway.observers.answers.Watch(responses.Subject{
 		Upstream: h.upstream.name, Resource: name, Verb: r.Info.Verb, Method: string(r.Head.Method),
-	}, r.Limits, func(verb string) *contract.Operation {
+	}, r.Limits, func(verb resource.Verb) *contract.Operation {
 		about.Verb = verb
 		return kind.operation(set, described, &about)
 	})
@@ -186,7 +186,7 @@ func (a *admitter) Complete(w *storage.Write) error {
 	if err := a.prune(w); err != nil {
 		return err
 	}
-	operation, _ := admission.OperationOf(w.Info.Verb)
+	operation := w.Info.Verb.Operation()
 	if storage.IsConcerned(a.set.Admission(), &w.Info) || a.set.Conventions().Concern(&w.Info, operation) {
 		if err := a.storage.CheckKeys(w); err != nil {
 			return err
@@ -515,7 +515,7 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 	if failures := s.ValidateMetadata(w); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
 	}
-	if operation, ok := admission.OperationOf(w.Info.Verb); ok && a.set.Conventions().Concern(&w.Info, operation) {
+	if operation := w.Info.Verb.Operation(); operation != 0 && a.set.Conventions().Concern(&w.Info, operation) {
 		err = a.checkConventions(s, w, &result)
 	}
 	return result, err
@@ -635,11 +635,12 @@ func (a *admitter) describe(w *storage.Write) bool {
 
 // operationOf returns what the write does to the object.
 func operationOf(w *storage.Write) (admission.Operation, bool) {
-	operation, ok := admission.OperationOf(w.Info.Verb)
+	operation := w.Info.Verb.Operation()
+	isWrite := operation != 0
 	if operation == admission.Update && w.Existing.IsAbsent {
 		operation = admission.Create
 	}
-	return operation, ok
+	return operation, isWrite
 }
 
 // describeAs gathers what policies can know of the write.

@@ -100,7 +100,7 @@ type formStorage struct {
 }
 
 // Schema implements storage.Strategy.
-func (s *formStorage) Schema(string) *schema.Schema { return s.declared.Schema }
+func (s *formStorage) Schema(resource.Verb) *schema.Schema { return s.declared.Schema }
 
 // Validate implements storage.Strategy.
 func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {

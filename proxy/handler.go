@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -276,7 +275,7 @@ func (h *handler) isOpaque() bool {
 	case h.request.Patch == storage.FormPatch: // whose fields have a schema
 		return false
 	}
-	operation, _ := admission.OperationOf(i.Verb)
+	operation := i.Verb.Operation()
 	return h.storage.IsOpaque(i) && !h.set.Conventions().Concern(i, operation)
 }
 
@@ -284,7 +283,7 @@ func (h *handler) isOpaque() bool {
 // gets it as it came.
 func (h *handler) passesUnread() bool {
 	i := &h.request.Info
-	operation, _ := admission.OperationOf(i.Verb)
+	operation := i.Verb.Operation()
 	return h.storage.MediaTypes().Unread && h.request.Patch != storage.FormPatch && h.storage.IsOpaque(i) &&
 		!h.set.Conventions().Concern(i, operation)
 }
@@ -447,7 +446,7 @@ func recorded(h *handler) *telemetry.Record {
 	}
 	i := &h.request.Info
 	r.About = telemetry.About{
-		Verb: i.Verb, Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
+		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
 		IsDescribed: h.request.Resource != nil,
 	}
 	if i.Name == "" {

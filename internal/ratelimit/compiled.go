@@ -14,6 +14,7 @@ import (
 type compiled struct {
 	limit Rule
 	pace  pace
+	verbs resource.VerbSet
 	// id tells apart the buckets of different rules, and of a rule before and after its terms were changed.
 	id uint64
 	// flightID does so for the requests in flight, whose number outlives a change of the bound.
@@ -25,7 +26,7 @@ type compiled struct {
 }
 
 func compile(r *Rule) *compiled {
-	c := &compiled{limit: *r, pace: paceOf(r.Requests, r.Period, r.Burst)}
+	c := &compiled{limit: *r, pace: paceOf(r.Requests, r.Period, r.Burst), verbs: resource.NewVerbSet(r.Verbs...)}
 	c.resourcesOnly = !open(r.APIGroups) || !open(r.Resources) || !open(r.Namespaces)
 	h := fnv.New64a()
 	expression := ""
@@ -50,7 +51,7 @@ func (c *compiled) concerns(r *Request) bool {
 	if !c.limit.Scope.IsOpen() && (r.Place == nil || !c.limit.Scope.Covers(r.Place)) {
 		return false
 	}
-	if !chooses(c.limit.Verbs, i.Verb) || !chooses(c.limit.APIGroups, i.Group) || !c.choosesResource(i) || !chooses(c.limit.Namespaces, i.Namespace) {
+	if !c.verbs.Has(i.Verb) || !chooses(c.limit.APIGroups, i.Group) || !c.choosesResource(i) || !chooses(c.limit.Namespaces, i.Namespace) {
 		return false
 	}
 	if c.limit.Exemptions.include(r) {

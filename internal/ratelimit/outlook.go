@@ -55,8 +55,8 @@ func (c *compiled) outlook(i *resource.Info, place *resource.Place, at time.Time
 		return o.Unless("its scope has other routes")
 	case !c.choosesResource(i) || !chooses(c.limit.APIGroups, i.Group):
 		return o.Unless("it is about other resources")
-	case !chooses(c.limit.Verbs, i.Verb):
-		return o.Unless("it is not about the verb '" + i.Verb + "'")
+	case !c.verbs.Has(i.Verb):
+		return o.Unless("it is not about the verb '" + i.VerbName() + "'")
 	case !chooses(c.limit.Namespaces, i.Namespace):
 		return o.Unless("it is about other namespaces")
 	case i.Namespace != "" && slices.Contains(exempt.Namespaces, i.Namespace):
