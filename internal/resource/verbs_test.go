@@ -124,3 +124,15 @@ func TestVerbSet(t *testing.T) {
 		}
 	}
 }
+
+// TestOperationsOfVerbs: what kube-apiserver's handlers admit the requests of each verb as.
+func TestOperationsOfVerbs(t *testing.T) {
+	want := map[Verb]string{
+		VerbCreate: "CREATE", VerbUpdate: "UPDATE", VerbPatch: "UPDATE", VerbDelete: "DELETE", VerbDeleteCollection: "DELETE",
+	}
+	for v := range Verbs {
+		if o := v.Operation(); o != 0 && o.String() != want[v] || o == 0 && want[v] != "" {
+			t.Errorf("%s is admitted as %s, want %s", v, o, want[v])
+		}
+	}
+}
