@@ -236,7 +236,7 @@ func TestAnswer(t *testing.T) {
 			for _, d := range c.denials {
 				r.Deny(d)
 			}
-			got := r.Err(a).ErrStatus
+			got := status.From(r.Err(a)).ErrStatus
 			want := metav1.Status{
 				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: c.code, Reason: c.reason, Message: c.message,
 				Details: &metav1.StatusDetails{Name: "web", Group: "apps", Kind: "deployments", Causes: c.causes},
@@ -251,7 +251,7 @@ func TestAnswer(t *testing.T) {
 		for i := range 150 {
 			r.Deny(status.Denial{Cause: metav1.StatusCause{Message: fmt.Sprint("m", i)}})
 		}
-		causes := r.Err(a).ErrStatus.Details.Causes
+		causes := status.From(r.Err(a)).ErrStatus.Details.Causes
 		if len(causes) != status.MaxCauses+1 || causes[status.MaxCauses].Message != "and 50 more" {
 			t.Errorf("%d causes, the last is %q", len(causes), causes[len(causes)-1].Message)
 		}
@@ -259,7 +259,7 @@ func TestAnswer(t *testing.T) {
 	t.Run("a name that is not made yet", func(t *testing.T) {
 		var r Report
 		r.Deny(first)
-		if got := r.Err(attributes(t, `{"metadata":{"generateName":"web-"}}`)).ErrStatus.Message; got != `deployments.apps "web-" is forbidden: first` {
+		if got := status.From(r.Err(attributes(t, `{"metadata":{"generateName":"web-"}}`))).ErrStatus.Message; got != `deployments.apps "web-" is forbidden: first` {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -267,7 +267,7 @@ func TestAnswer(t *testing.T) {
 		var r Report
 		r.Deny(first)
 		b := &Attributes{Info: &resource.Info{Resource: "pods"}}
-		if got := r.Err(b).ErrStatus.Message; got != `pods "Unknown" is forbidden: first` {
+		if got := status.From(r.Err(b)).ErrStatus.Message; got != `pods "Unknown" is forbidden: first` {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -199,7 +199,7 @@ func nameIn(a *Attributes) string {
 }
 
 // Err is the answer to the request, nil when nothing denies it.
-func (r *Report) Err(a *Attributes) *status.Error {
+func (r *Report) Err(a *Attributes) error {
 	if r.answer != nil {
 		return r.answer
 	}
@@ -210,7 +210,7 @@ func (r *Report) Err(a *Attributes) *status.Error {
 }
 
 // mutationErr is the answer to a request that mutators failed for, nil if none did.
-func (r *Report) mutationErr(a *Attributes) *status.Error {
+func (r *Report) mutationErr(a *Attributes) error {
 	if len(r.denials) == 0 {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -115,7 +116,7 @@ func verdict(set *Set, a *admission.Attributes) string {
 	set.Admission().Validate(context.Background(), a, &r)
 	var said []string
 	if err := r.Err(a); err != nil {
-		said = append(said, err.ErrStatus.Message)
+		said = append(said, status.From(err).ErrStatus.Message)
 	}
 	for _, w := range r.Warnings() {
 		said = append(said, "warning: "+w)

@@ -34,7 +34,7 @@ import (
 type permission struct {
 	handler *handler
 	// refusal is the answer to a client that may not, or of whom that must be known and is not; nil if it is not known.
-	refusal *status.Error
+	refusal error
 	// isGiven is set once it is known that the client may.
 	isGiven bool
 }
@@ -98,7 +98,7 @@ func (p *permission) maySee() bool { return p.isGiven || p.handler.upstream.stor
 
 // forbid makes the API server's refusal the answer, without a word of what policies found. It does so too for a client
 // for which nothing was read that a policy needed, whatever the policy made of that.
-func (p *permission) forbid(refusal *status.Error) error {
+func (p *permission) forbid(refusal error) error {
 	p.refusal = refusal
 	p.handler.request.Warnings = p.handler.request.Warnings[:0]
 	return refusal
@@ -160,7 +160,7 @@ var errNotRemembered = errors.New("the answer is not remembered")
 
 // review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not, or
 // an error if the answer is not known; nil and nil if the client may.
-func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may *status.Error, unknown error) {
+func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
 	ctx := p.handler.trail.spans.Context()
 	if by := p.handler.request.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc

@@ -214,12 +214,10 @@ var errPanic = errors.New("panic")
 
 // statusOf gives any error of the way its Status.
 func statusOf(err error) *status.Error {
-	var failed *upstream.Error
-	if errors.As(err, &failed) {
+	if failed, is := errors.AsType[*upstream.Error](err); is {
 		return failed.Status()
 	}
-	var bad *http1.Error
-	if errors.As(err, &bad) {
+	if bad, is := errors.AsType[*http1.Error](err); is {
 		return status.Coded(bad.Code, bad.Message)
 	}
 	return status.From(err)

@@ -2,6 +2,7 @@ package gatekeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,10 @@ func (t *Template) complete(d *document.Document) (errs field.ErrorList) {
 	defaults.Apply(d, t.schema)
 	unknown := schema.Unknown{}
 	if err := t.schema.Prune(d, &unknown); err != nil {
-		return field.ErrorList{err}
+		if wrong, is := errors.AsType[*field.Error](err); is {
+			return field.ErrorList{wrong}
+		}
+		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	if unknown.Any() {
 		return t.unknownFields(&unknown)

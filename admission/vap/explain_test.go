@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // causesOf writes the causes of the answer, one a line, without what all begin with.
@@ -15,8 +17,8 @@ func causesOf(t *testing.T, object, spec string) string {
 		return "allowed"
 	}
 	const denied = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
-	lines := []string{strings.ReplaceAll(answer.ErrStatus.Message, denied, "")}
-	for _, c := range answer.ErrStatus.Details.Causes {
+	lines := []string{strings.ReplaceAll(status.From(answer).ErrStatus.Message, denied, "")}
+	for _, c := range status.From(answer).ErrStatus.Details.Causes {
 		text, ok := strings.CutPrefix(c.Message, denied)
 		if !ok {
 			t.Errorf("a cause does not name its policy: %s", c.Message)

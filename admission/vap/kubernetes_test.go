@@ -39,6 +39,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/admissiontest"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // A practice is a policy as clusters have it, with its bindings (one that denies, if there are none). Specs are YAML.
@@ -188,7 +189,7 @@ func (r *practiceRequest) ours(t *testing.T, p *Policy, lookup *admissiontest.Lo
 	report := run(t, a, p)
 	j := verdict{warnings: report.Warnings()}
 	if err := report.Err(a); err != nil {
-		j.code, j.reason, j.message = err.ErrStatus.Code, err.ErrStatus.Reason, report.Denials()[0].Cause.Message
+		j.code, j.reason, j.message = status.From(err).ErrStatus.Code, status.From(err).ErrStatus.Reason, report.Denials()[0].Cause.Message
 	}
 	for _, note := range report.Annotations() {
 		j.annotations = append(j.annotations, note.Key+"="+note.Value)

@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/admissiontest"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // bound compiles a policy about deployments from the rest of its spec, with the specs of its bindings.
@@ -163,7 +164,7 @@ func TestNamespaceObject(t *testing.T) {
 		a := post(t, `{"spec":{"replicas":1}}`)
 		a.Lookup = &admissiontest.Lookup{}
 		r := run(t, a, bound(t, "failurePolicy: "+failure+"\n"+reads, ""))
-		if err := r.Err(a); err == nil || err.ErrStatus.Code != 404 || err.ErrStatus.Message != `namespaces "team-a" not found` {
+		if err := r.Err(a); err == nil || status.From(err).ErrStatus.Code != 404 || status.From(err).ErrStatus.Message != `namespaces "team-a" not found` {
 			t.Errorf("%s: answered %v", failure, err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // suites is the folder of recorded cases.
@@ -173,14 +174,14 @@ func compare(t *testing.T, c *cases.Case, r *admission.Report, a *admission.Attr
 	answer := r.Err(a)
 	if c.Expect.Code < 300 {
 		if answer != nil {
-			t.Errorf("denied: %s", answer.ErrStatus.Message)
+			t.Errorf("denied: %s", status.From(answer).ErrStatus.Message)
 		}
 		return
 	}
 	if answer == nil {
 		t.Fatalf("not denied, want %d: %s", c.Expect.Code, c.Expect.Message)
 	}
-	got := answer.ErrStatus
+	got := status.From(answer).ErrStatus
 	if got.Code != int32(c.Expect.Code) || string(got.Reason) != *c.Expect.Reason {
 		t.Errorf("got %d %s, want %d %s", got.Code, got.Reason, c.Expect.Code, *c.Expect.Reason)
 	}

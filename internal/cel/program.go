@@ -228,7 +228,7 @@ func (p *Program) Around(f *Frame, v *Vars, run func()) (err error) {
 }
 
 // errorOf turns what cel-go returned into an error, or nil when it is a value.
-func errorOf(p *Program, v ref.Val) *Error {
+func errorOf(p *Program, v ref.Val) error {
 	switch v := v.(type) {
 	case *types.Err:
 		return &Error{Cause: value.Failed, Expression: p.source, Detail: p.detail(v.Error())}

@@ -35,7 +35,7 @@ func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool,
 }
 
 // made is the value that goes into a document.
-func (p *Program) made(f *Frame) (ref.Val, *Error) {
+func (p *Program) made(f *Frame) (ref.Val, error) {
 	var out ref.Val
 	if n := p.native; n != nil {
 		out = f.Ref(f.Scalar(n.Eval(&f.Machine)))

@@ -145,7 +145,7 @@ func ParseNext(body []byte, limits Limits) (d *Document, read int, err error) {
 	return d, int(d.tape[0].end), nil
 }
 
-func (d *Document) parse(body []byte, limits Limits) *Error {
+func (d *Document) parse(body []byte, limits Limits) error {
 	if len(body) > limits.Bytes {
 		return &Error{Offset: limits.Bytes, Code: TooLarge, Msg: msgTooLarge(limits.Bytes)}
 	}
@@ -225,7 +225,7 @@ func (n Node) Clone() *Document {
 	}
 	c.own = n.AppendRaw(c.own)
 	if err := c.parse(c.own, unlimited()); err != nil {
-		if err.Code == NoMemory {
+		if isNoMemory(err) {
 			c.Release()
 			panic(ErrNoMemory)
 		}

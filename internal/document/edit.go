@@ -183,7 +183,7 @@ func (d *Document) write(i uint32, raw []byte) {
 // scanSide parses what the side buffer ends with as the value of the entry i.
 func (d *Document) scanSide(from int, i uint32) {
 	if err := d.scan(d.side, from, i, flagSide, unlimited()); err != nil {
-		if err.Code == NoMemory {
+		if isNoMemory(err) {
 			panic(ErrNoMemory)
 		}
 		panic("document: an edit with a value that is not JSON: " + err.Error())

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"errors"
 	"strconv"
 	"unicode/utf8"
 
@@ -37,6 +38,11 @@ func (e *Error) Error() string {
 		s = e.Path + ": " + s
 	}
 	return s
+}
+
+func isNoMemory(err error) bool {
+	failure, is := errors.AsType[*Error](err)
+	return is && failure.Code == NoMemory
 }
 
 const msgKeyNUL = `keys must not contain '\u0000'`

@@ -93,7 +93,7 @@ func (s *scanner) fail(i int, x uint32, code ErrorCode, msg string) int {
 // becomes the entry slot, whose place (key, parent, next, placement flags) is
 // already filled in; what is below it goes to the tape's end, with the flags of
 // origin.
-func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) *Error {
+func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) error {
 	s := scanner{src: src, tape: d.room(), n: uint32(len(d.tape)), origin: origin, depth: limits.Depth, d: d, limits: limits}
 	if limits.Nodes < len(s.tape) {
 		s.tape = s.tape[:max(limits.Nodes, int(s.n))]

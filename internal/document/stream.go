@@ -110,8 +110,7 @@ func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err er
 			}
 			event, failure := s.step(src, i)
 			if failure != nil {
-				failure.Offset += s.total
-				return append(dst, src[from:i]...), i, failure
+				return append(dst, src[from:i]...), i, shifted(failure, s.total)
 			}
 			switch event {
 			case tokenBegins:
@@ -175,8 +174,7 @@ func (s *Stream) appendItems(dst, src []byte, most int) (out []byte, used int, e
 			}
 			event, failure := s.step(src, i)
 			if failure != nil {
-				failure.Offset += s.total
-				return dst, i, failure
+				return dst, i, shifted(failure, s.total)
 			}
 			if event == tokenBegins {
 				s.token.begin = s.total + i
@@ -280,10 +278,10 @@ func (s *Stream) take(raw []byte) (*Document, error) {
 	}
 	d, err := Parse(raw, s.o.Limits)
 	if err != nil {
-		failure := err.(*Error)
-		failure.Offset += s.token.begin
-		failure.Path = joinPath(s.itemPath(), failure.Path)
-		return nil, failure
+		if failure, is := errors.AsType[*Error](err); is {
+			failure.Path = joinPath(s.itemPath(), failure.Path)
+		}
+		return nil, shifted(err, s.token.begin)
 	}
 	s.valueEnds()
 	if err := s.editor.EditItem(d); err != nil || !d.Edited() {
@@ -291,6 +289,14 @@ func (s *Stream) take(raw []byte) (*Document, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// shifted moves the offset of an error by what came before the part of the text that it is about.
+func shifted(err error, by int) error {
+	if failure, is := errors.AsType[*Error](err); is {
+		failure.Offset += by
+	}
+	return err
 }
 
 // joinPath puts the path of an item before a path within it.

@@ -96,7 +96,7 @@ const (
 )
 
 // step reads the character at src[i], which is not blank and outside of tokens.
-func (s *Stream) step(src []byte, i int) (streamEvent, *Error) {
+func (s *Stream) step(src []byte, i int) (streamEvent, error) {
 	c := src[i]
 	switch s.state {
 	case wantColon:
@@ -133,7 +133,7 @@ func (s *Stream) step(src []byte, i int) (streamEvent, *Error) {
 }
 
 // value reads the first character of a value.
-func (s *Stream) value(src []byte, i int) (streamEvent, *Error) {
+func (s *Stream) value(src []byte, i int) (streamEvent, error) {
 	inList := s.list.depth > 0 && s.list.depth == len(s.stack)
 	if inList {
 		s.list.items++
@@ -296,7 +296,7 @@ func (s *Stream) itemEnd(src []byte, i int) (end int, whole bool) {
 }
 
 // check reads a whole token that is no item.
-func (s *Stream) check(raw []byte) *Error {
+func (s *Stream) check(raw []byte) error {
 	var (
 		at    int
 		flags uint32

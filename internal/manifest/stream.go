@@ -17,7 +17,7 @@ func (r *reader) readJSON(data []byte) {
 	s := jsonStream{data: data, line: 1}
 	for s.more() {
 		if err := r.nextJSON(&s); err != nil {
-			r.errs = append(r.errs, err)
+			r.errs = append(r.errs, r.noJSON(s, err))
 			r.failed++
 			return
 		}
@@ -64,15 +64,15 @@ func (s *jsonStream) lineOf(offset int) int {
 	return s.line
 }
 
-// nextJSON takes the next value. It stays where it is if that is not JSON.
-func (r *reader) nextJSON(s *jsonStream) *Error {
+// nextJSON takes the next value. It stays where it is if that is not JSON. The error is document's.
+func (r *reader) nextJSON(s *jsonStream) error {
 	repeated := map[int]int{}
 	d, read, err := document.ParseNext(s.data[s.at:], document.Limits{
 		Bytes: len(s.data), Nodes: min(len(s.data), MaxValues), Depth: maxDepth + 1,
 		Repeated: func(first, again int) { repeated[again] = first },
 	})
 	if err != nil {
-		return r.noJSON(*s, err)
+		return err
 	}
 	defer d.Release()
 	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{}}

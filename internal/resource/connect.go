@@ -34,7 +34,7 @@ func (i *Info) connects() bool {
 }
 
 // setConnect finds the verb of a method on a path that connects, as Kubernetes' authorizers see it.
-func (i *Info) setConnect(m method) *status.Error {
+func (i *Info) setConnect(m method) error {
 	if i.Resource != "nodes" && i.Namespace == "" {
 		return status.NoSuchPath("'%s' is namespaced: the path of an object must contain '/namespaces/' and its namespace", i.GroupResource().String())
 	}
@@ -49,7 +49,7 @@ func (i *Info) proxied() bool { return i.Connect && i.Subresource == proxySubres
 
 // ConnectOptions is the object that policies see of a request that [Info.Connect] is set for, made of the query as
 // kube-apiserver makes it: a PodExecOptions and its like. It is nil where Kubernetes knows no such object, as for the
-// subresources of an API server of one's own. The error is a *status.Error.
+// subresources of an API server of one's own. The error is a Status.
 func (i *Info) ConnectOptions() (any, error) {
 	if !i.Connect || !i.connects() {
 		return nil, nil

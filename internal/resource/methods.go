@@ -39,7 +39,7 @@ func (s MethodSet) Names() (in []string) {
 }
 
 // check refuses a method that the file does not name.
-func (s *Methods) check(m method, i *Info, item bool) *status.Error {
+func (s *Methods) check(m method, i *Info, item bool) error {
 	set := s.Collection
 	if item {
 		set = s.Item

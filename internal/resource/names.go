@@ -49,7 +49,7 @@ func isSubdomain(s string) bool {
 }
 
 // checkName holds a decoded name to what the library allows in a path.
-func checkName(what, name string) *status.Error {
+func checkName(what, name string) error {
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c == '/' || c == '%' || c == '.' && (name == "." || name == "..") {
 			return status.BadRequest("the %s in the request path %s", what, strings.Join(content.IsPathSegmentName(name), ", "))
@@ -59,7 +59,7 @@ func checkName(what, name string) *status.Error {
 }
 
 // checkLabel holds a namespace, version, resource or subresource to its form.
-func checkLabel(what, s string) *status.Error {
+func checkLabel(what, s string) error {
 	if isLabel(s) {
 		return nil
 	}
@@ -67,7 +67,7 @@ func checkLabel(what, s string) *status.Error {
 }
 
 // checkGroup holds an API group to its form.
-func checkGroup(s string) *status.Error {
+func checkGroup(s string) error {
 	if isSubdomain(s) {
 		return nil
 	}

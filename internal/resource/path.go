@@ -29,7 +29,7 @@ type path struct {
 }
 
 // checkMatrix refuses semicolons that no template has.
-func (p *path) checkMatrix() *status.Error {
+func (p *path) checkMatrix() error {
 	if p.matrix != 0 && !p.isMatrix {
 		return refusedChar(';')
 	}
@@ -38,7 +38,7 @@ func (p *path) checkMatrix() *status.Error {
 
 // scan cuts a path and refuses what two servers could read in two ways: it
 // holds for every path, resource or not.
-func (p *path) scan(raw string) *status.Error {
+func (p *path) scan(raw string) error {
 	p.raw = raw
 	if raw == "" || raw[0] != '/' {
 		return status.BadRequest("the request path must start with '/'")
@@ -75,7 +75,7 @@ func (p *path) scan(raw string) *status.Error {
 	return p.segment(raw[start:])
 }
 
-func (p *path) segment(s string) *status.Error {
+func (p *path) segment(s string) error {
 	if s == "" {
 		return status.BadRequest("the request path must not contain '//'")
 	}
@@ -94,7 +94,7 @@ func (p *path) segment(s string) *status.Error {
 
 // encoded checks the percent-encoding at raw[i:] and returns its length: for UTF-8, the length of a
 // whole character.
-func (p *path) encoded(raw string, i int) (int, *status.Error) {
+func (p *path) encoded(raw string, i int) (int, error) {
 	c, ok := unhex(raw, i)
 	if !ok {
 		return 0, status.BadRequest("the request path must not contain '%%' without two hexadecimal digits")
@@ -128,7 +128,7 @@ func (p *path) encoded(raw string, i int) (int, *status.Error) {
 }
 
 // strict refuses what is ambiguous only where resources are.
-func (p *path) strict(trailingAllowed bool) *status.Error {
+func (p *path) strict(trailingAllowed bool) error {
 	if p.disguised != "" {
 		return p.notDisguised()
 	}
@@ -138,11 +138,11 @@ func (p *path) strict(trailingAllowed bool) *status.Error {
 	return nil
 }
 
-func (p *path) notDisguised() *status.Error {
+func (p *path) notDisguised() error {
 	return status.BadRequest("the request path must not contain '%s': a character that needs no encoding may not be encoded", p.disguised)
 }
 
-func refusedChar(c byte) *status.Error {
+func refusedChar(c byte) error {
 	switch {
 	case c < ' ' || c == 0x7f:
 		return status.BadRequest("the request target must not contain control characters")

@@ -122,7 +122,7 @@ func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 	}
 	res, found, err := p.resolve(method, unsafe.String(unsafe.SliceData(target), len(target)), &info)
 	switch {
-	case err != nil: // a nil *status.Error is no nil error
+	case err != nil:
 		return info, res, err
 	case !found:
 		info = Info{}
@@ -140,7 +140,7 @@ func (i *Info) undescribed(method string, target []byte) {
 	i.Path, i.Query, _ = strings.Cut(unsafe.String(unsafe.SliceData(target), len(target)), "?")
 }
 
-func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found bool, err *status.Error) {
+func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found bool, err error) {
 	m := methodOf(method)
 	info.Verb = m.verbs().path
 	info.Path, info.Query, _ = strings.Cut(target, "?")
@@ -174,7 +174,7 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 
 // checkPatch refuses patches of subresources whose objects are of another kind than the one that is stored, if the gateway
 // would have to apply them.
-func (i *Info) checkPatch(r *Resource) *status.Error {
+func (i *Info) checkPatch(r *Resource) error {
 	isOther := i.Subresource != "" && i.Subresource != "status" && i.Subresource != "scale" && !i.Connect
 	if r == nil || r.Operation != nil || !isOther || r.Backend.Patch != PatchEmulated && r.Backend.Patch != PatchValidated {
 		return nil
@@ -184,7 +184,7 @@ func (i *Info) checkPatch(r *Resource) *status.Error {
 
 // find looks for a described path that is spelled as it is described. A path that a file lets pass, spelled so, is
 // undescribed, though the template of a resource may match it too.
-func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, *status.Error) {
+func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, error) {
 	if cut.n == 0 {
 		return nil, false, nil
 	}

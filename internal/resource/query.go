@@ -14,7 +14,7 @@ import (
 // scanQuery reads the query once into the Options. On a resource a parameter
 // that Kubernetes knows occurs at most once and is spelled plainly; elsewhere
 // only what hides a method is refused.
-func (i *Info) scanQuery() *status.Error {
+func (i *Info) scanQuery() error {
 	var seen uint32
 	for rest := i.Query; rest != ""; {
 		var pair string
@@ -51,7 +51,7 @@ func (i *Info) scanQuery() *status.Error {
 // also refuses what servers read in different ways: the semicolon, which
 // separates parameters for some of them, and a '%' without two hexadecimal
 // digits. Elsewhere the query is another server's to read.
-func checkQuery(s string, isResource bool) *status.Error {
+func checkQuery(s string, isResource bool) error {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
@@ -141,7 +141,7 @@ func parameterOf(key string) parameter {
 
 // option takes over the value of a parameter that the gateway acts on. Where
 // the verb gives the parameter no meaning, Kubernetes ignores it, and so do we.
-func (i *Info) option(p parameter, value string) *status.Error {
+func (i *Info) option(p parameter, value string) error {
 	if i.Connect {
 		if p == dryRunParameter {
 			return status.BadRequest("dryRun is not supported") // in the words of kube-apiserver
@@ -192,7 +192,7 @@ func (i *Info) option(p parameter, value string) *status.Error {
 
 // timeout reads a deadline as Kubernetes does. On an ordinary API another form
 // is the API's own affair.
-func (i *Info) timeout(value string) *status.Error {
+func (i *Info) timeout(value string) error {
 	if value == "" {
 		return nil
 	}
@@ -213,6 +213,6 @@ func (i *Info) timeout(value string) *status.Error {
 
 // invalidOption is Kubernetes' refusal of an option: 422 about the verb's
 // options object.
-func (i *Info) invalidOption(err *field.Error) *status.Error {
+func (i *Info) invalidOption(err *field.Error) error {
 	return status.Invalid(schema.GroupKind{Group: "meta.k8s.io", Kind: i.Verb.OptionsKind()}, "", field.ErrorList{err}, 0)
 }

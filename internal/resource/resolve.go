@@ -2,6 +2,7 @@ package resource
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strings"
 	"unsafe"
@@ -13,7 +14,7 @@ import (
 // well-formed resource that no policy file describes and for a path that is no
 // resource (Info.IsResource tells which). A target that two servers could read
 // in two ways is refused with 400, what the resource does not have with 404,
-// and a method that it does not have with 405; the error is a *status.Error,
+// and a method that it does not have with 405; the error is a Status,
 // and Info then has what was understood until there. The resource is returned
 // beside an error too if the path is one of its own, or of a subresource that it
 // does not have.
@@ -23,13 +24,10 @@ import (
 func (r *Registry) Resolve(method string, target []byte) (Info, *Resource, error) {
 	var info Info
 	res, err := r.resolve(method, unsafe.String(unsafe.SliceData(target), len(target)), &info)
-	if err != nil { // a nil *status.Error is no nil error
-		return info, res, err
-	}
-	return info, res, nil
+	return info, res, err
 }
 
-func (r *Registry) resolve(method, target string, info *Info) (*Resource, *status.Error) {
+func (r *Registry) resolve(method, target string, info *Info) (*Resource, error) {
 	m := methodOf(method)
 	info.Verb = m.verbs().path
 	info.Path, info.Query, _ = strings.Cut(target, "?")
@@ -55,7 +53,7 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, *statu
 func (i *Info) forget(m method) { *i = Info{Verb: m.verbs().path, Path: i.Path, Query: i.Query} }
 
 // finish refuses methods that nothing has, and reads the query.
-func (i *Info) finish(m method, name string) *status.Error {
+func (i *Info) finish(m method, name string) error {
 	switch {
 	case m != methodOther:
 		return i.scanQuery()
@@ -71,7 +69,7 @@ func (r *Registry) IsDescribed() bool { return true }
 
 // route finds the resource: by a path template, by the Kubernetes paths, or
 // none at all.
-func (r *Registry) route(m method, p *path, info *Info) (*Resource, *status.Error) {
+func (r *Registry) route(m method, p *path, info *Info) (*Resource, error) {
 	if p.n == 0 {
 		return nil, nil
 	}
@@ -121,7 +119,7 @@ func (e *endpoint) unlessVariable() *endpoint {
 }
 
 // goesBeyond refuses a path below a template, if the resource has nothing there.
-func (hit *match) goesBeyond(p *path) *status.Error {
+func (hit *match) goesBeyond(p *path) error {
 	if err := p.strict(false); err != nil {
 		return err
 	}
@@ -129,7 +127,7 @@ func (hit *match) goesBeyond(p *path) *status.Error {
 }
 
 // strict holds a path to the form of the template that it matches.
-func (e *endpoint) strict(p *path) *status.Error {
+func (e *endpoint) strict(p *path) error {
 	if e.trailing && !p.trailing {
 		return status.NoSuchPath("the path '%s' must end in '/', as '%s' does", short(p.raw), e.template)
 	}
@@ -138,7 +136,7 @@ func (e *endpoint) strict(p *path) *status.Error {
 }
 
 // resolve fills in what a template says.
-func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource, *status.Error) {
+func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource, error) {
 	r := e.resource
 	info.IsResource = true
 	info.Group, info.Version, info.Resource, info.APIVersion = r.Group, r.Version, r.Names.Plural, r.apiVersion
@@ -161,7 +159,7 @@ func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource
 }
 
 // kubernetes resolves /api/VERSION/… and /apis/GROUP/VERSION/….
-func (r *Registry) kubernetes(m method, p *path, info *Info) (*Resource, *status.Error) {
+func (r *Registry) kubernetes(m method, p *path, info *Info) (*Resource, error) {
 	segments := p.segments[1:min(p.n, maxSegments)]
 	if p.segments[0] == "apis" {
 		if len(segments) > 0 {
@@ -212,7 +210,7 @@ func apiVersion(p *path) string {
 
 // registered holds a Kubernetes path to the resource that it names. deeper
 // says that it has segments after the subresource.
-func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Resource, *status.Error) {
+func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Resource, error) {
 	res := r.byName[info.GroupVersionResource()]
 	// What follows a proxy subresource is a path of another server.
 	proxied := info.Subresource == "proxy" && (res == nil || res.Subresources.Has("proxy"))
@@ -236,14 +234,14 @@ func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Reso
 		return nil, status.NoSuchPath("the path '%s' has more segments than '%s' has subresources", short(p.raw), info.GroupResource().String())
 	}
 	err := info.setVerb(m, res, info.Name != "")
-	if err != nil && err.ErrStatus.Code == http.StatusNotFound {
+	if refusal, is := errors.AsType[*status.Error](err); is && refusal.ErrStatus.Code == http.StatusNotFound {
 		res = nil // it has no such path
 	}
 	return res, err
 }
 
 // checkForms holds the segments to the forms of what they are (RES-3).
-func (i *Info) checkForms(res *Resource) *status.Error {
+func (i *Info) checkForms(res *Resource) error {
 	if res == nil {
 		if err := checkLabel("version", i.Version); err != nil {
 			return err
@@ -271,7 +269,7 @@ func (i *Info) checkForms(res *Resource) *status.Error {
 
 // has returns why a path of the right resource is none that it has: in a
 // namespace, or in none.
-func (r *Resource) has(i *Info) *status.Error {
+func (r *Resource) has(i *Info) error {
 	switch {
 	case !r.Namespaced && i.ObjectNamespace() != "":
 		return status.NoSuchPath("'%s' is not namespaced: its path must not contain '/namespaces/%s'", i.GroupResource().String(), i.Namespace)
@@ -283,7 +281,7 @@ func (r *Resource) has(i *Info) *status.Error {
 
 // setVerb finds the verb of a method on an item or a collection (RES-4).
 // Subresources other than status and scale may be created or connected to.
-func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
+func (i *Info) setVerb(m method, res *Resource, item bool) error {
 	if m.ofResources() && i.connects() {
 		i.Connect = true
 		return i.setConnect(m)
@@ -316,7 +314,7 @@ func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
 }
 
 // checkMethod refuses a method that a file rules out.
-func (i *Info) checkMethod(m method, res *Resource, item bool) *status.Error {
+func (i *Info) checkMethod(m method, res *Resource, item bool) error {
 	switch {
 	case res == nil:
 	case i.Verb == VerbPatch && res.Backend.Patch == PatchRefused:

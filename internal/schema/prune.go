@@ -70,18 +70,18 @@ func (u *Unknown) Error() string {
 // between reading an object and admitting it: unknown fields, also in metadata, and nulls that
 // stand for nothing. Unknown fields are added to unknown, which may be nil.
 //
-// The error is the first thing that keeps the object from being read at all, and is answered with 400: a field whose
+// The error, a *field.Error, is the first thing that keeps the object from being read at all, and is answered with 400: a field whose
 // name differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
 // been pruned in part then.
-func (s *Schema) Prune(d *document.Document, unknown *Unknown) *field.Error {
+func (s *Schema) Prune(d *document.Document, unknown *Unknown) error {
 	return s.prune(d, unknown, false)
 }
 
 // PruneUnknown is Prune of an object that policies have changed: nulls stay, as
 // in Kubernetes, where they come too late to stand for nothing.
-func (s *Schema) PruneUnknown(d *document.Document) *field.Error { return s.prune(d, nil, true) }
+func (s *Schema) PruneUnknown(d *document.Document) error { return s.prune(d, nil, true) }
 
-func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) *field.Error {
+func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) error {
 	d.TakeNotes(s.notes)
 	p := pruner{d: d, unknown: unknown, keepNulls: keepNulls, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
 	p.checker = s.validator(p.top, document.Node{})
@@ -92,6 +92,9 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) *
 		p.top.Mark(p.object(s.root, p.top, s.root.preserves))
 	case document.Array:
 		p.top.Mark(p.list(s.root, p.top, s.root.preserves))
+	}
+	if p.err == nil {
+		return nil
 	}
 	return p.err
 }

@@ -213,14 +213,10 @@ func Deleted(gr schema.GroupResource, name string, uid types.UID) *metav1.Status
 	}
 }
 
-// From gives the Status of any error; nil stays nil. Errors that carry a Status keep it, wrapped ones too, and a deadline
+// From gives the Status of an error, which must not be nil. Errors that carry a Status keep it, wrapped ones too, and a deadline
 // becomes 504. Any other error becomes a 500 that does not show its text, which may name internals.
 func From(err error) *Error {
-	if err == nil {
-		return nil
-	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, is := errors.AsType[*Error](err); is {
 		return e
 	}
 	var s apierrors.APIStatus

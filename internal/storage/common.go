@@ -1,10 +1,6 @@
 package storage
 
 import (
-	"errors"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -69,11 +65,4 @@ func UnreadableStored() error {
 // kept, or what a patch left comes on top of what was sent.
 func TooLarge(limit int) error {
 	return status.RequestEntityTooLarge("the object as it would be stored must be at most %d bytes", limit)
-}
-
-// AsMisplaced returns what stands where SetAt had to set a field; nil for no error.
-func AsMisplaced(err error) *field.Error {
-	var misplaced *field.Error
-	errors.As(err, &misplaced)
-	return misplaced
 }

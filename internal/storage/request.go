@@ -751,9 +751,10 @@ func (r *Request) Conflict(i *resource.Info) error {
 }
 
 // Unplaced returns the Status of an object in which something stands where a field has to; nil for nil.
-func (r *Request) Unplaced(i *resource.Info, misplaced *field.Error) error {
-	if misplaced == nil {
-		return nil
+func (r *Request) Unplaced(i *resource.Info, err error) error {
+	misplaced, is := errors.AsType[*field.Error](err)
+	if !is {
+		return err
 	}
 	return r.Invalid(i.Name, field.ErrorList{misplaced}, 0)
 }

@@ -49,8 +49,8 @@ type Write struct {
 	Existing Existing
 	// Failed is the answer to the request if the stored object could not be read while policies were asked.
 	Failed error
-	// Misplaced names a value that takes the place of a field that has to be kept; nil for none.
-	Misplaced *field.Error
+	// Misplaced names values that take the place of fields that have to be kept.
+	Misplaced field.ErrorList
 	// Underived are the fields of the object whose default cannot be computed.
 	Underived field.ErrorList
 	// IsPinned is set if the client named the version that it means to change: its write is never tried again.
@@ -214,9 +214,7 @@ func (w *Write) FieldValidation() resource.FieldValidation {
 // Faults adds to the errors of a validation what is wrong with the object besides.
 func (w *Write) Faults(found field.ErrorList) field.ErrorList {
 	faults := w.Underived
-	if w.Misplaced != nil {
-		faults = append(faults, w.Misplaced)
-	}
+	faults = append(faults, w.Misplaced...)
 	if len(faults) == 0 {
 		return found
 	}

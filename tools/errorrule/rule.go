@@ -21,6 +21,8 @@ type function struct {
 	receiver types.Object
 	// assigned is what each local variable is given; nil stands for what is not known.
 	assigned map[types.Object][]ast.Expr
+	// guarded are the variables that errors.AsType has found something for.
+	guarded map[types.Object]bool
 	// isOpen is set for what has no body, such as a method of an interface, and for bare returns.
 	isOpen bool
 }
@@ -110,7 +112,7 @@ func (f *function) read(body *ast.BlockStmt) {
 		f.isOpen = true
 		return
 	}
-	f.assigned = map[types.Object][]ast.Expr{}
+	f.assigned, f.guarded = map[types.Object][]ast.Expr{}, map[types.Object]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
@@ -125,6 +127,8 @@ func (f *function) read(body *ast.BlockStmt) {
 			if n.Op == token.AND {
 				f.assign(n.X, nil)
 			}
+		case *ast.IfStmt:
+			f.readGuard(n)
 		}
 		return true
 	})
@@ -142,6 +146,35 @@ func (f *function) read(body *ast.BlockStmt) {
 		}
 		return true
 	})
+}
+
+// readGuard reads `if e, is := errors.AsType[*E](err); is`, in whose body e is an error.
+func (f *function) readGuard(n *ast.IfStmt) {
+	init, _ := n.Init.(*ast.AssignStmt)
+	condition, _ := n.Cond.(*ast.Ident)
+	if init == nil || condition == nil || n.Else != nil || len(init.Lhs) != 2 || len(init.Rhs) != 1 {
+		return
+	}
+	call, _ := init.Rhs[0].(*ast.CallExpr)
+	if call == nil {
+		return
+	}
+	callee := call.Fun
+	if index, is := callee.(*ast.IndexExpr); is {
+		callee = index.X
+	}
+	name, _ := callee.(*ast.SelectorExpr)
+	if name == nil {
+		return
+	}
+	of, _ := f.info.Uses[name.Sel].(*types.Func)
+	is, _ := init.Lhs[1].(*ast.Ident)
+	if of == nil || of.FullName() != "errors.AsType" || is == nil || f.info.Uses[condition] != f.info.Defs[is] {
+		return
+	}
+	if e, is := init.Lhs[0].(*ast.Ident); is {
+		f.guarded[f.info.Defs[e]] = true
+	}
 }
 
 // assign notes what a local variable is given.
@@ -165,18 +198,30 @@ func (f *function) makes(makers map[string]bool) bool {
 func (f *function) isNew(e ast.Expr, makers map[string]bool) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.UnaryExpr:
-		_, is := ast.Unparen(e.X).(*ast.CompositeLit)
-		return e.Op == token.AND && is
+		return e.Op == token.AND
 	case *ast.Ident:
 		of := f.info.Uses[e]
-		if of == f.receiver {
-			return of != nil
+		if f.guarded[of] {
+			return true
 		}
 		given := f.assigned[of]
-		return len(given) > 0 && !slices.ContainsFunc(given, func(e ast.Expr) bool { return e == nil || !f.isNew(e, makers) })
+		if slices.ContainsFunc(given, func(e ast.Expr) bool { return e == nil || !f.isNew(e, makers) }) {
+			return false
+		}
+		return len(given) > 0 || f.isOwn(of)
 	case *ast.CallExpr:
 		called := calledBy(f.info, e)
-		return called != nil && (makers[called.FullName()] || isLibraryMaker(called))
+		if called == nil || !makers[called.FullName()] && !isLibraryMaker(called) {
+			return false
+		}
+		// What returns its argument makes something if that is something.
+		parameters := called.Signature().Params()
+		for i := range min(len(e.Args), parameters.Len()) {
+			if types.Identical(parameters.At(i).Type(), f.info.TypeOf(e)) && !f.isNew(e.Args[i], makers) {
+				return false
+			}
+		}
+		return true
 	}
 	return false
 }
@@ -194,6 +239,22 @@ func calledBy(info *types.Info, call *ast.CallExpr) *types.Func {
 	}
 	f, _ := info.Uses[name].(*types.Func)
 	return f
+}
+
+// isOwn reports whether a variable is the receiver, or a parameter that is an error: whoever calls has to give one.
+func (f *function) isOwn(of types.Object) bool {
+	if of == nil || of == f.receiver {
+		return of != nil
+	}
+	if f.of == nil {
+		return false
+	}
+	for p := range f.of.Signature().Params().Variables() {
+		if p == of {
+			return true
+		}
+	}
+	return false
 }
 
 // isLibraryMaker reports whether a function is one of Kubernetes' that make errors: none returns nil.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/http1"
@@ -69,8 +70,8 @@ func (c *conn) await() bool {
 // parse reads the head, which is so long.
 func (r *Request) parse(length int) bool {
 	in := &r.conn.in
-	if bad := r.Head.Parse(in.buf[:length], r.conn.options); bad != nil {
-		return r.refuse(bad)
+	if err := r.Head.Parse(in.buf[:length], r.conn.options); err != nil {
+		return r.refuse(err)
 	}
 	in.r, r.headEnd = length, length
 	if !r.Head.HasBody() {
@@ -85,7 +86,9 @@ func (r *Request) parse(length int) bool {
 
 // refuse keeps the refusal for the handler. Nothing more is read from the connection: where the
 // next request would start is not known.
-func (r *Request) refuse(bad *http1.Error) bool {
+func (r *Request) refuse(why error) bool {
+	bad := &http1.Error{Code: 400, Message: why.Error()}
+	errors.As(why, &bad)
 	r.Refusal = status.Coded(bad.Code, bad.Message)
 	r.endAfter(endLingering)
 	r.Head.Salvage(r.conn.in.received())

@@ -21,7 +21,8 @@ func (c *Client) Do(req *Request, resp *http1.Response) error {
 	try := attempt{start: now, now: now, deadline: req.Deadline}
 	for {
 		err := c.exchange(req, resp, &try)
-		if err != nil && c.shouldRepeat(err, req, &try) {
+		failure, _ := errors.AsType[*Error](err)
+		if err != nil && c.shouldRepeat(failure, req, &try) {
 			continue
 		}
 		if try.probe != 0 {
@@ -30,9 +31,9 @@ func (c *Client) Do(req *Request, resp *http1.Response) error {
 		if err == nil {
 			return nil
 		}
-		err.setRetryAfter(&c.config)
-		if c.config.OnError != nil && err.Kind != NoMemory && err.Kind != ClientFailed && !req.isImpatience(err) {
-			c.config.OnError(err)
+		failure.setRetryAfter(&c.config)
+		if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && !req.isImpatience(failure) {
+			c.config.OnError(failure)
 		}
 		return err
 	}
@@ -70,8 +71,8 @@ func (c *Client) shouldRepeat(err *Error, req *Request, try *attempt) bool {
 	return true
 }
 
-// exchange makes one attempt.
-func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) *Error {
+// exchange makes one attempt. The error is an *Error.
+func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) error {
 	cn, err := c.acquire(req, try)
 	if err != nil {
 		return err
@@ -95,11 +96,11 @@ func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) *Err
 	}
 	br := c.transport.reader(cn)
 	reception := reception{transport: &c.transport, cn: cn, br: br, req: req, resp: resp, sending: sending}
-	stream, failure := reception.receive()
+	stream, err := reception.receive()
 	switch {
-	case failure != nil:
+	case err != nil:
 		sending.end()
-		failure = sending.orFailed(failure)
+		failure := sending.failureOf(err)
 		c.transport.release(cn, br, false, outcomeOf(failure, req, try))
 		return failure
 	case req.Tunnel != nil:
@@ -117,7 +118,7 @@ func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) *Err
 }
 
 // acquire gets a connection that the request can be sent on.
-func (c *Client) acquire(req *Request, try *attempt) (*conn, *Error) {
+func (c *Client) acquire(req *Request, try *attempt) (*conn, error) {
 	for {
 		if !try.deadline.IsZero() && !try.now.Before(try.deadline) {
 			return nil, newError(TooSlow, false, nil)
@@ -139,7 +140,7 @@ func (c *Client) acquire(req *Request, try *attempt) (*conn, *Error) {
 }
 
 // connect makes a connection that the pool has given leave for.
-func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*conn, *Error) {
+func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*conn, error) {
 	timeout := c.config.Timeouts.Connect
 	if !try.deadline.IsZero() {
 		// The wait for the leave may have taken all the time there was.

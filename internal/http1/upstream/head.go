@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"errors"
 
 	"github.com/admission-gateway/gateway/internal/http1"
 )
@@ -12,12 +13,12 @@ const maxInterim = 16
 const statusLine = "HTTP/1."
 
 // readHead reads heads into cn.answer until one is not informational, and returns its length.
-func readHead(cn *conn, br *bufio.Reader) (int, *Error) {
+func readHead(cn *conn, br *bufio.Reader) (int, error) {
 	for i := range maxInterim {
 		n, err := readOneHead(cn, br)
 		if err != nil {
-			if i > 0 {
-				err.again = never
+			if failure, is := errors.AsType[*Error](err); is && i > 0 {
+				failure.again = never
 			}
 			return 0, err
 		}
@@ -31,7 +32,7 @@ func readHead(cn *conn, br *bufio.Reader) (int, *Error) {
 }
 
 // readOneHead waits for a whole head and scans it; it returns its length.
-func readOneHead(cn *conn, br *bufio.Reader) (int, *Error) {
+func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 	from := 0
 	for more := br.Buffered() == 0; ; more = true {
 		if have := br.Buffered(); more {

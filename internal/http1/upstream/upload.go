@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"strconv"
 	"sync"
@@ -172,16 +173,19 @@ func (s *sending) end() (isComplete bool) {
 	return s.isComplete
 }
 
-// orFailed returns the client's failure, if it is the reason for the failure of the exchange.
-func (s *sending) orFailed(e *Error) *Error {
-	if s == nil || s.failed == nil {
-		return e
+// failureOf returns the failure of the exchange: the client's, if it is the reason.
+func (s *sending) failureOf(err error) *Error {
+	if s != nil && s.failed != nil {
+		return newError(ClientFailed, true, s.failed)
 	}
-	return newError(ClientFailed, true, s.failed)
+	if failure, is := errors.AsType[*Error](err); is {
+		return failure
+	}
+	return newError(Broken, true, err)
 }
 
 // upload makes one attempt at an exchange whose request is sent while it comes.
-func (c *Client) upload(req *Request, try *attempt, cn *conn) (*sending, *Error) {
+func (c *Client) upload(req *Request, try *attempt, cn *conn) (*sending, error) {
 	t := &c.transport
 	err := cn.armWrite(try.now, req.answerTimeout(&t.config.Timeouts), try.deadline)
 	if err == nil {

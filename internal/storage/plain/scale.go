@@ -240,7 +240,7 @@ func (s *scaleStore) ApplyScale(w, asked *storage.Write) error {
 	w.SetObject(result)
 	w.ContentType = typeJSON
 	if err := storage.SetAt(result, s.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
-		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+		return w.Request.Unplaced(&w.Info, err)
 	}
 	w.Info.Path = string(w.Request.ItemTarget(&w.Info))
 	w.Info.Subresource = ""

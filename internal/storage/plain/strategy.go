@@ -1,6 +1,8 @@
 package plain
 
 import (
+	"errors"
+
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -248,11 +250,14 @@ func (s *strategy) warnOfStatus(w *storage.Write) {
 // misplace notes that something stands where the status has to. With a schema that is said together with
 // everything else that is wrong.
 func (s *strategy) misplace(w *storage.Write, err error) error {
-	w.Misplaced = storage.AsMisplaced(err)
-	if s.Schema(w.Info.Verb) != nil {
-		return nil
+	w.Misplaced = nil
+	if s.Schema(w.Info.Verb) == nil {
+		return w.Request.Unplaced(&w.Info, err)
 	}
-	return w.Request.Unplaced(&w.Info, w.Misplaced)
+	if misplaced, is := errors.AsType[*field.Error](err); is {
+		w.Misplaced = field.ErrorList{misplaced}
+	}
+	return nil
 }
 
 // KeepStatus implements storage.Strategy.

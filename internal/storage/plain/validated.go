@@ -98,7 +98,7 @@ func (s *writer) foldedPatch(w *storage.Write, patch *document.Document) ([]byte
 	if w.Existing.Pin == storage.PinnedByField {
 		version, _ := storage.Find(stored.Root(), s.Resource.Fields.Version)
 		if err := storage.SetAt(want, s.Resource.Fields.Version, version.Raw()); err != nil {
-			return nil, w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+			return nil, w.Request.Unplaced(&w.Info, err)
 		}
 	}
 	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.Limits.Sent}

@@ -243,7 +243,7 @@ func (s *writer) toStoredForm(w *storage.Write) error {
 	}
 	if w.Existing.Pin == storage.PinnedByField {
 		stored, _ := storage.Find(w.Existing.Root(), s.Resource.Fields.Version)
-		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(storage.SetAt(w.Object, s.Resource.Fields.Version, stored.Raw())))
+		return w.Request.Unplaced(&w.Info, storage.SetAt(w.Object, s.Resource.Fields.Version, stored.Raw()))
 	}
 	return nil
 }
