@@ -122,11 +122,10 @@ func (present) Gone() bool { return false }
 func (j *Assessor) try(t *Trial) (err error) {
 	j.forget()
 	defer func() {
-		if err == nil && j.incoming.Memory.Refusal() != memory.None {
+		if j.incoming.Memory.Refusal() != memory.None || errors.Is(err, document.ErrNoMemory) {
 			err = j.handler.request.Exhausted()
 		}
 	}()
-	defer recoverMemory(&j.handler.request, &err)
 	defer func() {
 		if h := &j.handler; h.body.parsed != nil { // no step took it
 			h.body.parsed.Release()

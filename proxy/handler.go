@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -187,24 +188,12 @@ const sentAtOnce = 32 << 10
 
 // serveWithin serves the request within the memory that it may have: one that was refused some, or its turn, is refused,
 // whatever a step of its way, or a policy within it, made of that.
-func (h *handler) serveWithin() (err error) {
-	defer recoverMemory(&h.request, &err)
-	err = h.serve()
-	if h.incoming.Memory.Refusal() != memory.None {
+func (h *handler) serveWithin() error {
+	err := h.serve()
+	if h.incoming.Memory.Refusal() != memory.None || errors.Is(err, document.ErrNoMemory) {
 		return h.request.Exhausted()
 	}
 	return err
-}
-
-// recoverMemory makes of the panic of an edit without memory the error that it is; any other goes on.
-func recoverMemory(r *storage.Request, err *error) {
-	switch p := recover(); p {
-	case nil:
-	case document.ErrNoMemory:
-		*err = r.Exhausted()
-	default:
-		panic(p)
-	}
 }
 
 // keepAnswer lets everything go but the answer, which goes out at the pace of who reads it.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 	"github.com/admission-gateway/gateway/internal/cel/value"
-	"github.com/admission-gateway/gateway/internal/document"
 )
 
 // A Program is a compiled expression. It is immutable and safe for concurrent
@@ -178,9 +177,6 @@ func (p *Program) failure(out ref.Val, want string) error {
 // finish ends an evaluation, also one that panicked.
 func (f *Frame) finish(p *Program, err *error) {
 	r := recover()
-	if r == document.ErrNoMemory {
-		r = value.Stop(value.Refused)
-	}
 	switch r := r.(type) {
 	case nil:
 	case value.Stop:

@@ -6,15 +6,16 @@ import (
 )
 
 // Memory is asked before documents take memory that somebody bounds, and told what they give back.
+// If it has a method Fail, it is also told when a document fails for the lack of it; see
+// [Document.Err].
 type Memory interface {
 	// Grow asks for so many bytes more, and reports whether they may be taken.
 	Grow(bytes int) bool
 	Shrink(bytes int)
 }
 
-// ErrNoMemory is the value with which an edit panics if the memory for it is refused. Edits have no errors otherwise, and whoever
-// bounds memory is where they are made for a request.
-var ErrNoMemory = &Error{Code: NoMemory, Msg: msgNoMemory}
+// ErrNoMemory is the error of a document for an edit of which memory was refused, see [Document.Err].
+var ErrNoMemory error = &Error{Code: NoMemory, Msg: msgNoMemory}
 
 const (
 	msgNoMemory = "there is no memory for the document"
@@ -76,19 +77,44 @@ func extend[T any](d *Document, s []T, n, size int) []T {
 	return s
 }
 
-// mustExtend is extend for edits.
-func mustExtend[T any](d *Document, s []T, n, size int) []T {
-	if s = extend(d, s, n, size); s == nil {
-		panic(ErrNoMemory)
+// Err returns ErrNoMemory if the memory for an edit was refused, else nil. The document has failed
+// then: it reads as null, so that no part of the edit is ever seen, and later edits do nothing.
+// Whoever sends its text, or judges by it, must ask. A nil document has no error.
+func (d *Document) Err() error {
+	if d == nil || !d.failed {
+		return nil
 	}
-	return s
+	return ErrNoMemory
 }
 
-// roomAside makes room for n more bytes in the side buffer.
-func (d *Document) roomAside(n int) {
-	if n > cap(d.side)-len(d.side) {
-		d.side = mustExtend(d, d.side, max(n, len(d.side)/4), 1)
+var nullText = []byte("null")
+
+// fail makes every value of the document null. Nodes and cursors may be used on: they are at its
+// values still, and the last ones where they are.
+func (d *Document) fail() {
+	if told, is := d.memory.(interface{ Fail() }); is {
+		told.Fail()
 	}
+	d.failed, d.edited = true, true
+	d.revision++
+	d.body = nullText
+	for i := range d.tape {
+		d.tape[i] = entry{end: uint32(len(nullText)), meta: uint32(Null)}
+	}
+}
+
+// roomAside makes room for n more bytes in the side buffer. Without memory the document fails.
+func (d *Document) roomAside(n int) bool {
+	if n <= cap(d.side)-len(d.side) {
+		return true
+	}
+	side := extend(d, d.side, max(n, len(d.side)/4), 1)
+	if side == nil {
+		d.fail()
+		return false
+	}
+	d.side = side
+	return true
 }
 
 // makeOwn makes room for n bytes of a clone's body, which is empty.
@@ -113,16 +139,18 @@ func (n Node) extent() int {
 	return n.d.Extent()
 }
 
-// chargeCopy asks for what a copy of the tape and the index takes, which an edit that may be undone needs.
-func (d *Document) chargeCopy() int {
-	size := len(d.tape)*entryBytes + len(d.index)*indexBytes
+// chargeCopy asks for what a copy of the tape and the index takes, which an edit that may be undone needs. Without memory
+// the document fails.
+func (d *Document) chargeCopy() (size int, granted bool) {
 	if d.memory == nil {
-		return 0
+		return 0, true
 	}
+	size = len(d.tape)*entryBytes + len(d.index)*indexBytes
 	if !d.memory.Grow(size) {
-		panic(ErrNoMemory)
+		d.fail()
+		return 0, false
 	}
-	return size
+	return size, true
 }
 
 func (d *Document) giveBackCopy(size int) {

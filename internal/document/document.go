@@ -95,6 +95,7 @@ type Document struct {
 	own    []byte   // a clone's body, kept for the next clone
 	noter  *Noter   // whose notes are on the tape
 	edited bool
+	failed bool  // see Err
 	idle   uint8 // how many texts in a row needed little of the tape
 
 	memory  Memory // who is asked for what the document takes, nil for nobody
@@ -174,7 +175,7 @@ func (d *Document) Release() {
 // reset forgets the text, and keeps the memory for the next one.
 func (d *Document) reset() {
 	d.body, d.noter = nil, nil
-	d.edited = false
+	d.edited, d.failed = false, false
 	d.revision++
 	d.rootOff, d.rootEnd = 0, 0
 	large := keepLarge
@@ -212,23 +213,24 @@ func (d *Document) Clone() *Document { return d.Root().Clone() }
 
 // Clone copies the value as it is now into a Document of its own, which shares
 // nothing with the node's but who is asked for its memory. It returns nil for an
-// invalid node, and panics with ErrNoMemory if the memory is refused.
+// invalid node. A clone of a document that has failed, or for which the memory is
+// refused, has failed too; see [Document.Err].
 func (n Node) Clone() *Document {
 	if !n.Valid() {
 		return nil
 	}
 	c := pool.Get().(*Document)
 	c.memory = n.d.memory
-	if c.own = c.own[:0]; !c.makeOwn(n.extent()) {
-		c.Release()
-		panic(ErrNoMemory)
+	if c.own = c.own[:0]; n.d.failed || !c.makeOwn(n.extent()) {
+		c.tape = append(c.tape[:0], entry{})
+		c.fail()
+		return c
 	}
 	c.own = n.AppendRaw(c.own)
-	if err := c.parse(c.own, unlimited()); err != nil {
-		if isNoMemory(err) {
-			c.Release()
-			panic(ErrNoMemory)
-		}
+	switch err := c.parse(c.own, unlimited()); {
+	case isNoMemory(err):
+		c.fail()
+	case err != nil:
 		panic("document: cloning printed what cannot be parsed: " + err.Error())
 	}
 	return c

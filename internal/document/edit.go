@@ -36,10 +36,12 @@ func (d *Document) Append(list Node, raw []byte) Node {
 		return Node{}
 	}
 	i := d.newEntry(list.i)
+	if i == 0 {
+		return Node{}
+	}
 	d.link(list.i, i)
 	d.touch(list.i)
-	d.write(i, raw)
-	return Node{d, i}
+	return d.write(i, raw)
 }
 
 // InsertBefore adds an item to a list before the item at and returns its node.
@@ -58,6 +60,9 @@ func (d *Document) InsertBefore(at Node, raw []byte) Node {
 		before = k
 	}
 	i := d.newEntry(parent.i)
+	if i == 0 {
+		return Node{}
+	}
 	list := &d.tape[parent.i]
 	d.tape[i].next = at.i
 	if before == 0 {
@@ -68,23 +73,20 @@ func (d *Document) InsertBefore(at Node, raw []byte) Node {
 	}
 	list.count++
 	d.touch(parent.i)
-	d.write(i, raw)
-	return Node{d, i}
+	return d.write(i, raw)
 }
 
 // Replace gives the place of at a new value and returns its node, which is at.
 // Raw is as for Set. The root can be replaced too.
 func (d *Document) Replace(at Node, raw []byte) Node {
-	if !d.owns(at) {
+	if !d.owns(at) || d.failed || !d.replace(at.i) {
 		return Node{}
 	}
-	d.replace(at.i)
-	d.write(at.i, raw)
-	return at
+	return d.write(at.i, raw)
 }
 
-// replace prepares the entry i for a new value.
-func (d *Document) replace(i uint32) {
+// replace prepares the entry i for a new value. It returns false if the document has failed.
+func (d *Document) replace(i uint32) bool {
 	for k := d.childrenOf(i); k != 0; k = d.chainNext(k) {
 		d.tape[k].meta |= flagRemoved
 	}
@@ -93,7 +95,7 @@ func (d *Document) replace(i uint32) {
 		d.tape[0].meta = flagInserted | flagSide
 		d.edited = true
 		d.revision++
-		return
+		return true
 	}
 	e := &d.tape[i]
 	member := e.meta&flagMember != 0
@@ -103,7 +105,9 @@ func (d *Document) replace(i uint32) {
 		old := *e
 		old.meta |= flagRemoved
 		ghost := uint32(len(d.tape))
-		d.addEntry(old)
+		if !d.addEntry(old) {
+			return false
+		}
 		e = &d.tape[i]
 		e.next = ghost
 		parent := &d.tape[e.parent]
@@ -116,18 +120,21 @@ func (d *Document) replace(i uint32) {
 		src := d.source(e)
 		prefix := src[e.key-1 : e.off]
 		size := e.keyEnd - e.key
-		d.roomAside(len(prefix))
+		if !d.roomAside(len(prefix)) {
+			return false
+		}
 		from := uint32(len(d.side))
 		d.side = append(d.side, prefix...)
 		e.key, e.keyEnd = from+1, from+1+size
 	}
 	e.meta = e.meta&placeMask | flagSide
 	d.touch(e.parent)
+	return true
 }
 
 // Remove takes the value out of its object or array. The root cannot be removed.
 func (d *Document) Remove(at Node) {
-	if !d.owns(at) || at.i == 0 || at.removed() {
+	if !d.owns(at) || d.failed || at.i == 0 || at.removed() {
 		return
 	}
 	e := &d.tape[at.i]
@@ -140,19 +147,27 @@ func (d *Document) owns(n Node) bool { return n.d == d && d != nil }
 
 func (n Node) removed() bool { return n.d.tape[n.i].meta&flagRemoved != 0 }
 
-// newEntry adds an entry for an inserted value to the tape.
+// newEntry adds an entry for an inserted value to the tape. It returns 0 if the document has failed.
 func (d *Document) newEntry(parent uint32) uint32 {
 	i := uint32(len(d.tape))
-	d.addEntry(entry{parent: parent, meta: flagInserted | flagSide})
+	if !d.addEntry(entry{parent: parent, meta: flagInserted | flagSide}) {
+		return 0
+	}
 	return i
 }
 
-// addEntry adds an entry to the tape.
-func (d *Document) addEntry(e entry) {
+// addEntry adds an entry to the tape. Without memory the document fails.
+func (d *Document) addEntry(e entry) bool {
 	if len(d.tape) == cap(d.tape) {
-		d.tape = mustExtend(d, d.tape, max(len(d.tape)/4, firstEntries), entryBytes)
+		tape := extend(d, d.tape, max(len(d.tape)/4, firstEntries), entryBytes)
+		if tape == nil {
+			d.fail()
+			return false
+		}
+		d.tape = tape
 	}
 	d.tape = append(d.tape, e)
+	return true
 }
 
 // link makes i the last child of a container.
@@ -172,20 +187,30 @@ func (d *Document) link(container, i uint32) {
 	}
 }
 
-// write parses raw into the side buffer as the value of the entry i.
-func (d *Document) write(i uint32, raw []byte) {
+// write parses raw into the side buffer as the value of the entry i, and returns its node. That is
+// the zero Node if the document has failed.
+func (d *Document) write(i uint32, raw []byte) Node {
 	from := len(d.side)
-	d.roomAside(len(raw))
+	if !d.roomAside(len(raw)) {
+		return Node{}
+	}
 	d.side = append(d.side, raw...)
-	d.scanSide(from, i)
+	if !d.scanSide(from, i) {
+		return Node{}
+	}
+	return Node{d, i}
 }
 
-// scanSide parses what the side buffer ends with as the value of the entry i.
-func (d *Document) scanSide(from int, i uint32) {
-	if err := d.scan(d.side, from, i, flagSide, unlimited()); err != nil {
-		if isNoMemory(err) {
-			panic(ErrNoMemory)
-		}
+// scanSide parses what the side buffer ends with as the value of the entry i. Without memory the
+// document fails.
+func (d *Document) scanSide(from int, i uint32) bool {
+	switch err := d.scan(d.side, from, i, flagSide, unlimited()); {
+	case err == nil:
+		return true
+	case isNoMemory(err):
+		d.fail()
+		return false
+	default:
 		panic("document: an edit with a value that is not JSON: " + err.Error())
 	}
 }

@@ -159,9 +159,13 @@ func (d *Document) Fill(object Node, m *Member, harmless bool) {
 		return
 	}
 	i, from := uint32(len(d.tape)), uint32(len(d.side))
-	d.roomAside(len(m.text))
+	if !d.roomAside(len(m.text)) {
+		return
+	}
 	d.side = append(d.side, m.text...)
-	d.addEntry(m.entry)
+	if !d.addEntry(m.entry) {
+		return
+	}
 	e := &d.tape[i]
 	e.key += from
 	e.keyEnd += from
@@ -183,7 +187,9 @@ func (d *Document) Fill(object Node, m *Member, harmless bool) {
 func (d *Document) add(object Node, key string, hash uint32, raw []byte) Node {
 	i := d.newEntry(object.i)
 	from := uint32(len(d.side))
-	d.roomAside(len(key) + len(`"":`)) // escapes are left to the end of the edit
+	if i == 0 || !d.roomAside(len(key)+len(`"":`)) { // escapes are left to the end of the edit
+		return Node{}
+	}
 	d.side = AppendString(d.side, key)
 	e := &d.tape[i]
 	e.key, e.keyEnd, e.hash = from+1, uint32(len(d.side))-1, hash
@@ -194,6 +200,5 @@ func (d *Document) add(object Node, key string, hash uint32, raw []byte) Node {
 	d.side = append(d.side, ':')
 	d.link(object.i, i)
 	d.touch(object.i)
-	d.write(i, raw)
-	return Node{d, i}
+	return d.write(i, raw)
 }

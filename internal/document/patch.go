@@ -90,14 +90,21 @@ func (d *Document) applyJSONPatch(patch Node, limits Limits, lenient bool) error
 
 // Atomically calls edit, which edits the document, and undoes what it did if it
 // returns an error. Nodes that were read from the document while it did must not
-// be used then.
+// be used then. The error of a document that has failed is ErrNoMemory; nothing
+// is undone then.
 func (d *Document) Atomically(edit func() error) error {
-	saved := checkpoints.Get().(*checkpoint)
-	copied := d.chargeCopy()
+	copied, granted := d.chargeCopy()
+	if !granted {
+		return ErrNoMemory
+	}
 	defer d.giveBackCopy(copied)
+	saved := checkpoints.Get().(*checkpoint)
 	saved.take(d)
 	err := edit()
-	if err != nil {
+	switch {
+	case d.failed:
+		err = ErrNoMemory
+	case err != nil:
 		d.rollback(saved)
 	}
 	if cap(saved.tape) <= keepEntries && cap(saved.index) <= keepIndex {

@@ -284,7 +284,11 @@ func (s *Stream) take(raw []byte) (*Document, error) {
 		return nil, shifted(err, s.token.begin)
 	}
 	s.valueEnds()
-	if err := s.editor.EditItem(d); err != nil || !d.Edited() {
+	err = s.editor.EditItem(d)
+	if err == nil {
+		err = d.Err() // no part of an edit leaves
+	}
+	if err != nil || !d.Edited() {
 		d.Release()
 		return nil, err
 	}

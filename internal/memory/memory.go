@@ -102,6 +102,7 @@ type Reservation struct {
 	reserved int64 // of the budget
 	refusal  Refusal
 	done     bool // see Commit
+	failed   bool // see Fail
 	heavy    bool // the request did heavy work
 	working  bool // it has a place at the gate
 }
@@ -196,6 +197,17 @@ func (a *Reservation) Used() int64 { return a.used }
 
 // Refusal says whether, and why, the request cannot go on.
 func (a *Reservation) Refusal() Refusal { return a.refusal }
+
+// Fail notes that something was not made whole for the lack of memory, committed or not. Nothing that depends on it may be
+// sent from then on.
+func (a *Reservation) Fail() {
+	if a != nil {
+		a.failed = true
+	}
+}
+
+// MaySend reports whether the request was refused nothing that keeps it from going on, and nothing failed.
+func (a *Reservation) MaySend() bool { return a.refusal == None && !a.failed }
 
 // Commit notes that what the request was for is done, so that it must be answered: little is always granted from now on, and
 // what is refused keeps nothing from going on.

@@ -520,7 +520,7 @@ func (r *Request) readBy(b *Backend, by *upstream.Client, whole int64) (*http1.R
 
 // ask sends a question of the gateway's own. Other requests may work meanwhile.
 func (r *Request) ask(b *Backend, by *upstream.Client, answer *http1.Response) error {
-	if r.Memory.Refusal() != memory.None {
+	if !r.Memory.MaySend() {
 		return r.Exhausted()
 	}
 	r.forget(answer)
@@ -548,11 +548,11 @@ func (r *Request) ForgetQuestions() {
 	r.forget(&r.preview.answer)
 }
 
-// commit is called before a write is sent. Nothing is sent of a request that was refused memory or its turn, whatever a
-// step, or a policy within it, made of that. From then on the request has to be answered, so that memory for the answer
+// commit is called before a write is sent. Nothing is sent of a request that was refused memory or its turn, or one of whose
+// documents has failed, whatever a step, or a policy within it, made of that. From then on the request has to be answered, so that memory for the answer
 // is asked for here, as far as its size is known.
 func (r *Request) commit(m *Message) error {
-	if r.Memory.Refusal() != memory.None || m.Whole > 0 && !r.Memory.Grow(len(m.Body)) {
+	if !r.Memory.MaySend() || m.Whole > 0 && !r.Memory.Grow(len(m.Body)) {
 		return r.Exhausted()
 	}
 	if r.IsLocked() && !r.lock.IsValid() {

@@ -91,15 +91,23 @@ func (r *Response) ForgetBody(length bool) {
 	}
 }
 
-// Answer makes an object the answer to the client.
-func (r *Response) Answer(code int, etag []byte, object *document.Document) {
+// Answer makes an object the answer to the client. The answer stays what it is if the object has failed.
+func (r *Response) Answer(code int, etag []byte, object *document.Document) error {
+	if err := object.Err(); err != nil {
+		return err
+	}
 	r.edited = object.AppendTo(r.edited[:0])
 	r.StartJSON(code, etag, r.edited)
+	return nil
 }
 
-// AnswerEdited gives the backend's answer an object for a body.
-func (r *Response) AnswerEdited(object *document.Document) {
+// AnswerEdited gives the backend's answer an object for a body. The answer stays what it is if the object has failed.
+func (r *Response) AnswerEdited(object *document.Document) error {
+	if err := object.Err(); err != nil {
+		return err
+	}
 	r.AnswerEditedBytes(object.AppendTo(r.edited[:0]))
+	return nil
 }
 
 // EditBuffer returns empty memory for AnswerEditedBytes.

@@ -113,6 +113,9 @@ func (s *Store) answerCollection(w *storage.Write, list *document.Document) erro
 		}
 		r.Response.Discard() // the objects are deleted all the same
 	}
+	if err := list.Err(); err != nil {
+		return err
+	}
 	r.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
 	return nil
 }

@@ -203,30 +203,23 @@ func (d *defaulter) ItemMemory(kept []byte, least int) ([]byte, error) {
 }
 
 // EditItem completes one object, or the object of one event, and leaves out what was not asked for.
-func (d *defaulter) EditItem(item *document.Document) (err error) {
-	defer d.edited(&err)
-	if err := d.complete(item); err != nil {
-		return err
+func (d *defaulter) EditItem(item *document.Document) error {
+	defer d.budget.Rest() // what comes next waits for the client
+	err := d.complete(item)
+	if failed := item.Err(); failed != nil {
+		err = failed // whatever came of completing it
 	}
 	switch {
+	case errors.Is(err, document.ErrNoMemory):
+		return d.exhausted()
+	case err != nil:
+		return err
 	case d.list != nil:
 		return d.list.take(item.Root())
 	case d.chosen != nil:
 		return d.chosen.take(item)
 	}
 	return nil
-}
-
-// edited ends an edit: without the memory for it, it is an error. What comes next waits for the client.
-func (d *defaulter) edited(err *error) {
-	d.budget.Rest()
-	switch p := recover(); {
-	case p == nil:
-	case p == document.ErrNoMemory:
-		*err = d.exhausted()
-	default:
-		panic(p)
-	}
 }
 
 // exhausted returns the answer if there is no memory to complete an object.
@@ -265,7 +258,11 @@ func (d *defaulter) complete(item *document.Document) error {
 		// Expressions see a document's root as the object.
 		own := object.Clone()
 		defer own.Release()
-		if err := completeStored(own, d.schema, limit, d.budget); err != nil {
+		err := completeStored(own, d.schema, limit, d.budget)
+		if failed := own.Err(); failed != nil {
+			return failed // whatever came of completing it
+		}
+		if err != nil {
 			return err
 		}
 		if own.Edited() {

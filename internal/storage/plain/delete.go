@@ -194,8 +194,7 @@ func (s *Store) markDeleting(w *storage.Write, finalizers []string, isChanged bo
 	case s.isUnchanged(w):
 		w.SetObject(w.Existing.Object)
 		w.Existing.Object = nil
-		s.answerObject(w, w.Object, code, w.PinnedETag())
-		return nil
+		return s.answerObject(w, w.Object, code, w.PinnedETag())
 	}
 	return s.replace(w, code)
 }
@@ -258,6 +257,5 @@ func (s *Store) remove(w *storage.Write, code int) error {
 			return err
 		}
 	}
-	s.answerObject(w, w.Object, code, w.PinnedETag())
-	return nil
+	return s.answerObject(w, w.Object, code, w.PinnedETag())
 }

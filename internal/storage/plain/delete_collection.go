@@ -55,6 +55,10 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 		if deleted == nil {
 			deleted = one.Object // it is still there, as one that is being deleted
 		}
+		if err := deleted.Err(); err != nil {
+			one.Release()
+			return err
+		}
 		if isTooMany = isTooMany || len(items)+deleted.Extent() > limit; !isTooMany {
 			if !isFirst {
 				items = append(items, ',')

@@ -92,7 +92,9 @@ func (s *reader) completeWhole(r *storage.Request, l *listPass, etag []byte) err
 		if err := d.EditItem(object); err != nil || !object.Edited() {
 			return err
 		}
-		r.Response.AnswerEdited(object)
+		if err := r.Response.AnswerEdited(object); err != nil {
+			return err
+		}
 		r.Response.Revise()
 		return nil
 	}

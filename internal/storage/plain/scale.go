@@ -289,11 +289,14 @@ func (s *scaledStore) replaceScaled(w *storage.Write) error {
 		w.Request.Response.Discard()
 		return storage.ErrConflict
 	}
-	o, isWritten := s.written(w, m.Body)
+	o, isWritten, err := s.written(w, m.Body)
 	if !isWritten {
 		return nil
 	}
 	defer o.release(w)
+	if err != nil {
+		return err
+	}
 	if r := &w.Request.Response; !r.IsStream() && r.Status() == http.StatusOK && r.IsJSON() {
 		// Headers of the backend's answer stay: it is an answer of this kind.
 		text, err := s.scaleText(w, o.object)

@@ -26,8 +26,7 @@ func (s *Store) Update(w *storage.Write) error {
 		// The answer is the stored object, in its own spelling.
 		w.SetObject(w.Existing.Object)
 		w.Existing.Object = nil
-		s.answerObject(w, w.Object, code, w.PinnedETag())
-		return nil
+		return s.answerObject(w, w.Object, code, w.PinnedETag())
 	}
 	return s.replace(w, code)
 }

@@ -2,6 +2,7 @@ package plain
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -266,8 +267,7 @@ func (s *writer) answerUnwritten(w *storage.Write, code int) error {
 			return err
 		}
 	}
-	s.answerObject(w, w.Object, code, w.PinnedETag())
-	return nil
+	return s.answerObject(w, w.Object, code, w.PinnedETag())
 }
 
 func answerContent(w *storage.Write, code int) error {
@@ -302,11 +302,10 @@ func (s *definition) warnOfHidden(w *storage.Write) {
 
 // answerWritten makes the answer to a write what an API server answers: the object as it is stored, with its
 // version (RW-1). Backends answer with anything, from the object to nothing.
-func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) (err error) {
+func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) error {
 	if !s.answersObject() {
 		return nil
 	}
-	defer leaveAnswer(w, &err)
 	r := &w.Request.Response
 	if r.Status() == http.StatusCreated && w.Existing.Object == nil {
 		code = http.StatusCreated // nobody had looked whether the object was there
@@ -314,30 +313,24 @@ func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) (err err
 	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Request, &r.Response, 2*s.Limits.Body) {
 		return nil // the write is done, and this is its answer
 	}
-	o, isWritten := s.written(w, sent)
+	o, isWritten, err := s.written(w, sent)
 	if !isWritten {
 		return nil
 	}
 	defer o.release(w)
-	if !r.IsStream() && r.Status() == code && r.IsJSON() {
+	switch {
+	case err != nil:
+	case !r.IsStream() && r.Status() == code && r.IsJSON():
 		// Headers of the backend's answer stay: it is an answer of this kind.
 		s.setVersion(w, o.object)
-		w.Request.Response.AnswerEdited(o.object)
-		return nil
-	}
-	s.answerObject(w, o.object, code, o.etag)
-	return nil
-}
-
-// leaveAnswer lets the backend's own answer to a write that is done be the client's if there is no memory to complete it.
-func leaveAnswer(w *storage.Write, err *error) {
-	switch p := recover(); {
-	case p == nil:
-	case p == document.ErrNoMemory && w.Request.Memory.Committed():
-		*err = nil
+		err = w.Request.Response.AnswerEdited(o.object)
 	default:
-		panic(p)
+		err = s.answerObject(w, o.object, code, o.etag)
 	}
+	if err != nil && w.Request.Memory.Committed() {
+		return nil // the write is done: without memory to complete it, the backend's own answer is the client's
+	}
+	return err
 }
 
 // written is an object as it is stored after a write, and the ETag of the answer to the write.
@@ -353,13 +346,13 @@ func (o *written) release(w *storage.Write) {
 }
 
 // written finds out what is stored after a write; its version is in the write from then on. It returns false
-// if the backend's answer is an error, or says that the write is not done yet.
-func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bool) {
+// if the backend's answer is an error, or says that the write is not done yet. The error is ErrNoMemory.
+func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bool, err error) {
 	r, e := &w.Request.Response, &w.Existing
 	switch r.Status() {
 	case http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusNonAuthoritativeInfo:
 	default:
-		return o, false
+		return o, false, nil
 	}
 	o.etag = r.ETag()
 	var isStored bool
@@ -382,9 +375,9 @@ func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bo
 		}
 	}
 	if o.object != w.Object {
-		s.completeAnswer(w, o.object)
+		err = s.completeAnswer(w, o.object)
 	}
-	return o, true
+	return o, true, err
 }
 
 // objectIn returns the object in the backend's answer, and whether it tells what is stored: backends also
@@ -433,11 +426,15 @@ func (s *writer) readBack(w *storage.Write) (*document.Document, []byte) {
 	return d, answer.Header("ETag")
 }
 
-// completeAnswer gives an object of the backend what a client that reads it would see.
-func (s *writer) completeAnswer(w *storage.Write, object *document.Document) {
+// completeAnswer gives an object of the backend what a client that reads it would see. The error is ErrNoMemory: what is
+// stored is known to be complete but for what the backend made of it.
+func (s *writer) completeAnswer(w *storage.Write, object *document.Document) error {
 	d := s.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Request.Memory)
 	defer d.Release()
-	_ = d.complete(object) // what is stored is known to be complete but for what the backend made of it
+	if err := d.complete(object); errors.Is(err, document.ErrNoMemory) {
+		return err
+	}
+	return object.Err()
 }
 
 // setVersion gives the object its version.
@@ -448,10 +445,10 @@ func (s *writer) setVersion(w *storage.Write, object *document.Document) {
 }
 
 // answerObject makes an object with its version the answer.
-func (s *writer) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) {
+func (s *writer) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) error {
 	s.hide(object)
 	s.setVersion(w, object)
-	w.Request.Response.Answer(code, etag, object)
+	return w.Request.Response.Answer(code, etag, object)
 }
 
 // Refusal implements storage.Updater.
