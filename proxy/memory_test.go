@@ -128,3 +128,41 @@ func occupy(t *testing.T, g *Gateway, n int) {
 		return working+waiting == n
 	})
 }
+
+// TestMemoryEndsAtAnyEdit: wherever in the defaulting of an object its memory ends, the object reaches the backend whole, or not
+// at all.
+func TestMemoryEndsAtAnyEdit(t *testing.T) {
+	object := `{"metadata":{"name":"s1"},"spec":{"defaulted":[` + strings.Repeat("{},", 4000) + `{}]}}`
+	request := "POST /apis/example.com/v1/namespaces/team-a/sets HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: " +
+		strconv.Itoa(len(object)) + "\r\n\r\n" + object
+	// try returns the code of the answer, and how many bytes reached the backend.
+	try := func(limit int64) (int, int64) {
+		backend := newSink(t, "{}")
+		g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
+		nc, br := dial(t, startGateway(t, g))
+		go func() { _, _ = nc.Write([]byte(request)) }()
+		got, _ := readAnswer(t, br, false)
+		return got.StatusCode, backend.received.Load()
+	}
+	done, whole := try(256 << 20)
+	if done >= 300 || whole <= int64(len(object)) {
+		t.Fatalf("with memory for all it is answered %d, and %d bytes reach the backend", done, whole)
+	}
+	refused, passed := 0, 0
+	for limit := int64(64 << 10); passed < 2; limit += limit / 6 {
+		switch code, received := try(limit); {
+		case code == done && received == whole:
+			passed++
+		case code == 503 && received == 0:
+			refused++
+		default:
+			t.Errorf("with %d bytes of memory it is answered %d, and %d of %d bytes reach the backend", limit, code, received, whole)
+		}
+		if limit > 256<<20 {
+			t.Fatal("it never passes")
+		}
+	}
+	if refused < 4 {
+		t.Errorf("it is refused with %d amounts of memory", refused)
+	}
+}

@@ -307,3 +307,23 @@ func TestCollectable(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedSendsNothing: what has failed keeps a request from sending more, whether its write is done or not, until it is over.
+func TestFailedSendsNothing(t *testing.T) {
+	var a Reservation
+	a.Open(NewBudget(1<<20, 1), nil)
+	if a.Commit(); !a.MaySend() {
+		t.Error("a committed request may not send")
+	}
+	if a.Fail(); a.MaySend() || a.Refusal() != None {
+		t.Errorf("after a failure it may send: %t, refused %d", a.MaySend(), a.Refusal())
+	}
+	if a.Reopen(); a.MaySend() {
+		t.Error("it may send again after it was reopened")
+	}
+	if a.Close(); !a.MaySend() {
+		t.Error("the next request may not send")
+	}
+	var none *Reservation
+	none.Fail()
+}

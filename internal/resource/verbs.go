@@ -138,9 +138,6 @@ const (
 	SchemaOfCreates
 	SchemaOfPatches
 	SchemaOfReads
-
-	// NumSchemas is the number of schemas, for arrays with an element for each.
-	NumSchemas = iota
 )
 
 // String returns the name of the verb; "" for VerbOther.
