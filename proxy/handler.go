@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -33,25 +32,24 @@ type handler struct {
 	incoming *server.Request // as the server read it
 	// set is the snapshot of policies that every step of this request uses, storage what the request is
 	// about at the backend that it goes to.
-	set      *policies.Set
-	route    *route
-	upstream *backend // of the route
-	target   []byte   // memory for what the backend gets in place of the client's target
-	storage  storage.Storage
+	set    *policies.Set
+	route  *route // nil until it is known
+	scope  *scope // of the operation that it asks for; nil until it is known
+	target []byte // memory for what the backend gets in place of the client's target
 
-	request    storage.Request
-	write      storage.Write // the attempt at hand
-	asked      storage.Write // the Scale that a write of the scale subresource asks for
+	request    *storage.Request
+	write      *storage.Write // the attempt at hand
+	asked      *storage.Write // the Scale that a write of the scale subresource asks for
 	body       bodyReader
 	who        who
-	admission  admitter
-	limits     limits
+	admission  *admitter
+	limits     *limits
 	permission permission
 	named      compress.Variant // of the answer that the client has, by its If-None-Match
 	kept       int              // how many of the warnings are not of the attempt at hand
 
 	upgrade  upgrade
-	trail    trail
+	trail    *trail
 	detached bool // the answer goes on without the handler
 }
 
@@ -65,12 +63,21 @@ type upgrade struct {
 type who struct {
 	user      identity.User
 	client    netip.Addr
+	refusal   error            // of a client that is not known; nil for one that is
 	asking    identity.Request // what the request says of who sent it
 	challenge string           // what a client that is not known has to show
 	lines     []byte           // the header lines that tell the backend
 }
 
-var handlers = sync.Pool{New: func() any { return new(handler) }}
+var handlers = sync.Pool{New: func() any { return newHandler() }}
+
+// newHandler returns a handler with parts that keep memory from one request to the next.
+func newHandler() *handler {
+	return &handler{
+		request: new(storage.Request), write: new(storage.Write), asked: new(storage.Write),
+		admission: new(admitter), limits: new(limits), trail: new(trail),
+	}
+}
 
 // handle serves one request of a connection.
 func (g *Gateway) handle(r *server.Request) {
@@ -78,7 +85,6 @@ func (g *Gateway) handle(r *server.Request) {
 	h.gateway, h.incoming, h.set = g, r, g.policies()
 	h.request.Started, h.request.Head = time.Now(), &r.Head
 	h.limits.begin(h)
-	h.permission.handler = h
 	h.request.Memory, h.request.Limits = &r.Memory, &g.requestLimits
 	g.metrics.RequestStarted()
 	if d := h.respond(); d != nil {
@@ -113,7 +119,7 @@ func (h *handler) respond() *detachedAnswer {
 		noteGrants(h)
 		shareAnswer(h)
 	}
-	if h.limits.charges.Flying() && (h.upgrade.tunnel != nil || isEndless(&h.request) || isFollowed(&h.request.Info)) {
+	if h.limits.charges.Flying() && (h.upgrade.tunnel != nil || isEndless(h.request) || isFollowed(&h.request.Info)) {
 		h.limits.leave() // as Kubernetes does: a watch is served once it has begun
 	}
 	h.keepAnswer()
@@ -129,7 +135,7 @@ func (h *handler) respond() *detachedAnswer {
 		return h.detach()
 	case r.IsStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		sent, err := h.incoming.SendStream(&r.Response, flowOf(&h.request), h.request.Editor, h.readAhead())
+		sent, err := h.incoming.SendStream(&r.Response, flowOf(h.request), h.request.Editor, h.readAhead())
 		h.trail.record.Spent.Sent = sent
 		if err != nil && !h.incoming.Answered() {
 			h.sendRefusal(err)
@@ -189,7 +195,7 @@ const sentAtOnce = 32 << 10
 // serveWithin serves the request within the memory that it may have: one that was refused some, or its turn, is refused,
 // whatever a step of its way, or a policy within it, made of that.
 func (h *handler) serveWithin() (err error) {
-	defer recoverMemory(&h.request, &err)
+	defer recoverMemory(h.request, &err)
 	err = h.serve()
 	if h.incoming.Memory.Refusal() != memory.None {
 		return h.request.Exhausted()
@@ -257,43 +263,6 @@ func (h *handler) isDetachable() bool {
 	return h.incoming.IsDetached() && h.request.Response.IsStream() && (e == nil || e.HasEvents())
 }
 
-// isConnect reports whether the request leads to somewhere else, or asks to go on in another protocol if that is
-// allowed.
-func (h *handler) isConnect() bool { return h.request.Info.Connect || h.upgrade.protocol != nil }
-
-// isScale reports whether the request writes a scale that the gateway makes of the object itself.
-func isScale(h *handler) bool {
-	_, ok := h.storage.(storage.Scaler)
-	return ok && h.request.Info.HasBody()
-}
-
-// isOpaque reports whether there is nothing to do with the object of the request.
-func (h *handler) isOpaque() bool {
-	i := &h.request.Info
-	switch {
-	case !i.HasBody():
-		return true
-	case h.request.Patch == storage.FormPatch: // whose fields have a schema
-		return false
-	}
-	operation, _ := admission.OperationOf(i.Verb)
-	return h.storage.IsOpaque(i) && !h.set.Conventions().Concern(i, operation)
-}
-
-// passesUnread reports whether nothing in force is about the body of the request, so that nobody has to read it: the backend
-// gets it as it came.
-func (h *handler) passesUnread() bool {
-	i := &h.request.Info
-	operation, _ := admission.OperationOf(i.Verb)
-	return h.storage.MediaTypes().Unread && h.request.Patch != storage.FormPatch && h.storage.IsOpaque(i) &&
-		!h.set.Conventions().Concern(i, operation)
-}
-
-// isOperation reports whether the request asks for something other than to read or write an object.
-func isOperation(h *handler) bool {
-	return h.request.Resource != nil && h.request.Resource.Operation != nil
-}
-
 // finish counts the request and gives its memory back, also after a panic. The server answers that one with 500, unless
 // an answer went out before.
 func (h *handler) finish() {
@@ -313,7 +282,7 @@ func (h *handler) finish() {
 			found = append(found, audit.Annotation{Key: audit.Explained, Value: "true"})
 		}
 		h.trail.events.End(r.Outcome.Code, p != nil, found)
-		if h.upstream != nil && h.upstream.events != nil {
+		if h.route != nil && h.route.backend.events != nil {
 			recordEvents(h, r.Outcome.Code)
 		}
 		h.gateway.observe(r, h.trail.spans)
@@ -327,23 +296,22 @@ func (h *handler) finish() {
 	}
 }
 
-// release puts the handler back, without anything of the request.
+// release puts the handler back, without anything of the request but memory.
 func (h *handler) release() {
-	h.write.Release()
-	h.asked.Release()
 	h.request.Unlock()
-	h.request.Reset()
-	h.admission.reset()
-	h.limits.reset()
-	h.permission = permission{}
 	if !h.detached {
 		h.incoming.Memory.Close()
 	}
-	h.gateway, h.incoming, h.set, h.route, h.upstream, h.storage = nil, nil, nil, nil, nil, nil
-	h.target, h.named = storage.Kept(h.target), compress.Variant{}
-	h.body, h.who, h.kept = bodyReader{}, who{lines: storage.Kept(h.who.lines)}, 0
-	h.upgrade, h.detached = upgrade{}, false
+	h.write.Release()
+	h.asked.Release()
+	h.request.Reset()
+	h.admission.reset()
+	h.limits.reset()
 	h.trail.reset()
+	*h = handler{
+		request: h.request, write: h.write, asked: h.asked, admission: h.admission, limits: h.limits, trail: h.trail,
+		who: who{lines: storage.Kept(h.who.lines)}, target: storage.Kept(h.target),
+	}
 	handlers.Put(h)
 }
 
@@ -384,7 +352,7 @@ const (
 // name gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
 // head moves.
 func (h *handler) name(head *http1.Head) {
-	t := &h.trail
+	t := h.trail
 	t.target = head.Target
 	own := head.Value(http1.FieldXRequestID)
 	if len(own) > 0 {
@@ -405,7 +373,7 @@ func (h *handler) name(head *http1.Head) {
 // follow decides whether the request is traced, and tells backends. A client's own traceparent stays if the gateway adds no
 // span to the trace.
 func follow(h *handler, head *http1.Head) {
-	t := &h.trail
+	t := h.trail
 	start := h.gateway.observers.tracer.Look(head.Value(http1.FieldTraceparent), head.Value(http1.FieldTracestate))
 	if !start.HasParent() {
 		t.stripped = http1.Fields(http1.FieldTraceparent, http1.FieldTracestate)
@@ -454,7 +422,11 @@ func recorded(h *handler) *telemetry.Record {
 		r.About.Name = str(h.trail.object)
 	}
 	if s := h.trail.spans; s != nil {
-		s.Know(h.incoming.Peer().Proto, templateOf(h))
+		template := ""
+		if h.scope != nil {
+			template = h.scope.template
+		}
+		s.Know(h.incoming.Peer().Proto, template)
 	}
 	if h.incoming.Refusal == nil {
 		head := &h.incoming.Head
@@ -464,39 +436,6 @@ func recorded(h *handler) *telemetry.Record {
 		}
 	}
 	return r
-}
-
-// templateOf returns the path of the request as a template; "" if no file describes it.
-func templateOf(h *handler) string {
-	r, i := h.request.Resource, &h.request.Info
-	if r == nil || !i.IsResource {
-		return ""
-	}
-	var b strings.Builder
-	for _, path := range r.Paths {
-		if strings.Contains(path, "{name}") == (i.Name != "") {
-			return path
-		}
-	}
-	switch {
-	case len(r.Paths) > 0:
-		return r.Paths[0]
-	case i.Group == "":
-		b.WriteString("/api/" + i.Version)
-	default:
-		b.WriteString("/apis/" + i.Group + "/" + i.Version)
-	}
-	if i.Namespace != "" {
-		b.WriteString("/namespaces/{namespace}")
-	}
-	b.WriteString("/" + i.Resource)
-	if i.Name != "" {
-		b.WriteString("/{name}")
-	}
-	if i.Subresource != "" {
-		b.WriteString("/" + i.Subresource)
-	}
-	return b.String()
 }
 
 // detachedRecord returns a record for an answer that goes on without the handler. The request's head stays until then,

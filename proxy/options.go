@@ -63,7 +63,7 @@ type Options struct {
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
 type Gateway struct {
 	server   *server.Server
-	routes   *routes
+	routes   *routeTable
 	policies func() *policies.Set
 	limiter  *ratelimit.Limiter
 	states   *state.Manager
@@ -81,7 +81,7 @@ type Gateway struct {
 	anonymous     identity.User
 	often         samplers
 	observers     observers
-	current       atomic.Pointer[storages]
+	current       atomic.Pointer[scopes]
 	clock         func() time.Time
 	stop          context.CancelFunc // of what runs beside the requests
 }

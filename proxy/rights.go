@@ -52,7 +52,7 @@ const IsGuessed = "the name of the resource is a guess by the kind"
 // RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that everything
 // works that the configuration and the policy files ask for. It asks the storages that serve requests what they read.
 func RightsOf(c *config.Configuration, set *policies.Set) []Rights {
-	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routes{}}
+	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routeTable{}}
 	all := make([]Rights, 0, len(c.Upstreams))
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
@@ -321,12 +321,12 @@ func (r *rights) upstreamOf(s *state.Source) string {
 	if s.Upstream != "" {
 		return s.Upstream
 	}
-	var all routes
+	var all routeTable
 	for i := range r.configuration.Routes {
 		one := &r.configuration.Routes[i]
 		all.table = append(all.table, route{host: one.Host, prefix: strings.TrimSuffix(one.PathPrefix, "/"), place: resource.Place{Upstream: one.Upstream}})
 	}
-	all.sort()
+	all.compile()
 	if one := all.find(nil, s.Path); one != nil {
 		return one.place.Upstream
 	}

@@ -8,7 +8,7 @@ import (
 // scale is the way of a Scale, which asks for another number of replicas. It is admitted by the policies about
 // the subresource, and then, as an update of the object that it stands for, by the policies about the object.
 func (h *handler) scale(w *storage.Write) error {
-	s := h.storage.(storage.Scaler)
+	s := h.scope.storage.(storage.Scaler)
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
@@ -22,8 +22,8 @@ func (h *handler) scale(w *storage.Write) error {
 	if err := s.Get(w); err != nil {
 		return err
 	}
-	asked := &h.asked
-	asked.Begin(&h.request)
+	asked := h.asked
+	asked.Begin(h.request)
 	if err := s.ReadScale(w, asked); err != nil {
 		return err
 	}

@@ -33,14 +33,14 @@ func (h *handler) pass(w *storage.Write) error {
 	if w.Object != nil && sendsObject(&w.Info) {
 		h.trail.events.NoteRequest(w.Object)
 	}
-	return h.storage.Pass(w)
+	return h.scope.storage.Pass(w)
 }
 
 // admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what it would
 // store; that is admitted, and the client's own bytes are sent on.
 func (h *handler) admitUnread(w *storage.Write) error {
 	w.Source = h.request.Body
-	backend, isShower := h.storage.(storage.Shower)
+	backend, isShower := h.scope.storage.(storage.Shower)
 	if !isShower || h.changes(w) {
 		return h.unreadable("be JSON, for policies may change the object")
 	}
@@ -54,7 +54,7 @@ func (h *handler) admitUnread(w *storage.Write) error {
 			return h.unreadable("name the `metadata.uid` of the object that it replaces, or be JSON")
 		}
 	}
-	if err := h.storage.CheckOptions(w); err != nil {
+	if err := h.scope.storage.CheckOptions(w); err != nil {
 		return err
 	}
 	isShown, err := backend.Show(w)
@@ -65,7 +65,7 @@ func (h *handler) admitUnread(w *storage.Write) error {
 		return h.unreadable("be JSON, for the backend cannot show what it makes of it")
 	}
 	h.trail.events.NoteRequest(w.Object)
-	if err := h.admission.validateObject(h.storage, w); err != nil {
+	if err := h.admission.validateObject(h.scope.storage, w); err != nil {
 		return err
 	}
 	if err := h.admission.Validate(w); err != nil {
@@ -75,9 +75,9 @@ func (h *handler) admitUnread(w *storage.Write) error {
 		return h.unreadable("be JSON, for the object has to be pinned to the version that was judged")
 	}
 	if w.Info.Verb == resource.VerbCreate {
-		return h.storage.Create(w)
+		return h.scope.storage.Create(w)
 	}
-	return h.storage.Update(w)
+	return h.scope.storage.Update(w)
 }
 
 // changes reports whether policies may change the object of the write.

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// A scope is an operation as a set of policies has it: a verb on a resource or a subresource, by a route. It has all
+// that method, path and files decide, so that a request asks for none of it: the request finds its scope and runs
+// its stages. A scope is immutable. It follows RequestScope in k8s.io/apiserver's handlers.
+type scope struct {
+	set      *policies.Set
+	route    *route
+	backend  *backend
+	resolver resource.Resolver
+	resource *resource.Resource // nil if no policy file describes it
+	verb     string
+	storage  storage.Storage
+	scaler   storage.Scaler // nil unless the write is of a Scale that the gateway makes of the object itself
+	// operation is what a document says of the request beside its body; nil if it says nothing.
+	operation *contract.Operation
+	// template is the path as a template, for traces; "" if no file describes it.
+	template string
+
+	isRead      bool // requests change nothing
+	hasBody     bool // requests carry an object or a patch
+	connects    bool // requests lead to somewhere else than to a stored object, or go on in another protocol
+	isOperation bool // requests ask for something other than to read or write an object
+	isForeseen  bool // policies may be asked before an object is read
+	isWatched   bool // answers are compared with what the document declares
+
+	// stages serve a request, in their order; explained are the stages of a request that is only explained.
+	stages, explained []stage
+	// attempt makes an attempt at a write.
+	attempt attempt
+}
+
+// newScope compiles the operation that a request asks for. connects says that the request leads to somewhere else,
+// or asks for another protocol that is allowed.
+func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
+	b, set := route.backend, t.set
+	s := &scope{
+		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: strings.Clone(i.Verb),
+		storage: t.storageOf(b, r, i.Subresource), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
+		isRead: isRead(i) && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
+		isWatched:  set.WatchesAnswers(r, i),
+		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate && set.Admission().Foresees(),
+	}
+	if s.hasBody {
+		s.scaler, _ = s.storage.(storage.Scaler)
+	}
+	s.attempt = attemptOf(s)
+	s.stages, s.explained = g.stagesOf(s, i, false), g.stagesOf(s, i, true)
+	return s
+}
+
+// isOpaque reports whether there is nothing to do with the object of a request, so that its body passes as it came.
+func (s *scope) isOpaque(r *storage.Request) bool {
+	return !s.hasBody || s.passesAsItCame(r)
+}
+
+// passesUnread reports whether nothing in force concerns the body of a request, so that the backend gets it unread.
+func (s *scope) passesUnread(r *storage.Request) bool {
+	return s.storage.MediaTypes().Unread && s.passesAsItCame(r)
+}
+
+// passesAsItCame reports whether no policy concerns the body, and nothing has to be prepared in it.
+func (s *scope) passesAsItCame(r *storage.Request) bool {
+	if r.Patch == storage.FormPatch { // whose fields have a schema
+		return false
+	}
+	operation, _ := admission.OperationOf(s.verb)
+	return s.storage.IsOpaque(&r.Info) && !s.set.Conventions().Concern(&r.Info, operation)
+}
+
+// isRead reports whether a request changes nothing, so that it may be sent again.
+func isRead(i *resource.Info) bool {
+	switch i.Verb {
+	case resource.VerbGet, resource.VerbList, resource.VerbWatch, "head":
+		return true
+	}
+	return false
+}
+
+// templateOf returns the path of a request as a template; "" if no file describes it.
+func templateOf(r *resource.Resource, i *resource.Info) string {
+	if r == nil || !i.IsResource {
+		return ""
+	}
+	for _, path := range r.Paths {
+		if strings.Contains(path, "{name}") == (i.Name != "") {
+			return path
+		}
+	}
+	var b strings.Builder
+	switch {
+	case len(r.Paths) > 0:
+		return r.Paths[0]
+	case i.Group == "":
+		b.WriteString("/api/" + i.Version)
+	default:
+		b.WriteString("/apis/" + i.Group + "/" + i.Version)
+	}
+	if i.Namespace != "" {
+		b.WriteString("/namespaces/{namespace}")
+	}
+	b.WriteString("/" + i.Resource)
+	if i.Name != "" {
+		b.WriteString("/{name}")
+	}
+	if i.Subresource != "" {
+		b.WriteString("/" + i.Subresource)
+	}
+	return b.String()
+}
