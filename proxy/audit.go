@@ -223,6 +223,9 @@ func beginRecording(h *handler) error {
 
 // recordAnswer keeps of the answer what the audit Policy asks for.
 func recordAnswer(h *handler) {
+	if !isRecorded(h) {
+		return
+	}
 	e, r := &h.trail.events, &h.request.Response
 	if r.IsOwn() && r.Header(auditID) == nil {
 		r.Add(auditID, e.ID())

@@ -48,7 +48,7 @@ func beginStory(h *handler) error {
 		Method: string(h.incoming.Head.Method), Path: string(h.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
 		Route: h.route.place.Route, Upstream: h.route.backend.name, Policies: h.set.Hash(),
 	}, may.Values == config.ShowValues)
-	s.About(i, h.request.Resource != nil, secretsIn(h.set))
+	s.About(i, h.request.Resource != nil, names(h.scope.stages), secretsIn(h.set))
 	h.trail.story, h.trail.form = s, form
 	h.request.Exchanges.Sink = s
 	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,6 +83,7 @@ type Gateway struct {
 	often         samplers
 	observers     observers
 	current       atomic.Pointer[scopes]
+	handlers      sync.Pool
 	clock         func() time.Time
 	stop          context.CancelFunc // of what runs beside the requests
 }

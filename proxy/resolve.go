@@ -71,6 +71,8 @@ type Forecast struct {
 	// Info says which resource is meant. IsDescribed says that a policy file describes it.
 	Info        resource.Info
 	IsDescribed bool
+	// Stages are the steps of the operation's requests, in their order.
+	Stages []string
 	// Refusal is why no policy is asked about the request; nil if they are.
 	Refusal  error
 	Outlooks outlook.Outlooks
@@ -108,6 +110,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if f.Info.Subresource != "" && one.backend.upgrades.allows(&f.Info) {
 		f.Info.Connect = true
 	}
+	f.Stages = names(g.scopesOf(set).find(g, one, about, &f.Info, f.Info.Connect).stages)
 	f.Outlooks = outlook.Of(set, &f.Info, about, &one.place)
 	return f
 }

@@ -250,7 +250,11 @@ func rewriteRequest(h *handler, rules *rewrite.Rules) (err error) {
 }
 
 // rewriteAnswer makes of the backend's answer what it is to the client.
-func rewriteAnswer(rules *rewrite.Rules, r *http1.Response, host string) {
+func rewriteAnswer(h *handler) {
+	if h.upgrade.tunnel != nil {
+		return
+	}
+	rules, r, host := h.route.rules, &h.request.Response, str(h.incoming.Head.Host)
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if value := string(r.Header(name)); value != "" {
 			if shown := rules.Location(value, host); shown != value {

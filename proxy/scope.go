@@ -34,8 +34,10 @@ type scope struct {
 	isForeseen  bool // policies may be asked before an object is read
 	isWatched   bool // answers are compared with what the document declares
 
-	// stages serve a request, in their order; explained are the stages of a request that is only explained.
+	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
+	// the steps that complete the answer.
 	stages, explained []stage
+	answer            []answerStep
 	// attempt makes an attempt at a write.
 	attempt attempt
 }
@@ -55,7 +57,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		s.scaler, _ = s.storage.(storage.Scaler)
 	}
 	s.attempt = attemptOf(s)
-	s.stages, s.explained = g.stagesOf(s, i, false), g.stagesOf(s, i, true)
+	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
 	return s
 }
 

@@ -60,7 +60,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	case s.isRead:
 		add(true, "read", (*handler).read)
 	default:
-		add(true, "write", (*handler).change)
+		add(true, s.attempt.name, (*handler).change)
 	}
 	return all
 }
@@ -89,4 +89,13 @@ func (h *handler) unmarkRevision() error {
 func (h *handler) setDeadline() error {
 	h.incoming.Memory.SetDeadline(h.request.Deadline())
 	return nil
+}
+
+// names returns the names of stages, in their order.
+func names(all []stage) []string {
+	in := make([]string, len(all))
+	for i := range all {
+		in[i] = all[i].name
+	}
+	return in
 }

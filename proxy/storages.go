@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
@@ -10,8 +12,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/policies"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // newStorages makes the storages of a resource; nil is one that no file describes.

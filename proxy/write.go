@@ -9,26 +9,32 @@ import (
 )
 
 // An attempt leads a write from its body to the backend. It is made again if another writer came between.
-type attempt func(*handler, *storage.Write) error
+type attempt struct {
+	name string
+	make func(*handler, *storage.Write) error
+}
 
 // attemptOf returns how a write of an operation is made, if its body is in JSON or in a language that becomes JSON.
 func attemptOf(s *scope) attempt {
 	switch {
 	case s.verb == resource.VerbDelete:
-		return (*handler).delete
+		return attempt{"delete", (*handler).delete}
 	case s.verb == resource.VerbDeleteCollection:
-		return (*handler).deleteCollection
+		return attempt{"deletecollection", (*handler).deleteCollection}
 	case !s.hasBody:
-		return (*handler).pass
+		return attemptToPass
 	case s.scaler != nil:
-		return (*handler).scale
+		return attempt{"scale", (*handler).scale}
 	case s.verb == resource.VerbCreate || s.isOperation:
-		return (*handler).create
+		return attempt{"create", (*handler).create}
 	case s.verb == resource.VerbPatch:
-		return (*handler).patch
+		return attempt{"patch", (*handler).patch}
 	}
-	return (*handler).update
+	return attempt{"update", (*handler).update}
 }
+
+// attemptToPass sends the body on as it came.
+var attemptToPass = attempt{"pass", (*handler).pass}
 
 // attempt returns how the write is made: bodies of some languages have a way of their own.
 func (h *handler) attempt() attempt {
@@ -36,15 +42,15 @@ func (h *handler) attempt() attempt {
 	case !h.scope.hasBody:
 		return h.scope.attempt
 	case h.request.Patch == storage.FormPatch:
-		return patchForm
+		return attempt{"patch a form", patchForm}
 	case h.body.language == inForm:
-		return admitForm
+		return attempt{"admit a form", admitForm}
 	case h.body.language == inBytes:
-		return passBytes
+		return attempt{"pass bytes", passBytes}
 	case h.body.language == inBeyond:
-		return (*handler).admitUnread
+		return attempt{"admit unread", (*handler).admitUnread}
 	case h.scope.isOpaque(h.request):
-		return (*handler).pass
+		return attemptToPass
 	}
 	return h.scope.attempt
 }
@@ -80,7 +86,7 @@ func (h *handler) retry(try attempt) error {
 	for n := 1; ; n++ {
 		w := h.write
 		w.Begin(h.request)
-		err := try(h, w)
+		err := try.make(h, w)
 		h.trail.noteObject(w.Info.Name)
 		switch {
 		case err == nil:
