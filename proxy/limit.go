@@ -58,7 +58,7 @@ func (g *Gateway) timeOf(r *storage.Request) time.Time {
 // served at all, then whether the client has come too often. A request that is refused takes nothing from any limit.
 func (l *limits) enforce() error {
 	rules := l.set.Limits()
-	if rules.Len(&l.handled.Info) == 0 {
+	if rules.Len(&l.handled.Info, l.place) == 0 {
 		return nil
 	}
 	r := ratelimit.Request{
