@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 
+	"github.com/admission-gateway/gateway/internal/index"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -94,14 +95,16 @@ type Validator interface {
 }
 
 // A Rule names requests by group, resource and operation; "*" stands for any
-// group or resource. Subresources are for the policy to look at, and so is all
-// the rest where the rule leaves it open.
+// group or resource. The policy itself looks at all that the rule leaves open.
 type Rule struct {
 	Group, Resource string
 	Operations      Operation // one or more
 	// Versions are the only ones that the policy is about; none: it may be about
 	// any.
 	Versions []string
+	// Subresources are the only ones that the policy is about, "" the resource itself; none: it may be
+	// about any.
+	Subresources []string
 	// Namespaces are the names of the only namespaces that the policy is about,
 	// besides objects in no namespace; none: it may be about any.
 	Namespaces []string
@@ -121,4 +124,4 @@ func (r *Rule) Names(i *resource.Info) bool {
 }
 
 // A Label is a label with its value.
-type Label struct{ Key, Value string }
+type Label = index.Label

@@ -94,7 +94,7 @@ func (g *Gateway) answerOf(s *scope, i *resource.Info) []answerStep {
 			all = append(all, answerStep{name, run})
 		}
 	}
-	isLimited := s.set.Limits().Len(i) > 0
+	isLimited := s.limits != nil
 	add(s.route.rules != nil, "rewrite", rewriteAnswer)
 	add(g.observers.audit != nil && s.set.Audit() != nil, "audit", recordAnswer)
 	add(isLimited, "limits", func(h *handler) { h.limits.show() })

@@ -61,7 +61,7 @@ func (l *limits) enforce() error {
 		Info: &l.handled.Info, At: l.gateway.timeOf(l.handled), Place: &l.scope.route.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
 		Headers: l.headersRead(), Repeated: l.headers.takeRepeated, Frame: l.frame,
 	}
-	l.scope.set.Limits().Charge(&l.charges, &r)
+	l.scope.limits.Charge(&l.charges, &r)
 	if r := l.charges.Repeated(); r.Header != "" {
 		return status.BadRequest("the request has the header '%s' more than once, and the rate limit '%s' reads it", r.Header, r.Rule)
 	}

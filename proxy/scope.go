@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/policies"
@@ -22,6 +23,8 @@ type scope struct {
 	verb     string
 	storage  storage.Storage
 	scaler   storage.Scaler // nil unless the write is of a Scale that the gateway makes of the object itself
+	policies *admission.Scoped
+	limits   *ratelimit.Scoped // nil if no limit may count requests
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
 	// template is the path as a template, for traces; "" if no file describes it.
@@ -48,11 +51,12 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	b, set := route.backend, t.set
 	s := &scope{
 		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: strings.Clone(i.Verb),
-		storage: t.storageOf(b, r, i.Subresource), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
+		storage: t.storageOf(b, r, i.Subresource), policies: set.Admission().For(i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: isRead(i) && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched:  set.WatchesAnswers(r, i),
-		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate && set.Admission().Foresees(),
+		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
+	s.isForeseen = s.isForeseen && s.policies.Foresees()
 	if s.hasBody {
 		s.scaler, _ = s.storage.(storage.Scaler)
 	}

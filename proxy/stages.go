@@ -32,7 +32,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	add(knowsClients, "authenticate", (*handler).authenticate)
 	add(isExplained, "explain", beginStory)
 	add(isExplained, "limit", (*handler).explainLimits)
-	add(!isExplained && s.set.Limits().Len(i) > 0, "limit", (*handler).enforceLimits)
+	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
 	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
 	if i.IsUndescribed {
 		add(s.resolver.IsDescribed(), "revision", (*handler).unmarkRevision) // or no answer has a mark

@@ -89,8 +89,12 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 	var found []admission.Rule
 	namespaces, labels := namesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
 	var versions []string
-	add := func(group, resource string, operations admission.Operation) {
-		found = append(found, admission.Rule{Group: group, Resource: resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels})
+	add := func(group string, name resourceName, operations admission.Operation) {
+		rule := admission.Rule{Group: group, Resource: name.resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels}
+		if name.subresource != anyName {
+			rule.Subresources = []string{name.subresource}
+		}
+		found = append(found, rule)
 	}
 	for _, r := range m.ResourceRules {
 		if versions = nil; !isEquivalent(m) {
@@ -102,16 +106,16 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 		}
 		for _, group := range groups {
 			for _, name := range r.Resources {
-				resource, operations := split(name).resource, operationsOf(r.Operations)
+				resource, operations := split(name), operationsOf(r.Operations)
 				add(group, resource, operations)
-				if other, ok := admission.Cohabitant(group, resource); ok && isEquivalent(m) {
+				if other, ok := admission.Cohabitant(group, resource.resource); ok && isEquivalent(m) {
 					add(other, resource, operations)
 				}
 			}
 		}
 	}
 	if versions = nil; len(m.ResourceRules) == 0 {
-		add(anyName, anyName, admission.AllOperations)
+		add(anyName, resourceName{anyName, anyName}, admission.AllOperations)
 	}
 	return found
 }

@@ -33,7 +33,7 @@ var order = [][]string{
 	{"internal/resource"},
 	{"internal/document"},
 	{"internal/status", "internal/lint", "internal/pattern", "internal/quantity", "internal/rollout"},
-	{"internal/quote", "internal/discovery"},
+	{"internal/quote", "internal/discovery", "internal/index"},
 }
 
 // aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
