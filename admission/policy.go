@@ -66,7 +66,7 @@ func IsForeseen(p Policy, i *resource.Info, o Operation) bool {
 		return false
 	}
 	f, is := p.(Foreseer)
-	return is && f.Foresees() && i.Foresight.IsOutside(f, i, uint8(o))
+	return is && f.Foresees() && i.Foresight.IsOutside(f, i, o)
 }
 
 // A Mutator changes the object of a request.

@@ -136,8 +136,8 @@ func (a *admitter) Complete(w *storage.Write) error {
 	if err := a.prune(w); err != nil {
 		return err
 	}
-	operation, _ := admission.OperationOf(w.Info.Verb)
-	if storage.IsConcerned(a.scope.set.Admission(), &w.Info) || a.scope.set.Conventions().Concern(&w.Info, operation) {
+	operation := w.Info.Verb.Operation()
+	if rules := a.scope.rulesOf(&w.Info); storage.IsConcerned(rules.policies, &w.Info) || rules.conventions.Concern(&w.Info, operation) {
 		if err := a.scope.storage.CheckKeys(w); err != nil {
 			return err
 		}
@@ -270,7 +270,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	at(a.story(), explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
-	if operation, _ := operationOf(w); a.scope.set.Admission().Mutates(&w.Info, operation) {
+	if operation, _ := operationOf(w); a.scope.rulesOf(&w.Info).policies.Mutates(&w.Info, operation) {
 		a.scope.storage.Reveal(w, false)
 	}
 	changes, err := a.seen(w, (*admitter).mutateSeen)
@@ -314,13 +314,16 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	return a.setDefaults(s, w)
 }
 
+// policies returns the policies that may match what is described.
+func (a *admitter) policies() *admission.Scoped { return a.scope.rulesOf(a.attributes.Info).policies }
+
 // mutateSeen and validateSeen run the policies about what they see.
 func (a *admitter) mutateSeen() error {
-	return a.scope.set.Admission().Mutate(a.context(), &a.attributes, &a.report)
+	return a.policies().Mutate(a.context(), &a.attributes, &a.report)
 }
 
 func (a *admitter) validateSeen() error {
-	a.scope.set.Admission().Validate(a.context(), &a.attributes, &a.report)
+	a.policies().Validate(a.context(), &a.attributes, &a.report)
 	return nil
 }
 
@@ -465,7 +468,7 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 	if failures := s.ValidateMetadata(w); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
 	}
-	if operation, ok := admission.OperationOf(w.Info.Verb); ok && a.scope.set.Conventions().Concern(&w.Info, operation) {
+	if operation := w.Info.Verb.Operation(); operation != 0 && a.scope.rulesOf(&w.Info).conventions.Concern(&w.Info, operation) {
 		err = a.checkConventions(s, w, &result)
 	}
 	return result, err
@@ -490,7 +493,7 @@ func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result 
 			o.Status = storage.KubernetesStatus
 		}
 	}
-	found, err := a.scope.set.Conventions().Check(a.context(), &a.attributes, o)
+	found, err := a.scope.rulesOf(&w.Info).conventions.Check(a.context(), &a.attributes, o)
 	if err != nil {
 		var answer *status.Error
 		if errors.As(err, &answer) {
@@ -533,7 +536,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 // Collect runs the policies about the deletion of one object of several.
 func (a *admitter) Collect(w *storage.Write) {
 	if a.describe(w) {
-		a.scope.set.Admission().Validate(a.context(), &a.attributes, &a.report)
+		a.policies().Validate(a.context(), &a.attributes, &a.report)
 	}
 	a.noteKind()
 	a.attributes.Old = nil // which does not last until the decision
@@ -542,7 +545,7 @@ func (a *admitter) Collect(w *storage.Write) {
 // validateAs runs the policies about an operation that the verb does not tell.
 func (a *admitter) validateAs(w *storage.Write, operation admission.Operation) {
 	a.describeAs(w, operation)
-	a.scope.set.Admission().Validate(a.context(), &a.attributes, &a.report)
+	a.policies().Validate(a.context(), &a.attributes, &a.report)
 }
 
 // Decide returns what the policies came to.
@@ -573,7 +576,7 @@ func (a *admitter) Forget() { a.report.Reset() }
 // describe gathers what policies can know of the write. It reports whether any concerns it.
 func (a *admitter) describe(w *storage.Write) bool {
 	operation, ok := operationOf(w)
-	if !ok || !a.scope.set.Admission().Concerns(&w.Info, operation) {
+	if !ok || !a.scope.rulesOf(&w.Info).policies.Concerns(&w.Info, operation) {
 		if ok && a.story() != nil { // which says why none does
 			a.describeAs(w, operation)
 		}
@@ -585,11 +588,12 @@ func (a *admitter) describe(w *storage.Write) bool {
 
 // operationOf returns what the write does to the object.
 func operationOf(w *storage.Write) (admission.Operation, bool) {
-	operation, ok := admission.OperationOf(w.Info.Verb)
+	operation := w.Info.Verb.Operation()
+	isWrite := operation != 0
 	if operation == admission.Update && w.Existing.IsAbsent {
 		operation = admission.Create
 	}
-	return operation, ok
+	return operation, isWrite
 }
 
 // describeAs gathers what policies can know of the write.

@@ -230,7 +230,7 @@ type dryWriter struct {
 	object []byte // as the policies left it
 	isSeen bool   // object is of this trial
 
-	policies *admission.Chain
+	policies storage.Policies
 	// isAPIServer says that the backend keeps the metadata of objects itself, so that only policies and schemas ask for
 	// the stored one.
 	isAPIServer bool

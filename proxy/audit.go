@@ -73,7 +73,7 @@ func (a *admitter) audit() {
 		return
 	}
 	noted := make([]slog.Attr, 0, len(annotations)+5)
-	noted = append(noted, slog.String("verb", a.request.Info.Verb), slog.String("resource", a.request.Info.GroupResource().String()),
+	noted = append(noted, slog.String("verb", a.request.Info.VerbName()), slog.String("resource", a.request.Info.GroupResource().String()),
 		slog.String("namespace", a.request.Info.Namespace), slog.String("name", a.attributes.Name()), slog.String("user", a.who.user.Name))
 	for _, n := range annotations {
 		noted = append(noted, slog.String(n.Key, a.shown(n.Value)))
@@ -155,7 +155,7 @@ func recordEvents(h *handler, code int) {
 		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()), Kind: a.kind,
 		Namespace: strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(h.trail.object))),
 	}
-	action := strings.Clone(i.Verb)
+	action := i.VerbName()
 	if denials := a.report.Denials(); len(denials) > 0 && code >= http.StatusBadRequest {
 		reason := events.Denied
 		if denials[0].Failed {

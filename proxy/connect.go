@@ -62,7 +62,7 @@ func (h *handler) readOpaque() error {
 func (h *handler) admitConnect() error {
 	w := h.write
 	w.Begin(h.request)
-	if !w.Info.Connect || !h.set.Admission().Concerns(&w.Info, admission.Connect) {
+	if !w.Info.Connect || !h.scope.rules.policies.Concerns(&w.Info, admission.Connect) {
 		return nil
 	}
 	options, err := w.Info.ConnectOptions()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/proxy/explaining"
 	"github.com/admission-gateway/gateway/proxy/responses"
@@ -40,7 +41,7 @@ func (h *handler) watchAnswers() error {
 	kind, set, described, about := h.route.backend.kind, h.set, r.Resource, r.Info
 	h.trail.answers = h.gateway.observers.answers.Watch(responses.Subject{
 		Upstream: h.route.backend.name, Resource: name, Verb: r.Info.Verb, Method: string(r.Head.Method),
-	}, r.Limits, func(verb string) *contract.Operation {
+	}, r.Limits, func(verb resource.Verb) *contract.Operation {
 		about.Verb = verb
 		return kind.operation(set, described, &about)
 	})

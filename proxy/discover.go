@@ -84,7 +84,7 @@ func (g *Gateway) Ready() error {
 
 // mayBeJudged reports whether a policy may apply to the request, which is a write or connects.
 func (h *handler) mayBeJudged() bool {
-	i, policies := &h.request.Info, h.set.Admission()
+	i, policies := &h.request.Info, h.scope.rules.policies
 	if i.Connect {
 		return policies.Concerns(i, admission.Connect)
 	}

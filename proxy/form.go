@@ -78,11 +78,11 @@ func isTried(h *handler) bool {
 
 // passBytes is the way of a body that is not read. Policies see that there is no object.
 func passBytes(h *handler, w *storage.Write) error {
-	if operation, _ := operationOf(w); h.set.Admission().Mutates(&w.Info, operation) {
+	if operation, _ := operationOf(w); h.scope.rules.policies.Mutates(&w.Info, operation) {
 		return status.UnusableForm("policies may change the object")
 	}
 	w.Source = h.request.Body
-	if h.scope.storage.NeedsExisting(w) && h.set.Admission().Concerns(&w.Info, admission.Update) {
+	if h.scope.storage.NeedsExisting(w) && h.scope.rules.policies.Concerns(&w.Info, admission.Update) {
 		if err := h.scope.storage.Get(w); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ type formStorage struct {
 }
 
 // Schema implements storage.Strategy.
-func (s *formStorage) Schema(string) *schema.Schema { return s.declared.Schema }
+func (s *formStorage) Schema(resource.Verb) *schema.Schema { return s.declared.Schema }
 
 // Validate implements storage.Strategy.
 func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {

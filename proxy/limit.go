@@ -220,7 +220,7 @@ func (l *limits) frame() *cel.Frame {
 		address = l.who.client.String()
 	}
 	l.request = cel.Request{
-		Verb: l.handled.Info.Verb, Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
+		Verb: l.handled.Info.VerbName(), Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
 		Subresource: l.handled.Info.Subresource, Namespace: l.handled.Info.Namespace, Name: l.handled.Info.Name,
 		User:          cel.User{Name: l.who.user.Name, UID: l.who.user.UID, Groups: l.who.user.Groups, Extra: l.who.user.Extra},
 		ClientAddress: address, Headers: l.headersRead(), Query: l.handled.Info.Query, BodyBytes: l.announced(),

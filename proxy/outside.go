@@ -23,20 +23,21 @@ type foreseen struct {
 
 // outsideKey identifies a policy and the request that it was asked about.
 type outsideKey struct {
-	policy                                         any
-	operation                                      uint8
-	verb, resource, subresource, namespace, object string
+	policy                                   any
+	operation                                admission.Operation
+	verb                                     resource.Verb
+	resource, subresource, namespace, object string
 }
 
 // IsOutside implements resource.Foresight.
-func (o *outside) IsOutside(policy any, i *resource.Info, operation uint8) bool {
+func (o *outside) IsOutside(policy any, i *resource.Info, operation admission.Operation) bool {
 	key := outsideKey{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name}
 	for n := range o.known {
 		if o.known[n].outsideKey == key {
 			return o.known[n].isOutside
 		}
 	}
-	isOutside := o.ask(policy.(admission.Foreseer), i, admission.Operation(operation))
+	isOutside := o.ask(policy.(admission.Foreseer), i, operation)
 	o.known = append(o.known, foreseen{key, isOutside})
 	return isOutside
 }

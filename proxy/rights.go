@@ -153,8 +153,14 @@ func extrasOf(identity *config.Identity) (all []string) {
 	return all
 }
 
-// written are the verbs for which stored objects may be read.
-var written = []string{resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
+// written calls a function for each verb for which stored objects may be read.
+func written(yield func(resource.Verb) bool) {
+	for v := range resource.Verbs {
+		if o := v.Operation(); o != 0 && o != admission.Create && !yield(v) {
+			return
+		}
+	}
+}
 
 // reader is a storage that says what it reads to judge writes.
 type reader interface {
@@ -178,8 +184,8 @@ func (r *rights) stored() {
 	b := &backend{name: r.upstream.Name, kind: kubernetesKind{}}
 	each := func(o kubernetes.Options, i resource.Info, why string) {
 		of := kubernetes.New(o, i.Subresource).(reader)
-		for _, i.Verb = range written {
-			if isDeletion := i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection; isDeletion && i.Subresource != "" {
+		for i.Verb = range written {
+			if isDeletion := i.Verb.Operation() == admission.Delete; isDeletion && i.Subresource != "" {
 				continue
 			}
 			for _, rule := range of.Rules(&i) {
@@ -258,7 +264,7 @@ func (r *rights) referred() {
 	refer := func(name string, references admission.References) {
 		why := "the policy '" + name + "' refers to it"
 		if references.Namespaces && !r.isElsewhere(namespaceKind, "") {
-			r.need(Access{AccessRule: status.AccessRule{Resource: "namespaces", Verb: resource.VerbGet}}, "the policy '"+name+"' reads namespaces or their labels")
+			r.need(Access{AccessRule: status.AccessRule{Resource: "namespaces", Verb: resource.VerbGet.String()}}, "the policy '"+name+"' reads namespaces or their labels")
 		}
 		for _, p := range references.Params {
 			source := r.set.SourceOf(p.Kind, p.Namespace)
@@ -266,9 +272,9 @@ func (r *rights) referred() {
 			case p.Name == "" && source != nil, source != nil && source.Upstream != "", r.set.HoldsParams(p):
 				continue
 			}
-			one := Access{AccessRule: status.AccessRule{Group: p.Kind.Group, Verb: resource.VerbGet}, Name: p.Name}
+			one := Access{AccessRule: status.AccessRule{Group: p.Kind.Group, Verb: resource.VerbGet.String()}, Name: p.Name}
 			if p.Name == "" {
-				one.Verb = resource.VerbList
+				one.Verb = resource.VerbList.String()
 			}
 			plural, known := r.set.PluralOf(p.Kind)
 			if one.Resource = plural; !known {
@@ -304,13 +310,13 @@ func (r *rights) states() {
 		path := strings.ReplaceAll(s.Path, "{namespace}", "default")
 		info, err := access.InfoOf(http.MethodGet, &url.URL{Path: path})
 		if err != nil || !info.IsResourceRequest {
-			r.need(Access{Path: path, AccessRule: status.AccessRule{Verb: resource.VerbGet}}, why)
+			r.need(Access{Path: path, AccessRule: status.AccessRule{Verb: resource.VerbGet.String()}}, why)
 			continue
 		}
 		one := Access{AccessRule: status.AccessRule{Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Verb: info.Verb}, Name: info.Name}
 		r.need(one, why)
 		if s.Mode == state.Watch {
-			one.Verb = resource.VerbWatch
+			one.Verb = resource.VerbWatch.String()
 			r.need(one, why)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -20,11 +21,14 @@ type scope struct {
 	backend  *backend
 	resolver resource.Resolver
 	resource *resource.Resource // nil if no policy file describes it
-	verb     string
+	verb     resource.Verb
 	storage  storage.Storage
-	scaler   storage.Scaler // nil unless the write is of a Scale that the gateway makes of the object itself
-	policies *admission.Scoped
-	limits   *ratelimit.Scoped // nil if no limit may count requests
+	// scaler is the storage of a Scale that the gateway makes of the object itself, and object has the rules of that
+	// object; nil unless the operation writes one.
+	scaler storage.Scaler
+	object rules
+	rules  rules             // that may match the operation
+	limits *ratelimit.Scoped // nil if no limit may count requests
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
 	// template is the path as a template, for traces; "" if no file describes it.
@@ -50,19 +54,42 @@ type scope struct {
 func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	b, set := route.backend, t.set
 	s := &scope{
-		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: strings.Clone(i.Verb),
-		storage: t.storageOf(b, r, i.Subresource), policies: set.Admission().For(i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
-		isRead: isRead(i) && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
+		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: i.Verb,
+		storage: t.storageOf(b, r, i.Subresource), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
+		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched:  set.WatchesAnswers(r, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
-	s.isForeseen = s.isForeseen && s.policies.Foresees()
+	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler, _ = s.storage.(storage.Scaler)
+	}
+	if s.scaler != nil {
+		object := *i
+		object.Subresource = ""
+		s.object = rulesFor(set, &object)
 	}
 	s.attempt = attemptOf(s)
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
 	return s
+}
+
+// rules are the policies that may match operations on a resource or a subresource.
+type rules struct {
+	policies    *admission.Scoped
+	conventions *conventions.Scoped
+}
+
+func rulesFor(set *policies.Set, i *resource.Info) rules {
+	return rules{set.Admission().For(i), set.Conventions().For(i)}
+}
+
+// rulesOf returns the rules of a write: a Scale is admitted as what it is, and then as its object.
+func (s *scope) rulesOf(i *resource.Info) *rules {
+	if s.scaler != nil && i.Subresource == "" {
+		return &s.object
+	}
+	return &s.rules
 }
 
 // isOpaque reports whether there is nothing to do with the object of a request, so that its body passes as it came.
@@ -80,17 +107,7 @@ func (s *scope) passesAsItCame(r *storage.Request) bool {
 	if r.Patch == storage.FormPatch { // whose fields have a schema
 		return false
 	}
-	operation, _ := admission.OperationOf(s.verb)
-	return s.storage.IsOpaque(&r.Info) && !s.set.Conventions().Concern(&r.Info, operation)
-}
-
-// isRead reports whether a request changes nothing, so that it may be sent again.
-func isRead(i *resource.Info) bool {
-	switch i.Verb {
-	case resource.VerbGet, resource.VerbList, resource.VerbWatch, "head":
-		return true
-	}
-	return false
+	return s.storage.IsOpaque(&r.Info) && !s.rules.conventions.Concern(&r.Info, s.verb.Operation())
 }
 
 // templateOf returns the path of a request as a template; "" if no file describes it.

@@ -39,7 +39,8 @@ type scopeKey struct {
 	route int
 	id    int // of a resource that files describe; -1 for any other, of which the names count
 	prefix, group, version, resource,
-	subresource, verb string
+	subresource string
+	verb                                                      resource.Verb
 	isResource, isUndescribed, isNamespaced, isItem, connects bool
 }
 
@@ -59,7 +60,7 @@ func keyOf(route *route, r *resource.Resource, i *resource.Info, connects bool) 
 
 // kept returns the key with strings of its own.
 func (k scopeKey) kept() scopeKey {
-	for _, s := range []*string{&k.prefix, &k.group, &k.version, &k.resource, &k.subresource, &k.verb} {
+	for _, s := range []*string{&k.prefix, &k.group, &k.version, &k.resource, &k.subresource} {
 		*s = strings.Clone(*s)
 	}
 	return k

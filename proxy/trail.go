@@ -114,7 +114,7 @@ func recorded(h *handler) *telemetry.Record {
 	}
 	i := &h.request.Info
 	r.About = telemetry.About{
-		Verb: i.Verb, Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
+		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
 		IsDescribed: h.request.Resource != nil,
 	}
 	if i.Name == "" {

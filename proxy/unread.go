@@ -49,7 +49,7 @@ func (h *handler) admitUnread(w *storage.Write) error {
 		switch {
 		case version == "":
 			return h.unreadable("name the `metadata.resourceVersion` that it replaces, or be JSON")
-		case uid == "" && storage.NamesObject(&w.Info, h.request.Resource) && h.set.Admission().Concerns(&w.Info, admission.Create):
+		case uid == "" && storage.NamesObject(&w.Info, h.request.Resource) && h.scope.rules.policies.Concerns(&w.Info, admission.Create):
 			// A server ignores the version of an object that is gone by then, and creates it.
 			return h.unreadable("name the `metadata.uid` of the object that it replaces, or be JSON")
 		}
@@ -83,7 +83,7 @@ func (h *handler) admitUnread(w *storage.Write) error {
 // changes reports whether policies may change the object of the write.
 func (h *handler) changes(w *storage.Write) bool {
 	operation, _ := operationOf(w)
-	chain := h.set.Admission()
+	chain := h.scope.rules.policies
 	return chain.Mutates(&w.Info, operation) || chain.Mutates(&w.Info, admission.Create)
 }
 

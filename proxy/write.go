@@ -14,23 +14,30 @@ type attempt struct {
 	make func(*handler, *storage.Write) error
 }
 
-// attemptOf returns how a write of an operation is made, if its body is in JSON or in a language that becomes JSON.
+// attempts has for each verb how a write of an object is made, if its body is in JSON or in a language that becomes
+// JSON. What no verb is among them for passes as it came.
+var attempts = [resource.NumVerbs]attempt{
+	resource.VerbCreate:           {"create", (*handler).create},
+	resource.VerbUpdate:           {"update", (*handler).update},
+	resource.VerbPatch:            {"patch", (*handler).patch},
+	resource.VerbDelete:           {"delete", (*handler).delete},
+	resource.VerbDeleteCollection: {"deletecollection", (*handler).deleteCollection},
+}
+
+// attemptOf returns how a write of an operation is made.
 func attemptOf(s *scope) attempt {
-	switch {
-	case s.verb == resource.VerbDelete:
-		return attempt{"delete", (*handler).delete}
-	case s.verb == resource.VerbDeleteCollection:
-		return attempt{"deletecollection", (*handler).deleteCollection}
-	case !s.hasBody:
+	switch of := attempts[s.verb]; {
+	case of.make == nil, s.verb.HasBody() && !s.hasBody:
 		return attemptToPass
+	case !s.hasBody:
+		return of
 	case s.scaler != nil:
 		return attempt{"scale", (*handler).scale}
-	case s.verb == resource.VerbCreate || s.isOperation:
-		return attempt{"create", (*handler).create}
-	case s.verb == resource.VerbPatch:
-		return attempt{"patch", (*handler).patch}
+	case s.isOperation:
+		return attempts[resource.VerbCreate]
+	default:
+		return of
 	}
-	return attempt{"update", (*handler).update}
 }
 
 // attemptToPass sends the body on as it came.

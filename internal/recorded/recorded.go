@@ -12,6 +12,8 @@ import (
 	"io"
 	"net/url"
 	"strings"
+
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A Request is a request as it was sent, as far as the record says.
@@ -112,11 +114,6 @@ type event struct {
 // maxEvent bounds an event of an audit log, in bytes.
 const maxEvent = 16 << 20
 
-// methods are the methods of verbs that send something.
-var methods = map[string]string{
-	"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE", "get": "GET", "list": "GET", "watch": "GET",
-}
-
 // Audit returns the request of an event in an audit log, which has an event a line: the one with the id,
 // or else the first one that has an object.
 func Audit(log io.Reader, id string) (*Request, error) {
@@ -132,7 +129,7 @@ func Audit(log io.Reader, id string) (*Request, error) {
 			continue
 		}
 		known = true
-		if len(e.RequestObject) == 0 && (e.Verb == "create" || e.Verb == "update" || e.Verb == "patch") {
+		if len(e.RequestObject) == 0 && resource.VerbNamed(e.Verb).HasBody() {
 			continue // another event of the request may have it
 		}
 		if id == "" && len(e.RequestObject) == 0 {
@@ -152,18 +149,18 @@ func Audit(log io.Reader, id string) (*Request, error) {
 }
 
 func requestOf(e *event) (*Request, error) {
-	method := methods[e.Verb]
-	if method == "" {
+	verb := resource.VerbNamed(e.Verb)
+	if !verb.OfResource() {
 		return nil, fmt.Errorf("the event '%s' has the verb '%s', which is none of the API's", e.AuditID, e.Verb)
 	}
-	r := &Request{Method: method, Path: e.RequestURI, User: e.User.Username, Groups: e.User.Groups}
+	r := &Request{Method: verb.Method(), Path: e.RequestURI, User: e.User.Username, Groups: e.User.Groups}
 	if i := e.ImpersonatedUser; i != nil {
 		r.User, r.Groups = i.Username, i.Groups
 	}
 	if len(e.RequestObject) > 0 && string(e.RequestObject) != "null" {
 		r.Body, r.ContentType = e.RequestObject, "application/json"
 	}
-	if method == "PATCH" {
+	if verb == resource.VerbPatch {
 		r.ContentType = "application/merge-patch+json"
 		if bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("[")) {
 			r.ContentType = "application/json-patch+json"

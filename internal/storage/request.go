@@ -214,13 +214,7 @@ func (r *Request) Reset() {
 func (r *Request) IsHead() bool { return string(r.Head.Method) == http.MethodHead }
 
 // IsRead reports whether the request changes nothing, so that it may be sent again.
-func (r *Request) IsRead() bool {
-	switch r.Info.Verb {
-	case resource.VerbGet, resource.VerbList, resource.VerbWatch, "head":
-		return true
-	}
-	return false
-}
+func (r *Request) IsRead() bool { return r.Info.Verb.Reads() }
 
 // Deadline returns when the client's own ?timeout= passes; zero for none, and for a watch, which ends by
 // itself (ERR-4).
@@ -812,7 +806,7 @@ func (r *Request) BackendError(i *resource.Info, m *http1.Response) error {
 		Body:        body,
 		Resource:    i.GroupResource(),
 		Name:        i.Name,
-		Verb:        i.Verb,
+		Verb:        i.Verb.String(),
 	}), kept: keptHeaders(m)}
 }
 

@@ -54,7 +54,7 @@ type Reader interface {
 // A Strategy is how objects are prepared and validated.
 type Strategy interface {
 	// Schema returns the schema of the object in the body of a verb; nil if there is none.
-	Schema(verb string) *schema.Schema
+	Schema(verb resource.Verb) *schema.Schema
 	// MediaTypes returns the media types of bodies and answers.
 	MediaTypes() *MediaTypes
 	// StatusPath returns the path of the field that only the status subresource may write; nil for none.

@@ -84,7 +84,7 @@ func (r *Recorder) About(i *resource.Info, described bool, stages []string, secr
 		return
 	}
 	r.story.Resource = &story.Resource{
-		Verb: strings.Clone(i.Verb), Group: strings.Clone(i.Group), Version: strings.Clone(i.Version),
+		Verb: i.VerbName(), Group: strings.Clone(i.Group), Version: strings.Clone(i.Version),
 		Resource: strings.Clone(i.Resource), Subresource: strings.Clone(i.Subresource),
 		Namespace: strings.Clone(i.Namespace), Name: strings.Clone(i.Name), IsDescribed: described, Stages: stages,
 	}

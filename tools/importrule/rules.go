@@ -65,7 +65,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"admission/rego/plan":      {nil, []string{"admission/rego"}},
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},
 	"internal/story":           {nil, []string{"cmd", "internal/policytest", "proxy"}},
-	"internal/recorded":        {nil, []string{"cmd"}},
+	"internal/recorded":        {[]string{"internal/resource"}, []string{"cmd"}},
 	"internal/backend":         {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":           {nil, nil},
 	"internal/doctest":         {nil, nil},

@@ -20,11 +20,12 @@ var valueJSON = []byte(storage.JSON)
 
 // preview asks what would be stored. If the server refuses the object its answer is the client's.
 func preview(s *Store, w *storage.Write) error {
-	operation, ok := admission.OperationOf(w.Info.Verb)
+	operation := w.Info.Verb.Operation()
+	isWrite := operation != 0
 	if w.Existing.IsAbsent {
 		operation = admission.Create
 	}
-	if !ok || !s.Policies.Validates(&w.Info, operation) {
+	if !isWrite || !s.Policies.Validates(&w.Info, operation) {
 		return nil
 	}
 	m := w.Message()

@@ -13,7 +13,7 @@ import (
 )
 
 // Schema implements storage.Strategy.
-func (s *Store) Schema(verb string) *schema.Schema { return s.Schemas.For(verb) }
+func (s *Store) Schema(verb resource.Verb) *schema.Schema { return s.Schemas.For(verb) }
 
 // mediaTypes are the types of everything at an API server, as it lists them: protobuf for custom resources too, which
 // have none.
@@ -34,7 +34,7 @@ func (s *Store) StatusPath() resource.FieldPath { return s.Status }
 
 // IsOpaque implements storage.Strategy.
 func (s *Store) IsOpaque(i *resource.Info) bool {
-	if i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection { // with options, which no schema is about
+	if i.Verb.Operation() == admission.Delete { // with options, which no schema is about
 		return s.Resource == nil && !s.Policies.Concerns(i, admission.Delete)
 	}
 	return s.Resource == nil && s.Status == nil && !s.ChecksNames && !storage.IsConcerned(s.Policies, i)

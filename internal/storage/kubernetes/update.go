@@ -152,8 +152,7 @@ func asksDryRun(w *storage.Write) bool {
 	if w.Request.Info.Options.DryRun || w.Info.Options.DryRun {
 		return true
 	}
-	switch w.Info.Verb {
-	case resource.VerbDelete, resource.VerbDeleteCollection:
+	if w.Info.Verb.Operation() == admission.Delete {
 		if w.Object == nil {
 			return len(w.Source) > 0 // options that the gateway has not read
 		}

@@ -49,7 +49,7 @@ var _ storage.Editor = (*defaulter)(nil)
 var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
 
 // newDefaulter prepares for objects as a request of a verb sends or reads them. It completes them one by one.
-func (s *definition) newDefaulter(schemaVerb, verb string, etag []byte, budget *memory.Reservation) *defaulter {
+func (s *definition) newDefaulter(schemaVerb, verb resource.Verb, etag []byte, budget *memory.Reservation) *defaulter {
 	d := defaulters.Get().(*defaulter)
 	d.store, d.schema, d.etag, d.budget = s, s.defaulting(schemaVerb), etag, budget
 	d.isItem = verb == resource.VerbGet
@@ -308,7 +308,7 @@ func (d *defaulter) Failed(err error) error {
 }
 
 // defaulting returns the schema of the object if it has defaults, else nil.
-func (s *definition) defaulting(verb string) *schema.Schema {
+func (s *definition) defaulting(verb resource.Verb) *schema.Schema {
 	if schema := s.Schema(verb); schema != nil && (schema.Root().HasDefaults() || len(schema.Derived()) > 0) {
 		return schema
 	}

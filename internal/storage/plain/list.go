@@ -96,7 +96,7 @@ func (s *reader) listTarget(r *storage.Request) []byte {
 }
 
 // isForBackend reports whether the backend reads a parameter of a list too.
-func isForBackend(verb, pair string) bool {
+func isForBackend(verb resource.Verb, pair string) bool {
 	switch key, _, _ := strings.Cut(pair, "="); key {
 	case "", "labelSelector", "fieldSelector", "limit", "continue", "resourceVersionMatch":
 		return false

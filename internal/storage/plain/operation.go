@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -12,7 +11,7 @@ type operationStore struct{ subresourceStore }
 
 // IsOpaque implements storage.Strategy. A form that the document declares is held to it if a rule names the resource.
 func (s *operationStore) IsOpaque(i *resource.Info) bool {
-	operation, _ := admission.OperationOf(i.Verb)
+	operation := i.Verb.Operation()
 	return s.Schema(i.Verb) == nil && !s.Policies.IsNamed(i, operation)
 }
 

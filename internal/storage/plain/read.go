@@ -15,7 +15,7 @@ import (
 func (s *reader) Read(r *storage.Request) error {
 	var l *listPass
 	m := storage.Message{IsSafe: true, IsEdited: s.editsAnswer(r.Info.Verb)}
-	if s.keeps(resource.Selectors) && (r.Info.Verb == resource.VerbList || r.Info.Verb == resource.VerbWatch) {
+	if s.keeps(resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
 		if l, err = s.readListOptions(r); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (s *statusStore) Read(r *storage.Request) error {
 }
 
 // editsAnswer reports whether there may be anything to complete in the answer to a read.
-func (s *reader) editsAnswer(verb string) bool {
+func (s *reader) editsAnswer(verb resource.Verb) bool {
 	return s.isRegistered() && (s.Resource.Envelope == resource.Kubernetes || s.defaulting(verb) != nil)
 }
 

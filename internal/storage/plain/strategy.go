@@ -42,7 +42,7 @@ func (s *definition) appliesPatches() bool {
 func (s *definition) isRegistered() bool { return s.Resource != &unregistered }
 
 // Schema implements storage.Strategy.
-func (s *definition) Schema(verb string) *schema.Schema { return s.Schemas.For(verb) }
+func (s *definition) Schema(verb resource.Verb) *schema.Schema { return s.Schemas.For(verb) }
 
 // MediaTypes implements storage.Strategy. As a server may, the gateway gives JSON to clients that ask for YAML, which
 // it is.
@@ -84,14 +84,7 @@ func (s *strategy) CheckOptions(w *storage.Write) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	kind := "UpdateOptions"
-	switch w.Info.Verb {
-	case resource.VerbCreate:
-		kind = "CreateOptions"
-	case resource.VerbPatch:
-		kind = "PatchOptions"
-	}
-	return status.Invalid(apischema.GroupKind{Group: "meta.k8s.io", Kind: kind}, "", failures, 0)
+	return status.Invalid(apischema.GroupKind{Group: "meta.k8s.io", Kind: w.Info.Verb.OptionsKind()}, "", failures, 0)
 }
 
 // Complete implements storage.Strategy.
