@@ -11,14 +11,14 @@ import (
 // A conn is the connection of a client. One goroutine serves it; a shutdown uses life alone, and
 // closes the socket.
 type conn struct {
-	server  *Server
-	options *http1.Options // for the heads of this peer
-	socket  socket
-	in      input
-	peer    Peer
-	life    life
-	pace    pace
-	request Request // that is being served
+	server   *Server
+	options  *http1.Options // for the heads of this peer
+	socket   socket
+	in       input
+	peer     Peer
+	life     life
+	pace     pace
+	exchange exchange // the request that is being served, and its answer
 }
 
 func (s *Server) newConn(nc net.Conn) *conn {

@@ -24,18 +24,6 @@ const (
 	ended        // by a shutdown, while idle
 )
 
-// A Flow says how an answer ends, if nobody ends it.
-type Flow uint8
-
-const (
-	// Whole is an answer that ends by itself. A shutdown waits for it.
-	Whole Flow = iota
-	// Events is a sequence of events. A shutdown ends it after any of them, as a complete answer, and the client comes again.
-	Events
-	// Lasting goes on until somebody has enough of it, such as a log that is followed. A shutdown breaks it off.
-	Lasting
-)
-
 func (l *life) isActive() bool { return l.state.Load() == active }
 
 // rest says that a shutdown need not wait.

@@ -64,6 +64,9 @@ func (b *Body) Wait() error {
 	return b.fail(err)
 }
 
+// Trailers returns nil: trailers of HTTP/1.1 are read and dropped.
+func (b *Body) Trailers() []http1.Header { return nil }
+
 // Read waits for bytes of the body and reads what has arrived; io.EOF comes
 // after the last byte of a complete body only. The connection goes back to the
 // pool with it.

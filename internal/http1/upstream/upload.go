@@ -5,18 +5,9 @@ import (
 	"strconv"
 	"sync"
 	"time"
-)
 
-// An Upload is the body of a request that is sent while it comes. One goroutine reads it; Interrupt may be
-// called from any other.
-type Upload interface {
-	// Length returns the length of the body in bytes; -1 if it is not known.
-	Length() int64
-	// Read waits for bytes and reads what has arrived; io.EOF comes after the last byte of a complete body.
-	io.Reader
-	// Interrupt makes the Read in progress and those to come return.
-	Interrupt()
-}
+	"github.com/admission-gateway/gateway/internal/http1"
+)
 
 // uploadPart is how much of an upload is read and sent at a time.
 const uploadPart = 32 << 10
@@ -27,7 +18,7 @@ type sending struct {
 	transport *transport
 	cn        *conn
 	request   *Request
-	upload    Upload // of the request
+	upload    http1.Upload // of the request
 	done      chan struct{}
 
 	mu         sync.Mutex
