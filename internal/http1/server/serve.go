@@ -57,5 +57,6 @@ func (c *conn) end() {
 	}
 	_ = c.socket.Close()
 	c.in.giveBack()
+	c.rest()
 	c.server.remove(c)
 }

@@ -57,8 +57,8 @@ func (x *exchange) SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahe
 		stop := x.OnClose(body.Interrupt)
 		defer stop()
 	}
-	x.conn.life.setStream(body, flow)
-	defer x.conn.life.setStream(nil, Whole)
+	x.conn.sending.setStream(body, flow)
+	defer x.conn.sending.setStream(nil, Whole)
 	if flow != Whole && x.conn.server.flows(x.conn) {
 		body.Interrupt()
 	}

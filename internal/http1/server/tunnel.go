@@ -19,7 +19,7 @@ func (x *exchange) SendTunnel(head []byte, backend net.Conn, closeBackend func()
 		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
 		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
 	}
-	c.life.setTunnel(t.end) // before the client knows of it
+	c.sending.setTunnel(t.end) // before the client knows of it
 	if c.server.flows(c) {
 		t.end()
 	}
