@@ -164,29 +164,9 @@ func (s *sending) end() (isComplete bool) {
 }
 
 // orFailed returns the client's failure, if it is the reason for the failure of the exchange.
-func (s *sending) orFailed(e *Error) *Error {
+func (s *sending) orFailed(err error) error {
 	if s == nil || s.failed == nil {
-		return e
+		return err
 	}
 	return newError(ClientFailed, true, s.failed)
-}
-
-// upload makes one attempt at an exchange whose request is sent while it comes.
-func (c *Client) upload(req *Request, try *attempt, cn *conn) (*sending, *Error) {
-	t := &c.transport
-	err := cn.armWrite(try.now, req.answerTimeout(&t.config.Timeouts), try.deadline)
-	if err == nil {
-		cn.readBy = time.Time{}
-		err = cn.Conn.SetReadDeadline(time.Time{}) // the client may take its time
-	}
-	if err == nil {
-		_, err = cn.Conn.Write(req.Head)
-	}
-	if err != nil {
-		e := ioFailed(false, err)
-		e.again = notSent // nothing of the upload was read yet, and no request is complete without it
-		c.pool.put(cn, false, outcomeOf(e, req, try), time.Now())
-		return nil, e
-	}
-	return t.begin(cn, req), nil
 }
