@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/h1"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -116,7 +116,7 @@ type chunkReader struct {
 	start  int // of the body in the connection's buffer
 	end    int // of the data that was decoded in place
 	limit  int64
-	chunk  http1.Chunked
+	chunk  h1.Chunked
 }
 
 // leastRoom is the room that makes a read worth while.

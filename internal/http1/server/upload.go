@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/h1"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -16,7 +17,7 @@ type upload struct {
 	exchange *exchange
 	length   int64 // -1 if it is not known
 	left     int64 // of a body of known length
-	chunk    http1.Chunked
+	chunk    h1.Chunked
 	began    bool
 	taken    atomic.Int64 // bytes read so far
 
