@@ -195,4 +195,4 @@ func hexValue(c byte) int {
 	return -1
 }
 
-func flaw(message string) *http1.Flaw { return &http1.Flaw{Message: message, Code: 400} }
+func flaw(text string) *http1.Flaw { return &http1.Flaw{Message: text, Code: 400} }

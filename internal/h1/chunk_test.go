@@ -85,10 +85,10 @@ func TestFlaws(t *testing.T) {
 			t.Errorf("%.50q has no flaw", c.body)
 			continue
 		}
-		if got, want := *flaw.OfRequest(), (http1.Error{c.code, c.message}); got != want {
+		if got, want := *flaw.OfRequest(), (http1.Error{Code: c.code, Message: c.message}); got != want {
 			t.Errorf("%.50q of a client: %+v, want %+v", c.body, got, want)
 		}
-		if got, want := *flaw.OfAnswer(), (http1.Error{502, c.message}); got != want {
+		if got, want := *flaw.OfAnswer(), (http1.Error{Code: 502, Message: c.message}); got != want {
 			t.Errorf("%.50q of a backend: %+v, want %+v", c.body, got, want)
 		}
 	}
@@ -117,7 +117,7 @@ func FuzzChunked(f *testing.F) {
 			t.Fatalf("net/http refuses %q: %v", b, rerr)
 		}
 		if !bytes.Equal(data, want) {
-			t.Fatalf("%q: net/http decodes %q, http1 %q", b, want, data)
+			t.Fatalf("%q: net/http decodes %q, this package %q", b, want, data)
 		}
 	})
 }

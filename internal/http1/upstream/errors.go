@@ -145,8 +145,8 @@ func failureOf(err error) *Error {
 }
 
 // malformed is the failure of an answer that is read to its flaw.
-func malformed(message string) *Error {
-	return newError(Malformed, true, &http1.Error{Code: 502, Message: message})
+func malformed(text string) *Error {
+	return newError(Malformed, true, &http1.Error{Code: 502, Message: text})
 }
 
 // refused is the failure of a request that the open circuit does not let pass.
