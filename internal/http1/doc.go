@@ -24,17 +24,15 @@ func (e *Error) Error() string { return e.Message }
 // backend if it is an answer.
 type Flaw struct {
 	Message string
-	// code is the status of a request that has the flaw.
-	code int
+	// Code is the status of a request that has the flaw.
+	Code int
 }
 
 // OfRequest returns the refusal of a request that has the flaw.
-func (f *Flaw) OfRequest() *Error { return &Error{Code: f.code, Message: f.Message} }
+func (f *Flaw) OfRequest() *Error { return &Error{Code: f.Code, Message: f.Message} }
 
 // OfAnswer returns the refusal of an answer that has the flaw: its backend is at fault.
 func (f *Flaw) OfAnswer() *Error { return &Error{Code: 502, Message: f.Message} }
-
-func flaw(message string) *Flaw { return &Flaw{Message: message, code: 400} }
 
 func badRequest(format string, args ...any) *Error {
 	return &Error{Code: 400, Message: fmt.Sprintf(format, args...)}

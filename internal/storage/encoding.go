@@ -98,6 +98,9 @@ func (d *decodedStream) ReadReady([]byte) (int, error) { return 0, nil }
 // Interrupt implements http1.Stream.
 func (d *decodedStream) Interrupt() { d.from.Interrupt() }
 
+// Trailers implements http1.Stream.
+func (d *decodedStream) Trailers() []http1.Header { return d.from.Trailers() }
+
 // Read implements io.Reader.
 func (d *decodedStream) Read(p []byte) (n int, err error) {
 	if d.reader == nil && d.err == nil {
@@ -162,6 +165,9 @@ func (w *wholeStream) ReadReady(p []byte) (int, error) { return w.Read(p) }
 
 // Interrupt implements http1.Stream.
 func (w *wholeStream) Interrupt() {}
+
+// Trailers implements http1.Stream.
+func (w *wholeStream) Trailers() []http1.Header { return nil }
 
 // Close implements io.Closer.
 func (w *wholeStream) Close() error { return nil }

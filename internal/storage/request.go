@@ -273,7 +273,7 @@ type Message struct {
 	// Body is nil if the request has none.
 	Body []byte
 	// Upload is the body if it is sent while it comes; nil if it is Body.
-	Upload upstream.Upload
+	Upload http1.Upload
 	// ContentType replaces the client's; nil leaves it.
 	ContentType []byte
 	// Precondition has to hold at the backend; the client's own preconditions stand if it is none.
