@@ -263,8 +263,7 @@ func (h *handler) isConnect() bool { return h.request.Info.Connect || h.upgrade.
 
 // isScale reports whether the request writes a scale that the gateway makes of the object itself.
 func isScale(h *handler) bool {
-	_, ok := h.storage.(storage.Scaler)
-	return ok && h.request.Info.HasBody()
+	return h.request.Info.HasBody() && h.storage.Scaler() != nil
 }
 
 // isOpaque reports whether there is nothing to do with the object of the request.
