@@ -62,7 +62,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	}
 	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
-		s.scaler, _ = s.storage.(storage.Scaler)
+		s.scaler = s.storage.Scaler()
 	}
 	if s.scaler != nil {
 		object := *i

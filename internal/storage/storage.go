@@ -42,6 +42,8 @@ type Storage interface {
 	Deleter
 	// Pass sends a body on as it came.
 	Pass(w *Write) error
+	// Scaler returns how the Scale is written that the gateway makes of the object itself; nil if it makes none.
+	Scaler() Scaler
 }
 
 // A Reader answers reads.
@@ -149,9 +151,8 @@ type Shower interface {
 	Show(w *Write) (isShown bool, err error)
 }
 
-// A Scaler is the storage of a scale that the gateway makes of the object itself.
+// A Scaler writes the Scale that the gateway makes of an object.
 type Scaler interface {
-	Storage
 	// Object returns the storage of the objects behind, whose writes are answered with a Scale.
 	Object() Storage
 	// ReadScale makes of the Scale in the body, or of the one that results from a patch, the write of a

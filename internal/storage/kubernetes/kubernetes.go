@@ -52,6 +52,9 @@ func New(o Options, subresource string) storage.Storage {
 	return &subresourceStore{s}
 }
 
+// Scaler implements storage.Storage. The server has every Scale itself.
+func (s *Store) Scaler() storage.Scaler { return nil }
+
 var (
 	_ storage.Storage = (*Store)(nil)
 	_ storage.Storage = (*statusStore)(nil)

@@ -24,21 +24,21 @@ var errUnmatched = errors.New("the object does not match the selectors any more"
 
 // DeleteCollection deletes each object that matches (RW-4). As in Kubernetes the first that cannot be deleted
 // ends it, and what is gone already is as good as deleted.
-func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
-	if !s.keeps(resource.Deletion) || !s.keeps(resource.Selectors) {
-		return s.deleteNative(w, h, s.NeedsExisting, s.Get)
+func (s objectDeletions) DeleteCollection(w *storage.Write, h storage.Handler) error {
+	if !s.c.keeps(resource.Selectors) {
+		return s.c.deleteNative(w, h, s.stored)
 	}
-	if err := w.ReadDeleteOptions(s.Limits); err != nil {
+	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
 		return err
 	}
-	l, err := s.readListOptions(w.Request)
+	l, err := s.c.readListOptions(w.Request)
 	if err != nil {
 		return err
 	}
 	if err := s.listMatching(w.Request, l); err != nil {
 		return err
 	}
-	limit := int(2 * s.Limits.Body)
+	limit := int(2 * s.c.Limits.Body)
 	items, isTooMany, isFirst := l.appendHead(nil), false, true
 	for _, name := range l.names {
 		var one storage.Write
@@ -79,11 +79,11 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 }
 
 // listMatching finds the names of the objects that match.
-func (s *Store) listMatching(r *storage.Request, l *listPass) error {
+func (s objectDeletions) listMatching(r *storage.Request, l *listPass) error {
 	if l.options.Limit <= 0 || l.options.Limit > maxMatching {
 		l.options.Limit = maxMatching
 	}
-	answer, err := r.ReadStream(s.Backend, s.listTarget(r))
+	answer, err := r.ReadStream(s.c.Backend, s.c.listTarget(r))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *Store) listMatching(r *storage.Request, l *listPass) error {
 		return err
 	}
 	l.names = []string{}
-	d := s.newListDefaulter(r, l)
+	d := s.c.newListDefaulter(r, l)
 	defer d.Release()
 	if err := gather(d, answer); err != nil {
 		return d.Failed(err)
@@ -149,7 +149,7 @@ func gather(d *defaulter, answer *http1.Response) error {
 
 // deleteMatching deletes one object in the version that was judged; one that another writer changed is judged
 // again. What was stored is in one afterwards.
-func (s *Store) deleteMatching(w, one *storage.Write, h storage.Handler, l *listPass, name string) error {
+func (s objectDeletions) deleteMatching(w, one *storage.Write, h storage.Handler, l *listPass, name string) error {
 	r := w.Request
 	defer r.Unlock()
 	kept := len(r.Warnings)
@@ -158,12 +158,12 @@ func (s *Store) deleteMatching(w, one *storage.Write, h storage.Handler, l *list
 		one.Begin(r)
 		one.Info, one.Options = w.Info, w.Options
 		one.Info.Verb, one.Info.Name = resource.VerbDelete, name
-		path, err := s.newTarget(one)
+		path, err := s.c.newTarget(one)
 		if err != nil {
 			return err
 		}
 		one.Info.Path = string(path)
-		if err := s.lock(r, path); err != nil {
+		if err := s.c.lock(r, path); err != nil {
 			return err
 		}
 		if w.Object != nil {
@@ -192,8 +192,8 @@ func (s *Store) deleteMatching(w, one *storage.Write, h storage.Handler, l *list
 	}
 }
 
-func (s *Store) deleteOne(w *storage.Write, h storage.Handler, l *listPass) error {
-	if err := s.Get(w); err != nil {
+func (s objectDeletions) deleteOne(w *storage.Write, h storage.Handler, l *listPass) error {
+	if err := s.stored.Get(w); err != nil {
 		return err
 	}
 	if !l.selects(w.Existing.Root()) {

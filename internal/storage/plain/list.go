@@ -20,8 +20,8 @@ import (
 )
 
 // readListOptions reads what a request asks of a list, as Kubernetes does and with its words.
-func (s *reader) readListOptions(r *storage.Request) (*listPass, error) {
-	l := &listPass{selection: selection{namespace: r.Info.Namespace, resource: s.Resource}}
+func (c *collection) readListOptions(r *storage.Request) (*listPass, error) {
+	l := &listPass{selection: selection{namespace: r.Info.Namespace, resource: c.Resource}}
 	if r.Info.Query == "" {
 		return l, nil
 	}
@@ -41,7 +41,7 @@ func (s *reader) readListOptions(r *storage.Request) (*listPass, error) {
 		return nil, status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", failures, 0)
 	}
 	if o.FieldSelector != nil {
-		if l.fields, err = o.FieldSelector.Transform(s.fieldLabel); err != nil {
+		if l.fields, err = o.FieldSelector.Transform(c.fieldLabel); err != nil {
 			return nil, status.BadRequest("%s", err.Error())
 		}
 		if l.fields.Empty() {
@@ -65,11 +65,11 @@ func (s *reader) readListOptions(r *storage.Request) (*listPass, error) {
 }
 
 // fieldLabel knows the fields that a selector may name.
-func (s *reader) fieldLabel(label, value string) (string, string, error) {
-	if label == "metadata.name" || label == "metadata.namespace" && s.Resource.Namespaced {
+func (c *collection) fieldLabel(label, value string) (string, string, error) {
+	if label == "metadata.name" || label == "metadata.namespace" && c.Resource.Namespaced {
 		return label, value, nil
 	}
-	for _, path := range s.Resource.Fields.Selectable {
+	for _, path := range c.Resource.Fields.Selectable {
 		if strings.Join(path, ".") == label {
 			return label, value, nil
 		}
@@ -78,7 +78,7 @@ func (s *reader) fieldLabel(label, value string) (string, string, error) {
 }
 
 // listTarget returns the target of a list at the backend: without what only the gateway reads.
-func (s *reader) listTarget(r *storage.Request) []byte {
+func (c *collection) listTarget(r *storage.Request) []byte {
 	return r.Target(func(dst []byte) []byte {
 		dst = append(dst, r.Info.Path...)
 		separator := byte('?')

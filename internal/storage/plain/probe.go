@@ -22,20 +22,20 @@ func ProbeETag() []byte { return []byte(`"admission-gateway-probe-` + rand.Text(
 // If-Match carries out once what it would have carried out anyway. No request of the gateway's own
 // would do better: what is carried out on an ordinary API changes something, and what cannot be
 // carried out shows nothing of writes.
-func (s *writer) sendPinned(w *storage.Write, m *storage.Message) error {
+func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 	method := m.Method
 	if method == nil {
 		method = w.Request.Head.Method
 	}
 	name := methodOf(method)
-	if m.Precondition.ETag == nil || !isRepeatable(w, name) || w.Request.Exchanges.Sink != nil || !s.Comparison.ask(name) {
-		return s.send(w, m)
+	if m.Precondition.ETag == nil || !isRepeatable(w, name) || w.Request.Exchanges.Sink != nil || !s.c.Comparison.ask(name) {
+		return s.c.send(w, m)
 	}
 	found := unknown
-	defer func() { s.Comparison.note(name, found) }()
+	defer func() { s.c.Comparison.note(name, found) }()
 	meant := m.Precondition
 	m.Precondition = storage.Precondition{ETag: ProbeETag()}
-	if err := s.send(w, m); err != nil {
+	if err := s.c.send(w, m); err != nil {
 		return err
 	}
 	probed := w.Request.Response.Status()
@@ -48,7 +48,7 @@ func (s *writer) sendPinned(w *storage.Write, m *storage.Message) error {
 	}
 	w.Request.Response.Discard()
 	m.Precondition = meant
-	if err := s.send(w, m); err != nil {
+	if err := s.c.send(w, m); err != nil {
 		return err
 	}
 	// A backend that refuses everything shows nothing: the version makes the difference only if the
