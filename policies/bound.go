@@ -67,7 +67,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		}
 		b.refer(l, kind, &one)
 	}
-	states, kinds := namesOf(l.sources), newKnownKinds(l.resources)
+	states, kinds := l.stateNames(), newKnownKinds(l.resources)
 	var all []P
 	for _, p := range b.policies {
 		compiled, errs := p.compile(states, compiledFor[p.from.Name])
@@ -82,7 +82,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 				p.advise(l)
 			}
 		}
-		if !isBound[p.from.Name] && !l.unbound {
+		if !isBound[p.from.Name] && !part[unreadBindings](l).any {
 			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind, p.from.Name)
 		} else if len(errs) == 0 {
 			all = append(all, compiled)

@@ -26,6 +26,9 @@ type ConventionPolicySpec struct {
 	Rollout            *rollout.Spec                `json:"rollout"`
 }
 
+// conventionPolicies are the ConventionPolicies of the files.
+type conventionPolicies struct{ all []loadedConvention }
+
 // loadedConvention is a ConventionPolicy and where it comes from.
 type loadedConvention struct {
 	from    *manifest.Object
@@ -44,7 +47,7 @@ type ConventionChecks struct {
 	ReservedNames   string `json:"reservedNames"`
 }
 
-func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
+func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPolicy) {
 	spec := &conventions.Spec{
 		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
 	}
@@ -74,6 +77,17 @@ func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
 	case compiled != nil:
 		l.plans.note(o, compiled.Programs())
 		l.reads.expressions(o, compiled.Programs())
-		l.conventions = append(l.conventions, loadedConvention{o, p.Spec.Rollout, compiled})
+		c.all = append(c.all, loadedConvention{o, p.Spec.Rollout, compiled})
 	}
+}
+
+// compile implements compiler.
+func (c *conventionPolicies) compile(l *loader) {
+	checks := make([]*conventions.Policy, len(c.all))
+	for i, one := range c.all {
+		one.policy.Govern(l.terms.Terms(one.from, one.rollout))
+		checks[i] = one.policy
+		l.matched.rules(one.policy.Rules())
+	}
+	l.set.conventions = conventions.New(checks)
 }

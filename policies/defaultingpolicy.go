@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/mutate"
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -18,22 +17,24 @@ import (
 	kschema "github.com/admission-gateway/gateway/internal/schema"
 )
 
+// defaultingPolicies are the DefaultingPolicies of the files.
+type defaultingPolicies struct{ all []loadedDefaulting }
+
 // loadedDefaulting is a DefaultingPolicy, which is compiled when all resources are known.
 type loadedDefaulting struct {
 	from *manifest.Object
 	spec *mutate.DefaultingPolicy
 }
 
-func (l *loader) defaultingPolicy(o *manifest.Object, p *mutate.DefaultingPolicy) {
-	l.defaulting = append(l.defaulting, loadedDefaulting{o, p})
+func (d *defaultingPolicies) take(_ *loader, o *manifest.Object, p *mutate.DefaultingPolicy) {
+	d.all = append(d.all, loadedDefaulting{o, p})
 }
 
-// defaulters compiles the policies that set what is unset. One that is disabled is checked all the same.
-func (l *loader) defaulters() []admission.Mutator {
-	slices.SortFunc(l.defaulting, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
-	compiler, kinds := mutate.Compiler{States: namesOf(l.sources)}, newKnownKinds(l.resources)
-	var mutators []admission.Mutator
-	for _, p := range l.defaulting {
+// compile implements compiler. A policy that is disabled is checked all the same.
+func (d *defaultingPolicies) compile(l *loader) {
+	slices.SortFunc(d.all, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
+	compiler, kinds := mutate.Compiler{States: l.stateNames()}, newKnownKinds(l.resources)
+	for _, p := range d.all {
 		compiled, errs := compiler.CompileDefaulting(p.spec)
 		l.Fields(p.from, Error, errs)
 		if compiled == nil {
@@ -46,10 +47,9 @@ func (l *loader) defaulters() []admission.Mutator {
 		l.reviewed(p.from, warnings, err)
 		suited(&l.findings, p, compiled, kinds)
 		if p.spec.Enabled() {
-			mutators = append(mutators, compiled)
+			l.mutators = append(l.mutators, compiled)
 		}
 	}
-	return mutators
 }
 
 // suited holds the fields and values of a policy to the resources that its rules name.

@@ -74,7 +74,21 @@ type MatchCondition struct {
 	Expression string `json:"expression"`
 }
 
-func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
+// rateLimits are the rate limits of the files, and what is wrong with the shared ones if there is no store.
+type rateLimits struct {
+	limits  []*ratelimit.Rule
+	sharing []Finding
+}
+
+// compile implements compiler.
+func (a *rateLimits) compile(l *loader) {
+	l.set.limits, l.set.remarks.sharing = ratelimit.NewRules(a.limits), a.sharing
+	for _, one := range a.limits {
+		l.matched.limit(one)
+	}
+}
+
+func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 	s := &p.Spec
 	r := &ratelimit.Rule{
 		Name:       p.Name,
@@ -125,9 +139,9 @@ func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 	l.plans.note(o, programs)
 	l.reads.expressions(o, programs)
 	l.reads.limit(o, r)
-	l.share(o, s, r)
+	a.share(l, o, s, r)
 	adviseLimit(&l.findings, o, r)
-	l.rated.limits = append(l.rated.limits, r)
+	a.limits = append(a.limits, r)
 }
 
 // network reads an address or a network, which the definition of the kind has checked.
@@ -203,7 +217,7 @@ func program(f *findings, o *manifest.Object, path, expression string, compile f
 const scopeShared = "Shared"
 
 // share makes a limit one that all gateways count together, if the policy says so.
-func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.Rule) {
+func (a *rateLimits) share(l *loader, o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.Rule) {
 	if s.Scope != scopeShared {
 		return
 	}
@@ -214,7 +228,7 @@ func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.
 	if r.Mode == ratelimit.Warn && r.Sharing.WhenUnavailable == ratelimit.Deny {
 		l.At(o, Warning, "spec.whenStoreUnavailable", "has no effect while `spec.mode` is 'Warn': nobody is refused")
 	}
-	l.rated.sharing = append(l.rated.sharing, Finding{
+	a.sharing = append(a.sharing, Finding{
 		File: o.File, Line: o.Line("spec.scope"), Field: "spec.scope",
 		Message: "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`",
 	})

@@ -21,36 +21,39 @@ type loadedRego struct {
 	spec *rego.RegoPolicy
 }
 
-// regoFiles are the RegoPolicies of the files, and the modules beside them.
-type regoFiles struct {
+// regoPolicies are the RegoPolicies of the files, and the modules beside them.
+type regoPolicies struct {
 	policies []loadedRego
 	modules  *modules.Files
-	gateway  *Gateway
-	// sums are the contents of the bundles that policies name, by the names of the bundles.
-	sums map[string]string
 }
 
-func (l *loader) regoPolicy(o *manifest.Object, p *rego.RegoPolicy) {
-	l.rego.policies = append(l.rego.policies, loadedRego{o, p})
+func (r *regoPolicies) take(_ *loader, o *manifest.Object, p *rego.RegoPolicy) {
+	r.policies = append(r.policies, loadedRego{o, p})
 }
 
-// compile compiles the RegoPolicies with their modules.
-func (r *regoFiles) compile(l *loader) []*rego.Policy {
-	states := namesOf(l.sources)
-	var all []*rego.Policy
+// compile implements compiler. The policies are compiled with their modules.
+func (r *regoPolicies) compile(l *loader) {
+	states := l.stateNames()
+	r.modules = modules.New(l.source.Files, l.gateway.Print)
 	for _, p := range r.policies {
 		l.paramUses = append(l.paramUses, paramUse{p.from, p.spec.Spec.ParamKind, p.spec.Spec.ParamRef})
-		if compiled := r.compilePolicy(l, p, states); compiled != nil {
-			all = append(all, compiled)
+		compiled := r.compilePolicy(l, p, states)
+		if compiled == nil {
+			continue
+		}
+		if compiled.Changes() {
+			l.mutators = append(l.mutators, rego.Mutator{Policy: compiled})
+		}
+		if compiled.IsValidating() {
+			l.validators = append(l.validators, compiled)
 		}
 	}
 	for _, name := range r.modules.Unused() {
 		l.Found = append(l.Found, Finding{File: name, Severity: Warning, Message: "no RegoPolicy is in this folder or above, so that the file is not used"})
 	}
-	return all
 }
 
-func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *rego.Policy {
+func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string) *rego.Policy {
 	spec := &p.spec.Spec
 	if spec.Bundle != "" {
 		return r.compileBundled(l, p, states)
@@ -81,17 +84,17 @@ func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *reg
 
 // compileBundled compiles a policy whose modules are in a bundle. Until that was loaded, the policy
 // fails for each request that it is about.
-func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *rego.Policy {
+func (r *regoPolicies) compileBundled(l *loader, p loadedRego, states []string) *rego.Policy {
 	spec := &p.spec.Spec
 	from := rego.Source{States: states, Usable: func() error { return errUnknownBundle }, Origin: rego.Origin{Bundle: spec.Bundle}}
-	b, ok := r.gateway.Bundles[spec.Bundle]
+	b, ok := l.gateway.Bundles[spec.Bundle]
 	switch {
 	case ok:
 		from.Usable = b.Usable
-	case r.gateway.Bundles != nil:
+	case l.gateway.Bundles != nil:
 		known := "it has none"
-		if len(r.gateway.Bundles) > 0 {
-			known = quoted(slices.Sorted(maps.Keys(r.gateway.Bundles)))
+		if len(l.gateway.Bundles) > 0 {
+			known = quoted(slices.Sorted(maps.Keys(l.gateway.Bundles)))
 		}
 		l.At(p.from, Error, "spec.bundle", "must be the name of a bundle of the configuration: %s", known)
 		return nil
@@ -107,7 +110,7 @@ func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *re
 		case found.Program == nil:
 			return nil
 		}
-		from.Program, r.sums[spec.Bundle] = found.Program, b.Bundle.Sum
+		from.Program, l.bundles[spec.Bundle] = found.Program, b.Bundle.Sum
 		from.Origin.Revision = b.Bundle.Revision
 	}
 	return r.program(l, p, from)
@@ -117,7 +120,7 @@ func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *re
 var errUnknownBundle = errors.New("the bundle of the policy is not known")
 
 // program compiles a policy whose modules were compiled.
-func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Policy {
+func (r *regoPolicies) program(l *loader, p loadedRego, from rego.Source) *rego.Policy {
 	if from.Program != nil && p.spec.Spec.BuiltinErrors == rego.UndefinedErrors {
 		l.regoFound(from.Program.Relaxable(), Warning)
 	}
@@ -143,15 +146,15 @@ func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Pol
 	return compiled
 }
 
-// hash is the hash of the files, and of the bundles that policies name.
-func (r *regoFiles) hash(files string) string {
-	if len(r.sums) == 0 {
+// hashWith is the hash of the files, and of the bundles that policies name.
+func hashWith(files string, bundles map[string]string) string {
+	if len(bundles) == 0 {
 		return files
 	}
 	all := sha256.New()
 	_, _ = fmt.Fprintln(all, files) // a hash takes everything
-	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
-		_, _ = fmt.Fprintln(all, name, r.sums[name])
+	for _, name := range slices.Sorted(maps.Keys(bundles)) {
+		_, _ = fmt.Fprintln(all, name, bundles[name])
 	}
 	return hex.EncodeToString(all.Sum(nil))
 }
@@ -168,7 +171,7 @@ func (l *loader) regoFound(found rego.Errors, severity Severity) {
 // regoFinding returns the finding about a place in a module.
 func (l *loader) regoFinding(e rego.Error, severity Severity) Finding {
 	f := Finding{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Severity: severity}
-	if text, ok := l.gatekeeper.Texts[e.File]; ok { // the module is in a policy
+	if text, ok := l.texts[e.File]; ok { // the module is in a policy
 		f.Point(text, e.Text, e.Column)
 	} else if e.Column > 0 {
 		f.Excerpt = e.Text

@@ -38,7 +38,7 @@ type Set struct {
 	served    []servedResource // that have paths of their own
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
-	audit     loadedAudit
+	audit     auditPolicies
 	terms     Terms
 }
 

@@ -146,6 +146,8 @@ type Gateway struct {
 	NoIdentity bool
 	// AuditSinks are the names of the places that events of requests go to; nil if they are not known.
 	AuditSinks []string
+	// Timed is given the times of the stages of a load, at its end; nil is nobody.
+	Timed func([]StageTime)
 	// Print is given what modules in Rego print; nil: they print nothing.
 	Print func(file string, line int, text string)
 	// Memory is asked for what it takes to read files; nil is nobody.
