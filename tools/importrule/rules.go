@@ -65,6 +65,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"admission/rego/plan":      {nil, []string{"admission/rego"}},
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},
 	"internal/story":           {nil, []string{"cmd", "internal/policytest", "proxy"}},
+	"internal/outbound":        {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity"}},
 	"internal/recorded":        {nil, []string{"cmd"}},
 	"internal/backend":         {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":           {nil, nil},
