@@ -67,6 +67,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},
 	"internal/story":           {nil, []string{"cmd", "internal/policytest", "proxy"}},
 	"internal/recorded":        {[]string{"internal/resource"}, []string{"cmd"}},
+	"internal/outbound":        {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity"}},
 	"internal/backend":         {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":           {nil, nil},
 	"internal/doctest":         {nil, nil},
