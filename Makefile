@@ -7,6 +7,10 @@ SOAK     ?= 10m
 # The version is a tag of git, or the commit; without a repository the program calls itself "devel".
 VERSION ?= $(shell tools/version.sh)
 
+# Without grpc's pages of traces, whose templates have the linker keep all exported methods (19 MB). Whatever builds the
+# gateway has it: deploy/Dockerfile, e2e, bench.
+TAGS := grpcnotrace
+
 # What of Kubernetes the tests run in the version of e2e/go.mod, and the versions of e2e/servers besides.
 COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler
 SERVERS    := 1.34 1.35 1.36
@@ -25,7 +29,7 @@ help: ## say what can be made
 
 # The same commit and version give the same bytes in every folder: VERSION says what the stamp of version control would.
 build: ## build bin/gateway
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$(VERSION)" -o bin/gateway ./cmd/gateway
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$(VERSION)" -o bin/gateway ./cmd/gateway
 
 sbom: build ## write bin/gateway.cdx.json, the software bill of materials of bin/gateway (CycloneDX)
 	cd tools && VERSION=$(VERSION) $(GO) run ./sbom ../bin/gateway > ../bin/gateway.cdx.json
