@@ -75,8 +75,26 @@ func (m *Mutator) FailurePolicy() admission.FailurePolicy { return admission.Fai
 // NeedsOld implements admission.Policy.
 func (m *Mutator) NeedsOld() bool { return false }
 
-// excludes reports whether the mutator is certainly not about a request, by what the URL says.
-func (m *Mutator) excludes(i *resource.Info) bool {
+// Foresees implements admission.Foreseer.
+func (m *Mutator) Foresees() bool { return m.match.Foresees() }
+
+// IsOutside implements admission.Foreseer.
+func (m *Mutator) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	return m.match.IsOutside(ctx, a)
+}
+
+// References implements admission.Referrer.
+func (m *Mutator) References() admission.References { return m.match.References() }
+
+// Outlooks implements admission.Explainer.
+func (m *Mutator) Outlooks(a *admission.Attributes) []resource.Outlook {
+	o := admission.OutlookOf(m.name, m.rules, a)
+	o.Kind = m.kind
+	return []resource.Outlook{m.match.Outlook(a.Info, o)}
+}
+
+// Excludes implements admission.Narrower.
+func (m *Mutator) Excludes(i *resource.Info, _ admission.Operation) bool {
 	return m.match.Excludes(i) || !slices.ContainsFunc(m.about, func(r admission.Rule) bool { return r.Names(i) })
 }
 
