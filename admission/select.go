@@ -96,20 +96,29 @@ func (s *Selection[P]) References() (r References) {
 	return r
 }
 
-// Reasons returns why none of the policies is about a request; nothing if one is, or if none names it. A policy is named by
-// its name, as a binding is.
+// Reasons returns why none of the policies is about a request; nothing if one is. A reason has the name of its policy in the
+// place of a binding's. There are at most a few.
 func (s *Selection[P]) Reasons(ctx context.Context, a *Attributes) (all []Reason) {
+	const most = 20
 	for p := range s.For(a.Info, a.Operation) {
 		found := ReasonsOf(ctx, p, a)
 		if len(found) == 0 {
 			return nil
 		}
 		for _, r := range found {
-			r.Binding = p.Name()
-			all = append(all, r)
+			if r.Binding = p.Name(); len(all) < most {
+				all = append(all, r)
+			}
 		}
 	}
-	return all
+	if s == nil || len(all) > 0 {
+		return all
+	}
+	var rules []Rule
+	for _, p := range s.policies {
+		rules = append(rules, p.Rules()...)
+	}
+	return []Reason{{Because: OutlookOf("", rules, a).Because}}
 }
 
 // A Selected is the policies of a [Selection] that may match operations on one resource or subresource, as [Scoped] is for a

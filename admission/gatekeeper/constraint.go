@@ -78,6 +78,11 @@ func (c *Constraint) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return []resource.Outlook{c.match.Outlook(a.Info, o)}
 }
 
+// Reasons implements admission.Reasoner.
+func (c *Constraint) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	return c.match.Reasons(ctx, "spec.match", match.Objects(nil, a))
+}
+
 // IsIdle reports whether the constraint asks for nothing at the gateway's enforcement points.
 func (c *Constraint) IsIdle() bool { return len(c.actions) == 0 }
 

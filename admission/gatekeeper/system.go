@@ -96,12 +96,28 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	for i, o := range all {
 		switch {
 		case !reviews(a.Info):
-			all[i] = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
+			all[i] = o.Unless(notReviewed(a.Info))
 		case match.Holds(s.excluded, a.Info):
 			all[i] = o.Unless(match.IsExcluded)
 		}
 	}
 	return all
+}
+
+// Reasons implements admission.Reasoner. It names the constraints.
+func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	objects := match.Objects(nil, a)
+	switch {
+	case !reviews(a.Info):
+		return []admission.Reason{{Because: notReviewed(a.Info)}}
+	case len(objects) > 0 && objects[0].IsIn(s.excluded):
+		return []admission.Reason{{Because: match.IsExcluded}}
+	}
+	return s.selection.Reasons(ctx, a)
+}
+
+func notReviewed(i *resource.Info) string {
+	return "Gatekeeper's webhook is not asked about the subresource '" + i.Subresource + "'"
 }
 
 // Validate implements admission.Validator.

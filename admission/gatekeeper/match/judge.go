@@ -223,20 +223,22 @@ func (m *Matcher) Outlook(i *resource.Info, o resource.Outlook) resource.Outlook
 	return o
 }
 
-// Why returns the member of the match block that keeps it from all objects of a request, and a sentence; the sentence is empty
-// if it matches one.
-func (m *Matcher) Why(ctx context.Context, objects []Object) (field, because string) {
+// Reasons returns why the matcher matches none of some objects of a request: the member of the match block that does not fit,
+// below path. It returns nothing if it matches one.
+func (m *Matcher) Reasons(ctx context.Context, path string, objects []Object) []admission.Reason {
+	var found []admission.Reason
 	for n := range objects {
 		o := &objects[n]
 		not, _, err := m.judge(ctx, &question{o.attributes.Info, vapmatch.ByObject, o.attributes, o})
 		switch {
-		case err != nil:
-			return not.field(), err.Error()
 		case not == fits:
-			return "", ""
-		case field == "":
-			field, because = not.field(), not.says()
+			return nil
+		case found != nil: // by the object as it is sent
+		case err != nil:
+			found = []admission.Reason{{Field: path + "." + not.field(), Because: err.Error()}}
+		default:
+			found = []admission.Reason{{Field: path + "." + not.field(), Because: not.says()}}
 		}
 	}
-	return field, because
+	return found
 }

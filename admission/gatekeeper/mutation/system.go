@@ -90,9 +90,9 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	for i, o := range all {
 		switch {
 		case a.Info.Subresource != "":
-			all[i] = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
+			all[i] = o.Unless(notReviewed(a.Info))
 		case a.Operation == admission.Delete:
-			all[i] = o.Unless("it changes objects, and a deletion has none")
+			all[i] = o.Unless(noObject)
 		case match.Holds(s.excluded, a.Info):
 			all[i] = o.Unless(match.IsExcluded)
 		}
@@ -100,17 +100,44 @@ func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return all
 }
 
+// Reasons implements admission.Reasoner. It names the mutators.
+func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	because := s.leaves(a)
+	if a.Info.Subresource != "" {
+		because = notReviewed(a.Info)
+	}
+	if because != "" {
+		return []admission.Reason{{Because: because}}
+	}
+	return s.selection.Reasons(ctx, a)
+}
+
+// leaves says why Gatekeeper leaves the object of a request alone, whatever its mutators are; empty if it does not.
+func (s *System) leaves(a *admission.Attributes) string {
+	if a.Object == nil {
+		return noObject
+	}
+	switch o := match.New(a, a.Object); {
+	case o.IsGatekeepers():
+		return "Gatekeeper leaves objects of its own kinds alone"
+	case o.IsIn(s.excluded):
+		return match.IsExcluded
+	}
+	return ""
+}
+
+const noObject = "it changes objects, and a deletion has none"
+
+func notReviewed(i *resource.Info) string {
+	return "Gatekeeper's webhook is not asked about the subresource '" + i.Subresource + "'"
+}
+
 // Stage implements admission.Mutator.
 func (s *System) Stage() admission.Stage { return admission.StageEngines }
 
 // Plan implements admission.Mutator.
 func (s *System) Plan(_ context.Context, a *admission.Attributes, to []admission.Run, _ *admission.Report) ([]admission.Run, error) {
-	// Gatekeeper's webhook sees no subresources.
-	if a.Object == nil || a.Info.Subresource != "" {
-		return to, nil
-	}
-	o := match.New(a, a.Object)
-	if o.IsGatekeepers() || o.IsIn(s.excluded) {
+	if a.Info.Subresource != "" || s.leaves(a) != "" {
 		return to, nil
 	}
 	return append(to, admission.Run{}), nil
