@@ -60,15 +60,6 @@ type OldReader interface {
 	ReadsOld(i *resource.Info, o Operation) bool
 }
 
-// IsForeseen reports whether the request's foresight knows that a policy is not about an operation.
-func IsForeseen(p Policy, i *resource.Info, o Operation) bool {
-	if i.Foresight == nil {
-		return false
-	}
-	f, is := p.(Foreseer)
-	return is && f.Foresees() && i.Foresight.IsOutside(f, i, o)
-}
-
 // A Mutator changes the object of a request.
 type Mutator interface {
 	Policy

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"iter"
 
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -42,6 +43,82 @@ func (s *Selection[P]) each(f found, i *resource.Info, yield func(P) bool) {
 			return
 		}
 	}
+}
+
+// Excludes reports whether all of the policies are certainly not about an operation, before anything is read: they are one
+// policy to a [Chain], which is a [Narrower] by it.
+func (s *Selection[P]) Excludes(i *resource.Info, o Operation) bool {
+	if s == nil {
+		return true
+	}
+	var to room
+	for _, l := range s.index.find(&to, i, o) {
+		if !each(l, i, func(p int32) bool { n := s.index.narrowers[p]; return n != nil && n.Excludes(i, o) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Foresees reports whether any of the policies is a [Foreseer] that may find out that it is not about a request.
+func (s *Selection[P]) Foresees() bool { return s != nil && s.index.foresees }
+
+// IsOutside reports whether all of the policies are certainly not about the request, as a [Foreseer] does.
+func (s *Selection[P]) IsOutside(ctx context.Context, a *Attributes) bool {
+	for p := range s.For(a.Info, a.Operation) {
+		if n, is := Policy(p).(Narrower); is && n.Excludes(a.Info, a.Operation) {
+			continue
+		}
+		if f, is := Policy(p).(Foreseer); !is || !f.IsOutside(ctx, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadsOld reports whether any of the policies that may match reads the stored object for the operation.
+func (s *Selection[P]) ReadsOld(i *resource.Info, o Operation) bool {
+	if s == nil {
+		return false
+	}
+	var to room
+	return s.index.needsOld(s.index.find(&to, i, o), i, o)
+}
+
+// References returns what all of the policies refer to.
+func (s *Selection[P]) References() (r References) {
+	if s == nil {
+		return r
+	}
+	for _, p := range s.policies {
+		r.Add(ReferencesOf(p))
+	}
+	return r
+}
+
+// Reasons returns why none of the policies is about a request; nothing if one is. A reason has the name of its policy in the
+// place of a binding's. There are at most a few.
+func (s *Selection[P]) Reasons(ctx context.Context, a *Attributes) (all []Reason) {
+	const most = 20
+	for p := range s.For(a.Info, a.Operation) {
+		found := ReasonsOf(ctx, p, a)
+		if len(found) == 0 {
+			return nil
+		}
+		for _, r := range found {
+			if r.Binding = p.Name(); len(all) < most {
+				all = append(all, r)
+			}
+		}
+	}
+	if s == nil || len(all) > 0 {
+		return all
+	}
+	var rules []Rule
+	for _, p := range s.policies {
+		rules = append(rules, p.Rules()...)
+	}
+	return []Reason{{Because: OutlookOf("", rules, a).Because}}
 }
 
 // A Selected is the policies of a [Selection] that may match operations on one resource or subresource, as [Scoped] is for a

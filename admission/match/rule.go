@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // rule is a resource rule.
@@ -163,15 +164,6 @@ func LabelsOf(s *metav1.LabelSelector) []admission.Label {
 	return nil
 }
 
-// matchesRequest reports whether everything but group and version fits: the same objects may be
-// served under others.
-func (r *rule) matchesRequest(a *admission.Attributes) bool {
-	return r.operations&a.Operation != 0 &&
-		r.matchesScope(a) &&
-		r.matchesResource(a.Info.Resource, a.Info.Subresource) &&
-		(len(r.names) == 0 || slices.Contains(r.names, a.Name()))
-}
-
 func (r *rule) matchesGroup(group string) bool {
 	return r.groups == nil || slices.Contains(r.groups, group)
 }
@@ -189,8 +181,8 @@ func (r *rule) matchesResource(resource, subresource string) bool {
 	return false
 }
 
-func (r *rule) matchesScope(a *admission.Attributes) bool {
-	namespaced := a.Namespace() != "" && (a.Info.Group != "" || a.Info.Resource != "namespaces")
+func (r *rule) matchesScope(i *resource.Info) bool {
+	namespaced := i.Namespace != "" && (i.Group != "" || i.Resource != "namespaces")
 	switch r.scope {
 	case admissionv1.NamespacedScope:
 		return namespaced
