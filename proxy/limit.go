@@ -232,10 +232,10 @@ func (l *limits) frame() *cel.Frame {
 
 // announced is how long the body is, or may become where the client does not say it beforehand.
 func (l *limits) announced() int64 {
-	if l.incoming.Head.Chunked {
-		return l.handled.Limits.Body
+	if length := l.incoming.Head.ContentLength; length >= 0 {
+		return length
 	}
-	return max(l.incoming.Head.ContentLength, 0)
+	return l.handled.Limits.Body
 }
 
 // headersRead returns the headers that rate limits see.

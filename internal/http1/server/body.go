@@ -42,7 +42,7 @@ func (x *exchange) receiveBody(limit int64) error {
 	if length > limit {
 		return tooLargeBody(limit)
 	}
-	if !x.request.Head.Chunked && int64(in.w-in.r) >= length {
+	if x.HasArrived() {
 		x.request.body.bytes = in.buf[in.r : in.r+int(length)]
 		in.r += int(length)
 		return nil
@@ -51,7 +51,7 @@ func (x *exchange) receiveBody(limit int64) error {
 		return err
 	}
 	x.conn.socket.setReadDeadline(time.Now().Add(x.conn.server.o.BodyTimeout))
-	if x.request.Head.Chunked {
+	if length < 0 {
 		c := chunkReader{in: in, buffer: &x.request.body, start: x.headEnd, limit: limit}
 		return c.read()
 	}
@@ -213,7 +213,7 @@ func (x *exchange) skipBody() bool {
 		return !u.isUnderWay()
 	}
 	in := &x.conn.in
-	if x.body == bodyUnread && !x.request.Head.Chunked && int64(in.w-in.r) >= x.request.Head.ContentLength {
+	if x.body == bodyUnread && x.HasArrived() {
 		in.r += int(x.request.Head.ContentLength)
 		x.body = bodyRead
 	}

@@ -36,17 +36,14 @@ const (
 // Upload implements Exchange.
 func (x *exchange) Upload() http1.Upload {
 	u := &upload{exchange: x, length: x.request.Head.ContentLength, left: x.request.Head.ContentLength}
-	if x.request.Head.Chunked {
-		u.length = -1
-	}
 	x.upload = u
 	return u
 }
 
 // HasArrived implements Exchange.
 func (x *exchange) HasArrived() bool {
-	in := &x.conn.in
-	return !x.request.Head.Chunked && int64(in.w-in.r) >= x.request.Head.ContentLength
+	in, length := &x.conn.in, x.request.Head.ContentLength
+	return length >= 0 && int64(in.w-in.r) >= length
 }
 
 // Length implements http1.Upload.
