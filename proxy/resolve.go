@@ -40,7 +40,7 @@ func (h *handler) resolveTarget() error {
 	h.limits.place = &h.route.place
 	resolver := storages.resolvers[h.route.index]
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
-	h.request.Info, h.request.Resource = info, res
+	h.request.SetSubject(info, res)
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}
