@@ -197,7 +197,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	h.request.Limits = &h.route.limits
 	all := g.scopesOf(j.set)
 	info, about, err := all.resolvers[h.route.index].Resolve(str(t.Method), target)
-	h.request.Info, h.request.Resource = info, about
+	h.request.SetSubject(info, about)
 	h.write.Begin(h.request)
 	if err != nil {
 		return err
@@ -261,13 +261,13 @@ func (d *dryWriter) Get(w *storage.Write) error {
 	if d.trial.Old == nil {
 		return ErrOldUnknown
 	}
-	old, err := w.Request.ParseStored(d.trial.Old)
+	old, err := w.Exchanges.ParseStored(d.trial.Old)
 	if err != nil {
 		return err
 	}
 	w.Existing.Object = old
 	path := resource.FieldPath{"metadata", "resourceVersion"}
-	if r := w.Request.Resource; r != nil && r.Envelope == resource.Bare {
+	if r := w.Resource; r != nil && r.Envelope == resource.Bare {
 		path = r.Fields.Version
 	} else {
 		giveVersion(old)

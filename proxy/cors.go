@@ -59,7 +59,8 @@ func shareKnown(h *handler, r *http1.Response) {
 		}
 		if h.request.Resource == nil && len(head.Target) > 0 {
 			resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
-			h.request.Info, h.request.Resource, _ = resolver.Resolve(str(head.Method), head.Target)
+			info, described, _ := resolver.Resolve(str(head.Method), head.Target)
+			h.request.SetSubject(info, described)
 		}
 	}
 	if route.cors != nil {

@@ -39,7 +39,7 @@ func (h *handler) resolveTarget() error {
 	scopes := h.gateway.scopesOf(h.set)
 	resolver := scopes.resolvers[h.route.index]
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
-	h.request.Info, h.request.Resource = info, res
+	h.request.SetSubject(info, res)
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}

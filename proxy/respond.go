@@ -73,7 +73,7 @@ func (h *handler) completeAnswer(i *resource.Info) error {
 	}
 	if r.Status() >= 400 && !h.request.IsHead() && !isNegotiated(r, h.scope.storage.MediaTypes()) &&
 		(r.IsStream() || !r.IsJSON() || !status.IsStatus(r.Body())) {
-		return h.request.BackendError(i, &r.Response)
+		return storage.NewBackendError(i, &r.Response)
 	}
 	h.addWarnings()
 	return nil

@@ -105,7 +105,7 @@ func (h *handler) retry(try attempt) error {
 		case err == storage.ErrNameTaken && n == maxNames:
 			return status.GenerateNameConflict(w.Info.GroupResource(), w.Info.Name, 1)
 		case err == storage.ErrConflict && (n == maxAttempts || h.isPinned(w)): // of a request that the server has authorized
-			return h.request.Conflict(&w.Info)
+			return w.Conflict()
 		case err != storage.ErrNameTaken && err != storage.ErrConflict:
 			if err = h.permission.orForbidden(err); h.permission.refusal != nil || !h.permission.maySee() {
 				return err // the server looks first whether the client may write at all

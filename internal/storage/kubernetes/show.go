@@ -32,7 +32,7 @@ func show(s *Store, w *storage.Write, isPrepared bool) (isShown bool, err error)
 	if isPrepared || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
 		return false, nil
 	}
-	answer, err := s.dryRun(w.Request, w.Source, nil)
+	answer, err := s.dryRun(w.Exchanges, w.Source, nil)
 	if err != nil {
 		return false, err
 	}
@@ -40,11 +40,11 @@ func show(s *Store, w *storage.Write, isPrepared bool) (isShown bool, err error)
 	case code == http.StatusCreated && w.Info.Verb == resource.VerbUpdate:
 		return false, nil // nobody could say that it still creates the object when it is sent
 	case !storage.IsDone(code):
-		w.Request.Response.CopyFrom(answer)
+		w.Exchanges.Response.CopyFrom(answer)
 		return false, storage.ErrAnswered
 	}
 	const unreadable = "what would be stored, which has to be judged, must be a JSON object that the gateway can read"
-	if w.Object, err = w.Request.Parse(answer.Body(), s.Limits.Stored); err != nil {
+	if w.Object, err = w.Exchanges.Parse(answer.Body(), s.Limits.Stored); err != nil {
 		return false, status.BadGateway(unreadable)
 	}
 	switch root := w.Object.Root(); {

@@ -48,7 +48,7 @@ func (s *Store) Reveal(w *storage.Write, validates bool) {
 	metadata := storage.Metadata(w.Object)
 	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" || storage.TextIn(metadata, "namespace") != "")
 	if w.Object != nil {
-		apiVersion, kind := storage.UnsaidType(w.Object.Root(), w.Request.Served)
+		apiVersion, kind := storage.UnsaidType(w.Object.Root(), w.Served)
 		isWhole = isWhole && apiVersion == "" && kind == ""
 	}
 	if !isWhole && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {

@@ -118,7 +118,7 @@ func (c *collection) checkType(w *storage.Write, d *storage.Identity, isObject b
 		failures = append(failures, field.Invalid(field.NewPath("apiVersion"), storage.Short(d.APIVersion), "must be "+expected))
 	}
 	if len(failures) > 0 {
-		return w.Request.Invalid(w.Info.Name, failures, 0)
+		return w.Invalid(w.Info.Name, failures, 0)
 	}
 	return nil
 }

@@ -57,9 +57,9 @@ func (c *collection) newDefaulter(schemaVerb, verb resource.Verb, etag []byte, b
 }
 
 // newReadDefaulter prepares for the answer to a read.
-func (c *collection) newReadDefaulter(r *storage.Request, l *listPass, etag []byte) *defaulter {
-	d := c.newDefaulter(r.Info.Verb, r.Info.Verb, nil, r.Memory)
-	d.hasEvents = r.Info.Options.Watch
+func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
+	d := c.newDefaulter(i.Verb, i.Verb, nil, budget)
+	d.hasEvents = i.Options.Watch
 	if d.isVersioned = c.keeps(resource.ResourceVersions); d.isVersioned {
 		switch {
 		case d.isItem && !d.hasEvents:
@@ -94,8 +94,8 @@ func (c *collection) newReadDefaulter(r *storage.Request, l *listPass, etag []by
 }
 
 // newListDefaulter prepares for a list whose objects only the gateway needs.
-func (c *collection) newListDefaulter(r *storage.Request, l *listPass) *defaulter {
-	d := c.newDefaulter(r.Info.Verb, r.Info.Verb, nil, r.Memory)
+func (c *collection) newListDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass) *defaulter {
+	d := c.newDefaulter(i.Verb, i.Verb, nil, budget)
 	o := document.StreamOptions{Limits: c.Limits.Stored}
 	o.Limits.Memory = d.budget
 	d.setList(&o, l)

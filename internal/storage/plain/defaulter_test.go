@@ -35,11 +35,12 @@ func readOf(t testing.TB, files, target string) (*collection, *storage.Request) 
 	t.Helper()
 	set := policiestest.LoadFiles(t, files)
 	limits := &storage.Limits{Body: 3 << 20}
-	r := &storage.Request{Limits: limits, Memory: &memory.Reservation{}}
-	var err error
-	if r.Info, r.Resource, err = set.Registry().Resolve("GET", []byte(target)); err != nil {
+	r := &storage.Request{Exchanges: storage.Exchanges{Limits: limits, Memory: &memory.Reservation{}}}
+	info, described, err := set.Registry().Resolve("GET", []byte(target))
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.SetSubject(info, described)
 	s := New(Options{
 		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission(), Resource: r.Resource, Memory: heap{},
 		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
@@ -145,7 +146,7 @@ func FuzzDefaulter(f *testing.F) {
 			return
 		}
 		r := rand.New(rand.NewPCG(seed, 2))
-		e := s.newReadDefaulter(request, nil, nil)
+		e := s.newReadDefaulter(&request.Info, request.Memory, nil, nil)
 		defer e.Release()
 		var got []byte
 		var err error

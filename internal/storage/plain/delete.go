@@ -57,7 +57,7 @@ func (s objectDeletions) deleteRead(w *storage.Write, h storage.Handler) error {
 		if err := s.writes.sendDelete(w); err != nil {
 			return err
 		}
-		switch code := w.Request.Response.Status(); {
+		switch code := w.Exchanges.Response.Status(); {
 		case code == http.StatusNotFound || code == http.StatusGone:
 			return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 		case !storage.IsDone(code):
@@ -66,23 +66,23 @@ func (s objectDeletions) deleteRead(w *storage.Write, h storage.Handler) error {
 	}
 	uid := types.UID(storage.TextIn(storage.Metadata(w.Existing.Object), "uid"))
 	text := status.AppendJSON(nil, status.Deleted(w.Info.GroupResource(), w.Info.Name, uid))
-	w.Request.Response.StartJSON(http.StatusOK, nil, text)
+	w.Exchanges.Response.StartJSON(http.StatusOK, nil, text)
 	return nil
 }
 
 // sendDelete deletes the object in exactly the version that was judged.
 func (s objectWrites) sendDelete(w *storage.Write) error {
 	m := storage.Message{
-		Method: methodDelete, Target: w.Request.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
+		Method: methodDelete, Target: w.Exchanges.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
 	}
 	if s.c.answersObject() && w.Info.HasBody() {
 		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
 	}
-	if err := w.Request.Send(s.c.Backend, &m); err != nil {
+	if err := w.Exchanges.Send(s.c.Backend, &m); err != nil {
 		return err
 	}
 	if s.c.isRefusedPin(w) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
@@ -121,7 +121,7 @@ func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored
 		return err
 	}
 	if w.Info.Options.DryRun && c.emulates(resource.DryRun) {
-		w.Request.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
+		w.Exchanges.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
 		return nil
 	}
 	m := w.Message()
@@ -130,7 +130,7 @@ func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored
 		return err
 	}
 	if c.isRefusedPin(w) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
@@ -138,7 +138,7 @@ func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored
 
 // checkPreconditions compares the stored object with what the options say of it.
 func checkPreconditions(w *storage.Write) error {
-	r := w.Request.Resource
+	r := w.Resource
 	metadata, kind := storage.Metadata(w.Existing.Object), apischema.GroupResource{Group: r.Group, Resource: r.Names.Kind}
 	if p := w.Options.Preconditions; p != nil {
 		if uid := storage.TextIn(metadata, "uid"); p.UID != nil && string(*p.UID) != uid {
@@ -277,7 +277,7 @@ func (s objectWrites) remove(w *storage.Write, code int) error {
 	if err := s.sendDelete(w); err != nil {
 		return err
 	}
-	switch done := w.Request.Response.Status(); {
+	switch done := w.Exchanges.Response.Status(); {
 	case !storage.IsDone(done) && done != http.StatusNotFound && done != http.StatusGone:
 		return nil // the backend's refusal is the answer
 	case len(w.Existing.Version) == 0:

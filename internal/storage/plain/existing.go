@@ -75,20 +75,20 @@ func (c *collection) readsToWrite() bool {
 
 // getObject reads the object that a write replaces.
 func (c *collection) getObject(w *storage.Write) error {
-	return c.get(w, w.Request.ItemTarget(&w.Info), true)
+	return c.get(w, w.Exchanges.ItemTarget(&w.Info), true)
 }
 
 // get reads what a write replaces. isObject says that it is an object of the resource, and not one of
 // another kind.
 func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
-	r := w.Request
-	answer, err := r.ReadStored(c.Backend, target, c.Limits)
+	e := w.Exchanges
+	answer, err := e.ReadStored(c.Backend, target, c.Limits)
 	if err != nil {
 		return err
 	}
 	if answer.Status() == http.StatusMethodNotAllowed && w.Info.Subresource != "" {
 		// A subresource that can only be written is a view of the object itself.
-		if answer, err = r.ReadStored(c.Backend, r.ItemTarget(&w.Info), c.Limits); err != nil {
+		if answer, err = e.ReadStored(c.Backend, e.ItemTarget(&w.Info), c.Limits); err != nil {
 			return err
 		}
 	}
@@ -108,18 +108,18 @@ func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 func (c *collection) unread(w *storage.Write, answer *http1.Response) error {
 	switch code := answer.Status(); {
 	case code >= http.StatusBadRequest && c.mediaTypes.Errors == storage.Anything:
-		w.Request.Response.CopyFrom(answer)
+		w.Exchanges.Response.CopyFrom(answer)
 		return storage.ErrAnswered
 	case code == http.StatusNotFound:
 		return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 	}
-	return w.Request.BackendError(&w.Info, answer)
+	return storage.NewBackendError(&w.Info, answer)
 }
 
 // take takes an object that was read as the stored one, as a client that reads it would see it.
 func (c *collection) take(w *storage.Write, answer *http1.Response, isObject bool) (err error) {
 	e := &w.Existing
-	if e.Object, err = w.Request.ParseStored(answer.Body()); err != nil {
+	if e.Object, err = w.Exchanges.ParseStored(answer.Body()); err != nil {
 		return err
 	}
 	etag := answer.Header("ETag")
@@ -131,7 +131,7 @@ func (c *collection) take(w *storage.Write, answer *http1.Response, isObject boo
 		e.Version = versionOf(e.Version[:0], c.Resource, e.Object.Root(), etag)
 	}
 	if schema := c.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
-		if err := completeStored(e.Object, schema, c.Limits.Completed(), w.Request.Memory); err != nil {
+		if err := completeStored(e.Object, schema, c.Limits.Completed(), w.Exchanges.Memory); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,8 @@ func (c *collection) take(w *storage.Write, answer *http1.Response, isObject boo
 
 // absent is how a write goes on if nothing is stored under the name.
 func (c *collection) absent(w *storage.Write) error {
-	if version, found := w.Request.Head.Lookup("If-Match"); found && len(version) > 0 {
-		return w.Request.Conflict(&w.Info)
+	if version, found := w.Exchanges.Head.Lookup("If-Match"); found && len(version) > 0 {
+		return w.Conflict()
 	}
 	w.Existing.IsAbsent = true
 	if c.Resource.Backend.Concurrency == resource.Optimistic && c.Resource.Backend.Versions == resource.ETagVersions {
@@ -160,8 +160,8 @@ func (c *collection) pin(w *storage.Write) error {
 	if c.Resource.Backend.Versions == resource.NativeVersions {
 		return w.PinResourceVersion(c.Limits, storage.Unversioned{})
 	}
-	if !isPermitted(w.Request, e.ETag) {
-		return unmatched(w.Request, &w.Info)
+	if !isPermitted(w.Exchanges.Head, e.ETag) {
+		return unmatched(w)
 	}
 	isBestEffort := c.Resource.Backend.Concurrency == resource.BestEffort
 	switch {
@@ -199,7 +199,7 @@ func (c *collection) checkVersion(w *storage.Write) error {
 		return nil
 	case w.Existing.Pin == storage.PinnedByObject && w.Info.Verb == resource.VerbPatch:
 		if storage.TextIn(storage.Metadata(w.Object), "resourceVersion") != storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") {
-			return w.Request.Conflict(&w.Info)
+			return w.Conflict()
 		}
 		return nil
 	case c.emulates(resource.ResourceVersions) && c.Resource.Envelope == resource.Bare:
@@ -234,8 +234,8 @@ func (c *collection) textOf(w *storage.Write, metadata document.Node, key string
 // checkUnread refuses a write of what was not read if the client's own precondition can never hold: middleware that
 // compares nothing would let it pass.
 func (c *collection) checkUnread(w *storage.Write) error {
-	if c.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && neverMatches(w.Request) {
-		return unmatched(w.Request, &w.Info)
+	if c.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && neverMatches(w.Exchanges.Head) {
+		return unmatched(w)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (c *collection) compareVersion(w *storage.Write, named string, path ...stri
 	isUntold := e.Object != nil && len(e.Version) == 0
 	switch {
 	case named == "" || named == "0":
-		if !c.Resource.Writes.UnconditionalUpdate && !e.IsAbsent && !namesETag(w.Request) {
+		if !c.Resource.Writes.UnconditionalUpdate && !e.IsAbsent && !namesETag(w.Exchanges.Head) {
 			if isUntold {
 				return untold()
 			}
@@ -282,7 +282,7 @@ func (c *collection) compareVersion(w *storage.Write, named string, path ...stri
 	case isUntold:
 		return untold()
 	case e.IsAbsent, e.Object != nil && named != str(e.Version):
-		return w.Request.Conflict(&w.Info)
+		return w.Conflict()
 	case e.Object == nil:
 		return c.pinToNamed(w, named)
 	case w.Info.Verb == resource.VerbUpdate: // in a patch it is the stored one
@@ -295,14 +295,14 @@ func (c *collection) compareVersion(w *storage.Write, named string, path ...stri
 func (c *collection) pinToNamed(w *storage.Write, version string) error {
 	etag, ok := appendETag(w.Existing.ETag[:0], version)
 	if w.Existing.ETag = etag; !ok {
-		return w.Request.Conflict(&w.Info)
+		return w.Conflict()
 	}
 	w.Existing.Pin, w.IsPinned = storage.PinnedByETag, true
 	return nil
 }
 
 // namesETag reports whether the client named the version in a header.
-func namesETag(r *storage.Request) bool {
-	version, found := r.Head.Lookup("If-Match")
+func namesETag(head *http1.Head) bool {
+	version, found := head.Lookup("If-Match")
 	return found && len(strong(version)) > 0 && string(version) != "*"
 }

@@ -20,20 +20,20 @@ import (
 )
 
 // readListOptions reads what a request asks of a list, as Kubernetes does and with its words.
-func (c *collection) readListOptions(r *storage.Request) (*listPass, error) {
-	l := &listPass{selection: selection{namespace: r.Info.Namespace, resource: c.Resource}}
-	if r.Info.Query == "" {
+func (c *collection) readListOptions(i *resource.Info) (*listPass, error) {
+	l := &listPass{selection: selection{namespace: i.Namespace, resource: c.Resource}}
+	if i.Query == "" {
 		return l, nil
 	}
 	o := &l.options
-	values, err := url.ParseQuery(r.Info.Query)
+	values, err := url.ParseQuery(i.Query)
 	if err == nil {
 		err = scheme.ParameterCodec.DecodeParameters(values, metav1.SchemeGroupVersion, o)
 	}
 	if err != nil {
 		return nil, status.BadRequest("%s", err.Error())
 	}
-	if r.Info.Verb == resource.VerbDeleteCollection {
+	if i.Verb == resource.VerbDeleteCollection {
 		o.Watch = false
 	}
 	internalversion.SetListOptionsDefaults(o, true)
@@ -78,14 +78,14 @@ func (c *collection) fieldLabel(label, value string) (string, string, error) {
 }
 
 // listTarget returns the target of a list at the backend: without what only the gateway reads.
-func (c *collection) listTarget(r *storage.Request) []byte {
-	return r.Target(func(dst []byte) []byte {
-		dst = append(dst, r.Info.Path...)
+func listTarget(e *storage.Exchanges, i *resource.Info) []byte {
+	return e.Target(func(dst []byte) []byte {
+		dst = append(dst, i.Path...)
 		separator := byte('?')
-		for rest := r.Info.Query; rest != ""; {
+		for rest := i.Query; rest != ""; {
 			var pair string
 			pair, rest, _ = strings.Cut(rest, "&")
-			if !isForBackend(r.Info.Verb, pair) {
+			if !isForBackend(i.Verb, pair) {
 				continue
 			}
 			dst = append(append(dst, separator), pair...)

@@ -16,7 +16,7 @@ func (c *collection) lockFor(r *storage.Request, readsFirst bool) error {
 	switch b := &c.Resource.Backend; {
 	case !r.Info.IsObject() || b.Concurrency != resource.BestEffort && b.Versions == resource.NativeVersions:
 	case readsFirst || c.storesWhole() || r.Info.Verb == resource.VerbUpdate && c.patchesByRules():
-		return c.lock(r, r.ItemTarget(&r.Info))
+		return c.lock(&r.Exchanges, r.ItemTarget(&r.Info))
 	}
 	return nil
 }
@@ -40,29 +40,29 @@ func (c *collection) patchesByRules() bool {
 
 // lockNew takes the lock of an object that is created. A POST of a name that exists is the backend's to refuse, unless
 // it refuses nothing.
-func (c *collection) lockNew(r *storage.Request, path []byte) error {
+func (c *collection) lockNew(e *storage.Exchanges, path []byte) error {
 	if c.Resource.Backend.Concurrency != resource.BestEffort {
 		return nil
 	}
-	return c.lock(r, path)
+	return c.lock(e, path)
 }
 
 // maxWait bounds the wait for the writes to an object that came before.
 const maxWait = 10 * time.Second
 
 // lock takes the lock of the object at a path until Request.Unlock.
-func (c *collection) lock(r *storage.Request, path []byte) error {
-	if r.IsLocked() {
+func (c *collection) lock(e *storage.Exchanges, path []byte) error {
+	if e.IsLocked() {
 		return nil
 	}
 	by := time.Now().Add(maxWait)
-	if deadline := r.Deadline(); !deadline.IsZero() && deadline.Before(by) {
+	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	lock, err := c.Locks.Acquire(c.Backend.Name, str(path), func() time.Duration { return time.Until(by) }, r.Exchanges.Tracer)
+	lock, err := c.Locks.Acquire(c.Backend.Name, str(path), func() time.Duration { return time.Until(by) }, e.Tracer)
 	if err != nil {
 		return status.ServiceUnavailable(err.Error(), 1)
 	}
-	r.KeepLock(lock)
+	e.KeepLock(lock)
 	return nil
 }

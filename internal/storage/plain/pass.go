@@ -42,7 +42,7 @@ func (c *collection) pass(w *storage.Write) error {
 		return err
 	}
 	if w.Info.Verb != resource.VerbCreate && c.isRefusedPin(w) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil

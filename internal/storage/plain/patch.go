@@ -80,7 +80,7 @@ func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strat
 
 // apply makes of a document what the patch that was sent makes of it.
 func (c *collection) apply(w *storage.Write, result *document.Document) error {
-	switch patch := w.Patch.Root(); w.Request.Patch {
+	switch patch := w.Patch.Root(); w.PatchType {
 	case storage.JSONPatch:
 		if err := result.ApplyJSONPatch(patch, c.Limits.Sent); err != nil {
 			return patchFailed(w, err)
@@ -125,7 +125,7 @@ func patchFailed(w *storage.Write, err error) error {
 // notApplicable returns the Status of a patch that the stored object does not allow.
 func notApplicable(w *storage.Write, why string) error {
 	e := status.Coded(http.StatusUnprocessableEntity, "the patch cannot be applied: "+why)
-	kind := w.Request.GroupKind()
+	kind := w.GroupKind()
 	e.ErrStatus.Details = &metav1.StatusDetails{
 		Name: w.Info.Name, Group: kind.Group, Kind: kind.Kind,
 		// No field of the object is wrong, so that none is named.
@@ -154,7 +154,7 @@ func isReadable(patch document.Node, operation int) bool {
 
 // reportUnknown says what of a JSON patch nobody reads, as far as the request asks for it (VAL-7).
 func reportUnknown(w *storage.Write) error {
-	if w.Request.Patch != storage.JSONPatch || w.Request.Resource == nil {
+	if w.PatchType != storage.JSONPatch || w.Resource == nil {
 		return nil
 	}
 	validation := w.FieldValidation()
@@ -167,7 +167,7 @@ func reportUnknown(w *storage.Write) error {
 	case validation == resource.FieldValidationStrict:
 		return w.Unreadable("strict decoding error: " + strings.Join(unknown, ", "))
 	default:
-		w.Request.Warnings = append(w.Request.Warnings, unknown...)
+		w.Exchanges.Warnings = append(w.Exchanges.Warnings, unknown...)
 	}
 	return nil
 }

@@ -20,10 +20,10 @@ func (s objectReads) Read(r *storage.Request) error {
 	m := storage.Message{IsSafe: true, IsEdited: s.c.editsAnswer(r.Info.Verb)}
 	if s.c.keeps(resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
-		if l, err = s.c.readListOptions(r); err != nil {
+		if l, err = s.c.readListOptions(&r.Info); err != nil {
 			return err
 		}
-		m.Target = s.c.listTarget(r)
+		m.Target = listTarget(&r.Exchanges, &r.Info)
 	}
 	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
 		return err
@@ -44,7 +44,7 @@ func (c *collection) completeRead(r *storage.Request, l *listPass) error {
 		return nil
 	}
 	wasEncoded := len(a.ContentEncoding()) > 0
-	if err := storage.StreamPlain(r); err != nil {
+	if err := storage.StreamPlain(&r.Exchanges); err != nil {
 		return err
 	}
 	if wasEncoded || r.IsHead() || a.IsStream() {
@@ -62,7 +62,7 @@ func (c *collection) completeRead(r *storage.Request, l *listPass) error {
 		a.ForgetBody(true)
 	case a.IsStream():
 		a.ForgetBody(false)
-		r.Editor = c.newReadDefaulter(r, l, bytes.Clone(etag)) // the head is made for sending before the body comes
+		r.Editor = c.newReadDefaulter(&r.Info, r.Memory, l, bytes.Clone(etag)) // the head is made for sending before the body comes
 	default:
 		return c.completeWhole(r, l, etag)
 	}
@@ -71,7 +71,7 @@ func (c *collection) completeRead(r *storage.Request, l *listPass) error {
 
 // completeWhole completes a body that is there.
 func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
-	d := c.newReadDefaulter(r, l, etag)
+	d := c.newReadDefaulter(&r.Info, r.Memory, l, etag)
 	defer d.Release()
 	body := r.Response.Body()
 	if d.isItem && !d.hasEvents {

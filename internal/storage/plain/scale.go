@@ -27,7 +27,7 @@ type scaleReads struct{ c *collection }
 
 // Read implements storage.Reader.
 func (s scaleReads) Read(r *storage.Request) error {
-	w := storage.Write{Request: r, Info: r.Info}
+	w := storage.Write{Subject: r.Subject, Exchanges: &r.Exchanges}
 	defer w.Release()
 	answer, err := r.ReadStored(s.c.Backend, r.ItemTarget(&r.Info), s.c.Limits)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s scaleReads) Read(r *storage.Request) error {
 	case code == http.StatusNotFound:
 		return status.NotFound(r.Info.GroupResource(), r.Info.Name)
 	case code != http.StatusOK:
-		return r.BackendError(&r.Info, answer)
+		return storage.NewBackendError(&r.Info, answer)
 	}
 	if err := s.c.take(&w, answer, true); err != nil {
 		return err
@@ -125,13 +125,13 @@ func (s *scaler) ReadScale(w, asked *storage.Write) error {
 	if err != nil {
 		return status.Internal("%s", err.Error())
 	}
-	text := w.Request.Body
+	text := w.Exchanges.Body
 	if w.Patch != nil {
 		base := *before
 		if !isSet {
 			base.Spec.Replicas = unsetReplicas
 		}
-		d, err := w.Request.Parse(base.json(), s.c.Limits.Sent)
+		d, err := w.Exchanges.Parse(base.json(), s.c.Limits.Sent)
 		if err != nil {
 			return err
 		}
@@ -146,10 +146,10 @@ func (s *scaler) ReadScale(w, asked *storage.Write) error {
 		return err
 	}
 	asked.Info = w.Info
-	if asked.Existing.Object, err = w.Request.Parse(before.json(), s.c.Limits.Sent); err != nil {
+	if asked.Existing.Object, err = w.Exchanges.Parse(before.json(), s.c.Limits.Sent); err != nil {
 		return err
 	}
-	asked.Object, err = w.Request.Parse(after.json(), s.c.Limits.Sent)
+	asked.Object, err = w.Exchanges.Parse(after.json(), s.c.Limits.Sent)
 	return err
 }
 
@@ -173,7 +173,7 @@ func (s *scaler) decode(w *storage.Write, before *scale, text []byte, wasSet boo
 			return nil, undecodable(w, message)
 		case resource.FieldValidationWarn:
 			for _, one := range unknown {
-				w.Request.Warn(one.Error())
+				w.Exchanges.Warn(one.Error())
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (s *scaler) decode(w *storage.Write, before *scale, text []byte, wasSet boo
 	o.Spec.Replicas = replicas
 	if version != "" {
 		if version != o.ResourceVersion {
-			return nil, w.Request.Conflict(&w.Info)
+			return nil, w.Conflict()
 		}
 		w.IsPinned = w.Info.Verb == resource.VerbUpdate
 	}
@@ -224,9 +224,9 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	w.SetObject(result)
 	w.ContentType = typeJSON
 	if err := storage.SetAt(result, s.c.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
-		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+		return w.Unplaced(storage.AsMisplaced(err))
 	}
-	w.Info.Path = string(w.Request.ItemTarget(&w.Info))
+	w.Info.Path = string(w.Exchanges.ItemTarget(&w.Info))
 	w.Info.Subresource = ""
 	isPinned := w.IsPinned
 	err = s.c.checkVersion(w)
@@ -270,13 +270,13 @@ func (s scaledWrites) replaceScaled(w *storage.Write) error {
 		return err
 	}
 	s.ofObject.c.warnOfHidden(w)
-	m.Method, m.Target, m.ContentType = methodPut, w.Request.ItemTarget(&w.Info), typeJSON
+	m.Method, m.Target, m.ContentType = methodPut, w.Exchanges.ItemTarget(&w.Info), typeJSON
 	m.IsEdited, m.Whole = true, 2*s.ofObject.c.Limits.Body
 	if err := s.ofObject.c.send(w, &m); err != nil {
 		return err
 	}
 	if s.ofObject.c.isRefusedPin(w) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	o, isWritten := s.ofObject.written(w, m.Body)
@@ -284,11 +284,11 @@ func (s scaledWrites) replaceScaled(w *storage.Write) error {
 		return nil
 	}
 	defer o.release(w)
-	if r := &w.Request.Response; !r.IsStream() && r.Status() == http.StatusOK && r.IsJSON() {
+	if r := &w.Exchanges.Response; !r.IsStream() && r.Status() == http.StatusOK && r.IsJSON() {
 		// Headers of the backend's answer stay: it is an answer of this kind.
 		text, err := s.scaleText(w, o.object)
 		if err == nil {
-			w.Request.Response.AnswerEditedBytes(text)
+			w.Exchanges.Response.AnswerEditedBytes(text)
 		}
 		return err
 	}
@@ -296,7 +296,7 @@ func (s scaledWrites) replaceScaled(w *storage.Write) error {
 }
 
 func (s scaledWrites) removeScaled(w *storage.Write) error {
-	if err := s.ofObject.remove(w, http.StatusOK); err != nil || !storage.IsDone(w.Request.Response.Status()) {
+	if err := s.ofObject.remove(w, http.StatusOK); err != nil || !storage.IsDone(w.Exchanges.Response.Status()) {
 		return err
 	}
 	return s.answerScale(w, w.Object, w.PinnedETag())
@@ -306,7 +306,7 @@ func (s scaledWrites) removeScaled(w *storage.Write) error {
 func (s scaledWrites) answerScale(w *storage.Write, object *document.Document, etag []byte) error {
 	text, err := s.scaleText(w, object)
 	if err == nil {
-		w.Request.Response.StartJSON(http.StatusOK, etag, text)
+		w.Exchanges.Response.StartJSON(http.StatusOK, etag, text)
 	}
 	return err
 }

@@ -37,10 +37,10 @@ func (s sentStatusPatches) Patched(w *storage.Write, h storage.Handler) error {
 // which comes to the same.
 func (s sentStatusPatches) Patch(w *storage.Write) error {
 	text := []byte("{}")
-	if w.Request.Patch == storage.JSONPatch {
+	if w.PatchType == storage.JSONPatch {
 		text = []byte("[]")
 	}
-	patch, err := w.Request.Parse(text, s.ofObject.c.Limits.Sent)
+	patch, err := w.Exchanges.Parse(text, s.ofObject.c.Limits.Sent)
 	if err != nil {
 		return err
 	}
@@ -54,13 +54,13 @@ func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error
 	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
 		return s.writes.answerUnwritten(w, http.StatusOK)
 	}
-	m := storage.Message{Body: w.Request.Body, Precondition: preconditionOf(w)}
+	m := storage.Message{Body: w.Exchanges.Body, Precondition: preconditionOf(w)}
 	if w.Info.Subresource != "" {
-		m.Target = w.Request.ItemTarget(&w.Info)
+		m.Target = w.Exchanges.ItemTarget(&w.Info)
 	}
 	if patch != w.Patch || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
 		folded, err := s.foldedPatch(w, patch)
-		switch isForm := w.Request.Patch == storage.FormPatch; {
+		switch isForm := w.PatchType == storage.FormPatch; {
 		case err != nil:
 			return err
 		case isForm && patch.Edited():
@@ -73,7 +73,7 @@ func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error
 		return err
 	}
 	if s.c.isRefusedPin(w) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
@@ -82,9 +82,9 @@ func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error
 // foldedPatch returns the text of the patch with what the gateway changes of its result.
 func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]byte, error) {
 	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
-	if w.Request.Patch != storage.FormPatch {
+	if w.PatchType != storage.FormPatch {
 		var err error
-		if stored, err = w.Request.ParseStored(w.Request.StoredBody()); err != nil {
+		if stored, err = w.Exchanges.ParseStored(w.Exchanges.StoredBody()); err != nil {
 			return nil, err
 		}
 		defer stored.Release()
@@ -97,7 +97,7 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	if w.Existing.Pin == storage.PinnedByField {
 		version, _ := storage.Find(stored.Root(), s.c.Resource.Fields.Version)
 		if err := storage.SetAt(want, s.c.Resource.Fields.Version, version.Raw()); err != nil {
-			return nil, w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+			return nil, w.Unplaced(storage.AsMisplaced(err))
 		}
 	}
 	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent}
@@ -105,13 +105,13 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 		f.pin = s.c.Resource.Fields.Version
 	}
 	text, ok := f.mergePatch, false
-	if w.Request.Patch == storage.JSONPatch {
+	if w.PatchType == storage.JSONPatch {
 		text = f.jsonPatch
 	}
 	body, ok := text()
 	switch {
 	case ok:
-	case w.Request.Patch == storage.FormPatch:
+	case w.PatchType == storage.FormPatch:
 		return nil, status.UnusableForm("policies or versions change the object")
 	default:
 		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")

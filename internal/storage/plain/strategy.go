@@ -69,7 +69,7 @@ func (s objectStrategy) warnOfStatus(w *storage.Write) {
 	if stored, _ := storage.Find(w.Existing.Root(), s.c.status); stored.Valid() && document.EqualNodes(sent, stored) {
 		return
 	}
-	w.Request.Warn("`" + storage.PathString(s.c.status) + "` may be written by the API alone: the value that was sent was dropped")
+	w.Exchanges.Warn("`" + storage.PathString(s.c.status) + "` may be written by the API alone: the value that was sent was dropped")
 }
 
 // KeepStatus implements storage.Strategy.
@@ -117,5 +117,5 @@ func (c *collection) misplace(w *storage.Write, err error) error {
 	if c.schema(w.Info.Verb) != nil {
 		return nil
 	}
-	return w.Request.Unplaced(&w.Info, w.Misplaced)
+	return w.Unplaced(w.Misplaced)
 }

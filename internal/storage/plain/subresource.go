@@ -57,7 +57,7 @@ func (s storedSubresource) NeedsExisting(w *storage.Write) bool {
 
 // Get implements storage.Updater.
 func (s storedSubresource) Get(w *storage.Write) error {
-	return s.c.get(w, w.Request.PathTarget(&w.Info), false)
+	return s.c.get(w, w.Exchanges.PathTarget(&w.Info), false)
 }
 
 // Lock implements storage.Updater.

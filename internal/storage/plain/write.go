@@ -46,10 +46,10 @@ func (s objectWrites) Create(w *storage.Write) error {
 	if err := s.c.send(w, &m); err != nil {
 		return err
 	}
-	switch code := w.Request.Response.Status(); {
+	switch code := w.Exchanges.Response.Status(); {
 	case code == http.StatusConflict && w.HasGeneratedName,
 		code == http.StatusPreconditionFailed && w.Existing.Pin == storage.PinnedToNothing:
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return taken(w)
 	}
 	return s.answerWritten(w, m.Body, http.StatusCreated)
@@ -108,7 +108,7 @@ func (s objectWrites) checkNew(w *storage.Write) error {
 		if err != nil {
 			return err
 		}
-		if err := s.c.lockNew(w.Request, path); err != nil {
+		if err := s.c.lockNew(w.Exchanges, path); err != nil {
 			return err
 		}
 		return s.lookForTaken(w)
@@ -123,7 +123,7 @@ func (s objectWrites) lookForTaken(w *storage.Write) error {
 	if err != nil {
 		return err
 	}
-	answer, err := w.Request.ReadStored(s.c.Backend, path, s.c.Limits)
+	answer, err := w.Exchanges.ReadStored(s.c.Backend, path, s.c.Limits)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (c *collection) newTarget(w *storage.Write) ([]byte, error) {
 	if problems := content.IsPathSegmentName(i.Name); len(problems) > 0 {
 		return nil, status.BadRequest("the name of the object (%s) %s", storage.Short(i.Name), strings.Join(problems, ", "))
 	}
-	return w.Request.Target(func(dst []byte) []byte {
+	return w.Exchanges.Target(func(dst []byte) []byte {
 		name := url.PathEscape(i.Name) // what is stored may have any name
 		if i.APIPrefix != "" {
 			return append(append(append(dst, i.Path...), '/'), name...)
@@ -172,7 +172,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 		return err
 	}
 	if w.Info.Verb != resource.VerbUpdate || w.Info.Subresource != "" {
-		m.Target = w.Request.ItemTarget(&w.Info)
+		m.Target = w.Exchanges.ItemTarget(&w.Info)
 		s.c.warnOfHidden(w)
 	}
 	if w.Info.Verb != resource.VerbUpdate {
@@ -182,7 +182,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 		return err
 	}
 	if s.c.isRefusedPin(w) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return s.answerWritten(w, m.Body, code)
@@ -190,7 +190,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 
 // isRefusedPin reports whether the backend refused a precondition that the gateway, and not the client, had set.
 func (c *collection) isRefusedPin(w *storage.Write) bool {
-	switch w.Request.Response.Status() {
+	switch w.Exchanges.Response.Status() {
 	case http.StatusPreconditionFailed:
 		return w.Existing.Pin != storage.NotPinned && w.Existing.Pin != storage.PinnedByObject
 	case http.StatusConflict:
@@ -227,7 +227,7 @@ func (c *collection) send(w *storage.Write, m *storage.Message) error {
 	if limit := c.Limits.Stored.Bytes; len(m.Body) > limit {
 		return storage.TooLarge(limit)
 	}
-	return w.Request.Send(c.Backend, m)
+	return w.Exchanges.Send(c.Backend, m)
 }
 
 // answersObject reports whether a write is answered with the object as it is stored and its version,
@@ -244,7 +244,7 @@ func (s objectWrites) toStoredForm(w *storage.Write) error {
 	}
 	if w.Existing.Pin == storage.PinnedByField {
 		stored, _ := storage.Find(w.Existing.Root(), s.c.Resource.Fields.Version)
-		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(storage.SetAt(w.Object, s.c.Resource.Fields.Version, stored.Raw())))
+		return w.Unplaced(storage.AsMisplaced(storage.SetAt(w.Object, s.c.Resource.Fields.Version, stored.Raw())))
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (s objectWrites) answerUnwritten(w *storage.Write, code int) error {
 }
 
 func answerContent(w *storage.Write, code int) error {
-	w.Request.Response.StartJSON(code, nil, bytes.Clone(w.Content()))
+	w.Exchanges.Response.StartJSON(code, nil, bytes.Clone(w.Content()))
 	return nil
 }
 
@@ -297,7 +297,7 @@ func (c *collection) warnOfHidden(w *storage.Write) {
 		}
 	})
 	if len(names) > 0 {
-		w.Request.Warn("the API does not show write-only fields, so that the object which was sent to it lacks " + strings.Join(names, ", "))
+		w.Exchanges.Warn("the API does not show write-only fields, so that the object which was sent to it lacks " + strings.Join(names, ", "))
 	}
 }
 
@@ -308,11 +308,11 @@ func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) (er
 		return nil
 	}
 	defer leaveAnswer(w, &err)
-	r := &w.Request.Response
+	r := &w.Exchanges.Response
 	if r.Status() == http.StatusCreated && w.Existing.Object == nil {
 		code = http.StatusCreated // nobody had looked whether the object was there
 	}
-	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Request, &r.Response, 2*s.c.Limits.Body) {
+	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Exchanges, &r.Response, 2*s.c.Limits.Body) {
 		return nil // the write is done, and this is its answer
 	}
 	o, isWritten := s.written(w, sent)
@@ -323,7 +323,7 @@ func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) (er
 	if !r.IsStream() && r.Status() == code && r.IsJSON() {
 		// Headers of the backend's answer stay: it is an answer of this kind.
 		s.setVersion(w, o.object)
-		w.Request.Response.AnswerEdited(o.object)
+		w.Exchanges.Response.AnswerEdited(o.object)
 		return nil
 	}
 	s.answerObject(w, o.object, code, o.etag)
@@ -334,7 +334,7 @@ func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) (er
 func leaveAnswer(w *storage.Write, err *error) {
 	switch p := recover(); {
 	case p == nil:
-	case p == document.ErrNoMemory && w.Request.Memory.Committed():
+	case p == document.ErrNoMemory && w.Exchanges.Memory.Committed():
 		*err = nil
 	default:
 		panic(p)
@@ -356,7 +356,7 @@ func (o *written) release(w *storage.Write) {
 // written finds out what is stored after a write; its version is in the write from then on. It returns false
 // if the backend's answer is an error, or says that the write is not done yet.
 func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritten bool) {
-	r, e := &w.Request.Response, &w.Existing
+	r, e := &w.Exchanges.Response, &w.Existing
 	switch r.Status() {
 	case http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusNonAuthoritativeInfo:
 	default:
@@ -395,7 +395,7 @@ func (s objectWrites) objectIn(w *storage.Write, body, sent []byte) (object *doc
 		// What changes with every write would not be the same.
 		return w.Object, s.c.Resource.Fields.Version == nil
 	}
-	d, err := w.Request.Parse(body, s.c.Limits.Stored)
+	d, err := w.Exchanges.Parse(body, s.c.Limits.Stored)
 	if err != nil {
 		return w.Object, false
 	}
@@ -421,13 +421,13 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 			return nil, nil
 		}
 	} else {
-		target = w.Request.ItemTarget(&w.Info)
+		target = w.Exchanges.ItemTarget(&w.Info)
 	}
-	answer, err := w.Request.ReadStored(s.c.Backend, target, s.c.Limits)
+	answer, err := w.Exchanges.ReadStored(s.c.Backend, target, s.c.Limits)
 	if err != nil || answer.Status() != http.StatusOK {
 		return nil, nil
 	}
-	d, err := w.Request.ParseStored(answer.Body())
+	d, err := w.Exchanges.ParseStored(answer.Body())
 	if err != nil {
 		return nil, nil
 	}
@@ -436,7 +436,7 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 
 // completeAnswer gives an object of the backend what a client that reads it would see.
 func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document) {
-	d := s.c.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Request.Memory)
+	d := s.c.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Exchanges.Memory)
 	defer d.Release()
 	_ = d.complete(object) // what is stored is known to be complete but for what the backend made of it
 }
@@ -452,5 +452,5 @@ func (s objectWrites) setVersion(w *storage.Write, object *document.Document) {
 func (s objectWrites) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) {
 	s.c.hide(object)
 	s.setVersion(w, object)
-	w.Request.Response.Answer(code, etag, object)
+	w.Exchanges.Response.Answer(code, etag, object)
 }
