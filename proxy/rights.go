@@ -156,13 +156,6 @@ func extrasOf(identity *config.Identity) (all []string) {
 // written are the verbs for which stored objects may be read.
 var written = []string{resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
 
-// reader is a storage that says what it reads to judge writes.
-type reader interface {
-	// ReadRule returns the rule by which the stored object is read, Rules the rules by which anything is for a verb.
-	ReadRule(i *resource.Info) status.AccessRule
-	Rules(i *resource.Info) []status.AccessRule
-}
-
 // described returns what the files say of a resource; nil if they say nothing.
 func described(set *policies.Set, i *resource.Info) *resource.Resource {
 	for _, r := range set.Registry().Resources() {
@@ -177,7 +170,7 @@ func described(set *policies.Set, i *resource.Info) *resource.Resource {
 func (r *rights) stored() {
 	b := &backend{name: r.upstream.Name, kind: kubernetesKind{}}
 	each := func(o kubernetes.Options, i resource.Info, why string) {
-		of := kubernetes.New(o, i.Subresource).(reader)
+		of := kubernetes.New(o, i.Subresource)
 		for _, i.Verb = range written {
 			if isDeletion := i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection; isDeletion && i.Subresource != "" {
 				continue
@@ -198,7 +191,7 @@ func (r *rights) stored() {
 	for _, p := range r.set.Conventions().All() {
 		for _, i := range subjects(p, r.set) {
 			if o := kubernetesOptions(r.gateway, b, described(r.set, &i)); !p.Excludes(&i, admission.Update) {
-				rule := kubernetes.New(o, i.Subresource).(reader).ReadRule(&i)
+				rule := kubernetes.New(o, i.Subresource).ReadRule(&i)
 				r.need(Access{AccessRule: rule}, "an update may leave as it was what the ConventionPolicy '"+p.Name()+"' refuses")
 			}
 		}

@@ -159,5 +159,8 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 // Scaler implements storage.Storage.
 func (s *Store) Scaler() storage.Scaler { return s.scaler }
 
+// Shower implements storage.Storage. An ordinary API shows nothing that it has not stored.
+func (s *Store) Shower() storage.Shower { return nil }
+
 // Pass implements storage.Storage.
 func (s *Store) Pass(w *storage.Write) error { return s.collection.pass(w) }
