@@ -40,8 +40,8 @@ func (h *handler) pass(w *storage.Write) error {
 // store; that is admitted, and the client's own bytes are sent on.
 func (h *handler) admitUnread(w *storage.Write) error {
 	w.Source = h.request.Body
-	backend, isShower := h.scope.storage.(storage.Shower)
-	if !isShower || h.changes(w) {
+	backend := h.scope.storage.Shower()
+	if backend == nil || h.changes(w) {
 		return h.unreadable("be JSON, for policies may change the object")
 	}
 	if w.Info.Verb == resource.VerbUpdate { // which nothing pins but what the client wrote

@@ -16,8 +16,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// Exchanges are the requests to a backend that a client's request takes, and what it takes to make them: the client's head,
-// its body, and the answer that becomes the client's. Strings and bytes of the head live as long as the request.
+// Exchanges make the requests to a backend that a client's request takes. They have what of the client's
+// request goes into them, its head and body, and the answer that goes back. Strings and bytes of the head
+// live as long as the request.
 type Exchanges struct {
 	Head *http1.Head // as the client sent it
 	// From says in every request that is made for the client where it came from and who asks.

@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// A Request is a storage's view of a client's request: what it is about, and what it takes to ask the backend on the
-// client's behalf. It belongs to one goroutine.
+// A Request is a storage's view of a client's request: its Subject, and the Exchanges with the backend on
+// the client's behalf. It belongs to one goroutine.
 type Request struct {
 	Subject
 	Exchanges
@@ -18,7 +18,7 @@ type Request struct {
 	Editor Editor
 }
 
-// SetSubject says what the request is about, once its target is resolved.
+// SetSubject sets what the target of the request was resolved to. The deadline of the request follows from it.
 func (r *Request) SetSubject(i resource.Info, described *resource.Resource) {
 	r.Subject = Subject{Info: i, Resource: described}
 	r.isDryRun, r.deadline = i.Options.DryRun, time.Time{}

@@ -15,7 +15,7 @@ import (
 func TestReset(t *testing.T) {
 	r := &Request{}
 	of := []reflect.Value{testutil.Fill(r), testutil.Fill(&r.Subject), testutil.Fill(&r.Exchanges)}
-	r.Info, r.Started, r.deadline, r.lock = resource.Info{Verb: "get"}, time.Now(), time.Now(), ObjectLock{shard: &lockShard{}}
+	r.Info, r.Started, r.deadline, r.lock = resource.Info{Verb: resource.VerbGet}, time.Now(), time.Now(), ObjectLock{shard: &lockShard{}}
 	r.From.Host, r.call.Whole, r.extra[0] = "a", 1, http1.Header{Name: []byte("a")}
 	r.forward.IsChunked = true
 	r.Response.StartJSON(200, nil, []byte("{}"))

@@ -44,6 +44,8 @@ type Storage interface {
 	Pass(w *Write) error
 	// Scaler returns how the Scale is written that the gateway makes of the object itself; nil if it makes none.
 	Scaler() Scaler
+	// Shower returns how the backend shows what it would store; nil if it cannot.
+	Shower() Shower
 }
 
 // A Reader answers reads.
@@ -144,7 +146,7 @@ type Handler interface {
 	Forget()
 }
 
-// A Shower is the storage of objects that the backend shows in JSON, whatever it is sent.
+// A Shower shows objects in JSON, whatever the backend is sent.
 type Shower interface {
 	// Show makes of a body that the gateway cannot read the object that the backend would store. It reports false if the
 	// gateway would have to change the body. An update has to be one of a version that the client names.

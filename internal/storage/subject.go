@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// A Subject is what a request, or a write, is about. It words the errors that name it.
+// A Subject names what a client asks for, or what a write changes. It words the errors that name it.
 type Subject struct {
 	Info     resource.Info
 	Resource *resource.Resource // nil if no policy file describes it

@@ -25,8 +25,8 @@ const (
 // A Write is one attempt at a write. What an attempt learns is in it and nowhere else, so that the next one
 // inherits nothing.
 type Write struct {
-	// Subject is what the write is about. It differs from the request's if the name is only known from the object, and if
-	// a subresource becomes a write to its object.
+	// Subject is what the write changes. It differs from the request's if the name is only known from the
+	// object, and if a write of a subresource becomes one of its object.
 	Subject
 	// Exchanges are the request's.
 	Exchanges *Exchanges

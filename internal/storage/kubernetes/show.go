@@ -15,21 +15,7 @@ import (
 
 // Show implements storage.Shower.
 func (s *Store) Show(w *storage.Write) (isShown bool, err error) {
-	return show(s, w, s.Resource != nil || s.Status != nil)
-}
-
-// Show implements storage.Shower. Nothing is changed in a body that is about the status alone.
-func (s *statusStore) Show(w *storage.Write) (isShown bool, err error) {
-	return show(&s.Store, w, s.Resource != nil)
-}
-
-// Show implements storage.Shower.
-func (s *subresourceStore) Show(w *storage.Write) (isShown bool, err error) {
-	return show(&s.Store, w, false)
-}
-
-func show(s *Store, w *storage.Write, isPrepared bool) (isShown bool, err error) {
-	if isPrepared || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
+	if s.strategy.changes(s) || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
 		return false, nil
 	}
 	answer, err := s.dryRun(w.Exchanges, w.Source, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// objectBodies are objects of the resource, and patches of them.
+// objectBodies are those of objects of the resource, and of patches of them.
 type objectBodies struct{ c *collection }
 
 // IsOpaque reports whether the body is a patch that is left to a backend which knows patches: the resource
@@ -26,7 +26,7 @@ func (s objectBodies) CheckOptions(w *storage.Write) error { return s.c.checkOpt
 // Complete implements storage.Strategy.
 func (s objectBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
 
-// patchedBodies are objects of a backend that has PATCH itself.
+// patchedBodies are those of objects at a backend that has PATCH itself.
 type patchedBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy. A patch passes as it came if nothing depends on its result.

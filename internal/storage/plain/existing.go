@@ -14,16 +14,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// storedObject is the object of the URL, of which the write is, or of a part of it.
+// storedObject reads the object itself, also for a write of a subresource that is a part of it.
 type storedObject struct {
 	c *collection
 	// isRead says that a write depends on the object for more than its status.
 	isRead bool
 }
 
-// wholeObject is what writes of objects depend on, partOfObject what writes of a subresource do that is a view of the
-// object.
-func wholeObject(c *collection) storedObject  { return storedObject{c, c.readsToWrite()} }
+// wholeObject returns what writes of objects depend on.
+func wholeObject(c *collection) storedObject { return storedObject{c, c.readsToWrite()} }
+
+// partOfObject returns what writes of a subresource that is a part of the object depend on.
 func partOfObject(c *collection) storedObject { return storedObject{c, false} }
 
 // NeedsExisting implements storage.Updater.

@@ -2,9 +2,10 @@ package plain
 
 import "github.com/admission-gateway/gateway/internal/storage"
 
-// The kinds of stores. Each says all of what it does: a literal that leaves a strategy out does not compile.
+// The kinds of stores. Each literal names all strategies of its Store, without keys: one that leaves a
+// strategy out does not compile. The last value is the Scaler; nil if there is none.
 
-// objects are the objects of a resource.
+// newObjects returns the store of the objects of a resource.
 func newObjects(c *collection) *Store {
 	strategy := objectStrategy{c}
 	writes := objectWrites{c}
@@ -21,7 +22,7 @@ func newObjects(c *collection) *Store {
 	}
 }
 
-// objectsPatched are objects at a backend that has PATCH itself.
+// newPatchedObjects returns the store of objects at a backend that has PATCH itself.
 func newPatchedObjects(c *collection) *Store {
 	strategy := objectStrategy{c}
 	writes := objectWrites{c}
@@ -38,8 +39,8 @@ func newPatchedObjects(c *collection) *Store {
 	}
 }
 
-// statusOfObjects is the status of objects at a backend that does not keep it apart: a write to it is one of the object
-// in which nothing else changes (STAT-2).
+// newStatus returns the store of the status of objects at a backend that does not keep it apart: a write
+// of it is one of the object in which nothing else changes (STAT-2).
 func newStatus(c *collection) *Store {
 	strategy := statusStrategy{c}
 	writes := objectWrites{c}
@@ -56,7 +57,7 @@ func newStatus(c *collection) *Store {
 	}
 }
 
-// statusPatched is the status of such objects at a backend that has PATCH itself.
+// newPatchedStatus returns the store of the status of such objects at a backend that has PATCH itself.
 func newPatchedStatus(c *collection) *Store {
 	strategy := statusStrategy{c}
 	writes := objectWrites{c}
@@ -73,7 +74,7 @@ func newPatchedStatus(c *collection) *Store {
 	}
 }
 
-// nativeStatus is the status of objects at a backend that keeps it apart itself.
+// newNativeStatus returns the store of the status of objects at a backend that keeps it apart itself.
 func newNativeStatus(c *collection) *Store {
 	return &Store{
 		c,
@@ -88,9 +89,9 @@ func newNativeStatus(c *collection) *Store {
 	}
 }
 
-// scaleOfObjects is the scale of objects at a backend that has none. It is the Scale of a custom resource in Kubernetes,
-// with one difference: what results is admitted as an update of the object too, so that no policy about the object can
-// be passed by.
+// newScale returns the store of the scale of objects at a backend that has none. It is the Scale of a
+// custom resource in Kubernetes, with one difference: the result is admitted as an update of the object
+// too, so that no policy about the object is passed by.
 func newScale(c *collection) *Store {
 	behind := *c
 	c.Schemas = storage.Schemas{}
@@ -107,7 +108,7 @@ func newScale(c *collection) *Store {
 	}
 }
 
-// scaledObjects are objects whose writes are answered with a Scale.
+// newScaledObjects returns the store of objects whose writes are answered with a Scale.
 func newScaledObjects(c *collection) *Store {
 	strategy := objectStrategy{c}
 	writes := scaledWrites{objectWrites{c}}
@@ -124,7 +125,7 @@ func newScaledObjects(c *collection) *Store {
 	}
 }
 
-// subresource is any other subresource, which the backend keeps itself.
+// newSubresource returns the store of any other subresource, which the backend keeps itself.
 func newSubresource(c *collection) *Store {
 	c.Schemas = storage.Schemas{}
 	return &Store{
@@ -140,7 +141,8 @@ func newSubresource(c *collection) *Store {
 	}
 }
 
-// operation stores nothing that the gateway knows of: its body is admitted and sent on, and the answer passes.
+// newOperation returns the store of an operation, which stores nothing that the gateway knows of: its body
+// is admitted and sent on, and the answer passes.
 func newOperation(c *collection) *Store {
 	return &Store{
 		c,
@@ -155,7 +157,7 @@ func newOperation(c *collection) *Store {
 	}
 }
 
-// undescribed are objects that no policy file describes.
+// newUndescribed returns the store of objects that no policy file describes.
 func newUndescribed(c *collection) *Store {
 	strategy := objectStrategy{c}
 	writes := objectWrites{c}
@@ -172,7 +174,7 @@ func newUndescribed(c *collection) *Store {
 	}
 }
 
-// undescribedSubresource is a subresource of such objects.
+// newUndescribedSubresource returns the store of a subresource of such objects.
 func newUndescribedSubresource(c *collection) *Store {
 	return &Store{
 		c,

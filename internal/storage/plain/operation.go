@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// operationBodies are what the document of an operation says.
+// operationBodies are what the document of an operation says of them.
 type operationBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy. A form that the document declares is held to it if a rule names the resource.
@@ -50,7 +50,7 @@ func (operationStrategy) ValidateMetadata(*storage.Write) field.ErrorList { retu
 // Warn implements storage.Strategy.
 func (operationStrategy) Warn(*storage.Write) {}
 
-// nothingStored is what an operation depends on.
+// nothingStored is that of an operation, which depends on nothing.
 type nothingStored struct{}
 
 // NeedsExisting implements storage.Updater.

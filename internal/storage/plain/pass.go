@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// passedReads are reads that pass as they come.
+// passedReads lets answers pass as they come.
 type passedReads struct{ c *collection }
 
 // Read implements storage.Reader.
@@ -15,7 +15,7 @@ func (s passedReads) Read(r *storage.Request) error {
 	return r.Send(s.c.Backend, &storage.Message{IsSafe: true})
 }
 
-// passedWrites are writes of what was admitted, whose answers pass as they come.
+// passedWrites sends what was admitted, and lets the answer pass as it comes.
 type passedWrites struct{ c *collection }
 
 // Create implements storage.Creater.

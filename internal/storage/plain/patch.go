@@ -18,7 +18,7 @@ import (
 // patchTypes are the media types of the patches that the gateway applies to every resource.
 const patchTypes = storage.JSONPatchType + ", " + storage.MergePatchType
 
-// appliedPatches are patches that the gateway applies. The result is validated and stored (RW-2, RW-3).
+// appliedPatches applies patches itself. The result is validated and stored (RW-2, RW-3).
 type appliedPatches struct {
 	c        *collection
 	strategy strategy

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// objectReads are reads of objects and of lists of them.
+// objectReads reads objects and lists of them.
 type objectReads struct{ c *collection }
 
 // Read implements storage.Reader. Objects whose schema has defaults get the ones that they lack, and objects

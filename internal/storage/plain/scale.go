@@ -22,7 +22,7 @@ import (
 
 const scaleSubresource = "scale"
 
-// scaleReads are reads of a Scale that the gateway makes of the object.
+// scaleReads makes a Scale of the object.
 type scaleReads struct{ c *collection }
 
 // Read implements storage.Reader.
@@ -110,7 +110,7 @@ func number(object document.Node, path resource.FieldPath) (n int32, found bool,
 // unsetReplicas stands for a number of replicas that is not set, for patches to set it, as in Kubernetes.
 const unsetReplicas = math.MinInt32
 
-// A scaler makes the update of an object of a write of its Scale.
+// A scaler makes an update of the object of a write of its Scale.
 type scaler struct {
 	c      *collection // of the Scale, which no schema of the resource describes
 	object *Store
@@ -234,7 +234,7 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	return err
 }
 
-// scaledWrites are writes of objects that are answered with a Scale.
+// scaledWrites writes objects and answers with a Scale.
 type scaledWrites struct{ ofObject objectWrites }
 
 // Create implements storage.Creater.

@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// statusReads are reads of a status that is read with its object.
+// statusReads read a status with its object.
 type statusReads struct{ c *collection }
 
 // Read implements storage.Reader.
@@ -78,7 +78,7 @@ func (statusStrategy) ValidateMetadata(*storage.Write) field.ErrorList { return 
 // Warn implements storage.Strategy.
 func (statusStrategy) Warn(*storage.Write) {}
 
-// nativeStatusBodies are objects whose status the backend takes of them.
+// nativeStatusBodies are those of objects of which the backend takes the status.
 type nativeStatusBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy.
@@ -90,7 +90,7 @@ func (s nativeStatusBodies) CheckOptions(w *storage.Write) error { return s.c.ch
 // Complete implements storage.Strategy.
 func (s nativeStatusBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
 
-// nativeStatusStrategy is that of a status which the backend keeps apart itself.
+// nativeStatusStrategy leaves a status to a backend that keeps it apart itself.
 type nativeStatusStrategy struct{ c *collection }
 
 // PrepareForCreate implements storage.Strategy.

@@ -11,8 +11,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A Store is the storage of the objects of a resource, or of a subresource of theirs. What all stores do alike it does
-// itself. What differs is in its strategies, as in k8s.io/apiserver's registry/generic/registry.
+// A Store is the storage of the objects of a resource, or of a subresource of theirs. It does itself what
+// all stores do in the same way. What differs is in its strategies, as in k8s.io/apiserver's
+// registry/generic/registry; kinds.go names them for each kind of store.
 type Store struct {
 	collection *collection
 
@@ -28,14 +29,14 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// Bodies are how what a client sends is recognized as what the URL names. The methods are those of storage.Strategy.
+// bodies check the body of a request against the URL. The methods are those of storage.Strategy.
 type bodies interface {
 	IsOpaque(i *resource.Info) bool
 	CheckOptions(w *storage.Write) error
 	Complete(w *storage.Write) error
 }
 
-// A strategy is how objects are prepared and validated. The methods are those of storage.Strategy.
+// A strategy prepares and validates objects. The methods are those of storage.Strategy.
 type strategy interface {
 	PrepareForCreate(w *storage.Write) error
 	PrepareForUpdate(w *storage.Write) error
@@ -46,15 +47,15 @@ type strategy interface {
 	Warn(w *storage.Write)
 }
 
-// Stored is what a write depends on. The methods are those of storage.Updater.
+// stored reads and locks what a write depends on. The methods are those of storage.Updater.
 type stored interface {
 	NeedsExisting(w *storage.Write) bool
 	Get(w *storage.Write) error
 	Lock(r *storage.Request, isOpaque bool) error
 }
 
-// Writes are how an object that was admitted is sent, and what of it is answered. The methods are those of
-// storage.Creater and storage.Updater.
+// writes send an admitted object, and complete the answer. The methods are those of storage.Creater and
+// storage.Updater.
 type writes interface {
 	Create(w *storage.Write) error
 	Update(w *storage.Write) error
@@ -158,6 +159,9 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 
 // Scaler implements storage.Storage.
 func (s *Store) Scaler() storage.Scaler { return s.scaler }
+
+// Shower implements storage.Storage. An ordinary API shows nothing that it has not stored.
+func (s *Store) Shower() storage.Shower { return nil }
 
 // Pass implements storage.Storage.
 func (s *Store) Pass(w *storage.Write) error { return s.collection.pass(w) }

@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// objectStrategy is that of objects of the resource.
+// objectStrategy prepares objects of the resource.
 type objectStrategy struct{ c *collection }
 
 // PrepareForCreate implements storage.Strategy: a client's status never counts (STAT-1), nor does a uid

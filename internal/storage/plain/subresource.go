@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// subresourceBodies are objects of a subresource, which are of a kind of their own.
+// subresourceBodies are those of a subresource, whose objects are of a kind of their own.
 type subresourceBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy.
@@ -47,7 +47,7 @@ func (subresourceStrategy) ValidateMetadata(*storage.Write) field.ErrorList { re
 // Warn implements storage.Strategy.
 func (subresourceStrategy) Warn(*storage.Write) {}
 
-// storedSubresource is what is read at the path of a subresource.
+// storedSubresource reads the path of a subresource.
 type storedSubresource struct{ c *collection }
 
 // NeedsExisting implements storage.Updater.

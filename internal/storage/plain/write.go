@@ -22,7 +22,7 @@ var (
 	typeJSON     = []byte(storage.JSON)
 )
 
-// objectWrites are writes of whole objects.
+// objectWrites writes whole objects.
 type objectWrites struct{ c *collection }
 
 // Create implements storage.Creater.
