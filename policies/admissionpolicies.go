@@ -19,8 +19,8 @@ type validatingPolicies struct {
 func (v *validatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.ValidatingAdmissionPolicy) {
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, params: p.Spec.ParamKind,
-		compile: func(states []string, bindings []*vap.Binding) (*vap.Policy, field.ErrorList) {
-			return vap.Compiler{States: states}.Compile(p, bindings...)
+		compile: func(states []string) (*vap.Policy, field.ErrorList) {
+			return vap.Compiler{States: states}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return vap.Compiler{States: states}.Review(p, kinds)
@@ -50,8 +50,8 @@ type mutatingPolicies struct {
 func (m *mutatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, params: p.Spec.ParamKind,
-		compile: func(states []string, bindings []*mutate.Binding) (*mutate.Policy, field.ErrorList) {
-			return mutate.Compiler{States: states}.Compile(p, bindings...)
+		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
+			return mutate.Compiler{States: states}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return mutate.Compiler{States: states}.Review(p, kinds)

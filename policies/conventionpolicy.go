@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // ConventionPolicy holds objects to rules of the API conventions. Its definition, crds/conventionpolicies.yaml, says what
@@ -69,8 +70,11 @@ func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPo
 		}
 		on = on || spec.Actions[check] != conventions.Off
 	}
-	compiled, errs := conventions.Compile(spec)
-	l.Fields(o, Error, errs)
+	compiled := reuse.OfObject(l.kept, &l.findings, o, "policy", nil, func(f *findings) *conventions.Policy {
+		compiled, errs := conventions.Compile(spec)
+		f.Fields(o, Error, errs)
+		return compiled
+	})
 	switch {
 	case !on:
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
@@ -85,8 +89,7 @@ func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPo
 func (c *conventionPolicies) compile(l *loader) {
 	checks := make([]*conventions.Policy, len(c.all))
 	for i, one := range c.all {
-		one.policy.Govern(l.terms.Terms(one.from, one.rollout))
-		checks[i] = one.policy
+		checks[i] = one.policy.Governed(l.terms.Terms(one.from, one.rollout))
 		l.matched.rules(one.policy.Rules())
 	}
 	l.set.conventions = conventions.New(checks)

@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // defaultingPolicies are the DefaultingPolicies of the files.
@@ -33,18 +34,23 @@ func (d *defaultingPolicies) take(_ *loader, o *manifest.Object, p *mutate.Defau
 // compile implements compiler. A policy that is disabled is checked all the same.
 func (d *defaultingPolicies) compile(l *loader) {
 	slices.SortFunc(d.all, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
-	compiler, kinds := mutate.Compiler{States: l.stateNames()}, newKnownKinds(l.resources)
+	states, kinds := l.stateNames(), l.knownKinds()
+	compiler := mutate.Compiler{States: states}
 	for _, p := range d.all {
-		compiled, errs := compiler.CompileDefaulting(p.spec)
-		l.Fields(p.from, Error, errs)
+		compiled := reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) *mutate.Defaulting {
+			compiled, errs := compiler.CompileDefaulting(p.spec)
+			f.Fields(p.from, Error, errs)
+			return compiled
+		})
 		if compiled == nil {
 			continue
 		}
-		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
+		compiled = compiled.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
 		l.reads.expressions(p.from, compiled.Programs())
-		warnings, err := compiler.ReviewDefaulting(p.spec, kinds)
-		l.reviewed(p.from, warnings, err)
+		l.review(p.from, states, kinds, func(_ []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
+			return compiler.ReviewDefaulting(p.spec, kinds)
+		})
 		suited(&l.findings, p, compiled, kinds)
 		if p.spec.Enabled() {
 			l.mutators = append(l.mutators, compiled)
@@ -95,9 +101,9 @@ func (k *knownKinds) mergeType(gvr schema.GroupVersionResource) (*merge.Type, *k
 		case r.compiled.schema == nil:
 			return nil, nil
 		case r.showsItems():
-			return r.compiled.schema.ItemMergeType(), nil
+			return mergeTypeOf(k.kept, r.compiled.schema, true)(), nil
 		}
-		return r.compiled.schema.MergeType(), r.compiled.schema
+		return mergeTypeOf(k.kept, r.compiled.schema, false)(), r.compiled.schema
 	}
 	return kubernetes.TypeOfResource(gvr), nil
 }

@@ -20,7 +20,7 @@ func gatekeepers[T any](take func(*constraints.Files, *manifest.Object, *T)) fun
 
 // compile implements compiler.
 func (g *gatekeeperFiles) compile(l *loader) {
-	g.files.Texts, g.files.Terms = l.texts, l.terms.TermsByAnnotation
+	g.files.Texts, g.files.Terms, g.files.Kept = l.texts, l.terms.TermsByAnnotation, l.kept
 	mutators, validators := g.files.Compile(resourcesWithKind(l.resources), l.template)
 	l.mutators, l.validators = append(l.mutators, mutators...), append(l.validators, validators...)
 	g.report(l)

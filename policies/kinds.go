@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // The groups whose kinds are policies.
@@ -150,16 +151,25 @@ func (k kind) unnamed() kind {
 	return k
 }
 
+// decoded is an object as it was read, which must not be changed: other sets share it. False: it cannot be read.
+type decoded struct {
+	read any
+	ok   bool
+}
+
 // take reads and takes an object.
 func (k *kind) take(l *loader, o *manifest.Object) {
 	if !k.needsNoName && o.Name == "" {
 		l.At(o, Error, "metadata.name", "Required value: must have a name")
 		return
 	}
-	read, ok := k.decode(&l.findings, o)
+	d := reuse.OfObject(l.kept, &l.findings, o, "decode", nil, func(f *findings) (d decoded) {
+		d.read, d.ok = k.decode(f, o)
+		return d
+	})
 	switch {
-	case ok:
-		k.collect(l, o, read)
+	case d.ok:
+		k.collect(l, o, d.read)
 	case k.unread != nil:
 		k.unread(l)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/exceptions"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/reuse"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -35,11 +36,14 @@ func Check(paths []string) []Finding {
 }
 
 // Compile compiles files that were read already, as Load does.
-func Compile(s *source.Source) (*Set, []Finding) { return compileWith(s, &Gateway{}) }
+func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
-// compileWith is Compile, with what modules in Rego have of the gateway.
-func compileWith(s *source.Source, g *Gateway) (*Set, []Finding) {
+// compileWith is Compile, with what modules in Rego have of the gateway, and with the set before; nil: there is none.
+func compileWith(before *Set, s *source.Source, g *Gateway) (*Set, []Finding) {
 	l := newLoader(g)
+	if before != nil {
+		l.kept = reuse.After(before.kept)
+	}
 	set := l.load(s)
 	found := finding.Sort(l.Found)
 	if HasErrors(found) {
@@ -52,6 +56,7 @@ func newLoader(g *Gateway) *loader {
 	return &loader{
 		gateway: g,
 		set:     &Set{},
+		kept:    reuse.After(nil),
 		parts:   map[reflect.Type]any{},
 		texts:   map[string][]byte{},
 		known:   map[objectID]*manifest.Object{},
@@ -72,6 +77,8 @@ func (l *loader) load(s *source.Source) *Set {
 		one.run(l)
 		l.times.add(one.name, "", time.Since(begun))
 	}
+	l.kept.Close()
+	l.set.kept = l.kept
 	if l.gateway.Timed != nil {
 		l.gateway.Timed(l.times.all)
 	}
@@ -87,6 +94,7 @@ type loader struct {
 	held    memory.Reservation
 	times   times
 	set     *Set
+	kept    *reuse.Store
 	parts   map[reflect.Type]any // of kinds, by their types
 
 	texts   map[string][]byte // of the files, by name
@@ -206,7 +214,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 	}
 	group, _ := o.GroupVersion()
 	l.objects[objectID{group, o.Kind, o.Namespace, o.Name}] = &Object{
-		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Document: o.Document().Clone(),
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 	}
 }
 
@@ -250,7 +258,7 @@ func (l *loader) register() {
 	set.compiled = make([]compiledResource, len(l.resources))
 	for _, r := range l.resources {
 		set.compiled[r.ID] = r.compiled
-		set.compiled[r.ID].mergeType = mergeTypes(r)
+		set.compiled[r.ID].mergeType = mergeTypes(l.kept, r)
 	}
 	set.indexMergeTypes()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // RateLimitPolicy bounds how often clients may ask. Its definition, crds/ratelimitpolicies.yaml, says what the fields
@@ -116,23 +117,17 @@ func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 	for i, address := range s.Exemptions.ClientAddresses {
 		r.Exemptions.Addresses = append(r.Exemptions.Addresses, network(&l.findings, o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
 	}
-	var compiler cel.RequestCompiler
-	for i, condition := range s.Match.MatchConditions {
-		r.Conditions = append(r.Conditions, program(&l.findings, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
-	}
+	compiled := reuse.OfObject(l.kept, &l.findings, o, "limit", nil, func(f *findings) limitPrograms { return limitProgramsOf(f, o, s) })
+	r.Conditions, r.KeyProgram, r.Cost = slices.Clone(compiled.conditions), compiled.key, compiled.cost
 	switch {
 	case s.KeyExpression != "":
 		r.Key = ratelimit.Expression
-		r.KeyProgram = program(&l.findings, o, "spec.keyExpression", s.KeyExpression, compiler.Key)
 	case s.Key == "":
 		r.Key = ratelimit.ClientAddress
 	}
 	r.Rollout = l.terms.Plan(o, s.Rollout)
 	if r.Rollout != nil && r.Rollout.IsByLabels() {
 		l.At(o, Error, "spec.rollout.namespaceSelector", "must not be set: limits are held before anything is asked about a namespace")
-	}
-	if s.Cost != "" {
-		r.Cost = program(&l.findings, o, "spec.cost", s.Cost, compiler.Cost)
 	}
 	l.useScope(o, r.Scope, inSpec)
 	programs := append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost)
@@ -142,6 +137,27 @@ func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 	a.share(l, o, s, r)
 	adviseLimit(&l.findings, o, r)
 	a.limits = append(a.limits, r)
+}
+
+// limitPrograms are the expressions of a limit; nil for those that it has not.
+type limitPrograms struct {
+	conditions []*cel.Program
+	key, cost  *cel.Program
+}
+
+// limitProgramsOf compiles the expressions of a limit.
+func limitProgramsOf(f *findings, o *manifest.Object, s *RateLimitPolicySpec) (made limitPrograms) {
+	var compiler cel.RequestCompiler
+	for i, condition := range s.Match.MatchConditions {
+		made.conditions = append(made.conditions, program(f, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
+	}
+	if s.KeyExpression != "" {
+		made.key = program(f, o, "spec.keyExpression", s.KeyExpression, compiler.Key)
+	}
+	if s.Cost != "" {
+		made.cost = program(f, o, "spec.cost", s.Cost, compiler.Cost)
+	}
+	return made
 }
 
 // network reads an address or a network, which the definition of the kind has checked.

@@ -175,8 +175,12 @@ func CheckFor(paths []string, g Gateway) []Finding {
 }
 
 // CompileFor compiles files for a gateway. The Set is nil if a finding is an error.
-func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) {
-	set, found := compileWith(s, &g)
+func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) { return CompileAfter(nil, s, g) }
+
+// CompileAfter is CompileFor for files that are to take the place of those of another set, which may be nil. The sets share
+// what was compiled from the same. Of the gateway, only the bundles may have changed.
+func CompileAfter(before *Set, s *source.Source, g Gateway) (*Set, []Finding) {
+	set, found := compileWith(before, s, &g)
 	if set == nil {
 		return nil, found
 	}
