@@ -66,7 +66,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},
 	"internal/story":           {nil, []string{"cmd", "internal/policytest", "proxy"}},
 	"internal/outbound":        {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity"}},
-	"internal/recorded":        {nil, []string{"cmd"}},
+	"internal/recorded":        {[]string{"internal/document", "internal/identity"}, []string{"cmd", "internal/scan"}},
 	"internal/backend":         {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":           {nil, nil},
 	"internal/doctest":         {nil, nil},
