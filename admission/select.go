@@ -14,17 +14,20 @@ type Selection[P Policy] struct {
 	index    policyIndex
 }
 
-// NewSelection makes a selection of policies, in any order; nil for none.
-func NewSelection[P Policy](policies []P) *Selection[P] {
+// NewSelection makes a selection of policies, in any order; nil for none. It has them in the order of their names.
+func NewSelection[P Policy](policies []P) *Selection[P] { return InOrder(byName(policies)) }
+
+// InOrder makes a selection of policies that it has in their order; nil for none. They must not be changed.
+func InOrder[P Policy](policies []P) *Selection[P] {
 	if len(policies) == 0 {
 		return nil
 	}
-	s := &Selection[P]{policies: byName(policies)}
+	s := &Selection[P]{policies: policies}
 	s.index = newIndex(s.policies)
 	return s
 }
 
-// For goes through the policies that may match the operation on the resource, in the order of their names.
+// For goes through the policies that may match the operation on the resource, in their order.
 func (s *Selection[P]) For(i *resource.Info, o Operation) iter.Seq[P] {
 	return func(yield func(P) bool) {
 		if s == nil {
@@ -145,7 +148,7 @@ func (s *Selection[P]) Scope(i *resource.Info) *Selected[P] {
 	return &selected
 }
 
-// For goes through the policies that may match one operation, in the order of their names.
+// For goes through the policies that may match one operation, in their order.
 func (s *Selected[P]) For(i *resource.Info, o Operation) iter.Seq[P] {
 	return func(yield func(P) bool) {
 		if s == nil {

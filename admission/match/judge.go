@@ -12,19 +12,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Known says how much of a request is known to a matcher that is asked about it. What is known early must not be decided
-// otherwise later: a matcher that knows less leaves more open.
-type Known uint8
-
-const (
-	// ByURL is what method and target say.
-	ByURL Known = iota
-	// ByNamespace is that, and the labels of the namespace.
-	ByNamespace
-	// ByObject is that, the object and the stored one, and in which other versions they are served.
-	ByObject
-)
-
 // A clause is a part of a matcher, or a set of them.
 type clause uint8
 
@@ -139,15 +126,6 @@ func (m *Matcher) judge(ctx context.Context, q *question) (v answer) {
 	}
 	return v
 }
-
-// A Verdict is what a clause says.
-type Verdict uint8
-
-const (
-	No Verdict = iota
-	Open
-	Yes
-)
 
 // A miss is what of a rule does not fit a request, from the farthest to the nearest.
 type miss uint8

@@ -11,14 +11,6 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 )
 
-// VerdictOf is the verdict of what is decided.
-func VerdictOf(holds bool) Verdict {
-	if holds {
-		return Yes
-	}
-	return No
-}
-
 // AsksForNames reports whether a selector of namespaces asks for nothing but their names, which every namespace has as a
 // label.
 func AsksForNames(s labels.Selector) bool {
