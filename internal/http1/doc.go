@@ -34,10 +34,10 @@ func (f *Flaw) OfRequest() *Error { return &Error{Code: f.Code, Message: f.Messa
 // OfAnswer returns the refusal of an answer that has the flaw: its backend is at fault.
 func (f *Flaw) OfAnswer() *Error { return &Error{Code: 502, Message: f.Message} }
 
-func badRequest(format string, args ...any) *Error {
+func badRequest(format string, args ...any) error {
 	return &Error{Code: 400, Message: fmt.Sprintf(format, args...)}
 }
 
-func badAnswer(format string, args ...any) *Error {
+func badAnswer(format string, args ...any) error {
 	return &Error{Code: 502, Message: fmt.Sprintf(format, args...)}
 }
