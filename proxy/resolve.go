@@ -126,7 +126,7 @@ func parseLine(request string) (head http1.Head, err error) {
 		host = "Host: " + authority + "\r\n"
 	}
 	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &http1.Options{TargetBytes: maxForeseen}); err != nil {
-		return head, err // a nil *http1.Error is no nil error
+		return head, err
 	}
 	return head, nil
 }
@@ -154,7 +154,7 @@ func (h *handler) checkHead(r resource.Resolver) error {
 	if h.request.Info.IsUndescribed {
 		return nil
 	}
-	if err := h.incoming.Head.CheckStrict(); err != nil { // a nil *http1.Error is no nil error
+	if err := h.incoming.Head.CheckStrict(); err != nil {
 		h.incoming.Linger() // who sends such a head may mean another request than the one that was read
 		return err
 	}

@@ -211,10 +211,7 @@ func admitRead(head *http1.Head) error {
 	if head.Upgrade != nil {
 		return status.Coded(http.StatusForbidden, "a request that asks for another protocol must be about a path that is described here")
 	}
-	if err := head.CheckStrict(); err != nil { // a nil *http1.Error is no nil error
-		return err
-	}
-	return nil
+	return head.CheckStrict()
 }
 
 // leadsTo reports whether a route leads requests at or below a path, or at one above it, to the backend.

@@ -3,6 +3,7 @@ package http1
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"net/http"
 	"testing"
 )
@@ -66,7 +67,8 @@ func TestAnswer(t *testing.T) {
 		"Connection with no tokens": head("HTTP/1.1 200 OK", "Connection: a b"),
 	} {
 		var a Answer
-		if err := a.Parse([]byte(s)); err == nil || err.Code != 502 {
+		var bad *Error
+		if err := a.Parse([]byte(s)); !errors.As(err, &bad) || bad.Code != 502 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,9 @@
-// Package http1 reads HTTP/1 messages strictly: the heads of requests and of
-// answers, and chunked bodies. Its Response is the one form of an answer, from
-// the backend's connection to the client's.
+// Package http1 has the messages of HTTP, whatever protocol carries them: the heads of requests and of
+// answers, which it reads strictly, and the streams that their bodies are. Its Response is the one form
+// of an answer, from the backend's connection to the client's.
+//
+// The one form of a head is the text of HTTP/1.1: a protocol that sends heads in another form makes that
+// text of them first, so that there is one reader. How a body is framed is the protocol's affair.
 //
 // One reading only: whatever two parsers could take in two ways is refused, so
 // that the peer on the other side of the gateway cannot see another message
@@ -34,10 +37,10 @@ func (f *Flaw) OfRequest() *Error { return &Error{Code: f.Code, Message: f.Messa
 // OfAnswer returns the refusal of an answer that has the flaw: its backend is at fault.
 func (f *Flaw) OfAnswer() *Error { return &Error{Code: 502, Message: f.Message} }
 
-func badRequest(format string, args ...any) *Error {
+func badRequest(format string, args ...any) error {
 	return &Error{Code: 400, Message: fmt.Sprintf(format, args...)}
 }
 
-func badAnswer(format string, args ...any) *Error {
+func badAnswer(format string, args ...any) error {
 	return &Error{Code: 502, Message: fmt.Sprintf(format, args...)}
 }

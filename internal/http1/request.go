@@ -130,7 +130,7 @@ func (h *Head) Reset() {
 // Parse reads the head of a request. b is the whole head as HeadEnd found it.
 // After an error h may hold what was read before the fault: Method where the
 // request line was well-formed so far.
-func (h *Head) Parse(b []byte, o *Options) *Error {
+func (h *Head) Parse(b []byte, o *Options) error {
 	h.Reset()
 	line, rest := cutLine(b)
 	if err := h.requestLine(line, o); err != nil {
@@ -186,7 +186,7 @@ func (h *Head) Parse(b []byte, o *Options) *Error {
 }
 
 // requestLine reads method, target and version.
-func (h *Head) requestLine(line []byte, o *Options) *Error {
+func (h *Head) requestLine(line []byte, o *Options) error {
 	i := bytes.IndexByte(line, ' ')
 	if i <= 0 || i > 32 {
 		return badRequest("the request line must be a method, a target and a version, each divided by one space")
@@ -219,7 +219,7 @@ func (h *Head) requestLine(line []byte, o *Options) *Error {
 
 // target checks the form of the target and cuts an absolute one down to its
 // origin form; it returns the authority of an absolute target.
-func (h *Head) target() (authority []byte, err *Error) {
+func (h *Head) target() (authority []byte, err error) {
 	if string(h.Method) == "CONNECT" || string(h.Method) == "TRACE" {
 		return nil, &Error{Code: 405, Message: "the method " + string(h.Method) + " is not supported"}
 	}
@@ -259,7 +259,7 @@ func (h *Head) target() (authority []byte, err *Error) {
 }
 
 // known deals with one line of a field that the gateway knows.
-func (h *Head) known(l *Header, o *Options) *Error {
+func (h *Head) known(l *Header, o *Options) error {
 	switch l.Field {
 	case FieldHost:
 		if !validHost(l.Value) {
@@ -309,7 +309,7 @@ func (h *Head) known(l *Header, o *Options) *Error {
 }
 
 // finish checks what only the whole head can tell.
-func (h *Head) finish(authority []byte, o *Options) *Error {
+func (h *Head) finish(authority []byte, o *Options) error {
 	if !h.seen.Has(FieldHost) && h.Minor > 0 {
 		return badRequest("the request must have the header 'Host'")
 	}
@@ -338,7 +338,7 @@ func (h *Head) finish(authority []byte, o *Options) *Error {
 }
 
 // connection applies the Connection lines: what they name ends here.
-func (h *Head) connection(o *Options) *Error {
+func (h *Head) connection(o *Options) error {
 	keepAlive, upgrade := false, false
 	if h.seen.Has(FieldConnection) {
 		for i := range h.headers {
@@ -383,7 +383,7 @@ func (h *Head) connection(o *Options) *Error {
 // CheckStrict refuses what only some servers understand, and what others than the gateway could therefore
 // read in another way: a method outside the request line, a body where none has a meaning, and names of
 // headers with '_', unless those are allowed.
-func (h *Head) CheckStrict() *Error {
+func (h *Head) CheckStrict() error {
 	if h.underscored != nil {
 		return badRequest("the request has the header '%s': a header name must not contain '_'", h.underscored)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // parse reads s, which must be one whole head.
-func parse(t testing.TB, s string, o Options) (*Head, *Error) {
+func parse(t testing.TB, s string, o Options) (*Head, error) {
 	t.Helper()
 	n, _, flaw := HeadEnd([]byte(s), 0)
 	if flaw != nil {

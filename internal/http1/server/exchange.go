@@ -30,7 +30,8 @@ const (
 	endLingering      // and the client may still be sending
 )
 
-// newExchange makes the connection's exchange a new one.
+// newExchange makes the connection's exchange a new one. Of the one before only memory for the head
+// is left.
 func (c *conn) newExchange() *exchange {
 	x := &c.exchange
 	*x = exchange{request: Request{Head: x.request.Head}, conn: c}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/http1"
@@ -75,7 +76,9 @@ func (x *exchange) parse(length int) bool {
 
 // refuse keeps the refusal for the handler. Nothing more is read from the connection: where the
 // next request would start is not known.
-func (x *exchange) refuse(bad *http1.Error) bool {
+func (x *exchange) refuse(err error) bool {
+	bad := &http1.Error{Code: 400, Message: err.Error()}
+	errors.As(err, &bad)
 	x.request.Refusal = status.Coded(bad.Code, bad.Message)
 	x.endAfter(endLingering)
 	x.request.Head.Salvage(x.conn.in.received())
@@ -85,7 +88,7 @@ func (x *exchange) refuse(bad *http1.Error) bool {
 }
 
 // tooLarge returns which part of the head is too large.
-func (c *conn) tooLarge() *http1.Error {
+func (c *conn) tooLarge() error {
 	line := bytes.IndexByte(c.in.received(), '\n')
 	if line < 0 {
 		line = c.in.w

@@ -37,11 +37,10 @@ func (r *Request) ReplaceBody(bytes []byte) ([]byte, error) {
 // ReleaseBody forgets the body that was read.
 func (r *Request) ReleaseBody() { r.body.release() }
 
-// open makes the request a new one of a peer, which comes by an exchange. Of the one before only
-// memory for the head is left.
+// open readies a request, which is new but for the memory of its head, for an exchange with a peer.
 func (r *Request) open(m *Memory, peer *Peer, x Exchange) {
 	r.Head.Reset()
-	*r = Request{Head: r.Head, Exchange: x, peer: peer}
+	r.Exchange, r.peer = x, peer
 	r.Memory.Open(m.Budget, x)
 	r.body.open(m, &r.Memory)
 }

@@ -51,8 +51,8 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 			from = next
 			continue
 		}
-		if flaw := cn.answer.Parse(b[:n]); flaw != nil {
-			return 0, newError(Malformed, true, flaw)
+		if err := cn.answer.Parse(b[:n]); err != nil {
+			return 0, newError(Malformed, true, err)
 		}
 		return n, nil
 	}
