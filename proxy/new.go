@@ -153,9 +153,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			g.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
 		}
 		if u.Events == config.RecordEvents {
-			if err := g.recordEvents(b); err != nil {
-				return nil, err
-			}
+			g.recordEvents(b)
 		}
 		if b.kind.discovers() {
 			g.discover(b)
