@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
@@ -38,8 +39,9 @@ type Set struct {
 	served    []servedResource // that have paths of their own
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
-	audit     loadedAudit
+	audit     auditPolicies
 	terms     Terms
+	kept      *reuse.Store // for the set after it
 }
 
 // remarks are findings that matter by what the configuration has.

@@ -51,9 +51,9 @@ func (o *outside) ask(p admission.Foreseer, i *resource.Info, operation admissio
 	}()
 	a, to := o.admitter, &o.attributes
 	to.Info, to.Resource, to.Operation = i, a.request.Resource, operation
-	to.Received, to.User, to.HTTP = a.gateway.timeOf(a.request), a.user, (*storage.HTTP)(a.request)
+	to.Received, to.User, to.HTTP = a.gateway.timeOf(a.request), &a.who.user, (*storage.HTTP)(a.request)
 	to.DryRun = i.Options.DryRun
-	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, i, a.permission, a.request.Deadline())
+	a.referred.Begin(a.context(), a.scope.set, a.gateway.states, a.scope.backend, i, a.permission, a.request.Deadline())
 	to.Lookup, to.Frame = &a.referred, a.frame()
 	if s := to.Frame.Tracer(); s != nil { // which is told when the policy itself is asked
 		to.Frame.Trace(nil)

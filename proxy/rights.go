@@ -52,7 +52,7 @@ const IsGuessed = "the name of the resource is a guess by the kind"
 // RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that everything
 // works that the configuration and the policy files ask for. It asks the storages that serve requests what they read.
 func RightsOf(c *config.Configuration, set *policies.Set) []Rights {
-	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routes{}}
+	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routeTable{}}
 	all := make([]Rights, 0, len(c.Upstreams))
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
@@ -162,13 +162,6 @@ func written(yield func(resource.Verb) bool) {
 	}
 }
 
-// reader is a storage that says what it reads to judge writes.
-type reader interface {
-	// ReadRule returns the rule by which the stored object is read, Rules the rules by which anything is for a verb.
-	ReadRule(i *resource.Info) status.AccessRule
-	Rules(i *resource.Info) []status.AccessRule
-}
-
 // described returns what the files say of a resource; nil if they say nothing.
 func described(set *policies.Set, i *resource.Info) *resource.Resource {
 	for _, r := range set.Registry().Resources() {
@@ -183,7 +176,7 @@ func described(set *policies.Set, i *resource.Info) *resource.Resource {
 func (r *rights) stored() {
 	b := &backend{name: r.upstream.Name, kind: kubernetesKind{}}
 	each := func(o kubernetes.Options, i resource.Info, why string) {
-		of := kubernetes.New(o, i.Subresource).(reader)
+		of := kubernetes.New(o, i.Subresource)
 		for i.Verb = range written {
 			if isDeletion := i.Verb.Operation() == admission.Delete; isDeletion && i.Subresource != "" {
 				continue
@@ -204,7 +197,7 @@ func (r *rights) stored() {
 	for _, p := range r.set.Conventions().All() {
 		for _, i := range subjects(p, r.set) {
 			if o := kubernetesOptions(r.gateway, b, described(r.set, &i)); !p.Excludes(&i, admission.Update) {
-				rule := kubernetes.New(o, i.Subresource).(reader).ReadRule(&i)
+				rule := kubernetes.New(o, i.Subresource).ReadRule(&i)
 				r.need(Access{AccessRule: rule}, "an update may leave as it was what the ConventionPolicy '"+p.Name()+"' refuses")
 			}
 		}
@@ -327,12 +320,12 @@ func (r *rights) upstreamOf(s *state.Source) string {
 	if s.Upstream != "" {
 		return s.Upstream
 	}
-	var all routes
+	var all routeTable
 	for i := range r.configuration.Routes {
 		one := &r.configuration.Routes[i]
 		all.table = append(all.table, route{host: one.Host, prefix: strings.TrimSuffix(one.PathPrefix, "/"), place: resource.Place{Upstream: one.Upstream}})
 	}
-	all.sort()
+	all.compile()
 	if one := all.find(nil, s.Path); one != nil {
 		return one.place.Upstream
 	}

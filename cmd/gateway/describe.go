@@ -163,6 +163,7 @@ func (n *node) foresee(request string) admin.Forecast {
 			Namespace: i.Namespace, Name: i.Name, Path: i.Path, IsDescribed: f.IsDescribed,
 		}
 	}
+	shown.Stages = f.Stages
 	shown.Policies = append(shown.Policies, outlooks("Mutating", f.Outlooks.Mutating)...)
 	shown.Policies = append(shown.Policies, outlooks("Conventions", f.Outlooks.Conventions)...)
 	shown.Policies = append(shown.Policies, outlooks("Validating", f.Outlooks.Validating)...)

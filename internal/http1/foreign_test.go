@@ -78,7 +78,8 @@ func TestConnectionNamesWhoTheClientIs(t *testing.T) {
 	} {
 		for _, connection := range []string{named, "close, " + named + " ", "keep-alive,," + named + ",x-a"} {
 			_, err := parse(t, head("GET / HTTP/1.1", "Host: a", "Connection: "+connection), Options{Trusted: true})
-			if bad, is := errors.AsType[*Error](err); !is || bad.Code != 400 || bad.Message != message {
+			var bad *Error
+			if !errors.As(err, &bad) || *bad != (Error{400, message}) {
 				t.Errorf("'%s' of a trusted proxy: got %v", connection, err)
 			}
 			h, err := parse(t, head("GET / HTTP/1.1", "Host: a", "Connection: "+connection), Options{})

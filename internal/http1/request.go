@@ -41,10 +41,9 @@ type Head struct {
 	Host []byte
 	// Minor is the minor version of HTTP/1.
 	Minor int
-	// ContentLength is 0 where there is no body or its length is not known.
+	// ContentLength is the length of the body: 0 if there is none, -1 if the length is not known before
+	// its end.
 	ContentLength int64
-	// Chunked bodies end with their last chunk.
-	Chunked bool
 	// Close is set where the connection must end with the answer: the client
 	// asked for it, or asked for an upgrade that it does not get.
 	Close bool
@@ -66,7 +65,7 @@ type Head struct {
 func (h *Head) Headers() []Header { return h.headers }
 
 // HasBody reports whether a body follows the head.
-func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
+func (h *Head) HasBody() bool { return h.ContentLength != 0 }
 
 // HasLength reports whether the head says how long the body is, if only that it is empty.
 func (h *Head) HasLength() bool {
@@ -278,7 +277,7 @@ func (h *Head) known(l *Header, o *Options) error {
 		if !is(l.Value, "chunked") {
 			return badRequest("the header 'Transfer-Encoding' must be 'chunked'")
 		}
-		h.Chunked = true
+		h.ContentLength = -1
 		l.Dropped = true
 	case FieldExpect:
 		if !is(l.Value, "100-continue") {
@@ -317,7 +316,7 @@ func (h *Head) finish(authority []byte, o *Options) error {
 	if authority != nil && (!equalFold(authority, h.Host) || !h.seen.Has(FieldHost)) {
 		return badRequest("the host of the request target must be the one in the header 'Host'")
 	}
-	if h.Chunked {
+	if h.seen.Has(FieldTransferEncoding) {
 		if h.seen.Has(FieldContentLength) {
 			return badRequest("the request may not have both 'Content-Length' and 'Transfer-Encoding'")
 		}

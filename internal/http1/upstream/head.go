@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bufio"
-	"errors"
 
 	"github.com/admission-gateway/gateway/internal/http1"
 )
@@ -17,8 +16,8 @@ func readHead(cn *conn, br *bufio.Reader) (int, error) {
 	for i := range maxInterim {
 		n, err := readOneHead(cn, br)
 		if err != nil {
-			if failure, is := errors.AsType[*Error](err); is && i > 0 {
-				failure.again = never
+			if i > 0 {
+				failureOf(err).again = never
 			}
 			return 0, err
 		}
@@ -52,15 +51,15 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 			from = next
 			continue
 		}
-		if flaw := cn.answer.Parse(b[:n]); flaw != nil {
-			return 0, newError(Malformed, true, flaw)
+		if err := cn.answer.Parse(b[:n]); err != nil {
+			return 0, newError(Malformed, true, err)
 		}
 		return n, nil
 	}
 }
 
 // noHead is the failure to read a head if only so many bytes of it came.
-func noHead(have int, err error) *Error {
+func noHead(have int, err error) error {
 	if err == bufio.ErrBufferFull {
 		return malformed("the head of the answer is too large")
 	}

@@ -53,7 +53,7 @@ func (c *checker) watch(ctx context.Context, e *endpoint) {
 func (c *checker) check(e *endpoint) error {
 	h := c.config.HealthCheck
 	by := time.Now().Add(h.Timeout)
-	cn, err := c.dialer.dial(e, c.pool.generation(), h.Timeout)
+	cn, err := c.dialer.dial(e, h.Timeout)
 	if err != nil {
 		return err
 	}

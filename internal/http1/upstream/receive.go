@@ -17,6 +17,7 @@ const maxErrorBody = SmallBody
 type reception struct {
 	*transport
 	cn   *conn
+	held *connection // whose slot the exchange uses
 	br   *bufio.Reader
 	req  *Request
 	resp *http1.Response
