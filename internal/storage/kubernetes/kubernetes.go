@@ -17,7 +17,8 @@ import (
 type Options struct {
 	Backend  *storage.Backend
 	Limits   *storage.Limits
-	Policies *admission.Chain
+	// Policies are the policies that may match operations on the resource, or the subresource.
+	Policies *admission.Scoped
 	// Resource describes the objects; nil if no policy file does.
 	Resource *resource.Resource
 	Schemas  storage.Schemas
