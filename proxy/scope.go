@@ -141,3 +141,12 @@ func templateOf(r *resource.Resource, i *resource.Info) string {
 	}
 	return b.String()
 }
+
+// names returns the names of stages, in their order.
+func names(all []stage) []string {
+	in := make([]string, len(all))
+	for i := range all {
+		in[i] = all[i].name
+	}
+	return in
+}

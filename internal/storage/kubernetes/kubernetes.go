@@ -15,8 +15,8 @@ import (
 
 // Options describe a resource at an API server.
 type Options struct {
-	Backend  *storage.Backend
-	Limits   *storage.Limits
+	Backend *storage.Backend
+	Limits  *storage.Limits
 	// Policies are the policies that may match operations on the resource, or the subresource.
 	Policies *admission.Scoped
 	// Resource describes the objects; nil if no policy file does.

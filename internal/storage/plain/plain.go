@@ -17,8 +17,8 @@ import (
 
 // Options describe a resource of an ordinary API.
 type Options struct {
-	Backend  *storage.Backend
-	Limits   *storage.Limits
+	Backend *storage.Backend
+	Limits  *storage.Limits
 	// Policies are the policies that may match operations on the resource, or the subresource; ObjectPolicies are for the
 	// object of a Scale that the gateway makes.
 	Policies, ObjectPolicies *admission.Scoped
