@@ -88,7 +88,7 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 		return nil
 	}
 	var found []admission.Rule
-	namespaces, labels := namesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
+	namespaces, labels := NamesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
 	var versions []string
 	add := func(group string, name resourceName, operations admission.Operation) {
 		rule := admission.Rule{Group: group, Resource: name.resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels}
@@ -121,8 +121,8 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 	return found
 }
 
-// namesOf are the names of the only namespaces that a selector can select, as far as it asks for names alone.
-func namesOf(s *metav1.LabelSelector) []string {
+// NamesOf returns the names of the only namespaces that a selector can select, as far as it asks for names alone.
+func NamesOf(s *metav1.LabelSelector) []string {
 	if s == nil {
 		return nil
 	}

@@ -109,11 +109,33 @@ func (c *Compiler) Bind(bindings ...*Binding) {
 	if len(bindings) == 0 {
 		c.policy.rules = nil
 	}
+	c.narrow(bindings)
 	c.policy.needs.old = c.policy.needs.old ||
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
 	for _, b := range bindings {
 		narrowed := b.match.References()
 		c.policy.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(c.policy.params)})
+	}
+}
+
+// narrow lets the index find the policy for the namespaces, or else the labels, that its bindings ask for by name: a policy
+// for each team costs the others nothing.
+func (c *Compiler) narrow(bindings []*Binding) {
+	var namespaces []string
+	var labels []admission.Label
+	byNamespace, byLabel := len(bindings) > 0, len(bindings) > 0
+	for _, b := range bindings {
+		byNamespace, byLabel = byNamespace && len(b.namespaces) > 0, byLabel && len(b.labels) > 0
+		namespaces, labels = append(namespaces, b.namespaces...), append(labels, b.labels...)
+	}
+	for i := range c.policy.rules {
+		switch r := &c.policy.rules[i]; {
+		case len(r.Namespaces)+len(r.Labels) > 0: // by the policy itself
+		case byNamespace:
+			r.Namespaces = namespaces
+		case byLabel:
+			r.Labels = labels
+		}
 	}
 }
 
@@ -160,5 +182,9 @@ func CompileBinding(s *BindingSpec, errs field.ErrorList) (*Binding, field.Error
 	if errs = append(append(errs, matchErrs...), refErrs...); len(errs) > 0 {
 		return nil, errs
 	}
-	return &Binding{name: s.Name, policy: s.PolicyName, match: matcher, params: ref}, nil
+	b := &Binding{name: s.Name, policy: s.PolicyName, match: matcher, params: ref}
+	if s.MatchResources != nil {
+		b.namespaces, b.labels = match.NamesOf(s.MatchResources.NamespaceSelector), match.LabelsOf(s.MatchResources.ObjectSelector)
+	}
+	return b, nil
 }

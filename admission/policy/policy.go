@@ -68,6 +68,9 @@ type Binding struct {
 	match  *match.Matcher // nil: all that the policy matches
 	params *params.Ref
 	terms  admission.Terms // nil: as far as the policy is
+	// What it selects is in one of the namespaces, or in none, and has one of the labels; none: it may have any.
+	namespaces []string
+	labels     []admission.Label
 }
 
 // Name is the name of the binding.
