@@ -8,7 +8,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -166,10 +165,6 @@ func LabelsOf(s *metav1.LabelSelector) []admission.Label {
 
 func (r *rule) matchesGroup(group string) bool {
 	return r.groups == nil || slices.Contains(r.groups, group)
-}
-
-func (r *rule) matchesVersion(v schema.GroupVersionResource) bool {
-	return r.matchesGroup(v.Group) && (r.versions == nil || slices.Contains(r.versions, v.Version))
 }
 
 func (r *rule) matchesResource(resource, subresource string) bool {
