@@ -264,7 +264,7 @@ func (b *backend) close() {
 	}
 }
 
-func (r *routes) close() {
+func (r *routeTable) close() {
 	for _, b := range r.backends {
 		b.close()
 	}
