@@ -105,6 +105,7 @@ func TestFailMatrix(t *testing.T) {
 	for _, c := range matrix() {
 		for failure, want := range map[string]want{"Fail": c.fail, "Ignore": c.pass} {
 			t.Run(c.name+"/"+failure, func(t *testing.T) {
+				t.Parallel()
 				spec := c.spec
 				if inner, ok := strings.CutPrefix(spec, "{"); ok {
 					spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
