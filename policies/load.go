@@ -48,7 +48,7 @@ func compileWith(s *source.Source, g *Gateway) (*Set, []Finding) {
 	l.rego.gateway = g
 	set := l.load(s)
 	found := finding.Sort(l.Found)
-	if HasErrors(found) {
+	if finding.HasErrors(found) {
 		return nil, found
 	}
 	return set, found

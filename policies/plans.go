@@ -78,7 +78,7 @@ func CompileWithBundles(s *source.Source, bundles map[string]modules.Bundle) *Co
 	l := newLoader()
 	l.plans.on, l.rego.gateway.Bundles = true, bundles
 	c := &Compiled{Set: l.load(s)}
-	if c.Found = finding.Sort(l.Found); HasErrors(c.Found) {
+	if c.Found = finding.Sort(l.Found); finding.HasErrors(c.Found) {
 		c.Set = nil
 	}
 	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, l.rego.modules.Suites()

@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -228,12 +229,12 @@ func TestFailMatrixReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			quiet := slog.New(slog.DiscardHandler)
-			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]policies.Finding) { metrics.PoliciesRejected() }})
+			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]finding.Finding) { metrics.PoliciesRejected() }})
 			if manager == nil {
 				t.Fatal("the policies do not compile")
 			}
 			testutil.WriteFile(t, file, "kind: nonsense\n")
-			if found := manager.Reload(); !policies.HasErrors(found) {
+			if found := manager.Reload(); !finding.HasErrors(found) {
 				t.Fatalf("the broken files have no errors: %v", found)
 			}
 			backend := newMatrixBackend(t, "")

@@ -32,7 +32,7 @@ var order = [][]string{
 	{"internal/cel/value"},
 	{"internal/resource"},
 	{"internal/document"},
-	{"internal/status", "internal/lint", "internal/pattern", "internal/quantity", "internal/rollout"},
+	{"internal/status", "internal/reword", "internal/pattern", "internal/quantity", "internal/rollout"},
 	{"internal/quote", "internal/discovery"},
 }
 
