@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -100,20 +99,6 @@ func (c *Compiler) Variables() {
 	}
 	for _, p := range c.policy.variables.Programs() {
 		c.use(p)
-	}
-}
-
-// Bind notes the bindings, without which the policy is about no request. They can
-// only narrow what it matches.
-func (c *Compiler) Bind(bindings ...*Binding) {
-	if len(bindings) == 0 {
-		c.policy.rules = nil
-	}
-	c.policy.needs.old = c.policy.needs.old ||
-		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
-	for _, b := range bindings {
-		narrowed := b.match.References()
-		c.policy.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(c.policy.params)})
 	}
 }
 

@@ -157,6 +157,22 @@ func (p *Policy) References() admission.References {
 	return r
 }
 
+// Bound returns the policy with bindings, which shares with it all that is compiled. Without any it is
+// about no request. Bindings can only narrow what it matches. The policy must have none before.
+func (p *Policy) Bound(bindings ...*Binding) Policy {
+	bound := *p
+	if len(bindings) == 0 {
+		bound.rules = nil
+	}
+	bound.needs.old = bound.needs.old ||
+		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
+	for _, b := range bindings {
+		narrowed := b.match.References()
+		bound.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(p.params)})
+	}
+	return bound
+}
+
 // HasParams reports whether the policy has parameters.
 func (p *Policy) HasParams() bool { return !p.params.Empty() }
 

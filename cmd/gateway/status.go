@@ -278,6 +278,9 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 		fmt.Fprintf(&b, "  refused: %s\n", f.Refusal)
 		return printable(to, b.Bytes())
 	}
+	if len(f.Stages) > 0 {
+		fmt.Fprintf(&b, "  stages: %s\n", strings.Join(f.Stages, ", "))
+	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
 	for _, all := range [][]admin.Outlook{f.Policies, f.Limits} {

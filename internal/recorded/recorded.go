@@ -17,6 +17,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A Request is a request as it was sent, as far as the record says.
@@ -121,12 +122,6 @@ const maxRecord = 16 << 20
 // single are the limits of one entry or event.
 var single = document.Limits{Bytes: maxRecord, Nodes: maxRecord, Depth: document.DefaultDepth}
 
-// methods are the methods of the API's verbs.
-var methods = map[string]string{
-	"create": http.MethodPost, "update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete,
-	"deletecollection": http.MethodDelete, "get": http.MethodGet, "list": http.MethodGet, "watch": http.MethodGet,
-}
-
 // errNoEvent is the error of JSON that is not an event.
 var errNoEvent = errors.New("it is no audit event")
 
@@ -149,7 +144,9 @@ func Event(text []byte, limits document.Limits) (*Request, error) {
 	if r.Target == "" {
 		return nil, errors.New("the event has no requestURI")
 	}
-	r.Method = methods[r.Verb]
+	if verb := resource.VerbNamed(r.Verb); verb.OfResource() {
+		r.Method = verb.Method()
+	}
 	if r.User = userOf(member(root, "impersonatedUser")); r.User == nil {
 		r.User = userOf(member(root, "user"))
 	}
