@@ -86,11 +86,11 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	judge := policy.NewPolicyRuleEvaluator(&in)
 	for range 30 {
 		i := &resource.Info{
-			IsResource: true, Verb: resource.Verb(pick("get", "create", "list", "delete")), Group: pick("", "apps", "other"), Version: "v1", Resource: pick("pods", "jobs", "others"),
+			IsResource: true, Verb: resource.VerbNamed(pick("get", "create", "list", "delete")), Group: pick("", "apps", "other"), Version: "v1", Resource: pick("pods", "jobs", "others"),
 			Subresource: pick("", "", "exec", "log"), Namespace: pick("", "team-a", "team-b"), Name: pick("web", "db", ""), Path: "/x",
 		}
 		if r.IntN(4) == 0 {
-			*i = resource.Info{Verb: resource.Verb(pick("get", "post")), Path: pick("/healthz/a", "/version", "/x")}
+			*i = resource.Info{Verb: resource.VerbNamed(pick("get", "post")), Path: pick("/healthz/a", "/version", "/x")}
 		}
 		u := &identity.User{Name: pick("jane", "joe"), Groups: some("people", "others")}
 		want := judge.EvaluatePolicyRule(&authorizer.AttributesRecord{
