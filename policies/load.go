@@ -46,7 +46,7 @@ func compileWith(before *Set, s *source.Source, g *Gateway) (*Set, []Finding) {
 	}
 	set := l.load(s)
 	found := finding.Sort(l.Found)
-	if HasErrors(found) {
+	if finding.HasErrors(found) {
 		return nil, found
 	}
 	return set, found

@@ -12,6 +12,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/watch"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -224,7 +225,7 @@ func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 }
 
 func (m *Manager) logFindings(found []Finding) {
-	for _, f := range Summarized(found) {
+	for _, f := range finding.Summarized(found) {
 		level := slog.LevelWarn
 		if f.Severity == Error {
 			level = slog.LevelError

@@ -23,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -229,12 +230,12 @@ func TestFailMatrixReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			quiet := slog.New(slog.DiscardHandler)
-			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]policies.Finding) { metrics.PoliciesRejected() }})
+			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]finding.Finding) { metrics.PoliciesRejected() }})
 			if manager == nil {
 				t.Fatal("the policies do not compile")
 			}
 			testutil.WriteFile(t, file, "kind: nonsense\n")
-			if found := manager.Reload(); !policies.HasErrors(found) {
+			if found := manager.Reload(); !finding.HasErrors(found) {
 				t.Fatalf("the broken files have no errors: %v", found)
 			}
 			backend := newMatrixBackend(t, "")

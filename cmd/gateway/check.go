@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/policies"
-	"github.com/admission-gateway/gateway/policies/report"
-	"github.com/admission-gateway/gateway/policies/review"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/lint"
 )
 
 // checkFlags are the flags of the command.
@@ -19,7 +19,7 @@ type checkFlags struct {
 }
 
 func newCheck() *cobra.Command {
-	flags := checkFlags{output: output{checks: review.Checks, summarize: policies.Summarized}}
+	flags := checkFlags{output: output{checks: lint.ReviewChecks(), summarize: finding.Summarized}}
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
 		Short: "Say what is wrong with policy files",
@@ -100,8 +100,8 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	if f.rbac && !policies.HasErrors(found) {
-		if err := report.Write(cmd.ErrOrStderr(), report.Text, f.output.summarize(found), f.output.checks); err != nil {
+	if f.rbac && !finding.HasErrors(found) {
+		if err := finding.Write(cmd.ErrOrStderr(), finding.Text, f.output.summarize(found), f.output.checks); err != nil {
 			return err
 		}
 		return writeRoles(cmd, paths, f.config)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // TestCheckConfig: policy files are held to the configuration that they are for.
@@ -155,7 +155,7 @@ func TestStdinFindsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []policies.Finding
+		var want []finding.Finding
 		for _, f := range whole {
 			if f.File == file {
 				want = append(want, f)

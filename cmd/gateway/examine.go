@@ -4,13 +4,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/report"
-	"github.com/admission-gateway/gateway/policies/review"
+	"github.com/admission-gateway/gateway/policies/lint"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // check checks files, and holds them to a configuration if there is one. It returns the paths that were checked.
-func check(paths []string, file string) ([]policies.Finding, []string, error) {
+func check(paths []string, file string) ([]finding.Finding, []string, error) {
 	if file == "" {
 		return examine(source.Read(paths, &source.Progress{}), nil), paths, nil
 	}
@@ -24,7 +23,7 @@ func check(paths []string, file string) ([]policies.Finding, []string, error) {
 	files := source.Read(paths, &source.Progress{})
 	found := append(examine(files, c), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
-		found = append(found, policies.Finding{File: file, Field: "limits", Message: shortage, Severity: policies.Warning})
+		found = append(found, finding.Finding{File: file, Field: "limits", Message: shortage, Severity: finding.Warning})
 	}
 	return found, paths, nil
 }
@@ -35,18 +34,18 @@ func loadForCheck(file string) (*config.Configuration, error) {
 }
 
 // examine compiles files as the gateway does, and reviews them; c may be nil.
-func examine(files *source.Source, c *config.Configuration) []policies.Finding {
-	var found []policies.Finding
+func examine(files *source.Source, c *config.Configuration) []finding.Finding {
+	var found []finding.Finding
 	if c == nil {
 		_, found = policies.Compile(files)
 	} else {
 		gateway := asked(c)
-		var broken []policies.Finding
+		var broken []finding.Finding
 		gateway.Bundles, broken = bundlesForCheck(c)
 		_, found = policies.CompileFor(files, gateway)
 		found = append(found, broken...)
 	}
-	return report.Refine(finding.Sort(append(found, review.Of(files.Files)...)), files.Files)
+	return lint.Refine(finding.Sort(append(found, lint.Review(files.Files)...)), files.Files)
 }
 
 // asked says what policy files may ask of a gateway with the configuration.

@@ -29,6 +29,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/proxy"
 	"github.com/admission-gateway/gateway/proxy/events"
 )
@@ -387,7 +388,7 @@ func (n *node) policiesConfirmed(set *policies.Set, at time.Time) {
 	n.metrics.PoliciesLoaded(set.Generation(), set.Hash(), at)
 }
 
-func (n *node) policiesRejected(found []policies.Finding) {
+func (n *node) policiesRejected(found []finding.Finding) {
 	findings := lines(found)
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
 	n.metrics.PoliciesRejected()
@@ -412,15 +413,15 @@ func thisPod() corev1.ObjectReference {
 }
 
 // policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
-func (n *node) policiesOverdue(found policies.Finding) {
+func (n *node) policiesOverdue(found finding.Finding) {
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
 	n.metrics.PoliciesOverdue()
 	n.own().Fails(theFiles, found.String())
 }
 
 // lines are the findings as `gateway check` prints them.
-func lines(found []policies.Finding) []string {
-	found = policies.Summarized(found)
+func lines(found []finding.Finding) []string {
+	found = finding.Summarized(found)
 	out := make([]string, len(found))
 	for i, f := range found {
 		out[i] = f.String()
