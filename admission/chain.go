@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -18,9 +17,10 @@ type Chain struct {
 	mutators   []Mutator
 	validators []Validator
 
-	mutating, validating index
+	mutating, validating policyIndex
 	// terms of policies at their positions; nil if none has any
 	mutatorTerms, validatorTerms []Terms
+	empty                        *Scoped // of resources without policies
 }
 
 // NewChain makes a chain of compiled policies, in any order.
@@ -29,6 +29,7 @@ func NewChain(mutators []Mutator, validators []Validator) *Chain {
 	c.mutating = newIndex(c.mutators)
 	c.validating = newIndex(c.validators)
 	c.mutatorTerms, c.validatorTerms = allTerms(c.mutators), allTerms(c.validators)
+	c.empty = &Scoped{chain: c}
 	return c
 }
 
@@ -42,52 +43,21 @@ func names[P Policy](policies []P) (all []string) {
 	return all
 }
 
-// Concerns reports whether any policy may concern the operation on the resource.
-func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
-	return c.mutating.concerns(i, o) || c.validating.concerns(i, o)
-}
-
-// Foresees reports whether a request's [resource.Foresight] may know of any policy that it is not about the request.
-func (c *Chain) Foresees() bool { return c.mutating.foresees || c.validating.foresees }
-
-// IsNamed reports whether a rule of any policy names the operation on the resource, whatever else the policy says.
-func (c *Chain) IsNamed(i *resource.Info, o Operation) bool {
-	return c.mutating.names(i, o) || c.validating.names(i, o)
-}
-
-// Validates reports whether any validating policy may concern the operation on the resource.
-func (c *Chain) Validates(i *resource.Info, o Operation) bool { return c.validating.concerns(i, o) }
-
-// Mutates reports whether a mutating policy may concern the operation.
-func (c *Chain) Mutates(i *resource.Info, o Operation) bool { return c.mutating.concerns(i, o) }
-
-// Differs reports whether a policy may concern one operation on the resource and not the other.
-func (c *Chain) Differs(i *resource.Info, a, b Operation) bool {
-	return c.mutating.differs(i, a, b) || c.validating.differs(i, a, b)
-}
-
-// NeedsOld reports whether a policy that may concern the request reads the stored object.
-func (c *Chain) NeedsOld(i *resource.Info, o Operation) bool {
-	return c.mutating.needsOld(i, o) || c.validating.needsOld(i, o)
-}
-
-// ReadsCarried reports whether a validator that may concern an update reads fields that a server carries over from the
-// stored object.
-func (c *Chain) ReadsCarried(i *resource.Info) bool { return c.validating.readsCarried(i, Update) }
-
-// Validate runs the validators that concern the request, all of them, and
-// collects what they find in the report.
-func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
-	s := c.validating.searchFor(a)
+// validate runs those of the validators found that match the request.
+func (c *Chain) validate(ctx context.Context, f found, a *Attributes, r *Report) {
+	if len(f) == 0 {
+		return
+	}
+	s := searchFor(f, a)
 	bound := false
-	for p := s.next(); p >= 0; p = s.next() {
-		v := c.validators[p]
+	for n := s.Next(); n >= 0; n = s.Next() {
+		v := c.validators[n]
 		if !bound {
 			a.Bind() // validators change nothing
 			bound = true
 		}
-		if c.validatorTerms != nil && c.validatorTerms[p] != nil {
-			validateBy(ctx, c.validatorTerms[p], v, a, r)
+		if c.validatorTerms != nil && c.validatorTerms[n] != nil {
+			validateBy(ctx, c.validatorTerms[n], v, a, r)
 			continue
 		}
 		before := r.measure(a)

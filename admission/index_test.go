@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/index"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -49,25 +50,28 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	for i := range r.IntN(30) {
 		p := &scripted{name: fmt.Sprintf("p%02d", i), old: r.IntN(5) == 0}
 		for range r.IntN(4) {
-			rule := Rule{Group: pick("*", "", "apps", "batch"), Resource: pick("*", "pods", "jobs", "namespaces"), Operations: Operation(1 + r.IntN(15)), Versions: some("v1", "v2")}
+			rule := Rule{
+				Group: pick("*", "", "apps", "batch"), Resource: pick("*", "pods", "jobs", "namespaces"), Operations: Operation(1 + r.IntN(15)),
+				Versions: some("v1", "v2"), Subresources: some("", "status", "scale"),
+			}
 			switch r.IntN(4) {
 			case 0:
 				rule.Namespaces = some("team-a", "team-b")
 			case 1:
 				for _, value := range some("a", "b", "") {
-					rule.Labels = append(rule.Labels, Label{"app", value})
+					rule.Labels = append(rule.Labels, Label{Key: "app", Value: value})
 				}
 			}
 			p.rules = append(p.rules, rule)
 		}
 		policies = append(policies, p)
 	}
-	x := newIndex(policies)
+	x, chain := newIndex(policies), NewChain(nil, policies)
 	for range 30 {
 		a := &Attributes{
 			Info: &resource.Info{
 				Group: pick("", "apps", "batch", "other"), Version: pick("v1", "v2", "v3"), Resource: pick("pods", "jobs", "namespaces", "others"),
-				Namespace: pick("", "team-a", "team-b", "team-c"),
+				Subresource: pick("", "", "status", "exec"), Namespace: pick("", "team-a", "team-b", "team-c"),
 			},
 			Operation: pick2(r, Create, Update, Delete, Connect),
 		}
@@ -85,11 +89,15 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 			}
 		}
 		var all, narrow []int
-		old := false
+		old, named := false, false
 		for i, p := range policies {
 			may := false
 			for _, rule := range p.Rules() {
+				named = named || concernsAny(&rule, a)
 				if !concerns(&rule, a) {
+					continue
+				}
+				if !inNamespace(&rule, a) {
 					continue
 				}
 				if !slices.Contains(all, i) {
@@ -102,11 +110,13 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 				narrow = append(narrow, i)
 			}
 		}
-		s := x.search(a.Info, a.Operation)
+		var to, into room
+		f := x.find(&to, a.Info, a.Operation)
+		s := search(f, a.Info)
 		if got := drain(&s); !slices.Equal(got, all) {
 			t.Fatalf("%+v: found %v, want %v", a.Info, got, all)
 		}
-		s = x.searchFor(a)
+		s = searchFor(f, a)
 		if got := drain(&s); !slices.Equal(got, narrow) {
 			t.Fatalf("%+v %v: found %v, want %v", a.Info, labels, got, narrow)
 		}
@@ -114,26 +124,49 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		other.Operation = pick2(r, Create, Update, Delete, Connect)
 		var others []int
 		for i, p := range policies {
-			if slices.ContainsFunc(p.Rules(), func(rule Rule) bool { return concerns(&rule, &other) }) {
+			if slices.ContainsFunc(p.Rules(), func(rule Rule) bool { return concerns(&rule, &other) && inNamespace(&rule, &other) }) {
 				others = append(others, i)
 			}
 		}
-		if got := x.differs(a.Info, a.Operation, other.Operation); got != !slices.Equal(all, others) {
+		g := x.find(&into, a.Info, other.Operation)
+		if got := x.differs(f, g, a.Info, a.Operation, other.Operation); got != !slices.Equal(all, others) {
 			t.Fatalf("%+v: differs between %v and %v: %v", a.Info, all, others, got)
 		}
-		if got := x.concerns(a.Info, a.Operation); got != (len(all) > 0) {
+		if got := x.matches(f, a.Info, a.Operation); got != (len(all) > 0) {
 			t.Fatalf("%+v: concerns %v", a.Info, got)
 		}
-		if got := x.needsOld(a.Info, a.Operation); got != old {
+		if got := x.needsOld(f, a.Info, a.Operation); got != old {
 			t.Fatalf("%+v: needs the old object: %v", a.Info, got)
 		}
+		if got := chain.IsNamed(a.Info, a.Operation); got != named {
+			t.Fatalf("%+v: named %v", a.Info, got)
+		}
+		compareScoped(t, chain, a, other.Operation, narrow)
+	}
+}
+
+// compareScoped holds what is found once for a resource to what the chain says of each request.
+func compareScoped(t *testing.T, c *Chain, a *Attributes, other Operation, narrow []int) {
+	t.Helper()
+	one := resource.Info{Group: a.Info.Group, Version: a.Info.Version, Resource: a.Info.Resource, Subresource: a.Info.Subresource}
+	s, i := c.For(&one), a.Info
+	for _, o := range []Operation{a.Operation, other, a.Operation | other} {
+		got := []bool{s.Concerns(i, o), s.Validates(i, o), s.Mutates(i, o), s.NeedsOld(i, o), s.IsNamed(o), s.Differs(i, o, other), s.ReadsCarried()}
+		want := []bool{c.Concerns(i, o), c.Validates(i, o), c.Mutates(i, o), c.NeedsOld(i, o), c.IsNamed(i, o), c.Differs(i, o, other), c.ReadsCarried(i)}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%+v %v: a Scoped says %v, the chain %v", i, o, got, want)
+		}
+	}
+	found := searchFor(s.at(a.Operation).validating, a)
+	if got := drain(&found); !slices.Equal(got, narrow) {
+		t.Fatalf("%+v: a Scoped finds %v, want %v", i, got, narrow)
 	}
 }
 
 func pick2[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-func drain(s *search) (all []int) {
-	for p := s.next(); p >= 0; p = s.next() {
+func drain(s *index.Search) (all []int) {
+	for p := s.Next(); p >= 0; p = s.Next() {
 		all = append(all, p)
 	}
 	return all
@@ -142,7 +175,7 @@ func drain(s *search) (all []int) {
 // concerns reports whether a rule names the resource and the operation, as kube-apiserver's matcher says.
 func concerns(r *Rule, a *Attributes) bool {
 	i := a.Info
-	rule := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{APIGroups: []string{r.Group}, APIVersions: r.Versions, Resources: []string{r.Resource}}}
+	rule := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{APIGroups: []string{r.Group}, APIVersions: r.Versions, Resources: resourcesOf(r)}}
 	if len(r.Versions) == 0 {
 		rule.APIVersions = []string{"*"}
 	}
@@ -152,9 +185,34 @@ func concerns(r *Rule, a *Attributes) bool {
 		}
 	}
 	gvr := schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource}
-	m := rules.Matcher{Rule: rule, Attr: kadmission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, i.Namespace, i.Name, gvr, "",
+	m := rules.Matcher{Rule: rule, Attr: kadmission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, i.Namespace, i.Name, gvr, i.Subresource,
 		kadmission.Operation(a.Operation.String()), nil, false, nil)}
 	return m.Matches()
+}
+
+// resourcesOf is what the rule names as kube-apiserver's rules write it.
+func resourcesOf(r *Rule) (names []string) {
+	if len(r.Subresources) == 0 {
+		return []string{r.Resource, r.Resource + "/*"}
+	}
+	for _, s := range r.Subresources {
+		if names = append(names, r.Resource+"/"+s); s == "" {
+			names[len(names)-1] = r.Resource
+		}
+	}
+	return names
+}
+
+// concernsAny is concerns whatever the subresource is.
+func concernsAny(r *Rule, a *Attributes) bool {
+	any := *r
+	any.Subresources = nil
+	return concerns(&any, a)
+}
+
+// inNamespace reports whether the request may be in a namespace that the rule asks for, unless it asks for labels.
+func inNamespace(r *Rule, a *Attributes) bool {
+	return len(r.Labels) > 0 || len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.Resource == "namespaces" || slices.Contains(r.Namespaces, a.Namespace())
 }
 
 // asked reports whether the request is as the rule asks besides.
@@ -185,7 +243,7 @@ var others = map[string]func(i int) Rule{
 		return Rule{Group: "*", Resource: "*", Operations: AllOperations, Namespaces: []string{fmt.Sprint("team-", i)}}
 	},
 	"label": func(i int) Rule {
-		return Rule{Group: "*", Resource: "*", Operations: AllOperations, Labels: []Label{{"app", fmt.Sprint("app-", i)}}}
+		return Rule{Group: "*", Resource: "*", Operations: AllOperations, Labels: []Label{{Key: "app", Value: fmt.Sprint("app-", i)}}}
 	},
 }
 
@@ -218,6 +276,37 @@ func BenchmarkThousandOthers(b *testing.B) {
 				c.Validate(context.Background(), a, &r)
 			}
 		})
+	}
+}
+
+// BenchmarkThousandOthersScoped measures the same with what is found once for the resource.
+func BenchmarkThousandOthersScoped(b *testing.B) {
+	for by := range others {
+		b.Run(by, func(b *testing.B) {
+			c, a := thousand(by), attributes(b, labelledDeployment)
+			a.Info.Version = "v1"
+			s := c.For(a.Info)
+			var r Report
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.Concerns(a.Info, a.Operation) {
+					s.NeedsOld(a.Info, a.Operation)
+				}
+				s.Validate(context.Background(), a, &r)
+			}
+		})
+	}
+}
+
+// TestScopedIsShared: to look at a resource without policies costs no memory, and a thousand policies for one namespace each
+// are not copied.
+func TestScopedIsShared(t *testing.T) {
+	i := &resource.Info{Group: "apps", Version: "v1", Resource: "deployments"}
+	for by, most := range map[string]float64{"resource": 0, "group": 0, "namespace": 5} {
+		c := thousand(by)
+		if n := testing.AllocsPerRun(100, func() { c.For(i) }); n > most {
+			t.Errorf("%s: %v allocations", by, n)
+		}
 	}
 }
 

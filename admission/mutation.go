@@ -82,21 +82,18 @@ type mutation struct {
 	report *Report
 }
 
-// Mutate runs the mutators that concern the request. The error is the answer,
-// a *status.Error. Failures that were ignored are noted in the report.
-//
-// As in Kubernetes what a policy matches is decided by the object as it is when
-// its stage begins, all policies run though one of them failed, and where a
-// policy was able to change the object those run a second time that ask for it.
-// So do the policies that set defaults, if something was changed after them.
-func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
-	m := mutation{c, ctx, a, r}
+// mutate runs those of the mutators found that match the request, as [Chain.Mutate] says.
+func (c *Chain) mutate(ctx context.Context, f found, a *Attributes, r *Report) error {
 	a.mutated.changes = 0
+	if len(f) == 0 && len(r.denials) == 0 {
+		return nil
+	}
+	m := mutation{c, ctx, a, r}
 	defer func() {
 		clear(a.mutated.runs)
 		a.mutated.runs = a.mutated.runs[:0]
 	}()
-	first, changed, err := m.pass(nil, false)
+	first, changed, err := m.pass(f, nil, false)
 	if err != nil || first == 0 {
 		return err
 	}
@@ -108,22 +105,22 @@ func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 	if len(again) == 0 && !changed {
 		return nil
 	}
-	_, _, err = m.pass(again, true)
+	_, _, err = m.pass(f, again, true)
 	return err
 }
 
-// pass runs the mutators once, in the second pass only the mutators that are to run again. It
+// pass runs the mutators found once, in the second pass only the mutators that are to run again. It
 // returns how many runs there were, and whether something changed the object after the defaults
 // were set.
-func (m *mutation) pass(again []Run, second bool) (runs int, changed bool, err error) {
+func (m *mutation) pass(f found, again []Run, second bool) (runs int, changed bool, err error) {
 	a := m.a
 	a.mutated.runs = a.mutated.runs[:0]
-	s := m.mutating.search(a.Info, a.Operation)
+	s := search(f, a.Info)
 	afterDefaults := a.mutated.changes
-	for p := s.next(); p >= 0; {
+	for p := s.Next(); p >= 0; {
 		stage, begin := m.mutators[p].Stage(), len(a.mutated.runs)
 		a.Bind()
-		for ; p >= 0 && m.mutators[p].Stage() == stage; p = s.next() {
+		for ; p >= 0 && m.mutators[p].Stage() == stage; p = s.Next() {
 			if !second || stage != StageEngines {
 				if err := m.plan(p, second); err != nil {
 					return 0, false, err

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 
+	"github.com/admission-gateway/gateway/internal/index"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -59,15 +60,6 @@ type OldReader interface {
 	ReadsOld(i *resource.Info, o Operation) bool
 }
 
-// IsForeseen reports whether the request's foresight knows that a policy is not about an operation.
-func IsForeseen(p Policy, i *resource.Info, o Operation) bool {
-	if i.Foresight == nil {
-		return false
-	}
-	f, is := p.(Foreseer)
-	return is && f.Foresees() && i.Foresight.IsOutside(f, i, uint8(o))
-}
-
 // A Mutator changes the object of a request.
 type Mutator interface {
 	Policy
@@ -94,14 +86,16 @@ type Validator interface {
 }
 
 // A Rule names requests by group, resource and operation; "*" stands for any
-// group or resource. Subresources are for the policy to look at, and so is all
-// the rest where the rule leaves it open.
+// group or resource. The policy itself looks at all that the rule leaves open.
 type Rule struct {
 	Group, Resource string
 	Operations      Operation // one or more
 	// Versions are the only ones that the policy is about; none: it may be about
 	// any.
 	Versions []string
+	// Subresources are the only ones that the policy is about, "" the resource itself; none: it may be
+	// about any.
+	Subresources []string
 	// Namespaces are the names of the only namespaces that the policy is about,
 	// besides objects in no namespace; none: it may be about any.
 	Namespaces []string
@@ -121,4 +115,4 @@ func (r *Rule) Names(i *resource.Info) bool {
 }
 
 // A Label is a label with its value.
-type Label struct{ Key, Value string }
+type Label = index.Label

@@ -181,7 +181,7 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	if r.InFlight.QueueLength > 0 && r.Mode == ratelimit.Warn {
 		f.At(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
 	}
-	if len(r.Verbs) == 1 && r.Verbs[0] == resource.VerbWatch && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
+	if len(r.Verbs) == 1 && resource.VerbNamed(r.Verbs[0]).Lasts() && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
 		path := "spec.maxInFlight"
 		if r.InFlight.PerKey == 0 {
 			path = "spec.maxInFlightTotal"
@@ -197,8 +197,12 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 func adviseCost(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	verbs := r.Verbs
 	if len(verbs) == 0 || slices.Contains(verbs, "*") {
-		verbs = []string{resource.VerbGet, resource.VerbList, resource.VerbWatch, resource.VerbCreate, resource.VerbUpdate,
-			resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
+		verbs = nil
+		for v := range resource.Verbs {
+			if v.OfResource() {
+				verbs = append(verbs, v.String())
+			}
+		}
 	}
 	frame := cel.NewFrame(context.Background())
 	defer frame.Release()

@@ -93,19 +93,20 @@ func (s *Set) Schema(r *resource.Resource) *schema.Schema {
 }
 
 // SchemaFor is the schema of the objects that requests of a verb carry, or ask for. OpenAPI documents may have several.
-func (s *Set) SchemaFor(r *resource.Resource, verb string) *schema.Schema {
+func (s *Set) SchemaFor(r *resource.Resource, verb resource.Verb) *schema.Schema {
 	if r == nil {
 		return nil
 	}
 	c := &s.compiled[r.ID]
-	switch {
-	case !c.varies:
+	if !c.varies {
 		return c.schema
-	case verb == resource.VerbCreate:
+	}
+	switch verb.Schema() {
+	case resource.SchemaOfCreates:
 		return c.create
-	case verb == resource.VerbPatch:
+	case resource.SchemaOfPatches:
 		return c.patch
-	case verb == resource.VerbGet || verb == resource.VerbList || verb == resource.VerbWatch:
+	case resource.SchemaOfReads:
 		return c.read
 	}
 	return c.schema

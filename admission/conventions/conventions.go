@@ -10,6 +10,7 @@ package conventions
 
 import (
 	"context"
+	"iter"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -213,8 +214,15 @@ func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
 	if p == nil || !looksAt(i, o) {
 		return false
 	}
-	for range p.selection.For(i, o) {
-		return true
+	return isAny(p.selection.For(i, o), i, o)
+}
+
+// isAny reports whether any of some policies may be about the request.
+func isAny(policies iter.Seq[*Policy], i *resource.Info, o admission.Operation) bool {
+	for p := range policies {
+		if !p.match.Excludes(i, o) {
+			return true
+		}
 	}
 	return false
 }
@@ -239,8 +247,13 @@ func (p *Policy) stand(ctx context.Context, a *admission.Attributes) (s admissio
 // Check compares the object of the request with the rules of the policies that match it. The error
 // is the answer to the request if a policy cannot decide if it matches.
 func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
+	return check(ctx, p.selection.For(a.Info, a.Operation), a, o)
+}
+
+// check does the same for some policies.
+func check(ctx context.Context, policies iter.Seq[*Policy], a *admission.Attributes, o Object) (Result, error) {
 	c := checker{Object: o, attributes: a}
-	for policy := range p.selection.For(a.Info, a.Operation) {
+	for policy := range policies {
 		ok, err := policy.matches(ctx, a)
 		if err != nil {
 			return Result{}, err
@@ -252,4 +265,35 @@ func (p *Policies) Check(ctx context.Context, a *admission.Attributes, o Object)
 	result := c.check()
 	result.Trials, result.Excepted = c.trials, c.excepted
 	return result, nil
+}
+
+// A Scoped is the policies that may match operations on one resource or subresource: what Policies
+// has for them, found once. The requests that it is asked about must have the group, version, resource
+// and subresource of the Info that it was made for. It is immutable and safe for concurrent use; the
+// nil Scoped has no policies.
+type Scoped struct{ selected *admission.Selected[*Policy] }
+
+// For returns the policies for the resource or subresource of a request; nil if there are none.
+func (p *Policies) For(i *resource.Info) *Scoped {
+	if p == nil || !looksAt(i, admission.Create) {
+		return nil
+	}
+	selected := p.selection.Scope(i)
+	if selected == nil {
+		return nil
+	}
+	return &Scoped{selected}
+}
+
+// Concern reports whether a policy may match the request, as [Policies.Concern] does.
+func (s *Scoped) Concern(i *resource.Info, o admission.Operation) bool {
+	return s != nil && looksAt(i, o) && isAny(s.selected.For(i, o), i, o)
+}
+
+// Check compares the object of the request with the rules of the policies that match it, as [Policies.Check] does.
+func (s *Scoped) Check(ctx context.Context, a *admission.Attributes, o Object) (Result, error) {
+	if s == nil {
+		return Result{}, nil
+	}
+	return check(ctx, s.selected.For(a.Info, a.Operation), a, o)
 }

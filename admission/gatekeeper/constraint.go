@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -56,6 +57,30 @@ func (c *Constraint) Foresees() bool { return c.match.Foresees() }
 // IsOutside implements admission.Foreseer.
 func (c *Constraint) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	return c.match.IsOutside(ctx, a)
+}
+
+// Excludes implements admission.Narrower.
+func (c *Constraint) Excludes(i *resource.Info, _ admission.Operation) bool {
+	return c.match.Excludes(i)
+}
+
+// References implements admission.Referrer.
+func (c *Constraint) References() admission.References {
+	r := c.match.References()
+	r.Namespaces = r.Namespaces || c.template.engine.readsNamespace()
+	return r
+}
+
+// Outlooks implements admission.Explainer.
+func (c *Constraint) Outlooks(a *admission.Attributes) []resource.Outlook {
+	o := admission.OutlookOf(c.name, c.rules, a)
+	o.Kind = c.template.kind
+	return []resource.Outlook{c.match.Outlook(a.Info, o)}
+}
+
+// Reasons implements admission.Reasoner.
+func (c *Constraint) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	return c.match.Reasons(ctx, "spec.match", match.Objects(nil, a))
 }
 
 // IsIdle reports whether the constraint asks for nothing at the gateway's enforcement points.

@@ -114,13 +114,7 @@ type request struct {
 
 func newRequest(inventory *Inventory, a *admission.Attributes, r *admission.Report) *request {
 	q := &request{inventory: inventory, attributes: a, report: r}
-	q.objects = q.room[:0]
-	if a.Object != nil {
-		q.objects = append(q.objects, match.New(a, a.Object))
-	}
-	if a.Old != nil {
-		q.objects = append(q.objects, match.New(a, a.Old))
-	}
+	q.objects = match.Objects(q.room[:0], a)
 	return q
 }
 

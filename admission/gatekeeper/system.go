@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,19 +31,16 @@ const Webhook = "validation.gatekeeper.sh"
 
 // A System has all constraints of a policy set. It is immutable and safe for concurrent use.
 type System struct {
-	rules       []admission.Rule
-	constraints []*Constraint
-	selection   *admission.Selection[*Constraint]
-	excluded    []match.Wildcard
-	inventory   *Inventory
-	foresees    bool // labels of namespaces decide about a constraint
+	rules     []admission.Rule
+	selection *admission.Selection[*Constraint]
+	excluded  []match.Wildcard
+	inventory *Inventory
 }
 
 // NewSystem makes a system of constraints. Objects in the namespaces excluded are not looked at.
 func NewSystem(constraints []*Constraint, excluded []match.Wildcard, inventory *Inventory) *System {
-	s := &System{constraints: constraints, selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
+	s := &System{selection: admission.NewSelection(constraints), excluded: excluded, inventory: inventory}
 	for _, c := range constraints {
-		s.foresees = s.foresees || c.Foresees()
 		needsOld := c.NeedsOld()
 		for _, r := range c.rules {
 			r.NeedsOld, r.ReadsCarried = r.NeedsOld || needsOld, r.ReadsCarried || c.template.engine.readsCarried()
@@ -64,55 +60,27 @@ func (s *System) Rules() []admission.Rule { return s.rules }
 func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
 // References implements admission.Referrer.
-func (s *System) References() (r admission.References) {
-	for _, c := range s.constraints {
-		r.Add(c.match.References())
-		r.Namespaces = r.Namespaces || c.template.engine.readsNamespace()
-		if t, is := c.terms.(admission.Referrer); is {
-			r.Add(t.References())
-		}
-	}
-	return r
-}
+func (s *System) References() admission.References { return s.selection.References() }
 
 // NeedsOld implements admission.Policy. The rules say it for each resource.
 func (s *System) NeedsOld() bool { return false }
 
 // Excludes implements admission.Narrower: it does if all constraints do.
 func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
-	if !reviews(i) || match.Holds(s.excluded, i) {
-		return true
-	}
-	for c := range s.selection.For(i, o) {
-		if !c.match.Excludes(i) {
-			return false
-		}
-	}
-	return true
+	return !reviews(i) || match.Holds(s.excluded, i) || s.selection.Excludes(i, o)
 }
 
 // Foresees implements admission.Foreseer.
-func (s *System) Foresees() bool { return s.foresees }
+func (s *System) Foresees() bool { return s.selection.Foresees() }
 
 // IsOutside implements admission.Foreseer.
 func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	for c := range s.selection.For(a.Info, a.Operation) {
-		if !c.match.Excludes(a.Info) && !c.match.IsOutside(ctx, a) {
-			return false
-		}
-	}
-	return true
+	return s.selection.IsOutside(ctx, a)
 }
 
-// ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here. Of a
-// deletion the stored object is all that there is.
+// ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here.
 func (s *System) ReadsOld(i *resource.Info, o admission.Operation) bool {
-	for c := range s.selection.For(i, o) {
-		if (o == admission.Delete || c.NeedsOld()) && !c.match.Excludes(i) && !admission.IsForeseen(c, i, o) {
-			return true
-		}
-	}
-	return false
+	return s.selection.ReadsOld(i, o)
 }
 
 // A result is a violation of a constraint.
@@ -126,13 +94,30 @@ type result struct {
 func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	all := s.selection.Outlooks(a)
 	for i, o := range all {
-		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
-		if !reviews(a.Info) {
-			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
+		switch {
+		case !reviews(a.Info):
+			all[i] = o.Unless(notReviewed(a.Info))
+		case match.Holds(s.excluded, a.Info):
+			all[i] = o.Unless(match.IsExcluded)
 		}
-		all[i] = o.If("its `match` selects the object")
 	}
 	return all
+}
+
+// Reasons implements admission.Reasoner. It names the constraints.
+func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	objects := match.Objects(nil, a)
+	switch {
+	case !reviews(a.Info):
+		return []admission.Reason{{Because: notReviewed(a.Info)}}
+	case len(objects) > 0 && objects[0].IsIn(s.excluded):
+		return []admission.Reason{{Because: match.IsExcluded}}
+	}
+	return s.selection.Reasons(ctx, a)
+}
+
+func notReviewed(i *resource.Info) string {
+	return "Gatekeeper's webhook is not asked about the subresource '" + i.Subresource + "'"
 }
 
 // Validate implements admission.Validator.

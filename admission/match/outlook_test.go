@@ -3,7 +3,6 @@ package match
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -70,22 +69,32 @@ func TestOutlook(t *testing.T) {
 			Subresource: pick("", "", "status"), Namespace: pick("team-a", "team-a", ""), Name: pick("web", "api", ""),
 		}
 		operation := []admission.Operation{admission.Create, admission.Update, admission.Delete}[r.IntN(3)]
+		collection := operation == admission.Delete && info.Name == ""
+		if collection {
+			info.Verb = resource.VerbDeleteCollection
+		}
 		o := m.Outlook(&admission.Attributes{Info: info, Operation: operation}, resource.Outlook{Applies: resource.Always})
 		seen[o.Applies]++
-		// What is known to be excluded before anything is read is about nothing, and all that is about nothing by rules, names
-		// and the namespace's name is known to be excluded; a scope in a rule is looked at later.
-		excluded, scoped := m.Excludes(info, operation), slices.ContainsFunc(slices.Concat(m.rules, m.excluded), func(r rule) bool { return r.scope != admissionv1.AllScopes })
-		if excluded && o.Applies != resource.Never || !excluded && o.Applies == resource.Never && !scoped {
+		if excluded := m.Excludes(info, operation); excluded != (o.Applies == resource.Never) {
 			t.Fatalf("%s of %+v: excluded %v, and the outlook is %+v of %+v", operation, info, excluded, o, constraints)
 		}
 		if (o.Because == "") != (o.Applies == resource.Always) || strings.HasPrefix(o.Because, "if ") != (o.Applies == resource.Sometimes) {
 			t.Fatalf("the outlook is %+v", o)
 		}
 		for _, object := range []string{"{metadata: {name: web, labels: {tier: prod}}}", "{metadata: {name: api, labels: {tier: team-a}}}", "{}"} {
-			a := &admission.Attributes{Info: info, Operation: operation, Object: admissiontest.Parse(object), Lookup: lookup}
+			info := *info
+			if collection { // whose objects are judged one by one
+				if info.Verb = resource.VerbDelete; m.namespaces.Empty() {
+					info.Namespace = pick(info.Namespace, "team-a")
+				}
+			}
+			a := &admission.Attributes{Info: &info, Operation: operation, Object: admissiontest.Parse(object), Lookup: lookup}
 			_, matches, err := m.Matches(context.Background(), a)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if field, because := m.Why(context.Background(), a); matches != (because == "") || (because == "") != (field == "") {
+				t.Fatalf("%s of %+v with %s: matches %v, because %q is so: %q", operation, info, object, matches, field, because)
 			}
 			if o.Applies == resource.Always && !matches || o.Applies == resource.Never && matches {
 				t.Fatalf("%s of %+v with %s: matches %v, and the outlook is %+v of %+v", operation, info, object, matches, o, constraints)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // rule is a resource rule.
@@ -89,8 +90,12 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 	var found []admission.Rule
 	namespaces, labels := namesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
 	var versions []string
-	add := func(group, resource string, operations admission.Operation) {
-		found = append(found, admission.Rule{Group: group, Resource: resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels})
+	add := func(group string, name resourceName, operations admission.Operation) {
+		rule := admission.Rule{Group: group, Resource: name.resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels}
+		if name.subresource != anyName {
+			rule.Subresources = []string{name.subresource}
+		}
+		found = append(found, rule)
 	}
 	for _, r := range m.ResourceRules {
 		if versions = nil; !isEquivalent(m) {
@@ -102,16 +107,16 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 		}
 		for _, group := range groups {
 			for _, name := range r.Resources {
-				resource, operations := split(name).resource, operationsOf(r.Operations)
+				resource, operations := split(name), operationsOf(r.Operations)
 				add(group, resource, operations)
-				if other, ok := admission.Cohabitant(group, resource); ok && isEquivalent(m) {
+				if other, ok := admission.Cohabitant(group, resource.resource); ok && isEquivalent(m) {
 					add(other, resource, operations)
 				}
 			}
 		}
 	}
 	if versions = nil; len(m.ResourceRules) == 0 {
-		add(anyName, anyName, admission.AllOperations)
+		add(anyName, resourceName{anyName, anyName}, admission.AllOperations)
 	}
 	return found
 }
@@ -159,15 +164,6 @@ func LabelsOf(s *metav1.LabelSelector) []admission.Label {
 	return nil
 }
 
-// matchesRequest reports whether everything but group and version fits: the same objects may be
-// served under others.
-func (r *rule) matchesRequest(a *admission.Attributes) bool {
-	return r.operations&a.Operation != 0 &&
-		r.matchesScope(a) &&
-		r.matchesResource(a.Info.Resource, a.Info.Subresource) &&
-		(len(r.names) == 0 || slices.Contains(r.names, a.Name()))
-}
-
 func (r *rule) matchesGroup(group string) bool {
 	return r.groups == nil || slices.Contains(r.groups, group)
 }
@@ -185,8 +181,8 @@ func (r *rule) matchesResource(resource, subresource string) bool {
 	return false
 }
 
-func (r *rule) matchesScope(a *admission.Attributes) bool {
-	namespaced := a.Namespace() != "" && (a.Info.Group != "" || a.Info.Resource != "namespaces")
+func (r *rule) matchesScope(i *resource.Info) bool {
+	namespaced := i.Namespace != "" && (i.Group != "" || i.Resource != "namespaces")
 	switch r.scope {
 	case admissionv1.NamespacedScope:
 		return namespaced

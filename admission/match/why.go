@@ -3,72 +3,136 @@ package match
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Why returns why the matcher is not about a request: the field that decides, below the matcher's own,
 // and a sentence. The sentence is empty if the matcher is about the request.
 func (m *Matcher) Why(ctx context.Context, a *admission.Attributes) (field, because string) {
-	switch {
-	case neverAdmitted(a.Info.GroupResource()):
-		return "", "no policy is asked about questions to the API server"
-	case m == nil:
-		return "", ""
-	case !m.matchesObject(a):
-		return "objectSelector", "the labels of the object do not fit '" + m.objects.String() + "'"
+	q := &question{a.Info, a.Operation, ByObject, a}
+	v := m.judge(ctx, q)
+	if v.err != nil {
+		return v.not.clause.field(), v.err.Error()
 	}
-	for i := range m.excluded {
-		if _, excluded, err := m.find(ctx, m.excluded[i:i+1], a); excluded && err == nil {
-			return fmt.Sprintf("excludeResourceRules[%d]", i), "the rule names the request"
-		}
-	}
-	if !m.all {
-		if _, found, err := m.find(ctx, m.rules, a); err != nil {
-			return "resourceRules", err.Error()
-		} else if !found {
-			return m.nearest(a)
-		}
-	}
-	switch matches, err := m.matchesNamespace(ctx, a); {
-	case err != nil:
-		return "namespaceSelector", err.Error()
-	case !matches:
-		return "namespaceSelector", "the labels of the namespace '" + a.Namespace() + "' do not fit '" + m.namespaces.String() + "'"
-	}
-	return "", ""
-}
-
-// nearest returns what keeps the rule from the request that names most of it.
-func (m *Matcher) nearest(a *admission.Attributes) (field, because string) {
-	best, i, as := -1, a.Info, a.Info.GroupVersionResource()
-	for n := range m.rules {
-		r := &m.rules[n]
-		cohabitant, cohabits := admission.Cohabitant(as.Group, as.Resource)
-		resource := i.Resource
-		if i.Subresource != "" {
-			resource += "/" + i.Subresource
-		}
-		distance, member, why := 0, "", ""
-		switch {
-		case !r.matchesGroup(as.Group) && !(cohabits && r.matchesGroup(cohabitant)):
-			distance, member, why = 0, "apiGroups", "the rule does not name the group '"+as.Group+"'"
-		case !r.matchesResource(i.Resource, i.Subresource):
-			distance, member, why = 1, "resources", "the rule does not name the resource '"+resource+"'"
-		case r.operations&a.Operation == 0:
-			distance, member, why = 2, "operations", "the rule does not name the operation "+a.Operation.String()
-		case !r.matchesScope(a):
-			distance, member, why = 3, "scope", "the rule is about another scope"
-		case len(r.names) > 0 && !slices.Contains(r.names, a.Name()):
-			distance, member, why = 5, "resourceNames", "the rule names other objects: '"+strings.Join(r.names, "', '")+"'"
-		default:
-			distance, member, why = 4, "apiVersions", "the rule does not name the version '"+as.Version+"'"
-		}
-		if distance > best {
-			best, field, because = distance, fmt.Sprintf("resourceRules[%d].%s", n, member), why
-		}
+	field = v.not.clause.field()
+	switch v.not.clause {
+	case reviews:
+		because = isReview
+	case objectSelector:
+		because = "the labels of the object do not fit '" + m.objects.String() + "'"
+	case excludedRules:
+		field, because = fmt.Sprintf("%s[%d]", field, v.not.rule), "the rule names the request"
+	case resourceRules:
+		member, why := m.rules[v.not.rule].why(v.not.miss, q)
+		field, because = fmt.Sprintf("%s[%d].%s", field, v.not.rule, member), why
+	case namespaceSelector:
+		because = "the labels of the namespace '" + a.Namespace() + "' do not fit '" + m.namespaces.String() + "'"
 	}
 	return field, because
+}
+
+const isReview = "no policy is asked about questions to the API server"
+
+// field is the field of a clause, "" if it has none.
+func (c clause) field() string {
+	switch c {
+	case objectSelector:
+		return "objectSelector"
+	case excludedRules:
+		return "excludeResourceRules"
+	case resourceRules:
+		return "resourceRules"
+	case namespaceSelector:
+		return "namespaceSelector"
+	}
+	return ""
+}
+
+// why returns which member of the rule a request misses, and a sentence.
+func (r *rule) why(missed miss, q *question) (member, because string) {
+	switch missed {
+	case missGroup:
+		return "apiGroups", "the rule does not name the group '" + q.info.Group + "'"
+	case missResource, missSubresource:
+		name := q.info.Resource
+		if q.info.Subresource != "" {
+			name += "/" + q.info.Subresource
+		}
+		return "resources", "the rule does not name the resource '" + name + "'"
+	case missOperation:
+		return "operations", "the rule does not name the operation " + q.operation.String()
+	case missScope:
+		return "scope", "the rule is about another scope"
+	case missName:
+		return "resourceNames", "the rule names other objects: '" + strings.Join(r.names, "', '") + "'"
+	}
+	return "apiVersions", "the rule does not name the version '" + q.info.Version + "'"
+}
+
+// Outlook adds to an outlook whether the matcher is about a request that has no object yet.
+func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
+	q := &question{info: a.Info, operation: a.Operation}
+	v := m.judge(context.Background(), q)
+	switch v.not.clause {
+	case reviews:
+		return o.Unless(isReview)
+	case excludedRules:
+		return o.Unless("excludeResourceRules names the request")
+	case resourceRules:
+		return o.Unless(v.not.miss.foretold(q))
+	case namespaceSelector:
+		return o.Unless("namespaceSelector does not select the namespace '" + a.Info.Namespace + "'")
+	}
+	if v.open&excludedRules != 0 {
+		o = o.If("excludeResourceRules does not name the object, or another version of it")
+	}
+	if v.open&resourceRules != 0 {
+		o = o.If(m.rules[v.rules.rule].mayFit(v.rules.miss))
+	}
+	if v.open&namespaceSelector != 0 {
+		o = o.If("labels of the namespace fit '" + m.namespaces.String() + "'")
+	}
+	if v.open&objectSelector != 0 {
+		o = o.If("labels of the object fit '" + m.objects.String() + "'")
+	}
+	return o
+}
+
+// foretold says what keeps the nearest rule from a request that has no object yet.
+func (m miss) foretold(q *question) string {
+	switch m {
+	case missSubresource:
+		return "its rules name the resource, and not the subresource '" + q.info.Subresource + "'"
+	case missOperation:
+		return "no rule for the resource names the operation " + q.operation.String()
+	case missScope:
+		return "the rules for the resource have another scope"
+	case missVersion:
+		return "no rule for the resource names the version '" + q.info.Version + "'"
+	case missName:
+		return "the rules for the resource name other objects"
+	}
+	return "no rule names the resource"
+}
+
+// mayFit says what is open about the rule.
+func (r *rule) mayFit(open miss) string {
+	switch open {
+	case openScope:
+		return "the objects have the scope that the rules name"
+	case openName:
+		return "the object has one of the names '" + strings.Join(r.names, "', '") + "'"
+	}
+	return "the resource is served in a version that the rules name"
+}
+
+// ConditionsOutlook adds that match conditions decide, if there are any.
+func ConditionsOutlook(conditions int, o resource.Outlook) resource.Outlook {
+	if conditions == 0 {
+		return o
+	}
+	return o.If("its matchConditions hold")
 }

@@ -49,6 +49,7 @@ type Exception struct {
 	policies     []string // by kind and name
 	expires      time.Time
 	match        *match.Matcher
+	rules        []admission.Rule
 	conditions   match.Conditions
 	needsOld     bool
 	used         atomic.Int64
@@ -63,6 +64,7 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 	errs = append(errs, match.ValidateConditions(p.Spec.MatchConditions, spec.Child("matchConditions"))...)
 	matcher, found := match.New(p.Spec.MatchConstraints, spec.Child("matchConstraints"))
 	e.match, errs = matcher, append(errs, found...)
+	e.rules = match.IndexRules(p.Spec.MatchConstraints)
 	if strings.TrimSpace(p.Spec.Reason) == "" {
 		errs = append(errs, field.Required(spec.Child("reason"), "must say why the requests may pass"))
 	}
@@ -97,8 +99,22 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 	return e, nil
 }
 
-// Name is the name of the exception, Reason its author's reason.
+// Name is the name of the exception.
 func (e *Exception) Name() string { return e.name }
+
+// Rules implements admission.Policy: under them a policy's terms find the exception.
+func (e *Exception) Rules() []admission.Rule { return e.rules }
+
+// FailurePolicy implements admission.Policy. An exception that fails excepts nothing.
+func (e *Exception) FailurePolicy() admission.FailurePolicy { return admission.Ignore }
+
+// NeedsOld implements admission.Policy.
+func (e *Exception) NeedsOld() bool { return e.needsOld }
+
+// References implements admission.Referrer.
+func (e *Exception) References() admission.References {
+	return admission.References{Namespaces: e.match.References().Namespaces}
+}
 
 // Reason is why there is the exception.
 func (e *Exception) Reason() string { return e.reason }

@@ -21,6 +21,7 @@ import (
 type Terms struct {
 	plan       *rollout.Plan // nil: enforced
 	exceptions []*Exception
+	index      *admission.Selection[*Exception] // of the exceptions
 }
 
 // New makes terms of a rollout, which may be nil, and exceptions. It returns nil if there are neither.
@@ -28,12 +29,12 @@ func New(plan *rollout.Plan, exceptions []*Exception) admission.Terms {
 	if plan == nil && len(exceptions) == 0 {
 		return nil
 	}
-	return &Terms{plan, exceptions}
+	return &Terms{plan, exceptions, admission.InOrder(exceptions)}
 }
 
 // Stand implements admission.Terms.
 func (t *Terms) Stand(ctx context.Context, a *admission.Attributes) (s admission.Standing) {
-	for _, e := range t.exceptions {
+	for e := range t.index.For(a.Info, a.Operation) {
 		if e.excepts(ctx, a) {
 			e.used.Add(1)
 			s.Exception, s.Reason = e.name, e.reason
@@ -46,9 +47,7 @@ func (t *Terms) Stand(ctx context.Context, a *admission.Attributes) (s admission
 
 // References implements admission.Referrer.
 func (t *Terms) References() (r admission.References) {
-	for _, e := range t.exceptions {
-		r.Namespaces = r.Namespaces || e.match.References().Namespaces
-	}
+	r = t.index.References()
 	r.Namespaces = r.Namespaces || t.plan != nil && t.plan.SelectsNamespaces()
 	return r
 }

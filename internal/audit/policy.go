@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/index"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -68,7 +71,17 @@ func (d Decision) Has(s Stage) bool { return d.Level != None && d.omitted&(1<<s)
 
 // A Policy decides which requests are recorded, and how much of them. It is immutable and safe for
 // concurrent use. A nil Policy records nothing.
-type Policy struct{ rules kubeaudit.PolicyRuleEvaluator }
+type Policy struct {
+	rules []rule // the first one that matches decides
+	index index.Index
+	other Decision // of requests that no rule matches
+}
+
+// A rule is one of a policy's. Kubernetes' evaluator has it alone, and says if it matches.
+type rule struct {
+	evaluator kubeaudit.PolicyRuleEvaluator
+	decision  Decision
+}
 
 // Compile makes a Policy of the fields of an audit Policy. The errors are kube-apiserver's own.
 func Compile(p *auditv1.Policy) (*Policy, field.ErrorList) {
@@ -82,7 +95,51 @@ func Compile(p *auditv1.Policy) (*Policy, field.ErrorList) {
 	if len(in.Rules) == 0 {
 		return nil, field.ErrorList{field.Required(field.NewPath("rules"), "a policy without rules records nothing")}
 	}
-	return &Policy{policy.NewPolicyRuleEvaluator(&in)}, nil
+	made := &Policy{other: Decision{OmitManagedFields: in.OmitManagedFields, omitted: bitsOf(in.OmitStages)}}
+	for position := range in.Rules {
+		made.add(position, &in, in.Rules[position])
+	}
+	return made, nil
+}
+
+// matched is the level of rules to their evaluators, from which no match differs.
+const matched = auditinternal.LevelMetadata
+
+func (p *Policy) add(position int, in *auditinternal.Policy, r auditinternal.PolicyRule) {
+	d := Decision{Level: levelOf(r.Level), OmitManagedFields: in.OmitManagedFields, omitted: bitsOf(in.OmitStages) | bitsOf(r.OmitStages)}
+	if r.OmitManagedFields != nil {
+		d.OmitManagedFields = *r.OmitManagedFields
+	}
+	r.Level = matched
+	p.rules = append(p.rules, rule{policy.NewPolicyRuleEvaluator(&auditinternal.Policy{Rules: []auditinternal.PolicyRule{r}}), d})
+	if len(r.Resources) == 0 {
+		p.index.Add(position, &index.Rule{Group: index.Any, Resource: index.Any, Actions: 1, Namespaces: r.Namespaces})
+	}
+	for _, of := range r.Resources {
+		names := of.Resources
+		if len(names) == 0 {
+			names = []string{index.Any}
+		}
+		for _, name := range names {
+			at := index.Rule{Group: of.Group, Resource: name, Actions: 1, Namespaces: r.Namespaces}
+			if main, sub, _ := strings.Cut(name, "/"); name != index.Any {
+				at.Resource, at.Subresources = main, []string{sub}
+			}
+			if len(at.Subresources) > 0 && at.Subresources[0] == index.Any {
+				at.Subresources = nil
+			}
+			p.index.Add(position, &at)
+		}
+	}
+}
+
+func bitsOf(omitted []auditinternal.Stage) (set uint8) {
+	for s := RequestReceived; s <= Panic; s++ {
+		if slices.Contains(omitted, auditinternal.Stage(s.String())) {
+			set |= 1 << s
+		}
+	}
+	return set
 }
 
 // Decide returns what the policy says of a request: what its method and path ask for, and who asks.
@@ -90,33 +147,39 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	if p == nil {
 		return Decision{}
 	}
+	var room [8]*index.List
+	var rules index.Search
+	for _, l := range p.index.Find(room[:0], &index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource}, 1) {
+		rules.From(l.Plain)
+		rules.From(l.Named[i.Namespace])
+	}
+	position := rules.Next()
+	if position < 0 {
+		return p.other
+	}
 	a := asked.Get().(*attributes)
 	defer asked.Put(a)
 	a.user = user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 	a.record = authorizer.AttributesRecord{
-		User: &a.user, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
+		User: &a.user, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
 		Resource: i.Resource, Subresource: i.Subresource, Name: either(i.Name, selectedName(i)), ResourceRequest: i.IsResource,
 		Path: i.Path,
 	}
-	c := p.rules.EvaluatePolicyRule(&a.record)
-	*a = attributes{}
-	d := Decision{OmitManagedFields: c.OmitManagedFields, Level: levelOf(c.Level)}
-	for _, omitted := range c.OmitStages {
-		for s := RequestReceived; s <= Panic; s++ {
-			if string(omitted) == s.String() {
-				d.omitted |= 1 << s
-			}
+	d := p.other
+	for ; position >= 0; position = rules.Next() {
+		if r := &p.rules[position]; r.evaluator.EvaluatePolicyRule(&a.record).Level == matched {
+			d = r.decision
+			break
 		}
 	}
+	*a = attributes{}
 	return d
 }
 
 // selectedName returns the name that a list, a watch or the deletion of a collection selects; "" if it selects none. It is
 // the name of the request's object to Kubernetes.
 func selectedName(i *resource.Info) string {
-	switch i.Verb {
-	case resource.VerbList, resource.VerbWatch, resource.VerbDeleteCollection:
-	default:
+	if !i.Verb.Selects() {
 		return ""
 	}
 	text, found := i.Param("fieldSelector")

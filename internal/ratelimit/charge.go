@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"net/netip"
 
+	"github.com/admission-gateway/gateway/internal/index"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
 	"github.com/admission-gateway/gateway/internal/rollout"
 )
@@ -127,17 +128,22 @@ func (c *Charges) Flying() bool { return c.flying }
 
 // Charge adds what the rules make of a request.
 func (r *Rules) Charge(c *Charges, q *Request) {
-	for _, list := range r.candidates(q.Info) {
-		for _, rule := range list {
-			if rule.concerns(q) {
-				c.add(rule, q)
-			}
-			if q.Repeated == nil {
-				continue
-			}
-			if name := q.Repeated(); name != "" && rule.limit.Mode != Warn && !rule.isTried(q, rule.appendKey(nil, q)) {
-				c.repeated = Repeated{name, rule.limit.Name}
-			}
+	var to room
+	r.charge(c, search(r.find(to[:0], q.Info, q.Place), q.Info), q)
+}
+
+// charge adds what some of the rules make of a request.
+func (r *Rules) charge(c *Charges, found index.Search, q *Request) {
+	for p := found.Next(); p >= 0; p = found.Next() {
+		rule := r.list[p]
+		if rule.matchAll(q) == counted {
+			c.add(rule, q)
+		}
+		if q.Repeated == nil {
+			continue
+		}
+		if name := q.Repeated(); name != "" && rule.limit.Mode != Warn && !rule.isTried(q, rule.appendKey(nil, q)) {
+			c.repeated = Repeated{name, rule.limit.Name}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -31,37 +30,15 @@ func (r *Rules) List() []*Rule {
 
 // all returns the rules in the order of their names.
 func (r *Rules) all() []*compiled {
-	once := map[*compiled]bool{}
-	for _, c := range r.others {
-		once[c] = true
-	}
-	for _, table := range []map[string][]*compiled{r.byResource, r.byGroup} {
-		for _, list := range table {
-			for _, c := range list {
-				once[c] = true
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(once), func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
+	return slices.SortedFunc(slices.Values(r.list), func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
 }
 
 func (c *compiled) outlook(i *resource.Info, place *resource.Place, at time.Time) resource.Outlook {
 	o := resource.Outlook{Kind: "RateLimitPolicy", Name: c.limit.Name, Applies: resource.Always}
-	exempt := &c.limit.Exemptions
-	switch {
-	case !i.IsResource && c.resourcesOnly:
-		return o.Unless("it names resources, and the path is none")
-	case !c.limit.Scope.IsOpen() && (place == nil || !c.limit.Scope.Covers(place)):
-		return o.Unless("its scope has other routes")
-	case !c.choosesResource(i) || !chooses(c.limit.APIGroups, i.Group):
-		return o.Unless("it is about other resources")
-	case !chooses(c.limit.Verbs, i.Verb):
-		return o.Unless("it is not about the verb '" + i.Verb + "'")
-	case !chooses(c.limit.Namespaces, i.Namespace):
-		return o.Unless("it is about other namespaces")
-	case i.Namespace != "" && slices.Contains(exempt.Namespaces, i.Namespace):
-		return o.Unless("the namespace '" + i.Namespace + "' is exempt")
+	if why := c.match(i, place); why != counted {
+		return o.Unless(why.says(i))
 	}
+	exempt := &c.limit.Exemptions
 	if len(exempt.Addresses)+len(exempt.Usernames)+len(exempt.Groups) > 0 {
 		o = o.If("the client is not exempt")
 	}

@@ -1,66 +1,187 @@
 package ratelimit
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/index"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Rules are the limits of one policy set, found by what they name. They are immutable and safe for concurrent use.
 type Rules struct {
-	// byResource has the rules that name resources, byGroup the rules that name only groups, and
-	// others the rest, so that a request meets only rules that may concern it.
-	byResource, byGroup map[string][]*compiled
-	others              []*compiled
+	list []*compiled // in the order in which they charge a request
+	// within finds them, by what their scopes name of the route.
+	within map[route]*index.Index
+	scoped bool // a scope names something
 }
+
+// route is what the scope of a rule names of a route, one of them: its own name, or else its upstream, or else its host. The
+// zero value is a scope that is open.
+type route struct{ name, upstream, host string }
+
+// routesOf returns by what a rule is found; each request has at most one of them in common with the rule.
+func routesOf(s *resource.Scope) []route {
+	switch {
+	case s.Route != "":
+		return []route{{name: s.Route}}
+	case s.Upstream != "":
+		return []route{{upstream: s.Upstream}}
+	case len(s.Hosts) == 0:
+		return []route{{}}
+	}
+	routes := make([]route, len(s.Hosts))
+	for n, host := range s.Hosts {
+		routes[n] = route{host: host}
+	}
+	return routes
+}
+
+// actionsOf returns the verbs of a rule as actions of the index.
+func actionsOf(verbs resource.VerbSet) uint16 { return uint16(verbs) }
+
+// There are enough actions.
+const _ = uint(16 - resource.NumVerbs)
 
 // NewRules compiles limits.
 func NewRules(rules []*Rule) *Rules {
-	all := &Rules{byResource: map[string][]*compiled{}, byGroup: map[string][]*compiled{}}
+	all := &Rules{within: map[route]*index.Index{}}
 	for _, r := range rules {
-		c := compile(r)
-		switch {
-		case !open(r.Resources):
-			for _, name := range r.Resources {
-				main, _, _ := strings.Cut(name, "/")
-				all.byResource[main] = add(all.byResource[main], c)
+		all.list = append(all.list, compile(r))
+	}
+	slices.SortStableFunc(all.list, func(a, b *compiled) int { return cmp.Compare(a.rank(), b.rank()) })
+	for position, c := range all.list {
+		for _, at := range routesOf(&c.limit.Scope) {
+			all.scoped = all.scoped || at != route{}
+			if all.within[at] == nil {
+				all.within[at] = &index.Index{}
 			}
-		case !open(r.APIGroups):
-			for _, group := range r.APIGroups {
-				all.byGroup[group] = add(all.byGroup[group], c)
-			}
-		default:
-			all.others = append(all.others, c)
+			c.addTo(all.within[at], position)
 		}
 	}
 	return all
 }
 
-func add(list []*compiled, c *compiled) []*compiled {
-	if slices.Contains(list, c) {
-		return list
+// rank orders the rules: those for all, then by resources, then by groups.
+func (c *compiled) rank() int {
+	switch {
+	case !open(c.limit.Resources):
+		return 1
+	case !open(c.limit.APIGroups):
+		return 2
 	}
-	return append(list, c)
+	return 0
 }
 
-// candidates are the rules that could concern a request.
-func (r *Rules) candidates(i *resource.Info) (lists [3][]*compiled) {
-	lists[0] = r.others
-	if len(r.byResource) > 0 {
-		lists[1] = r.byResource[i.Resource]
+// addTo adds the rule to an index. It may be found for requests that it does not match, and is for all that it does.
+func (c *compiled) addTo(x *index.Index, position int) {
+	r := index.Rule{Actions: actionsOf(c.verbs)}
+	if !open(c.limit.Namespaces) {
+		r.Namespaces = c.limit.Namespaces
 	}
-	if len(r.byGroup) > 0 {
-		lists[2] = r.byGroup[i.Group]
+	for _, r.Group = range unlessOpen(c.limit.APIGroups) {
+		for _, name := range unlessOpen(c.limit.Resources) {
+			r.Resource, r.Subresources = name, nil
+			if main, sub, _ := strings.Cut(name, "/"); name != index.Any {
+				r.Resource, r.Subresources = main, []string{sub}
+			}
+			x.Add(position, &r)
+		}
+	}
+}
+
+func unlessOpen(names []string) []string {
+	if open(names) {
+		return []string{index.Any}
+	}
+	return names
+}
+
+// find looks up the rules that may count requests for a resource or subresource, or for a path that is none, that come by
+// a route; nil is a route that no scope names.
+func (r *Rules) find(lists []*index.List, i *resource.Info, place *resource.Place) []*index.List {
+	if len(r.list) == 0 {
+		return nil
+	}
+	key, verb := index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource}, uint16(1)<<i.Verb
+	lists = r.findAt(lists, route{}, &key, verb)
+	if place == nil || !r.scoped {
+		return lists
+	}
+	for _, at := range [...]route{{name: place.Route}, {upstream: place.Upstream}, {host: place.Host}} {
+		if at != (route{}) {
+			lists = r.findAt(lists, at, &key, verb)
+		}
 	}
 	return lists
 }
 
-// Len is the number of rules that could concern a request.
-func (r *Rules) Len(i *resource.Info) int {
-	n := 0
-	for _, list := range r.candidates(i) {
-		n += len(list)
+func (r *Rules) findAt(lists []*index.List, at route, key *index.Key, verb uint16) []*index.List {
+	if x := r.within[at]; x != nil {
+		return x.Find(lists, key, verb)
+	}
+	return lists
+}
+
+// room is where the lists of a look-up have their place, so that one allocates nothing.
+type room [8]*index.List
+
+// Len is how many rules may count a request that comes by a route; nil is a route that no scope names.
+func (r *Rules) Len(i *resource.Info, place *resource.Place) (n int) {
+	var to room
+	s := search(r.find(to[:0], i, place), i)
+	for s.Next() >= 0 {
+		n++
 	}
 	return n
+}
+
+func search(lists []*index.List, i *resource.Info) (s index.Search) {
+	for _, l := range lists {
+		s.From(l.Plain)
+		s.From(l.Named[i.Namespace])
+	}
+	return s
+}
+
+// A Scoped is the rules that may count the requests of one verb for a resource or subresource, or for a path that is none,
+// which come by one route: what Rules has for them, found once. It is immutable and safe for concurrent use; the nil Scoped
+// has no rules.
+//
+// The requests that it charges must have the verb, group, version, resource and subresource of the Info that it was made
+// for, and come by the same route. Their paths, namespaces and names may differ.
+type Scoped struct {
+	rules *Rules
+	lists []*index.List
+}
+
+// For returns the rules for the verb and the resource or subresource of a request that comes by a route; nil if there are
+// none.
+func (r *Rules) For(i *resource.Info, place *resource.Place) *Scoped {
+	var to room
+	found := r.find(to[:0], i, place)
+	if len(found) == 0 {
+		return nil
+	}
+	return &Scoped{r, append([]*index.List(nil), found...)}
+}
+
+// Len is how many rules may count a request.
+func (s *Scoped) Len(i *resource.Info) (n int) {
+	if s == nil {
+		return 0
+	}
+	positions := search(s.lists, i)
+	for positions.Next() >= 0 {
+		n++
+	}
+	return n
+}
+
+// Charge adds what the rules make of a request.
+func (s *Scoped) Charge(c *Charges, q *Request) {
+	if s != nil {
+		s.rules.charge(c, search(s.lists, q.Info), q)
+	}
 }

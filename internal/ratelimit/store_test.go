@@ -96,7 +96,7 @@ func TestDeepestInDebtKeepsItsBucket(t *testing.T) {
 		l.Decide(rules, r)
 	}
 	address := busy.ClientAddress.As4()
-	b := l.store.place(rules.others[0].id, l.hasher.bytes(address[:]))
+	b := l.store.place(rules.list[0].id, l.hasher.bytes(address[:]))
 	if _, where := l.store.shards[b.shard].find(b); where.tat == nil {
 		t.Error("the bucket of the busiest client is not in the table")
 	}
@@ -207,11 +207,11 @@ func TestRulesAreIndexed(t *testing.T) {
 		{resource.Info{IsResource: true, Group: "b.example.com", Resource: "things-7", Subresource: "status"}, 3},
 		{resource.Info{}, 1},
 	} {
-		if got := all.Len(&c.info); got != c.want {
+		if got := all.Len(&c.info, nil); got != c.want {
 			t.Errorf("%+v: held against %d rules, want %d", c.info, got, c.want)
 		}
 	}
-	if n := NewRules(nil).Len(&resource.Info{}); n != 0 {
+	if n := NewRules(nil).Len(&resource.Info{}, nil); n != 0 {
 		t.Errorf("no rules: %d", n)
 	}
 }
@@ -220,7 +220,7 @@ func TestRulesAreIndexed(t *testing.T) {
 func TestPathsThatAreNoResource(t *testing.T) {
 	l, _ := virtualLimiter(0)
 	health := create("192.0.2.1")
-	health.Info = &resource.Info{Verb: "get", Path: "/healthz"}
+	health.Info = &resource.Info{Verb: resource.VerbGet, Path: "/healthz"}
 	for _, c := range []struct {
 		rule Rule
 		want bool

@@ -3,11 +3,8 @@
 package match
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -95,8 +92,7 @@ func Compile(s *Spec, path *field.Path) (*Matcher, field.ErrorList) {
 		return nil, errs
 	}
 	if m.namespace != nil {
-		requirements, _ := m.namespace.Requirements()
-		m.byName = !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
+		m.byName = vapmatch.AsksForNames(m.namespace)
 	}
 	return m, nil
 }
@@ -122,22 +118,6 @@ func (m *Matcher) References() admission.References {
 	return admission.References{Namespaces: m != nil && m.namespace != nil && !m.byName}
 }
 
-// Matches reports whether the object matches. It errs if the labels of its namespace decide and
-// cannot be read.
-func (m *Matcher) Matches(ctx context.Context, o *Object) (bool, error) {
-	switch {
-	case m == nil:
-		return true, nil
-	case m.never || !m.matchesKind(o) || !m.matchesScope(o) || !m.matchesNamespaceName(o):
-		return false, nil
-	case m.labels != nil && !admission.Selects(m.labels, o.root):
-		return false, nil
-	case m.name != "" && !m.matchesName(o):
-		return false, nil
-	}
-	return m.matchesNamespace(ctx, o)
-}
-
 func (m *Matcher) matchesKind(o *Object) bool {
 	if len(m.kinds) == 0 {
 		return true
@@ -151,50 +131,6 @@ func (m *Matcher) matchesKind(o *Object) bool {
 	return false
 }
 
-func (m *Matcher) matchesScope(o *Object) bool {
-	namespaced := o.Namespace != "" && !o.isNamespace()
-	switch m.scope {
-	case scopeCluster:
-		return !namespaced
-	case scopeNamespaced:
-		return namespaced
-	}
-	return true
-}
-
-// matchesNamespaceName looks at the names of namespaces. An object in no namespace is in none that is
-// excluded, and no list of namespaces exempts it.
-func (m *Matcher) matchesNamespaceName(o *Object) bool {
-	if len(m.namespaces) == 0 && len(m.excluded) == 0 {
-		return true
-	}
-	name := o.Namespace
-	if o.isNamespace() {
-		name = o.name()
-	} else if name == "" {
-		return true
-	}
-	return m.selectsName(name)
-}
-
 func (m *Matcher) matchesName(o *Object) bool {
 	return m.name.Matches(o.name()) || m.name.MatchesGenerated(o.metadata("generateName"))
-}
-
-func (m *Matcher) matchesNamespace(ctx context.Context, o *Object) (bool, error) {
-	switch {
-	case m.namespace == nil:
-		return true, nil
-	case o.isNamespace():
-		return admission.Selects(m.namespace, o.root), nil
-	case o.Namespace == "":
-		return true, nil
-	case m.byName:
-		return m.namespace.Matches(vapmatch.NamespaceName(o.Namespace)), nil
-	}
-	namespace, err := o.attributes.LookUpNamespace(ctx)
-	if err != nil {
-		return false, fmt.Errorf("the namespace of the object cannot be matched: %w", err)
-	}
-	return admission.Selects(m.namespace, namespace), nil
 }

@@ -29,6 +29,16 @@ func New(a *admission.Attributes, d *document.Document) Object {
 	return o
 }
 
+// Objects makes Objects of the object of a request and the stored one, as far as there are such, in room for two.
+func Objects(room []Object, a *admission.Attributes) []Object {
+	for _, d := range [...]*document.Document{a.Object, a.Old} {
+		if d != nil {
+			room = append(room, New(a, d))
+		}
+	}
+	return room
+}
+
 func (o *Object) isNamespace() bool { return o.Kind == namespaceKind && o.Group == "" }
 
 // IsIn reports whether the object is in one of the namespaces, or is one of them.

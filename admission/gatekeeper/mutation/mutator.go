@@ -75,15 +75,45 @@ func (m *Mutator) FailurePolicy() admission.FailurePolicy { return admission.Fai
 // NeedsOld implements admission.Policy.
 func (m *Mutator) NeedsOld() bool { return false }
 
-// excludes reports whether the mutator is certainly not about a request, by what the URL says.
-func (m *Mutator) excludes(i *resource.Info) bool {
+// Foresees implements admission.Foreseer.
+func (m *Mutator) Foresees() bool { return m.match.Foresees() }
+
+// IsOutside implements admission.Foreseer.
+func (m *Mutator) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+	return m.match.IsOutside(ctx, a)
+}
+
+// References implements admission.Referrer.
+func (m *Mutator) References() admission.References { return m.match.References() }
+
+// Outlooks implements admission.Explainer.
+func (m *Mutator) Outlooks(a *admission.Attributes) []resource.Outlook {
+	o := admission.OutlookOf(m.name, m.rules, a)
+	o.Kind = m.kind
+	return []resource.Outlook{m.match.Outlook(a.Info, o)}
+}
+
+// Excludes implements admission.Narrower.
+func (m *Mutator) Excludes(i *resource.Info, _ admission.Operation) bool {
 	return m.match.Excludes(i) || !slices.ContainsFunc(m.about, func(r admission.Rule) bool { return r.Names(i) })
+}
+
+// Reasons implements admission.Reasoner.
+func (m *Mutator) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	if !m.appliesToKind(a) {
+		return []admission.Reason{{Field: "spec.applyTo", Because: "no entry names the kind of the object and the operation"}}
+	}
+	return m.match.Reasons(ctx, "spec.match", []match.Object{match.New(a, a.Object)})
+}
+
+func (m *Mutator) appliesToKind(a *admission.Attributes) bool {
+	kind := a.KindOf(a.Object)
+	return len(m.appliesTo) == 0 || slices.ContainsFunc(m.appliesTo, func(to applies) bool { return to.match(kind, a.Operation) })
 }
 
 // matches reports whether the mutator is about the object as it is now.
 func (m *Mutator) matches(ctx context.Context, a *admission.Attributes) (bool, error) {
-	kind := a.KindOf(a.Object)
-	if len(m.appliesTo) > 0 && !slices.ContainsFunc(m.appliesTo, func(to applies) bool { return to.match(kind, a.Operation) }) {
+	if !m.appliesToKind(a) {
 		return false, nil
 	}
 	o := match.New(a, a.Object)

@@ -25,20 +25,17 @@ const Webhook = "mutation.gatekeeper.sh"
 
 // A System has all mutators of a policy set. It is immutable and safe for concurrent use.
 type System struct {
-	mutators  []*Mutator
 	count     int // of mutators
 	excluded  []match.Wildcard
 	rules     []admission.Rule
 	selection *admission.Selection[*Mutator]
-	foresees  bool // labels of namespaces decide about a mutator
 }
 
 // NewSystem makes a system of mutators. Objects in the namespaces excluded are left alone.
 func NewSystem(mutators []*Mutator, excluded []match.Wildcard) *System {
-	s := &System{mutators: mutators, count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
+	s := &System{count: len(mutators), excluded: excluded, selection: admission.NewSelection(mutators)}
 	for _, m := range mutators {
 		s.rules = append(s.rules, m.rules...)
-		s.foresees = s.foresees || m.match.Foresees()
 	}
 	return s
 }
@@ -69,59 +66,70 @@ func (s *System) Rules() []admission.Rule { return s.rules }
 func (s *System) FailurePolicy() admission.FailurePolicy { return admission.Fail }
 
 // References implements admission.Referrer.
-func (s *System) References() (r admission.References) {
-	for _, m := range s.mutators {
-		r.Add(m.match.References())
-		if t, is := m.terms.(admission.Referrer); is {
-			r.Add(t.References())
-		}
-	}
-	return r
-}
+func (s *System) References() admission.References { return s.selection.References() }
 
 // NeedsOld implements admission.Policy.
 func (s *System) NeedsOld() bool { return false }
 
 // Excludes implements admission.Narrower: it does if all mutators do. Gatekeeper's webhook sees no subresources.
 func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
-	if i.Subresource != "" || match.Holds(s.excluded, i) {
-		return true
-	}
-	for m := range s.selection.For(i, o) {
-		if !m.excludes(i) {
-			return false
-		}
-	}
-	return true
+	return i.Subresource != "" || match.Holds(s.excluded, i) || s.selection.Excludes(i, o)
 }
 
 // Foresees implements admission.Foreseer.
-func (s *System) Foresees() bool { return s.foresees }
+func (s *System) Foresees() bool { return s.selection.Foresees() }
 
 // IsOutside implements admission.Foreseer.
 func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	for m := range s.selection.For(a.Info, a.Operation) {
-		if !m.excludes(a.Info) && !m.match.IsOutside(ctx, a) {
-			return false
-		}
-	}
-	return true
+	return s.selection.IsOutside(ctx, a)
 }
 
 // Outlooks implements admission.Explainer. It names the mutators.
 func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
 	all := s.selection.Outlooks(a)
 	for i, o := range all {
-		o.Kind, o.Name, _ = strings.Cut(o.Name, "/")
 		switch {
 		case a.Info.Subresource != "":
-			o = o.Unless("Gatekeeper's webhook is not asked about the subresource '" + a.Info.Subresource + "'")
+			all[i] = o.Unless(notReviewed(a.Info))
 		case a.Operation == admission.Delete:
-			o = o.Unless("it changes objects, and a deletion has none")
+			all[i] = o.Unless(noObject)
+		case match.Holds(s.excluded, a.Info):
+			all[i] = o.Unless(match.IsExcluded)
 		}
-		all[i] = o.If("its `match` selects the object")
 	}
 	return all
+}
+
+// Reasons implements admission.Reasoner. It names the mutators.
+func (s *System) Reasons(ctx context.Context, a *admission.Attributes) []admission.Reason {
+	because := s.leaves(a)
+	if a.Info.Subresource != "" {
+		because = notReviewed(a.Info)
+	}
+	if because != "" {
+		return []admission.Reason{{Because: because}}
+	}
+	return s.selection.Reasons(ctx, a)
+}
+
+// leaves says why Gatekeeper leaves the object of a request alone, whatever its mutators are; empty if it does not.
+func (s *System) leaves(a *admission.Attributes) string {
+	if a.Object == nil {
+		return noObject
+	}
+	switch o := match.New(a, a.Object); {
+	case o.IsGatekeepers():
+		return "Gatekeeper leaves objects of its own kinds alone"
+	case o.IsIn(s.excluded):
+		return match.IsExcluded
+	}
+	return ""
+}
+
+const noObject = "it changes objects, and a deletion has none"
+
+func notReviewed(i *resource.Info) string {
+	return "Gatekeeper's webhook is not asked about the subresource '" + i.Subresource + "'"
 }
 
 // Stage implements admission.Mutator.
@@ -129,12 +137,7 @@ func (s *System) Stage() admission.Stage { return admission.StageEngines }
 
 // Plan implements admission.Mutator.
 func (s *System) Plan(_ context.Context, a *admission.Attributes, to []admission.Run, _ *admission.Report) ([]admission.Run, error) {
-	// Gatekeeper's webhook sees no subresources.
-	if a.Object == nil || a.Info.Subresource != "" {
-		return to, nil
-	}
-	o := match.New(a, a.Object)
-	if o.IsGatekeepers() || o.IsIn(s.excluded) {
+	if a.Info.Subresource != "" || s.leaves(a) != "" {
 		return to, nil
 	}
 	return append(to, admission.Run{}), nil

@@ -1,0 +1,154 @@
+package plain
+
+import (
+	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// sentPatches are patches of a backend that has PATCH itself. The result of a patch is admitted, and then the client's own
+// patch is sent: what the backend does atomically stays so.
+type sentPatches struct {
+	c        *collection
+	strategy strategy
+	writes   objectWrites
+}
+
+// Patched implements storage.Patcher.
+func (s sentPatches) Patched(w *storage.Write, h storage.Handler) error {
+	return s.c.patched(w, h, s.strategy)
+}
+
+// Patch implements storage.Patcher.
+func (s sentPatches) Patch(w *storage.Write) error { return s.sendPatch(w, w.Patch) }
+
+// sentStatusPatches are patches of the status of such objects.
+type sentStatusPatches struct{ ofObject sentPatches }
+
+// Patched implements storage.Patcher.
+func (s sentStatusPatches) Patched(w *storage.Write, h storage.Handler) error {
+	return s.ofObject.Patched(w, h)
+}
+
+// Patch implements storage.Patcher. The client's patch is one of the status alone, so that a patch of the object is made
+// which comes to the same.
+func (s sentStatusPatches) Patch(w *storage.Write) error {
+	text := []byte("{}")
+	if w.PatchType == storage.JSONPatch {
+		text = []byte("[]")
+	}
+	patch, err := w.Exchanges.Parse(text, s.ofObject.c.Limits.Sent)
+	if err != nil {
+		return err
+	}
+	defer patch.Release()
+	return s.ofObject.sendPatch(w, patch)
+}
+
+// sendPatch sends a patch that makes of the stored object the one that was admitted: the given one, with what the gateway
+// changes of its result folded in.
+func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error {
+	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
+		return s.writes.answerUnwritten(w, http.StatusOK)
+	}
+	m := storage.Message{Body: w.Exchanges.Body, Precondition: preconditionOf(w)}
+	if w.Info.Subresource != "" {
+		m.Target = w.Exchanges.ItemTarget(&w.Info)
+	}
+	if patch != w.Patch || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
+		folded, err := s.foldedPatch(w, patch)
+		switch isForm := w.PatchType == storage.FormPatch; {
+		case err != nil:
+			return err
+		case isForm && patch.Edited():
+			return status.UnusableForm("policies or versions change the object")
+		case !isForm:
+			m.Body = folded
+		}
+	}
+	if err := s.writes.sendPinned(w, &m); err != nil {
+		return err
+	}
+	if s.c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
+		return storage.ErrConflict
+	}
+	return nil
+}
+
+// foldedPatch returns the text of the patch with what the gateway changes of its result.
+func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]byte, error) {
+	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
+	if w.PatchType != storage.FormPatch {
+		var err error
+		if stored, err = w.Exchanges.ParseStored(w.Exchanges.StoredBody()); err != nil {
+			return nil, err
+		}
+		defer stored.Release()
+	}
+	want := w.Object.Clone()
+	defer want.Release()
+	if err := s.c.keepUnknown(w, want); err != nil {
+		return nil, err
+	}
+	if w.Existing.Pin == storage.PinnedByField {
+		version, _ := storage.Find(stored.Root(), s.c.Resource.Fields.Version)
+		if err := storage.SetAt(want, s.c.Resource.Fields.Version, version.Raw()); err != nil {
+			return nil, w.Unplaced(storage.AsMisplaced(err))
+		}
+	}
+	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent}
+	if w.Existing.Pin == storage.PinnedByField {
+		f.pin = s.c.Resource.Fields.Version
+	}
+	text, ok := f.mergePatch, false
+	if w.PatchType == storage.JSONPatch {
+		text = f.jsonPatch
+	}
+	body, ok := text()
+	switch {
+	case ok:
+	case w.PatchType == storage.FormPatch:
+		return nil, status.UnusableForm("policies or versions change the object")
+	default:
+		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")
+	}
+	return body, nil
+}
+
+// keepUnknown gives the object back what is stored in it and its schema does not know: nobody asked to change that.
+func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
+	schema := c.schema(w.Info.Verb)
+	if schema == nil {
+		return nil
+	}
+	pruned := w.Existing.Object.Clone()
+	defer pruned.Release()
+	if err := schema.PruneUnknown(pruned); err != nil {
+		return storage.UnreadableStored()
+	}
+	if pruned.Edited() {
+		restore(want, want.Root(), pruned.Root(), w.Existing.Root())
+	}
+	return nil
+}
+
+// restore sets what was pruned from an object wherever nobody changed what was left of it.
+func restore(d *document.Document, object, pruned, stored document.Node) {
+	for m := stored.First(); m.Valid(); m = m.Next() {
+		left, wasLeft := pruned.Get(m.Key())
+		now, isThere := object.Get(m.Key())
+		switch {
+		case !wasLeft && !isThere:
+			d.Set(object, m.Key(), m.Raw())
+		case !wasLeft || !isThere || document.EqualNodes(left, m):
+		case document.EqualNodes(now, left):
+			d.Set(object, m.Key(), m.Raw())
+		case now.Kind() == document.Object && left.Kind() == document.Object:
+			restore(d, now, left, m)
+		}
+	}
+}
