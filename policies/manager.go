@@ -83,6 +83,7 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 			options.Log.Debug(text, "file", file, "line", line)
 		}
 	}
+	options.Gateway.Timed = logged(options.Log, options.Gateway.Timed)
 	m := &Manager{paths: paths, options: options}
 	m.read = func(p *source.Progress) *source.Source { return source.Read(paths, p) }
 	p, done := m.expect()
@@ -98,6 +99,22 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	m.source = s
 	m.swap(set, m.options.Loaded)
 	return m, found
+}
+
+// logged returns a function that logs the times of the stages of a load, and gives them to told, which may be nil.
+func logged(log *slog.Logger, told func([]StageTime)) func([]StageTime) {
+	return func(times []StageTime) {
+		if told != nil {
+			told(times)
+		}
+		var attrs []slog.Attr
+		for _, t := range times {
+			if t.Kind == "" {
+				attrs = append(attrs, slog.Duration(t.Stage, t.Took))
+			}
+		}
+		log.LogAttrs(context.Background(), slog.LevelDebug, "the policy files went through all stages", attrs...)
+	}
 }
 
 // Current is the set in force. A request asks once and keeps the answer.

@@ -8,10 +8,11 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// check checks files, and holds them to a configuration if there is one. It returns the paths that were checked.
-func check(paths []string, file string) ([]finding.Finding, []string, error) {
+// check checks files, and holds them to a configuration if there is one. It returns the paths that were checked. timed is
+// given the times of the stages; nil is nobody.
+func check(paths []string, file string, timed func([]policies.StageTime)) ([]finding.Finding, []string, error) {
 	if file == "" {
-		return examine(source.Read(paths, &source.Progress{}), nil), paths, nil
+		return examine(source.Read(paths, &source.Progress{}), nil, timed), paths, nil
 	}
 	c, err := loadForCheck(file)
 	if err != nil {
@@ -21,7 +22,7 @@ func check(paths []string, file string) ([]finding.Finding, []string, error) {
 		paths = c.Policies
 	}
 	files := source.Read(paths, &source.Progress{})
-	found := append(examine(files, c), accountless(file, c, files)...)
+	found := append(examine(files, c, timed), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
 		found = append(found, finding.Finding{File: file, Field: "limits", Message: shortage, Severity: finding.Warning})
 	}
@@ -33,13 +34,14 @@ func loadForCheck(file string) (*config.Configuration, error) {
 	return config.Load(file, config.Flags{Pod: config.Pod{Host: "kubernetes.default.svc", Port: "443"}})
 }
 
-// examine compiles files as the gateway does, and reviews them; c may be nil.
-func examine(files *source.Source, c *config.Configuration) []finding.Finding {
+// examine compiles files as the gateway does, and reviews them; c and timed may be nil.
+func examine(files *source.Source, c *config.Configuration, timed func([]policies.StageTime)) []finding.Finding {
 	var found []finding.Finding
 	if c == nil {
-		_, found = policies.Compile(files)
+		_, found = policies.CompileTimed(files, timed)
 	} else {
 		gateway := asked(c)
+		gateway.Timed = timed
 		var broken []finding.Finding
 		gateway.Bundles, broken = bundlesForCheck(c)
 		_, found = policies.CompileFor(files, gateway)

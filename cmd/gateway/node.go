@@ -115,7 +115,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	gateway := asked(c)
-	gateway.Bundles, gateway.Memory = n.bundles.Initial(), n.memory
+	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
 	manager, found := policies.NewManager(c.Policies, policies.Options{
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
@@ -372,6 +372,17 @@ func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
 	n.policiesConfirmed(set, at)
+}
+
+// policiesCompiled notes how long the stages of a load took.
+func (n *node) policiesCompiled(times []policies.StageTime) {
+	var stages []telemetry.PolicyStage
+	for _, t := range times {
+		if t.Kind == "" {
+			stages = append(stages, telemetry.PolicyStage{Name: t.Stage, Took: t.Took})
+		}
+	}
+	n.metrics.PoliciesCompiled(stages)
 }
 
 // policiesActivated notes a set that came into force by a bundle. What it says of the files stays.

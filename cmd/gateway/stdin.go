@@ -77,7 +77,7 @@ func (s *stdinFlags) examine(data []byte, paths []string, c *config.Configuratio
 	}
 	all := source.Of(files)
 	all.Focus = s.name
-	for _, f := range examine(all, c) {
+	for _, f := range examine(all, c, nil) {
 		if f.File == s.name {
 			about = append(about, f)
 		}
