@@ -21,48 +21,18 @@ import (
 )
 
 // Operation says what a write does to the object.
-type Operation uint8
+type Operation = resource.AdmissionOperation
 
 // The operations.
 const (
-	Create Operation = 1 << iota
-	Update
-	Delete
-	Connect
+	Create  = resource.AdmitCreate
+	Update  = resource.AdmitUpdate
+	Delete  = resource.AdmitDelete
+	Connect = resource.AdmitConnect
 
 	// AllOperations are the operations that '*' stands for.
-	AllOperations = Create | Update | Delete | Connect
+	AllOperations = resource.AdmitAll
 )
-
-// String is the name in policies and in request.operation.
-func (o Operation) String() string {
-	switch o {
-	case Create:
-		return "CREATE"
-	case Update:
-		return "UPDATE"
-	case Delete:
-		return "DELETE"
-	case Connect:
-		return "CONNECT"
-	}
-	return "*"
-}
-
-// OperationOf is the operation of a verb; false for verbs that admit nothing. A
-// patch is an update: one that turns out to create the object has to be
-// admitted as [Create].
-func OperationOf(verb string) (Operation, bool) {
-	switch verb {
-	case resource.VerbCreate:
-		return Create, true
-	case resource.VerbUpdate, resource.VerbPatch:
-		return Update, true
-	case resource.VerbDelete, resource.VerbDeleteCollection:
-		return Delete, true
-	}
-	return 0, false
-}
 
 // Attributes have all that policies can know of a request. They belong to one goroutine.
 type Attributes struct {

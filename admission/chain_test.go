@@ -328,16 +328,3 @@ func TestName(t *testing.T) {
 		}
 	}
 }
-
-// TestOperations: the operation of each verb.
-func TestOperations(t *testing.T) {
-	for verb, want := range map[string]string{
-		resource.VerbCreate: "CREATE true", resource.VerbUpdate: "UPDATE true", resource.VerbPatch: "UPDATE true",
-		resource.VerbDelete: "DELETE true", resource.VerbDeleteCollection: "DELETE true", resource.VerbGet: "* false", resource.VerbWatch: "* false",
-	} {
-		o, ok := OperationOf(verb)
-		if got := fmt.Sprint(o, ok); got != want {
-			t.Errorf("%s: %s", verb, got)
-		}
-	}
-}

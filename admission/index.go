@@ -124,7 +124,7 @@ func (x *policyIndex) excludes(position int32, i *resource.Info, o Operation) bo
 		return true
 	}
 	f := x.foreseers[position]
-	return f != nil && i.Foresight != nil && i.Foresight.IsOutside(f, i, uint8(o))
+	return f != nil && i.Foresight != nil && i.Foresight.IsOutside(f, i, o)
 }
 
 // foreseesIn reports whether a request's foresight may exclude any of the policies found.

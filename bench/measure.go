@@ -84,13 +84,13 @@ func newMachine(ctx context.Context, o options, dir string, rows []Target) (*Mac
 	}
 	if m.Gateway == "" && slices.ContainsFunc(rows, func(t Target) bool { return t.OfGateway }) {
 		m.Gateway = filepath.Join(dir, "gateway")
-		if err := m.build(ctx, m.Gateway); err != nil {
+		if err := m.build(ctx, m.Gateway, "grpcnotrace"); err != nil {
 			return nil, err
 		}
 	}
 	if isUnmeasured(rows) {
 		m.Unmeasured = filepath.Join(dir, "gateway-unmeasured")
-		if err := m.build(ctx, m.Unmeasured, "-tags", "unmeasured"); err != nil {
+		if err := m.build(ctx, m.Unmeasured, "grpcnotrace,unmeasured"); err != nil {
 			return nil, err
 		}
 	}
@@ -98,8 +98,8 @@ func newMachine(ctx context.Context, o options, dir string, rows []Target) (*Mac
 }
 
 // build builds the gateway.
-func (m *Machine) build(ctx context.Context, binary string, flags ...string) error {
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", binary}, flags...), "./cmd/gateway")...)
+func (m *Machine) build(ctx context.Context, binary, tags string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-tags", tags, "-o", binary, "./cmd/gateway")
 	build.Dir, build.Stderr = m.Root, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building the gateway: %w", err)

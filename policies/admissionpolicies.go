@@ -10,12 +10,17 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// validatingPolicy takes a ValidatingAdmissionPolicy. v1beta1 has the same fields as v1.
-func (l *loader) validatingPolicy(o *manifest.Object, p *admissionv1.ValidatingAdmissionPolicy) {
-	l.validating.policies = append(l.validating.policies, boundPolicy[*vap.Policy, *vap.Binding]{
+// validatingPolicies are the ValidatingAdmissionPolicies and their bindings.
+type validatingPolicies struct {
+	bound bound[*vap.Policy, *vap.Binding]
+}
+
+// policy takes a ValidatingAdmissionPolicy. v1beta1 has the same fields as v1.
+func (v *validatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.ValidatingAdmissionPolicy) {
+	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, params: p.Spec.ParamKind,
-		compile: func(states []string, bindings []*vap.Binding) (*vap.Policy, field.ErrorList) {
-			return vap.Compiler{States: states}.Compile(p, bindings...)
+		compile: func(states []string) (*vap.Policy, field.ErrorList) {
+			return vap.Compiler{States: states}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return vap.Compiler{States: states}.Review(p, kinds)
@@ -24,17 +29,29 @@ func (l *loader) validatingPolicy(o *manifest.Object, p *admissionv1.ValidatingA
 	})
 }
 
-func (l *loader) validatingBinding(o *manifest.Object, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+func (v *validatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1.ValidatingAdmissionPolicyBinding) {
 	compiled, errs := vap.CompileBinding(b)
-	l.validating.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
+	v.bound.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
 }
 
-// mutatingPolicy takes a MutatingAdmissionPolicy. v1beta1 and v1alpha1 have the same fields as v1.
-func (l *loader) mutatingPolicy(o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
-	l.mutating.policies = append(l.mutating.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
+// compile implements compiler.
+func (v *validatingPolicies) compile(l *loader) {
+	for _, p := range v.bound.compile(l, "ValidatingAdmissionPolicy") {
+		l.validators = append(l.validators, p)
+	}
+}
+
+// mutatingPolicies are the MutatingAdmissionPolicies and their bindings.
+type mutatingPolicies struct {
+	bound bound[*mutate.Policy, *mutate.Binding]
+}
+
+// policy takes a MutatingAdmissionPolicy. v1beta1 and v1alpha1 have the same fields as v1.
+func (m *mutatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
+	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, params: p.Spec.ParamKind,
-		compile: func(states []string, bindings []*mutate.Binding) (*mutate.Policy, field.ErrorList) {
-			return mutate.Compiler{States: states}.Compile(p, bindings...)
+		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
+			return mutate.Compiler{States: states}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return mutate.Compiler{States: states}.Review(p, kinds)
@@ -42,7 +59,14 @@ func (l *loader) mutatingPolicy(o *manifest.Object, p *admissionv1.MutatingAdmis
 	})
 }
 
-func (l *loader) mutatingBinding(o *manifest.Object, b *admissionv1.MutatingAdmissionPolicyBinding) {
+func (m *mutatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1.MutatingAdmissionPolicyBinding) {
 	compiled, errs := mutate.CompileBinding(b)
-	l.mutating.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
+	m.bound.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
+}
+
+// compile implements compiler.
+func (m *mutatingPolicies) compile(l *loader) {
+	for _, p := range m.bound.compile(l, "MutatingAdmissionPolicy") {
+		l.mutators = append(l.mutators, p)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // APIResource describes a resource of an ordinary JSON API. Its definition, crds/apiresources.yaml, says what the
@@ -98,9 +99,13 @@ func (l *loader) described(
 	options := schema.Options{
 		Path: at.Child("schema", "openAPIV3Schema"), Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: scale,
 	}
-	compiled, ok := l.schemaOf(o, v, options)
-	if !ok {
+	described := reuse.OfObject(l.kept, &l.findings, o, "schema", at.String(), func(f *findings) describedSchema { return schemaOf(f, o, v, options) })
+	if !described.ok {
 		return
+	}
+	compiled := described.compiled
+	if compiled != nil {
+		l.plans.note(o, compiled.Programs())
 	}
 	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled}, at: origin{o, at.String()}}
 	if v != nil {
@@ -109,27 +114,30 @@ func (l *loader) described(
 	l.resources = append(l.resources, loaded)
 }
 
-// schemaOf compiles the schema of an APIResource; false is one that cannot be. Without a schema objects may be anything, but
+// describedSchema is the schema of an APIResource, nil if there is none; false: it cannot be compiled.
+type describedSchema struct {
+	compiled *schema.Schema
+	ok       bool
+}
+
+// schemaOf compiles the schema of an APIResource. Without a schema objects may be anything, but
 // for the metadata of Kubernetes' objects, which is the same for all.
-func (l *loader) schemaOf(o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, options schema.Options) (*schema.Schema, bool) {
+func schemaOf(f *findings, o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, options schema.Options) describedSchema {
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	switch {
 	case v != nil:
-		extensions, ok := extensionsOf(&l.findings, o, options.Path)
+		extensions, ok := extensionsOf(f, o, options.Path)
 		if !ok {
-			return nil, false
+			return describedSchema{}
 		}
 		props, options.Extensions = v.OpenAPIV3Schema, extensions[0]
 	case !options.Resource:
-		return nil, true
+		return describedSchema{ok: true}
 	}
 	compiled, warnings, errs := schema.Compile(props, options)
-	l.Fields(o, Warning, warnings)
-	l.Fields(o, Error, errs)
-	if len(errs) == 0 {
-		l.plans.note(o, compiled.Programs())
-	}
-	return compiled, len(errs) == 0
+	f.Fields(o, Warning, warnings)
+	f.Fields(o, Error, errs)
+	return describedSchema{compiled, len(errs) == 0}
 }
 
 // resource is the description by which requests are resolved.

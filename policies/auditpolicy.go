@@ -7,25 +7,28 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// loadedAudit is the audit Policy of the files, and where it stands.
-type loadedAudit struct {
+// auditPolicies have the audit Policy of the files, and where it stands.
+type auditPolicies struct {
 	policy *audit.Policy
 	at     *manifest.Object
 }
 
-// auditPolicy takes the rules by which requests are recorded. As at kube-apiserver there is one Policy, and it needs no
+// take takes the rules by which requests are recorded. As at kube-apiserver there is one Policy, and it needs no
 // name.
-func (l *loader) auditPolicy(o *manifest.Object, p *auditv1.Policy) {
-	if first := l.audit.at; first != nil {
+func (a *auditPolicies) take(l *loader, o *manifest.Object, p *auditv1.Policy) {
+	if first := a.at; first != nil {
 		l.At(o, Error, "kind", "must be the only audit Policy; another one is in %s:%d", first.File, first.Line("kind"))
 		return
 	}
-	l.audit.at = o
+	a.at = o
 	l.reads.audit(o, p)
 	compiled, errs := audit.Compile(p)
 	l.Fields(o, Error, errs)
-	l.audit.policy = compiled
+	a.policy = compiled
 }
+
+// compile implements compiler.
+func (a *auditPolicies) compile(l *loader) { l.set.audit = *a }
 
 // Audit says which requests are recorded; nil if no file does.
 func (s *Set) Audit() *audit.Policy { return s.audit.policy }

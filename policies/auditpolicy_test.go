@@ -24,7 +24,7 @@ rules:
 		t.Fatal(findings)
 	}
 	for group, want := range map[string]audit.Level{"shop": audit.RequestResponse, "apps": audit.Metadata} {
-		i := &resource.Info{Verb: "create", IsResource: true, Group: group, Resource: "orders"}
+		i := &resource.Info{Verb: resource.VerbCreate, IsResource: true, Group: group, Resource: "orders"}
 		if got := set.Audit().Decide(i, &identity.User{}); got.Level != want || got.Has(audit.RequestReceived) {
 			t.Errorf("%s: %v", group, got)
 		}

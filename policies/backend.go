@@ -236,7 +236,8 @@ func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity)
 }
 
 // pinnable refuses resources whose writes have to be pinned to a version that their backend does not tell.
-func (l *loader) pinnable(chain *admission.Chain) {
+func (l *loader) pinnable() {
+	chain := l.set.chain
 	for _, r := range l.resources {
 		if r.Backend.Concurrency == resource.BestEffort {
 			warnOfBestEffort(&l.findings, &r)

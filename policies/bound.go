@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,36 +12,37 @@ import (
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // bound are the policies of one of Kubernetes' kinds, which act through bindings. P is a compiled
 // policy, and B a compiled binding. Policies are compiled when all bindings are known.
-type bound[P compiledPolicy, B governed] struct {
+type bound[P compiledPolicy[P, B], B governed] struct {
 	policies []boundPolicy[P, B] // compile sorts them by name
 	bindings []binding[B]
 }
 
-// compiledPolicy is a policy whose expressions are known.
-type compiledPolicy interface {
+// compiledPolicy is a policy whose expressions are known. It is shared by all sets that have it; each of them binds it anew.
+type compiledPolicy[P, B any] interface {
 	admission.Policy
-	governed
+	Bound(t admission.Terms, bindings ...B) P
 	Programs() []*cel.Program
 }
 
-// governed is a policy, or a binding, that can have terms.
+// governed is a binding that can have terms.
 type governed interface{ Govern(t admission.Terms) }
 
-type boundPolicy[P compiledPolicy, B governed] struct {
+type boundPolicy[P, B any] struct {
 	from    *manifest.Object
 	params  *admissionv1.ParamKind
-	compile func(states []string, bindings []B) (P, field.ErrorList)
+	compile func(states []string) (P, field.ErrorList)
 	// review returns warnings about the expressions of a policy that compiles, and wording advice on
 	// its messages; nil: there is none.
 	review  func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error)
 	wording func() []typecheck.Warning
 }
 
-type binding[B governed] struct {
+type binding[B any] struct {
 	from     *manifest.Object
 	policy   string // the policy's name, also of a binding that did not compile
 	params   *admissionv1.ParamRef
@@ -67,29 +69,45 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		}
 		b.refer(l, kind, &one)
 	}
-	states, kinds := namesOf(l.sources), newKnownKinds(l.resources)
+	states, kinds := l.stateNames(), l.knownKinds()
 	var all []P
 	for _, p := range b.policies {
-		compiled, errs := p.compile(states, compiledFor[p.from.Name])
-		l.Fields(p.from, Error, errs)
-		if len(errs) == 0 {
-			compiled.Govern(l.terms.TermsByAnnotation(p.from))
-			l.plans.note(p.from, compiled.Programs())
-			l.reads.expressions(p.from, compiled.Programs())
+		compiled := p.compiled(l, states)
+		if compiled.ok {
+			compiled.policy = compiled.policy.Bound(l.terms.TermsByAnnotation(p.from), compiledFor[p.from.Name]...)
+			l.plans.note(p.from, compiled.policy.Programs())
+			l.reads.expressions(p.from, compiled.policy.Programs())
 			if l.plans.advise(p.from.File) {
-				warnings, err := p.review(states, kinds)
-				l.reviewed(p.from, warnings, err)
+				l.review(p.from, states, kinds, p.review)
 				p.advise(l)
 			}
 		}
-		if !isBound[p.from.Name] && !l.unbound {
+		if !isBound[p.from.Name] && !part[unreadBindings](l).any {
 			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind, p.from.Name)
-		} else if len(errs) == 0 {
-			all = append(all, compiled)
+		} else if compiled.ok {
+			all = append(all, compiled.policy)
 		}
 	}
 	return all
 }
+
+// unboundPolicy is a policy without its bindings; false: it did not compile.
+type unboundPolicy[P any] struct {
+	policy P
+	ok     bool
+}
+
+// compiled returns the policy without its bindings.
+func (p *boundPolicy[P, B]) compiled(l *loader, states []string) unboundPolicy[P] {
+	return reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) unboundPolicy[P] {
+		compiled, errs := p.compile(states)
+		f.Fields(p.from, Error, errs)
+		return unboundPolicy[P]{compiled, len(errs) == 0}
+	})
+}
+
+// joined are names as one key.
+func joined(names []string) string { return strings.Join(names, "\n") }
 
 // refer notes the parameters that a binding refers to, or warns that its policy is in no file. As on
 // an API server the binding does nothing until the policy is there.
@@ -108,7 +126,10 @@ func (p *boundPolicy[P, B]) advise(l *loader) {
 	if p.wording == nil {
 		return
 	}
-	for _, w := range p.wording() {
-		l.At(p.from, Wording, w.Field, "%s", w.Text)
-	}
+	reuse.OfObject(l.kept, &l.findings, p.from, "wording", nil, func(f *findings) struct{} {
+		for _, w := range p.wording() {
+			f.At(p.from, Wording, w.Field, "%s", w.Text)
+		}
+		return struct{}{}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // ConventionPolicy holds objects to rules of the API conventions. Its definition, crds/conventionpolicies.yaml, says what
@@ -26,6 +27,9 @@ type ConventionPolicySpec struct {
 	Rollout            *rollout.Spec                `json:"rollout"`
 }
 
+// conventionPolicies are the ConventionPolicies of the files.
+type conventionPolicies struct{ all []loadedConvention }
+
 // loadedConvention is a ConventionPolicy and where it comes from.
 type loadedConvention struct {
 	from    *manifest.Object
@@ -44,7 +48,7 @@ type ConventionChecks struct {
 	ReservedNames   string `json:"reservedNames"`
 }
 
-func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
+func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPolicy) {
 	spec := &conventions.Spec{
 		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
 	}
@@ -66,14 +70,27 @@ func (l *loader) conventionPolicy(o *manifest.Object, p *ConventionPolicy) {
 		}
 		on = on || spec.Actions[check] != conventions.Off
 	}
-	compiled, errs := conventions.Compile(spec)
-	l.Fields(o, Error, errs)
+	compiled := reuse.OfObject(l.kept, &l.findings, o, "policy", nil, func(f *findings) *conventions.Policy {
+		compiled, errs := conventions.Compile(spec)
+		f.Fields(o, Error, errs)
+		return compiled
+	})
 	switch {
 	case !on:
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
 	case compiled != nil:
 		l.plans.note(o, compiled.Programs())
 		l.reads.expressions(o, compiled.Programs())
-		l.conventions = append(l.conventions, loadedConvention{o, p.Spec.Rollout, compiled})
+		c.all = append(c.all, loadedConvention{o, p.Spec.Rollout, compiled})
 	}
+}
+
+// compile implements compiler.
+func (c *conventionPolicies) compile(l *loader) {
+	checks := make([]*conventions.Policy, len(c.all))
+	for i, one := range c.all {
+		checks[i] = one.policy.Governed(l.terms.Terms(one.from, one.rollout))
+		l.matched.rules(one.policy.Rules())
+	}
+	l.set.conventions = conventions.New(checks)
 }

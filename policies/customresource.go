@@ -12,22 +12,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // customResourceDefinition takes a CustomResourceDefinition.
 func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition) {
-	crd.Namespace = "" // as on an API server
-	paths := make([]*field.Path, len(crd.Spec.Versions))
-	for i := range paths {
-		paths[i] = field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
-	}
-	extensions, ok := extensionsOf(&l.findings, o, paths...)
-	versions, warnings, errs := schema.CompileCRD(crd, extensions...)
-	l.Fields(o, Warning, warnings)
-	l.Fields(o, Error, errs)
-	if !ok {
-		return
-	}
+	versions := reuse.OfObject(l.kept, &l.findings, o, "versions", nil, func(f *findings) []schema.Version { return versionsOf(f, o, *crd) })
 	var programs []*cel.Program
 	for i, v := range versions {
 		if !v.Served {
@@ -48,6 +38,23 @@ func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensions
 		})
 	}
 	l.plans.note(o, programs)
+}
+
+// versionsOf compiles the versions of a definition; none if something is wrong with it.
+func versionsOf(f *findings, o *manifest.Object, crd apiextensionsv1.CustomResourceDefinition) []schema.Version {
+	crd.Namespace = "" // as on an API server
+	paths := make([]*field.Path, len(crd.Spec.Versions))
+	for i := range paths {
+		paths[i] = field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+	}
+	extensions, ok := extensionsOf(f, o, paths...)
+	versions, warnings, errs := schema.CompileCRD(&crd, extensions...)
+	f.Fields(o, Warning, warnings)
+	f.Fields(o, Error, errs)
+	if !ok {
+		return nil
+	}
+	return versions
 }
 
 // selectableOf are the fields that selectors may name; their paths consist of names alone.

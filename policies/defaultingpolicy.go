@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/mutate"
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -16,7 +15,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
+
+// defaultingPolicies are the DefaultingPolicies of the files.
+type defaultingPolicies struct{ all []loadedDefaulting }
 
 // loadedDefaulting is a DefaultingPolicy, which is compiled when all resources are known.
 type loadedDefaulting struct {
@@ -24,32 +27,35 @@ type loadedDefaulting struct {
 	spec *mutate.DefaultingPolicy
 }
 
-func (l *loader) defaultingPolicy(o *manifest.Object, p *mutate.DefaultingPolicy) {
-	l.defaulting = append(l.defaulting, loadedDefaulting{o, p})
+func (d *defaultingPolicies) take(_ *loader, o *manifest.Object, p *mutate.DefaultingPolicy) {
+	d.all = append(d.all, loadedDefaulting{o, p})
 }
 
-// defaulters compiles the policies that set what is unset. One that is disabled is checked all the same.
-func (l *loader) defaulters() []admission.Mutator {
-	slices.SortFunc(l.defaulting, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
-	compiler, kinds := mutate.Compiler{States: namesOf(l.sources)}, newKnownKinds(l.resources)
-	var mutators []admission.Mutator
-	for _, p := range l.defaulting {
-		compiled, errs := compiler.CompileDefaulting(p.spec)
-		l.Fields(p.from, Error, errs)
+// compile implements compiler. A policy that is disabled is checked all the same.
+func (d *defaultingPolicies) compile(l *loader) {
+	slices.SortFunc(d.all, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
+	states, kinds := l.stateNames(), l.knownKinds()
+	compiler := mutate.Compiler{States: states}
+	for _, p := range d.all {
+		compiled := reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) *mutate.Defaulting {
+			compiled, errs := compiler.CompileDefaulting(p.spec)
+			f.Fields(p.from, Error, errs)
+			return compiled
+		})
 		if compiled == nil {
 			continue
 		}
-		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
+		compiled = compiled.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout))
 		l.plans.note(p.from, compiled.Programs())
 		l.reads.expressions(p.from, compiled.Programs())
-		warnings, err := compiler.ReviewDefaulting(p.spec, kinds)
-		l.reviewed(p.from, warnings, err)
+		l.review(p.from, states, kinds, func(_ []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
+			return compiler.ReviewDefaulting(p.spec, kinds)
+		})
 		suited(&l.findings, p, compiled, kinds)
 		if p.spec.Enabled() {
-			mutators = append(mutators, compiled)
+			l.mutators = append(l.mutators, compiled)
 		}
 	}
-	return mutators
 }
 
 // suited holds the fields and values of a policy to the resources that its rules name.
@@ -95,9 +101,9 @@ func (k *knownKinds) mergeType(gvr schema.GroupVersionResource) (*merge.Type, *k
 		case r.compiled.schema == nil:
 			return nil, nil
 		case r.showsItems():
-			return r.compiled.schema.ItemMergeType(), nil
+			return mergeTypeOf(k.kept, r.compiled.schema, true)(), nil
 		}
-		return r.compiled.schema.MergeType(), r.compiled.schema
+		return mergeTypeOf(k.kept, r.compiled.schema, false)(), r.compiled.schema
 	}
 	return kubernetes.TypeOfResource(gvr), nil
 }

@@ -137,9 +137,9 @@ func (n *describedNames) unmatchedVerbs(f *findings, o *manifest.Object, block d
 	for v := verbs.First(); v.Valid(); v = v.Next() {
 		wanted := []string{v.Str()}
 		if !isLimit {
-			wanted = verbsOf[v.Str()]
+			wanted = verbsOf(v.Str())
 		}
-		if v.Is("*") || v.Is(resource.VerbOptions) || slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
+		if v.Is("*") || v.Is(resource.VerbOptions.String()) || slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
 			continue
 		}
 		one := Finding{File: o.File, Line: o.Line(v.Path()), Field: v.Path(), Severity: Warning, Message: m.lacks()}
@@ -152,10 +152,20 @@ func (n *describedNames) unmatchedVerbs(f *findings, o *manifest.Object, block d
 	return onPlain
 }
 
-// verbsOf are the verbs of the requests that policies match by an operation.
-var verbsOf = map[string][]string{
-	"CREATE": {resource.VerbCreate, creates}, "UPDATE": {resource.VerbUpdate, resource.VerbPatch},
-	"DELETE": {resource.VerbDelete, resource.VerbDeleteCollection}, "CONNECT": {connects},
+// verbsOf returns the verbs of the requests that policies match by an operation.
+func verbsOf(operation string) (all []string) {
+	for v := range resource.Verbs {
+		if o := v.Operation(); o != 0 && o.String() == operation {
+			all = append(all, v.String())
+		}
+	}
+	switch operation {
+	case resource.AdmitCreate.String():
+		return append(all, creates)
+	case resource.AdmitConnect.String():
+		return append(all, connects)
+	}
+	return all
 }
 
 // Kinds of requests that have other verbs, beside these: an update that may create, and a connection to somewhere else.
@@ -224,8 +234,8 @@ func (m *matchedVerbs) add(all []*loadedResource, subresource string) {
 			verbs, isKnown := r.verbs(s)
 			m.isOpen = m.isOpen || !isKnown
 			for _, verb := range verbs {
-				if !slices.Contains(m.verbs, verb) {
-					m.verbs = append(m.verbs, verb)
+				if !slices.Contains(m.verbs, verb.String()) {
+					m.verbs = append(m.verbs, verb.String())
 				}
 			}
 			if slices.Contains(verbs, resource.VerbUpdate) && s == "" && r.Writes.CreateOnUpdate && !slices.Contains(m.verbs, creates) {
@@ -236,7 +246,7 @@ func (m *matchedVerbs) add(all []*loadedResource, subresource string) {
 }
 
 // verbs returns what a resource, or a subresource of its objects, can be asked for; false if the files do not say.
-func (r *loadedResource) verbs(subresource string) (verbs []string, isKnown bool) {
+func (r *loadedResource) verbs(subresource string) (verbs []resource.Verb, isKnown bool) {
 	if len(r.Paths) == 0 {
 		return nil, false
 	}

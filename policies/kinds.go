@@ -1,13 +1,16 @@
 package policies
 
 import (
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // The groups whose kinds are policies.
@@ -18,17 +21,21 @@ const (
 	auditGroup                 = "audit.k8s.io"
 )
 
-// kinds are all kinds that the gateway serves, sorted by group and name.
+// kinds are all kinds that the gateway serves. Policies are compiled in this order, those of one group sorted by name.
 var kinds = []kind{
-	define(apiExtensionsGroup, "CustomResourceDefinition", v1, readDefinition, (*loader).customResourceDefinition),
-	define(ownGroup, "APIResource", v1alpha1, readOwn, (*loader).apiResource),
-	define(ownGroup, "ConventionPolicy", v1alpha1, readOwn, (*loader).conventionPolicy),
-	define(ownGroup, "DefaultingPolicy", v1alpha1, readOwn, (*loader).defaultingPolicy),
-	define(ownGroup, "PolicyException", v1alpha1, readOwn, policyException),
-	define(ownGroup, "PolicyTest", v1alpha1, readOwn, (*loader).policyTest),
-	define(ownGroup, "RateLimitPolicy", v1alpha1, readOwn, (*loader).rateLimitPolicy),
-	define(ownGroup, "RegoPolicy", v1alpha1, readOwn, (*loader).regoPolicy),
-	define(ownGroup, "StateSource", v1alpha1, readOwn, (*loader).stateSource),
+	declare(apiExtensionsGroup, "CustomResourceDefinition", v1, readDefinition, (*loader).customResourceDefinition),
+	define(admissionRegistrationGroup, "MutatingAdmissionPolicy", mutating, readKubernetes, (*mutatingPolicies).policy),
+	define(admissionRegistrationGroup, "MutatingAdmissionPolicyBinding", mutating, readKubernetes, (*mutatingPolicies).binding).binds(),
+	define(admissionRegistrationGroup, "ValidatingAdmissionPolicy", validating, readKubernetes, (*validatingPolicies).policy),
+	define(admissionRegistrationGroup, "ValidatingAdmissionPolicyBinding", validating, readKubernetes, (*validatingPolicies).binding).binds(),
+	declare(ownGroup, "APIResource", v1alpha1, readOwn, (*loader).apiResource),
+	define(ownGroup, "ConventionPolicy", v1alpha1, readOwn, (*conventionPolicies).take),
+	define(ownGroup, "DefaultingPolicy", v1alpha1, readOwn, (*defaultingPolicies).take),
+	declare(ownGroup, "PolicyException", v1alpha1, readOwn, (*loader).policyException),
+	declare(ownGroup, "PolicyTest", v1alpha1, readOwn, (*loader).policyTest),
+	define(ownGroup, "RateLimitPolicy", v1alpha1, readOwn, (*rateLimits).take),
+	define(ownGroup, "RegoPolicy", v1alpha1, readOwn, (*regoPolicies).take),
+	define(ownGroup, "StateSource", v1alpha1, readOwn, (*stateSources).take),
 	define(constraints.TemplatesGroup, "ConstraintTemplate", gatekeeperVersions, readDefinition, gatekeepers((*constraints.Files).Template)),
 	define(constraints.MutationsGroup, "Assign", gatekeeperVersions, readKubernetes, gatekeepers((*constraints.Files).Assign)),
 	define(constraints.MutationsGroup, "AssignImage", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).AssignImage)),
@@ -36,11 +43,7 @@ var kinds = []kind{
 	define(constraints.MutationsGroup, "ModifySet", gatekeeperVersions, readKubernetes, gatekeepers((*constraints.Files).ModifySet)),
 	define(constraints.ConfigGroup, "Config", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).Config)),
 	define(constraints.SyncSetGroup, "SyncSet", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).SyncSet)),
-	define(admissionRegistrationGroup, "MutatingAdmissionPolicy", mutating, readKubernetes, (*loader).mutatingPolicy),
-	define(admissionRegistrationGroup, "MutatingAdmissionPolicyBinding", mutating, readKubernetes, (*loader).mutatingBinding).binds(),
-	define(admissionRegistrationGroup, "ValidatingAdmissionPolicy", validating, readKubernetes, (*loader).validatingPolicy),
-	define(admissionRegistrationGroup, "ValidatingAdmissionPolicyBinding", validating, readKubernetes, (*loader).validatingBinding).binds(),
-	define(auditGroup, "Policy", v1, readKubernetes, (*loader).auditPolicy).unnamed(),
+	define(auditGroup, "Policy", v1, readKubernetes, (*auditPolicies).take).unnamed(),
 }
 
 // The versions of kinds. Of Kubernetes' kinds, v1beta1 and v1alpha1 have the same fields as v1.
@@ -57,33 +60,90 @@ var (
 type kind struct {
 	group, name string
 	versions    []string
+	// part returns the part of the kind in a load, which it makes first; nil: the kind has none.
+	part func(*loader) any
 	// decode reads an object; false, and an error is recorded, if it is not of the kind's form.
 	decode func(*findings, *manifest.Object) (any, bool)
-	// compile takes what was read. What needs other objects is compiled when all are there.
-	compile func(*loader, *manifest.Object, any)
-	// unread, if set, is called where an object cannot be read.
+	// collect takes what was read. What needs other objects is compiled when all are there.
+	collect func(*loader, *manifest.Object, any)
+	// unread, if set, is called if an object cannot be read.
 	unread func(*loader)
 	// needsNoName is set if all files together have one object of the kind.
 	needsNoName bool
 }
 
-// define makes a kind whose objects are read into T.
-func define[T any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool, compile func(*loader, *manifest.Object, *T)) kind {
+// The part of a kind has what a load collects of the kind's objects. Kinds that are compiled together, such as policies
+// and their bindings, share a part, which they name by its type. It may be a compiler and a connecter.
+
+// A compiler compiles what it has when all objects were taken.
+type compiler interface{ compile(l *loader) }
+
+// A connecter finishes what it has when the resources are registered, so that kinds can be looked up.
+type connecter interface{ connect(l *loader) }
+
+// part returns the part of a load that is a P.
+func part[P any](l *loader) *P {
+	key := reflect.TypeFor[P]()
+	p, made := l.parts[key].(*P)
+	if !made {
+		p = new(P)
+		l.parts[key] = p
+	}
+	return p
+}
+
+// define makes a kind whose objects are read into a T, and taken by its part, a P.
+func define[T, P any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool, take func(*P, *loader, *manifest.Object, *T)) kind {
+	k := declare(group, name, versions, read, func(l *loader, o *manifest.Object, read *T) { take(part[P](l), l, o, read) })
+	k.part = func(l *loader) any { return part[P](l) }
+	return k
+}
+
+// declare makes a kind without a part: its objects are read into a T, and say something that other kinds use.
+func declare[T any](group, name string, versions []string, read func(*findings, *manifest.Object, any) bool, take func(*loader, *manifest.Object, *T)) kind {
 	return kind{
 		group: group, name: name, versions: versions,
 		decode: func(f *findings, o *manifest.Object) (any, bool) {
 			into := new(T)
 			return into, read(f, o, into)
 		},
-		compile: func(l *loader, o *manifest.Object, read any) { compile(l, o, read.(*T)) },
+		collect: func(l *loader, o *manifest.Object, read any) { take(l, o, read.(*T)) },
 	}
+}
+
+// each calls visit for each part of the kinds, in the order of the kinds.
+func (l *loader) each(visit func(name string, part any)) {
+	var seen []any
+	for i := range kinds {
+		if kinds[i].part == nil {
+			continue
+		}
+		if p := kinds[i].part(l); !slices.Contains(seen, p) {
+			seen = append(seen, p)
+			visit(kinds[i].name, p)
+		}
+	}
+}
+
+// compileKinds compiles what takes all objects.
+func (l *loader) compileKinds() {
+	l.each(func(name string, part any) {
+		if c, ok := part.(compiler); ok {
+			begun := time.Now()
+			c.compile(l)
+			l.times.add("compile", name, time.Since(begun))
+		}
+	})
 }
 
 // binds returns the kind as one of bindings: of one that cannot be read nobody can tell which policy it names.
 func (k kind) binds() kind {
-	k.unread = func(l *loader) { l.unbound = true }
+	k.unread = func(l *loader) { part[unreadBindings](l).any = true }
 	return k
 }
+
+// unreadBindings says whether there are bindings that cannot be read.
+type unreadBindings struct{ any bool }
 
 // unnamed returns the kind as one whose only object needs no name.
 func (k kind) unnamed() kind {
@@ -91,21 +151,25 @@ func (k kind) unnamed() kind {
 	return k
 }
 
-// gatekeepers hands an object of Gatekeeper's on.
-func gatekeepers[T any](take func(*constraints.Files, *manifest.Object, *T)) func(*loader, *manifest.Object, *T) {
-	return func(l *loader, o *manifest.Object, read *T) { take(&l.gatekeeper, o, read) }
+// decoded is an object as it was read, which must not be changed: other sets share it. False: it cannot be read.
+type decoded struct {
+	read any
+	ok   bool
 }
 
-// take reads and compiles an object.
+// take reads and takes an object.
 func (k *kind) take(l *loader, o *manifest.Object) {
 	if !k.needsNoName && o.Name == "" {
 		l.At(o, Error, "metadata.name", "Required value: must have a name")
 		return
 	}
-	read, ok := k.decode(&l.findings, o)
+	d := reuse.OfObject(l.kept, &l.findings, o, "decode", nil, func(f *findings) (d decoded) {
+		d.read, d.ok = k.decode(f, o)
+		return d
+	})
 	switch {
-	case ok:
-		k.compile(l, o, read)
+	case d.ok:
+		k.collect(l, o, d.read)
 	case k.unread != nil:
 		k.unread(l)
 	}
@@ -134,7 +198,7 @@ func takerOf(of schema.GroupKind, version string) (take func(*loader, *manifest.
 		return func(l *loader, o *manifest.Object) { l.At(o, Error, "kind", format, args...) }, false
 	}
 	if of.Group == constraints.Group {
-		return func(l *loader, o *manifest.Object) { l.gatekeeper.Constraint(o) }, true
+		return func(l *loader, o *manifest.Object) { part[gatekeeperFiles](l).files.Constraint(o) }, true
 	}
 	if why := constraints.Refused(of.Group); why != "" {
 		return refuse("must not be '%s': %s", of.Kind, why)

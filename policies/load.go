@@ -3,7 +3,7 @@ package policies
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -11,19 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/admission/conventions"
-	"github.com/admission-gateway/gateway/admission/mutate"
 	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/admission/terms"
-	"github.com/admission-gateway/gateway/admission/vap"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
-	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/exceptions"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/modules"
+	"github.com/admission-gateway/gateway/policies/reuse"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -40,12 +36,14 @@ func Check(paths []string) []Finding {
 }
 
 // Compile compiles files that were read already, as Load does.
-func Compile(s *source.Source) (*Set, []Finding) { return compileWith(s, &Gateway{}) }
+func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
-// compileWith is Compile, with what modules in Rego have of the gateway.
-func compileWith(s *source.Source, g *Gateway) (*Set, []Finding) {
-	l := newLoader()
-	l.rego.gateway = g
+// compileWith is Compile, with what modules in Rego have of the gateway, and with the set before; nil: there is none.
+func compileWith(before *Set, s *source.Source, g *Gateway) (*Set, []Finding) {
+	l := newLoader(g)
+	if before != nil {
+		l.kept = reuse.After(before.kept)
+	}
 	set := l.load(s)
 	found := finding.Sort(l.Found)
 	if HasErrors(found) {
@@ -54,47 +52,90 @@ func compileWith(s *source.Source, g *Gateway) (*Set, []Finding) {
 	return set, found
 }
 
-func newLoader() *loader {
+func newLoader(g *Gateway) *loader {
 	return &loader{
+		gateway: g,
+		set:     &Set{},
+		kept:    reuse.After(nil),
+		parts:   map[reflect.Type]any{},
+		texts:   map[string][]byte{},
 		known:   map[objectID]*manifest.Object{},
 		objects: map[objectID]*Object{},
-		rego:    regoFiles{gateway: &Gateway{}, sums: map[string]string{}},
-
-		gatekeeper: constraints.Files{Texts: map[string][]byte{}},
-		terms:      exceptions.Files{Now: time.Now()},
+		bundles: map[string]string{},
+		matched: newReach(),
+		terms:   exceptions.Files{Now: time.Now()},
 	}
 }
 
-// load compiles what the files have. The result is usable only if no errors are found.
+// load makes a set of the files, stage by stage. The set is usable only if no errors are found.
 func (l *loader) load(s *source.Source) *Set {
-	l.Found, l.plans.focus = slices.Clone(s.Found), s.Focus
-	files := make([]File, 0, len(s.Files))
-	var all []*manifest.Object
-	l.rego.modules = modules.New(s.Files, l.rego.gateway.Print)
-	var held memory.Reservation
-	held.Open(l.rego.gateway.Memory, nil)
-	defer held.Close()
-	for _, f := range s.Files {
+	l.source, l.Found, l.plans.focus = s, slices.Clone(s.Found), s.Focus
+	l.held.Open(l.gateway.Memory, nil)
+	defer l.held.Close()
+	for _, one := range stages {
+		begun := time.Now()
+		one.run(l)
+		l.times.add(one.name, "", time.Since(begun))
+	}
+	l.kept.Close()
+	l.set.kept = l.kept
+	if l.gateway.Timed != nil {
+		l.gateway.Timed(l.times.all)
+	}
+	return l.set
+}
+
+// loader makes a set of the objects of the files. It has what several kinds of objects give and take. What is of one kind
+// alone is in the part of the kind.
+type loader struct {
+	findings
+	source  *source.Source
+	gateway *Gateway
+	held    memory.Reservation
+	times   times
+	set     *Set
+	kept    *reuse.Store
+	parts   map[reflect.Type]any // of kinds, by their types
+
+	texts   map[string][]byte // of the files, by name
+	all     []*manifest.Object
+	known   map[objectID]*manifest.Object
+	plain   plainKinds
+	objects map[objectID]*Object
+
+	resources []loadedResource
+	passing   []resource.Passing
+	upstreams []upstreamUse
+	scopes    []scopeUse
+
+	mutators   []admission.Mutator
+	validators []admission.Validator
+	matched    *reach
+	paramUses  []paramUse
+	terms      exceptions.Files
+	bundles    map[string]string // the contents of the bundles that policies name
+
+	plans plans // of expressions
+	reads requestReads
+}
+
+// read makes objects of the files.
+func (l *loader) read() {
+	for _, f := range l.source.Files {
 		if f.Role != source.Objects {
-			if !held.Grow(weightOf(&f)) {
+			if !l.held.Grow(weightOf(&f)) {
 				l.File(f.Name, "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weightOf(&f))
 			}
-			files = append(files, File{Name: f.Name})
+			l.set.files = append(l.set.files, File{Name: f.Name})
 			continue
 		}
-		l.gatekeeper.Texts[f.Name] = f.Data
-		objects, errs := manifest.ReadWithin(f.Name, f.Data, &held)
-		files = append(files, inventoryOf(f.Name, objects))
+		l.texts[f.Name] = f.Data
+		objects, errs := manifest.ReadWithin(f.Name, f.Data, &l.held)
+		l.set.files = append(l.set.files, inventoryOf(f.Name, objects))
 		l.Read(errs)
-		all = append(all, objects...)
+		l.all = append(l.all, objects...)
 	}
-	l.plain = plainKindsIn(all, Serves)
-	for _, o := range all {
-		l.object(o)
-	}
-	set := l.finish()
-	set.hash, set.files = l.rego.hash(s.Hash), files
-	return set
+	l.plain = plainKindsIn(l.all, Serves)
 }
 
 // weightOf returns how much memory it takes to compile a module, or to read data for modules, at most.
@@ -105,38 +146,16 @@ func weightOf(f *source.File) int {
 	return manifest.Weight(f.Data) + rego.DataWeight(f.Data)
 }
 
-// loader compiles the objects of the files one by one, and then what takes all of them.
-type loader struct {
-	findings
-	known       map[objectID]*manifest.Object
-	resources   []loadedResource
-	unbound     bool // some binding cannot be read, so that nobody can tell which policy it names
-	rated       loadedLimits
-	upstreams   []upstreamUse
-	scopes      []scopeUse
-	conventions []loadedConvention
-	sources     []loadedSource
-	paramUses   []paramUse
-	objects     map[objectID]*Object
-	plain       plainKinds
-
-	plans plans // of expressions
-
-	defaulting []loadedDefaulting
-	mutating   bound[*mutate.Policy, *mutate.Binding]
-	validating bound[*vap.Policy, *vap.Binding]
-	rego       regoFiles
-	passing    []resource.Passing
-	audit      loadedAudit
-	gatekeeper constraints.Files
-	terms      exceptions.Files
-	reads      requestReads
-}
-
-// loadedLimits are the rate limits, and what is wrong with the shared ones if there is no store.
-type loadedLimits struct {
-	limits  []*ratelimit.Rule
-	sharing []Finding
+// take takes the objects one by one.
+func (l *loader) take() {
+	for _, o := range l.all {
+		begun, kind := time.Now(), "other objects"
+		if group, _ := o.GroupVersion(); o.OpenAPI || Serves(group, o.Kind) {
+			kind = o.Kind
+		}
+		l.object(o)
+		l.times.add("take", kind, time.Since(begun))
+	}
 }
 
 // object takes one object of a file.
@@ -195,87 +214,37 @@ func (l *loader) otherObject(o *manifest.Object) {
 	}
 	group, _ := o.GroupVersion()
 	l.objects[objectID{group, o.Kind, o.Namespace, o.Name}] = &Object{
-		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Document: o.Document().Clone(),
+		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 	}
 }
 
 // policyException takes a PolicyException.
-func policyException(l *loader, o *manifest.Object, p *terms.PolicyException) {
+func (l *loader) policyException(o *manifest.Object, p *terms.PolicyException) {
 	if compiled := l.terms.Exception(o, p); compiled != nil {
 		l.plans.note(o, compiled.Programs())
 		l.reads.expressions(o, compiled.Programs())
 	}
 }
 
-// finish compiles what takes all objects. The result is usable only if there are no errors.
-func (l *loader) finish() *Set {
-	checks := make([]*conventions.Policy, len(l.conventions))
-	for i, c := range l.conventions {
-		c.policy.Govern(l.terms.Terms(c.from, c.rollout))
-		checks[i] = c.policy
-	}
-	set := &Set{limits: ratelimit.NewRules(l.rated.limits), remarks: remarks{sharing: l.rated.sharing}, upstreams: l.upstreams, objects: l.objects, conventions: conventions.New(checks), audit: l.audit}
-	mutators := l.defaulters()
-	for _, p := range l.mutating.compile(l, "MutatingAdmissionPolicy") {
-		mutators = append(mutators, p)
-	}
-	var validators []admission.Validator
-	for _, p := range l.validating.compile(l, "ValidatingAdmissionPolicy") {
-		validators = append(validators, p)
-	}
-	for _, p := range l.rego.compile(l) {
-		if p.Changes() {
-			mutators = append(mutators, rego.Mutator{Policy: p})
-		}
-		if p.IsValidating() {
-			validators = append(validators, p)
-		}
-	}
-	l.gatekeeper.Terms = l.terms.TermsByAnnotation
-	m, v := l.gatekeeper.Compile(resourcesWithKind(l.resources), l.template)
-	mutators, validators = append(mutators, m...), append(validators, v...)
-	set.chain = admission.NewChain(mutators, validators)
-	l.register(set)
-	set.reach = l.reach(mutators, validators)
-	l.refer(set)
-	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
-	l.pinnable(set.chain)
-	set.served, set.scopes = servedIn(l.resources), l.scopes
-	names := newDescribedNames(l.resources)
-	set.remarks.unmatched = names.unmatched(&l.findings, maps.Values(l.known))
-	set.remarks.reached = names.reached(maps.Values(l.known), l.plain)
-	unconvertible(&l.findings, l.resources, maps.Values(l.known))
-	outside(&l.findings, l.resources)
-	unsettable(&l.findings, l.resources)
-	l.terms.Finish(maps.Values(l.known))
-	set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
-	l.Found = append(append(l.Found, l.gatekeeper.Found...), l.terms.Found...)
-	l.reads.gatekeepers(maps.Values(l.known))
-	set.remarks.users, set.remarks.kinds = l.reads.users, l.reads.kinds
-	set.remarks.raced = racedWrites(l.resources, set.Admission())
-	return set
+// index makes the chain of the policies.
+func (l *loader) index() {
+	l.set.chain = admission.NewChain(l.mutators, l.validators)
 }
 
-// reach returns the resources at Kubernetes' paths that policies and limits are about.
-func (l *loader) reach(mutators []admission.Mutator, validators []admission.Validator) resource.Reach {
-	r := newReach()
-	for _, p := range mutators {
-		r.rules(p.Rules())
+// reach finds the resources at Kubernetes' paths that policies and limits are about.
+func (l *loader) reach() {
+	for _, p := range l.mutators {
+		l.matched.rules(p.Rules())
 	}
-	for _, p := range validators {
-		r.rules(p.Rules())
+	for _, p := range l.validators {
+		l.matched.rules(p.Rules())
 	}
-	for _, p := range l.conventions {
-		r.rules(p.policy.Rules())
-	}
-	for _, one := range l.rated.limits {
-		r.limit(one)
-	}
-	return r.result()
+	l.set.reach = l.matched.result()
 }
 
 // register makes the registry of the resources.
-func (l *loader) register(set *Set) {
+func (l *loader) register() {
+	set := l.set
 	l.resources = l.distinct(l.resources)
 	all := make([]*resource.Resource, 0, len(l.resources))
 	for _, r := range l.resources {
@@ -289,7 +258,7 @@ func (l *loader) register(set *Set) {
 	set.compiled = make([]compiledResource, len(l.resources))
 	for _, r := range l.resources {
 		set.compiled[r.ID] = r.compiled
-		set.compiled[r.ID].mergeType = mergeTypes(r)
+		set.compiled[r.ID].mergeType = mergeTypes(l.kept, r)
 	}
 	set.indexMergeTypes()
 }

@@ -142,7 +142,7 @@ func (m *Manager) refresh(force bool) []Finding {
 		return nil // what was reported as overdue has an end that is reported too
 	}
 	m.tried = fingerprint
-	set, found := CompileFor(s, m.options.Gateway)
+	set, found := CompileAfter(m.Current(), s, m.options.Gateway)
 	done()
 	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
 		// A mount that was lost, or a folder between two versions: nobody asks for no policies by that.
@@ -181,7 +181,7 @@ func (m *Manager) Activate(name string, b modules.Bundle) []Finding {
 	g := m.options.Gateway
 	g.Bundles = maps.Clone(g.Bundles)
 	g.Bundles[name] = b
-	set, found := CompileFor(m.source, g)
+	set, found := CompileAfter(m.Current(), m.source, g)
 	if set == nil {
 		return found
 	}

@@ -8,19 +8,33 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	"github.com/admission-gateway/gateway/internal/resource"
+	kschema "github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // mergeTypes makes the type by which objects of a schema are merged when it is needed first: few
 // resources ever do. The types of Kubernetes' own kinds are known, whatever the document says that
 // describes them.
-func mergeTypes(r loadedResource) func() *merge.Type {
+func mergeTypes(kept *reuse.Store, r loadedResource) func() *merge.Type {
 	if r.compiled.schema == nil || ownType(r.Resource) != nil {
 		return nil
 	}
-	if r.showsItems() {
-		return sync.OnceValue(r.compiled.schema.ItemMergeType)
-	}
-	return sync.OnceValue(r.compiled.schema.MergeType)
+	return mergeTypeOf(kept, r.compiled.schema, r.showsItems())
+}
+
+// mergeTypeKey is the key of the type of a schema, or of the items of its lists.
+type mergeTypeKey struct {
+	schema  *kschema.Schema
+	ofItems bool
+}
+
+func mergeTypeOf(kept *reuse.Store, s *kschema.Schema, ofItems bool) func() *merge.Type {
+	return reuse.Of(kept, mergeTypeKey{s, ofItems}, func() func() *merge.Type {
+		if ofItems {
+			return sync.OnceValue(s.ItemMergeType)
+		}
+		return sync.OnceValue(s.MergeType)
+	})
 }
 
 // ownType is the type of one of Kubernetes' own kinds; nil for others.

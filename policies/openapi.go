@@ -17,14 +17,45 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // openAPI takes an OpenAPI document: its paths become resources, and its schemas theirs.
 func (l *loader) openAPI(o *manifest.Object) {
+	d := reuse.OfObject(l.kept, &l.findings, o, "document", nil, func(f *findings) *documented { return compileDocument(f, o) })
+	for _, r := range d.resources {
+		own := *r.Resource // which the registry of each set numbers
+		r.Resource, r.at.from = &own, o
+		l.resources = append(l.resources, r)
+	}
+	l.passing = append(l.passing, d.passing...)
+	for _, s := range d.scopes {
+		l.useScope(o, s.scope, s.place)
+	}
+	l.plans.note(o, d.programs)
+}
+
+// documented is what a document came to.
+type documented struct {
+	resources []loadedResource // whose origins have no object
+	passing   []resource.Passing
+	scopes    []documentedScope
+	programs  []*cel.Program
+}
+
+// documentedScope is a scope, and where the document says a member of it.
+type documentedScope struct {
+	scope resource.Scope
+	place func(member string) string
+}
+
+// compileDocument compiles a document.
+func compileDocument(f *findings, o *manifest.Object) *documented {
+	c := documentCompiler{findings: f, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	d, err := openapi.New(o.Document())
 	if err != nil {
-		l.At(o, Error, "openapi", "%s", err.Error())
-		return
+		c.At(o, Error, "openapi", "%s", err.Error())
+		return &c.made
 	}
 	resources, passing, found := d.Resources()
 	for _, f := range found {
@@ -32,34 +63,34 @@ func (l *loader) openAPI(o *manifest.Object) {
 		if f.Error {
 			severity = Error
 		}
-		l.At(o, severity, f.Path, "%s", f.Message)
+		c.At(o, severity, f.Path, "%s", f.Message)
 	}
 	overlooked, notes := openapi.Overlooked(d)
 	for _, f := range overlooked {
-		l.At(o, Warning, f.Path, "%s", f.Message)
+		c.At(o, Warning, f.Path, "%s", f.Message)
 	}
 	for _, f := range notes {
-		l.At(o, Note, f.Path, "%s", f.Message)
+		c.At(o, Note, f.Path, "%s", f.Message)
 	}
 	for _, p := range passing {
 		if _, err := resource.NewRegistry(nil, p); err != nil {
-			l.At(o, Warning, "paths", "%s; its requests are refused where a resource's path matches them", err.Error())
+			c.At(o, Warning, "paths", "%s; its requests are refused where a resource's path matches them", err.Error())
 			continue
 		}
-		l.passing = append(l.passing, p)
+		c.made.passing = append(c.made.passing, p)
 	}
-	c := schemaCompiler{findings: &l.findings, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	for _, r := range resources {
-		l.openAPIResource(o, r, &c)
+		c.resource(r)
 	}
 	for _, a := range d.Actions() {
-		l.openAPIAction(o, a, &c)
+		c.action(a)
 	}
-	l.plans.note(o, c.programs)
+	return &c.made
 }
 
-// openAPIAction takes an operation of a document that neither reads nor writes an object.
-func (l *loader) openAPIAction(o *manifest.Object, action *openapi.Action, c *schemaCompiler) {
+// action takes an operation of a document that neither reads nor writes an object.
+func (c *documentCompiler) action(action *openapi.Action) {
+	o := c.from
 	a, at := &APIResource{}, openapi.Place(action.Setting)
 	op := &APIResourceOperation{
 		Name: action.Name(), Method: action.Method, Path: action.Paths[0],
@@ -67,50 +98,51 @@ func (l *loader) openAPIAction(o *manifest.Object, action *openapi.Action, c *sc
 	}
 	switch {
 	case len(validation.IsDNS1123Label(op.Name)) > 0 && op.Name != "", op.Name == "status", op.Name == "scale":
-		l.At(o, Error, at, "must give a DNS label as the name, such as 'activate', and neither 'status' nor 'scale'")
+		c.At(o, Error, at, "must give a DNS label as the name, such as 'activate', and neither 'status' nor 'scale'")
 	case op.Operation != "CREATE" && op.Operation != "UPDATE":
-		l.At(o, Error, at, "must have 'CREATE' or 'UPDATE' as the `operation`")
+		c.At(o, Error, at, "must have 'CREATE' or 'UPDATE' as the `operation`")
 	case op.Items != "Whole" && op.Items != "Each":
-		l.At(o, Error, at, "must have 'Whole' or 'Each' as `items`")
+		c.At(o, Error, at, "must have 'Whole' or 'Each' as `items`")
 	case op.Method == "GET" || op.Method == "HEAD" || op.Method == "OPTIONS" || op.Method == "TRACE":
-		l.At(o, Error, at, "must not be set for %s, whose requests have no body", op.Method)
-	case l.derived(o, action.Of, a):
+		c.At(o, Error, at, "must not be set for %s, whose requests have no body", op.Method)
+	case c.derived(action.Of, a):
 		res := a.Spec.operation(op)
 		res.Paths, res.Writes.EmptyBodies = action.Paths, action.MayBeEmpty
 		said := action.Said
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said})}
-		l.resources = append(l.resources, loadedResource{Resource: res, compiled: compiled, at: origin{o, at}})
+		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}})
 	}
 }
 
-// openAPIResource takes a resource of a document: an APIResource in which the extension says what differs from what the
+// resource takes a resource of a document: an APIResource in which the extension says what differs from what the
 // document's paths and schemas say themselves.
-func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *schemaCompiler) {
+func (c *documentCompiler) resource(r *openapi.Resource) {
+	o := c.from
 	a := &APIResource{}
-	if !l.derived(o, r, a) {
+	if !c.derived(r, a) {
 		return
 	}
 	native := len(r.Paths) == 0
 	if native && r.WatchesAnswers() {
-		l.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
+		c.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
 	}
 	res := a.Spec.resource()
-	l.useScope(o, res.Scope, func(member string) string {
+	c.made.scopes = append(c.made.scopes, documentedScope{res.Scope, func(member string) string {
 		member, _, _ = strings.Cut(member, "[")
 		return saidAt(r, member)
-	})
+	}})
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
 	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}
 	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
 	res.Writes.EmptyBodies = res.Writes.EmptyBodies || r.MayPostNothing()
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {
-		l.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of the object that results from it, and the document has no PUT here")
+		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of the object that results from it, and the document has no PUT here")
 	}
 	if res.Envelope != resource.Bare || res.Backend.Patch != resource.PatchValidated {
 		for _, place := range r.PatchForms() {
-			l.At(o, Warning, place, "is refused: a form is passed on to a backend that has PATCH itself (patch: Validated), for objects that are Bare")
+			c.At(o, Warning, place, "is refused: a form is passed on to a backend that has PATCH itself (patch: Validated), for objects that are Bare")
 		}
 	}
 	if native {
@@ -135,38 +167,39 @@ func (l *loader) openAPIResource(o *manifest.Object, r *openapi.Resource, c *sch
 		compiled.hidden = r.Update.Hidden
 	}
 	if compiled.hidden.Any() && res.Backend.Patch == resource.PatchEmulated {
-		l.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
+		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
-	l.resources = append(l.resources, loadedResource{Resource: res, compiled: compiled, at: origin{o, r.Path()}})
+	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}})
 }
 
 // derived makes the APIResource of a resource. What is wrong with it is reported where the extension says it.
-func (l *loader) derived(o *manifest.Object, r *openapi.Resource, into *APIResource) bool {
+func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool {
+	o := c.from
 	spec, err := json.Marshal(derivedSpec(r))
 	if err != nil {
-		l.At(o, Error, r.Path(), "must be a resource: %v", err)
+		c.At(o, Error, r.Path(), "must be a resource: %v", err)
 		return false
 	}
 	d, err := document.Parse(spec, document.Limits{})
 	if err != nil {
-		l.At(o, Error, r.Path(), "must be a resource: %v", err)
+		c.At(o, Error, r.Path(), "must be a resource: %v", err)
 		return false
 	}
 	defer d.Release()
 	for _, s := range r.Settings {
 		if s.Kind() != document.Object {
-			l.At(o, Error, openapi.Place(s), "must be an object with members of an APIResource's `spec`")
+			c.At(o, Error, openapi.Place(s), "must be an object with members of an APIResource's `spec`")
 			return false
 		}
 		for _, name := range []string{"paths", "schema"} {
 			if m, found := s.Get(name); found {
-				l.At(o, Error, openapi.Place(m), "may not be set: the document itself says it")
+				c.At(o, Error, openapi.Place(m), "may not be set: the document itself says it")
 				return false
 			}
 		}
 		if m, found := s.Get(openapi.AnswersKey); found && !m.Is(openapi.AnswersIgnored) && !m.Is(openapi.AnswersWarned) {
-			l.At(o, Error, openapi.Place(m), "must be '%s' or '%s'", openapi.AnswersIgnored, openapi.AnswersWarned)
+			c.At(o, Error, openapi.Place(m), "must be '%s' or '%s'", openapi.AnswersIgnored, openapi.AnswersWarned)
 			return false
 		}
 		d.MergePatch(s)
@@ -179,13 +212,13 @@ func (l *loader) derived(o *manifest.Object, r *openapi.Resource, into *APIResou
 	text := append([]byte(`{"apiVersion":"`+ownGroup+`/v1alpha1","kind":"APIResource","metadata":{"name":"derived"},"spec":`), d.AppendTo(nil)...)
 	objects, _ := manifest.Read(o.File, append(text, '}'))
 	if len(objects) != 1 {
-		l.At(o, Error, r.Path(), "must be a resource that can be described")
+		c.At(o, Error, r.Path(), "must be a resource that can be described")
 		return false
 	}
 	var checked findings
 	ok := readOwn(&checked, objects[0], into)
 	for _, f := range checked.Found {
-		l.At(o, f.Severity, saidAt(r, strings.TrimPrefix(f.Field, "spec.")), "%s", f.Message)
+		c.At(o, f.Severity, saidAt(r, strings.TrimPrefix(f.Field, "spec.")), "%s", f.Message)
 	}
 	return ok
 }
@@ -235,12 +268,12 @@ func saidAt(r *openapi.Resource, path string) string {
 	return r.Path()
 }
 
-// schemaCompiler compiles the schemas of one document, each once.
-type schemaCompiler struct {
+// documentCompiler compiles one document, each of its schemas once.
+type documentCompiler struct {
 	*findings
 	from     *manifest.Object
 	compiled map[compiledKey]*schema.Schema
-	programs []*cel.Program // of all of them
+	made     documented
 }
 
 type compiledKey struct {
@@ -250,7 +283,7 @@ type compiledKey struct {
 }
 
 // compile compiles a schema; nil is none, and what was refused.
-func (c *schemaCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Schema {
+func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Schema {
 	if s == nil {
 		return nil
 	}
@@ -277,13 +310,13 @@ func (c *schemaCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Sc
 	}
 	c.compiled[key] = compiled
 	if compiled != nil {
-		c.programs = append(c.programs, compiled.Programs()...)
+		c.made.programs = append(c.made.programs, compiled.Programs()...)
 	}
 	return compiled
 }
 
 // contract compiles what is said of requests beside the JSON in their bodies; nil if nothing is.
-func (c *schemaCompiler) contract(operations []openapi.Operation) *contract.Contract {
+func (c *documentCompiler) contract(operations []openapi.Operation) *contract.Contract {
 	if len(operations) == 0 {
 		return nil
 	}
@@ -303,7 +336,7 @@ func (c *schemaCompiler) contract(operations []openapi.Operation) *contract.Cont
 }
 
 // bodies compiles the schemas of forms.
-func (c *schemaCompiler) bodies(said []openapi.Body) (made []contract.Body) {
+func (c *documentCompiler) bodies(said []openapi.Body) (made []contract.Body) {
 	for _, b := range said {
 		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, schema.Options{})}
 		if b.Schema != nil {
@@ -315,7 +348,7 @@ func (c *schemaCompiler) bodies(said []openapi.Body) (made []contract.Body) {
 }
 
 // answers compiles the schemas of answers.
-func (c *schemaCompiler) answers(said []openapi.Answer) (made []contract.Answer) {
+func (c *documentCompiler) answers(said []openapi.Answer) (made []contract.Answer) {
 	for _, a := range said {
 		one := contract.Answer{Code: a.Code, Headers: a.Headers, Values: c.compile(a.Values, schema.Options{})}
 		for _, of := range a.Contents {

@@ -107,7 +107,7 @@ func (all components) unknown(c *component, value any) (n int) {
 }
 
 // failuresOf is how many members of an object are unknown in a write, and what is wrong with it.
-func failuresOf(t *testing.T, set *Set, r *resource.Resource, verb string, raw []byte) (unknown int, wrong []string) {
+func failuresOf(t *testing.T, set *Set, r *resource.Resource, verb resource.Verb, raw []byte) (unknown int, wrong []string) {
 	t.Helper()
 	d, err := document.Parse(raw, document.Limits{})
 	if err != nil {
@@ -167,7 +167,7 @@ func TestPublishedSchemas(t *testing.T) {
 				t.Fatal(err)
 			}
 			known := all.of(r.GroupVersionKind())
-			for _, verb := range []string{resource.VerbCreate, resource.VerbUpdate} {
+			for _, verb := range []resource.Verb{resource.VerbCreate, resource.VerbUpdate} {
 				unknown, wrong := failuresOf(t, set, r, verb, raw)
 				if want := min(all.unknown(known, value), 101); unknown != want || len(wrong) > 0 {
 					t.Fatalf("%s: %d fields are unknown, want %d\n%s\n%s", r.Names.Kind, unknown, want, strings.Join(wrong, "\n"), raw)

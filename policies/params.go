@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // A place is where a backend has the objects of a kind, as path templates with {namespace} and {name}.
@@ -126,11 +127,12 @@ func (k *kindPlaces) place(kind schema.GroupVersionKind) (at place, isNative, fo
 // completeObjects makes of the objects in the files that a resource describes what an API server would have stored of
 // them: without unknown fields and with defaults.
 func (l *loader) completeObjects(set *Set) {
-	for id, o := range l.objects {
+	for id, o := range set.objects {
 		from := l.known[id]
 		version, err := schema.ParseGroupVersion(o.APIVersion)
 		if err != nil {
 			l.At(from, Error, "apiVersion", "must be a group and version: %v", err)
+			o.Document = from.Document().Clone()
 			continue
 		}
 		at, _, found := set.kinds.place(version.WithKind(o.Kind))
@@ -141,26 +143,31 @@ func (l *loader) completeObjects(set *Set) {
 		case !at.namespaced && o.Namespace != "":
 			l.At(from, Warning, "metadata.namespace", "must not be set: %s belongs to no namespace", withArticle(o.Kind))
 		}
-		if s := set.Schema(set.kinds.described[version.WithKind(o.Kind)]); s != nil {
-			l.completeObject(o, from, s)
-		}
+		s := set.Schema(set.kinds.described[version.WithKind(o.Kind)])
+		o.Document = reuse.OfObject(l.kept, &l.findings, from, "object", s, func(f *findings) *document.Document {
+			d := from.Document().Clone()
+			if s != nil {
+				completeObject(f, d, from, s)
+			}
+			return d
+		})
 	}
 }
 
-func (l *loader) completeObject(o *Object, from *manifest.Object, s *kschema.Schema) {
+func completeObject(f *findings, d *document.Document, from *manifest.Object, s *kschema.Schema) {
 	var unknown kschema.Unknown
-	if err := s.Prune(o.Document, &unknown); err != nil {
-		l.At(from, Warning, "", "must be valid: %v", err)
+	if err := s.Prune(d, &unknown); err != nil {
+		f.At(from, Warning, "", "must be valid: %v", err)
 		return
 	}
 	for _, message := range unknown.Messages() {
-		l.At(from, Warning, "", "%s", message)
+		f.At(from, Warning, "", "%s", message)
 	}
-	defaults.Apply(o.Document, s)
+	defaults.Apply(d, s)
 	frame := cel.NewFrame(context.Background())
 	defer frame.Release()
-	l.Fields(from, Warning, s.Validate(frame, o.Document.Root(), document.Node{}).Errors)
-	o.Document.Compact()
+	f.Fields(from, Warning, s.Validate(frame, d.Root(), document.Node{}).Errors)
+	d.Compact()
 }
 
 // A paramUse is a binding that refers to parameters of its policy's kind.

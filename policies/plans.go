@@ -75,13 +75,13 @@ func CompileWithPlans(s *source.Source) *Compiled { return CompileWithBundles(s,
 
 // CompileWithBundles is CompileWithPlans for files that name bundles; nil: none is known.
 func CompileWithBundles(s *source.Source, bundles map[string]modules.Bundle) *Compiled {
-	l := newLoader()
-	l.plans.on, l.rego.gateway.Bundles = true, bundles
+	l := newLoader(&Gateway{Bundles: bundles})
+	l.plans.on = true
 	c := &Compiled{Set: l.load(s)}
 	if c.Found = finding.Sort(l.Found); HasErrors(c.Found) {
 		c.Set = nil
 	}
-	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, l.rego.modules.Suites()
+	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites()
 	slices.SortStableFunc(c.Plans, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // RateLimitPolicy bounds how often clients may ask. Its definition, crds/ratelimitpolicies.yaml, says what the fields
@@ -74,7 +75,21 @@ type MatchCondition struct {
 	Expression string `json:"expression"`
 }
 
-func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
+// rateLimits are the rate limits of the files, and what is wrong with the shared ones if there is no store.
+type rateLimits struct {
+	limits  []*ratelimit.Rule
+	sharing []Finding
+}
+
+// compile implements compiler.
+func (a *rateLimits) compile(l *loader) {
+	l.set.limits, l.set.remarks.sharing = ratelimit.NewRules(a.limits), a.sharing
+	for _, one := range a.limits {
+		l.matched.limit(one)
+	}
+}
+
+func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 	s := &p.Spec
 	r := &ratelimit.Rule{
 		Name:       p.Name,
@@ -102,14 +117,11 @@ func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 	for i, address := range s.Exemptions.ClientAddresses {
 		r.Exemptions.Addresses = append(r.Exemptions.Addresses, network(&l.findings, o, fmt.Sprintf("spec.exemptions.clientAddresses[%d]", i), address))
 	}
-	var compiler cel.RequestCompiler
-	for i, condition := range s.Match.MatchConditions {
-		r.Conditions = append(r.Conditions, program(&l.findings, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
-	}
+	compiled := reuse.OfObject(l.kept, &l.findings, o, "limit", nil, func(f *findings) limitPrograms { return limitProgramsOf(f, o, s) })
+	r.Conditions, r.KeyProgram, r.Cost = slices.Clone(compiled.conditions), compiled.key, compiled.cost
 	switch {
 	case s.KeyExpression != "":
 		r.Key = ratelimit.Expression
-		r.KeyProgram = program(&l.findings, o, "spec.keyExpression", s.KeyExpression, compiler.Key)
 	case s.Key == "":
 		r.Key = ratelimit.ClientAddress
 	}
@@ -117,17 +129,35 @@ func (l *loader) rateLimitPolicy(o *manifest.Object, p *RateLimitPolicy) {
 	if r.Rollout != nil && r.Rollout.IsByLabels() {
 		l.At(o, Error, "spec.rollout.namespaceSelector", "must not be set: limits are held before anything is asked about a namespace")
 	}
-	if s.Cost != "" {
-		r.Cost = program(&l.findings, o, "spec.cost", s.Cost, compiler.Cost)
-	}
 	l.useScope(o, r.Scope, inSpec)
 	programs := append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost)
 	l.plans.note(o, programs)
 	l.reads.expressions(o, programs)
 	l.reads.limit(o, r)
-	l.share(o, s, r)
+	a.share(l, o, s, r)
 	adviseLimit(&l.findings, o, r)
-	l.rated.limits = append(l.rated.limits, r)
+	a.limits = append(a.limits, r)
+}
+
+// limitPrograms are the expressions of a limit; nil for those that it has not.
+type limitPrograms struct {
+	conditions []*cel.Program
+	key, cost  *cel.Program
+}
+
+// limitProgramsOf compiles the expressions of a limit.
+func limitProgramsOf(f *findings, o *manifest.Object, s *RateLimitPolicySpec) (made limitPrograms) {
+	var compiler cel.RequestCompiler
+	for i, condition := range s.Match.MatchConditions {
+		made.conditions = append(made.conditions, program(f, o, fmt.Sprintf("spec.match.matchConditions[%d].expression", i), condition.Expression, compiler.Condition))
+	}
+	if s.KeyExpression != "" {
+		made.key = program(f, o, "spec.keyExpression", s.KeyExpression, compiler.Key)
+	}
+	if s.Cost != "" {
+		made.cost = program(f, o, "spec.cost", s.Cost, compiler.Cost)
+	}
+	return made
 }
 
 // network reads an address or a network, which the definition of the kind has checked.
@@ -151,7 +181,7 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	if r.InFlight.QueueLength > 0 && r.Mode == ratelimit.Warn {
 		f.At(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
 	}
-	if len(r.Verbs) == 1 && r.Verbs[0] == resource.VerbWatch && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
+	if len(r.Verbs) == 1 && resource.VerbNamed(r.Verbs[0]).Lasts() && r.InFlight != (ratelimit.InFlight{QueueTimeout: r.InFlight.QueueTimeout}) {
 		path := "spec.maxInFlight"
 		if r.InFlight.PerKey == 0 {
 			path = "spec.maxInFlightTotal"
@@ -167,8 +197,12 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 func adviseCost(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	verbs := r.Verbs
 	if len(verbs) == 0 || slices.Contains(verbs, "*") {
-		verbs = []string{resource.VerbGet, resource.VerbList, resource.VerbWatch, resource.VerbCreate, resource.VerbUpdate,
-			resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
+		verbs = nil
+		for v := range resource.Verbs {
+			if v.OfResource() {
+				verbs = append(verbs, v.String())
+			}
+		}
 	}
 	frame := cel.NewFrame(context.Background())
 	defer frame.Release()
@@ -199,7 +233,7 @@ func program(f *findings, o *manifest.Object, path, expression string, compile f
 const scopeShared = "Shared"
 
 // share makes a limit one that all gateways count together, if the policy says so.
-func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.Rule) {
+func (a *rateLimits) share(l *loader, o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.Rule) {
 	if s.Scope != scopeShared {
 		return
 	}
@@ -210,7 +244,7 @@ func (l *loader) share(o *manifest.Object, s *RateLimitPolicySpec, r *ratelimit.
 	if r.Mode == ratelimit.Warn && r.Sharing.WhenUnavailable == ratelimit.Deny {
 		l.At(o, Warning, "spec.whenStoreUnavailable", "has no effect while `spec.mode` is 'Warn': nobody is refused")
 	}
-	l.rated.sharing = append(l.rated.sharing, Finding{
+	a.sharing = append(a.sharing, Finding{
 		File: o.File, Line: o.Line("spec.scope"), Field: "spec.scope",
 		Message: "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`",
 	})

@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/modules"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // loadedRego is a RegoPolicy and where it comes from.
@@ -21,137 +24,168 @@ type loadedRego struct {
 	spec *rego.RegoPolicy
 }
 
-// regoFiles are the RegoPolicies of the files, and the modules beside them.
-type regoFiles struct {
+// regoPolicies are the RegoPolicies of the files, and the modules beside them.
+type regoPolicies struct {
 	policies []loadedRego
 	modules  *modules.Files
-	gateway  *Gateway
-	// sums are the contents of the bundles that policies name, by the names of the bundles.
-	sums map[string]string
 }
 
-func (l *loader) regoPolicy(o *manifest.Object, p *rego.RegoPolicy) {
-	l.rego.policies = append(l.rego.policies, loadedRego{o, p})
+func (r *regoPolicies) take(_ *loader, o *manifest.Object, p *rego.RegoPolicy) {
+	r.policies = append(r.policies, loadedRego{o, p})
 }
 
-// compile compiles the RegoPolicies with their modules.
-func (r *regoFiles) compile(l *loader) []*rego.Policy {
-	states := namesOf(l.sources)
-	var all []*rego.Policy
+// compile implements compiler. The policies are compiled with their modules.
+func (r *regoPolicies) compile(l *loader) {
+	states := l.stateNames()
+	r.modules = modules.New(l.source.Files, l.gateway.Print)
 	for _, p := range r.policies {
 		l.paramUses = append(l.paramUses, paramUse{p.from, p.spec.Spec.ParamKind, p.spec.Spec.ParamRef})
-		if compiled := r.compilePolicy(l, p, states); compiled != nil {
-			all = append(all, compiled)
+		compiled := r.compilePolicy(l, p, states)
+		if compiled == nil {
+			continue
+		}
+		if compiled.Changes() {
+			l.mutators = append(l.mutators, rego.Mutator{Policy: compiled})
+		}
+		if compiled.IsValidating() {
+			l.validators = append(l.validators, compiled)
 		}
 	}
 	for _, name := range r.modules.Unused() {
 		l.Found = append(l.Found, Finding{File: name, Severity: Warning, Message: "no RegoPolicy is in this folder or above, so that the file is not used"})
 	}
-	return all
 }
 
-func (r *regoFiles) compilePolicy(l *loader, p loadedRego, states []string) *rego.Policy {
+// compilePolicy returns a policy with its modules; nil if something is wrong.
+func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string) *rego.Policy {
 	spec := &p.spec.Spec
-	if spec.Bundle != "" {
-		return r.compileBundled(l, p, states)
-	}
-	folder := filepath.Dir(p.from.File)
+	from, folder := rego.Source{States: states}, filepath.Dir(p.from.File)
 	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts}
-	var found *modules.Compiled
-	if spec.Rego == "" {
-		found = r.modules.Folder(folder, options)
-	} else {
+	var unit *modules.Unit
+	missing := Finding{Field: "spec.rego", Message: fmt.Sprintf(
+		"Required value: there is no module in '%s' either: must have a text, or files that end in '.rego' beside the policy", folder)}
+	switch {
+	case spec.Bundle != "":
+		b, ok := r.bundle(l, p)
+		if !ok {
+			return nil
+		}
+		from.Usable, from.Origin = b.Usable, rego.Origin{Bundle: spec.Bundle}
+		if b.Bundle != nil {
+			l.bundles[spec.Bundle], from.Origin.Revision = b.Bundle.Sum, b.Bundle.Revision
+			unit = r.modules.Bundle(spec.Bundle, folder, b.Bundle, rego.Options{Hosts: spec.AllowedHosts})
+			missing = Finding{Field: "spec.bundle", Message: fmt.Sprintf("the bundle '%s' has no module", spec.Bundle)}
+		}
+	case spec.Rego == "":
+		unit = r.modules.Folder(folder, options)
+	default:
 		m := rego.Module{File: p.from.File, Line: p.from.Line("spec.rego"), Source: []byte(spec.Rego)}
 		if strings.Contains(strings.TrimRight(spec.Rego, "\n"), "\n") {
 			m.Line++ // the text stands below its key
 		}
-		found = r.modules.Text(m, options)
+		unit = r.modules.Text(m, options)
 	}
-	l.regoFound(found.Errors, Error)
-	l.regoFound(found.Warnings, Warning)
-	switch {
-	case found.Count == 0:
-		l.At(p.from, Error, "spec.rego", "Required value: there is no module in '%s' either: must have a text, or files that end in '.rego' beside the policy", folder)
-		return nil
-	case found.Program == nil:
+	key := regoKey{states: joined(states), origin: from.Origin}
+	if unit != nil {
+		key.modules = unit.Sum
+	}
+	c := reuse.OfObject(l.kept, &l.findings, p.from, "policy", key, func(f *findings) compiledRego {
+		if unit == nil {
+			return compileRego(f, p, from)
+		}
+		found := unit.Compile()
+		if found.Count == 0 {
+			f.At(p.from, Error, missing.Field, "%s", missing.Message)
+		}
+		if found.Count == 0 || found.Program == nil {
+			return compiledRego{errors: found.Errors, warnings: found.Warnings}
+		}
+		from.Program = found.Program
+		c := compileRego(f, p, from)
+		c.errors, c.warnings = found.Errors, slices.Concat(found.Warnings, c.warnings)
+		return c
+	})
+	l.regoFound(c.errors, Error)
+	l.regoFound(c.warnings, Warning)
+	l.modulesRead(c.reads)
+	if c.policy == nil {
 		return nil
 	}
-	return r.program(l, p, rego.Source{Program: found.Program, States: states})
+	policy := c.policy.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout), from.Usable)
+	l.plans.note(p.from, policy.Programs())
+	l.reads.expressions(p.from, policy.Programs())
+	if c.program != nil {
+		l.plans.noteModules(p.from, c.program)
+		l.plans.noteRules(p.from, policy.Queries()...)
+	}
+	return policy
 }
 
-// compileBundled compiles a policy whose modules are in a bundle. Until that was loaded, the policy
-// fails for each request that it is about.
-func (r *regoFiles) compileBundled(l *loader, p loadedRego, states []string) *rego.Policy {
-	spec := &p.spec.Spec
-	from := rego.Source{States: states, Usable: func() error { return errUnknownBundle }, Origin: rego.Origin{Bundle: spec.Bundle}}
-	b, ok := r.gateway.Bundles[spec.Bundle]
+// bundle returns the bundle that a policy names; false if the configuration has none of the name. Until it was loaded, the
+// policy fails for each request that it is about.
+func (r *regoPolicies) bundle(l *loader, p loadedRego) (modules.Bundle, bool) {
+	b, ok := l.gateway.Bundles[p.spec.Spec.Bundle]
 	switch {
 	case ok:
-		from.Usable = b.Usable
-	case r.gateway.Bundles != nil:
-		known := "it has none"
-		if len(r.gateway.Bundles) > 0 {
-			known = quoted(slices.Sorted(maps.Keys(r.gateway.Bundles)))
-		}
-		l.At(p.from, Error, "spec.bundle", "must be the name of a bundle of the configuration: %s", known)
-		return nil
+		return b, true
+	case l.gateway.Bundles == nil:
+		return modules.Bundle{Usable: func() error { return errUnknownBundle }}, true
 	}
-	if b.Bundle != nil {
-		found := r.modules.Bundle(spec.Bundle, filepath.Dir(p.from.File), b.Bundle, rego.Options{Hosts: spec.AllowedHosts})
-		l.regoFound(found.Errors, Error)
-		l.regoFound(found.Warnings, Warning)
-		switch {
-		case found.Count == 0:
-			l.At(p.from, Error, "spec.bundle", "the bundle '%s' has no module", spec.Bundle)
-			return nil
-		case found.Program == nil:
-			return nil
-		}
-		from.Program, r.sums[spec.Bundle] = found.Program, b.Bundle.Sum
-		from.Origin.Revision = b.Bundle.Revision
+	known := "it has none"
+	if len(l.gateway.Bundles) > 0 {
+		known = quoted(slices.Sorted(maps.Keys(l.gateway.Bundles)))
 	}
-	return r.program(l, p, from)
+	l.At(p.from, Error, "spec.bundle", "must be the name of a bundle of the configuration: %s", known)
+	return b, false
 }
 
 // errUnknownBundle is the failure of a policy that was compiled without a configuration.
 var errUnknownBundle = errors.New("the bundle of the policy is not known")
 
-// program compiles a policy whose modules were compiled.
-func (r *regoFiles) program(l *loader, p loadedRego, from rego.Source) *rego.Policy {
-	if from.Program != nil && p.spec.Spec.BuiltinErrors == rego.UndefinedErrors {
-		l.regoFound(from.Program.Relaxable(), Warning)
-	}
-	if from.Program != nil {
-		l.modulesRead(from.Program.RequestReads())
-		for _, name := range from.Program.States() {
+// regoKey is the key of a RegoPolicy beside its text. A policy that changes has its modules compiled for it: those of the set
+// before are in use, and preparing a rule of them changes them.
+type regoKey struct {
+	states  string
+	origin  rego.Origin
+	modules [sha256.Size]byte
+}
+
+// compiledRego is a RegoPolicy that was compiled, nil if something is wrong with it.
+type compiledRego struct {
+	policy           *rego.Policy
+	program          *rego.Program
+	errors, warnings rego.Errors
+	reads            rego.RequestReads
+}
+
+// compileRego compiles a policy whose modules were compiled.
+func compileRego(f *findings, p loadedRego, from rego.Source) (c compiledRego) {
+	if c.program = from.Program; c.program != nil {
+		if p.spec.Spec.BuiltinErrors == rego.UndefinedErrors {
+			c.warnings = c.program.Relaxable()
+		}
+		c.reads = c.program.RequestReads()
+		for _, name := range c.program.States() {
 			if !slices.Contains(from.States, name) {
-				l.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
+				f.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
 			}
 		}
 	}
-	compiled, errs := rego.CompilePolicy(p.spec, from)
-	l.Fields(p.from, Error, errs)
-	if compiled != nil {
-		compiled.Govern(l.terms.Terms(p.from, p.spec.Spec.Rollout))
-		l.plans.note(p.from, compiled.Programs())
-		l.reads.expressions(p.from, compiled.Programs())
-		if from.Program != nil {
-			l.plans.noteModules(p.from, from.Program)
-			l.plans.noteRules(p.from, compiled.Queries()...)
-		}
-	}
-	return compiled
+	var errs field.ErrorList
+	c.policy, errs = rego.CompilePolicy(p.spec, from)
+	f.Fields(p.from, Error, errs)
+	return c
 }
 
-// hash is the hash of the files, and of the bundles that policies name.
-func (r *regoFiles) hash(files string) string {
-	if len(r.sums) == 0 {
+// hashWith is the hash of the files, and of the bundles that policies name.
+func hashWith(files string, bundles map[string]string) string {
+	if len(bundles) == 0 {
 		return files
 	}
 	all := sha256.New()
 	_, _ = fmt.Fprintln(all, files) // a hash takes everything
-	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
-		_, _ = fmt.Fprintln(all, name, r.sums[name])
+	for _, name := range slices.Sorted(maps.Keys(bundles)) {
+		_, _ = fmt.Fprintln(all, name, bundles[name])
 	}
 	return hex.EncodeToString(all.Sum(nil))
 }
@@ -168,7 +202,7 @@ func (l *loader) regoFound(found rego.Errors, severity Severity) {
 // regoFinding returns the finding about a place in a module.
 func (l *loader) regoFinding(e rego.Error, severity Severity) Finding {
 	f := Finding{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Severity: severity}
-	if text, ok := l.gatekeeper.Texts[e.File]; ok { // the module is in a policy
+	if text, ok := l.texts[e.File]; ok { // the module is in a policy
 		f.Point(text, e.Text, e.Column)
 	} else if e.Column > 0 {
 		f.Excerpt = e.Text

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
@@ -38,8 +39,9 @@ type Set struct {
 	served    []servedResource // that have paths of their own
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
-	audit     loadedAudit
+	audit     auditPolicies
 	terms     Terms
+	kept      *reuse.Store // for the set after it
 }
 
 // remarks are findings that matter by what the configuration has.
@@ -91,19 +93,20 @@ func (s *Set) Schema(r *resource.Resource) *schema.Schema {
 }
 
 // SchemaFor is the schema of the objects that requests of a verb carry, or ask for. OpenAPI documents may have several.
-func (s *Set) SchemaFor(r *resource.Resource, verb string) *schema.Schema {
+func (s *Set) SchemaFor(r *resource.Resource, verb resource.Verb) *schema.Schema {
 	if r == nil {
 		return nil
 	}
 	c := &s.compiled[r.ID]
-	switch {
-	case !c.varies:
+	if !c.varies {
 		return c.schema
-	case verb == resource.VerbCreate:
+	}
+	switch verb.Schema() {
+	case resource.SchemaOfCreates:
 		return c.create
-	case verb == resource.VerbPatch:
+	case resource.SchemaOfPatches:
 		return c.patch
-	case verb == resource.VerbGet || verb == resource.VerbList || verb == resource.VerbWatch:
+	case resource.SchemaOfReads:
 		return c.read
 	}
 	return c.schema

@@ -61,7 +61,7 @@ func TestResourceOfDefinition(t *testing.T) {
 		t.Errorf("got %d resources, want the two that are served", len(set.Registry().Resources()))
 	}
 	info, r := resolve(t, set, "PUT", "/apis/example.com/v1/namespaces/team-a/widgets/w1")
-	if info.Verb != "update" || info.Namespace != "team-a" || info.Name != "w1" || r == nil {
+	if info.Verb != resource.VerbUpdate || info.Namespace != "team-a" || info.Name != "w1" || r == nil {
 		t.Fatalf("got %+v, %+v", info, r)
 	}
 	want := resource.Resource{Group: "example.com", Version: "v1", Namespaced: true,
@@ -196,7 +196,7 @@ func TestRateLimits(t *testing.T) {
 			info, _ := resolve(t, set, test.method, test.target)
 			frame := cel.NewFrame(context.Background())
 			defer frame.Release()
-			frame.Vars().SetLimited(&cel.Request{Verb: info.Verb, Namespace: info.Namespace, Headers: tenant(test.tenant)})
+			frame.Vars().SetLimited(&cel.Request{Verb: info.VerbName(), Namespace: info.Namespace, Headers: tenant(test.tenant)})
 			limiter := ratelimit.New(100)
 			allowed := 0
 			for range 10 {

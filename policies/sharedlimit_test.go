@@ -43,7 +43,7 @@ func TestSharedLimit(t *testing.T) {
 			"a.yaml:8: spec.whenStoreUnavailable: Unsupported value: \"Queue\": supported values: \"LocalLimit\", \"Allow\", \"Deny\"\n", nil},
 	} {
 		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": test.text})
-		l := newLoader()
+		l := newLoader(&Gateway{})
 		l.load(source.Read([]string{dir}, &source.Progress{}))
 		got := strings.ReplaceAll(textOf(finding.Sort(l.Found)), dir+"/", "")
 		if got != test.want {
@@ -53,7 +53,7 @@ func TestSharedLimit(t *testing.T) {
 		if test.want != "" && test.sharing == nil {
 			continue
 		}
-		if s := l.rated.limits[0].Sharing; (s == nil) != (test.sharing == nil) || s != nil && *s != *test.sharing {
+		if s := part[rateLimits](l).limits[0].Sharing; (s == nil) != (test.sharing == nil) || s != nil && *s != *test.sharing {
 			t.Errorf("%s: got %+v, want %+v", test.text, s, test.sharing)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/state"
-	"github.com/admission-gateway/gateway/policies/constraints"
 )
 
 // StateSource is a collection of a backend that policies read. Its definition, crds/statesources.yaml, says what the
@@ -55,13 +54,16 @@ const (
 	defaultMaxStalenessSeconds = 300
 )
 
+// stateSources are the StateSources of the files.
+type stateSources struct{ all []loadedSource }
+
 // loadedSource is a StateSource and where it comes from.
 type loadedSource struct {
 	from *manifest.Object
 	spec *StateSourceSpec
 }
 
-func (l *loader) stateSource(o *manifest.Object, s *StateSource) {
+func (a *stateSources) take(l *loader, o *manifest.Object, s *StateSource) {
 	if !cel.StateName(s.Name) {
 		l.At(o, Error, "metadata.name", "must be a name that expressions can read as `state.NAME`: letters, digits, '-', '.', '_' and '/', not beginning with a digit")
 	}
@@ -72,11 +74,12 @@ func (l *loader) stateSource(o *manifest.Object, s *StateSource) {
 		l.At(o, Error, "spec.fieldSelector", "must be a field selector: %v", err)
 	}
 	l.useUpstream(o, "spec.upstream", s.Spec.Upstream)
-	l.sources = append(l.sources, loadedSource{o, &s.Spec})
+	a.all = append(a.all, loadedSource{o, &s.Spec})
 }
 
-// namesOf are the names of the StateSources, for the compilers of expressions.
-func namesOf(sources []loadedSource) []string {
+// stateNames are the names of the StateSources, for the compilers of expressions.
+func (l *loader) stateNames() []string {
+	sources := part[stateSources](l).all
 	names := make([]string, len(sources))
 	for i, s := range sources {
 		names[i] = s.from.Name
@@ -85,21 +88,10 @@ func namesOf(sources []loadedSource) []string {
 	return names
 }
 
-// refer makes what policies can refer to beyond the request.
-func (l *loader) refer(set *Set) {
-	if set.registry == nil {
-		return // it has errors
-	}
-	set.kinds = newKinds(set.registry, l.objects)
-	l.completeObjects(set)
-	l.stateSources(set)
-	takeInventory(l, set)
-	l.checkParams(set)
-}
-
-// stateSources makes the sources. The set describes their resources.
-func (l *loader) stateSources(set *Set) {
-	for _, loaded := range l.sources {
+// connect implements connecter. The set describes the resources of the sources.
+func (a *stateSources) connect(l *loader) {
+	set := l.set
+	for _, loaded := range a.all {
 		spec := loaded.spec
 		s := &state.Source{
 			Name:         loaded.from.Name,
@@ -128,17 +120,6 @@ func (l *loader) stateSources(set *Set) {
 		set.states = append(set.states, s)
 	}
 	slices.SortFunc(set.states, func(a, b *state.Source) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-// takeInventory lets Gatekeeper's templates know the objects of the files and of the StateSources.
-func takeInventory(l *loader, set *Set) {
-	known := constraints.Known{States: set.states, Locate: func(s *state.Source, kind schema.GroupVersionKind, resource string) {
-		set.locate(s, &StateSourceResource{APIVersion: kind.GroupVersion().String(), Resource: resource, Kind: kind.Kind})
-	}}
-	for _, o := range set.objects {
-		known.Objects = append(known.Objects, o.Document.Root())
-	}
-	set.states = append(set.states, l.gatekeeper.TakeInventory(&known)...)
 }
 
 func seconds(n *int32, otherwise int32) time.Duration {

@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	schemaruntime "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -10,26 +12,37 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // knownKinds are the kinds of the policy files and of Kubernetes itself, for the types of
 // expressions.
 type knownKinds struct {
-	natives   map[schemaruntime.GroupVersionKind]*cel.ObjectType // that were asked for
+	kept      *reuse.Store // of types
 	resources map[schemaruntime.GroupVersionResource]*loadedResource
 	kinds     map[schemaruntime.GroupVersionKind]*loadedResource
-	made      map[*loadedResource]*cel.ObjectType
 }
 
-func newKnownKinds(resources []loadedResource) *knownKinds {
+// nativeType is the key of the type of one of Kubernetes' own kinds, describedType that of a kind of the files, whose schema
+// is kept too.
+type (
+	nativeType    schemaruntime.GroupVersionKind
+	describedType struct {
+		props    *apiextensionsv1.JSONSchemaProps
+		kind     string
+		envelope bool
+	}
+)
+
+// knownKinds returns the kinds that objects so far have described.
+func (l *loader) knownKinds() *knownKinds {
 	k := &knownKinds{
-		natives:   map[schemaruntime.GroupVersionKind]*cel.ObjectType{},
+		kept:      l.kept,
 		resources: map[schemaruntime.GroupVersionResource]*loadedResource{},
 		kinds:     map[schemaruntime.GroupVersionKind]*loadedResource{},
-		made:      map[*loadedResource]*cel.ObjectType{},
 	}
-	for i := range resources {
-		r := &resources[i]
+	for i := range l.resources {
+		r := &l.resources[i]
 		gvr := schemaruntime.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Names.Plural}
 		if r.Operation != nil && r.Operation.Subresource != "" {
 			continue
@@ -69,26 +82,22 @@ func (k *knownKinds) Kind(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, b
 
 // native is one of Kubernetes' own kinds.
 func (k *knownKinds) native(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, bool) {
-	t, ok := k.natives[gvk]
-	if !ok {
+	t := reuse.Of(k.kept, nativeType(gvk), func() *cel.ObjectType {
 		if s := kubernetes.Published(gvk); s != nil {
-			t = cel.NewObjectType(gvk.Kind, s, true)
+			return cel.NewObjectType(gvk.Kind, s, true)
 		}
-		k.natives[gvk] = t
-	}
+		return nil
+	})
 	return typecheck.Kind{GroupVersionKind: gvk, Type: t}, t != nil
 }
 
 func (k *knownKinds) of(r *loadedResource) typecheck.Kind {
-	t, ok := k.made[r]
-	if !ok {
-		props := r.compiled.props
-		if r.showsItems() && props != nil && props.Items != nil {
-			props = props.Items.Schema
-		}
-		t = typeOf(r.Names.Kind, props, r.Envelope == resource.Kubernetes)
-		k.made[r] = t
+	props := r.compiled.props
+	if r.showsItems() && props != nil && props.Items != nil {
+		props = props.Items.Schema
 	}
+	key := describedType{props, r.Names.Kind, r.Envelope == resource.Kubernetes}
+	t := reuse.Of(k.kept, key, func() *cel.ObjectType { return typeOf(key.kind, props, key.envelope) })
 	return typecheck.Kind{
 		GroupVersionKind: schemaruntime.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Names.Kind},
 		Type:             t,
@@ -107,12 +116,82 @@ func typeOf(kind string, props *apiextensionsv1.JSONSchemaProps, envelope bool) 
 	return cel.NewObjectType(kind, published, envelope)
 }
 
-// reviewed records what was found in reviewing a policy.
-func (l *loader) reviewed(o *manifest.Object, warnings []typecheck.Warning, err error) {
-	if err != nil {
-		l.At(o, Warning, "spec", "the types of expressions cannot be checked: %v", err)
+// review reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked for
+// are the same.
+func (l *loader) review(
+	o *manifest.Object, states []string, kinds typecheck.Kinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error),
+) {
+	key := reviewKey{o.Sum(), joined(states)}
+	r, found := reuse.Find[*reviewed](l.kept, key)
+	if !found || !r.isOf(kinds) {
+		asked := &askedKinds{kinds: kinds}
+		r = &reviewed{}
+		r.warnings, r.err = review(states, asked)
+		r.asked = asked.all
+		reuse.Keep(l.kept, key, r)
 	}
-	for _, w := range warnings {
+	if r.err != nil {
+		l.At(o, Warning, "spec", "the types of expressions cannot be checked: %v", r.err)
+	}
+	for _, w := range r.warnings {
 		l.At(o, Warning, w.Field, "%s", w.Text)
 	}
+}
+
+// reviewKey is the key of the review of a policy.
+type reviewKey struct {
+	sum    manifest.Sum
+	states string
+}
+
+// reviewed is what was found in reviewing a policy, and what kinds were asked for.
+type reviewed struct {
+	asked    []askedKind
+	warnings []typecheck.Warning
+	err      error
+}
+
+// isOf reports whether the review would be the same if it asked kinds.
+func (r *reviewed) isOf(kinds typecheck.Kinds) bool {
+	return !slices.ContainsFunc(r.asked, func(a askedKind) bool { return a != a.again(kinds) })
+}
+
+// askedKind is a question for a kind, by one of both, and its answer.
+type askedKind struct {
+	resource schemaruntime.GroupVersionResource
+	kind     schemaruntime.GroupVersionKind
+	answer   typecheck.Kind
+	isKnown  bool
+}
+
+// again asks the same question.
+func (a askedKind) again(kinds typecheck.Kinds) askedKind {
+	if a.resource != (schemaruntime.GroupVersionResource{}) {
+		a.answer, a.isKnown = kinds.Resource(a.resource)
+	} else {
+		a.answer, a.isKnown = kinds.Kind(a.kind)
+	}
+	return a
+}
+
+// askedKinds takes down what is asked.
+type askedKinds struct {
+	kinds typecheck.Kinds
+	all   []askedKind
+}
+
+// Resource implements typecheck.Kinds.
+func (k *askedKinds) Resource(gvr schemaruntime.GroupVersionResource) (typecheck.Kind, bool) {
+	return k.ask(askedKind{resource: gvr})
+}
+
+// Kind implements typecheck.Kinds.
+func (k *askedKinds) Kind(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, bool) {
+	return k.ask(askedKind{kind: gvk})
+}
+
+func (k *askedKinds) ask(a askedKind) (typecheck.Kind, bool) {
+	a = a.again(k.kinds)
+	k.all = append(k.all, a)
+	return a.answer, a.isKnown
 }

@@ -146,6 +146,8 @@ type Gateway struct {
 	NoIdentity bool
 	// AuditSinks are the names of the places that events of requests go to; nil if they are not known.
 	AuditSinks []string
+	// Timed is given the times of the stages of a load, at its end; nil is nobody.
+	Timed func([]StageTime)
 	// Print is given what modules in Rego print; nil: they print nothing.
 	Print func(file string, line int, text string)
 	// Memory is asked for what it takes to read files; nil is nobody.
@@ -173,8 +175,12 @@ func CheckFor(paths []string, g Gateway) []Finding {
 }
 
 // CompileFor compiles files for a gateway. The Set is nil if a finding is an error.
-func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) {
-	set, found := compileWith(s, &g)
+func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) { return CompileAfter(nil, s, g) }
+
+// CompileAfter is CompileFor for files that are to take the place of those of another set, which may be nil. The sets share
+// what was compiled from the same. Of the gateway, only the bundles may have changed.
+func CompileAfter(before *Set, s *source.Source, g Gateway) (*Set, []Finding) {
+	set, found := compileWith(before, s, &g)
 	if set == nil {
 		return nil, found
 	}

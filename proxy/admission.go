@@ -19,7 +19,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/resource"
 	schemas "github.com/admission-gateway/gateway/internal/schema"
@@ -28,18 +27,16 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/explaining"
-	"github.com/admission-gateway/gateway/proxy/responses"
 )
 
 // An admitter completes, defaults, mutates and validates the objects of one request, by the schema of its
 // storage and by the policies of the set in force. It implements storage.Handler.
 type admitter struct {
-	gateway  *Gateway
-	set      *policies.Set
-	upstream *backend
-	storage  storage.Storage
-	request  *storage.Request
-	user     *identity.User
+	gateway *Gateway
+	scope   *scope
+	request *storage.Request
+	who     *who
+	trail   *trail
 	// permission keeps from clients that may not write what policies find.
 	permission *permission
 
@@ -59,17 +56,17 @@ type admitter struct {
 // Decided implements admission.Observer.
 func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int64) {
 	a.gateway.metrics.PolicyDecided(policy, string(v), cost)
-	if s := a.permission.handler.trail.spans; s != nil {
+	if s := a.trail.spans; s != nil {
 		s.Decided(tracing.Verdict{Policy: policy, Binding: binding, Verdict: string(v)}, cost)
 	}
 }
 
 // context returns the context of what is done for the request, with its trace.
 func (a *admitter) context() context.Context {
-	if a.permission == nil || a.permission.handler == nil {
+	if a.trail == nil {
 		return context.Background()
 	}
-	if s := a.permission.handler.trail.spans; s != nil {
+	if s := a.trail.spans; s != nil {
 		return s.Context()
 	}
 	return context.Background()
@@ -77,23 +74,23 @@ func (a *admitter) context() context.Context {
 
 // story records the request; nil if nobody asks for an explanation.
 func (a *admitter) story() *explaining.Recorder {
-	if a.permission == nil || a.permission.handler == nil {
+	if a.trail == nil {
 		return nil
 	}
-	return a.permission.handler.trail.story
+	return a.trail.story
 }
 
 // LogDecision implements admission.DecisionLogger.
 func (a *admitter) LogDecision(e *admission.Evaluation) {
-	log, h := a.gateway.observers.decisions, a.permission.handler
+	log := a.gateway.observers.decisions
 	if a.number == 0 {
 		a.number = log.NextRequest()
 	}
-	r := decisions.Request{Number: a.number, ID: h.trail.record.ID}
-	if h.who.client.IsValid() {
-		r.Client = h.who.client.String()
+	r := decisions.Request{Number: a.number, ID: a.trail.record.ID}
+	if a.who.client.IsValid() {
+		r.Client = a.who.client.String()
 	}
-	if t := &h.trail.record.Trace; t.Sampled {
+	if t := &a.trail.record.Trace; t.Sampled {
 		r.Trace, r.Span = hex.EncodeToString(t.ID[:]), hex.EncodeToString(t.Span[:])
 	}
 	log.Add(e, &r)
@@ -101,8 +98,7 @@ func (a *admitter) LogDecision(e *admission.Evaluation) {
 
 // begin prepares for a request.
 func (a *admitter) begin(h *handler) {
-	a.gateway, a.set, a.upstream, a.storage, a.request, a.user = h.gateway, h.set, h.upstream, h.storage, &h.request, &h.who.user
-	a.permission = &h.permission
+	a.gateway, a.scope, a.request, a.who, a.trail, a.permission = h.gateway, h.scope, h.request, &h.who, h.trail, &h.permission
 	a.report.Observer = a
 	if h.gateway.observers.decisions != nil {
 		a.report.Decisions = a
@@ -112,9 +108,6 @@ func (a *admitter) begin(h *handler) {
 // foresee lets the policies be asked before an object is read, if that may spare it. A new object is all in the request.
 func (a *admitter) foresee() {
 	i := &a.request.Info
-	if !i.IsWrite() || i.Verb == resource.VerbCreate || !a.set.Admission().Foresees() {
-		return
-	}
 	a.outside.admitter = a
 	i.Foresight = &a.outside
 }
@@ -133,62 +126,19 @@ func (a *admitter) reset() {
 	*a = admitter{report: a.report, referred: a.referred, outside: a.outside}
 }
 
-// checkContract holds the request to what an OpenAPI document says of it beside its body. What is wrong with the
-// parameters of a request with an object is named with everything that is wrong with the object.
-func (a *admitter) checkContract(h *handler) error {
-	i, head := &h.request.Info, &h.incoming.Head
-	if a.set.WatchesAnswers(h.request.Resource, i) {
-		watchAnswers(h)
-	}
-	o := h.upstream.kind.operation(a.set, h.request.Resource, i)
-	if o == nil {
-		return nil
-	}
-	if ok, challenge := o.Authenticates(i, head); !ok {
-		h.who.challenge = challenge
-		return status.Unauthorized("the request must have the credentials that the API's document asks for")
-	}
-	failures := o.Check(i, head, a.frame)
-	switch {
-	case len(failures) == 0:
-		return nil
-	case !i.HasBody() || h.isOpaque() || isScale(h):
-		return h.request.Invalid(i.Name, failures, 0)
-	}
-	a.parameters = failures
-	return nil
-}
-
-// watchAnswers lets answers to the request be held to what its document declares.
-func watchAnswers(h *handler) {
-	r := &h.request
-	name := r.Info.Resource
-	if r.Info.Subresource != "" {
-		name += "/" + r.Info.Subresource
-	}
-	kind, set, described, about := h.upstream.kind, h.set, r.Resource, r.Info
-	h.trail.answers = h.gateway.observers.answers.Watch(responses.Subject{
-		Upstream: h.upstream.name, Resource: name, Verb: r.Info.Verb, Method: string(r.Head.Method),
-	}, r.Limits, func(verb string) *contract.Operation {
-		about.Verb = verb
-		return kind.operation(set, described, &about)
-	})
-	r.Exchanges.Watcher = h.trail.answers
-}
-
 // Complete holds the object to the URL, and takes out of it what its schema does not know. It says so as far as
 // the request or the resource asks for it.
 func (a *admitter) Complete(w *storage.Write) error {
 	at(a.story(), explaining.URL, w)
-	if err := a.storage.Complete(w); err != nil {
+	if err := a.scope.storage.Complete(w); err != nil {
 		return err
 	}
 	if err := a.prune(w); err != nil {
 		return err
 	}
-	operation, _ := admission.OperationOf(w.Info.Verb)
-	if storage.IsConcerned(a.set.Admission(), &w.Info) || a.set.Conventions().Concern(&w.Info, operation) {
-		if err := a.storage.CheckKeys(w); err != nil {
+	operation := w.Info.Verb.Operation()
+	if rules := a.scope.rulesOf(&w.Info); storage.IsConcerned(rules.policies, &w.Info) || rules.conventions.Concern(&w.Info, operation) {
+		if err := a.scope.storage.CheckKeys(w); err != nil {
 			return err
 		}
 	}
@@ -198,7 +148,7 @@ func (a *admitter) Complete(w *storage.Write) error {
 
 // prune takes out of the object what its schema does not know.
 func (a *admitter) prune(w *storage.Write) error {
-	s := a.storage.Schema(w.Info.Verb)
+	s := a.scope.storage.Schema(w.Info.Verb)
 	if s == nil {
 		return nil
 	}
@@ -222,7 +172,7 @@ func (a *admitter) prune(w *storage.Write) error {
 // keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It says
 // so as it does of unknown fields.
 func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
-	owned := a.set.Owned(a.request.Resource, w.Creates())
+	owned := a.scope.set.Owned(a.request.Resource, w.Creates())
 	if !owned.Any() || w.Info.Subresource != "" {
 		return nil
 	}
@@ -320,8 +270,8 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	at(a.story(), explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
-	if operation, _ := operationOf(w); a.set.Admission().Mutates(&w.Info, operation) {
-		a.storage.Reveal(w, false)
+	if operation, _ := operationOf(w); a.scope.rulesOf(&w.Info).policies.Mutates(&w.Info, operation) {
+		a.scope.storage.Reveal(w, false)
 	}
 	changes, err := a.seen(w, (*admitter).mutateSeen)
 	if w.Reveals {
@@ -364,13 +314,16 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	return a.setDefaults(s, w)
 }
 
+// policies returns the policies that may match what is described.
+func (a *admitter) policies() *admission.Scoped { return a.scope.rulesOf(a.attributes.Info).policies }
+
 // mutateSeen and validateSeen run the policies about what they see.
 func (a *admitter) mutateSeen() error {
-	return a.set.Admission().Mutate(a.context(), &a.attributes, &a.report)
+	return a.policies().Mutate(a.context(), &a.attributes, &a.report)
 }
 
 func (a *admitter) validateSeen() error {
-	a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
+	a.policies().Validate(a.context(), &a.attributes, &a.report)
 	return nil
 }
 
@@ -446,7 +399,7 @@ func (o *objectSchema) SetDefaults() error { return o.admitter.setDefaults(o.sto
 
 // MergeType implements admission.Schema.
 func (o *objectSchema) MergeType(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type {
-	return o.admitter.set.MergeType(as, kind)
+	return o.admitter.scope.set.MergeType(as, kind)
 }
 
 // PatchLimits implements admission.Schema.
@@ -515,7 +468,7 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 	if failures := s.ValidateMetadata(w); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
 	}
-	if operation, ok := admission.OperationOf(w.Info.Verb); ok && a.set.Conventions().Concern(&w.Info, operation) {
+	if operation := w.Info.Verb.Operation(); operation != 0 && a.scope.rulesOf(&w.Info).conventions.Concern(&w.Info, operation) {
 		err = a.checkConventions(s, w, &result)
 	}
 	return result, err
@@ -540,7 +493,7 @@ func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result 
 			o.Status = storage.KubernetesStatus
 		}
 	}
-	found, err := a.set.Conventions().Check(a.context(), &a.attributes, o)
+	found, err := a.scope.rulesOf(&w.Info).conventions.Check(a.context(), &a.attributes, o)
 	if err != nil {
 		var answer *status.Error
 		if errors.As(err, &answer) {
@@ -569,7 +522,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 		return nil
 	}
 	at(a.story(), explaining.Policies, w)
-	a.storage.Reveal(w, true)
+	a.scope.storage.Reveal(w, true)
 	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
 		return err
 	}
@@ -583,7 +536,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 // Collect runs the policies about the deletion of one object of several.
 func (a *admitter) Collect(w *storage.Write) {
 	if a.describe(w) {
-		a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
+		a.policies().Validate(a.context(), &a.attributes, &a.report)
 	}
 	a.noteKind()
 	a.attributes.Old = nil // which does not last until the decision
@@ -592,7 +545,7 @@ func (a *admitter) Collect(w *storage.Write) {
 // validateAs runs the policies about an operation that the verb does not tell.
 func (a *admitter) validateAs(w *storage.Write, operation admission.Operation) {
 	a.describeAs(w, operation)
-	a.set.Admission().Validate(a.context(), &a.attributes, &a.report)
+	a.policies().Validate(a.context(), &a.attributes, &a.report)
 }
 
 // Decide returns what the policies came to.
@@ -600,7 +553,7 @@ func (a *admitter) Decide(*storage.Write) error {
 	if p := a.permission; p.refusal != nil {
 		return p.forbid(p.refusal)
 	}
-	if s := a.permission.handler.trail.spans; s != nil {
+	if s := a.trail.spans; s != nil {
 		s.EndAdmission()
 	}
 	a.request.Warnings = append(a.request.Warnings, a.report.Warnings()...)
@@ -623,7 +576,7 @@ func (a *admitter) Forget() { a.report.Reset() }
 // describe gathers what policies can know of the write. It reports whether any concerns it.
 func (a *admitter) describe(w *storage.Write) bool {
 	operation, ok := operationOf(w)
-	if !ok || !a.set.Admission().Concerns(&w.Info, operation) {
+	if !ok || !a.scope.rulesOf(&w.Info).policies.Concerns(&w.Info, operation) {
 		if ok && a.story() != nil { // which says why none does
 			a.describeAs(w, operation)
 		}
@@ -635,11 +588,12 @@ func (a *admitter) describe(w *storage.Write) bool {
 
 // operationOf returns what the write does to the object.
 func operationOf(w *storage.Write) (admission.Operation, bool) {
-	operation, ok := admission.OperationOf(w.Info.Verb)
+	operation := w.Info.Verb.Operation()
+	isWrite := operation != 0
 	if operation == admission.Update && w.Existing.IsAbsent {
 		operation = admission.Create
 	}
-	return operation, ok
+	return operation, isWrite
 }
 
 // describeAs gathers what policies can know of the write.
@@ -647,14 +601,14 @@ func (a *admitter) describeAs(w *storage.Write, operation admission.Operation) {
 	to := &a.attributes
 	to.Info, to.Resource, to.Served = &w.Info, a.request.Resource, a.request.Served
 	to.Received = a.gateway.timeOf(a.request)
-	to.Operation, to.User, to.HTTP = operation, a.user, (*storage.HTTP)(a.request)
+	to.Operation, to.User, to.HTTP = operation, &a.who.user, (*storage.HTTP)(a.request)
 	to.Object, to.Old = w.Admitted(), w.Existing.Object
 	if operation == admission.Delete {
 		to.Object = nil
 	}
-	a.options = operationOptions{a.storage, w, operation}
+	a.options = operationOptions{a.scope.storage, w, operation}
 	to.Options = &a.options
-	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, &w.Info, a.permission, a.request.Deadline())
+	a.referred.Begin(a.context(), a.scope.set, a.gateway.states, a.scope.backend, &w.Info, a.permission, a.request.Deadline())
 	to.Lookup = &a.referred
 	to.DryRun, to.HasGeneratedName = w.Info.Options.DryRun, w.HasGeneratedName
 	a.frame()

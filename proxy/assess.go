@@ -29,9 +29,10 @@ var (
 // nothing: what the backend would get is the last thing that is known of an object. Who asks is given, so that
 // nobody is identified, and nothing counts against rate limits. An Assessor belongs to one goroutine.
 type Assessor struct {
-	handler  handler
+	handler  *handler
 	incoming server.Request
 	set      *policies.Set
+	scope    scope // of the trial, with the writer for its storage
 	writer   *dryWriter
 	outcome  Outcome
 }
@@ -78,7 +79,7 @@ type Outcome struct {
 
 // NewAssessor returns an assessor by the policy set in force now.
 func (g *Gateway) NewAssessor() *Assessor {
-	j := &Assessor{set: g.policies()}
+	j := &Assessor{set: g.policies(), handler: newHandler()}
 	j.handler.gateway = g
 	j.incoming.Memory.Open(g.memory.Budget, present{})
 	j.writer = &dryWriter{policies: j.set.Admission()}
@@ -87,7 +88,7 @@ func (g *Gateway) NewAssessor() *Assessor {
 
 // Try judges a write.
 func (j *Assessor) Try(t *Trial) *Outcome {
-	h := &j.handler
+	h := j.handler
 	object := j.outcome.Object[:0]
 	j.outcome = Outcome{}
 	j.writer.trial, j.writer.object, j.writer.isSeen = t, object, false
@@ -103,12 +104,12 @@ func (j *Assessor) Try(t *Trial) *Outcome {
 
 // forget ends the trial before.
 func (j *Assessor) forget() {
-	h := &j.handler
+	h := j.handler
 	h.write.Release()
 	h.request.Reset()
 	h.admission.reset()
-	h.permission = permission{handler: h}
-	h.body, h.storage, h.route = bodyReader{}, nil, nil
+	h.permission = permission{}
+	h.body, h.scope, h.route = bodyReader{}, nil, nil
 	j.incoming.Memory.Close()
 }
 
@@ -126,20 +127,21 @@ func (j *Assessor) try(t *Trial) (err error) {
 			err = j.handler.request.Exhausted()
 		}
 	}()
-	defer recoverMemory(&j.handler.request, &err)
+	defer recoverMemory(j.handler.request, &err)
 	defer func() {
-		if h := &j.handler; h.body.parsed != nil { // no step took it
+		if h := j.handler; h.body.parsed != nil { // no step took it
 			h.body.parsed.Release()
 			h.body.parsed = nil
 		}
 	}()
-	h := &j.handler
+	h := j.handler
 	h.body.parsed = t.Object
 	if err := j.resolve(t); err != nil {
 		return err
 	}
 	h.who.user = *t.User
 	parsed := h.body.parsed
+	h.permission.begin(h)
 	h.admission.begin(h)
 	h.body.begin(h)
 	h.body.parsed = parsed
@@ -149,32 +151,34 @@ func (j *Assessor) try(t *Trial) (err error) {
 	switch {
 	case i.IsUndescribed || !i.IsResource:
 		return ErrUndescribed
-	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", isOperation(h):
+	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", h.scope.isOperation:
 		return ErrNotWrite
 	}
-	if err := h.learnKind(); err != nil {
-		return err
+	if i.APIPrefix != "" && h.scope.backend.isDiscovered() {
+		if err := h.learnKind(); err != nil {
+			return err
+		}
 	}
-	h.write.Begin(&h.request)
-	if h.isOpaque() {
-		return h.body.decode(&h.write)
+	h.write.Begin(h.request)
+	if h.scope.isOpaque(h.request) {
+		return h.body.decode(h.write)
 	}
 	j.outcome.IsConcerned = true
 	if isCreate {
-		return h.create(&h.write)
+		return h.create(h.write)
 	}
-	return h.update(&h.write)
+	return h.update(h.write)
 }
 
 // resolve finds what the write is about.
 func (j *Assessor) resolve(t *Trial) error {
-	h := &j.handler
+	h := j.handler
 	g, head := h.gateway, &j.incoming.Head
 	h.incoming, h.set = &j.incoming, j.set
 	head.Method, head.Target = t.Method, t.Target
 	h.request.Started, h.request.Head, h.request.Body = time.Now(), head, t.Body
 	h.request.Memory, h.request.Limits = &j.incoming.Memory, &g.requestLimits
-	h.write.Begin(&h.request)
+	h.write.Begin(h.request)
 	target := t.Target
 	if t.Upstream == "" {
 		h.route = g.routes.find(nil, str(target))
@@ -190,25 +194,26 @@ func (j *Assessor) resolve(t *Trial) error {
 			return err
 		}
 	}
-	h.upstream, h.request.Limits = h.route.backend, &h.route.limits
-	all := g.storages(j.set)
+	h.request.Limits = &h.route.limits
+	all := g.scopesOf(j.set)
 	info, about, err := all.resolvers[h.route.index].Resolve(str(t.Method), target)
-	h.request.Info, h.request.Resource = info, about
-	h.write.Begin(&h.request)
+	h.request.SetSubject(info, about)
+	h.write.Begin(h.request)
 	if err != nil {
 		return err
 	}
+	j.writer.isAPIServer = h.route.backend.served != nil
+	j.scope = *all.find(g, h.route, about, &info, info.Connect)
+	j.writer.Storage, j.scope.storage = j.scope.storage, j.writer
+	h.scope = &j.scope
 	if deprecated := j.set.Deprecation(about); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}
-	j.writer.isAPIServer = h.upstream.served != nil
-	j.writer.Storage = all.find(h.upstream, about, &info)
-	h.storage = j.writer
 	return nil
 }
 
 // to returns the first route to a backend; nil if there is none.
-func (r *routes) to(upstream string) *route {
+func (r *routeTable) to(upstream string) *route {
 	for i := range r.table {
 		if r.table[i].backend.name == upstream {
 			return &r.table[i]
@@ -225,7 +230,7 @@ type dryWriter struct {
 	object []byte // as the policies left it
 	isSeen bool   // object is of this trial
 
-	policies *admission.Chain
+	policies storage.Policies
 	// isAPIServer says that the backend keeps the metadata of objects itself, so that only policies and schemas ask for
 	// the stored one.
 	isAPIServer bool
@@ -256,13 +261,13 @@ func (d *dryWriter) Get(w *storage.Write) error {
 	if d.trial.Old == nil {
 		return ErrOldUnknown
 	}
-	old, err := w.Request.ParseStored(d.trial.Old)
+	old, err := w.Exchanges.ParseStored(d.trial.Old)
 	if err != nil {
 		return err
 	}
 	w.Existing.Object = old
 	path := resource.FieldPath{"metadata", "resourceVersion"}
-	if r := w.Request.Resource; r != nil && r.Envelope == resource.Bare {
+	if r := w.Resource; r != nil && r.Envelope == resource.Bare {
 		path = r.Fields.Version
 	} else {
 		giveVersion(old)

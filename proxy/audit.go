@@ -38,7 +38,7 @@ func (a *admitter) shown(text string) string {
 
 // noteKind keeps the kind of the object, if policies found something that may be recorded as an Event.
 func (a *admitter) noteKind() {
-	if a.upstream.events != nil && a.kind == "" && !a.report.IsEmpty() {
+	if a.scope.backend.events != nil && a.kind == "" && !a.report.IsEmpty() {
 		a.kind = strings.Clone(a.kindOfObject())
 	}
 }
@@ -73,8 +73,8 @@ func (a *admitter) audit() {
 		return
 	}
 	noted := make([]slog.Attr, 0, len(annotations)+5)
-	noted = append(noted, slog.String("verb", a.request.Info.Verb), slog.String("resource", a.request.Info.GroupResource().String()),
-		slog.String("namespace", a.request.Info.Namespace), slog.String("name", a.attributes.Name()), slog.String("user", a.user.Name))
+	noted = append(noted, slog.String("verb", a.request.Info.VerbName()), slog.String("resource", a.request.Info.GroupResource().String()),
+		slog.String("namespace", a.request.Info.Namespace), slog.String("name", a.attributes.Name()), slog.String("user", a.who.user.Name))
 	for _, n := range annotations {
 		noted = append(noted, slog.String(n.Key, a.shown(n.Value)))
 	}
@@ -135,7 +135,7 @@ func joined(list, name string) string {
 // kindOfObject returns the kind of the object that the path names, whatever its subresource is.
 func (a *admitter) kindOfObject() string {
 	i := &a.request.Info
-	if d := a.upstream.served; i.Subresource != "" && d != nil {
+	if d := a.scope.backend.served; i.Subresource != "" && d != nil {
 		if r := d.Catalog().Find(discovery.Path{GroupVersionResource: i.GroupVersionResource()}); r != nil {
 			return r.Kind.Kind
 		}
@@ -146,7 +146,7 @@ func (a *admitter) kindOfObject() string {
 // recordEvents records at the backend what policies refused, and which of them could not judge, unless the client was not
 // told of it: who may not write the object does not make Events about it either.
 func recordEvents(h *handler, code int) {
-	a := &h.admission
+	a := h.admission
 	if a.kind == "" || h.permission.refusal != nil || h.request.Info.Options.DryRun {
 		return
 	}
@@ -155,20 +155,20 @@ func recordEvents(h *handler, code int) {
 		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()), Kind: a.kind,
 		Namespace: strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(h.trail.object))),
 	}
-	action := strings.Clone(i.Verb)
+	action := i.VerbName()
 	if denials := a.report.Denials(); len(denials) > 0 && code >= http.StatusBadRequest {
 		reason := events.Denied
 		if denials[0].Failed {
 			reason = events.Failed
 		}
-		h.upstream.events.Record(about, reason, action, a.shown(denials[0].Cause.Message))
+		h.route.backend.events.Record(about, reason, action, a.shown(denials[0].Cause.Message))
 		return
 	}
 	if code >= http.StatusBadRequest {
 		return
 	}
 	for _, f := range a.report.IgnoredFailures() {
-		h.upstream.events.Record(about, events.Failed, action, a.shown(fmt.Sprintf("the policy '%s' failed and is set to be ignored then: %v", f.Policy, f.Err)))
+		h.route.backend.events.Record(about, events.Failed, action, a.shown(fmt.Sprintf("the policy '%s' failed and is set to be ignored then: %v", f.Policy, f.Err)))
 		return // one says that there is something to look at
 	}
 }
@@ -223,6 +223,9 @@ func beginRecording(h *handler) error {
 
 // recordAnswer keeps of the answer what the audit Policy asks for.
 func recordAnswer(h *handler) {
+	if !isRecorded(h) {
+		return
+	}
 	e, r := &h.trail.events, &h.request.Response
 	if r.IsOwn() && r.Header(auditID) == nil {
 		r.Add(auditID, e.ID())
@@ -234,7 +237,7 @@ func recordAnswer(h *handler) {
 		e.NoteAnswer(r.Body())
 	}
 	switch {
-	case !e.Wants(audit.RequestResponse) || isEndless(&h.request):
+	case !e.Wants(audit.RequestResponse) || isEndless(h.request):
 	case r.IsStream() && r.IsJSON() && len(r.ContentEncoding()) == 0:
 		r.SetStream(&recordedStream{r.Stream(), e})
 	case isJSON(r.Body()):

@@ -90,8 +90,8 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 const maxEvent = 64 << 10
 
 // recordEvents lets refusals be recorded as Events of Kubernetes.
-func (g *Gateway) recordEvents(b *backend) (err error) {
-	b.events, err = events.New(events.Options{
+func (g *Gateway) recordEvents(b *backend) {
+	b.events = events.New(events.Options{
 		Send: func(ctx context.Context, method, target, contentType string, body []byte) (int, []byte, error) {
 			a, err := b.sendAs(ctx, state.Request{Method: method, Target: target, Body: body, Limit: maxEvent}, contentType)
 			return a.Code, a.Body, err
@@ -106,7 +106,6 @@ func (g *Gateway) recordEvents(b *backend) (err error) {
 			}
 		},
 	})
-	return err
 }
 
 // recordOwn lets what happens to the gateway itself be recorded as Events about its Pod, at the first backend that takes
@@ -265,7 +264,7 @@ func (b *backend) close() {
 	}
 }
 
-func (r *routes) close() {
+func (r *routeTable) close() {
 	for _, b := range r.backends {
 		b.close()
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/http1/balance"
@@ -14,8 +16,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/proxy/events"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // clientConfig returns the settings of the connections to a backend.

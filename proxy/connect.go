@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
 // connect is the way of a request that leads to somewhere else than to a stored object, such as into a pod.
@@ -33,7 +34,7 @@ func (h *handler) connect() error {
 // go on in.
 func (h *handler) resolveConnect() {
 	head, i := &h.incoming.Head, &h.request.Info
-	isAllowed := h.upstream.upgrades.allows(i)
+	isAllowed := h.route.backend.upgrades.allows(i)
 	if isAllowed && !i.Connect && i.IsResource {
 		// What no policy file says is an object is not taken for one here.
 		i.Connect = string(head.Method) == http.MethodGet || string(head.Method) == http.MethodPost && !head.HasBody()
@@ -59,9 +60,9 @@ func (h *handler) readOpaque() error {
 
 // admitConnect runs the policies on CONNECT. The object that they see are the options in the query, as in Kubernetes.
 func (h *handler) admitConnect() error {
-	w := &h.write
-	w.Begin(&h.request)
-	if !w.Info.Connect || !h.set.Admission().Concerns(&w.Info, admission.Connect) {
+	w := h.write
+	w.Begin(h.request)
+	if !w.Info.Connect || !h.scope.rules.policies.Concerns(&w.Info, admission.Connect) {
 		return nil
 	}
 	options, err := w.Info.ConnectOptions()
@@ -101,7 +102,7 @@ func (h *handler) forwardConnect() (err error) {
 			m.Body = h.request.Body
 		}
 	}
-	h.upgrade.tunnel, err = h.request.Connect(&h.upstream.storage, &m, h.upgrade.protocol)
+	h.upgrade.tunnel, err = h.request.Connect(&h.route.backend.storage, &m, h.upgrade.protocol)
 	return err
 }
 
@@ -170,19 +171,31 @@ func isTunnelled(protocol []byte) bool {
 	return bytes.EqualFold(protocol, []byte("websocket")) || bytes.EqualFold(protocol, []byte("SPDY/3.1"))
 }
 
-// ignoreUpgrade implements kind: a WebSocket is no way around what a file describes, and who asks an
-// ordinary API for one can do nothing with the answer to a GET.
-func (plainKind) ignoreUpgrade(h *handler) error {
+// refuseUpgrade refuses a request for a described path that asks for a protocol which is not allowed there.
+func (h *handler) refuseUpgrade() error {
 	head := &h.incoming.Head
+	if !isTunnelled(head.Upgrade) || h.upgrade.protocol != nil {
+		return nil
+	}
 	return status.BadRequest("the path '%s' is described, and what is described is not served in the protocol '%s'", pathOf(head.Target), head.Upgrade)
 }
 
-// ignoreUpgrade implements kind: an API server serves a watch in either protocol.
-func (kubernetesKind) ignoreUpgrade(*handler) error { return nil }
+// servesUpgrades implements kind: a WebSocket is no way around what a file describes, and a client that asks an
+// ordinary API for one can do nothing with the answer to a GET.
+func (plainKind) servesUpgrades() bool { return false }
+
+// servesUpgrades implements kind: an API server serves a watch in either protocol.
+func (kubernetesKind) servesUpgrades() bool { return true }
 
 // under reports whether a path is the prefix or below it, whole segments compared.
 func under(path, prefix string) bool {
 	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || prefix == "" || path[len(prefix)] == '/')
+}
+
+// passUndescribed is the way of a request that no file describes.
+func (h *handler) passUndescribed() error {
+	at(h.trail.story, explaining.Others, nil)
+	return h.passThrough()
 }
 
 // passThrough is the way of a request to an ordinary API that no file describes: it passes as it came, with
@@ -215,13 +228,13 @@ func (h *handler) passThrough() (err error) {
 			m.Upload = &boundedUpload{Upload: m.Upload, limit: limit, left: limit}
 		}
 	}
-	h.upgrade.tunnel, err = h.request.Connect(&h.upstream.storage, &m, h.upgrade.protocol)
+	h.upgrade.tunnel, err = h.request.Connect(&h.route.backend.storage, &m, h.upgrade.protocol)
 	return err
 }
 
 // boundedUpload is a body that its route bounds.
 type boundedUpload struct {
-	upstream.Upload
+	http1.Upload
 	limit, left int64
 }
 

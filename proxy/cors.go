@@ -29,7 +29,7 @@ func newCORS(c *config.CORS) *cors.Policy {
 // noteGrants remembers what the backend's answer lets the scripts of other origins read.
 func noteGrants(h *handler) {
 	if r := &h.request.Response; h.incoming.Head.Has(http1.FieldOrigin) && h.route != nil && h.route.cors == nil && r.Status() > 0 && !r.IsOwn() {
-		h.upstream.grants.Note(&h.incoming.Head, placeOf(h), &r.Response, h.request.Started)
+		h.route.backend.grants.Note(&h.incoming.Head, placeOf(h), &r.Response, h.request.Started)
 	}
 }
 
@@ -42,7 +42,7 @@ func shareAnswer(h *handler) {
 	case h.route.cors != nil:
 		h.route.cors.Apply(head, &r.Response)
 	case r.IsOwn() && head.Has(http1.FieldOrigin):
-		h.upstream.grants.Share(head, placeOf(h), &r.Response, func(q *cors.Question) (*http1.Response, error) { return askPreflight(h, q) })
+		h.route.backend.grants.Share(head, placeOf(h), &r.Response, func(q *cors.Question) (*http1.Response, error) { return askPreflight(h, q) })
 	}
 }
 
@@ -58,8 +58,9 @@ func shareKnown(h *handler, r *http1.Response) {
 			return
 		}
 		if h.request.Resource == nil && len(head.Target) > 0 {
-			resolver := h.gateway.storages(h.set).resolvers[route.index]
-			h.request.Info, h.request.Resource, _ = resolver.Resolve(str(head.Method), head.Target)
+			resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
+			info, described, _ := resolver.Resolve(str(head.Method), head.Target)
+			h.request.SetSubject(info, described)
 		}
 	}
 	if route.cors != nil {
@@ -79,11 +80,11 @@ func askPreflight(h *handler, q *cors.Question) (*http1.Response, error) {
 	head := q.AppendHead(nil)
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(http1.Response)
-	err := h.upstream.client.Do(&upstream.Request{
+	err := h.route.backend.client.Do(&upstream.Request{
 		Head: head, Idempotent: true,
 		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout),
 	}, answer)
-	spans.Asked(span, &h.upstream.storage, q.Target, answer.Status(), err)
+	spans.Asked(span, &h.route.backend.storage, q.Target, answer.Status(), err)
 	return answer, err
 }
 
@@ -91,22 +92,33 @@ func askPreflight(h *handler, q *cors.Question) (*http1.Response, error) {
 // browsers send preflights without credentials. Limits take it for anonymous.
 func takeForAnonymous(h *handler) bool {
 	head := &h.incoming.Head
-	if h.upstream.grants == nil || head.Has(http1.FieldAuthorization) || !cors.IsPreflight(head) {
+	if h.route.backend.grants == nil || head.Has(http1.FieldAuthorization) || !cors.IsPreflight(head) {
 		return false
 	}
 	h.who.user, h.who.challenge = h.gateway.anonymous, ""
 	return true
 }
 
+// answerPreflight answers a preflight by what the route says of CORS.
+func (h *handler) answerPreflight() error {
+	if h.route.cors.Answers(&h.incoming.Head, &h.request.Response.Response) {
+		return errServed
+	}
+	return nil
+}
+
 // relayPreflight answers a preflight of a client that is not known by what the backend says of CORS. The backend
 // gets what a browser asks and nothing else of the request.
-func relayPreflight(h *handler) error {
+func (h *handler) relayPreflight() error {
+	if h.who.refusal == nil {
+		return nil
+	}
 	answer, err := cors.Relay(&h.incoming.Head, func(q *cors.Question) (*http1.Response, error) { return askPreflight(h, q) })
 	if err != nil {
 		return err
 	}
 	cors.CopyGrant(&h.request.Response.Response, answer)
-	return nil
+	return errServed
 }
 
 // maxPreflight is how long the body of an answer to a preflight may be, which is seldom there and not read.

@@ -326,7 +326,7 @@ func TestBadHeadIsShared(t *testing.T) {
 func TestFailureIsShared(t *testing.T) {
 	g, address, _ := filledGateway(t)
 	g.routes.table[0].cors = newCORS(&config.CORS{AllowOrigins: []string{page}})
-	for _, backend := range g.storages(g.policies()).of {
+	for _, backend := range g.scopesOf(g.policies()).storages {
 		for i := range backend {
 			backend[i].object = panicking{backend[i].object, 0}
 		}

@@ -7,7 +7,7 @@ import (
 
 // create is the way of an object that is created.
 func (h *handler) create(w *storage.Write) error {
-	s := h.storage
+	s := h.scope.storage
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (h *handler) createOfNothing(w *storage.Write) error {
 	if err := h.admission.Validate(w); err != nil {
 		return err
 	}
-	return h.storage.Pass(w)
+	return h.scope.storage.Pass(w)
 }
 
 // admit leads an object that is complete through the policies that change it, its schema, and the policies

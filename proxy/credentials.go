@@ -19,11 +19,11 @@ var clientsCredentials = http1.Fields(http1.FieldAuthorization, http1.FieldXRemo
 func (w *who) tell(h *handler, p *identity.Principal) (err error) {
 	impersonates := h.incoming.Head.Has(http1.FieldImpersonate)
 	w.lines = append(w.lines[:0], h.request.From.Lines...)
-	switch h.upstream.credentials {
+	switch h.route.backend.credentials {
 	case config.FrontProxyCredentials:
 		w.lines, err = p.AppendRemote(w.lines)
 	case config.ImpersonateCredentials:
-		if w.lines, err = h.upstream.authorize(w.lines); err != nil {
+		if w.lines, err = h.route.backend.authorize(w.lines); err != nil {
 			return status.ServiceUnavailable("the gateway has no account now by which to ask the backend", 1)
 		}
 		w.lines, err = p.AppendImpersonate(w.lines)
@@ -56,10 +56,9 @@ func (w *who) tell(h *handler, p *identity.Principal) (err error) {
 // authorization returns by what the client says who it is: the header, or the token that a browser,
 // which cannot set a header on a WebSocket, has among the protocols that it asks for. kube-apiserver
 // reads it there, so that policies must know of it.
-func (w *who) authorization(h *handler) ([]byte, error) {
-	head := &h.incoming.Head
+func (w *who) authorization(head *http1.Head, protocol []byte, to config.Credentials) ([]byte, error) {
 	given := head.Value(http1.FieldAuthorization)
-	if !bytes.EqualFold(h.upgrade.protocol, []byte("websocket")) {
+	if !bytes.EqualFold(protocol, []byte("websocket")) {
 		return given, nil
 	}
 	var token []byte
@@ -87,7 +86,7 @@ func (w *who) authorization(h *handler) ([]byte, error) {
 		return given, nil
 	case given == nil:
 		return token, nil
-	case h.upstream.credentials == config.FrontProxyCredentials, h.upstream.credentials == config.ImpersonateCredentials:
+	case to == config.FrontProxyCredentials, to == config.ImpersonateCredentials:
 		return given, nil // the token is withheld
 	}
 	// Which of the two the backend believes is not known here.

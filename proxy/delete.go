@@ -8,7 +8,7 @@ func (h *handler) delete(w *storage.Write) error {
 	if err := h.body.decode(w); err != nil {
 		return err
 	}
-	return h.storage.Delete(w, &h.admission)
+	return h.scope.storage.Delete(w, h.admission)
 }
 
 // deleteCollection is the way of the deletion of a collection.
@@ -16,5 +16,5 @@ func (h *handler) deleteCollection(w *storage.Write) error {
 	if err := h.body.decode(w); err != nil {
 		return err
 	}
-	return h.storage.DeleteCollection(w, &h.admission)
+	return h.scope.storage.DeleteCollection(w, h.admission)
 }

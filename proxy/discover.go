@@ -84,28 +84,29 @@ func (g *Gateway) Ready() error {
 
 // mayBeJudged reports whether a policy may apply to the request, which is a write or connects.
 func (h *handler) mayBeJudged() bool {
-	i, policies := &h.request.Info, h.set.Admission()
+	i, policies := &h.request.Info, h.scope.rules.policies
 	if i.Connect {
 		return policies.Concerns(i, admission.Connect)
 	}
 	return storage.IsConcerned(policies, i)
 }
 
+// awaitDiscovery refuses requests until it is known what the API server serves.
+func (h *handler) awaitDiscovery() error {
+	if h.scope.backend.served.Catalog() == nil {
+		return status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
+	}
+	return nil
+}
+
 // learnKind looks up the resource in what the API server serves. It asks the server for an unknown
 // resource if a policy may apply to the request.
 func (h *handler) learnKind() error {
-	i, b := &h.request.Info, h.upstream
-	h.request.Served = nil // an Assessor's handler leads one object after the other
-	if !i.IsResource || i.APIPrefix == "" || !b.isDiscovered() {
-		return nil
+	if err := h.awaitDiscovery(); err != nil {
+		return err
 	}
+	i, b := &h.request.Info, h.scope.backend
 	known := b.served.Catalog()
-	if known == nil {
-		return status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
-	}
-	if h.request.IsRead() && !i.Connect {
-		return nil // which no policy judges
-	}
 	path := discovery.Path{GroupVersionResource: i.GroupVersionResource(), Subresource: i.Subresource}
 	if h.request.Served = known.Find(path); h.request.Served != nil || !h.mayBeJudged() {
 		return nil

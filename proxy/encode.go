@@ -12,8 +12,19 @@ import (
 const leastEncoded = 1 << 10
 
 // encodeAnswer encodes an answer that the gateway edits, if the client asks for that: for the edit the backend was
-// asked not to. The caller has made sure that it is such an answer, by mayEncode. It returns the coding of the answer.
-func encodeAnswer(h *handler) compress.Coding {
+// asked not to. The ETag then names the bytes that the client gets.
+func encodeAnswer(h *handler) {
+	coding := compress.Identity
+	if mayEncode(&h.request.Response) {
+		coding = codingOf(h)
+	}
+	if isVariant(&h.request.Response, coding) {
+		markAnswer(h, coding)
+	}
+}
+
+// codingOf encodes an answer, and returns its coding.
+func codingOf(h *handler) compress.Coding {
 	r := &h.request.Response
 	if h.upgrade.tunnel != nil || len(r.ContentEncoding()) > 0 || isFixed(r) {
 		return compress.Identity

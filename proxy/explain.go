@@ -46,9 +46,9 @@ func beginStory(h *handler) error {
 	i := &h.request.Info
 	s := explaining.New(story.Request{
 		Method: string(h.incoming.Head.Method), Path: string(h.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
-		Route: h.route.place.Route, Upstream: h.upstream.name, Policies: h.set.Hash(),
+		Route: h.route.place.Route, Upstream: h.route.backend.name, Policies: h.set.Hash(),
 	}, may.Values == config.ShowValues)
-	s.About(i, h.request.Resource != nil, secretsIn(h.set))
+	s.About(i, h.request.Resource != nil, names(h.scope.stages), secretsIn(h.set))
 	h.trail.story, h.trail.form = s, form
 	h.request.Exchanges.Sink = s
 	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)
@@ -67,17 +67,19 @@ func secretsIn(set *policies.Set) (secret explaining.Secrets) {
 	return secret
 }
 
-// tell is enforce for who asks for an explanation.
-func (l *limits) tell() error {
-	h := l.admission.permission.handler
-	s := h.trail.story
+// explainLimits is enforceLimits for a client that asks for an explanation.
+func (h *handler) explainLimits() error {
+	l, s := h.limits, h.trail.story
 	s.At(explaining.Limits, nil)
-	err := l.enforce()
+	var err error
+	if h.scope.limits != nil {
+		err = l.enforce()
+	}
 	counted := map[string]bool{}
 	for i := range l.charges.All() {
 		counted[l.charges.All()[i].Rule.Name] = true
 	}
-	for _, o := range l.set.Limits().Outlooks(&h.request.Info, l.place, l.gateway.timeOf(&h.request)) {
+	for _, o := range h.set.Limits().Outlooks(&h.request.Info, &h.route.place, l.gateway.timeOf(h.request)) {
 		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && l.refusedBy == o.Name}
 		if !one.Counts {
 			one.Because = o.Because

@@ -42,6 +42,7 @@ func TestForeignFields(t *testing.T) {
 			g := gatewayFor(t, cmp.Or(tt.file, t.TempDir()), backend.Addr().String(), tt.words)
 			g.routes.table[0].prefix = strings.TrimSuffix(tt.prefix, "/")
 			g.routes.table[0].shows = g.routes.table[0].prefix
+			g.routes.compile()
 			address := startGateway(t, g)
 			path := strings.TrimSuffix(tt.prefix, "/") + "/x"
 			if tt.prefix == "/apis/example.com/v1/namespaces/team-a" {

@@ -16,11 +16,11 @@ import (
 // admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and the
 // client's own bytes are sent on: a form that would have to be changed is refused.
 func admitForm(h *handler, w *storage.Write) error {
-	s := &formStorage{h.storage, h.body.declared}
+	s := &formStorage{h.scope.storage, h.body.declared}
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
-	if err := h.body.decodeForm(w, &h.admission); err != nil {
+	if err := h.body.decodeForm(w, h.admission); err != nil {
 		return err
 	}
 	if err := s.Complete(w); err != nil { // from the URL
@@ -39,7 +39,7 @@ func admitForm(h *handler, w *storage.Write) error {
 	case isTried(h):
 		w.Source = nil // what would be stored is shown as the object that it is
 		return s.Create(w)
-	case w.Info.Verb == resource.VerbCreate || isOperation(h):
+	case w.Info.Verb == resource.VerbCreate || h.scope.isOperation:
 		return s.Create(w)
 	}
 	return s.Update(w)
@@ -48,15 +48,15 @@ func admitForm(h *handler, w *storage.Write) error {
 // patchForm is the way of a form that patches what is stored. Of its fields results what a merge patch of them makes, which
 // is admitted. The client's own bytes are sent on.
 func patchForm(h *handler, w *storage.Write) error {
-	s := h.storage
+	s := h.scope.storage
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
-	if err := h.body.decodeForm(w, &h.admission); err != nil {
+	if err := h.body.decodeForm(w, h.admission); err != nil {
 		return err
 	}
 	w.Patch, w.Object, w.Source = w.Object, nil, nil
-	if err := s.Patched(w, &h.admission); err != nil {
+	if err := s.Patched(w, h.admission); err != nil {
 		return err
 	}
 	if err := h.admission.checkPatch(s, w, h.body.declared); err != nil {
@@ -78,12 +78,12 @@ func isTried(h *handler) bool {
 
 // passBytes is the way of a body that is not read. Policies see that there is no object.
 func passBytes(h *handler, w *storage.Write) error {
-	if operation, _ := operationOf(w); h.set.Admission().Mutates(&w.Info, operation) {
+	if operation, _ := operationOf(w); h.scope.rules.policies.Mutates(&w.Info, operation) {
 		return status.UnusableForm("policies may change the object")
 	}
 	w.Source = h.request.Body
-	if h.storage.NeedsExisting(w) && h.set.Admission().Concerns(&w.Info, admission.Update) {
-		if err := h.storage.Get(w); err != nil {
+	if h.scope.storage.NeedsExisting(w) && h.scope.rules.policies.Concerns(&w.Info, admission.Update) {
+		if err := h.scope.storage.Get(w); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ type formStorage struct {
 }
 
 // Schema implements storage.Strategy.
-func (s *formStorage) Schema(string) *schema.Schema { return s.declared.Schema }
+func (s *formStorage) Schema(resource.Verb) *schema.Schema { return s.declared.Schema }
 
 // Validate implements storage.Strategy.
 func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {

@@ -11,7 +11,7 @@ import (
 func TestRelease(t *testing.T) {
 	h := &handler{}
 	fields := testutil.Fill(h)
-	h.body.mayPass, h.who.challenge, h.permission.handler, h.trail.isNamed = true, "a", h, true
+	h.body.mayPass, h.who.challenge, h.permission.isGiven, h.trail.isNamed = true, "a", true, true
 	h.release()
 	for i := range fields.NumField() {
 		field, name := fields.Field(i), fields.Type().Field(i).Name

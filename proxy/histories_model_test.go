@@ -60,8 +60,8 @@ type told struct {
 	written int
 }
 
-// stage is a state of the model: an object, and how often it was written.
-type stage struct {
+// modelled is a state of the model: an object, and how often it was written.
+type modelled struct {
 	note   memo
 	writes int
 }
@@ -74,9 +74,9 @@ type stage struct {
 func (t tagging) linear() porcupine.Model {
 	return porcupine.Model{
 		Partition: byObject,
-		Init:      func() any { return stage{} },
+		Init:      func() any { return modelled{} },
 		Step: func(before, input, output any) (bool, any) {
-			now, in, out := before.(stage), input.(wanted), output.(told)
+			now, in, out := before.(modelled), input.(wanted), output.(told)
 			code, next := t.carryOut(now, in)
 			switch {
 			case out.written > 0 && out.written != next.writes:
@@ -96,7 +96,7 @@ func (t tagging) linear() porcupine.Model {
 			}
 			return out.note == next.note && out.version == t.versionOf(next), next
 		},
-		Hash:              func(s any) uint64 { return uint64(s.(stage).writes)<<8 + uint64(len(s.(stage).note.log)) },
+		Hash:              func(s any) uint64 { return uint64(s.(modelled).writes)<<8 + uint64(len(s.(modelled).note.log)) },
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 	}
@@ -119,7 +119,7 @@ func byObject(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 }
 
 // versionOf returns the version that the API tells of an object.
-func (t tagging) versionOf(s stage) version {
+func (t tagging) versionOf(s modelled) version {
 	switch {
 	case s.note == memo{}:
 		return version{}
@@ -130,7 +130,7 @@ func (t tagging) versionOf(s stage) version {
 }
 
 // carryOut returns the answer to a request and what it makes of the object.
-func (t tagging) carryOut(now stage, in wanted) (code int, next stage) {
+func (t tagging) carryOut(now modelled, in wanted) (code int, next modelled) {
 	isThere := now.note != memo{}
 	switch {
 	case in.method == http.MethodGet && isThere:
@@ -140,11 +140,11 @@ func (t tagging) carryOut(now stage, in wanted) (code int, next stage) {
 	case in.named != version{} && in.named != t.versionOf(now):
 		return http.StatusConflict, now
 	case in.method == http.MethodPut && !isThere:
-		return http.StatusCreated, stage{in.note, now.writes + 1}
+		return http.StatusCreated, modelled{in.note, now.writes + 1}
 	case !isThere:
 		return http.StatusNotFound, now
 	case in.method == http.MethodDelete:
-		return http.StatusNoContent, stage{memo{}, now.writes + 1}
+		return http.StatusNoContent, modelled{memo{}, now.writes + 1}
 	}
 	n := in.note
 	if in.method == http.MethodPatch {
@@ -159,7 +159,7 @@ func (t tagging) carryOut(now stage, in wanted) (code int, next stage) {
 	if n.n < now.note.n && !in.isUnjudged {
 		return http.StatusUnprocessableEntity, now
 	}
-	return http.StatusOK, stage{n, now.writes + 1}
+	return http.StatusOK, modelled{n, now.writes + 1}
 }
 
 // TestModelOfHistories holds the checker to histories whose verdicts are plain: it finds an update

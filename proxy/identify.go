@@ -18,8 +18,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 )
 
-// identify tells who asks, and from where: the peer, or who a trusted proxy says it speaks for. Without `identity` in the
-// configuration nobody's credentials count.
+// identify finds out who asks. A client that is not known is refused later, so that the audit log has its request.
+func (h *handler) identify() error {
+	h.who.refusal = h.who.identify(h)
+	return nil
+}
+
+// identify finds out who asks, and from where: the peer, or the client for which a trusted proxy speaks. Credentials do
+// not count unless the configuration has `identity`.
 func (w *who) identify(h *handler) error {
 	peer := h.incoming.Peer()
 	w.client = peer.Addr
@@ -36,7 +42,7 @@ func (w *who) identify(h *handler) error {
 		w.user = h.gateway.anonymous
 		return nil
 	}
-	authorization, err := w.authorization(h)
+	authorization, err := w.authorization(&h.incoming.Head, h.upgrade.protocol, h.route.backend.credentials)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func TestTurnedAwayForLonger(t *testing.T) {
 	<-h.arrived
 	set := g.policies().Limits()
 	var c ratelimit.Charges
-	set.Charge(&c, &ratelimit.Request{Info: &resource.Info{Verb: "get"}})
+	set.Charge(&c, &ratelimit.Request{Info: &resource.Info{Verb: resource.VerbGet}})
 	at := time.Now().Add(-4 * time.Second) // so far many were, four seconds long
 	for range 4 {
 		at = at.Add(time.Second)

@@ -10,21 +10,19 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
-	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
-	"github.com/admission-gateway/gateway/policies"
 )
 
 // limits are the rate limits about one request.
 type limits struct {
 	gateway   *Gateway
-	set       *policies.Set
+	scope     *scope // nil until it is known
 	incoming  *server.Request
 	who       *who
 	handled   *storage.Request
+	trail     *trail
 	admission *admitter
-	place     *resource.Place // by which the request came; nil before that is known
 
 	charges    ratelimit.Charges
 	request    cel.Request // what expressions see, if there are any
@@ -36,8 +34,7 @@ type limits struct {
 
 // begin prepares for a request.
 func (l *limits) begin(h *handler) {
-	l.place = nil
-	l.gateway, l.set, l.incoming, l.who, l.handled, l.admission = h.gateway, h.set, h.incoming, &h.who, &h.request, &h.admission
+	l.gateway, l.scope, l.incoming, l.who, l.handled, l.trail, l.admission = h.gateway, h.scope, h.incoming, &h.who, h.request, h.trail, h.admission
 }
 
 // reset forgets the request.
@@ -54,18 +51,17 @@ func (g *Gateway) timeOf(r *storage.Request) time.Time {
 	return r.Started
 }
 
-// enforce holds the request against the rate limits that concern it, reads included (ERR-3): first whether one more may be
+// enforceLimits refuses the request if a rate limit does.
+func (h *handler) enforceLimits() error { return h.limits.enforce() }
+
+// enforce counts the request by the rate limits that apply to it, reads included (ERR-3): first whether one more may be
 // served at all, then whether the client has come too often. A request that is refused takes nothing from any limit.
 func (l *limits) enforce() error {
-	rules := l.set.Limits()
-	if rules.Len(&l.handled.Info, l.place) == 0 {
-		return nil
-	}
 	r := ratelimit.Request{
-		Info: &l.handled.Info, At: l.gateway.timeOf(l.handled), Place: l.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
+		Info: &l.handled.Info, At: l.gateway.timeOf(l.handled), Place: &l.scope.route.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
 		Headers: l.headersRead(), Repeated: l.headers.takeRepeated, Frame: l.frame,
 	}
-	rules.Charge(&l.charges, &r)
+	l.scope.limits.Charge(&l.charges, &r)
 	if r := l.charges.Repeated(); r.Header != "" {
 		return status.BadRequest("the request has the header '%s' more than once, and the rate limit '%s' reads it", r.Header, r.Rule)
 	}
@@ -103,9 +99,9 @@ func (l *limits) enforce() error {
 // decide holds the request against the limits over time. Redis may keep some of them.
 func (l *limits) decide(now time.Time) ratelimit.Decision {
 	d := l.gateway.limiter.Decide(&l.charges, now)
-	if p := l.admission.permission; p != nil && p.handler.trail.spans != nil {
+	if s := l.trail.spans; s != nil {
 		if sent, err := l.charges.WereSent(); sent {
-			p.handler.trail.spans.Limited(now, err)
+			s.Limited(now, err)
 		}
 	}
 	return d
@@ -224,7 +220,7 @@ func (l *limits) frame() *cel.Frame {
 		address = l.who.client.String()
 	}
 	l.request = cel.Request{
-		Verb: l.handled.Info.Verb, Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
+		Verb: l.handled.Info.VerbName(), Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
 		Subresource: l.handled.Info.Subresource, Namespace: l.handled.Info.Namespace, Name: l.handled.Info.Name,
 		User:          cel.User{Name: l.who.user.Name, UID: l.who.user.UID, Groups: l.who.user.Groups, Extra: l.who.user.Extra},
 		ClientAddress: address, Headers: l.headersRead(), Query: l.handled.Info.Query, BodyBytes: l.announced(),
@@ -236,10 +232,10 @@ func (l *limits) frame() *cel.Frame {
 
 // announced is how long the body is, or may become where the client does not say it beforehand.
 func (l *limits) announced() int64 {
-	if l.incoming.Head.Chunked {
-		return l.handled.Limits.Body
+	if length := l.incoming.Head.ContentLength; length >= 0 {
+		return length
 	}
-	return max(l.incoming.Head.ContentLength, 0)
+	return l.handled.Limits.Body
 }
 
 // headersRead returns the headers that rate limits see.

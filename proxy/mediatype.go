@@ -57,7 +57,7 @@ type bodyReader struct {
 
 // begin prepares for a request.
 func (b *bodyReader) begin(h *handler) {
-	*b = bodyReader{gateway: h.gateway, incoming: h.incoming, storage: h.storage, request: &h.request}
+	*b = bodyReader{gateway: h.gateway, incoming: h.incoming, storage: h.scope.storage, request: h.request}
 }
 
 // checkMediaType lets only types pass that the gateway reads itself or that the API's document declares, in an encoding that
@@ -313,7 +313,7 @@ func (b *bodyReader) make(memory int64, read func() ([]byte, error)) ([]byte, er
 
 // negotiate refuses a request whose client takes no answer that the gateway can give.
 func (h *handler) negotiate() error {
-	answers := h.storage.MediaTypes().Answers
+	answers := h.scope.storage.MediaTypes().Answers
 	if answers == "" || !h.incoming.Head.Has(http1.FieldAccept) {
 		return nil
 	}

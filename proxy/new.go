@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
@@ -132,8 +131,8 @@ func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
 }
 
 // newRoutes makes the backends of the configuration and the table that leads to them.
-func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher) (_ *routes, err error) {
-	r := &routes{}
+func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher) (_ *routeTable, err error) {
+	r := &routeTable{}
 	defer func() {
 		if err != nil {
 			r.close()
@@ -154,9 +153,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			g.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
 		}
 		if u.Events == config.RecordEvents {
-			if err := g.recordEvents(b); err != nil {
-				return nil, err
-			}
+			g.recordEvents(b)
 		}
 		if b.kind.discovers() {
 			g.discover(b)
@@ -179,18 +176,8 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})
 	}
-	r.sort()
+	r.compile()
 	return r, nil
-}
-
-// sort brings the routes into the order in which they are looked through.
-func (r *routes) sort() {
-	slices.SortStableFunc(r.table, func(a, b route) int {
-		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
-	})
-	for i := range r.table {
-		r.table[i].index = i
-	}
 }
 
 func underscores(u config.UnderscoreHeaders) http1.Underscores {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +64,7 @@ type Options struct {
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
 type Gateway struct {
 	server   *server.Server
-	routes   *routes
+	routes   *routeTable
 	policies func() *policies.Set
 	limiter  *ratelimit.Limiter
 	states   *state.Manager
@@ -81,7 +82,8 @@ type Gateway struct {
 	anonymous     identity.User
 	often         samplers
 	observers     observers
-	current       atomic.Pointer[storages]
+	current       atomic.Pointer[scopes]
+	handlers      sync.Pool
 	clock         func() time.Time
 	stop          context.CancelFunc // of what runs beside the requests
 }

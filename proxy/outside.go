@@ -23,20 +23,21 @@ type foreseen struct {
 
 // outsideKey identifies a policy and the request that it was asked about.
 type outsideKey struct {
-	policy                                         any
-	operation                                      uint8
-	verb, resource, subresource, namespace, object string
+	policy                                   any
+	operation                                admission.Operation
+	verb                                     resource.Verb
+	resource, subresource, namespace, object string
 }
 
 // IsOutside implements resource.Foresight.
-func (o *outside) IsOutside(policy any, i *resource.Info, operation uint8) bool {
+func (o *outside) IsOutside(policy any, i *resource.Info, operation admission.Operation) bool {
 	key := outsideKey{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name}
 	for n := range o.known {
 		if o.known[n].outsideKey == key {
 			return o.known[n].isOutside
 		}
 	}
-	isOutside := o.ask(policy.(admission.Foreseer), i, admission.Operation(operation))
+	isOutside := o.ask(policy.(admission.Foreseer), i, operation)
 	o.known = append(o.known, foreseen{key, isOutside})
 	return isOutside
 }
@@ -50,9 +51,9 @@ func (o *outside) ask(p admission.Foreseer, i *resource.Info, operation admissio
 	}()
 	a, to := o.admitter, &o.attributes
 	to.Info, to.Resource, to.Operation = i, a.request.Resource, operation
-	to.Received, to.User, to.HTTP = a.gateway.timeOf(a.request), a.user, (*storage.HTTP)(a.request)
+	to.Received, to.User, to.HTTP = a.gateway.timeOf(a.request), &a.who.user, (*storage.HTTP)(a.request)
 	to.DryRun = i.Options.DryRun
-	a.referred.Begin(a.context(), a.set, a.gateway.states, a.upstream, i, a.permission, a.request.Deadline())
+	a.referred.Begin(a.context(), a.scope.set, a.gateway.states, a.scope.backend, i, a.permission, a.request.Deadline())
 	to.Lookup, to.Frame = &a.referred, a.frame()
 	if s := to.Frame.Tracer(); s != nil { // which is told when the policy itself is asked
 		to.Frame.Trace(nil)

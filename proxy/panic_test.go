@@ -30,8 +30,8 @@ func TestPanicCounted(t *testing.T) {
 	for _, code := range []int{0, http.StatusOK} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			g, address, _ := filledGateway(t)
-			s := g.storages(g.policies())
-			for _, backend := range s.of {
+			s := g.scopesOf(g.policies())
+			for _, backend := range s.storages {
 				for i := range backend {
 					backend[i].object = panicking{backend[i].object, code}
 				}

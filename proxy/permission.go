@@ -32,11 +32,22 @@ import (
 
 // permission finds out whether the client may do what it asks for.
 type permission struct {
-	handler *handler
+	scope   *scope
+	request *storage.Request
+	write   *storage.Write // the attempt at hand
+	who     *who
+	upgrade *upgrade
+	trail   *trail
+	reviews *access.Reviews
 	// refusal is the answer to a client that may not, or of whom that must be known and is not; nil if it is not known.
 	refusal *status.Error
 	// isGiven is set once it is known that the client may.
 	isGiven bool
+}
+
+// begin prepares for a request.
+func (p *permission) begin(h *handler) {
+	*p = permission{scope: h.scope, request: h.request, write: h.write, who: &h.who, upgrade: &h.upgrade, trail: h.trail, reviews: h.gateway.states.Reviews()}
 }
 
 // orForbidden returns the refusal of a request, or, where the client may not do what it asks for anyway, the one that the
@@ -45,23 +56,22 @@ type permission struct {
 func (p *permission) orForbidden(refusal error) error {
 	var told *status.Error
 	isTold := errors.As(refusal, &told)
-	knowsStored := p.handler.request.KnowsStored()
+	knowsStored := p.request.KnowsStored()
 	switch {
 	case p.refusal != nil:
 		return p.forbid(p.refusal)
-	case storage.IsDone(p.handler.request.PreviewStatus()):
+	case storage.IsDone(p.request.PreviewStatus()):
 		p.isGiven = true // the server has let the client try it
 		return refusal
-	case !p.handler.upstream.kind.authorizes():
+	case !p.scope.backend.kind.authorizes():
 		return refusal
 	case knowsStored:
 	case !isTold || told.ErrStatus.Code > http.StatusInternalServerError:
 		return refusal
-	case p.handler.request.Info.HasBody() && p.handler.isOpaque():
+	case p.scope.hasBody && p.scope.isOpaque(p.request):
 		return refusal // which says nothing of any file
 	}
-	reviews := p.handler.gateway.states.Reviews()
-	may, unknown := p.review(reviews.Try)
+	may, unknown := p.review(p.reviews.Try)
 	var failed *upstream.Error
 	switch {
 	case may != nil:
@@ -81,12 +91,12 @@ func (p *permission) orForbidden(refusal error) error {
 // would show something of the stored object.
 func (p *permission) withhold(why error) *status.Error {
 	var refused *access.Refusal
-	switch i := &p.handler.request.Info; {
+	switch i := &p.request.Info; {
 	case !errors.As(why, &refused) || refused.Code != http.StatusForbidden:
 		return status.ServiceUnavailable("the backend does not say now whether the client may do what it asks for, on which the answer depends", 1)
 	case p.asker().self == nil:
 		rule := status.AccessRule{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verb: "create"}
-		return status.AccountMayNot(i.GroupResource(), i.Name, &rule, p.handler.upstream.name, "")
+		return status.AccountMayNot(i.GroupResource(), i.Name, &rule, p.scope.backend.name, "")
 	default:
 		return status.Forbidden(i.GroupResource(), i.Name,
 			"the backend does not let the client ask by a SelfSubjectAccessReview whether it may do what it asks for, on which the answer depends")
@@ -94,13 +104,13 @@ func (p *permission) withhold(why error) *status.Error {
 }
 
 // maySee reports whether the client may be told of what the gateway's own account reads for its request.
-func (p *permission) maySee() bool { return p.isGiven || p.handler.upstream.storage.Account == nil }
+func (p *permission) maySee() bool { return p.isGiven || p.scope.backend.storage.Account == nil }
 
 // forbid makes the API server's refusal the answer, without a word of what policies found. It does so too for a client
 // for which nothing was read that a policy needed, whatever the policy made of that.
 func (p *permission) forbid(refusal *status.Error) error {
 	p.refusal = refusal
-	p.handler.request.Warnings = p.handler.request.Warnings[:0]
+	p.request.Warnings = p.request.Warnings[:0]
 	return refusal
 }
 
@@ -108,10 +118,10 @@ func (p *permission) forbid(refusal *status.Error) error {
 // stored object for its request: what policies made of that nobody can tell then by who has refused the request. It returns nil if
 // the client may do what it asks for, so that the server's own admission has refused it.
 func (p *permission) orAsked() error {
-	if !p.handler.request.KnowsStored() || p.isGiven || storage.IsDone(p.handler.request.PreviewStatus()) || !p.handler.upstream.kind.authorizes() {
+	if !p.request.KnowsStored() || p.isGiven || storage.IsDone(p.request.PreviewStatus()) || !p.scope.backend.kind.authorizes() {
 		return nil
 	}
-	switch may, unknown := p.review(p.handler.gateway.states.Reviews().Try); {
+	switch may, unknown := p.review(p.reviews.Try); {
 	case may != nil:
 		return p.forbid(may)
 	case unknown != nil:
@@ -124,14 +134,14 @@ func (p *permission) orAsked() error {
 // isHeard reports whether an answer of the API server means that the client may do what it asks for. A server that has too much to
 // do says so before it authorizes, and what fails may not have got that far.
 func (p *permission) isHeard(code int) bool {
-	return p.isGiven || storage.IsDone(p.handler.request.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
+	return p.isGiven || storage.IsDone(p.request.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
 }
 
 // withholdWarnings forgets what policies warn of: the API server has answered that the client may not do what it asks for.
 // It says so by the same code when its own admission refuses the write; then the client learns of the warnings another time.
 func (p *permission) withholdWarnings() {
-	if p.handler.upstream.kind.authorizes() {
-		p.handler.request.Warnings = p.handler.request.Warnings[:0]
+	if p.scope.backend.kind.authorizes() {
+		p.request.Warnings = p.request.Warnings[:0]
 	}
 }
 
@@ -139,12 +149,11 @@ func (p *permission) withholdWarnings() {
 // remembered, nothing is read.
 func (p *permission) MayRead() error {
 	if p.refusal == nil {
-		reviews := p.handler.gateway.states.Reviews()
-		if !p.handler.upstream.kind.authorizes() || !reviews.Refuses() {
+		if !p.scope.backend.kind.authorizes() || !p.reviews.Refuses() {
 			return nil
 		}
 		p.refusal, _ = p.review(func(_ context.Context, q *access.Question) (access.Answer, error) {
-			if a, ok := reviews.Remember(q); ok {
+			if a, ok := p.reviews.Remember(q); ok {
 				return a, nil
 			}
 			return access.Answer{}, errNotRemembered
@@ -161,8 +170,8 @@ var errNotRemembered = errors.New("the answer is not remembered")
 // review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not, or
 // an error if the answer is not known; nil and nil if the client may.
 func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may *status.Error, unknown error) {
-	ctx := p.handler.trail.spans.Context()
-	if by := p.handler.request.Deadline(); !by.IsZero() {
+	ctx := p.trail.spans.Context()
+	if by := p.request.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by)
 		defer cancel()
@@ -201,11 +210,11 @@ var errNobodyAsks = errors.New("nobody can ask what the client may do")
 // accesses returns the steps that the API server authorizes of the request, in its order: what the URL
 // and the method say, and the creation to which a PUT comes.
 func (p *permission) accesses() []authorizer.AttributesRecord {
-	at, err := url.ParseRequestURI(string(p.handler.incoming.Head.Target))
+	at, err := url.ParseRequestURI(string(p.request.Head.Target))
 	if err != nil {
 		return nil
 	}
-	info, err := access.InfoOf(string(p.handler.incoming.Head.Method), at)
+	info, err := access.InfoOf(string(p.request.Head.Method), at)
 	if err != nil {
 		return nil
 	}
@@ -220,7 +229,7 @@ func (p *permission) accesses() []authorizer.AttributesRecord {
 		about.LabelSelectorRequirements, _ = s.Requirements()
 	}
 	all := []authorizer.AttributesRecord{about}
-	if w := &p.handler.write; w.Existing.IsAbsent && w.Info.Verb == resource.VerbUpdate {
+	if w := p.write; w.Existing.IsAbsent && w.Info.Verb == resource.VerbUpdate {
 		about.Verb = "create"
 		all = append(all, about)
 	}
@@ -241,8 +250,8 @@ type asker struct {
 // asker returns how to ask about the client; nil where nobody may. Whom the gateway tells the backend of it knows. Else the
 // backend believes the client's own credentials, and without any takes the client for an anonymous one.
 func (p *permission) asker() *asker {
-	w := &asker{reviews: p.handler.gateway.states.Reviews(), upstream: p.handler.upstream, user: p.handler.who.user, post: state.PostReview(p.handler.upstream)}
-	switch p.handler.upstream.credentials {
+	w := &asker{reviews: p.reviews, upstream: p.scope.backend, user: p.who.user, post: state.PostReview(p.scope.backend)}
+	switch p.scope.backend.credentials {
 	case config.FrontProxyCredentials, config.ImpersonateCredentials:
 	default:
 		if w.self = p.shown(); w.self != nil {
@@ -251,7 +260,7 @@ func (p *permission) asker() *asker {
 		}
 		w.user = identity.Anonymous()
 	}
-	if p.handler.upstream.account.Anonymous() {
+	if p.scope.backend.account.Anonymous() {
 		return nil
 	}
 	return w
@@ -282,10 +291,10 @@ func (w *asker) name(ctx context.Context) string {
 
 // shown are the lines by which the client shows the backend who it is; nil where there are none.
 func (p *permission) shown() (all []byte) {
-	if token, err := p.handler.who.authorization(p.handler); err == nil && token != nil {
+	if token, err := p.who.authorization(p.request.Head, p.upgrade.protocol, p.scope.backend.credentials); err == nil && token != nil {
 		all = append(append(all, token...), '\n')
 	}
-	for _, l := range p.handler.incoming.Head.Headers() {
+	for _, l := range p.request.Head.Headers() {
 		if !l.Dropped && (l.Field == http1.FieldXRemote || l.Field == http1.FieldImpersonate) {
 			all = append(append(append(append(all, l.Name...), ':'), l.Value...), '\n')
 		}
@@ -295,19 +304,18 @@ func (p *permission) shown() (all []byte) {
 
 // postAsClient posts reviews as the client would, with its credentials, over the connections of clients.
 func (p *permission) postAsClient() access.Post {
-	h := p.handler
 	var token []byte
-	if !h.incoming.Head.Has(http1.FieldAuthorization) {
+	if !p.request.Head.Has(http1.FieldAuthorization) {
 		// A token among the protocols of a WebSocket counts if there is one.
-		token, _ = h.who.authorization(h)
+		token, _ = p.who.authorization(p.request.Head, p.upgrade.protocol, p.scope.backend.credentials)
 	}
-	if s := h.trail.spans; s != nil { // the question has a place of its own in the trace
-		defer func(lines []byte) { h.request.From.Trace = lines }(h.request.From.Trace)
-		h.request.From.Trace = s.Names()
+	if s := p.trail.spans; s != nil { // the question has a place of its own in the trace
+		defer func(lines []byte) { p.request.From.Trace = lines }(p.request.From.Trace)
+		p.request.From.Trace = s.Names()
 	}
-	head := h.request.OwnPostHead(token)
+	head := p.request.OwnPostHead(token)
 	lines := head[slices.Index(head, '\n')+1 : len(head)-len("\r\n")]
-	b := h.upstream
+	b := p.scope.backend
 	return func(ctx context.Context, target string, body []byte) (int, []byte, error) {
 		span := tracing.Ask(ctx, http.MethodPost)
 		head := append([]byte("POST "+target+" HTTP/1.1\r\n"), lines...)

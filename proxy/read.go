@@ -6,7 +6,7 @@ import "github.com/admission-gateway/gateway/proxy/explaining"
 // completes.
 func (h *handler) read() error {
 	at(h.trail.story, explaining.Read, nil)
-	if err := h.storage.Read(&h.request); err != nil {
+	if err := h.scope.storage.Read(h.request); err != nil {
 		return err
 	}
 	return h.completeAnswer(&h.request.Info)

@@ -29,18 +29,17 @@ func (h *handler) resolveTarget() error {
 	if h.route = h.gateway.routes.find(head.Host, str(head.Target)); h.route == nil {
 		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
 	}
-	h.upstream, h.request.Limits = h.route.backend, &h.route.limits
+	h.request.Limits = &h.route.limits
 	h.request.From = http1.Forward{Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped}
 	if rules := h.route.rules; rules != nil {
 		if err := rewriteRequest(h, rules); err != nil {
 			return err
 		}
 	}
-	storages := h.gateway.storages(h.set)
-	h.limits.place = &h.route.place
-	resolver := storages.resolvers[h.route.index]
+	scopes := h.gateway.scopesOf(h.set)
+	resolver := scopes.resolvers[h.route.index]
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
-	h.request.Info, h.request.Resource = info, res
+	h.request.SetSubject(info, res)
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}
@@ -56,7 +55,9 @@ func (h *handler) resolveTarget() error {
 	if info.Subresource != "" || !info.IsResource {
 		h.resolveConnect()
 	}
-	h.storage = storages.find(h.upstream, h.request.Resource, &h.request.Info)
+	h.scope = scopes.find(h.gateway, h.route, res, &h.request.Info, h.request.Info.Connect || h.upgrade.protocol != nil)
+	h.limits.begin(h)
+	h.permission.begin(h)
 	h.admission.begin(h)
 	h.body.begin(h)
 	return nil
@@ -70,6 +71,8 @@ type Forecast struct {
 	// Info says which resource is meant. IsDescribed says that a policy file describes it.
 	Info        resource.Info
 	IsDescribed bool
+	// Stages are the steps of the operation's requests, in their order.
+	Stages []string
 	// Refusal is why no policy is asked about the request; nil if they are.
 	Refusal  error
 	Outlooks outlook.Outlooks
@@ -81,7 +84,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if err != nil {
 		return Forecast{Refusal: err}
 	}
-	one := g.routes.find(head.Host, string(head.Target))
+	one := g.routes.find(head.Host, str(head.Target))
 	if one == nil {
 		f.Refusal = status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
 		return f
@@ -94,7 +97,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	}
 	set := g.policies()
 	var about *resource.Resource
-	f.Info, about, f.Refusal = g.storages(set).resolvers[one.index].Resolve(string(head.Method), head.Target)
+	f.Info, about, f.Refusal = g.scopesOf(set).resolvers[one.index].Resolve(string(head.Method), head.Target)
 	f.IsDescribed = about != nil
 	if f.Refusal != nil {
 		return f
@@ -107,6 +110,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if f.Info.Subresource != "" && one.backend.upgrades.allows(&f.Info) {
 		f.Info.Connect = true
 	}
+	f.Stages = names(g.scopesOf(set).find(g, one, about, &f.Info, f.Info.Connect).stages)
 	f.Outlooks = outlook.Of(set, &f.Info, about, &one.place)
 	return f
 }
@@ -122,7 +126,7 @@ func parseLine(request string) (head http1.Head, err error) {
 		host = "Host: " + authority + "\r\n"
 	}
 	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &http1.Options{TargetBytes: maxForeseen}); err != nil {
-		return head, err // a nil *http1.Error is no nil error
+		return head, err
 	}
 	return head, nil
 }
@@ -150,7 +154,7 @@ func (h *handler) checkHead(r resource.Resolver) error {
 	if h.request.Info.IsUndescribed {
 		return nil
 	}
-	if err := h.incoming.Head.CheckStrict(); err != nil { // a nil *http1.Error is no nil error
+	if err := h.incoming.Head.CheckStrict(); err != nil {
 		h.incoming.Linger() // who sends such a head may mean another request than the one that was read
 		return err
 	}
@@ -178,29 +182,6 @@ func dropForeign(r *server.Request) error {
 func pathOf(target []byte) []byte {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	return path
-}
-
-// find returns the route of a request; nil if there is none.
-func (r *routes) find(host []byte, target string) *route {
-	if len(r.table) == 1 && r.table[0].host == "" && r.table[0].prefix == "" {
-		return &r.table[0]
-	}
-	path, _, _ := strings.Cut(target, "?")
-	host = withoutPort(host)
-	for i := range r.table {
-		one := &r.table[i]
-		if (one.host == "" || equalFold(host, one.host)) && under(path, one.prefix) {
-			return one
-		}
-	}
-	return nil
-}
-
-func withoutPort(host []byte) []byte {
-	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
-		host = host[:i]
-	}
-	return host
 }
 
 func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.EqualFold(str(a), b) }

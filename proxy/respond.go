@@ -29,7 +29,7 @@ func methodsOf(h *handler, refused string) string {
 			return "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 		}
 	}
-	resolver := h.gateway.storages(h.set).resolvers[route.index]
+	resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
 	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed {
 		switch route.undescribed {
 		case config.DenyUndescribed:
@@ -71,9 +71,9 @@ func (h *handler) completeAnswer(i *resource.Info) error {
 	case h.request.KnowsStored() && !h.permission.isHeard(code):
 		h.permission.withholdWarnings()
 	}
-	if r.Status() >= 400 && !h.request.IsHead() && !isNegotiated(r, h.storage.MediaTypes()) &&
+	if r.Status() >= 400 && !h.request.IsHead() && !isNegotiated(r, h.scope.storage.MediaTypes()) &&
 		(r.IsStream() || !r.IsJSON() || !status.IsStatus(r.Body())) {
-		return h.request.BackendError(i, &r.Response)
+		return storage.NewBackendError(i, &r.Response)
 	}
 	h.addWarnings()
 	return nil
@@ -106,7 +106,7 @@ func (h *handler) refuse(err error) {
 	if h.who.challenge != "" {
 		r.Add("WWW-Authenticate", h.who.challenge)
 	}
-	if r.Status() == http.StatusUnsupportedMediaType && h.storage != nil {
+	if r.Status() == http.StatusUnsupportedMediaType && h.scope != nil {
 		showAccepted(h)
 	}
 	if r.Status() == http.StatusMethodNotAllowed {
@@ -123,10 +123,10 @@ func (h *handler) refuse(err error) {
 func showAccepted(h *handler) {
 	r := &h.request.Response
 	if h.incoming.Head.Has(http1.FieldContentEncoding) {
-		r.Add("Accept-Encoding", cmp.Or(h.storage.MediaTypes().Encodings, "identity"))
+		r.Add("Accept-Encoding", cmp.Or(h.scope.storage.MediaTypes().Encodings, "identity"))
 	}
 	if i := &h.request.Info; i.Verb == resource.VerbPatch {
-		r.Add("Accept-Patch", h.body.acceptedPatches(h.set.Operation(h.request.Resource, i)))
+		r.Add("Accept-Patch", h.body.acceptedPatches(h.scope.operation))
 	}
 }
 

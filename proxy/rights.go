@@ -52,7 +52,7 @@ const IsGuessed = "the name of the resource is a guess by the kind"
 // RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that everything
 // works that the configuration and the policy files ask for. It asks the storages that serve requests what they read.
 func RightsOf(c *config.Configuration, set *policies.Set) []Rights {
-	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routes{}}
+	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routeTable{}}
 	all := make([]Rights, 0, len(c.Upstreams))
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
@@ -153,14 +153,13 @@ func extrasOf(identity *config.Identity) (all []string) {
 	return all
 }
 
-// written are the verbs for which stored objects may be read.
-var written = []string{resource.VerbUpdate, resource.VerbPatch, resource.VerbDelete, resource.VerbDeleteCollection}
-
-// reader is a storage that says what it reads to judge writes.
-type reader interface {
-	// ReadRule returns the rule by which the stored object is read, Rules the rules by which anything is for a verb.
-	ReadRule(i *resource.Info) status.AccessRule
-	Rules(i *resource.Info) []status.AccessRule
+// written calls a function for each verb for which stored objects may be read.
+func written(yield func(resource.Verb) bool) {
+	for v := range resource.Verbs {
+		if o := v.Operation(); o != 0 && o != admission.Create && !yield(v) {
+			return
+		}
+	}
 }
 
 // described returns what the files say of a resource; nil if they say nothing.
@@ -177,9 +176,9 @@ func described(set *policies.Set, i *resource.Info) *resource.Resource {
 func (r *rights) stored() {
 	b := &backend{name: r.upstream.Name, kind: kubernetesKind{}}
 	each := func(o kubernetes.Options, i resource.Info, why string) {
-		of := kubernetes.New(o, i.Subresource).(reader)
-		for _, i.Verb = range written {
-			if isDeletion := i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection; isDeletion && i.Subresource != "" {
+		of := kubernetes.New(o, i.Subresource)
+		for i.Verb = range written {
+			if isDeletion := i.Verb.Operation() == admission.Delete; isDeletion && i.Subresource != "" {
 				continue
 			}
 			for _, rule := range of.Rules(&i) {
@@ -198,7 +197,7 @@ func (r *rights) stored() {
 	for _, p := range r.set.Conventions().All() {
 		for _, i := range subjects(p, r.set) {
 			if o := kubernetesOptions(r.gateway, b, described(r.set, &i)); !p.Excludes(&i, admission.Update) {
-				rule := kubernetes.New(o, i.Subresource).(reader).ReadRule(&i)
+				rule := kubernetes.New(o, i.Subresource).ReadRule(&i)
 				r.need(Access{AccessRule: rule}, "an update may leave as it was what the ConventionPolicy '"+p.Name()+"' refuses")
 			}
 		}
@@ -258,7 +257,7 @@ func (r *rights) referred() {
 	refer := func(name string, references admission.References) {
 		why := "the policy '" + name + "' refers to it"
 		if references.Namespaces && !r.isElsewhere(namespaceKind, "") {
-			r.need(Access{AccessRule: status.AccessRule{Resource: "namespaces", Verb: resource.VerbGet}}, "the policy '"+name+"' reads namespaces or their labels")
+			r.need(Access{AccessRule: status.AccessRule{Resource: "namespaces", Verb: resource.VerbGet.String()}}, "the policy '"+name+"' reads namespaces or their labels")
 		}
 		for _, p := range references.Params {
 			source := r.set.SourceOf(p.Kind, p.Namespace)
@@ -266,9 +265,9 @@ func (r *rights) referred() {
 			case p.Name == "" && source != nil, source != nil && source.Upstream != "", r.set.HoldsParams(p):
 				continue
 			}
-			one := Access{AccessRule: status.AccessRule{Group: p.Kind.Group, Verb: resource.VerbGet}, Name: p.Name}
+			one := Access{AccessRule: status.AccessRule{Group: p.Kind.Group, Verb: resource.VerbGet.String()}, Name: p.Name}
 			if p.Name == "" {
-				one.Verb = resource.VerbList
+				one.Verb = resource.VerbList.String()
 			}
 			plural, known := r.set.PluralOf(p.Kind)
 			if one.Resource = plural; !known {
@@ -304,13 +303,13 @@ func (r *rights) states() {
 		path := strings.ReplaceAll(s.Path, "{namespace}", "default")
 		info, err := access.InfoOf(http.MethodGet, &url.URL{Path: path})
 		if err != nil || !info.IsResourceRequest {
-			r.need(Access{Path: path, AccessRule: status.AccessRule{Verb: resource.VerbGet}}, why)
+			r.need(Access{Path: path, AccessRule: status.AccessRule{Verb: resource.VerbGet.String()}}, why)
 			continue
 		}
 		one := Access{AccessRule: status.AccessRule{Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Verb: info.Verb}, Name: info.Name}
 		r.need(one, why)
 		if s.Mode == state.Watch {
-			one.Verb = resource.VerbWatch
+			one.Verb = resource.VerbWatch.String()
 			r.need(one, why)
 		}
 	}
@@ -321,12 +320,12 @@ func (r *rights) upstreamOf(s *state.Source) string {
 	if s.Upstream != "" {
 		return s.Upstream
 	}
-	var all routes
+	var all routeTable
 	for i := range r.configuration.Routes {
 		one := &r.configuration.Routes[i]
 		all.table = append(all.table, route{host: one.Host, prefix: strings.TrimSuffix(one.PathPrefix, "/"), place: resource.Place{Upstream: one.Upstream}})
 	}
-	all.sort()
+	all.compile()
 	if one := all.find(nil, s.Path); one != nil {
 		return one.place.Upstream
 	}

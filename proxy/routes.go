@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/contract"
@@ -20,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
+	"github.com/admission-gateway/gateway/proxy/routes"
 )
 
 // backend is an upstream as requests see it.
@@ -74,9 +78,8 @@ type kind interface {
 	operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation
 	// options serves OPTIONS of a described path.
 	options(h *handler) error
-	// ignoreUpgrade refuses a request about a described path that asks for a protocol which is not allowed
-	// there, unless the request means the same without it.
-	ignoreUpgrade(h *handler) error
+	// servesUpgrades reports whether a request for a described path means the same in another protocol.
+	servesUpgrades() bool
 	// grants returns the memory of what a backend lets scripts read; nil if it is not asked.
 	grants() *cors.Grants
 	// discovers reports whether the backend has the discovery API.
@@ -131,11 +134,31 @@ func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver 
 	return resource.NewPlain(set.Registry(), set.Reach(), v)
 }
 
-// routes is the immutable table from host and path to backend.
-type routes struct {
-	// table has named hosts before any host and longer prefixes before shorter ones: the first that fits is the one.
+// A routeTable leads from host and path to a backend. It is immutable.
+type routeTable struct {
 	table    []route
+	tree     routes.Tree[*route] // finds one of the table
 	backends []*backend
+}
+
+// find returns the route of a request; nil if there is none.
+func (r *routeTable) find(host []byte, target string) *route {
+	path, _, _ := strings.Cut(target, "?")
+	one, _ := r.tree.Find(host, path)
+	return one
+}
+
+// compile makes the tree of the table, which has the more specific routes first.
+func (r *routeTable) compile() {
+	slices.SortStableFunc(r.table, func(a, b route) int {
+		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
+	})
+	r.tree = routes.Tree[*route]{}
+	for i := range r.table {
+		one := &r.table[i]
+		one.index = i
+		r.tree.Add(one.host, one.prefix, one)
+	}
 }
 
 type route struct {
@@ -188,14 +211,11 @@ func admitRead(head *http1.Head) error {
 	if head.Upgrade != nil {
 		return status.Coded(http.StatusForbidden, "a request that asks for another protocol must be about a path that is described here")
 	}
-	if err := head.CheckStrict(); err != nil { // a nil *http1.Error is no nil error
-		return err
-	}
-	return nil
+	return head.CheckStrict()
 }
 
 // leadsTo reports whether a route leads requests at or below a path, or at one above it, to the backend.
-func (r *routes) leadsTo(b *backend, path string) bool {
+func (r *routeTable) leadsTo(b *backend, path string) bool {
 	for i := range r.table {
 		if one := &r.table[i]; one.backend == b && one.reaches(path) {
 			return true
@@ -227,7 +247,11 @@ func rewriteRequest(h *handler, rules *rewrite.Rules) (err error) {
 }
 
 // rewriteAnswer makes of the backend's answer what it is to the client.
-func rewriteAnswer(rules *rewrite.Rules, r *http1.Response, host string) {
+func rewriteAnswer(h *handler) {
+	if h.upgrade.tunnel != nil {
+		return
+	}
+	rules, r, host := h.route.rules, &h.request.Response, str(h.incoming.Head.Host)
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if value := string(r.Header(name)); value != "" {
 			if shown := rules.Location(value, host); shown != value {

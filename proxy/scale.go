@@ -8,7 +8,7 @@ import (
 // scale is the way of a Scale, which asks for another number of replicas. It is admitted by the policies about
 // the subresource, and then, as an update of the object that it stands for, by the policies about the object.
 func (h *handler) scale(w *storage.Write) error {
-	s := h.storage.(storage.Scaler)
+	s, scaler := h.scope.storage, h.scope.scaler
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
@@ -22,9 +22,9 @@ func (h *handler) scale(w *storage.Write) error {
 	if err := s.Get(w); err != nil {
 		return err
 	}
-	asked := &h.asked
-	asked.Begin(&h.request)
-	if err := s.ReadScale(w, asked); err != nil {
+	asked := h.asked
+	asked.Begin(h.request)
+	if err := scaler.ReadScale(w, asked); err != nil {
 		return err
 	}
 	if err := h.admission.mutate(s, asked); err != nil {
@@ -34,10 +34,10 @@ func (h *handler) scale(w *storage.Write) error {
 		return err
 	}
 	h.admission.Forget()
-	if err := s.ApplyScale(w, asked); err != nil {
+	if err := scaler.ApplyScale(w, asked); err != nil {
 		return err
 	}
-	object := s.Object()
+	object := scaler.Object()
 	if err := h.admit(object, w); err != nil {
 		return err
 	}

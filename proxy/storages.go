@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
@@ -10,65 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/policies"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// storages are the storages of a set of policies: which kind of storage serves a resource at a backend is decided
-// here, when the set comes into force, and nowhere else.
-type storages struct {
-	set *policies.Set
-	// of has for each backend the storages of the resources by their IDs, and first the storages of what no file
-	// describes.
-	of [][]subresources
-	// resolvers has for each route how requests that come by it are read.
-	resolvers []resource.Resolver
-}
-
-// subresources are the storages of a resource and of its subresources at one backend.
-type subresources struct{ object, status, scale, other storage.Storage }
-
-// storages returns the storages of the set in force.
-func (g *Gateway) storages(set *policies.Set) *storages {
-	if s := g.current.Load(); s != nil && s.set == set {
-		return s
-	}
-	s := &storages{set: set, of: make([][]subresources, len(g.routes.backends)), resolvers: make([]resource.Resolver, len(g.routes.table))}
-	resources := set.Registry().Resources()
-	for i := range g.routes.table {
-		r := &g.routes.table[i]
-		s.resolvers[i] = r.backend.kind.resolver(set, resource.View{
-			Place: r.place, LeadsTo: func(path string) bool { return g.routes.leadsTo(r.backend, path) }, Reaches: r.reaches,
-		})
-	}
-	for i, b := range g.routes.backends {
-		s.of[i] = make([]subresources, len(resources)+1)
-		s.of[i][0] = g.newStorages(set, b, nil)
-		for _, r := range resources {
-			s.of[i][r.ID+1] = g.newStorages(set, b, r)
-		}
-	}
-	g.current.Store(s)
-	return s
-}
-
-// find returns the storage of what a request is about.
-func (s *storages) find(b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
-	id := 0
-	if r != nil {
-		id = r.ID + 1
-	}
-	switch all := &s.of[b.index][id]; i.Subresource {
-	case "":
-		return all.object
-	case "status":
-		return all.status
-	case "scale":
-		return all.scale
-	default:
-		return all.other
-	}
-}
 
 // newStorages makes the storages of a resource; nil is one that no file describes.
 func (g *Gateway) newStorages(set *policies.Set, b *backend, r *resource.Resource) subresources {

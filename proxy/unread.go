@@ -33,15 +33,15 @@ func (h *handler) pass(w *storage.Write) error {
 	if w.Object != nil && sendsObject(&w.Info) {
 		h.trail.events.NoteRequest(w.Object)
 	}
-	return h.storage.Pass(w)
+	return h.scope.storage.Pass(w)
 }
 
 // admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what it would
 // store; that is admitted, and the client's own bytes are sent on.
 func (h *handler) admitUnread(w *storage.Write) error {
 	w.Source = h.request.Body
-	backend, isShower := h.storage.(storage.Shower)
-	if !isShower || h.changes(w) {
+	backend := h.scope.storage.Shower()
+	if backend == nil || h.changes(w) {
 		return h.unreadable("be JSON, for policies may change the object")
 	}
 	if w.Info.Verb == resource.VerbUpdate { // which nothing pins but what the client wrote
@@ -49,12 +49,12 @@ func (h *handler) admitUnread(w *storage.Write) error {
 		switch {
 		case version == "":
 			return h.unreadable("name the `metadata.resourceVersion` that it replaces, or be JSON")
-		case uid == "" && storage.NamesObject(&w.Info, h.request.Resource) && h.set.Admission().Concerns(&w.Info, admission.Create):
+		case uid == "" && storage.NamesObject(&w.Info, h.request.Resource) && h.scope.rules.policies.Concerns(&w.Info, admission.Create):
 			// A server ignores the version of an object that is gone by then, and creates it.
 			return h.unreadable("name the `metadata.uid` of the object that it replaces, or be JSON")
 		}
 	}
-	if err := h.storage.CheckOptions(w); err != nil {
+	if err := h.scope.storage.CheckOptions(w); err != nil {
 		return err
 	}
 	isShown, err := backend.Show(w)
@@ -65,7 +65,7 @@ func (h *handler) admitUnread(w *storage.Write) error {
 		return h.unreadable("be JSON, for the backend cannot show what it makes of it")
 	}
 	h.trail.events.NoteRequest(w.Object)
-	if err := h.admission.validateObject(h.storage, w); err != nil {
+	if err := h.admission.validateObject(h.scope.storage, w); err != nil {
 		return err
 	}
 	if err := h.admission.Validate(w); err != nil {
@@ -75,15 +75,15 @@ func (h *handler) admitUnread(w *storage.Write) error {
 		return h.unreadable("be JSON, for the object has to be pinned to the version that was judged")
 	}
 	if w.Info.Verb == resource.VerbCreate {
-		return h.storage.Create(w)
+		return h.scope.storage.Create(w)
 	}
-	return h.storage.Update(w)
+	return h.scope.storage.Update(w)
 }
 
 // changes reports whether policies may change the object of the write.
 func (h *handler) changes(w *storage.Write) bool {
 	operation, _ := operationOf(w)
-	chain := h.set.Admission()
+	chain := h.scope.rules.policies
 	return chain.Mutates(&w.Info, operation) || chain.Mutates(&w.Info, admission.Create)
 }
 

@@ -4,7 +4,7 @@ import "github.com/admission-gateway/gateway/internal/storage"
 
 // update is the way of an object that replaces the stored one.
 func (h *handler) update(w *storage.Write) error {
-	s := h.storage
+	s := h.scope.storage
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}

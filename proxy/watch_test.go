@@ -3,12 +3,13 @@ package proxy
 import (
 	"bufio"
 	"fmt"
-	"github.com/admission-gateway/gateway/internal/testutil"
 	"io"
 	"net"
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // watches opens watches through a gateway, one after the other: each has got an event when the next one is opened.

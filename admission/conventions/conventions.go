@@ -77,8 +77,12 @@ type Policy struct {
 	terms      admission.Terms // nil: always enforced
 }
 
-// Govern gives the policy its terms. It must not be called once the policy is in use.
-func (p *Policy) Govern(t admission.Terms) { p.terms = t }
+// Governed returns the policy with terms, which shares with it all that is compiled.
+func (p *Policy) Governed(t admission.Terms) *Policy {
+	governed := *p
+	governed.terms = t
+	return &governed
+}
 
 // Terms are the terms of the policy; nil: it has none.
 func (p *Policy) Terms() admission.Terms { return p.terms }

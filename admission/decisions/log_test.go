@@ -118,7 +118,7 @@ func options(l *losses) Options {
 }
 
 func (k *taker) sink(l *losses, change func(s *Service)) audit.Waiting {
-	s := &Service{URL: k.URL + "/v1/", Transport: http.DefaultTransport, Timeout: testutil.Patience, Limit: 1 << 10, Patience: time.Millisecond, Dropped: l.dropped, Sent: func(bool) {}}
+	s := &Service{URL: k.URL + "/v1/", Timeout: testutil.Patience, Limit: 1 << 10, Patience: time.Millisecond, Dropped: l.dropped, Sent: func(bool) {}}
 	if change != nil {
 		change(s)
 	}
@@ -313,7 +313,9 @@ func TestSizes(t *testing.T) {
 	var sizes []int
 	o := options(&lost)
 	l := New(o, k.sink(&lost, func(s *Service) {
-		s.Transport = sizing{http.DefaultTransport, func(n int64) { sizes = append(sizes, int(n)) }}
+		s.Network.Trace = func(over http.RoundTripper) http.RoundTripper {
+			return sizing{over, func(n int64) { sizes = append(sizes, int(n)) }}
+		}
 	}))
 	var want []string
 	for i := range 40 {

@@ -13,14 +13,15 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // A Service takes events by OPA's protocol: lists in JSON, compressed by gzip.
 type Service struct {
 	// URL is the service; events are posted to logs below it, or to logs/PARTITION.
 	URL, Partition string
-	// Transport makes connections.
-	Transport http.RoundTripper
+	// Network makes connections: it says what is particular to the service, and Service the rest.
+	Network outbound.Options
 	// Token returns the bearer token; nil or empty: there is none.
 	Token func() string
 	// Timeout bounds one answer.
@@ -40,10 +41,9 @@ const ServiceName = "service"
 
 // Sink returns the sink.
 func (s *Service) Sink() audit.Sink {
-	return &service{Service: s, to: s.target(), client: http.Client{
-		Transport: s.Transport, Timeout: s.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, chunks: newChunks(s.Limit)}
+	o := s.Network
+	o.Timeout = s.Timeout
+	return &service{Service: s, to: s.target(), client: outbound.New(o), chunks: newChunks(s.Limit)}
 }
 
 func (s *Service) target() string {
@@ -57,7 +57,7 @@ func (s *Service) target() string {
 type service struct {
 	*Service
 	to     string
-	client http.Client
+	client *http.Client
 	chunks *chunks
 }
 

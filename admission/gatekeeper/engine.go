@@ -80,8 +80,12 @@ type Constraint struct {
 	terms    admission.Terms // nil: always enforced
 }
 
-// Govern gives the constraint its terms. It must not be called once the constraint is in use.
-func (c *Constraint) Govern(t admission.Terms) { c.terms = t }
+// Governed returns the constraint with terms, which shares with it all that is compiled.
+func (c *Constraint) Governed(t admission.Terms) *Constraint {
+	governed := *c
+	governed.terms = t
+	return &governed
+}
 
 // Terms are the terms of the constraint; nil: it has none.
 func (c *Constraint) Terms() admission.Terms { return c.terms }

@@ -109,6 +109,13 @@ func (set Compiler) CompileDefaulting(p *DefaultingPolicy) (*Defaulting, field.E
 	return c.policy, nil
 }
 
+// Governed returns the policy with terms, which shares with it all that is compiled.
+func (p *Defaulting) Governed(t admission.Terms) *Defaulting {
+	governed := *p
+	governed.Policy = p.Policy.Governed(t)
+	return &governed
+}
+
 type defaultingCompiler struct {
 	policy.Compiler
 	cel    *cel.DefaultingCompiler

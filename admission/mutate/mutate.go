@@ -71,19 +71,24 @@ type Compiler struct {
 // [CompileBinding] made them; a policy without any is checked and does nothing. Findings have paths
 // such as spec.mutations[0].jsonPatch.expression; with any, the Policy is nil.
 func (set Compiler) Compile(p *admissionv1.MutatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
+	compiled, errs := set.CompileUnbound(p)
+	if compiled == nil {
+		return nil, errs
+	}
+	return compiled.Bound(nil, bindings...), nil
+}
+
+// CompileUnbound is Compile for a policy whose bindings come later, by [Policy.Bound].
+func (set Compiler) CompileUnbound(p *admissionv1.MutatingAdmissionPolicy) (*Policy, field.ErrorList) {
 	errs := validatePolicy(p)
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
 	}
 	c := compiler{
-		spec: &p.Spec,
-		cel:  cel.NewPatchCompiler(p.Spec.ParamKind != nil),
-		policy: &Policy{
-			bindings:  slices.Clone(bindings),
-			reinvoked: p.Spec.ReinvocationPolicy == admissionv1.IfNeededReinvocationPolicy,
-		},
+		spec:   &p.Spec,
+		cel:    cel.NewPatchCompiler(p.Spec.ParamKind != nil),
+		policy: &Policy{reinvoked: p.Spec.ReinvocationPolicy == admissionv1.IfNeededReinvocationPolicy},
 	}
-	slices.SortStableFunc(c.policy.bindings, func(a, b *Binding) int { return cmp.Compare(a.Name(), b.Name()) })
 	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, specOf(p), c.cel, set.States)
 	c.Errs = errs
 	c.compile()
@@ -105,6 +110,17 @@ func specOf(p *admissionv1.MutatingAdmissionPolicy) *policy.Spec {
 func CompileBinding(b *admissionv1.MutatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
 	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources}
 	return policy.CompileBinding(spec, kind.ValidateBinding(spec))
+}
+
+// Bound returns a policy that has no bindings yet with its terms, which may be nil, and its bindings.
+// It shares all that is compiled with the policy.
+func (p *Policy) Bound(t admission.Terms, bindings ...*Binding) *Policy {
+	bound := *p
+	bound.bindings = slices.Clone(bindings)
+	slices.SortStableFunc(bound.bindings, func(a, b *Binding) int { return cmp.Compare(a.Name(), b.Name()) })
+	bound.Policy = p.Policy.Bound(bound.bindings...)
+	bound.Policy = bound.Governed(t)
+	return &bound
 }
 
 // Excludes implements admission.Narrower: a policy that is bound elsewhere costs nothing.
@@ -155,7 +171,6 @@ func (c *compiler) compile() {
 	for i := range c.spec.Mutations {
 		c.compileMutation(&c.spec.Mutations[i], mutations.Index(i))
 	}
-	c.Bind(c.policy.bindings...)
 }
 
 func (c *compiler) compileMutation(m *admissionv1.Mutation, fldPath *field.Path) {

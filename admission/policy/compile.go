@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -100,42 +99,6 @@ func (c *Compiler) Variables() {
 	}
 	for _, p := range c.policy.variables.Programs() {
 		c.use(p)
-	}
-}
-
-// Bind notes the bindings, without which the policy is about no request. They can
-// only narrow what it matches.
-func (c *Compiler) Bind(bindings ...*Binding) {
-	if len(bindings) == 0 {
-		c.policy.rules = nil
-	}
-	c.narrow(bindings)
-	c.policy.needs.old = c.policy.needs.old ||
-		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
-	for _, b := range bindings {
-		narrowed := b.match.References()
-		c.policy.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(c.policy.params)})
-	}
-}
-
-// narrow lets the index find the policy for the namespaces, or else the labels, that its bindings ask for by name: a policy
-// for each team costs the others nothing.
-func (c *Compiler) narrow(bindings []*Binding) {
-	var namespaces []string
-	var labels []admission.Label
-	byNamespace, byLabel := len(bindings) > 0, len(bindings) > 0
-	for _, b := range bindings {
-		byNamespace, byLabel = byNamespace && len(b.namespaces) > 0, byLabel && len(b.labels) > 0
-		namespaces, labels = append(namespaces, b.namespaces...), append(labels, b.labels...)
-	}
-	for i := range c.policy.rules {
-		switch r := &c.policy.rules[i]; {
-		case len(r.Namespaces)+len(r.Labels) > 0: // by the policy itself
-		case byNamespace:
-			r.Namespaces = namespaces
-		case byLabel:
-			r.Labels = labels
-		}
 	}
 }
 

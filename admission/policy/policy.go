@@ -160,6 +160,46 @@ func (p *Policy) References() admission.References {
 	return r
 }
 
+// Bound returns the policy with bindings, which shares with it all that is compiled. Without any it is
+// about no request. Bindings can only narrow what it matches. The policy must have none before.
+func (p *Policy) Bound(bindings ...*Binding) Policy {
+	bound := *p
+	if len(bindings) == 0 {
+		bound.rules = nil
+	}
+	bound.rules = narrowed(bound.rules, bindings)
+	bound.needs.old = bound.needs.old ||
+		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
+	for _, b := range bindings {
+		narrowed := b.match.References()
+		bound.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(p.params)})
+	}
+	return bound
+}
+
+// narrowed returns the rules by which the index finds a policy for the namespaces, or else the labels, that its bindings ask
+// for: a policy for each team costs the others nothing.
+func narrowed(rules []admission.Rule, bindings []*Binding) []admission.Rule {
+	var namespaces []string
+	var labels []admission.Label
+	byNamespace, byLabel := len(bindings) > 0, len(bindings) > 0
+	for _, b := range bindings {
+		byNamespace, byLabel = byNamespace && len(b.namespaces) > 0, byLabel && len(b.labels) > 0
+		namespaces, labels = append(namespaces, b.namespaces...), append(labels, b.labels...)
+	}
+	rules = slices.Clone(rules)
+	for i := range rules {
+		switch r := &rules[i]; {
+		case len(r.Namespaces)+len(r.Labels) > 0: // by the policy itself
+		case byNamespace:
+			r.Namespaces = namespaces
+		case byLabel:
+			r.Labels = labels
+		}
+	}
+	return rules
+}
+
 // HasParams reports whether the policy has parameters.
 func (p *Policy) HasParams() bool { return !p.params.Empty() }
 

@@ -137,13 +137,21 @@ func CompilePolicy(p *RegoPolicy, from Source) (*Policy, field.ErrorList) {
 	c.Errs = append(c.Errs, errs...)
 	if binding != nil {
 		compiled.binding = binding
-		c.Bind(binding)
+		compiled.Policy = compiled.Bound(binding)
 	}
 	c.Errs = append(c.Errs, compiled.prepare(&p.Spec)...)
 	if len(c.Errs) > 0 {
 		return nil, c.Errs
 	}
 	return compiled, nil
+}
+
+// Governed returns the policy with terms, and with what says whether its modules may judge requests now: see [Source].
+// It shares with the policy all that is compiled.
+func (p *Policy) Governed(t admission.Terms, usable func() error) *Policy {
+	governed := *p
+	governed.Policy, governed.usable = p.Policy.Governed(t), usable
+	return &governed
 }
 
 // prepare finds the rules of the policy's package.

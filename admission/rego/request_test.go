@@ -35,7 +35,7 @@ func update(t *testing.T) *admission.Attributes {
 	t.Helper()
 	lookup := &admissiontest.Lookup{Known: map[string][]document.Node{"plans": {admissiontest.Parse(`{"id":"p1"}`).Root()}}}
 	return &admission.Attributes{
-		Info:      &resource.Info{Verb: "update", Group: "shop.example.com", Version: "v1", Resource: "orders", Namespace: "team-a", Name: "o1"},
+		Info:      &resource.Info{Verb: resource.VerbUpdate, Group: "shop.example.com", Version: "v1", Resource: "orders", Namespace: "team-a", Name: "o1"},
 		Operation: admission.Update, HTTP: head{}, Lookup: lookup, DryRun: true,
 		User:   &identity.User{Name: "kim", UID: "7", Groups: []string{"staff"}, Extra: map[string][]string{"team": {"a"}}},
 		Object: documentOf(t, `{"kind":"Order","total":1.50}`), Old: documentOf(t, `{"kind":"Order","total":9007199254740993}`),

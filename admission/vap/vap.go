@@ -89,6 +89,15 @@ type Compiler struct {
 // [CompileBinding] made them, and act in the order given; a policy without any is checked and does
 // nothing. Findings have paths such as spec.validations[0].expression; with any, the Policy is nil.
 func (set Compiler) Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings ...*Binding) (*Policy, field.ErrorList) {
+	compiled, errs := set.CompileUnbound(p)
+	if compiled == nil {
+		return nil, errs
+	}
+	return compiled.Bound(nil, bindings...), nil
+}
+
+// CompileUnbound is Compile for a policy whose bindings come later, by [Policy.Bound].
+func (set Compiler) CompileUnbound(p *admissionv1.ValidatingAdmissionPolicy) (*Policy, field.ErrorList) {
 	errs := validatePolicy(p)
 	if p.Spec.MatchConstraints == nil {
 		return nil, errs
@@ -96,7 +105,7 @@ func (set Compiler) Compile(p *admissionv1.ValidatingAdmissionPolicy, bindings .
 	c := compiler{
 		spec:   &p.Spec,
 		cel:    explain.NewCompiler(cel.NewAdmissionCompiler(p.Spec.ParamKind != nil)),
-		policy: &Policy{bindings: slices.Clone(bindings), composed: set.ComposedConditions},
+		policy: &Policy{composed: set.ComposedConditions},
 	}
 	if set.ComposedConditions {
 		c.cel.ComposeConditions()
@@ -131,6 +140,16 @@ func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, 
 		compiled.texts = append(compiled.texts, string(action))
 	}
 	return compiled, nil
+}
+
+// Bound returns a policy that has no bindings yet with its terms, which may be nil, and its bindings.
+// It shares all that is compiled with the policy.
+func (p *Policy) Bound(t admission.Terms, bindings ...*Binding) *Policy {
+	bound := *p
+	bound.bindings = slices.Clone(bindings)
+	bound.Policy = p.Policy.Bound(bound.common()...)
+	bound.Policy = bound.Governed(t)
+	return &bound
 }
 
 // Excludes implements admission.Narrower: a policy that is bound elsewhere costs nothing.
@@ -190,7 +209,6 @@ func (c *compiler) compile() {
 		p := c.Program(c.cel.Annotation, a.ValueExpression, spec.Child("auditAnnotations").Index(i).Child("valueExpression"))
 		c.policy.annotations = append(c.policy.annotations, annotation{a.Key, p})
 	}
-	c.Bind(c.policy.common()...)
 }
 
 func (c *compiler) compileValidation(v *admissionv1.Validation, fldPath *field.Path) {

@@ -5,9 +5,14 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 )
 
 // How long the audit log waits after a write that failed, and how often it tries while it may lose events.
@@ -22,7 +27,7 @@ const (
 )
 
 // newAudit opens the audit log of the configuration; nil if it has none.
-func newAudit(c *config.Audit, metrics *telemetry.Telemetry, log *slog.Logger) (*audit.Auditor, error) {
+func newAudit(c *config.Audit, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*audit.Auditor, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -33,9 +38,20 @@ func newAudit(c *config.Audit, metrics *telemetry.Telemetry, log *slog.Logger) (
 	if c.Mode == config.AuditBlocking {
 		o.Mode = audit.Blocking
 	}
-	sinks, err := auditSinks(c)
-	if err != nil {
-		return nil, err
+	var sinks []audit.Waiting
+	if c.Log != nil {
+		file, err := fileSink(c.Log)
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, file)
+	}
+	if c.Webhook != nil {
+		hook, err := webhookSink(c.Webhook, files, tracer)
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, hook)
 	}
 	return &audit.Auditor{Log: audit.New(o, sinks...), MaxEvent: int(c.MaxEventBytes)}, nil
 }
@@ -51,26 +67,28 @@ func auditNames(c *config.Audit) (names []string) {
 	return names
 }
 
-func auditSinks(c *config.Audit) (sinks []audit.Waiting, err error) {
-	if l := c.Log; l != nil {
-		file, err := audit.OpenFile(audit.FileOptions{
-			Path: l.Path, MaxSize: int(l.MaxSizeMegabytes) << 20, MaxBackups: int(l.MaxBackups), MaxAge: int(l.MaxAgeDays), Compress: l.Compress,
-		})
-		if err != nil {
-			return nil, err
-		}
-		sinks = append(sinks, audit.Waiting{Sink: file, Wait: auditWait})
+// fileSink opens a file that events are written to.
+func fileSink(l *config.AuditLog) (audit.Waiting, error) {
+	file, err := audit.OpenFile(audit.FileOptions{
+		Path: l.Path, MaxSize: int(l.MaxSizeMegabytes) << 20, MaxBackups: int(l.MaxBackups), MaxAge: int(l.MaxAgeDays), Compress: l.Compress,
+	})
+	return audit.Waiting{Sink: file, Wait: auditWait}, err
+}
+
+// webhookSink makes the webhook that a kubeconfig names, as for kube-apiserver.
+func webhookSink(w *config.AuditWebhook, files *credentials.Watcher, tracer *tracing.Tracer) (audit.Waiting, error) {
+	at, err := clientcmd.BuildConfigFromFlags("", w.Kubeconfig)
+	if err != nil {
+		return audit.Waiting{}, err
 	}
-	if w := c.Webhook; w != nil {
-		hook, err := audit.OpenWebhook(audit.WebhookOptions{
-			Kubeconfig: w.Kubeconfig, MaxEvents: int(w.MaxEvents), Timeout: w.TimeoutSeconds.Duration(),
-		})
-		if err != nil {
-			return nil, err
-		}
-		sinks = append(sinks, audit.Waiting{Sink: hook, Wait: w.MaxWaitSeconds.Duration()})
+	account, err := credentials.WatchServiceAccount(files, "the webhook of the audit log", at)
+	if err != nil {
+		return audit.Waiting{}, err
 	}
-	return sinks, nil
+	return audit.Waiting{Wait: w.MaxWaitSeconds.Duration(), Sink: audit.NewWebhook(audit.WebhookOptions{
+		URL: at.Host, Account: account, MaxEvents: int(w.MaxEvents), Timeout: w.TimeoutSeconds.Duration(),
+		Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy, Trace: spans(tracer, tracing.TellTrace)},
+	})}, nil
 }
 
 // lostEvents counts events that are lost, and says so now and then.

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -16,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
@@ -27,12 +26,9 @@ import (
 func (n *node) newBundles() (*bundles.Bundles, error) {
 	sources := map[string]bundles.Source{}
 	for i := range n.config.Bundles {
-		s, err := bundleSource(&n.config.Bundles[i], n.files)
+		s, err := bundleSource(&n.config.Bundles[i], n.files, n.tracer)
 		if err != nil {
 			return nil, fmt.Errorf("bundles[%d]: %w", i, err)
-		}
-		if server, isServer := s.From.(*bundles.Server); isServer {
-			server.Transport = n.tracer.Transport(server.Transport, tracing.TellTrace)
 		}
 		sources[n.config.Bundles[i].Name] = s
 	}
@@ -74,7 +70,7 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 }
 
 // bundleSource says where a bundle comes from, and how it is read.
-func bundleSource(b *config.Bundle, w *credentials.Watcher) (bundles.Source, error) {
+func bundleSource(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Tracer) (bundles.Source, error) {
 	s := bundles.Source{
 		MinDelay: b.MinDelaySeconds.Duration(), MaxDelay: b.MaxDelaySeconds.Duration(), Wait: b.LongPollingSeconds.Duration(),
 		MaxStaleness: b.MaxStalenessSeconds.Duration(), Keep: b.PersistFile,
@@ -84,7 +80,7 @@ func bundleSource(b *config.Bundle, w *credentials.Watcher) (bundles.Source, err
 	if s.Read, err = bundleOptions(b, w); err != nil || b.File != "" {
 		return s, err
 	}
-	s.From, err = bundleServer(b, w)
+	s.From, err = bundleServer(b, w, tracer)
 	return s, err
 }
 
@@ -123,72 +119,48 @@ func bundleOptions(b *config.Bundle, w *credentials.Watcher) (func() bundle.Opti
 }
 
 // bundleServer makes the way to a bundle server, or to a registry.
-func bundleServer(b *config.Bundle, w *credentials.Watcher) (bundles.Fetcher, error) {
-	transport, token, err := reach(w, "the bundle "+b.Name, b.TLS, b.TokenFile)
+func bundleServer(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Tracer) (bundles.Fetcher, error) {
+	network, token, err := reach(w, "the bundle "+b.Name, b.TLS, b.TokenFile)
 	if err != nil {
 		return nil, err
 	}
 	if bundles.IsRegistry(b.URL) {
+		network.Trace = spans(tracer, tracing.KeepTrace)
 		return bundles.NewRegistry(bundles.RegistryOptions{
-			URL: b.URL, Transport: transport, User: b.User, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes,
+			URL: b.URL, Network: network, User: b.User, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes,
 		})
 	}
+	network.Trace = spans(tracer, tracing.TellTrace)
 	return &bundles.Server{
-		URL: b.URL, Transport: transport, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == "",
+		URL: b.URL, Network: network, Token: token, Timeout: b.TimeoutSeconds.Duration(), MaxBytes: b.MaxBytes, Deltas: b.PersistFile == "",
 	}, nil
 }
 
 // reach makes the way to a server, by files that may change. There is no token without a file.
-func reach(w *credentials.Watcher, name string, t *config.UpstreamTLS, tokenFile string) (http.RoundTripper, func() string, error) {
+func reach(w *credentials.Watcher, name string, t *config.UpstreamTLS, tokenFile string) (outbound.Options, func() string, error) {
 	if t == nil {
 		t = &config.UpstreamTLS{}
 	}
 	own, err := credentials.WatchServiceAccount(w, name, &rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, Insecure: t.InsecureSkipTLSVerify,
 	}})
-	if err != nil || tokenFile == "" {
-		return &reconnecting{own: own}, nil, err
+	if err != nil {
+		return outbound.Options{}, nil, err
+	}
+	network := outbound.Options{TLS: own.OwnTLS}
+	if tokenFile == "" {
+		return network, nil, nil
 	}
 	token, err := credentials.WatchToken(w, name, tokenFile)
 	if err != nil {
-		return nil, nil, err
+		return outbound.Options{}, nil, err
 	}
-	return &reconnecting{own: own}, token.Get, nil
+	return network, token.Get, nil
 }
 
-// reconnecting makes new connections when the credentials for TLS have changed.
-type reconnecting struct {
-	own *credentials.ServiceAccount
-
-	mu   sync.Mutex
-	by   *tls.Config
-	over *http.Transport
-}
-
-// RoundTrip implements http.RoundTripper.
-func (r *reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
-	return r.transport().RoundTrip(request)
-}
-
-func (r *reconnecting) transport() *http.Transport {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	by := r.own.OwnTLS()
-	if r.over != nil && by == r.by {
-		return r.over
-	}
-	if r.over != nil {
-		r.over.CloseIdleConnections()
-	}
-	r.by = by
-	r.over = &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute,
-		MaxIdleConns: 2, DisableCompression: true, // an archive is compressed
-	}
-	if by != nil {
-		r.over.TLSClientConfig = by.Clone()
-	}
-	return r.over
+// spans has requests traced; the tracer may be nil.
+func spans(tracer *tracing.Tracer, tell tracing.Tell) func(http.RoundTripper) http.RoundTripper {
+	return func(over http.RoundTripper) http.RoundTripper { return tracer.Transport(over, tell) }
 }
 
 // describeBundles says how the bundles are.
@@ -244,7 +216,7 @@ func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []poli
 		if b.File == "" {
 			continue
 		}
-		s, err := bundleSource(b, credentials.NewWatcher(credentials.Options{}))
+		s, err := bundleSource(b, credentials.NewWatcher(credentials.Options{}), nil)
 		if err != nil {
 			found = append(found, policies.Finding{File: b.File, Message: err.Error()})
 			continue

@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
@@ -21,7 +22,7 @@ type decisionLog struct {
 }
 
 // newDecisionLog opens the decision log of the configuration; nil if it has none.
-func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics *telemetry.Telemetry) (*decisionLog, error) {
+func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer) (*decisionLog, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -40,11 +41,11 @@ func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics 
 	}
 	var sinks []audit.Waiting
 	if l := c.Log; l != nil {
-		all, err := auditSinks(&config.Audit{Log: l})
+		file, err := fileSink(l)
 		if err != nil {
 			return nil, err
 		}
-		sinks = append(sinks, all...)
+		sinks = append(sinks, file)
 	}
 	if s := c.Service; s != nil {
 		o.MaxBackoff = s.MaxDelaySeconds.Duration()
@@ -54,9 +55,10 @@ func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics 
 			Sent: func(ok bool) { telemetry.DecisionsSent(metrics, outcomeOf(ok)) },
 		}
 		var err error
-		if to.Transport, to.Token, err = reach(files, "the service of decision logs", s.TLS, s.TokenFile); err != nil {
+		if to.Network, to.Token, err = reach(files, "the service of decision logs", s.TLS, s.TokenFile); err != nil {
 			return nil, err
 		}
+		to.Network.Trace = spans(tracer, tracing.TellTrace)
 		sinks = append(sinks, audit.Waiting{Sink: to.Sink(), Wait: s.MinDelaySeconds.Duration(), MaxWait: s.MaxDelaySeconds.Duration()})
 	}
 	d.Log = decisions.New(o, sinks...)

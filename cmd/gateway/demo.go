@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
 
@@ -77,40 +76,38 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 	if err != nil || n == nil {
 		return err
 	}
-	if err := demoText.Execute(out, map[string]string{
-		"Gateway": n.public.Addr().String(), "Admin": n.private.Addr().String(), "API": apiAddress, "Policies": dir,
-	}); err != nil {
+	text := strings.NewReplacer("{gateway}", n.public.Addr().String(), "{admin}", n.private.Addr().String(), "{api}", apiAddress, "{policies}", dir)
+	if _, err := text.WriteString(out, demoText); err != nil {
 		return err
 	}
 	return n.run(signals)
 }
 
 // demoText is printed by the demo. README shows the answers to its commands.
-var demoText = template.Must(template.New("demo").Parse(strings.TrimLeft(`
-The gateway       http://{{.Gateway}}
-for operators     http://{{.Admin}}/policies, /metrics, /readyz?verbose
-the API behind    http://{{.API}} (in memory, stores what it gets)
-the policies      {{.Policies}} (read again when they change)
+const demoText = `The gateway       http://{gateway}
+for operators     http://{admin}/policies, /metrics, /readyz?verbose
+the API behind    http://{api} (in memory, stores what it gets)
+the policies      {policies} (read again when they change)
 
 1. Defaults are filled in:
 
-curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-a/queues -H 'Content-Type: application/json' -d '{"metadata":{"name":"invoices"},"spec":{"owner":"team-billing"}}'
+curl -sw "\n" http://{gateway}/apis/messaging.example.com/v1/namespaces/team-a/queues -H 'Content-Type: application/json' -d '{"metadata":{"name":"invoices"},"spec":{"owner":"team-billing"}}'
 
 2. An invalid object is refused with all causes at once:
 
-curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-a/queues -H 'Content-Type: application/json' -d '{"metadata":{"name":"payments"},"spec":{"owner":"billing","delivery":"Ordered","partitions":100}}'
+curl -sw "\n" http://{gateway}/apis/messaging.example.com/v1/namespaces/team-a/queues -H 'Content-Type: application/json' -d '{"metadata":{"name":"payments"},"spec":{"owner":"billing","delivery":"Ordered","partitions":100}}'
 
 3. A client's status is ignored, here by an ordinary API:
 
-curl -sw "\n" http://{{.Gateway}}/v2/orders -H 'Content-Type: application/json' -d '{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450}],"status":{"phase":"Delivered"}}'
+curl -sw "\n" http://{gateway}/v2/orders -H 'Content-Type: application/json' -d '{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450}],"status":{"phase":"Delivered"}}'
 
 4. The fourth create in a minute is too many for the namespace sandbox: 429 with Retry-After:
 
-for i in 1 2 3 4; do curl -si http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/sandbox/queues -H 'Content-Type: application/json' -d "{\"metadata\":{\"name\":\"q$i\"},\"spec\":{\"owner\":\"team-a\"}}"; echo; done
+for i in 1 2 3 4; do curl -si http://{gateway}/apis/messaging.example.com/v1/namespaces/sandbox/queues -H 'Content-Type: application/json' -d "{\"metadata\":{\"name\":\"q$i\"},\"spec\":{\"owner\":\"team-a\"}}"; echo; done
 
 5. What is stored:
 
-curl -sw "\n" http://{{.Gateway}}/apis/messaging.example.com/v1/namespaces/team-a/queues/invoices
+curl -sw "\n" http://{gateway}/apis/messaging.example.com/v1/namespaces/team-a/queues/invoices
 
 Ctrl-C ends the demo.
-`, "\n")))
+`

@@ -159,10 +159,11 @@ func (n *node) foresee(request string) admin.Forecast {
 	}
 	if i := &f.Info; i.Path != "" {
 		shown.About = &admin.About{
-			Verb: i.Verb, Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
+			Verb: i.VerbName(), Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
 			Namespace: i.Namespace, Name: i.Name, Path: i.Path, IsDescribed: f.IsDescribed,
 		}
 	}
+	shown.Stages = f.Stages
 	shown.Policies = append(shown.Policies, outlooks("Mutating", f.Outlooks.Mutating)...)
 	shown.Policies = append(shown.Policies, outlooks("Conventions", f.Outlooks.Conventions)...)
 	shown.Policies = append(shown.Policies, outlooks("Validating", f.Outlooks.Validating)...)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -91,7 +93,7 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 		return usageError("--color: must be 'auto', 'always' or 'never', not '%s'", f.color)
 	}
 	q, err := f.scene.question(paths)
-	unknown := ""
+	var unknown []string
 	if err == nil {
 		unknown, err = f.request.ask(cmd, q)
 	}
@@ -106,9 +108,7 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 		}
 		return &failure{exitUsage, err}
 	}
-	if unknown != "" {
-		explained.Unknown = append(explained.Unknown, unknown)
-	}
+	explained.Unknown = append(explained.Unknown, unknown...)
 	switch out := cmd.OutOrStdout(); f.format {
 	case "json":
 		story.WriteJSON(out, explained)
@@ -175,7 +175,7 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 }
 
 // ask adds the request. It returns what cannot be known of it.
-func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown string, err error) {
+func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown []string, err error) {
 	given := 0
 	for _, one := range []string{r.file, r.line, r.har, r.audit} {
 		if one != "" {
@@ -183,12 +183,12 @@ func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown 
 		}
 	}
 	if given != 1 && !(given == 0 && q.Case.Existing != nil) {
-		return "", errors.New("name one request: by --filename, --request, --har or --audit; with --old alone it is a deletion")
+		return nil, errors.New("name one request: by --filename, --request, --har or --audit; with --old alone it is a deletion")
 	}
 	for _, h := range r.headers {
 		name, value, found := strings.Cut(h, ":")
 		if !found {
-			return "", fmt.Errorf("--header: must be 'NAME: VALUE', not '%s'", h)
+			return nil, fmt.Errorf("--header: must be 'NAME: VALUE', not '%s'", h)
 		}
 		q.Headers = append(q.Headers, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
 	}
@@ -201,13 +201,13 @@ func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown 
 		} else {
 			q.Case.Object, err = policytest.ReadObject(r.file)
 		}
-		return "", err
+		return nil, err
 	case r.line != "":
-		return "", r.askLine(q)
+		return nil, r.askLine(q)
 	case r.har != "" || r.audit != "":
 		return r.askRecorded(q, user)
 	}
-	return "", nil
+	return nil, nil
 }
 
 // askLine adds the request of a request line.
@@ -238,32 +238,49 @@ func (r *requestFlags) askLine(q *policytest.Question) error {
 }
 
 // askRecorded adds a request that was recorded.
-func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) (unknown string, err error) {
+func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) (unknown []string, err error) {
 	file := cmp.Or(r.har, r.audit)
 	var found *recorded.Request
 	if r.har != "" {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		found, err = recorded.HAR(data, r.entry)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	} else {
 		log, err := os.Open(file)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		found, err = recorded.Audit(log, r.id)
 		if err = errors.Join(err, log.Close()); err != nil {
-			return "", fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Path, ContentType: found.ContentType, Body: found.Body}
+	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Target, ContentType: found.ContentType, Body: found.Body}
 	q.Headers = append(found.Headers, q.Headers...)
-	if r.user == "" && found.User != "" {
-		*user = testcase.User{Name: found.User, Groups: append(found.Groups, r.groups...)}
+	if by := found.User; r.user == "" && by != nil {
+		*user = testcase.User{Name: by.Name, Groups: append(by.Groups, r.groups...)}
+		if by.UID != "" {
+			q.Headers = append(q.Headers, [2]string{"X-Remote-Uid", by.UID})
+		}
+		for key, values := range by.Extra {
+			for _, v := range values {
+				q.Headers = append(q.Headers, [2]string{"X-Remote-Extra-" + url.PathEscape(key), v})
+			}
+		}
 	}
-	return found.Unknown, nil
+	if q.Case.Existing == nil {
+		q.Case.Existing = found.Old
+	}
+	if found.Unknown != "" {
+		unknown = append(unknown, found.Unknown)
+	}
+	if q.Case.Existing == nil && found.Changes() && found.Code != http.StatusCreated {
+		unknown = append(unknown, "the object that is stored, which the record does not have: --old names it")
+	}
+	return unknown, nil
 }

@@ -211,11 +211,11 @@ func TestVersionOfBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `-trimpath -buildvcs=false -ldflags="-s -w -X main.release=$(tools/version.sh)"`; !strings.Contains(string(dockerfile), want) {
+	if want := `-tags grpcnotrace -trimpath -buildvcs=false -ldflags="-s -w -X main.release=$(tools/version.sh)"`; !strings.Contains(string(dockerfile), want) {
 		t.Errorf("deploy/Dockerfile does not build with %s", want)
 	}
 	made, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "build", "VERSION=v1.2.3").CombinedOutput()
-	if want := `-trimpath -buildvcs=false -ldflags="-s -w -X main.release=v1.2.3"`; err != nil || !strings.Contains(string(made), want) {
+	if want := `-tags grpcnotrace -trimpath -buildvcs=false -ldflags="-s -w -X main.release=v1.2.3"`; err != nil || !strings.Contains(string(made), want) {
 		t.Errorf("make build runs %s, %v; want %s in it", made, err, want)
 	}
 

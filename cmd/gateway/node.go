@@ -107,7 +107,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
-	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, n.files, n.metrics); err != nil {
+	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, n.files, n.metrics, n.tracer); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	if n.bundles, err = n.newBundles(); err != nil {
@@ -128,7 +128,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.sharing, err = n.share(limiter); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	if n.records.audit, err = newAudit(c.Telemetry.Audit, n.metrics, log); err != nil {
+	if n.records.audit, err = newAudit(c.Telemetry.Audit, n.files, n.metrics, n.tracer, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	n.metrics.Expect(auditNames(c.Telemetry.Audit), nil)

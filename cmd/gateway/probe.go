@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 )
 
@@ -21,7 +23,7 @@ const (
 // probe finds out whether a backend compares If-Match: it writes the object at a URL back as it was read, with a wrong
 // If-Match, which a backend that compares refuses. It returns what to tell the operator.
 func probe(ctx context.Context, url string) (string, error) {
-	client := &http.Client{Timeout: probeTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := outbound.New(outbound.Options{Timeout: probeTimeout, MaxBytes: maxProbed, Direct: true}) // as backends are asked
 	read, object, err := askBackend(ctx, client, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
@@ -66,9 +68,10 @@ func askBackend(ctx context.Context, client *http.Client, method, url string, he
 		return nil, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxProbed+1))
-	if err == nil && len(text) > maxProbed {
-		err = fmt.Errorf("%s: the object is larger than %d bytes", url, maxProbed)
+	text, err := io.ReadAll(answer.Body)
+	var large *outbound.TooLargeError
+	if errors.As(err, &large) {
+		err = fmt.Errorf("%s: the object is larger than %d bytes", url, large.MaxBytes)
 	}
 	return answer, text, err
 }

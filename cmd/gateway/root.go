@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -36,11 +37,23 @@ The backend may be a Kubernetes API server or an ordinary JSON API.`,
 	root.SetOut(os.Stdout)
 	root.SetErr(os.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.Version = version()
-	root.SetVersionTemplate(versionLine())
-	root.Flags().Bool("version", false, "print the version of this gateway")
+	printVersion := root.Flags().Bool("version", false, "print the version of this gateway")
+	root.SetHelpFunc(helpOrVersion(root.HelpFunc(), printVersion))
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
+}
+
+// helpOrVersion returns the function that cobra calls to print help, and for "gateway --version", since a command that
+// cannot run itself has help to print only. Cobra's own templates would print the version too, but they look methods up
+// by name, and then the linker keeps all exported methods of all types.
+func helpOrVersion(help func(*cobra.Command, []string), printVersion *bool) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		if wantsHelp, err := cmd.Flags().GetBool("help"); *printVersion && !cmd.HasParent() && err == nil && !wantsHelp {
+			_, _ = io.WriteString(cmd.OutOrStdout(), versionLine()) // as help is written
+			return
+		}
+		help(cmd, args)
+	}
 }
 
 // execute runs the command that the arguments name and returns the process's exit code. Errors are one sentence on

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 const (
@@ -105,7 +107,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 }
 
 func (f *statusFlags) client() (*http.Client, error) {
-	transport := &http.Transport{Proxy: nil}
+	o := outbound.Options{Timeout: statusTimeout, MaxBytes: maxStatus, Direct: true} // the token is for nobody between
 	if f.caFile != "" {
 		text, err := os.ReadFile(f.caFile)
 		if err != nil {
@@ -115,12 +117,10 @@ func (f *statusFlags) client() (*http.Client, error) {
 		if err != nil {
 			return nil, usageError("--ca-file: %w", err)
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		trusts := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		o.TLS = func() *tls.Config { return trusts }
 	}
-	return &http.Client{
-		Timeout: statusTimeout, Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	return outbound.New(o), nil
 }
 
 func (f *statusFlags) get(ctx context.Context, client *http.Client, path string) ([]byte, error) {
@@ -144,12 +144,13 @@ func (f *statusFlags) get(ctx context.Context, client *http.Client, path string)
 		return nil, fmt.Errorf("the admin listener does not answer: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxStatus+1))
+	body, err := io.ReadAll(answer.Body)
+	var large *outbound.TooLargeError
 	switch {
+	case errors.As(err, &large):
+		return nil, fmt.Errorf("the answer of the admin listener is larger than %d bytes", large.MaxBytes)
 	case err != nil:
 		return nil, fmt.Errorf("the answer of the admin listener cannot be read: %w", err)
-	case len(body) > maxStatus:
-		return nil, fmt.Errorf("the answer of the admin listener is larger than %d bytes", maxStatus)
 	case answer.StatusCode != http.StatusOK:
 		var said struct {
 			Message string `json:"message"`
@@ -276,6 +277,9 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 	if f.Refusal != "" {
 		fmt.Fprintf(&b, "  refused: %s\n", f.Refusal)
 		return printable(to, b.Bytes())
+	}
+	if len(f.Stages) > 0 {
+		fmt.Fprintf(&b, "  stages: %s\n", strings.Join(f.Stages, ", "))
 	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")

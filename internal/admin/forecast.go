@@ -10,6 +10,8 @@ type Forecast struct {
 	Route *Route `json:"route,omitempty"`
 	// About says which resource is meant; nil if that is not known.
 	About *About `json:"about,omitempty"`
+	// Stages are the steps that requests of the operation pass, in their order.
+	Stages []string `json:"stages,omitempty"`
 	// Policies are in the order in which they run: mutating ones, conventions, validating ones. Policies
 	// that run for no request at all come last.
 	Policies []Outlook `json:"policies"`

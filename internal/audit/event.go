@@ -63,7 +63,7 @@ func (e *Event) Append(dst []byte) []byte {
 	w.member("auditID", e.ID)
 	w.member("stage", e.Stage.String())
 	w.member("requestURI", e.Target)
-	w.member("verb", e.Info.Verb)
+	w.member("verb", e.Info.VerbName())
 	w.raw(`,"user":`)
 	w.user(e.User)
 	w.list("sourceIPs", e.Sources)

@@ -22,7 +22,7 @@ func fullEvent() *Event {
 	return &Event{
 		ID: "0b8c", Level: RequestResponse, Stage: ResponseComplete, Target: "/apis/shop/v1/namespaces/team-a/orders?x=<1>",
 		Info: &resource.Info{
-			Verb: "create", IsResource: true, Group: "shop", Version: "v1", Resource: "orders", Namespace: "team-a",
+			Verb: resource.VerbCreate, IsResource: true, Group: "shop", Version: "v1", Resource: "orders", Namespace: "team-a",
 			Subresource: "status",
 		},
 		User: &identity.User{
@@ -79,7 +79,7 @@ func TestEventIsKubernetes(t *testing.T) {
 
 func TestLeastEvent(t *testing.T) {
 	e := Event{
-		ID: "1", Level: Metadata, Target: "/healthz", Info: &resource.Info{Verb: "get", Path: "/healthz"}, User: &identity.User{},
+		ID: "1", Level: Metadata, Target: "/healthz", Info: &resource.Info{Verb: resource.VerbGet, Path: "/healthz"}, User: &identity.User{},
 		Received: received, At: received,
 	}
 	want := `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1","stage":"RequestReceived",` +

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // recorded is a sink that keeps lines in memory. It fails as often as broken says, after a part of the lines.
@@ -321,16 +324,11 @@ func TestWebhookPostsBatches(t *testing.T) {
 		batches = append(batches, q.URL.Path+" "+q.Header.Get("Authorization")+" "+strings.Join(ids, ","))
 	}))
 	defer server.Close()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-"clusters":[{"name":"a","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"a","user":{"token":"t"}}]}`, server.URL+"/audit")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w, err := OpenWebhook(WebhookOptions{Kubeconfig: path, MaxEvents: 2, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := server.Client().Transport.(*http.Transport).TLSClientConfig
+	w := NewWebhook(WebhookOptions{
+		URL: server.URL + "/audit", Account: &account{}, MaxEvents: 2, Timeout: time.Minute,
+		Network: outbound.Options{TLS: func() *tls.Config { return known }},
+	})
 	var lines []byte
 	for i := range 5 {
 		lines = fmt.Appendf(lines, `{"auditID":"%d"}`+"\n", i)
@@ -348,6 +346,39 @@ func TestWebhookPostsBatches(t *testing.T) {
 	}
 	if err := w.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// account shows a token.
+type account struct{ refused int }
+
+func (a *account) Authorize(r *http.Request) error {
+	r.Header.Set("Authorization", "Bearer t")
+	return nil
+}
+
+func (a *account) Refused() bool { a.refused++; return true }
+
+// Events are not delivered to a webhook that redirects: what is at the other address has not been
+// named as a place for them, and a POST would become a GET without events.
+func TestWebhookRefuses(t *testing.T) {
+	for _, code := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusUnauthorized} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if q.URL.Path == "/audit" {
+				w.Header().Set("Location", "/login")
+				w.WriteHeader(code)
+			}
+		}))
+		defer server.Close()
+		a := &account{}
+		w := NewWebhook(WebhookOptions{URL: server.URL + "/audit", Account: a, MaxEvents: 2, Timeout: time.Minute})
+		n, err := w.Write(t.Context(), []byte(`{"auditID":"0"}`+"\n"))
+		if n != 0 || err == nil || err.Error() != fmt.Sprintf("the webhook answered %d", code) {
+			t.Errorf("%d: %d bytes are delivered, %v", code, n, err)
+		}
+		if (a.refused == 1) != (code == http.StatusUnauthorized) {
+			t.Errorf("%d: the account is refused %d times", code, a.refused)
+		}
 	}
 }
 

@@ -161,7 +161,7 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	defer asked.Put(a)
 	a.user = user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 	a.record = authorizer.AttributesRecord{
-		User: &a.user, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
+		User: &a.user, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
 		Resource: i.Resource, Subresource: i.Subresource, Name: either(i.Name, selectedName(i)), ResourceRequest: i.IsResource,
 		Path: i.Path,
 	}
@@ -179,9 +179,7 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 // selectedName returns the name that a list, a watch or the deletion of a collection selects; "" if it selects none. It is
 // the name of the request's object to Kubernetes.
 func selectedName(i *resource.Info) string {
-	switch i.Verb {
-	case resource.VerbList, resource.VerbWatch, resource.VerbDeleteCollection:
-	default:
+	if !i.Verb.Selects() {
 		return ""
 	}
 	text, found := i.Param("fieldSelector")

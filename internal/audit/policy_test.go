@@ -40,8 +40,8 @@ func TestDecide(t *testing.T) {
 		{info("create", "shop", "orders", "", "team-a"), identity.User{Groups: []string{"x", "people"}}, "RequestResponse false ResponseStarted ResponseComplete"},
 		{info("create", "shop", "orders", "", "team-b"), identity.User{Groups: []string{"people"}}, "None"},
 		{info("create", "shop", "orders", "", "team-a"), identity.User{}, "None"},
-		{&resource.Info{Verb: "get", Path: "/healthz/etcd"}, identity.User{}, "Request true ResponseStarted ResponseComplete Panic"},
-		{&resource.Info{Verb: "get", Path: "/version"}, identity.User{}, "None"},
+		{&resource.Info{Verb: resource.VerbGet, Path: "/healthz/etcd"}, identity.User{}, "Request true ResponseStarted ResponseComplete Panic"},
+		{&resource.Info{Verb: resource.VerbGet, Path: "/version"}, identity.User{}, "None"},
 	} {
 		d := p.Decide(c.info, &c.user)
 		got := d.Level.String()
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 
 func info(verb, group, name, sub, namespace string) *resource.Info {
 	return &resource.Info{
-		Verb: verb, IsResource: true, Group: group, Version: "v1", Resource: name, Subresource: sub, Namespace: namespace,
+		Verb: resource.VerbNamed(verb), IsResource: true, Group: group, Version: "v1", Resource: name, Subresource: sub, Namespace: namespace,
 	}
 }
 

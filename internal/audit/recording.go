@@ -232,7 +232,7 @@ func (r *Recording) Detach() *Recording {
 	info, user := *e.Info, *e.User
 	for _, s := range []*string{
 		&e.ID, &e.Target, &e.Agent, &user.Name, &user.UID,
-		&info.Verb, &info.Group, &info.Version, &info.Resource, &info.Subresource, &info.Namespace, &info.Name,
+		&info.OtherMethod, &info.Group, &info.Version, &info.Resource, &info.Subresource, &info.Namespace, &info.Name,
 	} {
 		*s = strings.Clone(*s)
 	}

@@ -7,19 +7,29 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // WebhookOptions say where batches of events go.
 type WebhookOptions struct {
-	// Kubeconfig is a file that names the webhook's address and the credentials for it, as for
-	// kube-apiserver.
-	Kubeconfig string
+	// URL is the webhook.
+	URL string
+	// Network makes connections: it says what is particular to the webhook, and the sink the rest.
+	Network outbound.Options
+	// Account is who the gateway is to the webhook.
+	Account Account
 	// MaxEvents bounds the events of one batch.
 	MaxEvents int
 	// Timeout is for one batch.
 	Timeout time.Duration
+}
+
+// An Account proves who asks a server.
+type Account interface {
+	// Authorize adds what proves it to a request.
+	Authorize(r *http.Request) error
+	// Refused is called if the server has not taken it (401).
+	Refused() bool
 }
 
 // maxBatch bounds the bytes of one batch, unless a single event has more.
@@ -28,23 +38,15 @@ const maxBatch = 10 << 20
 // A webhook is a sink that posts an EventList for each batch.
 type webhook struct {
 	client  *http.Client
-	url     string
 	options WebhookOptions
 	body    []byte
 }
 
-// OpenWebhook returns a sink that posts events in batches. It does not connect yet.
-func OpenWebhook(o WebhookOptions) (Sink, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.Timeout = o.Timeout
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return &webhook{client: client, url: config.Host, options: o}, nil
+// NewWebhook returns a sink that posts events in batches. It does not connect yet.
+func NewWebhook(o WebhookOptions) Sink {
+	network := o.Network
+	network.Timeout = o.Timeout
+	return &webhook{client: outbound.New(network), options: o}
 }
 
 func (w *webhook) Name() string { return "webhook" }
@@ -82,18 +84,22 @@ func (w *webhook) batch(lines []byte) int {
 }
 
 func (w *webhook) post(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
-	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(w.body))
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.options.URL, bytes.NewReader(w.body))
 	if err != nil {
 		return err
 	}
 	q.Header.Set("Content-Type", "application/json")
+	if err := w.options.Account.Authorize(q); err != nil {
+		return err
+	}
 	a, err := w.client.Do(q)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = a.Body.Close() }() // nothing is read of it
+	if a.StatusCode == http.StatusUnauthorized {
+		w.options.Account.Refused()
+	}
 	if a.StatusCode/100 != 2 {
 		return fmt.Errorf("the webhook answered %d", a.StatusCode)
 	}

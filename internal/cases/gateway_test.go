@@ -201,7 +201,7 @@ func buildGateway(t *testing.T) string {
 	t.Helper()
 	statSources(t)
 	binary := filepath.Join(t.TempDir(), "gateway")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/gateway")
+	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", binary, "./cmd/gateway")
 	build.Dir = rootDir(t)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the gateway: %v\n%s", err, out)

@@ -94,9 +94,10 @@ func replay(t *testing.T, gateway, suites string, group []*cases.Case) (admitted
 		if err != nil {
 			t.Fatal(err)
 		}
+		user := cmp.Or(one.Request.User, &recordedUser)
 		r, err := scan.Run(context.Background(), scan.Options{
 			New: side, HARs: []string{"-"}, Input: bytes.NewReader(harOf(t, &one.Request)), As: scan.Create, Workers: 1,
-			User: identity.User{Name: recordedUser.Name, Groups: recordedUser.Groups}, List: 10,
+			User: identity.User{Name: user.Name, Groups: user.Groups}, List: 10,
 		})
 		end()
 		if err != nil {
@@ -122,13 +123,8 @@ func replay(t *testing.T, gateway, suites string, group []*cases.Case) (admitted
 // harOf records a request.
 func harOf(t *testing.T, r *cases.Request) []byte {
 	t.Helper()
-	user := cmp.Or(r.User, &recordedUser)
-	headers := []map[string]string{{"name": "X-Remote-User", "value": user.Name}}
-	for _, g := range user.Groups {
-		headers = append(headers, map[string]string{"name": "X-Remote-Group", "value": g})
-	}
 	entry := map[string]any{"request": map[string]any{
-		"method": r.Method, "url": "http://gateway.example.com" + r.Path, "headers": headers,
+		"method": r.Method, "url": "http://gateway.example.com" + r.Path,
 		"postData": map[string]string{"mimeType": r.ContentType, "text": string(r.Body)},
 	}}
 	text, err := json.Marshal(map[string]any{"log": map[string]any{"entries": []any{entry}}})

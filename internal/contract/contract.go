@@ -16,7 +16,7 @@ import (
 
 // Contract has the operations of one resource. It is immutable and safe for concurrent use.
 type Contract struct {
-	operations [verbs]*Operation
+	operations [resource.NumVerbs]*Operation
 	targets    map[Target]*Operation // of a resource at the paths of an API server
 	hasAnswers bool
 }
@@ -24,8 +24,9 @@ type Contract struct {
 // A Target is where requests for a resource at the paths of an API server go. A list of all namespaces is another than the
 // list of one, and so are the parameters in their paths.
 type Target struct {
-	Verb, Subresource string
-	IsNamespaced      bool
+	Verb         resource.Verb
+	Subresource  string
+	IsNamespaced bool
 }
 
 // SetAt sets the operation of a target.
@@ -63,24 +64,13 @@ type Credential struct {
 	Name string
 }
 
-// The verbs that operations are known by. A watch is an operation of its list.
-const (
-	verbGet = iota
-	verbList
-	verbCreate
-	verbUpdate
-	verbPatch
-	verbDelete
-	verbDeleteCollection
-	verbs
-)
-
 // Set sets the operation of a verb.
-func (c *Contract) Set(verb string, o *Operation) {
-	if i := indexOf(verb); i >= 0 {
-		c.operations[i] = o
-		c.hasAnswers = c.hasAnswers || len(o.Answers) > 0
+func (c *Contract) Set(verb resource.Verb, o *Operation) {
+	if verb == resource.VerbOther {
+		return
 	}
+	c.operations[verb.Documented()] = o
+	c.hasAnswers = c.hasAnswers || len(o.Answers) > 0
 }
 
 // HasAnswers reports whether answers are held to the document.
@@ -92,36 +82,9 @@ func (c *Contract) Of(i *resource.Info) *Operation {
 	case c == nil:
 		return nil
 	case i.APIPrefix != "":
-		t := Target{i.Verb, i.Subresource, i.ObjectNamespace() != ""}
-		if t.Verb == resource.VerbWatch {
-			t.Verb = resource.VerbList
-		}
-		return c.targets[t]
+		return c.targets[Target{i.Verb.Documented(), i.Subresource, i.ObjectNamespace() != ""}]
 	}
-	if at := indexOf(i.Verb); at >= 0 {
-		return c.operations[at]
-	}
-	return nil
-}
-
-func indexOf(verb string) int {
-	switch verb {
-	case resource.VerbGet:
-		return verbGet
-	case resource.VerbList, resource.VerbWatch:
-		return verbList
-	case resource.VerbCreate:
-		return verbCreate
-	case resource.VerbUpdate:
-		return verbUpdate
-	case resource.VerbPatch:
-		return verbPatch
-	case resource.VerbDelete:
-		return verbDelete
-	case resource.VerbDeleteCollection:
-		return verbDeleteCollection
-	}
-	return -1
+	return c.operations[i.Verb.Documented()]
 }
 
 // BodyOf returns what is declared for a media type, in lower case; nil if nothing is. A type goes before a range, and a

@@ -1,11 +1,14 @@
 package credentials
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 
@@ -148,6 +151,17 @@ func (a *ServiceAccount) AppendAuthorization(head []byte) ([]byte, error) {
 		head = append(append(append(head, "Authorization: Bearer "...), a.token.Get()...), "\r\n"...)
 	}
 	return head, nil
+}
+
+// Authorize adds the header lines by which the account says who it is to a request.
+func (a *ServiceAccount) Authorize(r *http.Request) error {
+	lines, err := a.AppendAuthorization(nil)
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(append(lines, "\r\n"...)))).ReadMIMEHeader()
+	maps.Copy(r.Header, header)
+	return err
 }
 
 // Refused has what a plugin gave asked for anew, and reports whether there is one: the server has refused it (401).

@@ -2,8 +2,10 @@ package credentials
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -44,6 +46,18 @@ func TestAuthorization(t *testing.T) {
 			if err != nil || string(got) != "X: y\r\n"+c.want || a.HasCertificate() != c.certificate || a.Refused() {
 				t.Errorf("%s: %q, %v, certificate %v", c.name, got, err, a.HasCertificate())
 			}
+		}
+		r := &http.Request{Header: http.Header{"X": {"y"}, "Authorization": {"Basic eDp5"}}}
+		want := r.Header.Clone()
+		for line := range strings.Lines(c.want) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			if name == "Authorization" {
+				want.Del(name)
+			}
+			want.Add(name, value)
+		}
+		if err := a.Authorize(r); err != nil || !reflect.DeepEqual(r.Header, want) {
+			t.Errorf("%s: a request has %v, %v; want %v", c.name, r.Header, err, want)
 		}
 		if shows := a.OwnTLS().GetClientCertificate != nil; shows != c.certificate || a.NobodyTLS().GetClientCertificate != nil || a.NobodyTLS().Certificates != nil {
 			t.Errorf("%s: its own connections show a certificate: %v; the connections of others %v", c.name, shows, a.NobodyTLS().GetClientCertificate != nil)

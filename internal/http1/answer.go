@@ -30,7 +30,7 @@ func (a *Answer) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 
 
 // Parse reads the head of an answer as strictly as Head.Parse reads the head of a request. b is the
 // whole head as HeadEnd found it.
-func (a *Answer) Parse(b []byte) *Error {
+func (a *Answer) Parse(b []byte) error {
 	*a = Answer{ContentLength: -1, headers: a.headers[:0], lines: a.lines[:0]}
 	line, rest := cutLine(b)
 	minor, err := a.statusLine(line)
@@ -121,7 +121,7 @@ func (a *Answer) Parse(b []byte) *Error {
 	return nil
 }
 
-func (a *Answer) statusLine(line []byte) (minor int, err *Error) {
+func (a *Answer) statusLine(line []byte) (minor int, err error) {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] > '1' || line[7] < '0' || line[8] != ' ' ||
 		len(line) > 12 && line[12] != ' ' || !digit(line[9]) || !digit(line[10]) || !digit(line[11]) {
 		return 0, badAnswer("the answer does not start with a status line of HTTP/1.1 or HTTP/1.0")

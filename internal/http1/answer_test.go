@@ -3,6 +3,7 @@ package http1
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"net/http"
 	"testing"
 )
@@ -66,7 +67,8 @@ func TestAnswer(t *testing.T) {
 		"Connection with no tokens": head("HTTP/1.1 200 OK", "Connection: a b"),
 	} {
 		var a Answer
-		if err := a.Parse([]byte(s)); err == nil || err.Code != 502 {
+		var bad *Error
+		if err := a.Parse([]byte(s)); !errors.As(err, &bad) || bad.Code != 502 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -97,14 +99,14 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("net/http refuses %q: %v", b, err)
 		}
 		if r.StatusCode != a.Status {
-			t.Fatalf("%q: net/http reads %d, http1 %d", b, r.StatusCode, a.Status)
+			t.Fatalf("%q: net/http reads %d, this package %d", b, r.StatusCode, a.Status)
 		}
 		want := a.ContentLength
 		if a.NoBody(false) {
 			want = 0
 		}
 		if r.ContentLength != want {
-			t.Fatalf("%q: net/http reads a length of %d, http1 %d", b, r.ContentLength, want)
+			t.Fatalf("%q: net/http reads a length of %d, this package %d", b, r.ContentLength, want)
 		}
 		// What is left of it is a head again, with the same meaning.
 		copied := bytes.Clone(b)

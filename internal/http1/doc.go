@@ -1,6 +1,9 @@
-// Package http1 reads HTTP/1 messages strictly: the heads of requests and of
-// answers, and chunked bodies. Its Response is the one form of an answer, from
-// the backend's connection to the client's.
+// Package http1 has the messages of HTTP, whatever protocol carries them: the heads of requests and of
+// answers, which it reads strictly, and the streams that their bodies are. Its Response is the one form
+// of an answer, from the backend's connection to the client's.
+//
+// The one form of a head is the text of HTTP/1.1: a protocol that sends heads in another form makes that
+// text of them first, so that there is one reader. How a body is framed is the protocol's affair.
 //
 // One reading only: whatever two parsers could take in two ways is refused, so
 // that the peer on the other side of the gateway cannot see another message
@@ -24,22 +27,20 @@ func (e *Error) Error() string { return e.Message }
 // backend if it is an answer.
 type Flaw struct {
 	Message string
-	// code is the status of a request that has the flaw.
-	code int
+	// Code is the status of a request that has the flaw.
+	Code int
 }
 
 // OfRequest returns the refusal of a request that has the flaw.
-func (f *Flaw) OfRequest() *Error { return &Error{Code: f.code, Message: f.Message} }
+func (f *Flaw) OfRequest() *Error { return &Error{Code: f.Code, Message: f.Message} }
 
 // OfAnswer returns the refusal of an answer that has the flaw: its backend is at fault.
 func (f *Flaw) OfAnswer() *Error { return &Error{Code: 502, Message: f.Message} }
 
-func flaw(message string) *Flaw { return &Flaw{Message: message, code: 400} }
-
-func badRequest(format string, args ...any) *Error {
+func badRequest(format string, args ...any) error {
 	return &Error{Code: 400, Message: fmt.Sprintf(format, args...)}
 }
 
-func badAnswer(format string, args ...any) *Error {
+func badAnswer(format string, args ...any) error {
 	return &Error{Code: 502, Message: fmt.Sprintf(format, args...)}
 }

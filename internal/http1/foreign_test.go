@@ -1,6 +1,9 @@
 package http1
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // Each field of the table is found by its name in any case, and where a server reads '_' as '-'.
 func TestForeign(t *testing.T) {
@@ -75,7 +78,8 @@ func TestConnectionNamesWhoTheClientIs(t *testing.T) {
 	} {
 		for _, connection := range []string{named, "close, " + named + " ", "keep-alive,," + named + ",x-a"} {
 			_, err := parse(t, head("GET / HTTP/1.1", "Host: a", "Connection: "+connection), Options{Trusted: true})
-			if err == nil || err.Code != 400 || err.Message != message {
+			var bad *Error
+			if !errors.As(err, &bad) || *bad != (Error{400, message}) {
 				t.Errorf("'%s' of a trusted proxy: got %v", connection, err)
 			}
 			h, err := parse(t, head("GET / HTTP/1.1", "Host: a", "Connection: "+connection), Options{})

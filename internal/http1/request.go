@@ -41,10 +41,9 @@ type Head struct {
 	Host []byte
 	// Minor is the minor version of HTTP/1.
 	Minor int
-	// ContentLength is 0 where there is no body or its length is not known.
+	// ContentLength is the length of the body: 0 if there is none, -1 if the length is not known before
+	// its end.
 	ContentLength int64
-	// Chunked bodies end with their last chunk.
-	Chunked bool
 	// Close is set where the connection must end with the answer: the client
 	// asked for it, or asked for an upgrade that it does not get.
 	Close bool
@@ -66,7 +65,7 @@ type Head struct {
 func (h *Head) Headers() []Header { return h.headers }
 
 // HasBody reports whether a body follows the head.
-func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
+func (h *Head) HasBody() bool { return h.ContentLength != 0 }
 
 // HasLength reports whether the head says how long the body is, if only that it is empty.
 func (h *Head) HasLength() bool {
@@ -131,7 +130,7 @@ func (h *Head) Reset() {
 // Parse reads the head of a request. b is the whole head as HeadEnd found it.
 // After an error h may hold what was read before the fault: Method where the
 // request line was well-formed so far.
-func (h *Head) Parse(b []byte, o *Options) *Error {
+func (h *Head) Parse(b []byte, o *Options) error {
 	h.Reset()
 	line, rest := cutLine(b)
 	if err := h.requestLine(line, o); err != nil {
@@ -187,7 +186,7 @@ func (h *Head) Parse(b []byte, o *Options) *Error {
 }
 
 // requestLine reads method, target and version.
-func (h *Head) requestLine(line []byte, o *Options) *Error {
+func (h *Head) requestLine(line []byte, o *Options) error {
 	i := bytes.IndexByte(line, ' ')
 	if i <= 0 || i > 32 {
 		return badRequest("the request line must be a method, a target and a version, each divided by one space")
@@ -220,7 +219,7 @@ func (h *Head) requestLine(line []byte, o *Options) *Error {
 
 // target checks the form of the target and cuts an absolute one down to its
 // origin form; it returns the authority of an absolute target.
-func (h *Head) target() (authority []byte, err *Error) {
+func (h *Head) target() (authority []byte, err error) {
 	if string(h.Method) == "CONNECT" || string(h.Method) == "TRACE" {
 		return nil, &Error{Code: 405, Message: "the method " + string(h.Method) + " is not supported"}
 	}
@@ -260,7 +259,7 @@ func (h *Head) target() (authority []byte, err *Error) {
 }
 
 // known deals with one line of a field that the gateway knows.
-func (h *Head) known(l *Header, o *Options) *Error {
+func (h *Head) known(l *Header, o *Options) error {
 	switch l.Field {
 	case FieldHost:
 		if !validHost(l.Value) {
@@ -278,7 +277,7 @@ func (h *Head) known(l *Header, o *Options) *Error {
 		if !is(l.Value, "chunked") {
 			return badRequest("the header 'Transfer-Encoding' must be 'chunked'")
 		}
-		h.Chunked = true
+		h.ContentLength = -1
 		l.Dropped = true
 	case FieldExpect:
 		if !is(l.Value, "100-continue") {
@@ -310,14 +309,14 @@ func (h *Head) known(l *Header, o *Options) *Error {
 }
 
 // finish checks what only the whole head can tell.
-func (h *Head) finish(authority []byte, o *Options) *Error {
+func (h *Head) finish(authority []byte, o *Options) error {
 	if !h.seen.Has(FieldHost) && h.Minor > 0 {
 		return badRequest("the request must have the header 'Host'")
 	}
 	if authority != nil && (!equalFold(authority, h.Host) || !h.seen.Has(FieldHost)) {
 		return badRequest("the host of the request target must be the one in the header 'Host'")
 	}
-	if h.Chunked {
+	if h.seen.Has(FieldTransferEncoding) {
 		if h.seen.Has(FieldContentLength) {
 			return badRequest("the request may not have both 'Content-Length' and 'Transfer-Encoding'")
 		}
@@ -339,7 +338,7 @@ func (h *Head) finish(authority []byte, o *Options) *Error {
 }
 
 // connection applies the Connection lines: what they name ends here.
-func (h *Head) connection(o *Options) *Error {
+func (h *Head) connection(o *Options) error {
 	keepAlive, upgrade := false, false
 	if h.seen.Has(FieldConnection) {
 		for i := range h.headers {
@@ -384,7 +383,7 @@ func (h *Head) connection(o *Options) *Error {
 // CheckStrict refuses what only some servers understand, and what others than the gateway could therefore
 // read in another way: a method outside the request line, a body where none has a meaning, and names of
 // headers with '_', unless those are allowed.
-func (h *Head) CheckStrict() *Error {
+func (h *Head) CheckStrict() error {
 	if h.underscored != nil {
 		return badRequest("the request has the header '%s': a header name must not contain '_'", h.underscored)
 	}

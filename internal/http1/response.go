@@ -53,6 +53,9 @@ type Stream interface {
 	ReadReady(p []byte) (int, error)
 	// Interrupt makes the Read in progress and those to come return.
 	Interrupt()
+	// Trailers returns the fields that came behind the body, once a read has returned io.EOF; nil if
+	// there are none, or the protocol forwards none.
+	Trailers() []Header
 	// ReadCloser's Read waits for bytes and reads what has arrived.
 	io.ReadCloser
 }

@@ -27,7 +27,7 @@ func HeadEnd(b []byte, from int) (length, next int, err *Flaw) {
 		}
 		i += from
 		if i == 0 || b[i-1] != '\r' {
-			return 0, from, flaw("the head of the message has a line that ends in a bare LF")
+			return 0, from, &Flaw{Message: "the head of the message has a line that ends in a bare LF", Code: 400}
 		}
 		if i-1 == from {
 			return i + 1, i + 1, nil
@@ -144,6 +144,9 @@ var token = [256]bool{
 	'a': true, 'b': true, 'c': true, 'd': true, 'e': true, 'f': true, 'g': true, 'h': true, 'i': true, 'j': true, 'k': true, 'l': true, 'm': true,
 	'n': true, 'o': true, 'p': true, 'q': true, 'r': true, 's': true, 't': true, 'u': true, 'v': true, 'w': true, 'x': true, 'y': true, 'z': true,
 }
+
+// IsInToken reports whether a token may have that byte.
+func IsInToken(c byte) bool { return token[c] }
 
 // isToken reports whether b is a token (RFC 9110, 5.6.2).
 func isToken(b []byte) bool {

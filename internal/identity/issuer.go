@@ -3,12 +3,15 @@ package identity
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // issuer is the way to what an issuer of JWTs publishes. It bounds what is read, and how often its keys are: tokens
@@ -49,15 +52,16 @@ func (i *issuer) get(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPublished+1))
+	body, err := io.ReadAll(answer.Body)
 	if closeErr := answer.Body.Close(); err == nil {
 		err = closeErr
 	}
+	var large *outbound.TooLargeError
 	switch {
+	case errors.As(err, &large):
+		return nil, fmt.Errorf("the answer of '%s' has more than %d bytes", r.URL.Redacted(), large.MaxBytes)
 	case err != nil:
 		return nil, err
-	case len(body) > maxPublished:
-		return nil, fmt.Errorf("the answer of '%s' has more than %d bytes", r.URL.Redacted(), maxPublished)
 	case answer.StatusCode >= 400:
 		return nil, fmt.Errorf("'%s' answered with code %d", r.URL.Redacted(), answer.StatusCode)
 	}

@@ -13,10 +13,11 @@ import (
 	"strings"
 	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
+
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // jwt verifies the JWTs of one issuer: Kubernetes' own authenticator, which looks up the issuer's keys and evaluates the
@@ -34,15 +35,16 @@ func newJWT(ctx context.Context, o *apiserver.JWTAuthenticator, compiler authent
 			return nil, errors.New("jwt: the certificate authority of the issuer must have at least one certificate in PEM")
 		}
 	}
-	i := &issuer{base: utilnet.SetTransportDefaults(&http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-	})}
-	if over != nil {
-		i.base = over(i.base)
-	}
+	trusts := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	client := outbound.New(outbound.Options{
+		Timeout: issuerTimeout, MaxBytes: maxPublished, Redirects: true, Trace: over,
+		TLS: func() *tls.Config { return trusts },
+	})
+	i := &issuer{base: client.Transport}
+	client.Transport = i
 	library, err := oidc.New(ctx, oidc.Options{
 		JWTAuthenticator:     *o,
-		Client:               &http.Client{Transport: i, Timeout: issuerTimeout},
+		Client:               client,
 		Compiler:             compiler,
 		SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
 	})

@@ -33,6 +33,7 @@ type Object struct {
 
 	document *document.Document // of JSON
 	places   *places            // in JSON
+	sum      *Sum               // nil until it is asked for
 }
 
 // Document is the object as it was parsed from JSON. It must not be edited or released.

@@ -31,14 +31,13 @@ const (
 
 // bodiesOf returns the media types that an operation takes. Of patches these are forms alone: patches in JSON have types of
 // their own.
-func bodiesOf(d *Document, verb string, operation document.Node) (all []Body) {
+func bodiesOf(d *Document, verb resource.Verb, operation document.Node) (all []Body) {
 	body, found := operation.Get("requestBody")
 	content, _ := d.follow(body).Get("content")
-	switch verb {
-	case resource.VerbCreate, resource.VerbUpdate:
-	case resource.VerbPatch:
+	switch {
+	case verb == resource.VerbPatch:
 		return patchesOf(d, content)
-	default:
+	case !verb.HasBody():
 		return nil // the gateway reads them as options of Kubernetes' own
 	}
 	if !found || content.Len() == 0 {

@@ -101,19 +101,6 @@ func (at *kubernetesPlace) isForeign() bool {
 	return at.isDeeper
 }
 
-// verb returns the verb of a method.
-func (at *kubernetesPlace) verb(method string) string {
-	switch {
-	case method == "get" && at.item:
-		return resource.VerbGet
-	case method == "get":
-		return resource.VerbList
-	case method == "delete" && !at.item:
-		return resource.VerbDeleteCollection
-	}
-	return map[string]string{"post": resource.VerbCreate, "put": resource.VerbUpdate, "patch": resource.VerbPatch, "delete": resource.VerbDelete}[method]
-}
-
 // kubernetesOperations finds what the document says of requests for the resources at paths of Kubernetes.
 func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 	for _, p := range paths {
@@ -125,7 +112,7 @@ func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 			continue
 		}
 		for _, method := range methods {
-			if verb := at.verb(method); verb != "" && p.writes(method) {
+			if verb := resource.VerbOf(strings.ToUpper(method), at.item); verb != resource.VerbOther && p.writes(method) {
 				if o := kubernetesSaid(d, &at, verb, p, p.operation(method)); len(o.Parameters)+len(o.Security) > 0 {
 					all[i].said = append(all[i].said, o)
 				}
@@ -136,7 +123,7 @@ func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 
 // kubernetesSaid returns what the document says of an operation. What every API server reads in the same way is left to
 // the gateway's own reading of it, which is Kubernetes'.
-func kubernetesSaid(d *Document, at *kubernetesPlace, verb string, p *pathItem, operation document.Node) Operation {
+func kubernetesSaid(d *Document, at *kubernetesPlace, verb resource.Verb, p *pathItem, operation document.Node) Operation {
 	o := Operation{Verb: verb, At: &contract.Target{Verb: verb, Subresource: at.subresource, IsNamespaced: at.namespaced}}
 	var enforced []document.Node
 	for _, n := range d.declared(p, operation) {

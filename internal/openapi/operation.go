@@ -15,7 +15,7 @@ import (
 
 // Operation says what the document asks of requests of one verb, beside the JSON in their bodies.
 type Operation struct {
-	Verb string
+	Verb resource.Verb
 	// At says where requests for a resource of Kubernetes' form go; nil for all others.
 	At         *contract.Target
 	Parameters []contract.Parameter
@@ -32,25 +32,24 @@ type Operation struct {
 // operations finds what the document says of requests for an ordinary resource.
 func (d *Document) operations(r *Resource) {
 	for _, of := range [...]struct {
-		path         *pathItem
-		method, verb string
-	}{
-		{r.collection, "get", resource.VerbList}, {r.collection, "post", resource.VerbCreate}, {r.collection, "delete", resource.VerbDeleteCollection},
-		{r.object, "get", resource.VerbGet}, {r.object, "put", resource.VerbUpdate}, {r.object, "patch", resource.VerbPatch},
-		{r.object, "delete", resource.VerbDelete},
-	} {
-		if !of.path.has(of.method) {
-			continue
-		}
-		o := saidOf(d, of.verb, of.path, of.path.operation(of.method), r.WatchesAnswers())
-		if len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers) > 0 {
-			r.said = append(r.said, o)
+		path *pathItem
+		has  func(resource.Verb) bool
+	}{{r.collection, resource.Verb.OfCollection}, {r.object, resource.Verb.OfObject}} {
+		for verb := range resource.Verbs {
+			method := strings.ToLower(verb.Method())
+			if !of.has(verb) || verb.Documented() != verb || !of.path.has(method) {
+				continue
+			}
+			o := saidOf(d, verb, of.path, of.path.operation(method), r.WatchesAnswers())
+			if len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers) > 0 {
+				r.said = append(r.said, o)
+			}
 		}
 	}
 }
 
 // saidOf returns what the document says of an operation.
-func saidOf(d *Document, verb string, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
+func saidOf(d *Document, verb resource.Verb, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
 	o := Operation{Verb: verb}
 	d.parameters(&o, p, operation, d.declared(p, operation))
 	o.Security = d.security(operation)

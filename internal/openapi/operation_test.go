@@ -52,7 +52,7 @@ components:
 `
 
 // operation compiles what a document says of requests of a verb.
-func operation(t testing.TB, document, verb string) *contract.Operation {
+func operation(t testing.TB, document string, verb resource.Verb) *contract.Operation {
 	t.Helper()
 	resources, _, found := read(t, document).Resources()
 	if len(found) > 0 || len(resources) != 1 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -21,6 +22,9 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy"
 )
+
+// maxReply bounds an answer of the gateway, which comes from memory.
+const maxReply = 256 << 20
 
 // environment is a gateway with a policy set, and the backend behind it. One goroutine plays cases in it.
 type environment struct {
@@ -30,7 +34,7 @@ type environment struct {
 	gateway *proxy.Gateway
 	limiter *ratelimit.Limiter
 	states  *state.Manager
-	client  http.Client
+	client  *http.Client
 	address string
 	at      atomic.Pointer[time.Time] // when the case's request comes; nil is now
 }
@@ -64,7 +68,7 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	}
 	e.address = front.Addr().String()
 	go func() { _ = e.gateway.Serve(front) }() // ends with close
-	e.client = http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: time.Minute}
+	e.client = outbound.New(outbound.Options{Timeout: time.Minute, MaxBytes: maxReply, Direct: true})
 	return e, e.synced()
 }
 
@@ -153,7 +157,9 @@ func (e *environment) synced() (err error) {
 
 // close ends the gateway and its backend.
 func (e *environment) close() {
-	e.client.CloseIdleConnections()
+	if e.client != nil {
+		e.client.CloseIdleConnections()
+	}
 	if e.gateway != nil {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()                     // no request is in progress

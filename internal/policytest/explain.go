@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/modules"
@@ -71,7 +72,7 @@ func Explain(q *Question) (*story.Story, error) {
 
 // explanations lets everybody ask in this process, and shows them everything but Secrets.
 func explanations() *config.Explanations {
-	return &config.Explanations{Groups: []string{"system:authenticated"}, Values: config.ShowValues}
+	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
 }
 
 // storyIn returns the story in an answer. A request that is refused before anything is known of it has

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/policies"
@@ -88,18 +89,17 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 
 func (r *request) add(name, value string) { r.headers = append(r.headers, [2]string{name, value}) }
 
-// identify tells the gateway who asks, as a proxy that it trusts does.
+// identify says who asks, as a proxy does that the gateway trusts. The gateway itself adds the group of all who are known.
 func (r *request) identify(u *testcase.User) {
 	if u == nil {
 		u = &testcase.User{Name: "test-user"}
 	}
 	r.add("X-Remote-User", u.Name)
-	groups := u.Groups
-	if !slices.Contains(groups, "system:authenticated") {
-		groups = append(slices.Clone(groups), "system:authenticated")
-	}
-	for _, g := range groups {
+	for _, g := range u.Groups {
 		r.add("X-Remote-Group", g)
+	}
+	if u.Name == identity.AnonymousName && !slices.Contains(u.Groups, identity.UnauthenticatedGroup) {
+		r.add("X-Remote-Group", identity.UnauthenticatedGroup)
 	}
 }
 

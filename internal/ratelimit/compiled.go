@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // compiled is a rule with what is derived from it.
 type compiled struct {
 	limit Rule
 	pace  pace
+	verbs resource.VerbSet
 	// id tells apart the buckets of different rules, and of a rule before and after its terms were changed.
 	id uint64
 	// flightID does so for the requests in flight, whose number outlives a change of the bound.
@@ -23,7 +26,7 @@ type compiled struct {
 }
 
 func compile(r *Rule) *compiled {
-	c := &compiled{limit: *r, pace: paceOf(r.Requests, r.Period, r.Burst)}
+	c := &compiled{limit: *r, pace: paceOf(r.Requests, r.Period, r.Burst), verbs: resource.NewVerbSet(r.Verbs...)}
 	c.resourcesOnly = !open(r.APIGroups) || !open(r.Resources) || !open(r.Namespaces)
 	h := fnv.New64a()
 	expression := ""

@@ -16,7 +16,7 @@ func Example() {
 	}})
 	limiter := ratelimit.New(ratelimit.DefaultBuckets)
 	request := &ratelimit.Request{
-		Info:          &resource.Info{Verb: "create", Version: "v1", Resource: "orders", IsResource: true},
+		Info:          &resource.Info{Verb: resource.VerbCreate, Version: "v1", Resource: "orders", IsResource: true},
 		ClientAddress: netip.MustParseAddr("192.0.2.1"),
 	}
 	now := time.Now()

@@ -47,7 +47,7 @@ func (h headers) Each(func(name, value string) bool) {
 
 func create(address string) *Request {
 	return &Request{
-		Info:          &resource.Info{Verb: "create", Group: "example.com", Version: "v1", Resource: "orders", Namespace: "team-a", IsResource: true},
+		Info:          &resource.Info{Verb: resource.VerbCreate, Group: "example.com", Version: "v1", Resource: "orders", Namespace: "team-a", IsResource: true},
 		ClientAddress: netip.MustParseAddr(address),
 		Username:      "jane",
 		Headers:       headers{},
@@ -266,7 +266,7 @@ func TestIPv6IsCountedBy64(t *testing.T) {
 
 func TestRulesChooseRequests(t *testing.T) {
 	info := func(verb, group, res, sub, ns string) *resource.Info {
-		return &resource.Info{Verb: verb, Group: group, Resource: res, Subresource: sub, Namespace: ns, IsResource: true}
+		return &resource.Info{Verb: resource.VerbNamed(verb), Group: group, Resource: res, Subresource: sub, Namespace: ns, IsResource: true}
 	}
 	for _, c := range []struct {
 		rule Rule
@@ -313,7 +313,7 @@ func TestConditionsAndKeyExpressions(t *testing.T) {
 		r.Headers = h
 		f := cel.NewFrame(t.Context())
 		defer f.Release()
-		f.Vars().SetLimited(&cel.Request{Verb: r.Info.Verb, Headers: h})
+		f.Vars().SetLimited(&cel.Request{Verb: r.Info.VerbName(), Headers: h})
 		r.Frame = func() *cel.Frame { return f }
 		return l.Decide(rules, r).Allowed()
 	}

@@ -32,7 +32,7 @@ func (why reason) says(i *resource.Info) string {
 	case ofOtherResources:
 		return "it is about other resources"
 	case ofOtherVerbs:
-		return "it is not about the verb '" + i.Verb + "'"
+		return "it is not about the verb '" + i.VerbName() + "'"
 	case inOtherNamespaces:
 		return "it is about other namespaces"
 	case inExemptNamespace:
@@ -50,7 +50,7 @@ func (c *compiled) match(i *resource.Info, place *resource.Place) reason {
 		return onOtherRoutes
 	case !c.choosesResource(i) || !chooses(c.limit.APIGroups, i.Group):
 		return ofOtherResources
-	case !chooses(c.limit.Verbs, i.Verb):
+	case !c.verbs.Has(i.Verb):
 		return ofOtherVerbs
 	case !chooses(c.limit.Namespaces, i.Namespace):
 		return inOtherNamespaces

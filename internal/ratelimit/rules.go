@@ -38,23 +38,11 @@ func routesOf(s *resource.Scope) []route {
 	return routes
 }
 
-// verbs are the verbs that have a bit of their own in the index; all others share the next one.
-var verbs = [...]string{
-	resource.VerbGet, resource.VerbList, resource.VerbWatch, resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch,
-	resource.VerbDelete, resource.VerbDeleteCollection,
-}
+// actionsOf returns the verbs of a rule as actions of the index.
+func actionsOf(verbs resource.VerbSet) uint16 { return uint16(verbs) }
 
-const anyVerb = 1<<(len(verbs)+1) - 1
-
-// bitOf returns the bit of a verb.
-func bitOf(verb string) uint16 {
-	for n, v := range verbs {
-		if v == verb {
-			return 1 << n
-		}
-	}
-	return 1 << len(verbs)
-}
+// There are enough actions.
+const _ = uint(16 - resource.NumVerbs)
 
 // NewRules compiles limits.
 func NewRules(rules []*Rule) *Rules {
@@ -88,13 +76,7 @@ func (c *compiled) rank() int {
 
 // addTo adds the rule to an index. It may be found for requests that it does not match, and is for all that it does.
 func (c *compiled) addTo(x *index.Index, position int) {
-	r := index.Rule{Actions: anyVerb}
-	if !open(c.limit.Verbs) {
-		r.Actions = 0
-		for _, verb := range c.limit.Verbs {
-			r.Actions |= bitOf(verb)
-		}
-	}
+	r := index.Rule{Actions: actionsOf(c.verbs)}
 	if !open(c.limit.Namespaces) {
 		r.Namespaces = c.limit.Namespaces
 	}
@@ -122,7 +104,7 @@ func (r *Rules) find(lists []*index.List, i *resource.Info, place *resource.Plac
 	if len(r.list) == 0 {
 		return nil
 	}
-	key, verb := index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource}, bitOf(i.Verb)
+	key, verb := index.Key{Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource}, uint16(1)<<i.Verb
 	lists = r.findAt(lists, route{}, &key, verb)
 	if place == nil || !r.scoped {
 		return lists

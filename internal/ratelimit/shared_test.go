@@ -45,7 +45,7 @@ func hourly(name string, n int, sharing *Sharing) *Rule {
 // ask decides on one request, and says what the decision was.
 func ask(l *Limiter, rules ...*Rule) string {
 	var c Charges
-	info := resource.Info{IsResource: true, Verb: "get", Resource: "orders"}
+	info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
 	NewRules(rules).Charge(&c, &Request{Info: &info})
 	d := l.Decide(&c, time.Now())
 	switch {
@@ -60,7 +60,7 @@ func ask(l *Limiter, rules ...*Rule) string {
 // left is how many requests a rule has left here, as the RateLimit header shows it.
 func left(l *Limiter, r *Rule) string {
 	var c Charges
-	info := resource.Info{IsResource: true, Verb: "get", Resource: "orders"}
+	info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
 	NewRules([]*Rule{r}).Charge(&c, &Request{Info: &info})
 	l.Peek(&c, time.Now())
 	n, _, _ := strings.Cut(string(c.AppendState(nil, 1)), ";t=")
@@ -106,7 +106,7 @@ func TestSharedWarns(t *testing.T) {
 	l := onRedis(t, redistest.Start(t))
 	shadow := hourly("shadow", 1, &Sharing{WhenUnavailable: Deny})
 	shadow.Mode = Warn
-	info := resource.Info{IsResource: true, Verb: "get", Resource: "orders"}
+	info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
 	var got []string
 	for range 2 {
 		var c Charges
@@ -143,7 +143,7 @@ func TestFallback(t *testing.T) {
 func TestFallbackHeaders(t *testing.T) {
 	l := New(0)
 	var c Charges
-	info := resource.Info{IsResource: true, Verb: "get", Resource: "orders"}
+	info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
 	NewRules([]*Rule{hourly("allow", 1, &Sharing{WhenUnavailable: Allow}), hourly("local", 2, nil)}).Charge(&c, &Request{Info: &info})
 	l.Decide(&c, time.Now())
 	if got, want := string(c.AppendState(nil, 0)), `"local";r=1;t=3600`; got != want {
@@ -245,7 +245,7 @@ func TestSharedRetryAfter(t *testing.T) {
 			gateways := []*Limiter{onRedis(t, server), onRedis(t, server)}
 			r := &Rule{Name: fmt.Sprint("lease", lease), Key: Global, Requests: 1, Period: time.Second, Burst: 4, Sharing: &Sharing{Lease: lease}}
 			rules := NewRules([]*Rule{r})
-			info := resource.Info{IsResource: true, Verb: "get", Resource: "orders"}
+			info := resource.Info{IsResource: true, Verb: resource.VerbGet, Resource: "orders"}
 			decide := func(l *Limiter) Decision {
 				var c Charges
 				rules.Charge(&c, &Request{Info: &info})

@@ -220,7 +220,7 @@ func TestRulesAreIndexed(t *testing.T) {
 func TestPathsThatAreNoResource(t *testing.T) {
 	l, _ := virtualLimiter(0)
 	health := create("192.0.2.1")
-	health.Info = &resource.Info{Verb: "get", Path: "/healthz"}
+	health.Info = &resource.Info{Verb: resource.VerbGet, Path: "/healthz"}
 	for _, c := range []struct {
 		rule Rule
 		want bool

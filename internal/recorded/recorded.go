@@ -1,5 +1,6 @@
-// Package recorded reads requests that others have recorded: HTTP archives of browsers and proxies, and
-// audit logs of Kubernetes.
+// Package recorded reads requests that others have recorded: HTTP archives (HAR) of browsers and proxies, and audit
+// logs of Kubernetes. What it returns is what the gateway would see of such a request from a client that it has no
+// reason to trust: header lines by which only a proxy could say who asks, or from where, are left out.
 package recorded
 
 import (
@@ -10,35 +11,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A Request is a request as it was sent, as far as the record says.
 type Request struct {
-	// Path is the path with the query.
-	Method, Path string
-	Headers      [][2]string
-	ContentType  string
-	Body         []byte
-	// User is who sent it; empty if the record does not say.
-	User   string
-	Groups []string
-	// Unknown says what the record does not tell; empty if it tells everything.
+	// Method is empty for the event of a verb that is none of the API's. Target is the path with the
+	// query.
+	Method, Target string
+	// Headers has neither Content-Type nor lines about the connection.
+	Headers     [][2]string
+	ContentType string
+	Body        []byte // nil if there is none
+	// User is who sent it; nil if the record does not say.
+	User *identity.User
+	// Old is the stored object before the request, and Answer the object of the answer, as JSON; nil if
+	// they are not known.
+	Old, Answer []byte
+	// Code is the answer's; 0 if it is not known.
+	Code int
+	// AuditID, Stage and Verb say which event of an audit log it is of; they are empty for other
+	// records.
+	AuditID, Stage, Verb string
+	// Unknown says what the record leaves open and was assumed; empty for nothing.
 	Unknown string
-}
-
-// har is an HTTP archive, as far as it is read.
-type har struct {
-	Log struct {
-		Entries []struct {
-			Request struct {
-				Method, URL string
-				Headers     []struct{ Name, Value string }
-				PostData    *struct{ MimeType, Text, Encoding string }
-			}
-		}
-	}
 }
 
 // ownHeaders are not taken over: they are about the connection of the record, or say who asks.
@@ -54,9 +56,49 @@ func isOwn(name string) bool {
 		strings.HasPrefix(name, "x-forwarded-") || strings.HasPrefix(name, "impersonate-")
 }
 
+// Entry reads an entry of an HTTP archive. A *document.Error means that it is no JSON, or exceeds the limits.
+func Entry(text []byte, limits document.Limits) (*Request, error) {
+	d, err := document.Parse(text, limits)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Release()
+	sent, answer := member(d.Root(), "request"), member(d.Root(), "response")
+	r := &Request{Method: textOf(member(sent, "method")), Code: codeOf(member(answer, "status"))}
+	address := textOf(member(sent, "url"))
+	target, err := url.Parse(address)
+	if err != nil || address == "" || r.Method == "" {
+		return nil, errors.New("the entry has no method, or no URL that can be read")
+	}
+	r.Target = target.RequestURI()
+	each(member(sent, "headers"), func(h document.Node) {
+		switch name, value := textOf(member(h, "name")), textOf(member(h, "value")); {
+		case strings.EqualFold(name, "content-type"):
+			r.ContentType = value
+		case !isOwn(name):
+			r.Headers = append(r.Headers, [2]string{name, value})
+		}
+	})
+	body := member(sent, "postData")
+	if r.ContentType == "" {
+		r.ContentType = textOf(member(body, "mimeType"))
+	}
+	if s := textOf(member(body, "text")); s != "" {
+		r.Body = []byte(s)
+	}
+	if textOf(member(body, "encoding")) == "base64" {
+		if r.Body, err = base64.StdEncoding.DecodeString(string(r.Body)); err != nil {
+			return nil, fmt.Errorf("the body of the entry is no base64: %w", err)
+		}
+	}
+	return r, nil
+}
+
 // HAR returns the entry of an HTTP archive with the number, from 1.
 func HAR(data []byte, entry int) (*Request, error) {
-	var archive har
+	var archive struct {
+		Log struct{ Entries []json.RawMessage }
+	}
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &archive); err != nil {
 		return nil, fmt.Errorf("must be an HTTP archive: %w", err)
 	}
@@ -67,78 +109,86 @@ func HAR(data []byte, entry int) (*Request, error) {
 	case entry < 1 || entry > len(entries):
 		return nil, fmt.Errorf("has the entries 1 to %d, and not %d", len(entries), entry)
 	}
-	from := &entries[entry-1].Request
-	target, err := url.Parse(from.URL)
-	if err != nil || from.Method == "" {
-		return nil, fmt.Errorf("the entry %d has no method, or no URL that can be read", entry)
-	}
-	r := &Request{Method: from.Method, Path: target.RequestURI()}
-	for _, h := range from.Headers {
-		if strings.EqualFold(h.Name, "content-type") {
-			r.ContentType = h.Value
-		}
-		if !isOwn(h.Name) {
-			r.Headers = append(r.Headers, [2]string{h.Name, h.Value})
-		}
-	}
-	if body := from.PostData; body != nil {
-		if r.ContentType == "" {
-			r.ContentType = body.MimeType
-		}
-		r.Body = []byte(body.Text)
-		if body.Encoding == "base64" {
-			if r.Body, err = base64.StdEncoding.DecodeString(body.Text); err != nil {
-				return nil, fmt.Errorf("the body of the entry %d is no base64: %w", entry, err)
-			}
-		}
+	r, err := Entry(entries[entry-1], single)
+	if err != nil {
+		return nil, fmt.Errorf("the entry %d cannot be used: %w", entry, err)
 	}
 	return r, nil
 }
 
-// event is an event of audit.k8s.io, as far as it is read.
-type event struct {
-	AuditID, Level, Stage, Verb, RequestURI string
-	User                                    struct {
-		Username string
-		Groups   []string
+// maxRecord bounds one entry or event that is looked for, in bytes.
+const maxRecord = 16 << 20
+
+// single are the limits of one entry or event.
+var single = document.Limits{Bytes: maxRecord, Nodes: maxRecord, Depth: document.DefaultDepth}
+
+// errNoEvent is the error of JSON that is not an event.
+var errNoEvent = errors.New("it is no audit event")
+
+// Event reads an event of an audit log (audit.k8s.io). A *document.Error means that it is no JSON, or exceeds the
+// limits.
+func Event(text []byte, limits document.Limits) (*Request, error) {
+	d, err := document.Parse(text, limits)
+	if err != nil {
+		return nil, err
 	}
-	ImpersonatedUser *struct {
-		Username string
-		Groups   []string
+	defer d.Release()
+	root := d.Root()
+	if textOf(member(root, "kind")) != "Event" {
+		return nil, errNoEvent
 	}
-	RequestObject json.RawMessage
+	r := &Request{
+		Target: textOf(member(root, "requestURI")), Code: codeOf(member(member(root, "responseStatus"), "code")),
+		AuditID: textOf(member(root, "auditID")), Stage: textOf(member(root, "stage")), Verb: textOf(member(root, "verb")),
+	}
+	if r.Target == "" {
+		return nil, errors.New("the event has no requestURI")
+	}
+	if verb := resource.VerbNamed(r.Verb); verb.OfResource() {
+		r.Method = verb.Method()
+	}
+	if r.User = userOf(member(root, "impersonatedUser")); r.User == nil {
+		r.User = userOf(member(root, "user"))
+	}
+	if sent := member(root, "requestObject"); sent.Valid() && sent.Kind() != document.Null {
+		r.Body, r.ContentType = sent.AppendRaw(nil), "application/json"
+	}
+	if r.Method == http.MethodPatch {
+		r.ContentType = "application/merge-patch+json"
+		if bytes.HasPrefix(r.Body, []byte("[")) {
+			r.ContentType = "application/json-patch+json"
+		} else {
+			r.Unknown = "an audit event does not say the type of a patch: it is taken for a merge patch"
+		}
+	}
+	if old := member(root, "oldObject"); old.Kind() == document.Object { // of gateways and webhooks that note it
+		r.Old = old.AppendRaw(nil)
+	}
+	if answer := member(root, "responseObject"); answer.Kind() == document.Object && !member(answer, "kind").Is("Status") {
+		r.Answer = answer.AppendRaw(nil)
+	}
+	return r, nil
 }
 
-// maxEvent bounds an event of an audit log, in bytes.
-const maxEvent = 16 << 20
-
-// methods are the methods of verbs that send something.
-var methods = map[string]string{
-	"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE", "get": "GET", "list": "GET", "watch": "GET",
-}
-
-// Audit returns the request of an event in an audit log, which has an event a line: the one with the id,
-// or else the first one that has an object.
+// Audit returns the request of an event in an audit log, which has an event a line: the one with the id, or else the
+// first one that has an object.
 func Audit(log io.Reader, id string) (*Request, error) {
 	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, maxEvent)
+	lines.Buffer(nil, maxRecord)
 	known := false
 	for lines.Scan() {
-		var e event
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 || json.Unmarshal(lines.Bytes(), &e) != nil || e.RequestURI == "" {
-			continue
-		}
-		if id != "" && e.AuditID != id {
+		r, err := Event(lines.Bytes(), single)
+		if err != nil || id != "" && r.AuditID != id {
 			continue
 		}
 		known = true
-		if len(e.RequestObject) == 0 && (e.Verb == "create" || e.Verb == "update" || e.Verb == "patch") {
+		if len(r.Body) == 0 && (id == "" || r.sends()) {
 			continue // another event of the request may have it
 		}
-		if id == "" && len(e.RequestObject) == 0 {
-			continue
+		if r.Method == "" {
+			return nil, fmt.Errorf("the event '%s' has the verb '%s', which is none of the API's", r.AuditID, r.Verb)
 		}
-		return requestOf(&e)
+		return r, nil
 	}
 	switch err := lines.Err(); {
 	case err != nil:
@@ -151,25 +201,70 @@ func Audit(log io.Reader, id string) (*Request, error) {
 	return nil, errors.New("must have events of audit.k8s.io, one a line")
 }
 
-func requestOf(e *event) (*Request, error) {
-	method := methods[e.Verb]
-	if method == "" {
-		return nil, fmt.Errorf("the event '%s' has the verb '%s', which is none of the API's", e.AuditID, e.Verb)
+// Changes reports whether the request is about an object that is stored already, unless a PUT creates it.
+func (r *Request) Changes() bool {
+	return r.Method == http.MethodPut || r.Method == http.MethodPatch || r.Method == http.MethodDelete
+}
+
+// sends reports whether the request has a body that an event may leave out.
+func (r *Request) sends() bool {
+	return r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
+}
+
+// userOf reads a user of an event; nil if it has no name.
+func userOf(n document.Node) *identity.User {
+	name := textOf(member(n, "username"))
+	if name == "" {
+		return nil
 	}
-	r := &Request{Method: method, Path: e.RequestURI, User: e.User.Username, Groups: e.User.Groups}
-	if i := e.ImpersonatedUser; i != nil {
-		r.User, r.Groups = i.Username, i.Groups
-	}
-	if len(e.RequestObject) > 0 && string(e.RequestObject) != "null" {
-		r.Body, r.ContentType = e.RequestObject, "application/json"
-	}
-	if method == "PATCH" {
-		r.ContentType = "application/merge-patch+json"
-		if bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("[")) {
-			r.ContentType = "application/json-patch+json"
-		} else {
-			r.Unknown = "an audit event does not say the type of a patch: it is taken for a merge patch"
+	u := &identity.User{Name: name, UID: textOf(member(n, "uid")), Groups: textsOf(member(n, "groups"))}
+	if extra := member(n, "extra"); extra.Kind() == document.Object {
+		u.Extra = map[string][]string{}
+		for m := extra.First(); m.Valid(); m = m.Next() {
+			u.Extra[strings.Clone(m.Key())] = textsOf(m)
 		}
 	}
-	return r, nil
+	return u
+}
+
+// member returns a member of an object; an invalid node if there is none.
+func member(n document.Node, key string) document.Node {
+	m, _ := n.Get(key)
+	return m
+}
+
+// textOf returns a string of its own; empty if the node is none.
+func textOf(n document.Node) string {
+	if n.Kind() != document.String {
+		return ""
+	}
+	return strings.Clone(n.Str())
+}
+
+// textsOf returns the strings of a list.
+func textsOf(list document.Node) (all []string) {
+	each(list, func(n document.Node) {
+		if n.Kind() == document.String {
+			all = append(all, strings.Clone(n.Str()))
+		}
+	})
+	return all
+}
+
+// codeOf returns the code of an answer; 0 if the node is none.
+func codeOf(n document.Node) int {
+	if n.Kind() != document.Number {
+		return 0
+	}
+	code, _ := n.Int64()
+	return int(code)
+}
+
+func each(list document.Node, f func(document.Node)) {
+	if list.Kind() != document.Array {
+		return
+	}
+	for n := list.First(); n.Valid(); n = n.Next() {
+		f(n)
+	}
 }

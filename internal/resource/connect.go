@@ -38,14 +38,10 @@ func (i *Info) setConnect(m method) *status.Error {
 	if i.Resource != "nodes" && i.Namespace == "" {
 		return status.NoSuchPath("'%s' is namespaced: the path of an object must contain '/namespaces/' and its namespace", i.GroupResource().String())
 	}
-	if i.Verb = connectVerbs[m]; i.Subresource == proxySubresource || m == methodGet || m == methodPost {
+	if i.Verb = m.verb(true); i.Subresource == proxySubresource || m == methodGet || m == methodPost {
 		return nil
 	}
-	return status.MethodNotAllowed(i.GroupResource(), i.Verb)
-}
-
-var connectVerbs = [...]string{
-	methodGet: VerbGet, methodHead: VerbGet, methodPost: VerbCreate, methodPut: VerbUpdate, methodPatch: VerbPatch, methodDelete: VerbDelete,
+	return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
 }
 
 // proxied reports whether the request is one to another server, to which query and body belong.

@@ -8,21 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The verbs of Info.Verb on a resource. A path that is no resource has its
-// method in lower case instead.
-const (
-	VerbGet              = "get"
-	VerbList             = "list"
-	VerbWatch            = "watch"
-	VerbCreate           = "create"
-	VerbUpdate           = "update"
-	VerbPatch            = "patch"
-	VerbDelete           = "delete"
-	VerbDeleteCollection = "deletecollection"
-	// VerbOptions is the OPTIONS method on any path: the caller answers 204.
-	VerbOptions = "options"
-)
-
 // FieldValidation says what happens to unknown and duplicate fields.
 type FieldValidation uint8
 
@@ -66,7 +51,9 @@ type Options struct {
 // Info holds what method and target say. Its strings share the target's bytes
 // and live as long as those; the exception is a Name that was percent-encoded.
 type Info struct {
-	Verb string
+	Verb Verb
+	// OtherMethod is the method of a request that no file describes, if no verb has it. Then Verb is VerbOther.
+	OtherMethod string
 	// IsResource is false for discovery, health and all other paths that are
 	// neither below a Kubernetes version nor in a path template. Then only
 	// Verb, Path and Query are set.
@@ -103,34 +90,25 @@ type Info struct {
 // A Foresight knows of policies that they are not about a request, before anything stored is read for it.
 type Foresight interface {
 	// IsOutside reports whether a policy is certainly not about an operation.
-	IsOutside(policy any, i *Info, operation uint8) bool
+	IsOutside(policy any, i *Info, operation AdmissionOperation) bool
 }
 
 // IsWrite reports whether the verb changes stored objects.
-func (i *Info) IsWrite() bool {
-	switch i.Verb {
-	case VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbDeleteCollection:
-		return i.IsResource && !i.Connect
-	}
-	return false
-}
+func (i *Info) IsWrite() bool { return i.IsResource && !i.Connect && i.Verb.Operation() != 0 }
 
 // IsObject reports whether the request is about an object that may be stored, or a part of it.
-func (i *Info) IsObject() bool {
-	switch i.Verb {
-	case VerbGet, VerbUpdate, VerbPatch, VerbDelete:
-		return i.IsResource
-	}
-	return false
-}
+func (i *Info) IsObject() bool { return i.IsResource && i.Verb.OfObject() }
 
 // HasBody reports whether the verb's requests carry an object or a patch.
-func (i *Info) HasBody() bool {
-	switch i.Verb {
-	case VerbCreate, VerbUpdate, VerbPatch:
-		return i.IsResource && !i.Connect
+func (i *Info) HasBody() bool { return i.IsResource && !i.Connect && i.Verb.HasBody() }
+
+// VerbName returns the verb for expressions, logs and audit events. A path that is no resource has its method in
+// lower case, whatever it is.
+func (i *Info) VerbName() string {
+	if i.OtherMethod != "" {
+		return strings.ToLower(i.OtherMethod)
 	}
-	return false
+	return i.Verb.String()
 }
 
 // ObjectNamespace returns what the URL says of metadata.namespace. It is the

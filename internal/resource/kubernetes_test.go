@@ -40,10 +40,10 @@ func compare(t *testing.T, method, target string, got Info) {
 		return
 	}
 	name := want.Name
-	if want.Verb == VerbList || want.Verb == VerbWatch || want.Verb == VerbDeleteCollection {
+	if VerbNamed(want.Verb).Selects() {
 		name = "" // Kubernetes takes it from the field selector
 	}
-	verb := want.Verb
+	verb := VerbNamed(want.Verb)
 	if method == http.MethodOptions {
 		verb = VerbOptions
 	}

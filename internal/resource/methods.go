@@ -28,14 +28,11 @@ func NewMethodSet(names ...string) MethodSet {
 	return set &^ (1 << methodOther)
 }
 
-// names are the methods in the order in which the header Allow lists them.
-var names = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-
 // Names returns the methods of the set, as the header Allow lists them.
 func (s MethodSet) Names() (in []string) {
-	for _, name := range names {
-		if s&(1<<methodOf(name)) != 0 {
-			in = append(in, name)
+	for m := methodGet; m < numMethods; m++ {
+		if s&(1<<m) != 0 {
+			in = append(in, methods[m])
 		}
 	}
 	return in
@@ -50,12 +47,12 @@ func (s *Methods) check(m method, i *Info, item bool) *status.Error {
 	if set == 0 || m == methodOther || set&(1<<m) != 0 {
 		return nil
 	}
-	return status.MethodNotAllowed(i.GroupResource(), i.Verb)
+	return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
 }
 
 // Verbs returns the verbs of the requests that there can be for a resource with path templates, or for a subresource of its
 // objects, in the order of the methods. An operation has one verb.
-func (r *Resource) Verbs(subresource string) (verbs []string) {
+func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 	if r.Operation != nil {
 		if r.Operation.Subresource == subresource {
 			verbs = append(verbs, r.Operation.Verb)
@@ -67,7 +64,10 @@ func (r *Resource) Verbs(subresource string) (verbs []string) {
 		if subresource != "" && !(isItem && r.Subresources.Has(subresource)) {
 			continue
 		}
-		for m := methodGet; m < methodOptions; m++ {
+		for m := methodGet; m < numMethods; m++ {
+			if !m.ofResources() {
+				continue
+			}
 			i := Info{Group: r.Group, Resource: r.Names.Plural, Subresource: subresource}
 			if strings.Contains(template, "{namespace}") {
 				i.Namespace = "any"
@@ -77,8 +77,10 @@ func (r *Resource) Verbs(subresource string) (verbs []string) {
 			}
 		}
 	}
-	if slices.Contains(verbs, VerbList) {
-		verbs = append(verbs, VerbWatch)
+	for v := range Verbs {
+		if of := v.Documented(); of != v && slices.Contains(verbs, of) {
+			verbs = append(verbs, v)
+		}
 	}
 	return verbs
 }
@@ -87,7 +89,7 @@ func (r *Resource) Verbs(subresource string) (verbs []string) {
 // them.
 func Allowed(r Resolver, path []byte, refused string) string {
 	var allowed []string
-	for _, method := range names {
+	for _, method := range methods[methodGet:] {
 		if _, _, err := r.Resolve(method, path); err == nil && method != refused {
 			allowed = append(allowed, method)
 		}

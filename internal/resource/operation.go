@@ -11,8 +11,9 @@ import (
 type Operation struct {
 	// Subresource is the name by which policies match it behind the resource's own; "" is the resource itself.
 	Subresource string
-	// Method is the HTTP method, Verb the one that policies see.
-	Method, Verb string
+	// Method is the HTTP method, Verb the verb that policies see.
+	Method string
+	Verb   Verb
 }
 
 // setOperation finds the verb of a method on the path of an operation.
@@ -21,9 +22,9 @@ func (i *Info) setOperation(m method, e *endpoint) *status.Error {
 	switch {
 	case e.takes(m):
 		i.Verb = e.resource.Operation.Verb
-	case m == methodOptions:
+	case i.Verb == VerbOptions:
 	default:
-		return status.MethodNotAllowed(i.GroupResource(), i.Verb)
+		return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
 	}
 	return nil
 }

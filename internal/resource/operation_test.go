@@ -14,7 +14,7 @@ func issuesAPI(t testing.TB) *Plain {
 	bare := func(plural string, paths ...string) *Resource {
 		return &Resource{Group: "forge.example.com", Version: "v1", Names: Names{Kind: "Kind", Plural: plural}, Envelope: Bare, Paths: paths}
 	}
-	operation := func(plural, name, method, verb, path string) *Resource {
+	operation := func(plural, name, method string, verb Verb, path string) *Resource {
 		r := bare(plural, path)
 		r.Operation = &Operation{Subresource: name, Method: method, Verb: verb}
 		return r
@@ -99,7 +99,7 @@ func summary(t *testing.T, api *Plain, method, target string) string {
 		return "undescribed"
 	}
 	var b strings.Builder
-	b.WriteString(info.Verb + " " + info.Resource)
+	b.WriteString(info.Verb.String() + " " + info.Resource)
 	if info.Subresource != "" {
 		b.WriteString("/" + info.Subresource)
 	}
@@ -172,7 +172,7 @@ func TestMatrix(t *testing.T) {
 		method, target, _ := strings.Cut(test.request, " ")
 		for of, want := range map[Resolver]string{r: test.registry, plain: test.plain} {
 			info, res, err := of.Resolve(method, []byte(target))
-			got := info.Verb + " " + info.Name
+			got := info.Verb.String() + " " + info.Name
 			switch {
 			case err != nil:
 				got = err.Error()

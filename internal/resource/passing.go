@@ -124,15 +124,13 @@ var errBraces = errors.New("must have a name in each pair of braces")
 
 // has reports whether there is a verb for the method on what ends here.
 func (e *endpoint) has(m method) bool {
-	switch {
-	case e == nil:
-		return false
-	case m == methodPost:
-		return !e.isItem
-	case m == methodPut || m == methodPatch:
-		return e.isItem
+	if e == nil || !m.ofResources() {
+		return e != nil
 	}
-	return true
+	if e.isItem {
+		return m.verbs().object != VerbOther
+	}
+	return m.verbs().collection != VerbOther
 }
 
 // takes reports whether requests of the method pass here, or are the operation.

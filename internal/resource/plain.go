@@ -133,8 +133,8 @@ func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 
 // undescribed fills in what there is to say of a request that no file describes.
 func (i *Info) undescribed(method string, target []byte) {
-	if i.Verb = methodOf(method).lower(); i.Verb == "" {
-		i.Verb = strings.ToLower(method)
+	if i.Verb = methodOf(method).verbs().path; i.Verb == VerbOther {
+		i.OtherMethod = method
 	}
 	i.IsUndescribed = true
 	i.Path, i.Query, _ = strings.Cut(unsafe.String(unsafe.SliceData(target), len(target)), "?")
@@ -142,7 +142,7 @@ func (i *Info) undescribed(method string, target []byte) {
 
 func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found bool, err *status.Error) {
 	m := methodOf(method)
-	info.Verb = m.lower()
+	info.Verb = m.verbs().path
 	info.Path, info.Query, _ = strings.Cut(target, "?")
 	var cut path
 	if err = cut.scan(info.Path); err == nil {

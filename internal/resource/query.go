@@ -181,7 +181,7 @@ func (i *Info) option(p parameter, value string) *status.Error {
 			// Kubernetes takes an empty value for true, other servers for false.
 			return status.BadRequest("the query parameter 'watch' must be 'true' or 'false'")
 		}
-		if i.Options.Watch && i.Verb == VerbList {
+		if i.Options.Watch && i.Verb == VerbWatch.Documented() {
 			i.Verb = VerbWatch
 		}
 	case timeoutParameter:
@@ -214,14 +214,5 @@ func (i *Info) timeout(value string) *status.Error {
 // invalidOption is Kubernetes' refusal of an option: 422 about the verb's
 // options object.
 func (i *Info) invalidOption(err *field.Error) *status.Error {
-	kind := "DeleteOptions"
-	switch i.Verb {
-	case VerbCreate:
-		kind = "CreateOptions"
-	case VerbUpdate:
-		kind = "UpdateOptions"
-	case VerbPatch:
-		kind = "PatchOptions"
-	}
-	return status.Invalid(schema.GroupKind{Group: "meta.k8s.io", Kind: kind}, "", field.ErrorList{err}, 0)
+	return status.Invalid(schema.GroupKind{Group: "meta.k8s.io", Kind: i.Verb.OptionsKind()}, "", field.ErrorList{err}, 0)
 }

@@ -31,7 +31,7 @@ func (r *Registry) Resolve(method string, target []byte) (Info, *Resource, error
 
 func (r *Registry) resolve(method, target string, info *Info) (*Resource, *status.Error) {
 	m := methodOf(method)
-	info.Verb = m.lower()
+	info.Verb = m.verbs().path
 	info.Path, info.Query, _ = strings.Cut(target, "?")
 	var p path
 	if err := p.scan(info.Path); err != nil {
@@ -52,7 +52,7 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, *statu
 }
 
 // forget leaves what is known of a path that means nothing.
-func (i *Info) forget(m method) { *i = Info{Verb: m.lower(), Path: i.Path, Query: i.Query} }
+func (i *Info) forget(m method) { *i = Info{Verb: m.verbs().path, Path: i.Path, Query: i.Query} }
 
 // finish refuses methods that nothing has, and reads the query.
 func (i *Info) finish(m method, name string) *status.Error {
@@ -62,7 +62,8 @@ func (i *Info) finish(m method, name string) *status.Error {
 	case i.IsResource:
 		return status.MethodNotAllowed(i.GroupResource(), short(name))
 	}
-	return status.MethodNotAllowedf("%s is not supported: the methods are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS", short(name))
+	return status.MethodNotAllowedf("%s is not supported: the methods are %s and %s", short(name),
+		strings.Join(methods[methodGet:numMethods-1], ", "), methods[numMethods-1])
 }
 
 // IsDescribed implements [Resolver]: everything at an API server is of a known form.
@@ -283,50 +284,33 @@ func (r *Resource) has(i *Info) *status.Error {
 // setVerb finds the verb of a method on an item or a collection (RES-4).
 // Subresources other than status and scale may be created or connected to.
 func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
-	if m != methodOther && m != methodOptions && i.connects() {
+	if m.ofResources() && i.connects() {
 		i.Connect = true
 		return i.setConnect(m)
+	}
+	if m.ofResources() {
+		i.Verb = m.verb(item)
 	}
 	gr := i.GroupResource()
 	sub := i.Subresource != ""
 	described := res != nil && (!sub || i.Subresource == "status" || i.Subresource == "scale")
 	// Of a collection of all namespaces nothing can be created or deleted.
 	everywhere := described && res.Namespaced && !item && i.Namespace == ""
-	switch m {
-	case methodGet, methodHead:
-		i.Verb = VerbGet
-		if !item {
-			i.Verb = VerbList
-		}
-	case methodPost:
-		i.Verb = VerbCreate
-		if everywhere && i.APIPrefix != "" {
-			return status.NoSuchPath("'%s' is namespaced: the path of a create must contain '/namespaces/' and the namespace", gr.String())
-		}
-		if everywhere || item && (described || !sub) {
-			return status.MethodNotAllowed(gr, VerbCreate)
-		}
-	case methodPut, methodPatch:
-		i.Verb = VerbUpdate
-		if m == methodPatch {
-			i.Verb = VerbPatch
-		}
-		if item {
-			break
-		}
+	switch v := &verbs[i.Verb]; {
+	case !m.ofResources():
+	case !item && !v.collection:
 		if described && i.APIPrefix != "" {
 			// As Kubernetes answers for the resources of CRDs.
 			return status.BadRequest("name must be provided")
 		}
-		return status.MethodNotAllowed(gr, i.Verb)
-	case methodDelete:
-		i.Verb = VerbDelete
-		if !item {
-			i.Verb = VerbDeleteCollection
+		return status.MethodNotAllowed(gr, v.name)
+	case everywhere && !v.everywhere:
+		if v.operation == AdmitCreate && i.APIPrefix != "" {
+			return status.NoSuchPath("'%s' is namespaced: the path of a create must contain '/namespaces/' and the namespace", gr.String())
 		}
-		if everywhere || described && sub {
-			return status.MethodNotAllowed(gr, i.Verb)
-		}
+		return status.MethodNotAllowed(gr, v.name)
+	case item && !v.object && (described || !sub), described && sub && !v.part:
+		return status.MethodNotAllowed(gr, v.name)
 	}
 	return i.checkMethod(m, res, item)
 }
@@ -335,8 +319,8 @@ func (i *Info) setVerb(m method, res *Resource, item bool) *status.Error {
 func (i *Info) checkMethod(m method, res *Resource, item bool) *status.Error {
 	switch {
 	case res == nil:
-	case m == methodPatch && res.Backend.Patch == PatchRefused:
-		return status.MethodNotAllowed(i.GroupResource(), i.Verb)
+	case i.Verb == VerbPatch && res.Backend.Patch == PatchRefused:
+		return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
 	case i.Subresource == "":
 		return res.Methods.check(m, i, item)
 	}

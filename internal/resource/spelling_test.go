@@ -85,7 +85,7 @@ var describedPaths = regexp.MustCompile(`^(/shop/search|/shop/users/[^/]+/ban|/v
 	`/apis/apps/[^/]+/deployments|/apis/apps/[^/]+/namespaces/[^/]+/deployments(/[^/]+(/[^/]+)?)?|/apis/apps/[^/]+/deployments/[^/]+)$`)
 
 func spelledAPI(t testing.TB) *Plain {
-	operation := func(plural, name, verb, path string) *Resource {
+	operation := func(plural, name string, verb Verb, path string) *Resource {
 		return &Resource{Group: "shop", Version: "v1", Names: Names{Kind: "Kind", Plural: plural}, Envelope: Bare, Paths: []string{path},
 			Operation: &Operation{Subresource: name, Method: "POST", Verb: verb}}
 	}
@@ -201,7 +201,11 @@ func TestUndescribed(t *testing.T) {
 		for _, method := range []string{"GET", "POST", "PURGE", "OPTIONS"} {
 			info, r, err := api.Resolve(method, []byte(target))
 			path, query, _ := strings.Cut(target, "?")
-			if want := (Info{Verb: strings.ToLower(method), IsUndescribed: true, Path: path, Query: query}); err != nil || r != nil || info != want {
+			verb, other := VerbNamed(strings.ToLower(method)), ""
+			if verb == VerbOther {
+				other = method
+			}
+			if want := (Info{Verb: verb, OtherMethod: other, IsUndescribed: true, Path: path, Query: query}); err != nil || r != nil || info != want || info.VerbName() != strings.ToLower(method) {
 				t.Errorf("%s %s: %+v, %v, %v, want %+v", method, target, info, r, err, want)
 			}
 		}

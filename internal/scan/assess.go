@@ -31,7 +31,6 @@ type worker struct {
 	trial    trial
 	tally    *Tally
 	batch    *batch
-	parsed   *document.Document // of the item at hand, if its shape keeps one
 	isDiff   bool
 	verdicts [2]verdict
 }
@@ -81,10 +80,6 @@ func (w *worker) assess(b *batch) {
 			}
 		} else {
 			w.item(one)
-		}
-		if w.parsed != nil {
-			w.parsed.Release()
-			w.parsed = nil
 		}
 	}
 	if w.isDiff {
@@ -145,7 +140,7 @@ func unjudgeable(err error) string {
 	case errors.Is(err, proxy.ErrOldUnknown):
 		return "the stored object, on which the verdict depends, is not known"
 	case errors.Is(err, proxy.ErrNotWrite):
-		return "it neither creates nor replaces an object"
+		return notWrite
 	case errors.Is(err, proxy.ErrUndescribed):
 		return "no policy file describes its path"
 	}

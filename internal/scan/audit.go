@@ -1,11 +1,12 @@
 package scan
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/recorded"
 )
 
 // recordedBytes is how much larger an event or an entry may be than the objects in it.
@@ -24,89 +25,50 @@ type auditShape struct{}
 
 // read implements shape.
 func (auditShape) read(w *worker, text []byte, i *item) string {
-	d, err := document.Parse(text, recordLimits(w.scan.options.New.Gateway.ObjectLimits()))
+	r, err := recorded.Event(text, recordLimits(w.scan.options.New.Gateway.ObjectLimits()))
 	if err != nil {
-		return w.unreadable(i, err)
+		return w.unusable(i, err)
 	}
-	w.parsed = d
-	root, t := d.Root(), &w.trial
-	if kind := textIn(root, "kind"); kind != "Event" {
-		return "it is no audit event"
-	}
-	if stage := textIn(root, "stage"); stage != "ResponseComplete" && stage != "Panic" {
+	if r.Stage != "ResponseComplete" && r.Stage != "Panic" {
 		return "it is an event of an earlier stage of a request"
 	}
-	verb := textIn(root, "verb")
-	sent, _ := root.Get("requestObject")
-	answered, _ := root.Get("responseObject")
-	switch verb {
-	case "create":
-		t.method = methodPost
-	case "update":
-		t.method = methodPut
-	case "patch":
+	switch r.Method {
+	case http.MethodPost, http.MethodPut:
+	case http.MethodPatch:
 		// The event has the patch. What came of it is in the answer.
-		if sent = answered; sent.Kind() != document.Object || textIn(sent, "kind") == "Status" {
+		if r.Answer == nil {
 			return "it is a patch, and the event does not have the object that came of it"
 		}
-		t.method = methodPut
+		r.Method, r.Body = http.MethodPut, r.Answer
+		r.Target, _, _ = strings.Cut(r.Target, "?") // the parameters are of the patch
 	default:
-		return "it neither creates nor replaces an object"
+		return notWrite
 	}
-	if sent.Kind() != document.Object {
+	if r.Body == nil {
 		return "the event has no requestObject: its audit level is too low"
 	}
-	target := textIn(root, "requestURI")
-	if verb == "patch" {
-		target, _, _ = strings.Cut(target, "?") // the parameters are of the patch
-	}
-	answer, _ := root.Get("responseStatus")
-	code, _ := answer.Get("code")
-	if n, ok := code.Int64(); ok && n == http.StatusOK {
-		t.isStored = true
-	}
-	if target == "" {
-		return "the event has no requestURI"
-	}
-	t.body, t.target, t.upstream = sent.AppendRaw(nil), []byte(target), w.scan.options.Upstream
-	if old, _ := root.Get("oldObject"); old.Kind() == document.Object { // of gateways and webhooks that note it
-		t.old = old.AppendRaw(nil)
-	}
-	t.user = userIn(root, "user", &w.scan.options.User)
-	if as, found := root.Get("impersonatedUser"); found && as.Kind() == document.Object {
-		t.user = userIn(root, "impersonatedUser", t.user)
-	}
+	w.replay(r)
 	return ""
 }
 
-// userIn reads who sent a request; otherwise is who did if nothing says so.
-func userIn(root document.Node, member string, otherwise *identity.User) *identity.User {
-	n, _ := root.Get(member)
-	name := textIn(n, "username")
-	if name == "" {
-		return otherwise
+// notWrite is why a record of another request is not judged.
+const notWrite = "it neither creates nor replaces an object"
+
+// replay makes the trial of a write that was recorded.
+func (w *worker) replay(r *recorded.Request) {
+	t := &w.trial
+	t.method, t.target, t.body, t.old = []byte(r.Method), []byte(r.Target), r.Body, r.Old
+	t.isStored = r.Code == http.StatusOK
+	if r.User != nil {
+		t.user = r.User
 	}
-	u := &identity.User{Name: strings.Clone(name), UID: strings.Clone(textIn(n, "uid"))}
-	groups, _ := n.Get("groups")
-	u.Groups = textsOf(groups)
-	if extra, _ := n.Get("extra"); extra.Kind() == document.Object {
-		u.Extra = map[string][]string{}
-		for m := extra.First(); m.Valid(); m = m.Next() {
-			u.Extra[strings.Clone(m.Key())] = textsOf(m)
-		}
-	}
-	return u
 }
 
-// textsOf returns the strings of a list.
-func textsOf(list document.Node) (all []string) {
-	if list.Kind() != document.Array {
-		return nil
+// unusable returns why a record is not judged. One that cannot be read is found.
+func (w *worker) unusable(i *item, err error) string {
+	var unreadable *document.Error
+	if errors.As(err, &unreadable) {
+		return w.unreadable(i, err)
 	}
-	for n := list.First(); n.Valid(); n = n.Next() {
-		if n.Kind() == document.String {
-			all = append(all, strings.Clone(n.Str()))
-		}
-	}
-	return all
+	return err.Error()
 }

@@ -1,33 +1,27 @@
 package scan
 
 import (
-	_ "embed"
-	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+
+	"github.com/admission-gateway/gateway/internal/markup"
 )
-
-//go:embed report.html
-var pageText string
-
-// pageTemplate is the report as a page of its own: it loads nothing, runs no script, and shows every value as text.
-var pageTemplate = template.Must(template.New("report").Parse(pageText))
 
 // A bar is one bar of a plot.
 type bar struct {
-	Name         string
-	Count, Of    int64
-	Width, Whole int
-	Y, TextY     int
+	name         string
+	count, of    int64
+	width, whole int
+	y, textY     int
 }
 
 // A plot is a plot of horizontal bars.
 type plot struct {
-	Title  string
-	Height int
-	Bars   []bar
+	title  string
+	height int
+	bars   []bar
 }
 
 const (
@@ -39,16 +33,16 @@ const (
 // newPlot draws counts out of wholes.
 func newPlot(title string, names []string, counts, wholes []int64) plot {
 	n := min(len(names), maxBars)
-	p := plot{Title: title, Height: n*barHeight + 4}
+	p := plot{title: title, height: n*barHeight + 4}
 	most := int64(1)
 	for _, whole := range wholes[:n] {
 		most = max(most, whole)
 	}
 	for i := range n {
-		p.Bars = append(p.Bars, bar{
-			Name: names[i], Count: counts[i], Of: wholes[i],
-			Width: int(counts[i] * plotWidth / most), Whole: int(wholes[i] * plotWidth / most),
-			Y: i*barHeight + 2, TextY: i*barHeight + 17,
+		p.bars = append(p.bars, bar{
+			name: names[i], count: counts[i], of: wholes[i],
+			width: int(counts[i] * plotWidth / most), whole: int(wholes[i] * plotWidth / most),
+			y: i*barHeight + 2, textY: i*barHeight + 17,
 		})
 	}
 	return p
@@ -74,46 +68,148 @@ func (r *Report) plots() (all []plot) {
 	return all
 }
 
-// A skip is a reason why objects were not judged.
-type skip struct {
-	Reason string
-	Count  int64
-}
-
-// A listing is a table of the page.
-type listing struct {
-	Title string
-	Rows  []row[Part]
-}
-
+// writeHTML writes the report as a page of its own: it loads nothing, runs no script, and shows every value as text.
 func (r *Report) writeHTML(w io.Writer) error {
-	type shown struct {
-		Finding
-		Object, Place string
+	p := htmlPage{}
+	p.report(r)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+type htmlPage struct{ markup.Page }
+
+const pageHead = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Scan by policies</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #1c2733; }
+table { border-collapse: collapse; margin: 1em 0; }
+th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #d8dee4; vertical-align: top; overflow-wrap: anywhere; }
+td.n, th.n { text-align: right; }
+.deny, .added, .unjudged { color: #b42318; }
+.warn, .reworded, .edited, .change { color: #935f00; }
+.removed { color: #1a7f37; }
+svg text { font: 13px system-ui, sans-serif; fill: #1c2733; }
+</style>
+</head>
+<body>
+<h1>Scan by policies</h1>
+`
+
+func (p *htmlPage) report(r *Report) {
+	p.Add(pageHead)
+	as := "created"
+	if r.As == Update {
+		as = "updated"
 	}
-	page := struct {
-		*Report
-		Plots    []plot
-		Table    []row[PolicyTally]
-		Listings []listing
-		Shown    []shown
-		More     int64
-		Skips    []skip
-		Took     string
-		Diff     []int64
-	}{Report: r, Plots: r.plots(), Table: r.policies(), More: r.Findings - int64(len(r.Listed)), Took: fmt.Sprintf("%.2fs", r.Seconds)}
-	for i := range r.Listed {
-		f := &r.Listed[i]
-		page.Shown = append(page.Shown, shown{*f, f.object(), f.place()})
-	}
-	for _, t := range r.tables() {
-		page.Listings = append(page.Listings, listing{t.title, t.rows})
-	}
-	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		page.Skips = append(page.Skips, skip{reason, r.Skipped[reason]})
-	}
+	p.Add(`<p>{} objects, judged as if each were {}:
+{} denied, {} not judged, {} warned of, {} audited; in {}s.</p>
+`, r.Objects, as, r.Denied, r.Unjudged, r.Warned, r.Audited, strconv.FormatFloat(r.Seconds, 'f', 2, 64))
 	if r.IsDiff {
-		page.Diff = []int64{r.Changes[Refused], r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited]}
+		p.Add("<p>Compared with the old policies: {} objects newly denied, {} no longer; findings added for {}, removed for {}, reworded for {}; edited otherwise: {}.</p>\n",
+			r.Changes[Refused], r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited])
 	}
-	return pageTemplate.Execute(w, page)
+	for _, of := range r.plots() {
+		p.plot(&of)
+	}
+	p.policies(r.policies())
+	for _, t := range r.tables() {
+		p.table(&t)
+	}
+	p.findings(r.Listed)
+	p.AddIf("<p>{} more findings are counted and not listed.</p>\n", r.Findings-int64(len(r.Listed)))
+	if len(r.Skipped) > 0 {
+		p.Add("<h2>Skipped</h2>\n<ul>")
+		for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+			p.Add("<li>{}: {}</li>", r.Skipped[reason], reason)
+		}
+		p.Add("</ul>\n")
+	}
+	if len(r.Unused) > 0 {
+		p.Add("<h2>Policies that judge no object</h2>\n")
+		p.list(r.Unused)
+	}
+	if len(r.Notes) > 0 {
+		p.Add("<h2>Notes</h2>\n")
+		p.list(r.Notes)
+	}
+	p.Add("</body>\n</html>\n")
+}
+
+func (p *htmlPage) plot(of *plot) {
+	p.Add("<h2>{}</h2>\n"+`<svg width="760" height="{}" role="img" aria-label="{}">`+"\n", of.title, of.height, of.title)
+	for _, b := range of.bars {
+		p.Add(`<text x="0" y="{}">{}</text>`, b.textY, b.name)
+		p.Add(`<rect x="240" y="{}" width="{}" height="18" fill="#d8dee4"></rect>`, b.y, b.whole)
+		p.Add(`<rect x="240" y="{}" width="{}" height="18" fill="#b42318"></rect>`, b.y, b.width)
+		p.Add(`<text x="670" y="{}">{} of {}</text>`+"\n", b.textY, b.count, b.of)
+	}
+	p.Add("</svg>\n")
+}
+
+func (p *htmlPage) policies(all []row[PolicyTally]) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add(`<h2>Policies</h2>
+<table>
+<tr><th>Policy</th><th class="n">Judged</th><th class="n">Denied</th><th class="n">Audited</th><th class="n">Failed</th><th class="n">Changed</th></tr>
+`)
+	for _, of := range all {
+		c := of.Count
+		p.row(of.Name, c.Assessed, c.Denied, c.Audited, c.Failed, c.Changed)
+	}
+	p.Add("</table>\n")
+}
+
+func (p *htmlPage) table(t *table) {
+	p.Add(`<h2>By {}</h2>
+<table>
+<tr><th>{}</th><th class="n">Objects</th><th class="n">Denied</th><th class="n">Not judged</th><th class="n">Warned</th><th class="n">Audited</th></tr>
+`, t.title, t.title)
+	for _, of := range t.rows {
+		c := of.Count
+		p.row(of.Name, c.Objects, c.Denied, c.Unjudged, c.Warned, c.Audited)
+	}
+	p.Add("</table>\n")
+}
+
+// row writes a row of a table: a name and numbers.
+func (p *htmlPage) row(name string, numbers ...int64) {
+	p.Add("<tr><td>{}</td>", name)
+	for _, n := range numbers {
+		p.Add(`<td class="n">{}</td>`, n)
+	}
+	p.Add("</tr>\n")
+}
+
+func (p *htmlPage) findings(all []Finding) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add("<h2>Findings</h2>\n<table>\n<tr><th></th><th>Object</th><th>Policy</th><th>Finding</th><th>Place</th></tr>\n")
+	for i := range all {
+		f := &all[i]
+		p.Add(`<tr><td class="{}">`, f.Effect)
+		p.AddIf("{} ", f.Change)
+		p.Add("{}</td><td>{}</td><td>{}", f.Effect, f.object(), f.Policy)
+		p.AddIf(" / {}", f.Binding)
+		p.Add("</td><td>")
+		p.AddIf("<code>{}</code>: ", f.Field)
+		p.Add("{}", f.Message)
+		p.AddIf("<br>before: {}", f.Old)
+		p.Add("</td><td>{}</td></tr>\n", f.place())
+	}
+	p.Add("</table>\n")
+}
+
+func (p *htmlPage) list(all []string) {
+	p.Add("<ul>")
+	for _, one := range all {
+		p.Add("<li>{}</li>", one)
+	}
+	p.Add("</ul>\n")
 }

@@ -16,13 +16,13 @@ import (
 type Schemas struct{ Create, Update, Patch, Read *schema.Schema }
 
 // For returns the schema of the objects that requests of a verb carry, or ask for.
-func (s *Schemas) For(verb string) *schema.Schema {
-	switch verb {
-	case resource.VerbCreate:
+func (s *Schemas) For(verb resource.Verb) *schema.Schema {
+	switch verb.Schema() {
+	case resource.SchemaOfCreates:
 		return s.Create
-	case resource.VerbPatch:
+	case resource.SchemaOfPatches:
 		return s.Patch
-	case resource.VerbGet, resource.VerbList, resource.VerbWatch:
+	case resource.SchemaOfReads:
 		return s.Read
 	}
 	return s.Update
@@ -33,17 +33,23 @@ func NamesObject(i *resource.Info, r *resource.Resource) bool {
 	return i.Verb == resource.VerbUpdate && i.Subresource == "" && (r == nil || r.Writes.CreateOnUpdate)
 }
 
+// Policies are the policies that may match operations on a resource.
+type Policies interface {
+	Concerns(i *resource.Info, o admission.Operation) bool
+	NeedsOld(i *resource.Info, o admission.Operation) bool
+}
+
 // IsConcerned reports whether any policy may concern the write of an object: as what it is, or as the
 // creation that it may turn out to be.
-func IsConcerned(policies *admission.Chain, i *resource.Info) bool {
-	operation, _ := admission.OperationOf(i.Verb)
+func IsConcerned(policies Policies, i *resource.Info) bool {
+	operation := i.Verb.Operation()
 	return policies.Concerns(i, operation) || policies.Concerns(i, admission.Create)
 }
 
 // ReadsExisting reports whether a policy that may concern the write reads the stored object.
-func ReadsExisting(policies *admission.Chain, i *resource.Info) bool {
-	operation, ok := admission.OperationOf(i.Verb)
-	return ok && policies.NeedsOld(i, operation)
+func ReadsExisting(policies Policies, i *resource.Info) bool {
+	operation := i.Verb.Operation()
+	return operation != 0 && policies.NeedsOld(i, operation)
 }
 
 // StatusPath returns where objects of a resource keep a status that is a subresource; nil if they have none.

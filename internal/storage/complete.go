@@ -64,7 +64,7 @@ func (d *Identity) CheckType(w *Write) error {
 	if d.APIVersion != "" && !isGroupVersion(d.APIVersion, &w.Info) {
 		return status.BadRequest("the API version in the data (%.253s) does not match the expected API version (%s)", d.APIVersion, GroupVersion(&w.Info))
 	}
-	if r := w.Request.Resource; d.Kind != "" && r != nil && d.Kind != r.Names.Kind {
+	if r := w.Resource; d.Kind != "" && r != nil && d.Kind != r.Names.Kind {
 		return status.BadRequest("the kind in the data (%.253s) does not match the expected kind (%s)", d.Kind, r.Names.Kind)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (d *Identity) CheckMetadata(w *Write) error {
 func (d *Identity) Fill(w *Write) {
 	root := w.Object.Root()
 	if d.Kind == "" {
-		w.Object.SetString(root, "kind", w.Request.Resource.Names.Kind)
+		w.Object.SetString(root, "kind", w.Resource.Names.Kind)
 	}
 	if d.APIVersion == "" {
 		w.Object.SetString(root, "apiVersion", GroupVersion(&w.Info))
@@ -157,7 +157,7 @@ func CompleteBare(w *Write) error {
 	if root.Kind() != document.Object {
 		return status.BadRequest("the body must be a JSON object, not %s", root.Kind().WithArticle())
 	}
-	at, found := Find(root, w.Request.Resource.Fields.Name)
+	at, found := Find(root, w.Resource.Fields.Name)
 	if !found || at.Kind() == document.Null {
 		return nil
 	}
@@ -192,7 +192,7 @@ func CheckName(w *Write) error {
 	for _, p := range problems {
 		failures = append(failures, field.Invalid(at, w.Info.Name, p))
 	}
-	return w.Request.Invalid(w.Info.Name, failures, 0)
+	return w.Invalid(w.Info.Name, failures, 0)
 }
 
 // Unreadable returns the Status of an object that cannot be read as one of its kind: of a request that has
@@ -201,8 +201,8 @@ func (w *Write) Unreadable(message string) error {
 	if w.Info.Verb != resource.VerbPatch {
 		return status.BadRequest("%s", message)
 	}
-	patch := field.Invalid(field.NewPath("patch"), Short(str(w.Request.Body)), message)
-	return w.Request.Invalid(w.Info.Name, field.ErrorList{patch}, 0)
+	patch := field.Invalid(field.NewPath("patch"), Short(str(w.Exchanges.Body)), message)
+	return w.Invalid(w.Info.Name, field.ErrorList{patch}, 0)
 }
 
 // isGroupVersion compares without building the string.

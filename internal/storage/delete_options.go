@@ -88,7 +88,7 @@ func (w *Write) queryDeleteOptions(o *metav1.DeleteOptions, l *Limits) error {
 	if err != nil {
 		return err
 	}
-	d, err := w.Request.Parse(text, l.Sent)
+	d, err := w.Exchanges.Parse(text, l.Sent)
 	w.SetObject(d)
 	w.ContentType = valueJSON // whatever type the client named for no body at all
 	return err

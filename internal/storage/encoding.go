@@ -19,24 +19,24 @@ func isEncoded(encoding []byte) bool {
 
 // StreamPlain makes the body of an answer that is edited on its way one that is not encoded. A backend was asked not to encode
 // it, and some do all the same.
-func StreamPlain(r *Request) error {
-	a := &r.Response
+func StreamPlain(e *Exchanges) error {
+	a := &e.Response
 	encoding := a.ContentEncoding()
 	if !isEncoded(encoding) {
 		return nil
 	}
-	if r.IsHead() {
+	if e.IsHead() {
 		a.Remove(headerContentEncoding)
 		return nil
 	}
 	if !compress.IsReadable(encoding) {
 		return status.BadGateway("the backend's answer must not be encoded, because the gateway completes it, and asked for that")
 	}
-	d := &decodedStream{from: a.Stream(), encoding: bytes.Clone(encoding), share: r.Memory}
+	d := &decodedStream{from: a.Stream(), encoding: bytes.Clone(encoding), share: e.Memory}
 	if d.from == nil {
 		whole := bytes.Clone(a.Body())
-		if !r.Memory.Grow(len(whole)) {
-			return r.Exhausted()
+		if !e.Memory.Grow(len(whole)) {
+			return e.Exhausted()
 		}
 		d.from = &wholeStream{Reader: bytes.NewReader(whole)}
 	}
@@ -47,16 +47,16 @@ func StreamPlain(r *Request) error {
 
 // ReadPlain makes the body of an answer that is in memory one that is not encoded, of at most limit bytes. It reports false if
 // that cannot be.
-func ReadPlain(r *Request, a *http1.Response, limit int64) bool {
+func ReadPlain(e *Exchanges, a *http1.Response, limit int64) bool {
 	encoding := a.Header(headerContentEncoding)
 	if !isEncoded(encoding) {
 		return true
 	}
-	if a.IsStream() || !compress.IsReadable(encoding) || !r.Memory.Grow(compress.Memory(encoding)) {
+	if a.IsStream() || !compress.IsReadable(encoding) || !e.Memory.Grow(compress.Memory(encoding)) {
 		return false
 	}
-	defer r.Memory.Shrink(compress.Memory(encoding))
-	body, err := compress.Decode(a.Body(), encoding, limit, r.Memory.Grow)
+	defer e.Memory.Shrink(compress.Memory(encoding))
+	body, err := compress.Decode(a.Body(), encoding, limit, e.Memory.Grow)
 	if err != nil {
 		return false
 	}
@@ -97,6 +97,9 @@ func (d *decodedStream) ReadReady([]byte) (int, error) { return 0, nil }
 
 // Interrupt implements http1.Stream.
 func (d *decodedStream) Interrupt() { d.from.Interrupt() }
+
+// Trailers implements http1.Stream.
+func (d *decodedStream) Trailers() []http1.Header { return d.from.Trailers() }
 
 // Read implements io.Reader.
 func (d *decodedStream) Read(p []byte) (n int, err error) {
@@ -162,6 +165,9 @@ func (w *wholeStream) ReadReady(p []byte) (int, error) { return w.Read(p) }
 
 // Interrupt implements http1.Stream.
 func (w *wholeStream) Interrupt() {}
+
+// Trailers implements http1.Stream.
+func (w *wholeStream) Trailers() []http1.Header { return nil }
 
 // Close implements io.Closer.
 func (w *wholeStream) Close() error { return nil }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -18,6 +19,26 @@ type BackendError struct {
 var keptOfErrors = [...]string{
 	"Cache-Control", "X-Content-Type-Options", "WWW-Authenticate",
 	"X-Kubernetes-PF-FlowSchema-UID", "X-Kubernetes-PF-PriorityLevel-UID", "Audit-Id",
+}
+
+// NewBackendError returns the Status of an error that the backend answered with.
+func NewBackendError(i *resource.Info, m *http1.Response) error {
+	var body []byte
+	if len(m.Header(headerContentEncoding)) == 0 {
+		body = m.Body()
+	}
+	if m.Status() < 400 {
+		return status.BadGateway("the backend answered a read of the stored object with a code that the gateway cannot use")
+	}
+	return &BackendError{refusal: status.FromBackend(status.BackendAnswer{
+		Code:        m.Status(),
+		ContentType: string(m.Header(headerContentType)),
+		RetryAfter:  string(m.Header(headerRetryAfter)),
+		Body:        body,
+		Resource:    i.GroupResource(),
+		Name:        i.Name,
+		Verb:        i.Verb.String(),
+	}), kept: keptHeaders(m)}
 }
 
 func keptHeaders(m *http1.Response) (kept [len(keptOfErrors)][]string) {

@@ -25,7 +25,7 @@ func (w *Write) OperationOptions(operation admission.Operation, l *Limits, settl
 	if text == nil || err != nil {
 		return document.Node{}, err
 	}
-	d, err := w.Request.Parse(text, l.Sent)
+	d, err := w.Exchanges.Parse(text, l.Sent)
 	if err != nil {
 		return document.Node{}, err
 	}

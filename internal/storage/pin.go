@@ -62,7 +62,7 @@ func (w *Write) PinResourceVersion(l *Limits, rule Unversioned) error {
 		w.Object.Set(at, "resourceVersion", stored.Raw())
 		w.Existing.Pin, w.Existing.IsUncertain = PinnedByObject, rule.IsUncertain
 	case sent != stored.Str():
-		return w.Request.Conflict(&w.Info)
+		return w.Conflict()
 	}
 	w.pinIdentity(at)
 	return nil
@@ -72,7 +72,7 @@ func (w *Write) PinResourceVersion(l *Limits, rule Unversioned) error {
 // that very object.
 func (w *Write) pinIdentity(metadata document.Node) {
 	uid := TextIn(Metadata(w.Existing.Object), "uid")
-	if uid != "" && NamesObject(&w.Info, w.Request.Resource) && TextIn(metadata, "uid") == "" {
+	if uid != "" && NamesObject(&w.Info, w.Resource) && TextIn(metadata, "uid") == "" {
 		w.Object.SetString(metadata, "uid", uid)
 	}
 }
@@ -101,7 +101,7 @@ func (w *Write) MakeDeleteOptions(l *Limits) error {
 	if w.Object != nil {
 		return nil
 	}
-	d, err := w.Request.Parse(deleteOptions, l.Sent)
+	d, err := w.Exchanges.Parse(deleteOptions, l.Sent)
 	w.SetObject(d)
 	w.ContentType = valueJSON
 	return err
@@ -112,5 +112,5 @@ func (w *Write) CloneDeleteOptions(l *Limits) (*document.Document, error) {
 	if w.Object != nil {
 		return w.Object.Clone(), nil
 	}
-	return w.Request.Parse(deleteOptions, l.Sent)
+	return w.Exchanges.Parse(deleteOptions, l.Sent)
 }

@@ -49,7 +49,7 @@ func (w *Write) Reveal(validates bool) {
 	case base != "" && w.Info.Verb == resource.VerbCreate && w.Info.Name == "" && w.Info.Subresource == "":
 		name = storagenames.SimpleNameGenerator.GenerateName(base)
 	}
-	apiVersion, kind := UnsaidType(root, w.Request.Served)
+	apiVersion, kind := UnsaidType(root, w.Served)
 	if namespace == "" && name == "" && apiVersion == "" && kind == "" {
 		return
 	}

@@ -42,6 +42,10 @@ type Storage interface {
 	Deleter
 	// Pass sends a body on as it came.
 	Pass(w *Write) error
+	// Scaler returns how the Scale is written that the gateway makes of the object itself; nil if it makes none.
+	Scaler() Scaler
+	// Shower returns how the backend shows what it would store; nil if it cannot.
+	Shower() Shower
 }
 
 // A Reader answers reads.
@@ -54,7 +58,7 @@ type Reader interface {
 // A Strategy is how objects are prepared and validated.
 type Strategy interface {
 	// Schema returns the schema of the object in the body of a verb; nil if there is none.
-	Schema(verb string) *schema.Schema
+	Schema(verb resource.Verb) *schema.Schema
 	// MediaTypes returns the media types of bodies and answers.
 	MediaTypes() *MediaTypes
 	// StatusPath returns the path of the field that only the status subresource may write; nil for none.
@@ -142,16 +146,15 @@ type Handler interface {
 	Forget()
 }
 
-// A Shower is the storage of objects that the backend shows in JSON, whatever it is sent.
+// A Shower shows objects in JSON, whatever the backend is sent.
 type Shower interface {
 	// Show makes of a body that the gateway cannot read the object that the backend would store. It reports false if the
 	// gateway would have to change the body. An update has to be one of a version that the client names.
 	Show(w *Write) (isShown bool, err error)
 }
 
-// A Scaler is the storage of a scale that the gateway makes of the object itself.
+// A Scaler writes the Scale that the gateway makes of an object.
 type Scaler interface {
-	Storage
 	// Object returns the storage of the objects behind, whose writes are answered with a Scale.
 	Object() Storage
 	// ReadScale makes of the Scale in the body, or of the one that results from a patch, the write of a

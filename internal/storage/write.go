@@ -25,10 +25,11 @@ const (
 // A Write is one attempt at a write. What an attempt learns is in it and nowhere else, so that the next one
 // inherits nothing.
 type Write struct {
-	Request *Request
-	// Info names the target of the write. It differs from the request's if the name is only known from
-	// the object, and if a subresource becomes a write to its object.
-	Info resource.Info
+	// Subject is what the write changes. It differs from the request's if the name is only known from the
+	// object, and if a write of a subresource becomes one of its object.
+	Subject
+	// Exchanges are the request's.
+	Exchanges *Exchanges
 	// Object is written: the object of the body, what results from a patch, or the options of a
 	// deletion.
 	Object *document.Document
@@ -39,8 +40,9 @@ type Write struct {
 	ContentType []byte
 	// EditedType is the type of what is sent in place of Source, if it differs from Source's.
 	EditedType []byte
-	// Patch is the client's patch, if the write is one.
-	Patch *document.Document
+	// Patch is the client's patch, if the write is one, and PatchType its language.
+	Patch     *document.Document
+	PatchType PatchType
 	// Result is the object that the backend would store, if it is known and may differ from Object.
 	Result *document.Document
 	// Options are the options of a deletion.
@@ -113,7 +115,18 @@ func (e *Existing) Root() document.Node {
 
 // Begin prepares for an attempt.
 func (w *Write) Begin(r *Request) {
-	*w = Write{Request: r, Info: r.Info, Existing: Existing{Version: Kept(w.Existing.Version), ETag: Kept(w.Existing.ETag)}}
+	*w = Write{
+		Subject: r.Subject, Exchanges: &r.Exchanges, PatchType: r.Patch,
+		Existing: Existing{Version: Kept(w.Existing.Version), ETag: Kept(w.Existing.ETag)},
+	}
+}
+
+// BeginPart prepares for an attempt at one of the writes that a write of several objects becomes.
+func (w *Write) BeginPart(of *Write) {
+	*w = Write{
+		Subject: of.Subject, Exchanges: of.Exchanges, Options: of.Options,
+		Existing: Existing{Version: Kept(w.Existing.Version), ETag: Kept(w.Existing.ETag)},
+	}
 }
 
 // Release gives the documents back.
@@ -157,8 +170,8 @@ func (w *Write) Content() []byte {
 	case w.Source != nil && w.isPristine():
 		return w.Source
 	}
-	w.Request.Memory.Grow(w.Object.Extent()) // a refusal is remembered, and nothing is sent then
-	b := &w.Request.buffers
+	w.Exchanges.Memory.Grow(w.Object.Extent()) // a refusal is remembered, and nothing is sent then
+	b := w.Exchanges.memory()
 	b.edited = w.Object.AppendTo(b.edited[:0])
 	return b.edited
 }
@@ -202,7 +215,7 @@ func (w *Write) PinnedETag() []byte {
 
 // FieldValidation returns what the request asks for, else the resource, else Warn as in Kubernetes.
 func (w *Write) FieldValidation() resource.FieldValidation {
-	switch r := w.Request.Resource; {
+	switch r := w.Resource; {
 	case w.Info.Options.FieldValidation != resource.FieldValidationUnset:
 		return w.Info.Options.FieldValidation
 	case r.Writes.FieldValidation != resource.FieldValidationUnset:

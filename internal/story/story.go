@@ -54,6 +54,8 @@ type Resource struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
 	IsDescribed bool   `json:"isDescribed"`
+	// Stages are the steps that requests of the operation pass when they are served.
+	Stages []string `json:"stages,omitempty"`
 }
 
 // A Step is one step of the way.

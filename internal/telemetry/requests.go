@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 const (
@@ -34,7 +36,7 @@ func (t *Telemetry) RequestDone(r *Record) {
 		return
 	}
 	p := t.requests.placeOf(r)
-	verb, code := knownVerb(r.About.Verb), knownCode(r.Outcome.Code)
+	verb, code := resource.VerbNamed(r.About.Verb), knownCode(r.Outcome.Code)
 	p.count(verb, code).Add(1)
 	if h := p.durationOf(verb, code); h != nil {
 		h.add(r.Spent.Took, &r.Trace)
@@ -57,28 +59,28 @@ type placeSeries struct {
 	reads, writes histogram
 }
 
-// answer is a verb and a code; both are always of a small set. A code of a class, such as 4, has other for its verb.
+// answer is a verb and a code; both are always of a small set. A code of a class, such as 4, has VerbOther for its verb.
 type answer struct {
-	verb string
+	verb resource.Verb
 	code int
 }
 
 // count returns the counter of a verb and a code.
-func (p *placeSeries) count(verb string, code int) *atomic.Uint64 {
+func (p *placeSeries) count(verb resource.Verb, code int) *atomic.Uint64 {
 	if n := p.answers.get(answer{verb, code}, maxAnswers, newCounter); n != nil {
 		return n
 	}
-	return p.answers.get(answer{other, code / 100}, math.MaxInt, newCounter) // there are six classes
+	return p.answers.get(answer{resource.VerbOther, code / 100}, math.MaxInt, newCounter) // there are six classes
 }
 
 func newCounter(a answer) (answer, *atomic.Uint64) { return a, new(atomic.Uint64) }
 
 // durationOf returns the histogram of a request; nil for what lasts as long as a client likes.
-func (p *placeSeries) durationOf(verb string, code int) *histogram {
+func (p *placeSeries) durationOf(verb resource.Verb, code int) *histogram {
 	switch {
-	case verb == "watch" || code == 101:
+	case verb.Lasts() || code == 101:
 		return nil
-	case verb == "get" || verb == "list" || verb == "head" || verb == "options":
+	case verb.IsSafe():
 		return &p.reads
 	}
 	return &p.writes
@@ -173,35 +175,12 @@ func (h *histogram) point(attributes attribute.Set, start, now time.Time) (p met
 	return p
 }
 
-// knownVerb maps a verb to a constant, which also cuts it loose from memory it may borrow.
-func knownVerb(verb string) string {
-	switch verb {
-	case "get":
-		return "get"
-	case "list":
-		return "list"
-	case "watch":
-		return "watch"
-	case "create":
-		return "create"
-	case "update":
-		return "update"
-	case "patch":
-		return "patch"
-	case "delete":
-		return "delete"
-	case "deletecollection":
-		return "deletecollection"
-	case "post":
-		return "post"
-	case "put":
-		return "put"
-	case "head":
-		return "head"
-	case "options":
-		return "options"
+// verbLabel returns the label of a verb.
+func verbLabel(v resource.Verb) string {
+	if v == resource.VerbOther {
+		return other
 	}
-	return other
+	return v.String()
 }
 
 // knownCode maps what is not an HTTP status code to 0.
@@ -229,7 +208,7 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		labels := q.names.set("group", p.group, "resource", p.resource, "route", p.way.Route, "upstream", p.way.Upstream)
 		for a, n := range p.answers.values() {
 			counts = append(counts, metricdata.DataPoint[int64]{
-				Attributes: q.names.with(labels, "verb", a.verb, "code", codeText(a.code)), StartTime: q.start, Time: now, Value: int64(n.Load()),
+				Attributes: q.names.with(labels, "verb", verbLabel(a.verb), "code", codeText(a.code)), StartTime: q.start, Time: now, Value: int64(n.Load()),
 			})
 		}
 		for kind, h := range map[string]*histogram{"read": &p.reads, "write": &p.writes} {

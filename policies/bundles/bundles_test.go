@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -154,7 +155,7 @@ func (k *kit) usable() string {
 
 func fromServer(url string) Source {
 	return Source{
-		From:     &Server{URL: url, Transport: http.DefaultTransport, Timeout: time.Minute, MaxBytes: 1 << 20, Deltas: true, Token: func() string { return "secret" }},
+		From:     &Server{URL: url, Timeout: time.Minute, MaxBytes: 1 << 20, Deltas: true, Token: func() string { return "secret" }},
 		MinDelay: time.Millisecond, MaxDelay: time.Millisecond,
 	}
 }
@@ -246,12 +247,18 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// trusting returns the TLS by which a test's server is known.
+func trusting(s *httptest.Server) func() *tls.Config {
+	known := s.Client().Transport.(*http.Transport).TLSClientConfig
+	return func() *tls.Config { return known }
+}
+
 func TestRedirects(t *testing.T) {
 	_, url := newServer(t)
-	tls := httptest.NewTLSServer(http.RedirectHandler(url, http.StatusFound))
-	t.Cleanup(tls.Close)
-	source := fromServer(tls.URL)
-	source.From.(*Server).Transport = tls.Client().Transport
+	secure := httptest.NewTLSServer(http.RedirectHandler(url, http.StatusFound))
+	t.Cleanup(secure.Close)
+	source := fromServer(secure.URL)
+	source.From.(*Server).Network.TLS = trusting(secure)
 	if err := newKit(source, bundle.Options{}).update(t); err != "the server redirects to an address without TLS" {
 		t.Errorf("the error is %q", err)
 	}

@@ -12,10 +12,12 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/file"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // A Fetcher asks for the newest version of a bundle.
@@ -66,10 +68,9 @@ func readFile(name string, most int64, held *memory.Reservation) ([]byte, fs.Fil
 	return file.Read(name, most)
 }
 
-// readWithin reads at most so many bytes, and one more if there are more, for whose memory it asks as they come.
-func readWithin(from io.Reader, most int64, held *memory.Reservation) ([]byte, error) {
+// readWithin reads to the end, and asks for memory as bytes come.
+func readWithin(from io.Reader, held *memory.Reservation) ([]byte, error) {
 	var all []byte
-	from = io.LimitReader(from, most+1)
 	for {
 		if len(all) == cap(all) {
 			size := max(2*cap(all), 64<<10)
@@ -96,8 +97,8 @@ func readWithin(from io.Reader, most int64, held *memory.Reservation) ([]byte, e
 type Server struct {
 	// URL is where the bundle is.
 	URL string
-	// Transport makes connections.
-	Transport http.RoundTripper
+	// Network makes connections: it says what is particular to the server, and Server the rest.
+	Network outbound.Options
 	// Token returns the bearer token for the server; nil or empty: there is none.
 	Token func() string
 	// Timeout bounds one answer, beside the time for which it may be held back.
@@ -106,10 +107,10 @@ type Server struct {
 	MaxBytes int64
 	// Deltas says that deltas are asked for too.
 	Deltas bool
-}
 
-// maxRedirects bounds how often a server may send the gateway elsewhere.
-const maxRedirects = 5
+	once   sync.Once
+	client *http.Client
+}
 
 // Fetch implements Fetcher.
 func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, held *memory.Reservation) (*Answer, error) {
@@ -119,8 +120,8 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	if err != nil {
 		return nil, err
 	}
-	client := http.Client{Transport: s.Transport, CheckRedirect: mayRedirect}
-	response, err := client.Do(request)
+	s.once.Do(func() { s.client = client(s.Network, s.MaxBytes) })
+	response, err := s.client.Do(request)
 	if err != nil {
 		return nil, withoutQuery(err)
 	}
@@ -132,14 +133,15 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the server answered with code %d", response.StatusCode)
 	}
-	archive, err := readWithin(response.Body, s.MaxBytes, held)
+	archive, err := readWithin(response.Body, held)
+	var large *outbound.TooLargeError
 	switch {
 	case errors.Is(err, errNoMemory):
 		return nil, fmt.Errorf("the answer %w", err)
+	case errors.As(err, &large):
+		return nil, large
 	case err != nil:
 		return nil, fmt.Errorf("the answer is not whole: %w", withoutQuery(err))
-	case int64(len(archive)) > s.MaxBytes:
-		return nil, fmt.Errorf("the answer must have at most %d bytes", s.MaxBytes)
 	case len(archive) == 0:
 		return nil, errors.New("the answer is empty")
 	}
@@ -170,15 +172,11 @@ func (s *Server) request(ctx context.Context, have string, wait time.Duration) (
 	return request, nil
 }
 
-// mayRedirect refuses to leave TLS.
-func mayRedirect(to *http.Request, before []*http.Request) error {
-	switch {
-	case len(before) > maxRedirects:
-		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
-	case before[0].URL.Scheme == "https" && to.URL.Scheme != "https":
-		return errors.New("the server redirects to an address without TLS")
-	}
-	return nil
+// client makes the client for a server, which may say that its bundles are elsewhere. Contexts have the deadlines: an
+// answer may be held back.
+func client(o outbound.Options, maxBytes int64) *http.Client {
+	o.Timeout, o.MaxBytes, o.Redirects = outbound.ByContext, maxBytes, true
+	return outbound.New(o)
 }
 
 // withoutQuery takes the URL out of an error: its query may hold a credential.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
 // The schemes of places in registries of OCI images.
@@ -45,8 +45,8 @@ type Registry struct {
 type RegistryOptions struct {
 	// URL is where the bundle is, such as oci://registry.example.com/team/bundle:v1.
 	URL string
-	// Transport makes connections.
-	Transport http.RoundTripper
+	// Network makes connections: it says what is particular to the registry, and Registry the rest.
+	Network outbound.Options
 	// User is who asks, whose password the token is; if there is none, the token is a bearer token.
 	User string
 	// Token returns the token; nil or empty: there is none.
@@ -68,7 +68,7 @@ func NewRegistry(o RegistryOptions) (*Registry, error) {
 	from.PlainHTTP, from.MaxMetadataBytes = !isSecure, maxManifest
 	r := &Registry{reference: from.Reference.Reference, from: from, timeout: o.Timeout, maxBytes: o.MaxBytes}
 	from.Client = &auth.Client{
-		Client: &http.Client{Transport: o.Transport, CheckRedirect: mayRedirect}, Cache: auth.NewCache(),
+		Client: client(o.Network, max(o.MaxBytes, maxManifest)), Cache: auth.NewCache(),
 		Credential: func(_ context.Context, host string) (auth.Credential, error) {
 			if o.Token == nil || host != from.Reference.Host() {
 				return auth.EmptyCredential, nil

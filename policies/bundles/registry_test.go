@@ -20,6 +20,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/admission-gateway/gateway/admission/rego/bundle"
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -123,7 +124,7 @@ func (m *images) layer(t *testing.T, revision string) ocispec.Descriptor {
 func (m *images) source(t *testing.T, change func(o *RegistryOptions)) Source {
 	t.Helper()
 	o := RegistryOptions{
-		URL: "oci://" + m.host() + "/team/policies:v1", Transport: m.Client().Transport, Timeout: testutil.Patience, MaxBytes: 4 << 10,
+		URL: "oci://" + m.host() + "/team/policies:v1", Network: outbound.Options{TLS: trusting(m.Server)}, Timeout: testutil.Patience, MaxBytes: 4 << 10,
 	}
 	if change != nil {
 		change(&o)
@@ -261,6 +262,7 @@ func TestRegistryCredentials(t *testing.T) {
 			return false
 		}
 	}
+	insecure := &tls.Config{InsecureSkipVerify: true}
 	bearer := `Bearer realm="` + m.URL + `/token",service="registry",scope="repository:team/policies:pull"`
 	for _, test := range []struct{ name, user, token, challenge, wants, want string }{
 		{"basic", "u", "secret", `Basic realm="r"`, basic, ""},
@@ -271,7 +273,7 @@ func TestRegistryCredentials(t *testing.T) {
 	} {
 		m.will(asks(test.challenge, test.wants))
 		k := newKit(m.source(t, func(o *RegistryOptions) {
-			o.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+			o.Network.TLS = func() *tls.Config { return insecure }
 			o.User, o.Token = test.user, func() string { return test.token }
 		}), bundle.Options{})
 		if got := k.update(t); (test.want == "") != (got == "") || !strings.HasPrefix(got, test.want) {
@@ -287,7 +289,7 @@ func TestPlainRegistry(t *testing.T) {
 	plain := httptest.NewServer(m.Config.Handler)
 	t.Cleanup(plain.Close)
 	k := newKit(m.source(t, func(o *RegistryOptions) {
-		o.URL, o.Transport = "oci+http://"+strings.TrimPrefix(plain.URL, "http://")+"/team/policies:v1", http.DefaultTransport
+		o.URL = "oci+http://" + strings.TrimPrefix(plain.URL, "http://") + "/team/policies:v1"
 	}), bundle.Options{})
 	if got := k.update(t); got != "" {
 		t.Error(got)

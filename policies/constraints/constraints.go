@@ -5,6 +5,7 @@ package constraints
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // Gatekeeper's groups.
@@ -37,7 +39,9 @@ type Files struct {
 	// Texts are the texts of the policy files by their names.
 	Texts map[string][]byte
 	// Terms returns the terms of a constraint or a mutator; nil if it has none.
-	Terms       func(*manifest.Object) admission.Terms
+	Terms func(*manifest.Object) admission.Terms
+	// Kept has what the set before was compiled from.
+	Kept        *reuse.Store
 	templates   []loadedTemplate
 	constraints []*manifest.Object
 	mutators    []loadedMutator
@@ -50,8 +54,20 @@ type Files struct {
 }
 
 type loadedTemplate struct {
-	from     *manifest.Object
-	read     *gatekeeper.ConstraintTemplate
+	from *manifest.Object
+	read *gatekeeper.ConstraintTemplate
+	compiledTemplate
+}
+
+// templateKey is the key of a compiled template. What its modules say of themselves depends on the place.
+type templateKey struct {
+	sum  manifest.Sum
+	file string
+	line int
+}
+
+// compiledTemplate is what a template came to.
+type compiledTemplate struct {
 	compiled *gatekeeper.Template // nil if it did not compile
 	errs     field.ErrorList
 	problems []gatekeeper.Problem
@@ -73,8 +89,9 @@ type syncedKind struct {
 
 // Template takes a ConstraintTemplate.
 func (f *Files) Template(o *manifest.Object, t *gatekeeper.ConstraintTemplate) {
-	t.APIVersion = o.APIVersion
-	f.templates = append(f.templates, loadedTemplate{from: o, read: t})
+	read := *t
+	read.APIVersion = o.APIVersion
+	f.templates = append(f.templates, loadedTemplate{from: o, read: &read})
 }
 
 // Constraint takes an object of the group of constraints, whose kinds templates define.
@@ -232,6 +249,10 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 	var work sync.WaitGroup
 	places := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i := range templates {
+		var known bool
+		if templates[i].compiledTemplate, known = reuse.Find[compiledTemplate](f.Kept, templates[i].key()); known {
+			continue
+		}
 		work.Add(1)
 		places <- struct{}{}
 		go func() {
@@ -241,6 +262,7 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 	}
 	work.Wait()
 	for _, t := range templates {
+		reuse.Keep(f.Kept, t.key(), t.compiledTemplate)
 		f.Fields(t.from, finding.Error, t.errs)
 		for _, p := range t.problems {
 			f.Found = append(f.Found, f.findingOf(p))
@@ -267,6 +289,10 @@ func (f *Files) findingOf(p gatekeeper.Problem) finding.Finding {
 	found := finding.Finding{File: p.File, Line: p.Line, Field: p.Path, Message: p.Message}
 	found.Point(f.Texts[p.File], p.Text, p.Column)
 	return found
+}
+
+func (t *loadedTemplate) key() templateKey {
+	return templateKey{t.from.Sum(), t.from.File, t.from.Line("")}
 }
 
 func (t *loadedTemplate) compile() {
@@ -298,7 +324,7 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		if t.compiled == nil {
 			continue // what is wrong with the template has been said
 		}
-		c, errs := gatekeeper.CompileConstraint(t.compiled, o.Name, o.Document().Clone(), f.resources)
+		c, errs := f.compileConstraint(t.compiled, o)
 		f.Fields(o, finding.Error, errs)
 		if c == nil {
 			continue
@@ -306,8 +332,7 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		if c.IsIdle() {
 			f.At(o, finding.Warning, "spec.scopedEnforcementActions", "no action is for the enforcement point validation.gatekeeper.sh, so that the constraint does nothing")
 		}
-		c.Govern(f.Terms(o))
-		all = append(all, c)
+		all = append(all, c.Governed(f.Terms(o)))
 	}
 	for kind, t := range templates {
 		if t.compiled != nil && !used[kind] {
@@ -318,4 +343,50 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		return nil
 	}
 	return gatekeeper.NewSystem(all, f.excluded.webhook, &f.inventory)
+}
+
+// constraintKey is the key of a compiled constraint.
+type constraintKey struct {
+	sum      manifest.Sum
+	template *gatekeeper.Template
+}
+
+// compiledConstraint is what a constraint came to, and which resources its kinds had.
+type compiledConstraint struct {
+	constraint *gatekeeper.Constraint
+	errs       field.ErrorList
+	asked      []servedKind
+}
+
+// servedKind is the answer of a [match.Resources].
+type servedKind struct {
+	kind    apischema.GroupKind
+	plurals []string
+	isKnown bool
+}
+
+// compileConstraint compiles a constraint. One that was compiled before stands as long as the same resources serve its kinds.
+func (f *Files) compileConstraint(t *gatekeeper.Template, o *manifest.Object) (*gatekeeper.Constraint, field.ErrorList) {
+	key := constraintKey{o.Sum(), t}
+	c, found := reuse.Find[*compiledConstraint](f.Kept, key)
+	if !found || !c.isOf(f.resources) {
+		c = &compiledConstraint{}
+		c.constraint, c.errs = gatekeeper.CompileConstraint(t, o.Name, o.Document().Clone(), func(k apischema.GroupKind) ([]string, bool) {
+			plurals, isKnown := f.resources(k)
+			c.asked = append(c.asked, servedKind{k, slices.Clone(plurals), isKnown})
+			return plurals, isKnown
+		})
+		reuse.Keep(f.Kept, key, c)
+	}
+	return c.constraint, c.errs
+}
+
+// isOf reports whether the constraint would be the same with resources.
+func (c *compiledConstraint) isOf(resources match.Resources) bool {
+	for _, a := range c.asked {
+		if plurals, isKnown := resources(a.kind); isKnown != a.isKnown || !slices.Equal(plurals, a.plurals) {
+			return false
+		}
+	}
+	return true
 }

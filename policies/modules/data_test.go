@@ -15,7 +15,7 @@ func TestDataOfFolders(t *testing.T) {
 		for name, text := range files {
 			all = append(all, source.File{Name: name, Role: source.Data, Data: []byte(text)})
 		}
-		return New(source.Of(all).Files, nil).Folder("p", rego.Options{})
+		return New(source.Of(all).Files, nil).Folder("p", rego.Options{}).Compile()
 	}
 	c := of(map[string]string{"p/team/data.json": `{"words": [1]}`, "p/team/more/data.json": `{"n": 2}`})
 	if len(c.Errors) > 0 || len(c.Warnings) > 0 {

@@ -3,9 +3,11 @@
 package modules
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission/rego"
@@ -18,9 +20,10 @@ import (
 // Files are the modules and data among the policy files.
 type Files struct {
 	files    []source.File
+	sums     []string // of the files, as far as they were asked for
 	used     map[string]bool
 	print    func(file string, line int, text string)
-	programs map[string]*Compiled
+	programs map[[sha256.Size]byte]*Compiled
 	folders  []folder
 	texts    map[string][]Suite // the modules that are texts of policies or in bundles, by the folders of the policies
 	bundles  []Suite
@@ -29,7 +32,7 @@ type Files struct {
 // New takes the modules and data out of the policy files. What modules print is given to print;
 // nil: they print nothing.
 func New(files []source.File, print func(file string, line int, text string)) *Files {
-	f := &Files{used: map[string]bool{}, print: print, programs: map[string]*Compiled{}, texts: map[string][]Suite{}}
+	f := &Files{used: map[string]bool{}, print: print, programs: map[[sha256.Size]byte]*Compiled{}, texts: map[string][]Suite{}}
 	for _, file := range files {
 		if file.Role != source.Objects {
 			f.files = append(f.files, file)
@@ -47,12 +50,28 @@ type Compiled struct {
 	Count int
 }
 
-// Text compiles a text that is the only module of a policy. The tests in the policy's folder may be
+// A Unit is modules that are compiled together.
+type Unit struct {
+	// Sum is the SHA-256 of all that the unit is compiled from.
+	Sum     [sha256.Size]byte
+	compile func() *Compiled
+}
+
+// Compile compiles the unit.
+func (u *Unit) Compile() *Compiled { return u.compile() }
+
+// sumOf returns the sum of texts, of which no two lists are written in the same way.
+func sumOf(texts ...string) [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", texts)) }
+
+// wayOf says in which way options have modules compiled.
+func wayOf(o *rego.Options) string { return fmt.Sprintf("%v %q", o.V0, o.Hosts) }
+
+// Text finds a text that is the only module of a policy. The tests in the policy's folder may be
 // about it.
-func (f *Files) Text(m rego.Module, o rego.Options) *Compiled {
+func (f *Files) Text(m rego.Module, o rego.Options) *Unit {
 	f.addText(filepath.Dir(m.File), Suite{Options: o, Modules: []rego.Module{m}})
 	o.Print = f.print
-	return compile(o, m)
+	return &Unit{sumOf("text", wayOf(&o), m.File, strconv.Itoa(m.Line), string(m.Source)), func() *Compiled { return compile(o, m) }}
 }
 
 // addText notes modules of a policy in a folder. The tests in it may be about them.
@@ -78,10 +97,9 @@ type Bundle struct {
 	Usable func() error
 }
 
-// Bundle compiles the modules of a bundle, which has been loaded. The tests in the policy's folder may be
+// Bundle finds the modules of a bundle, which has been loaded. The tests in the policy's folder may be
 // about them.
-func (f *Files) Bundle(name, folder string, b *bundle.Bundle, o rego.Options) *Compiled {
-	key := fmt.Sprintf("bundle %q %q", name, o.Hosts)
+func (f *Files) Bundle(name, folder string, b *bundle.Bundle, o rego.Options) *Unit {
 	o.Data = b.Data()
 	beside := Suite{Options: o}
 	for _, m := range b.Modules() {
@@ -90,36 +108,56 @@ func (f *Files) Bundle(name, folder string, b *bundle.Bundle, o rego.Options) *C
 		}
 	}
 	f.addText(folder, beside)
-	if done := f.programs[key]; done != nil {
-		return done
-	}
-	f.bundles = append(f.bundles, Suite{Options: o, Modules: b.Modules()})
-	o.Print = f.print
-	c := compile(o, b.Modules()...)
-	f.programs[key] = c
-	return c
+	return f.once(sumOf("bundle", name, wayOf(&o), b.Sum), func() *Compiled {
+		f.bundles = append(f.bundles, Suite{Options: o, Modules: b.Modules()})
+		o.Print = f.print
+		return compile(o, b.Modules()...)
+	})
 }
 
-// Folder compiles the modules of a folder and below. The same modules are compiled once.
-func (f *Files) Folder(name string, o rego.Options) *Compiled {
-	key := fmt.Sprintf("%q %v %q", name, o.V0, o.Hosts)
-	if done := f.programs[key]; done != nil {
-		return done
-	}
-	all, errs := f.gather(name, &o)
-	for _, file := range f.files {
+// Folder finds the modules of a folder and below.
+func (f *Files) Folder(name string, o rego.Options) *Unit {
+	texts := []string{"folder", name, wayOf(&o)}
+	for i, file := range f.files {
 		if _, ok := below(name, file.Name); ok {
 			f.used[file.Name] = true
+			texts = append(texts, file.Name, f.sumOf(i))
 		}
 	}
-	f.folders = append(f.folders, folder{name, Suite{o, all, errs}})
-	o.Print = f.print
-	c := compile(o, all...)
-	if len(errs) > 0 {
-		c.Program, c.Errors = nil, append(c.Errors, errs...)
+	return f.once(sumOf(texts...), func() *Compiled {
+		all, errs := f.gather(name, &o)
+		f.folders = append(f.folders, folder{name, Suite{o, all, errs}})
+		o.Print = f.print
+		c := compile(o, all...)
+		if len(errs) > 0 {
+			c.Program, c.Errors = nil, append(c.Errors, errs...)
+		}
+		return c
+	})
+}
+
+// sumOf returns the sum of a file.
+func (f *Files) sumOf(i int) string {
+	if f.sums == nil {
+		f.sums = make([]string, len(f.files))
 	}
-	f.programs[key] = c
-	return c
+	if f.sums[i] == "" {
+		sum := sha256.Sum256(f.files[i].Data)
+		f.sums[i] = string(sum[:])
+	}
+	return f.sums[i]
+}
+
+// once returns a unit that is compiled once, however many policies have it.
+func (f *Files) once(sum [sha256.Size]byte, compile func() *Compiled) *Unit {
+	return &Unit{sum, func() *Compiled {
+		c := f.programs[sum]
+		if c == nil {
+			c = compile()
+			f.programs[sum] = c
+		}
+		return c
+	}}
 }
 
 // gather returns the modules of a folder and below, and adds their data to the options.

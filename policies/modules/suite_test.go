@@ -26,7 +26,7 @@ func TestSuites(t *testing.T) {
 	}
 	f := New(files, nil)
 	for _, folder := range []string{"a", "a/sub", "bad", "untested"} {
-		f.Folder(folder, rego.Options{V0: folder == "a/sub"})
+		f.Folder(folder, rego.Options{V0: folder == "a/sub"}).Compile()
 	}
 	f.Text(rego.Module{File: "text/t.yaml", Line: 7, Source: []byte("package t")}, rego.Options{V0: true})
 	var got []string

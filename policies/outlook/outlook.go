@@ -40,7 +40,7 @@ func operationOf(i *resource.Info) admission.Operation {
 	case !i.IsWrite():
 		return 0
 	}
-	operation, _ := admission.OperationOf(i.Verb)
+	operation := i.Verb.Operation()
 	return operation
 }
 

@@ -1,19 +1,19 @@
 // Package events records what admission refused, and which policies failed, as Events of Kubernetes
-// (events.k8s.io) beside the objects that they are about. client-go makes one series of events that
-// are alike.
+// (events.k8s.io) beside the objects that they are about. Events that are alike become one series.
 package events
 
 import (
+	"cmp"
 	"context"
-	"sync"
+	"os"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/klog/v2"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record/util"
 )
 
 // Controller is the reporting controller of the events.
@@ -28,9 +28,11 @@ const (
 )
 
 const (
-	// perSecond and burst bound the events of a backend. client-go remembers each for some minutes.
+	// perSecond and burst bound the events of a backend. Each is remembered for some minutes.
 	perSecond = 5
 	burst     = 50
+	// maxQueue is how many events wait to be sent at most.
+	maxQueue = 1000
 	// maxNote is how long a note may be in Kubernetes, in bytes.
 	maxNote = 1024
 )
@@ -55,27 +57,25 @@ type Options struct {
 
 // A Recorder records the events about the objects of one backend. It is safe for concurrent use.
 type Recorder struct {
-	recorder    events.EventRecorder
-	broadcaster events.EventBroadcaster
-	limit       *rate.Limiter
-	ended       func(Outcome, error)
-	stop        context.CancelFunc
-	closed      sync.Once
+	queue  chan *eventsv1.Event
+	limit  *rate.Limiter
+	ended  func(Outcome, error)
+	stop   context.CancelFunc
+	host   string
+	closed <-chan struct{}
 }
 
 // New returns a Recorder that works until Close.
-func New(o Options) (*Recorder, error) {
-	// client-go's own log would have a line for each event that is lost. Ended tells of them.
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	b := events.NewBroadcaster(&sink{send: o.Send, ended: o.Ended})
-	if err := b.StartRecordingToSinkWithContext(ctx); err != nil {
-		stop()
-		return nil, err
+func New(o Options) *Recorder {
+	ctx, stop := context.WithCancel(context.Background())
+	host, _ := os.Hostname() // empty with an error
+	r := &Recorder{
+		queue: make(chan *eventsv1.Event, maxQueue), limit: rate.NewLimiter(perSecond, burst), ended: o.Ended,
+		stop: stop, host: host, closed: ctx.Done(),
 	}
-	return &Recorder{
-		recorder: b.NewRecorder(runtime.NewScheme(), Controller), broadcaster: b,
-		limit: rate.NewLimiter(perSecond, burst), ended: o.Ended, stop: stop,
-	}, nil
+	w := &writer{sink: sink{send: o.Send, ended: o.Ended}, known: map[key]*eventsv1.Event{}}
+	go w.run(ctx, r.queue)
+	return r
 }
 
 // Record records that something happened to a request for an action on an object. It never waits.
@@ -84,7 +84,25 @@ func (r *Recorder) Record(about *corev1.ObjectReference, reason, action, note st
 		r.ended(Dropped, nil)
 		return
 	}
-	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, action, "%s", clip(note))
+	r.add(*about, nil, corev1.EventTypeWarning, reason, action, note)
+}
+
+// add has an event sent. It never waits: if too many wait already, the event is dropped.
+func (r *Recorder) add(about corev1.ObjectReference, related *corev1.ObjectReference, severity, reason, action, note string) {
+	now := time.Now()
+	e := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: util.GenerateEventName(about.Name, now.UnixNano()), Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault),
+		},
+		EventTime: metav1.MicroTime{Time: now}, Type: severity, Reason: reason, Action: action, Note: clip(note),
+		Regarding: about, Related: related, ReportingController: Controller, ReportingInstance: Controller + "-" + r.host,
+	}
+	select {
+	case <-r.closed:
+	case r.queue <- e:
+	default:
+		r.ended(Dropped, nil)
+	}
 }
 
 // clip cuts a note off at the end of a character.
@@ -101,9 +119,4 @@ func clip(note string) string {
 }
 
 // Close ends the recording. Events that are not sent yet are lost.
-func (r *Recorder) Close() {
-	r.closed.Do(func() {
-		r.stop()
-		r.broadcaster.Shutdown()
-	})
-}
+func (r *Recorder) Close() { r.stop() }

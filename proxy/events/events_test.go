@@ -74,10 +74,7 @@ func (a *api) count(o Outcome) int {
 func newRecorder(t *testing.T, answer func(method string) (int, error)) (*Recorder, *api) {
 	t.Helper()
 	a := &api{outcomes: map[Outcome]int{}, answer: answer}
-	r, err := New(Options{Send: a.send, Ended: a.ended})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := New(Options{Send: a.send, Ended: a.ended})
 	t.Cleanup(r.Close)
 	return r, a
 }

@@ -117,6 +117,6 @@ func (o *Own) record(s Subject, severity, reason, note string) {
 		o.recorder.ended(Dropped, nil)
 		return
 	}
-	pod, about := o.pod, &corev1.ObjectReference{APIVersion: "admission-gateway.io/v1alpha1", Kind: s.Kind, Name: s.Name}
-	o.recorder.recorder.Eventf(&pod, about, severity, reason, subjects[s.Kind].action, "%s", clip(note))
+	about := &corev1.ObjectReference{APIVersion: "admission-gateway.io/v1alpha1", Kind: s.Kind, Name: s.Name}
+	o.recorder.add(o.pod, about, severity, reason, subjects[s.Kind].action, note)
 }

@@ -3,10 +3,10 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -25,74 +25,72 @@ const (
 	pause    = 30 * time.Second
 )
 
-// A sink sends events to the backend. It implements events.EventSink. Its errors are such that no event is tried again:
-// a backend that is down is not to be asked more often.
+// A sink sends events to the backend. An event that it could not send is not tried again: a backend that is down must not
+// be asked more often.
 type sink struct {
 	send   Send
 	ended  func(Outcome, error)
-	failed atomic.Int64 // when the backend last did not answer, in nanoseconds
+	failed time.Time // when the backend last did not answer
 }
 
-// Create implements events.EventSink.
-func (s *sink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
-	return s.write(ctx, http.MethodPost, "application/json", e, "")
-}
-
-// Update implements events.EventSink.
-func (s *sink) Update(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
-	return s.write(ctx, http.MethodPut, "application/json", e, "/"+url.PathEscape(e.Name))
-}
-
-// Patch implements events.EventSink.
-func (s *sink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
-	return s.ask(ctx, http.MethodPatch, string(types.StrategicMergePatchType), e, "/"+url.PathEscape(e.Name), data)
-}
-
-func (s *sink) write(ctx context.Context, method, contentType string, e *eventsv1.Event, name string) (*eventsv1.Event, error) {
+// create sends an event that the backend does not have.
+func (s *sink) create(ctx context.Context, e *eventsv1.Event) {
 	typed := *e
 	typed.TypeMeta = metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"}
-	body, err := json.Marshal(&typed)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	return s.ask(ctx, method, contentType, e, name, body)
+	s.end(s.ask(ctx, http.MethodPost, "application/json", e, "", &typed))
 }
 
-func (s *sink) ask(ctx context.Context, method, contentType string, e *eventsv1.Event, name string, body []byte) (_ *eventsv1.Event, err error) {
-	isGone := false // the event of a series, which is created again
-	defer func() {
-		switch {
-		case err == nil:
-			s.ended(Sent, nil)
-		case !isGone:
-			s.ended(Lost, err)
-		}
-	}()
-	if at := s.failed.Load(); at != 0 && time.Since(time.Unix(0, at)) < pause {
-		return nil, apierrors.NewServiceUnavailable("the backend has just failed to take an event")
+// count sends how often the event of a series happened. If the backend has removed the event, it is created again.
+func (s *sink) count(ctx context.Context, e *eventsv1.Event) {
+	patch := struct {
+		Series *eventsv1.EventSeries `json:"series"`
+	}{e.Series}
+	err := s.ask(ctx, http.MethodPatch, string(types.StrategicMergePatchType), e, "/"+url.PathEscape(e.Name), patch)
+	if errors.Is(err, errGone) {
+		s.create(ctx, e)
+		return
+	}
+	s.end(err)
+}
+
+func (s *sink) end(err error) {
+	if err != nil {
+		s.ended(Lost, err)
+		return
+	}
+	s.ended(Sent, nil)
+}
+
+// errGone says that the backend does not have an event.
+var errGone = errors.New("the backend does not have the event")
+
+func (s *sink) ask(ctx context.Context, method, contentType string, e *eventsv1.Event, name string, of any) error {
+	if !s.failed.IsZero() && time.Since(s.failed) < pause {
+		return apierrors.NewServiceUnavailable("the backend has just failed to take an event")
+	}
+	body, err := json.Marshal(of)
+	if err != nil {
+		return apierrors.NewInternalError(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	target := "/apis/events.k8s.io/v1/namespaces/" + url.PathEscape(e.Namespace) + "/events" + name
 	code, answer, err := s.send(ctx, method, target, contentType, body)
-	if err != nil || code >= 500 {
-		s.failed.Store(time.Now().UnixNano())
-		if err == nil {
-			err = fmt.Errorf("it answers %d", code)
-		}
-		return nil, apierrors.NewServiceUnavailable("the backend takes no event: " + err.Error())
+	if err == nil && code >= 500 {
+		err = fmt.Errorf("it answers %d", code)
 	}
-	if code >= 300 {
-		isGone = method == http.MethodPatch && code == http.StatusNotFound
-		var said metav1.Status
-		if json.Unmarshal(answer, &said) == nil && said.Code == int32(code) {
-			return nil, &apierrors.StatusError{ErrStatus: said}
-		}
-		return nil, apierrors.NewGenericServerResponse(code, method, schema.GroupResource{Group: eventsv1.GroupName, Resource: "events"}, e.Name, "", 0, false)
+	switch {
+	case err != nil:
+		s.failed = time.Now()
+		return apierrors.NewServiceUnavailable("the backend takes no event: " + err.Error())
+	case code < 300:
+		return nil
+	case code == http.StatusNotFound && method == http.MethodPatch:
+		return errGone
 	}
-	written := &eventsv1.Event{}
-	if err := json.Unmarshal(answer, written); err != nil {
-		return nil, apierrors.NewInternalError(err)
+	var said metav1.Status
+	if json.Unmarshal(answer, &said) == nil && said.Code == int32(code) {
+		return &apierrors.StatusError{ErrStatus: said}
 	}
-	return written, nil
+	return apierrors.NewGenericServerResponse(code, method, schema.GroupResource{Group: eventsv1.GroupName, Resource: "events"}, e.Name, "", 0, false)
 }

@@ -77,15 +77,16 @@ func New(about story.Request, showsValues bool) *Recorder {
 	return r
 }
 
-// About says what the request is about, and which objects that policies read may be Secrets.
-func (r *Recorder) About(i *resource.Info, described bool, secret Secrets) {
+// About says what the request asks for, by which stages it is served, and which objects that policies read may be
+// Secrets.
+func (r *Recorder) About(i *resource.Info, described bool, stages []string, secret Secrets) {
 	if r == nil {
 		return
 	}
 	r.story.Resource = &story.Resource{
-		Verb: strings.Clone(i.Verb), Group: strings.Clone(i.Group), Version: strings.Clone(i.Version),
+		Verb: i.VerbName(), Group: strings.Clone(i.Group), Version: strings.Clone(i.Version),
 		Resource: strings.Clone(i.Resource), Subresource: strings.Clone(i.Subresource),
-		Namespace: strings.Clone(i.Namespace), Name: strings.Clone(i.Name), IsDescribed: described,
+		Namespace: strings.Clone(i.Namespace), Name: strings.Clone(i.Name), IsDescribed: described, Stages: stages,
 	}
 	r.hiding.object.isOwn = (i.Verb == resource.VerbCreate || i.Verb == resource.VerbUpdate) && i.Subresource != "scale"
 	r.hiding.object.isSecret = i.Group == "" && i.Resource == "secrets"

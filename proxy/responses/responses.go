@@ -29,11 +29,12 @@ type Observer struct {
 type Subject struct {
 	// Upstream and Resource are names that files give: there are few.
 	Upstream, Resource string
-	Verb, Method       string
+	Verb               resource.Verb
+	Method             string
 }
 
 // Watch begins to watch the answers to a request. operation returns what is declared for a verb.
-func (o *Observer) Watch(about Subject, limits *storage.Limits, operation func(verb string) *contract.Operation) *Watch {
+func (o *Observer) Watch(about Subject, limits *storage.Limits, operation func(verb resource.Verb) *contract.Operation) *Watch {
 	w := &Watch{observer: o, about: about, limits: limits, operation: operation}
 	w.memory.Open(o.Budget, nil)
 	return w
@@ -45,29 +46,29 @@ type Watch struct {
 	observer  *Observer
 	about     Subject
 	limits    *storage.Limits
-	operation func(verb string) *contract.Operation
+	operation func(verb resource.Verb) *contract.Operation
 	memory    memory.Reservation
 	seen      *seen // nil if there is nothing to hold an answer to
 }
 
 var _ storage.Watcher = (*Watch)(nil)
 
-// verbOf returns the verb that a document describes the request to the backend by; "" for one that it does not.
-func (w *Watch) verbOf(method string) string {
+// verbOf returns the verb that a document describes the request to the backend by; VerbOther for one that it does not.
+func (w *Watch) verbOf(method string) resource.Verb {
 	switch method {
 	case w.about.Method:
 		return w.about.Verb
 	case http.MethodPut: // that the gateway made of a patch, or of a create
 		return resource.VerbUpdate
 	}
-	return ""
+	return resource.VerbOther
 }
 
 // Answered implements storage.Watcher.
 func (w *Watch) Answered(method []byte, answer *http1.Response) {
 	w.forget()
 	var declared *contract.Operation
-	if verb := w.verbOf(string(method)); verb != "" {
+	if verb := w.verbOf(string(method)); verb != resource.VerbOther {
 		declared = w.operation(verb)
 	}
 	if declared == nil || len(declared.Answers) == 0 {
@@ -161,17 +162,17 @@ func (o *Observer) report(about *Subject, s *seen) {
 		if first == nil {
 			continue
 		}
-		if times, tell := o.often.Allow(about.Resource+" "+about.Verb+" "+kind.String(), time.Now()); tell {
+		if times, tell := o.often.Allow(about.Resource+" "+about.Verb.String()+" "+kind.String(), time.Now()); tell {
 			o.Log.Warn("an answer is not what the API's document declares", "upstream", about.Upstream, "resource", about.Resource,
-				"verb", about.Verb, "code", s.code, "kind", kind.String(), "field", storage.Short(first.Field), "cause", first.Detail,
+				"verb", about.Verb.String(), "code", s.code, "kind", kind.String(), "field", storage.Short(first.Field), "cause", first.Detail,
 				"more", more, "times", times)
 		}
 		telemetry.AnswerDeparted(o.Metrics, about.Resource, kind.String())
 	}
 	if s.unread != "" {
-		if times, tell := o.often.Allow(about.Resource+" "+about.Verb+" "+s.unread, time.Now()); tell {
+		if times, tell := o.often.Allow(about.Resource+" "+about.Verb.String()+" "+s.unread, time.Now()); tell {
 			o.Log.Info("an answer is not held to the API's document", "upstream", about.Upstream, "resource", about.Resource,
-				"verb", about.Verb, "code", s.code, "cause", s.unread, "times", times)
+				"verb", about.Verb.String(), "code", s.code, "cause", s.unread, "times", times)
 		}
 	}
 	telemetry.AnswerChecked(o.Metrics, about.Resource, result)

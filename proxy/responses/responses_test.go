@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -88,7 +89,7 @@ func TestUnchecked(t *testing.T) {
 				t.Fatal("others get no memory")
 			}
 			used := b.InUse()
-			w := o.Watch(Subject{"api", "things", "get", "GET"}, &storage.Limits{Body: limit}, func(string) *contract.Operation { return declared })
+			w := o.Watch(Subject{"api", "things", resource.VerbGet, "GET"}, &storage.Limits{Body: limit}, func(resource.Verb) *contract.Operation { return declared })
 			var answer http1.Response
 			for _, body := range []*parts{{parts: []string{"7"}, end: io.EOF}, test.body} { // the first one nobody gets
 				answer.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+test.lines+"\r\n"))

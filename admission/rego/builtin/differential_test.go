@@ -153,6 +153,7 @@ func TestSameTemplates(t *testing.T) {
 		"{{printf \"%v-%5s-%d\" .l .a .n}}", "{{print .a .l}}", "{{println .a}}", "{{.h | html}}", "{{.h | js}}", "{{.h | urlquery}}", "{{len .l}}", "{{index .l 1}}", "{{slice .a 0 1}}", "{{eq .a \"x\"}}", "{{and .t .a}}", "{{not .t}}",
 		"{{.a.b}}", "{{.l.b}}", "{{call .a}}", "{{nosuch .a}}", "{{", "{{end}}", "{{range}}", "{{$x := .a}}{{$x}}", "{{block \"z\" .}}{{.a}}{{end}}", "{{/* c */}}{{- .a -}} b", "{{(index .l 0) | printf \"%v\"}}", "{{.n}}", "{{lt .n 3}}",
 		"{{range $i, $v := .n}}{{end}}", "{{range (index .l 2)}}a{{else}}b{{end}}", "{{range .l | len}}a{{end}}", "{{range $.m.j.i}}{{end}}", "{{html}}", "{{print}}", "{{printf}}", "{{printf .n}}",
+		"{{.n.String}}", "{{.n.Int64}}", "{{.n.String 1}}", "{{.m.k.Float64}}", "{{range .l}}{{.Missing}}{{end}}", "{{$.t.String}}",
 	}
 	f := owns()["strings.render_template"]
 	for _, text := range texts {

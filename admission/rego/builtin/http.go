@@ -42,15 +42,7 @@ func sent(o operands) need { return need{memory: add(64<<10, multiply(16, o.deep
 // metering has the answers to a function's requests paid for as they are read: what will be made of
 // them, too.
 func metering(b Budget, inner topdown.CustomizeRoundTripper) topdown.CustomizeRoundTripper {
-	return func(t *http.Transport) http.RoundTripper {
-		if inner != nil {
-			return paidTrips{b, inner(t)}
-		}
-		if t == nil {
-			t = &http.Transport{}
-		}
-		return paidTrips{b, t}
-	}
+	return func(t *http.Transport) http.RoundTripper { return paidTrips{b, inner(t)} }
 }
 
 type paidTrips struct {

@@ -3,12 +3,13 @@ package builtin
 import (
 	"fmt"
 	"strings"
-	"text/template"
 	"text/template/parse"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/topdown/builtins"
+
+	"github.com/admission-gateway/gateway/admission/rego/builtin/template"
 )
 
 // A rendering is a run of a template of strings.render_template. A template may have loops in loops
@@ -73,7 +74,11 @@ func (r *rendering) parse(text string) (*template.Template, error) {
 		return nil, err
 	}
 	asking := template.FuncMap{"once": r.once, "again": r.again, boundName: r.bound}
-	steps := template.Must(template.New("").Funcs(asking).Parse("{{once}}{{again}}")).Root.Nodes
+	both, err := template.New("").Funcs(asking).Parse("{{once}}{{again}}")
+	if err != nil {
+		return nil, err
+	}
+	steps := both.Root.Nodes
 	t.Funcs(asking)
 	for _, of := range t.Templates() {
 		if of.Tree == nil || of.Root == nil {

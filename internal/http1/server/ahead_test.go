@@ -54,11 +54,12 @@ type textStream struct {
 	broken atomic.Bool
 }
 
-func (s *textStream) Length() int64 { return s.length }
-func (s *textStream) Ready() bool   { return s.left > 0 }
-func (s *textStream) Wait() error   { return nil }
-func (s *textStream) Close() error  { return nil }
-func (s *textStream) Interrupt()    { s.broken.Store(true) }
+func (s *textStream) Length() int64            { return s.length }
+func (s *textStream) Ready() bool              { return s.left > 0 }
+func (s *textStream) Wait() error              { return nil }
+func (s *textStream) Trailers() []http1.Header { return nil }
+func (s *textStream) Close() error             { return nil }
+func (s *textStream) Interrupt()               { s.broken.Store(true) }
 
 func (s *textStream) ReadReady(p []byte) (int, error) { return s.Read(p) }
 

@@ -3,18 +3,11 @@ package server
 import (
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/h1"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// A body is the body of a request, as far as it was read.
-type body struct {
-	state  bodyState
-	buffer bodyBuffer
-	upload *Upload // nil if it is read whole
-	size   int     // of a body that was read whole
-}
-
+// A bodyState says how far the body of a request was read.
 type bodyState uint8
 
 const (
@@ -23,67 +16,52 @@ const (
 	bodyBroken           // it cannot be read to its end
 )
 
-// ReadBody reads the body whole, if it is at most so long. The bytes are valid until the handler
-// returns. Memory is taken as bytes arrive, never for bytes that a client merely announces. The
-// error is a *status.Error; after one the connection ends with the answer.
-func (r *Request) ReadBody(limit int64) ([]byte, error) {
-	if r.body.state == bodyRead {
+// ReadBody implements Exchange. After an error the connection ends with the answer.
+func (x *exchange) ReadBody(limit int64) ([]byte, error) {
+	if x.body == bodyRead {
 		return nil, nil
 	}
-	if err := r.receiveBody(limit); err != nil {
-		r.body.state = bodyBroken
+	if err := x.receiveBody(limit); err != nil {
+		x.body = bodyBroken
 		return nil, err
 	}
-	r.body.state, r.body.size = bodyRead, len(r.body.buffer.bytes)
-	return r.body.buffer.bytes, nil
+	x.body, x.size = bodyRead, len(x.request.body.bytes)
+	return x.request.body.bytes, nil
 }
 
-// BodyBytes returns how much of the body was read, without its framing.
-func (r *Request) BodyBytes() int64 {
-	if u := r.body.upload; u != nil {
+// BodyBytes implements Exchange.
+func (x *exchange) BodyBytes() int64 {
+	if u := x.upload; u != nil {
 		return u.taken.Load()
 	}
-	return int64(r.body.size)
+	return int64(x.size)
 }
 
-// ReplaceBody keeps other bytes in the place of the body that was read, up to the same moment.
-func (r *Request) ReplaceBody(bytes []byte) ([]byte, error) {
-	b := &r.body.buffer
-	b.release()
-	b.open(r.conn.server.o.Memory, &r.Memory)
-	err := b.append(bytes, len(bytes))
-	return b.bytes, err
-}
-
-// ReleaseBody forgets the body that was read.
-func (r *Request) ReleaseBody() { r.body.buffer.release() }
-
-func (r *Request) receiveBody(limit int64) error {
-	in, length := &r.conn.in, r.Head.ContentLength
+func (x *exchange) receiveBody(limit int64) error {
+	in, length := &x.conn.in, x.request.Head.ContentLength
 	if length > limit {
 		return tooLargeBody(limit)
 	}
-	if !r.Head.Chunked && int64(in.w-in.r) >= length {
-		r.body.buffer.bytes = in.buf[in.r : in.r+int(length)]
+	if x.HasArrived() {
+		x.request.body.bytes = in.buf[in.r : in.r+int(length)]
 		in.r += int(length)
 		return nil
 	}
-	if err := r.expect(); err != nil {
+	if err := x.expect(); err != nil {
 		return err
 	}
-	r.conn.socket.setReadDeadline(time.Now().Add(r.conn.server.o.BodyTimeout))
-	r.body.buffer.open(r.conn.server.o.Memory, &r.Memory)
-	if r.Head.Chunked {
-		c := chunkReader{in: in, buffer: &r.body.buffer, start: r.headEnd, limit: limit}
+	x.conn.socket.setReadDeadline(time.Now().Add(x.conn.server.o.BodyTimeout))
+	if length < 0 {
+		c := chunkReader{in: in, buffer: &x.request.body, start: x.headEnd, limit: limit}
 		return c.read()
 	}
-	return r.body.buffer.readLength(in, int(length))
+	return x.request.body.readLength(in, int(length))
 }
 
 // expect asks the client for the body, if it waits for that.
-func (r *Request) expect() error {
-	if r.Head.Expect {
-		if _, err := r.conn.send([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
+func (x *exchange) expect() error {
+	if x.request.Head.Expect {
+		if _, err := x.conn.send([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
 			return bodyCut()
 		}
 	}
@@ -138,7 +116,7 @@ type chunkReader struct {
 	start  int // of the body in the connection's buffer
 	end    int // of the data that was decoded in place
 	limit  int64
-	chunk  http1.Chunked
+	chunk  h1.Chunked
 }
 
 // leastRoom is the room that makes a read worth while.
@@ -230,16 +208,16 @@ func (c *chunkReader) fill() error {
 
 // skipBody skips a body that the handler left unread, if it has arrived already. It returns false
 // if the connection must end.
-func (r *Request) skipBody() bool {
-	if u := r.body.upload; u != nil {
+func (x *exchange) skipBody() bool {
+	if u := x.upload; u != nil {
 		return !u.isUnderWay()
 	}
-	in := &r.conn.in
-	if r.body.state == bodyUnread && !r.Head.Chunked && int64(in.w-in.r) >= r.Head.ContentLength {
-		in.r += int(r.Head.ContentLength)
-		r.body.state = bodyRead
+	in := &x.conn.in
+	if x.body == bodyUnread && x.HasArrived() {
+		in.r += int(x.request.Head.ContentLength)
+		x.body = bodyRead
 	}
-	return r.body.state == bodyRead
+	return x.body == bodyRead
 }
 
 func tooLargeBody(limit int64) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/http1test"
 	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/testutil"
@@ -173,5 +174,37 @@ func TestExpectContinue(t *testing.T) {
 	http1test.Send(t, nc, http1test.Body7[3:])
 	if got, _ := http1test.ReadAnswer(t, br, false); got.StatusCode != 200 {
 		t.Errorf("HTTP/1.0: answered %d", got.StatusCode)
+	}
+}
+
+// TestTrailersAreDropped: trailers of an upload are read, and go no further: the connection serves the next request.
+func TestTrailersAreDropped(t *testing.T) {
+	type read struct {
+		body     string
+		trailers []http1.Header
+		err      error
+	}
+	uploads := make(chan read, 1)
+	_, addr := startServer(t, Options{}, func(r *Request) {
+		if r.Head.HasBody() {
+			u := r.Upload()
+			body, err := io.ReadAll(u)
+			uploads <- read{string(body), u.Trailers(), err}
+		}
+		if r.Head.Has(http1.FieldXRemote) {
+			t.Error("a trailer became a field of the request")
+		}
+		reply(r, 200)
+	})
+	nc, br := http1test.Dial(t, addr)
+	http1test.Send(t, nc, http1test.PostHead+"Transfer-Encoding: chunked\r\nTrailer: X-Remote-User\r\n\r\n7\r\n"+http1test.Body7+"\r\n0\r\nX-Remote-User: root\r\n\r\n")
+	if got := <-uploads; got.err != nil || got.body != http1test.Body7 || got.trailers != nil {
+		t.Errorf("got %+v", got)
+	}
+	for range 2 {
+		if got, closes := http1test.ReadAnswer(t, br, false); got.StatusCode != 200 || closes {
+			t.Errorf("answered %d", got.StatusCode)
+		}
+		http1test.Send(t, nc, http1test.GetHead+"\r\n")
 	}
 }

@@ -8,17 +8,19 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1"
 )
 
-// A conn is the connection of a client. One goroutine serves it; a shutdown uses life alone, and
-// closes the socket.
+// A conn is the connection of a client that speaks HTTP/1.1. One goroutine serves it; a shutdown uses
+// life and sending alone, and closes the socket. It stands for the exchange on it too, for it
+// carries one at a time: it is both a connection and an ongoing exchange.
 type conn struct {
-	server  *Server
-	options *http1.Options // for the heads of this peer
-	socket  socket
-	in      input
-	peer    Peer
-	life    life
-	pace    pace
-	request Request // that is being served
+	server   *Server
+	options  *http1.Options // for the heads of this peer
+	socket   socket
+	in       input
+	peer     Peer
+	life     life
+	sending  sending
+	pace     pace
+	exchange exchange // the request that is being served, and its answer
 }
 
 func (s *Server) newConn(nc net.Conn) *conn {
@@ -35,29 +37,38 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	return c
 }
 
-// stop ends the connection for a shutdown, if it is idle, sends only events or would last.
+// stop ends the connection, if it is idle, sends only events or would last.
 func (c *conn) stop() {
 	if c.life.stop() {
 		c.socket.close()
 	}
-	c.life.interrupt(Events)
+	c.sending.interrupt(Events)
 	c.endLasting()
 }
 
-// endLasting ends a tunnel, or breaks off an answer that would last. It returns false if there is none, or its end has come
-// already.
+// exchanges implements connection.
+func (c *conn) exchanges(f func(ongoing)) {
+	if c.life.isActive() {
+		f(c)
+	}
+}
+
+// flow implements ongoing.
+func (c *conn) flow() Flow { return c.sending.of() }
+
+// endLasting implements ongoing.
 func (c *conn) endLasting() bool {
-	if !c.life.interrupt(Lasting) {
+	if !c.sending.interrupt(Lasting) {
 		return false
 	}
 	_ = c.socket.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read holds nobody up
 	return true
 }
 
-// cut ends the connection whatever it does.
+// cut ends the connection whatever it does, and the exchange with it.
 func (c *conn) cut() {
 	c.socket.close()
-	c.life.interrupt(c.life.sends())
+	c.sending.interrupt(c.sending.of())
 }
 
 // rest makes the connection one that a shutdown need not wait for; false if a shutdown has begun.

@@ -28,8 +28,15 @@
 // (internal/credentials) sends no requests. The keys of issuers of JWTs (internal/identity) are
 // asked for by an http.Client: the library that verifies tokens takes no other.
 //
+// # Exchanges
+//
+// A handler gets a [Request]: what the client says, and the [Exchange] by which its body is read
+// and it is answered. Nothing of the protocol is in either, so that a protocol with many exchanges
+// on a connection is one more implementation.
+//
 // # Connections
 //
-// A connection holds a buffer only while it needs one: not while it is idle, and not while a stream
-// is silent. A [Request] is made anew for each request, so that none inherits anything.
+// A connection of HTTP/1.1 carries one exchange at a time. It holds a buffer only while it needs
+// one: not while it is idle, and not while a stream is silent. An exchange is made anew for each
+// request, so that none inherits anything.
 package server

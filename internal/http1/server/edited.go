@@ -11,7 +11,7 @@ import (
 // of the body, so that a Status can still say what is wrong with that.
 func (s *stream) copyEdited(e Editor) (sent int64, err error) {
 	if e.HasEvents() {
-		s.request.answered = true
+		s.exchange.answered = true
 		if err := s.sendHead(); err != nil {
 			return 0, err
 		}
@@ -57,7 +57,7 @@ func (s *stream) copyEditedPart(e Editor) (sent int, err error) {
 	}
 	switch {
 	case errors.Is(err, errClientLeft):
-	case err != nil && !s.request.answered:
+	case err != nil && !s.exchange.answered:
 		return 0, e.Failed(err)
 	case err != nil:
 		// What came before is good; a client that reads events has use for it.
@@ -106,7 +106,7 @@ func (p *part) send(s *stream, isLast bool) error {
 	}
 	from -= copy(p.bytes[from-len(s.head):from], s.head)
 	s.head = nil
-	s.request.answered = true
+	s.exchange.answered = true
 	if from < len(p.bytes) {
 		if err := s.send(p.bytes[from:]); err != nil {
 			return err

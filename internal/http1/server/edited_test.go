@@ -13,11 +13,12 @@ import (
 // texts is a source that has its bytes, in parts of a few.
 type texts struct{ left []byte }
 
-func (s *texts) Length() int64 { return -1 }
-func (s *texts) Ready() bool   { return true }
-func (s *texts) Wait() error   { return nil }
-func (s *texts) Interrupt()    {}
-func (s *texts) Close() error  { return nil }
+func (s *texts) Length() int64            { return -1 }
+func (s *texts) Ready() bool              { return true }
+func (s *texts) Wait() error              { return nil }
+func (s *texts) Interrupt()               {}
+func (s *texts) Trailers() []http1.Header { return nil }
+func (s *texts) Close() error             { return nil }
 
 func (s *texts) Read(p []byte) (int, error) {
 	if len(s.left) == 0 {

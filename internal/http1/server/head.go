@@ -2,26 +2,17 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// newRequest makes the connection's request a new one. Of the one before only memory for the head
-// is left.
-func (c *conn) newRequest() *Request {
-	r := &c.request
-	r.Head.Reset()
-	*r = Request{Head: r.Head, conn: c}
-	r.Memory.Open(c.server.o.Memory.Budget, r)
-	return r
-}
-
 // next reads the next head. It returns false if there is none: the client closed the connection,
 // was idle for too long, or the server shuts down.
 func (c *conn) next() bool {
-	r := c.newRequest()
+	x := c.newExchange()
 	if !c.await() {
 		return false
 	}
@@ -30,13 +21,13 @@ func (c *conn) next() bool {
 		end, next, flaw := http1.HeadEnd(in.received(), from)
 		switch {
 		case flaw != nil:
-			return r.refuse(flaw.OfRequest())
+			return x.refuse(flaw.OfRequest())
 		case in.buf[0] < 'A' || in.buf[0] > 'Z':
-			return r.refuse(&http1.Error{Code: 400, Message: "the request line must start with a method in capital letters"})
+			return x.refuse(&http1.Error{Code: 400, Message: "the request line must start with a method in capital letters"})
 		case end > c.options.HeadBytes || end == 0 && in.w >= c.options.HeadBytes:
-			return r.refuse(c.tooLarge())
+			return x.refuse(c.tooLarge())
 		case end > 0:
-			return r.parse(end)
+			return x.parse(end)
 		}
 		from = next
 		if !late {
@@ -47,7 +38,7 @@ func (c *conn) next() bool {
 			in.grow(c.options.HeadBytes)
 		}
 		if n, err := in.fill(); n == 0 {
-			return isTimeout(err) && r.refuse(&http1.Error{Code: 408, Message: "the head of the request did not arrive in time"})
+			return isTimeout(err) && x.refuse(&http1.Error{Code: 408, Message: "the head of the request did not arrive in time"})
 		}
 	}
 }
@@ -67,35 +58,37 @@ func (c *conn) await() bool {
 }
 
 // parse reads the head, which is so long.
-func (r *Request) parse(length int) bool {
-	in := &r.conn.in
-	if bad := r.Head.Parse(in.buf[:length], r.conn.options); bad != nil {
-		return r.refuse(bad)
+func (x *exchange) parse(length int) bool {
+	in := &x.conn.in
+	if bad := x.request.Head.Parse(in.buf[:length], x.conn.options); bad != nil {
+		return x.refuse(bad)
 	}
-	in.r, r.headEnd = length, length
-	if !r.Head.HasBody() {
-		r.body.state = bodyRead
+	in.r, x.headEnd = length, length
+	if !x.request.Head.HasBody() {
+		x.body = bodyRead
 	}
-	r.headOnly = string(r.Head.Method) == "HEAD"
-	if r.Head.Close {
-		r.endAfter(end)
+	x.headOnly = string(x.request.Head.Method) == "HEAD"
+	if x.request.Head.Close {
+		x.endAfter(end)
 	}
 	return true
 }
 
 // refuse keeps the refusal for the handler. Nothing more is read from the connection: where the
 // next request would start is not known.
-func (r *Request) refuse(bad *http1.Error) bool {
-	r.Refusal = status.Coded(bad.Code, bad.Message)
-	r.endAfter(endLingering)
-	r.Head.Salvage(r.conn.in.received())
+func (x *exchange) refuse(err error) bool {
+	bad := &http1.Error{Code: 400, Message: err.Error()}
+	errors.As(err, &bad)
+	x.request.Refusal = status.Coded(bad.Code, bad.Message)
+	x.endAfter(endLingering)
+	x.request.Head.Salvage(x.conn.in.received())
 	// A head that could not be parsed may still say that no body is expected.
-	r.headOnly = bytes.HasPrefix(r.conn.in.received(), []byte("HEAD "))
+	x.headOnly = bytes.HasPrefix(x.conn.in.received(), []byte("HEAD "))
 	return true
 }
 
 // tooLarge returns which part of the head is too large.
-func (c *conn) tooLarge() *http1.Error {
+func (c *conn) tooLarge() error {
 	line := bytes.IndexByte(c.in.received(), '\n')
 	if line < 0 {
 		line = c.in.w

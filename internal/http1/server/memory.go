@@ -98,7 +98,7 @@ func (b *bodyBuffer) room(most int) ([]byte, error) {
 // release forgets the body.
 func (b *bodyBuffer) release() {
 	b.giveBack()
-	*b = bodyBuffer{}
+	b.bytes, b.taken, b.class = nil, nil, 0
 }
 
 func (b *bodyBuffer) giveBack() {

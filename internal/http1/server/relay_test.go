@@ -76,7 +76,7 @@ func (f *relay) serve(r *Request, m *http1.Response) error {
 	}
 	if err := r.Head.CheckStrict(); err != nil {
 		r.Linger()
-		return status.Coded(err.Code, err.Message)
+		return status.Coded(400, err.Error())
 	}
 	forward := http1.Forward{Peer: r.Peer().IP, Proto: r.Peer().Proto, Via: "admission-gateway", Length: -1}
 	var body []byte

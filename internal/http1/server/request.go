@@ -1,14 +1,16 @@
 package server
 
 import (
-	"bytes"
+	"net"
 
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// A Request is one request of a client, for as long as the handler serves it.
+// A Request is one request of a client, for as long as the handler serves it: what it says, and the
+// exchange by which its body is read and it is answered. A request without an exchange has no
+// client: no method of Exchange may be called on it.
 type Request struct {
 	Head http1.Head
 	// Refusal is the answer to a head that cannot be read in one way only; nil if the head is good. Of a head
@@ -16,61 +18,98 @@ type Request struct {
 	Refusal *status.Error
 	// Memory is the request's share of the memory for all requests.
 	Memory memory.Reservation
+	Exchange
 
-	conn    *conn
-	headEnd int // of the head in the connection's buffer
-	body    body
-	fate    fate
-
-	headOnly bool // the answer has no body
-	answered bool // the answer, or its first part, went out
-	// isDetached is set if the head is a copy, so that nothing refers to the connection's buffer.
-	isDetached bool
+	peer *Peer
+	body bodyBuffer // the body, if it was read whole
 }
-
-// A fate says what becomes of the connection after the answer.
-type fate uint8
-
-const (
-	keep         fate = iota
-	end               // no further request is served
-	endLingering      // and the client may still be sending
-)
-
-// endAfter ends the connection after the answer.
-func (r *Request) endAfter(f fate) { r.fate = max(r.fate, f) }
-
-// Linger makes the connection wait, after the answer that ends it, for a client that goes on
-// sending.
-func (r *Request) Linger() { r.endAfter(endLingering) }
 
 // Peer returns the other end of the connection.
-func (r *Request) Peer() *Peer { return &r.conn.peer }
+func (r *Request) Peer() *Peer { return r.peer }
 
-// Answered reports whether the answer, or its first part, went out.
-func (r *Request) Answered() bool { return r.answered }
-
-// Gone reports whether the client has closed the connection.
-func (r *Request) Gone() bool { return r.conn.socket.isGone() }
-
-// OnClose calls gone, from another goroutine, when the client closes the connection, until stop is
-// called.
-func (r *Request) OnClose(gone func()) (stop func()) { return r.conn.onClose(gone) }
-
-// Detach copies the head, and the handler has to look at all of it again. The connection's buffer
-// can then serve other requests while this one goes on.
-func (r *Request) Detach() {
-	_ = r.Head.Parse(bytes.Clone(r.conn.in.buf[:r.headEnd]), r.conn.options) // it is known to be good
-	r.isDetached = true
+// ReplaceBody keeps other bytes in the place of the body that was read, up to the same moment.
+func (r *Request) ReplaceBody(bytes []byte) ([]byte, error) {
+	r.body.release()
+	err := r.body.append(bytes, len(bytes))
+	return r.body.bytes, err
 }
 
-// IsDetached reports whether Detach was called.
-func (r *Request) IsDetached() bool { return r.isDetached }
+// ReleaseBody forgets the body that was read.
+func (r *Request) ReleaseBody() { r.body.release() }
 
-// lend gives the connection's buffer to others until the next head is awaited, unless something is
-// in it or refers to it.
-func (r *Request) lend() {
-	if in := &r.conn.in; r.isDetached && in.isUsed() {
-		in.giveBack()
-	}
+// open readies a request, which is new but for the memory of its head, for an exchange with a peer.
+func (r *Request) open(m *Memory, peer *Peer, x Exchange) {
+	r.Head.Reset()
+	r.Exchange, r.peer = x, peer
+	r.Memory.Open(m.Budget, x)
+	r.body.open(m, &r.Memory)
+}
+
+// close gives back the memory that the request took.
+func (r *Request) close() {
+	r.body.release()
+	r.Memory.Close()
+}
+
+// An Exchange carries one request of a client and its answer, in whatever protocol the client
+// speaks. One goroutine uses it, unless a method says otherwise. Exactly one answer is sent, by
+// Send, SendStream or SendTunnel.
+type Exchange interface {
+	// ReadBody reads the body whole, if it is at most so long. The bytes are valid until the handler
+	// returns. Memory is taken as bytes arrive, never for bytes that a client merely announces. The
+	// error is a *status.Error; after one nothing more is read of the request.
+	ReadBody(limit int64) ([]byte, error)
+	// HasArrived reports whether the whole body has come already, so that ReadBody neither waits nor takes memory.
+	HasArrived() bool
+	// Upload returns the body as one that is read while it is sent on. It is read instead of
+	// ReadBody, to its end or not at all.
+	Upload() http1.Upload
+	// BodyBytes returns how much of the body was read, without its framing.
+	BodyBytes() int64
+
+	// Send sends an answer whose body is in memory.
+	Send(m *http1.Response)
+	// SendStream sends an answer whose body is a stream, and returns how many bytes of body went
+	// out. Bytes leave as soon as they have arrived. An answer that breaks off has no mark of a
+	// complete body. The flow says what a shutdown does with it. The editor, if there is one, changes
+	// the body; if it fails before anything was sent, the request is not answered. With ahead the
+	// body is read from the backend before the client takes it.
+	SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahead) (int64, error)
+	// SendTunnel sends an answer after which the exchange goes on in another protocol, and carries
+	// bytes both ways until it ends. What the client has sent already goes first.
+	SendTunnel(head []byte, backend net.Conn, closeBackend func())
+	// Answered reports whether the answer, or its first part, went out.
+	Answered() bool
+
+	// OnClose calls gone, from another goroutine, when the client gives up, until stop is called.
+	OnClose(gone func()) (stop func())
+	// Gone reports whether the client has given up. It may be called from any goroutine.
+	Gone() bool
+	// Linger lets a client that goes on sending read the answer before its connection ends.
+	Linger()
+	// Detach moves the head to memory of its own, if it is in memory that other requests can use
+	// while this one goes on. The handler has to look at all of it again.
+	Detach()
+	// IsDetached reports whether Detach was called.
+	IsDetached() bool
+}
+
+// A Flow says how an answer ends, if nobody ends it.
+type Flow uint8
+
+const (
+	// Whole is an answer that ends by itself. A shutdown waits for it.
+	Whole Flow = iota
+	// Events is a sequence of events. A shutdown ends it after any of them, as a complete answer, and the client comes again.
+	Events
+	// Lasting goes on until somebody has enough of it, such as a log that is followed. A shutdown breaks it off.
+	Lasting
+)
+
+// Ahead lets an answer be read from the backend before the client takes it.
+type Ahead struct {
+	// Share is the client's share of the memory: what it does not grant is read at the pace of the client.
+	Share memory.Share
+	// Done is called when the backend has been read to its end, by the goroutine that called SendStream.
+	Done func()
 }

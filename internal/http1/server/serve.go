@@ -14,49 +14,49 @@ func (c *conn) serve() {
 			return
 		}
 	}
-	for c.request.Refusal != nil || c.next() {
-		c.serveRequest()
-		if c.request.fate != keep {
+	for c.exchange.request.Refusal != nil || c.next() {
+		c.serveExchange()
+		if c.exchange.fate != keep {
 			return
 		}
 	}
 }
 
-// serveRequest calls the handler for the request. A handler that sends no answer ends the connection.
-func (c *conn) serveRequest() {
-	r := &c.request
-	c.callHandler(r)
-	if !r.answered {
-		r.endAfter(end)
+// serveExchange calls the handler for the request. A handler that sends no answer ends the connection.
+func (c *conn) serveExchange() {
+	x := &c.exchange
+	c.callHandler(x)
+	if !x.answered {
+		x.endAfter(end)
 	}
-	r.body.buffer.release()
-	r.Memory.Close()
+	x.request.close()
 }
 
 // callHandler calls the handler, and answers for it if it panics.
-func (c *conn) callHandler(r *Request) {
+func (c *conn) callHandler(x *exchange) {
 	defer func() {
 		p := recover()
 		if p == nil {
 			return
 		}
 		c.server.o.Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
-		r.endAfter(end)
-		if !r.answered {
+		x.endAfter(end)
+		if !x.answered {
 			var answer http1.Response
 			c.server.o.Panicked(&answer)
-			r.Send(&answer)
+			x.Send(&answer)
 		}
 	}()
-	c.server.handle(r)
+	c.server.handle(&x.request)
 }
 
 // end closes the connection. A client that may still be sending gets to read the answer first.
 func (c *conn) end() {
-	if c.request.fate == endLingering && !c.server.isStopping() {
+	if c.exchange.fate == endLingering && !c.server.isStopping() {
 		c.server.lingering.drain(c)
 	}
 	_ = c.socket.Close()
 	c.in.giveBack()
+	c.rest()
 	c.server.remove(c)
 }

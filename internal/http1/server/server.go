@@ -109,10 +109,32 @@ type Server struct {
 	phase              atomic.Int32
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
-	conns     map[*conn]struct{}
+	conns     map[connection]struct{}
 	listeners []*listener
 	empty     chan struct{} // closed when a shutdown has no connections left to wait for
 	settling  settling
+}
+
+// A connection is a client's as its server sees it, from other goroutines and under the server's
+// lock, whatever the protocol.
+type connection interface {
+	// stop begins a shutdown: an idle connection ends, and so do events and what would last.
+	stop()
+	// cut ends the connection whatever it does.
+	cut()
+	// exchanges calls f for each exchange in progress.
+	exchanges(f func(ongoing))
+}
+
+// An ongoing exchange is one in progress as a shutdown sees it, from another goroutine.
+type ongoing interface {
+	// flow returns how its answer ends, if nobody ends it.
+	flow() Flow
+	// endLasting ends a tunnel, or breaks off an answer that would last. It returns false if there is
+	// none, or its end has come already.
+	endLasting() bool
+	// cut ends the exchange whatever it does.
+	cut()
 }
 
 // The phases of a server.
@@ -125,7 +147,7 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{o: o, handle: handle, conns: map[*conn]struct{}{}, empty: make(chan struct{})}
+	s := &Server{o: o, handle: handle, conns: map[connection]struct{}{}, empty: make(chan struct{})}
 	s.untrusted = http1.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
 	s.trusted = s.untrusted
 	s.trusted.Trusted = true
@@ -158,7 +180,7 @@ func (s *Server) Drain() { s.phase.CompareAndSwap(serving, draining) }
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.phase.Store(stopping)
 	s.closeListeners()
-	s.each((*conn).stop)
+	s.each(connection.stop)
 	if s.Open() == 0 {
 		return nil
 	}
@@ -166,7 +188,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-s.empty:
 		return nil
 	case <-ctx.Done():
-		s.each((*conn).cut)
+		s.each(connection.cut)
 		return ctx.Err()
 	}
 }
@@ -179,7 +201,7 @@ func (s *Server) closeListeners() {
 	}
 }
 
-func (s *Server) each(f func(*conn)) {
+func (s *Server) each(f func(connection)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -194,27 +216,22 @@ func (s *Server) Open() int {
 	return len(s.conns)
 }
 
-// Active returns the number of connections with a request on its way.
+// Active returns the number of requests on their way.
 func (s *Server) Active() (n int) {
-	s.each(func(c *conn) {
-		if c.life.isActive() {
-			n++
-		}
-	})
+	s.each(func(c connection) { c.exchanges(func(ongoing) { n++ }) })
 	return n
 }
 
-func (s *Server) add(c *conn) {
+func (s *Server) add(c connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[c] = struct{}{}
 }
 
-func (s *Server) remove(c *conn) {
+func (s *Server) remove(c connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	s.settling.release(c)
 	if len(s.conns) > 0 || !s.isStopping() {
 		return
 	}

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// A settling is a wait for connections that have something in progress when it begins.
+// A settling is a wait for the exchanges that are in progress when it begins.
 type settling struct {
-	awaited map[*conn]struct{}
+	awaited map[ongoing]struct{}
 	// over is closed when none is awaited any longer.
 	over chan struct{}
 	// sparesLasting says that what would last is not waited for.
 	sparesLasting bool
 }
 
-// release says that a connection need not be waited for.
-func (w *settling) release(c *conn) {
-	if _, ok := w.awaited[c]; !ok {
+// release says that an exchange need not be waited for.
+func (w *settling) release(x ongoing) {
+	if _, ok := w.awaited[x]; !ok {
 		return
 	}
-	if delete(w.awaited, c); len(w.awaited) == 0 {
+	if delete(w.awaited, x); len(w.awaited) == 0 {
 		close(w.over)
 	}
 }
@@ -66,11 +66,13 @@ func (s *Server) Settle(requests, lasting context.Context) (ended int, err error
 func (s *Server) await(sparesLasting bool) (done <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settling = settling{awaited: map[*conn]struct{}{}, over: make(chan struct{}), sparesLasting: sparesLasting}
+	s.settling = settling{awaited: map[ongoing]struct{}{}, over: make(chan struct{}), sparesLasting: sparesLasting}
 	for c := range s.conns {
-		if c.life.isActive() && s.settling.waitsFor(c.life.sends()) {
-			s.settling.awaited[c] = struct{}{}
-		}
+		c.exchanges(func(x ongoing) {
+			if s.settling.waitsFor(x.flow()) {
+				s.settling.awaited[x] = struct{}{}
+			}
+		})
 	}
 	if len(s.settling.awaited) == 0 {
 		close(s.settling.over)
@@ -86,10 +88,12 @@ func (s *Server) endLasting() (n int) {
 	defer s.mu.Unlock()
 	s.settling.sparesLasting = true
 	for c := range s.conns {
-		if c.endLasting() {
-			s.settling.release(c)
-			n++
-		}
+		c.exchanges(func(x ongoing) {
+			if x.endLasting() {
+				s.settling.release(x)
+				n++
+			}
+		})
 	}
 	return n
 }
@@ -98,33 +102,33 @@ func (s *Server) endLasting() (n int) {
 func (s *Server) cutAwaited() (any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.settling.awaited {
-		if c.life.sends() != Lasting {
-			c.cut()
-			s.settling.release(c)
+	for x := range s.settling.awaited {
+		if x.flow() != Lasting {
+			x.cut()
+			s.settling.release(x)
 			any = true
 		}
 	}
 	return any
 }
 
-// release says of a connection that a settling need not wait for it.
-func (s *Server) release(c *conn) {
+// release says of an exchange that a settling need not wait for it.
+func (s *Server) release(x ongoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settling.release(c)
+	s.settling.release(x)
 }
 
-// flows notes that a connection sends events from now on, or what lasts. It returns true if a shutdown has begun: the connection
+// flows notes that an exchange sends events from now on, or what lasts. It returns true if a shutdown has begun: the exchange
 // has to end that itself.
-func (s *Server) flows(c *conn) (isStopping bool) {
+func (s *Server) flows(x ongoing) (isStopping bool) {
 	if !s.Draining() {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.settling.waitsFor(c.life.sends()) {
-		s.settling.release(c)
+	if !s.settling.waitsFor(x.flow()) {
+		s.settling.release(x)
 	}
 	return s.isStopping()
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/memory"
 )
 
 // framing says how the client finds the end of a body.
@@ -18,11 +17,11 @@ const (
 )
 
 // framingOf returns how a body is framed whose length is -1 if it is not known.
-func (r *Request) framingOf(length int64) framing {
+func (x *exchange) framingOf(length int64) framing {
 	switch {
 	case length >= 0:
 		return byLength
-	case r.Head.Minor > 0:
+	case x.request.Head.Minor > 0:
 		return byChunks
 	}
 	return byClose
@@ -30,54 +29,43 @@ func (r *Request) framingOf(length int64) framing {
 
 // stream is one answer whose body is sent as it comes.
 type stream struct {
-	request *Request
-	conn    *conn
-	body    http1.Stream
-	head    []byte // nil once it was sent
-	framing framing
-	ahead   *ahead // nil if the body is read at the pace of the client
+	exchange *exchange
+	conn     *conn
+	body     http1.Stream
+	head     []byte // nil once it was sent
+	framing  framing
+	ahead    *ahead // nil if the body is read at the pace of the client
 }
 
-// Ahead lets an answer be read from the backend before the client takes it.
-type Ahead struct {
-	// Share is the client's share of the memory: what it does not grant is read at the pace of the client.
-	Share memory.Share
-	// Done is called when the backend has been read to its end, by the goroutine that called SendStream.
-	Done func()
-}
-
-// SendStream sends an answer whose body is a stream, and returns how many bytes of body went
-// out. Bytes leave as soon as they have arrived. An answer that breaks off ends the connection,
-// without the mark of a complete body. The flow says what a shutdown does with it. The editor, if there is one, changes the body; if it fails before
-// anything was sent, the request is not answered. With ahead the body is read from the backend before the client takes it.
-func (r *Request) SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahead) (int64, error) {
+// SendStream implements Exchange. An answer that breaks off ends the connection.
+func (x *exchange) SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahead) (int64, error) {
 	body := m.Stream()
 	defer m.Close()
 	length := body.Length()
 	if e != nil {
 		length = -1
 	}
-	r.answered = e == nil || r.headOnly
-	s := stream{request: r, conn: r.conn, body: body, framing: r.framingOf(length)}
+	x.answered = e == nil || x.headOnly
+	s := stream{exchange: x, conn: x.conn, body: body, framing: x.framingOf(length)}
 	s.head = s.makeHead(m, e != nil)
-	if r.headOnly {
-		return 0, r.conn.sendAnswer(s.head)
+	if x.headOnly {
+		return 0, x.conn.sendAnswer(s.head)
 	}
-	if body.Length() < 0 && !r.body.upload.isUnderWay() {
+	if body.Length() < 0 && !x.upload.isUnderWay() {
 		// Only the end of the connection tells in time that nobody reads on.
-		r.lend()
-		stop := r.OnClose(body.Interrupt)
+		x.lend()
+		stop := x.OnClose(body.Interrupt)
 		defer stop()
 	}
-	r.conn.life.setStream(body, flow)
-	defer r.conn.life.setStream(nil, Whole)
-	if flow != Whole && r.conn.server.flows(r.conn) {
+	x.conn.sending.setStream(body, flow)
+	defer x.conn.sending.setStream(nil, Whole)
+	if flow != Whole && x.conn.server.flows(x.conn) {
 		body.Interrupt()
 	}
 	var sent int64
 	var err error
 	if ahead != nil {
-		s.ahead = newAhead(r.conn, ahead.Share, body.Interrupt)
+		s.ahead = newAhead(x.conn, ahead.Share, body.Interrupt)
 		defer func() { _, _ = s.ahead.finish() }() // also after a panic
 	}
 	if e == nil {
@@ -92,7 +80,7 @@ func (r *Request) SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahea
 			err = failed
 		}
 	}
-	if err == nil || !r.answered {
+	if err == nil || !x.answered {
 		return sent, err
 	}
 	return sent, s.broke(err, flow == Events)
@@ -100,11 +88,11 @@ func (r *Request) SendStream(m *http1.Response, flow Flow, e Editor, ahead *Ahea
 
 // makeHead returns the head of the answer.
 func (s *stream) makeHead(m *http1.Response, isEdited bool) []byte {
-	s.request.finishBody()
+	s.exchange.finishBody()
 	if s.framing == byClose {
-		s.request.endAfter(end)
+		s.exchange.endAfter(end)
 	}
-	return m.StreamHead(isEdited, s.framing == byChunks, s.request.connectionLine())
+	return m.StreamHead(isEdited, s.framing == byChunks, s.exchange.connectionLine())
 }
 
 // broke ends an answer whose body is not complete.
@@ -116,7 +104,7 @@ func (s *stream) broke(err error, hasEvents bool) error {
 		}
 		return nil
 	}
-	s.request.endAfter(end)
+	s.exchange.endAfter(end)
 	if s.framing == byClose {
 		s.conn.socket.reset()
 	}

@@ -44,9 +44,9 @@ func (c *conn) handshakeFailed(err error) bool {
 	if !errors.As(err, &other) || other.Conn == nil || !isHTTP(other.RecordHeader[:]) {
 		return false
 	}
-	r := c.newRequest()
-	r.refuse(&http1.Error{Code: 400, Message: "the client sent an HTTP request to an HTTPS server"})
-	r.headOnly = bytes.HasPrefix(other.RecordHeader[:], []byte("HEAD "))
+	x := c.newExchange()
+	x.refuse(&http1.Error{Code: 400, Message: "the client sent an HTTP request to an HTTPS server"})
+	x.headOnly = bytes.HasPrefix(other.RecordHeader[:], []byte("HEAD "))
 	return true
 }
 

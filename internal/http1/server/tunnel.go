@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// SendTunnel sends an answer after which the connection goes on in another protocol, and carries
-// bytes both ways until it ends. What the client has sent already goes first.
-func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func()) {
-	r.finishBody()
-	r.answered, r.fate = true, end
-	c := r.conn
+// SendTunnel implements Exchange: the connection goes on in the other protocol.
+func (x *exchange) SendTunnel(head []byte, backend net.Conn, closeBackend func()) {
+	x.finishBody()
+	x.answered, x.fate = true, end
+	c := x.conn
 	t := tunnel{
 		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
 		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
 	}
-	c.life.setTunnel(t.end) // before the client knows of it
+	c.sending.setTunnel(t.end) // before the client knows of it
 	if c.server.flows(c) {
 		t.end()
 	}
@@ -31,7 +30,7 @@ func (r *Request) SendTunnel(head []byte, backend net.Conn, closeBackend func())
 	c.socket.setWriteDeadline(time.Time{})
 	early := bytes.Clone(c.in.buf[c.in.r:c.in.w])
 	c.in.r = c.in.w
-	r.lend()
+	x.lend()
 	t.run(early)
 }
 

@@ -6,19 +6,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/h1"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// An Upload is the body of a request that is read while it is sent on, in constant memory. One goroutine
-// reads it, beside the one that serves the connection; Interrupt may be called from any.
-type Upload struct {
-	request *Request
-	length  int64 // -1 if it is not known
-	left    int64 // of a body of known length
-	chunk   http1.Chunked
-	began   bool
-	taken   atomic.Int64 // bytes read so far
+// An upload is the body of a request that is read while it is sent on, in constant memory. One goroutine
+// reads it, beside the one that serves the connection. It implements [http1.Upload].
+type upload struct {
+	exchange *exchange
+	length   int64 // -1 if it is not known
+	left     int64 // of a body of known length
+	chunk    h1.Chunked
+	began    bool
+	taken    atomic.Int64 // bytes read so far
 
 	mu    sync.Mutex
 	state uploadState
@@ -32,38 +33,39 @@ const (
 	interrupted             // it is not read to its end any more
 )
 
-// Upload returns the body of the request as one that is read while it is sent on. It is read instead of
-// ReadBody, to its end or not at all.
-func (r *Request) Upload() *Upload {
-	u := &Upload{request: r, length: r.Head.ContentLength, left: r.Head.ContentLength}
-	if r.Head.Chunked {
-		u.length = -1
-	}
-	r.body.upload = u
+// Upload implements Exchange.
+func (x *exchange) Upload() http1.Upload {
+	u := &upload{exchange: x, length: x.request.Head.ContentLength, left: x.request.Head.ContentLength}
+	x.upload = u
 	return u
 }
 
-// HasArrived reports whether the whole body has come already, so that ReadBody neither waits nor takes memory.
-func (r *Request) HasArrived() bool {
-	in := &r.conn.in
-	return !r.Head.Chunked && int64(in.w-in.r) >= r.Head.ContentLength
+// HasArrived implements Exchange.
+func (x *exchange) HasArrived() bool {
+	in, length := &x.conn.in, x.request.Head.ContentLength
+	return length >= 0 && int64(in.w-in.r) >= length
 }
 
-// Length returns the length of the body in bytes; -1 if it is not known.
-func (u *Upload) Length() int64 { return u.length }
+// Length implements http1.Upload.
+func (u *upload) Length() int64 { return u.length }
 
-// Interrupt makes the Read in progress and those to come return.
-func (u *Upload) Interrupt() {
+// Trailers implements http1.Upload. Trailers of HTTP/1.1 are read and dropped: they come in a framing
+// that many servers skip without a look, and a field that nobody has checked must not become one of
+// the request.
+func (u *upload) Trailers() []http1.Header { return nil }
+
+// Interrupt implements http1.Upload.
+func (u *upload) Interrupt() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state == underWay {
 		u.state = interrupted
-		_ = u.request.conn.socket.SetReadDeadline(time.Unix(1, 0)) // if it fails there is nothing to end
+		_ = u.exchange.conn.socket.SetReadDeadline(time.Unix(1, 0)) // if it fails there is nothing to end
 	}
 }
 
 // end notes that the body was read to its end. The connection is the next request's from then on.
-func (u *Upload) end() {
+func (u *upload) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state == underWay {
@@ -71,7 +73,7 @@ func (u *Upload) end() {
 	}
 }
 
-func (u *Upload) is(s uploadState) bool {
+func (u *upload) is(s uploadState) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.state == s
@@ -79,10 +81,10 @@ func (u *Upload) is(s uploadState) bool {
 
 // Read waits for bytes of the body and reads what has arrived; io.EOF comes after the last byte of a complete
 // body. Any other error is http1.ErrInterrupted or a *status.Error.
-func (u *Upload) Read(p []byte) (int, error) {
+func (u *upload) Read(p []byte) (int, error) {
 	if !u.began {
 		u.began = true
-		if err := u.request.expect(); err != nil {
+		if err := u.exchange.expect(); err != nil {
 			return 0, err
 		}
 	}
@@ -101,10 +103,9 @@ func (u *Upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readChunked reads data of a chunked body, and the framing before it. Trailers are read and dropped: nobody
-// has looked at a header that comes after the body.
-func (u *Upload) readChunked(p []byte) (int, error) {
-	in := &u.request.conn.in
+// readChunked reads data of a chunked body, and the framing before it. Trailers are read and dropped.
+func (u *upload) readChunked(p []byte) (int, error) {
+	in := &u.exchange.conn.in
 	for {
 		switch left := u.chunk.Left(); {
 		case u.chunk.Done():
@@ -130,8 +131,8 @@ func (u *Upload) readChunked(p []byte) (int, error) {
 }
 
 // readData reads data that is in the connection's buffer, else straight from the socket.
-func (u *Upload) readData(p []byte) (int, error) {
-	in := &u.request.conn.in
+func (u *upload) readData(p []byte) (int, error) {
+	in := &u.exchange.conn.in
 	if !in.isUsed() {
 		n := copy(p, in.buf[in.r:in.w])
 		in.r += n
@@ -150,9 +151,9 @@ func (u *Upload) readData(p []byte) (int, error) {
 }
 
 // fill reads more into the connection's buffer, behind the head, which stays in use.
-func (u *Upload) fill() error {
-	in := &u.request.conn.in
-	in.r, in.w = u.request.headEnd, u.request.headEnd
+func (u *upload) fill() error {
+	in := &u.exchange.conn.in
+	in.r, in.w = u.exchange.headEnd, u.exchange.headEnd
 	if len(in.buf)-in.w < leastRoom {
 		in.grow(len(in.buf) + readBuffer)
 	}
@@ -166,16 +167,16 @@ func (u *Upload) fill() error {
 }
 
 // arm sets the time within which the client must send something.
-func (u *Upload) arm() error {
-	s := &u.request.conn.socket
-	s.armRead(u.request.conn.server.o.BodyTimeout)
+func (u *upload) arm() error {
+	s := &u.exchange.conn.socket
+	s.armRead(u.exchange.conn.server.o.BodyTimeout)
 	if u.is(interrupted) {
 		return http1.ErrInterrupted
 	}
 	return nil
 }
 
-func (u *Upload) failed(err error) error {
+func (u *upload) failed(err error) error {
 	if u.is(interrupted) {
 		return http1.ErrInterrupted
 	}
@@ -183,4 +184,4 @@ func (u *Upload) failed(err error) error {
 }
 
 // isUnderWay reports whether the body is still being read.
-func (u *Upload) isUnderWay() bool { return u != nil && !u.is(over) }
+func (u *upload) isUnderWay() bool { return u != nil && !u.is(over) }

@@ -16,6 +16,7 @@ import (
 type Body struct {
 	transport *transport
 	cn        *conn
+	held      *connection // whose slot the body uses
 	br        *bufio.Reader
 	sending   *sending // the request, if it is still being sent; nil if it was sent before
 	prefix    []byte   // was read before, comes first
@@ -33,7 +34,7 @@ var ErrInterrupted = http1.ErrInterrupted
 
 // newBody returns the rest of the answer as a stream.
 func (r *reception) newBody(prefix []byte, timeout time.Duration) *Body {
-	b := &Body{transport: r.transport, cn: r.cn, br: r.br, sending: r.sending, prefix: prefix, timeout: timeout, length: -1}
+	b := &Body{transport: r.transport, cn: r.cn, held: r.held, br: r.br, sending: r.sending, prefix: prefix, timeout: timeout, length: -1}
 	if r.cn.frame.kind == frameLength {
 		b.length = r.cn.frame.left
 	}
@@ -63,6 +64,9 @@ func (b *Body) Wait() error {
 	b.br = b.transport.reader(b.cn)
 	return b.fail(err)
 }
+
+// Trailers returns nil: trailers of HTTP/1.1 are read and dropped.
+func (b *Body) Trailers() []http1.Header { return nil }
 
 // Read waits for bytes of the body and reads what has arrived; io.EOF comes
 // after the last byte of a complete body only. The connection goes back to the
@@ -138,8 +142,8 @@ func (b *Body) end(err error) error {
 			surplus, end := b.cn.buffered()
 			reusable = !surplus && !end
 		}
-		b.transport.release(b.cn, b.br, reusable, balance.Inconclusive)
-		b.cn, b.br = nil, nil
+		b.transport.release(b.held, b.br, reusable, balance.Inconclusive)
+		b.cn, b.held, b.br = nil, nil, nil
 	}
 	return b.err
 }

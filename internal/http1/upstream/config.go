@@ -86,8 +86,8 @@ type Timeouts struct {
 
 // Limits bound the connections to a backend, and the requests that wait for one.
 type Limits struct {
-	// Conns is the largest number of connections, and so of exchanges at a time; ConnsPerEndpoint the largest number
-	// of them to one endpoint, zero for no bound of its own.
+	// Conns is the largest number of connections, and by HTTP/1.1 so of exchanges at a time; ConnsPerEndpoint the largest
+	// number of them to one endpoint, zero for no bound of its own.
 	Conns, ConnsPerEndpoint int
 	// Pending is how many requests may wait for a connection if all are in use, and Wait for how long.
 	Pending int

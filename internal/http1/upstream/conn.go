@@ -16,19 +16,10 @@ import (
 // endpoint is one address of the backend. The pool's lock guards it.
 type endpoint = balance.Endpoint[connections]
 
-// connections are the connections to an endpoint.
-type connections struct {
-	idle []*conn // the one used last is last
-	open int     // all of them, with those being made
-	stop func()  // ends the health checks of the endpoint
-}
-
-// conn is a connection to the backend with what one exchange on it needs.
+// conn is a connection of HTTP/1.1 to the backend with what one exchange on it needs. It is a link with one slot.
 type conn struct {
 	net.Conn
-	endpoint   *endpoint // at its other end
-	generation uint64    // connections of older generations are not used again
-	freed      time.Time // when the last exchange on it was over
+	transport *transport // nil for a health check
 
 	socket  socket
 	isHasty bool // reads take what has arrived, and do not wait
@@ -61,6 +52,9 @@ func (s *socket) open(nc net.Conn) {
 		s.look = func(fd uintptr) { s.stirred = hasArrived(fd) }
 	}
 }
+
+// isStale implements link.
+func (cn *conn) isStale() bool { return cn.socket.isStale() }
 
 // isStale reports whether an unused connection has ended, or has bytes that nobody asked for: in both cases no request
 // may be sent on it.

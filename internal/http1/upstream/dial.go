@@ -15,8 +15,8 @@ type dialer struct {
 	tls    func() *tls.Config
 }
 
-// dial makes a connection of a generation to an endpoint.
-func (d *dialer) dial(e *endpoint, generation uint64, timeout time.Duration) (*conn, error) {
+// dial makes a connection to an endpoint.
+func (d *dialer) dial(e *endpoint, timeout time.Duration) (*conn, error) {
 	nd := d.net
 	nd.Timeout = timeout
 	by := time.Now().Add(timeout)
@@ -24,7 +24,7 @@ func (d *dialer) dial(e *endpoint, generation uint64, timeout time.Duration) (*c
 	if err != nil {
 		return nil, &dialError{err}
 	}
-	cn := &conn{Conn: nc, endpoint: e, generation: generation}
+	cn := &conn{Conn: nc}
 	cn.socket.open(nc)
 	if d.secure {
 		if err := d.handshake(cn, e.Origin.Authority, by); err != nil {

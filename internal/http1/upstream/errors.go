@@ -135,9 +135,18 @@ func newError(kind Kind, sent bool, cause error) *Error {
 	return e
 }
 
+// failureOf returns the failure that an error of an exchange is.
+func failureOf(err error) *Error {
+	var failure *Error
+	if errors.As(err, &failure) {
+		return failure
+	}
+	return ioFailed(true, err) // it may have arrived
+}
+
 // malformed is the failure of an answer that is read to its flaw.
-func malformed(message string) *Error {
-	return newError(Malformed, true, &http1.Error{Code: 502, Message: message})
+func malformed(text string) *Error {
+	return newError(Malformed, true, &http1.Error{Code: 502, Message: text})
 }
 
 // refused is the failure of a request that the open circuit does not let pass.

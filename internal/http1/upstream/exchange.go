@@ -30,16 +30,17 @@ func (c *Client) Do(req *Request, resp *http1.Response) error {
 		if err == nil {
 			return nil
 		}
-		err.setRetryAfter(&c.config)
-		if c.config.OnError != nil && err.Kind != NoMemory && err.Kind != ClientFailed && !req.isImpatience(err) {
-			c.config.OnError(err)
+		failure := failureOf(err)
+		failure.setRetryAfter(&c.config)
+		if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && !req.isImpatience(failure) {
+			c.config.OnError(failure)
 		}
-		return err
+		return failure
 	}
 }
 
 // shouldRepeat reports whether the request is sent again after a failure, and prepares for that.
-func (c *Client) shouldRepeat(err *Error, req *Request, try *attempt) bool {
+func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
 	now := time.Now()
 	if limit := req.answerTimeout(&c.config.Timeouts); try.deadline.IsZero() || try.deadline.Sub(try.start) > limit {
 		try.deadline = try.start.Add(limit)
@@ -47,15 +48,15 @@ func (c *Client) shouldRepeat(err *Error, req *Request, try *attempt) bool {
 	if !now.Before(try.deadline) {
 		return false
 	}
-	switch {
-	case err.again == notSent && !try.fresh:
+	switch again := failureOf(err).again; {
+	case again == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
-	case err.again == notSent:
+	case again == notSent:
 		if !try.tried.Add(try.endpoint) || !c.pool.hasOther(&try.tried) {
 			return false
 		}
 		c.retried.Add(1)
-	case err.again == noAnswer && req.Idempotent && !try.resent:
+	case again == noAnswer && req.Idempotent && !try.resent:
 		try.tried.Add(try.endpoint)
 		if try.fresh && !c.pool.hasOther(&try.tried) || !c.pool.mayResend(now) {
 			// If there is no other endpoint, a fresh connection that ends is the backend's way to answer.
@@ -71,53 +72,16 @@ func (c *Client) shouldRepeat(err *Error, req *Request, try *attempt) bool {
 }
 
 // exchange makes one attempt.
-func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) *Error {
+func (c *Client) exchange(req *Request, resp *http1.Response, try *attempt) error {
 	cn, err := c.acquire(req, try)
 	if err != nil {
 		return err
 	}
-	var sending *sending
-	if req.Upload != nil {
-		if sending, err = c.upload(req, try, cn); err != nil {
-			return err
-		}
-	} else if sent, err := c.transport.send(cn, req, try); err != nil {
-		e := ioFailed(sent, err)
-		switch {
-		case e.Kind != Broken:
-		case !sent:
-			e.again = notSent
-		default:
-			e.again = noAnswer
-		}
-		c.pool.put(cn, false, outcomeOf(e, req, try), time.Now())
-		return e
-	}
-	br := c.transport.reader(cn)
-	reception := reception{transport: &c.transport, cn: cn, br: br, req: req, resp: resp, sending: sending}
-	stream, failure := reception.receive()
-	switch {
-	case failure != nil:
-		sending.end()
-		failure = sending.orFailed(failure)
-		c.transport.release(cn, br, false, outcomeOf(failure, req, try))
-		return failure
-	case req.Tunnel != nil:
-		c.pool.answered(cn, outcomeOfStatus(cn.answer.Status, req))
-		c.transport.readers.Put(br)
-		req.Tunnel.close = func() { c.pool.put(cn, false, balance.Inconclusive, time.Now()) }
-		return nil
-	case stream != nil:
-		c.pool.answered(cn, outcomeOfStatus(cn.answer.Status, req))
-		resp.SetStream(stream)
-		return nil
-	}
-	c.transport.release(cn, br, sending.finish() && !cn.answer.Close, outcomeOfStatus(cn.answer.Status, req))
-	return nil
+	return cn.link.roundTrip(slot{conn: cn, isFresh: try.fresh, now: try.now, deadline: try.deadline}, req, resp)
 }
 
-// acquire gets a connection that the request can be sent on.
-func (c *Client) acquire(req *Request, try *attempt) (*conn, *Error) {
+// acquire gets a slot of a connection that the request can be sent on.
+func (c *Client) acquire(req *Request, try *attempt) (*connection, error) {
 	for {
 		if !try.deadline.IsZero() && !try.now.Before(try.deadline) {
 			return nil, newError(TooSlow, false, nil)
@@ -130,24 +94,24 @@ func (c *Client) acquire(req *Request, try *attempt) (*conn, *Error) {
 		if g.conn == nil {
 			return c.connect(g.endpoint, req, try)
 		}
-		cn := g.conn
-		if req.Idempotent && try.now.Sub(cn.freed) <= briefly || !cn.socket.isStale() {
-			return cn, nil
+		if g.isShared || req.Idempotent && try.now.Sub(g.freed) <= briefly || !g.conn.link.isStale() {
+			return g.conn, nil
 		}
-		c.pool.put(cn, false, balance.Inconclusive, try.now)
+		c.pool.put(g.conn, false, balance.Inconclusive, try.now)
 	}
 }
 
 // connect makes a connection that the pool has given leave for.
-func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*conn, *Error) {
+func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, error) {
 	timeout := c.config.Timeouts.Connect
 	if !try.deadline.IsZero() {
 		// The wait for the leave may have taken all the time there was.
 		timeout = min(timeout, time.Until(try.deadline))
 	}
-	cn, err := c.dialer.dial(e, c.pool.generation(), timeout)
+	cn, err := c.dial(e, timeout)
 	if err == nil {
 		c.dialled.Add(1)
+		c.pool.made(cn)
 		return cn, nil
 	}
 	failure := newError(Unreachable, false, err)
@@ -155,12 +119,23 @@ func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*conn, *Error
 	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
 		failure = newError(TooSlow, false, err)
 	}
-	c.pool.unmade(e, outcomeOf(failure, req, try), time.Now())
+	c.pool.unmade(e, outcomeOf(failure, req, try.fresh), time.Now())
 	return nil, failure
 }
 
+// dial makes a connection to an endpoint.
+func (c *Client) dial(e *endpoint, timeout time.Duration) (*connection, error) {
+	generation := c.pool.generation()
+	cn, err := c.dialer.dial(e, timeout)
+	if err != nil {
+		return nil, err
+	}
+	cn.transport = &c.transport
+	return &connection{link: cn, endpoint: e, generation: generation, slots: 1}, nil
+}
+
 // notAcquired is the failure to get a connection or leave to make one.
-func notAcquired(err error) *Error {
+func notAcquired(err error) error {
 	var dial *dialError
 	var open *circuit.OpenError
 	switch {
@@ -175,13 +150,13 @@ func notAcquired(err error) *Error {
 }
 
 // outcomeOf returns what a failed exchange shows of the endpoint.
-func outcomeOf(e *Error, req *Request, try *attempt) balance.Outcome {
-	switch {
+func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
+	switch e := failureOf(err); {
 	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
 		return balance.Inconclusive
 	case req.isImpatience(e):
 		return balance.Inconclusive
-	case e.again != never && !try.fresh:
+	case e.again != never && !isFresh:
 		return balance.Inconclusive // a server may end an unused connection, if only right when it was used
 	}
 	return balance.Failed

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 
+	"github.com/admission-gateway/gateway/internal/h1"
 	"github.com/admission-gateway/gateway/internal/http1"
 )
 
@@ -12,7 +13,7 @@ type frame struct {
 	kind  frameKind
 	left  int64 // of a body of known length
 	ended bool  // the connection that delimits the body has ended
-	chunk http1.Chunked
+	chunk h1.Chunked
 }
 
 type frameKind uint8

@@ -12,12 +12,12 @@ const maxInterim = 16
 const statusLine = "HTTP/1."
 
 // readHead reads heads into cn.answer until one is not informational, and returns its length.
-func readHead(cn *conn, br *bufio.Reader) (int, *Error) {
+func readHead(cn *conn, br *bufio.Reader) (int, error) {
 	for i := range maxInterim {
 		n, err := readOneHead(cn, br)
 		if err != nil {
 			if i > 0 {
-				err.again = never
+				failureOf(err).again = never
 			}
 			return 0, err
 		}
@@ -31,7 +31,7 @@ func readHead(cn *conn, br *bufio.Reader) (int, *Error) {
 }
 
 // readOneHead waits for a whole head and scans it; it returns its length.
-func readOneHead(cn *conn, br *bufio.Reader) (int, *Error) {
+func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 	from := 0
 	for more := br.Buffered() == 0; ; more = true {
 		if have := br.Buffered(); more {
@@ -51,15 +51,15 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, *Error) {
 			from = next
 			continue
 		}
-		if flaw := cn.answer.Parse(b[:n]); flaw != nil {
-			return 0, newError(Malformed, true, flaw)
+		if err := cn.answer.Parse(b[:n]); err != nil {
+			return 0, newError(Malformed, true, err)
 		}
 		return n, nil
 	}
 }
 
 // noHead is the failure to read a head if only so many bytes of it came.
-func noHead(have int, err error) *Error {
+func noHead(have int, err error) error {
 	if err == bufio.ErrBufferFull {
 		return malformed("the head of the answer is too large")
 	}

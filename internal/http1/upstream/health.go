@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -52,7 +53,7 @@ func (c *checker) watch(ctx context.Context, e *endpoint) {
 func (c *checker) check(e *endpoint) error {
 	h := c.config.HealthCheck
 	by := time.Now().Add(h.Timeout)
-	cn, err := c.dialer.dial(e, c.pool.generation(), h.Timeout)
+	cn, err := c.dialer.dial(e, h.Timeout)
 	if err != nil {
 		return err
 	}
@@ -64,11 +65,11 @@ func (c *checker) check(e *endpoint) error {
 	if _, err := cn.Write([]byte(head)); err != nil {
 		return err
 	}
-	if _, failure := readHead(cn, bufio.NewReaderSize(cn, c.config.HeadBytes)); failure != nil {
-		if failure.Cause != nil {
-			return failure.Cause
+	if _, err := readHead(cn, bufio.NewReaderSize(cn, c.config.HeadBytes)); err != nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			return cause
 		}
-		return failure
+		return err
 	}
 	switch status := cn.answer.Status; {
 	case h.Status != 0 && status != h.Status:

@@ -8,7 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/http1/balance"
 )
 
-// pool has the connections to the endpoints of an upstream, and the requests that wait for one. It makes each decision
+// pool has the connections to the endpoints of an upstream, and the requests that wait for a slot of one. What it grants
+// is a round trip on a link: how many a connection carries at a time is the protocol's affair. It makes each decision
 // under one lock, without waiting and without input or output. Connections are closed, and changes reported, when the
 // lock is given back.
 type pool struct {
@@ -54,7 +55,7 @@ func (p *pool) unlock() {
 	p.stock.doomed = nil
 	p.mu.Unlock()
 	for _, cn := range doomed {
-		_ = cn.Close() // an error shows nothing that matters: the connection is not used again
+		_ = cn.link.Close() // an error shows nothing that matters: the connection is not used again
 	}
 	if p.config.OnChange != nil {
 		for _, change := range changes {
@@ -76,7 +77,7 @@ type attempt struct {
 	probe    int       // it is to show whether the circuit can be closed: its number
 }
 
-// get grants a connection to one of the endpoints, if possible to one that was not tried. It waits for its turn if all
+// get grants a slot of a connection to one of the endpoints, if possible to one that was not tried. It waits for its turn if all
 // are in use.
 func (p *pool) get(try *attempt) (grant, error) {
 	p.mu.Lock()
@@ -145,8 +146,9 @@ func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
 	return w.grant, w.err
 }
 
-// put takes a connection back, to be used again if it is good for that, with the outcome of the exchange on it.
-func (p *pool) put(cn *conn, isReusable bool, o balance.Outcome, now time.Time) {
+// put takes a slot of a connection back, to be used again if the connection is good for that, with the outcome of the
+// exchange on it.
+func (p *pool) put(cn *connection, isReusable bool, o balance.Outcome, now time.Time) {
 	p.mu.Lock()
 	cn.endpoint.Busy--
 	p.set.Observe(cn.endpoint, o, now)
@@ -158,10 +160,19 @@ func (p *pool) put(cn *conn, isReusable bool, o balance.Outcome, now time.Time) 
 }
 
 // answered notes the outcome of an exchange whose answer's body is still to come.
-func (p *pool) answered(cn *conn, o balance.Outcome) {
+func (p *pool) answered(cn *connection, o balance.Outcome) {
 	p.mu.Lock()
 	p.set.Observe(cn.endpoint, o, time.Now())
 	p.serve()
+	p.unlock()
+}
+
+// made adds a connection that was made by the pool's leave, for a request that has one of its slots.
+func (p *pool) made(cn *connection) {
+	p.mu.Lock()
+	if cn.taken = 1; p.stock.made(cn) {
+		p.serve()
+	}
 	p.unlock()
 }
 

@@ -1,14 +1,20 @@
 package upstream
 
-import "github.com/admission-gateway/gateway/internal/http1/balance"
+import (
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/http1/balance"
+)
 
 // tried are the endpoints at which a request has failed.
 type tried = balance.Tried[connections]
 
-// grant is a connection, or leave to make one to the endpoint.
+// grant is a slot of a connection, or leave to make a connection to the endpoint, which is used for one of its slots then.
 type grant struct {
-	conn     *conn
+	conn     *connection // nil if one has to be made
 	endpoint *endpoint
+	isShared bool      // other slots of the connection are in use
+	freed    time.Time // when the connection was used last, if it is not shared
 }
 
 // queue is the requests that wait for a connection, the first come first.

@@ -17,6 +17,7 @@ const maxErrorBody = SmallBody
 type reception struct {
 	*transport
 	cn   *conn
+	held *connection // whose slot the exchange uses
 	br   *bufio.Reader
 	req  *Request
 	resp *http1.Response
@@ -25,7 +26,7 @@ type reception struct {
 }
 
 // receive reads the answer. A body that is to be streamed comes back as one.
-func (r *reception) receive() (*Body, *Error) {
+func (r *reception) receive() (*Body, error) {
 	n, err := readHead(r.cn, r.br)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (r *reception) receive() (*Body, *Error) {
 }
 
 // takeBody reads the body, or returns it as a stream.
-func (r *reception) takeBody() (*Body, *Error) {
+func (r *reception) takeBody() (*Body, error) {
 	cn, req := r.cn, r.req
 	switch f := &cn.frame; {
 	case f.kind == frameNone:
@@ -90,7 +91,7 @@ func (r *reception) takeBody() (*Body, *Error) {
 
 // checkSurplus makes sure that nothing follows the answer. A server that sent more than it announced, and one that
 // answers a request that nobody sent, cannot be told apart.
-func (r *reception) checkSurplus() *Error {
+func (r *reception) checkSurplus() error {
 	if r.cn.frame.kind == frameClose {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (r *reception) checkSurplus() *Error {
 }
 
 // readLarge reads a body of known length that is not small.
-func (r *reception) readLarge(n int) *Error {
+func (r *reception) readLarge(n int) error {
 	if !r.req.grant(n) {
 		return newError(NoMemory, true, nil)
 	}
@@ -117,7 +118,7 @@ func (r *reception) readLarge(n int) *Error {
 }
 
 // fill reads as much of the body as there is room for in p.
-func (r *reception) fill(p []byte) *Error {
+func (r *reception) fill(p []byte) error {
 	for len(p) > 0 {
 		if r.br.Buffered() == 0 {
 			if err := r.armBody(); err != nil {
@@ -134,7 +135,7 @@ func (r *reception) fill(p []byte) *Error {
 }
 
 // armBody sets the deadline of a read of a body that is read whole.
-func (r *reception) armBody() *Error {
+func (r *reception) armBody() error {
 	if err := r.cn.armRead(time.Now(), r.req.bodyTimeout(&r.config.Timeouts), r.req.Deadline); err != nil {
 		return ioFailed(true, err)
 	}
@@ -143,7 +144,7 @@ func (r *reception) armBody() *Error {
 
 // readUnknown reads a body of unknown length: to its end if it is wanted whole or is an error's, else as much as has
 // arrived already, which often is all of it. The frame knows whether the end was reached.
-func (r *reception) readUnknown(body []byte) (_ []byte, failure *Error) {
+func (r *reception) readUnknown(body []byte) (_ []byte, failure error) {
 	granted := 0
 	defer func() {
 		switch keep := len(body); {

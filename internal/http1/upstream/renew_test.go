@@ -30,10 +30,11 @@ func TestRenew(t *testing.T) {
 	if err != nil || grant.conn != nil {
 		t.Fatalf("got %+v, %v", grant, err)
 	}
-	cn, err := client.dialer.dial(grant.endpoint, client.pool.generation(), client.config.Timeouts.Connect)
+	cn, err := client.dial(grant.endpoint, client.config.Timeouts.Connect)
 	if err != nil {
 		t.Fatal(err)
 	}
+	client.pool.made(cn)
 	client.Renew()
 	client.pool.put(cn, true, balance.Inconclusive, cn.freed)
 	if open, _ := client.Conns(); open != 0 {

@@ -1,6 +1,10 @@
 package upstream
 
-import "time"
+import (
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+)
 
 // SmallBody is the size up to which an answer of known length is read whole instead of being streamed.
 const SmallBody = 64 << 10
@@ -12,7 +16,7 @@ type Request struct {
 	Head []byte
 	Body []byte
 	// Upload is the body if it is sent while it comes; nil if it is Body.
-	Upload Upload
+	Upload http1.Upload
 	// HeadOnly is set for HEAD, whose answer has no body.
 	HeadOnly bool
 	// Idempotent requests change nothing: they may be sent once more if the connection ended before a byte of the

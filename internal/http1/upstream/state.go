@@ -41,7 +41,7 @@ type EndpointState struct {
 	Cause string
 	// Failures in a row of exchanges.
 	Failures int
-	// Connections are open; InFlight of them have an exchange, streams included.
+	// Connections are open; InFlight exchanges are in progress on them, streams included.
 	Connections, InFlight int
 }
 

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// stock counts the connections to all endpoints. The pool's lock guards it.
+// stock counts the connections to all endpoints, and grants their slots. The pool's lock guards it.
 type stock struct {
 	limits     Limits
 	open, idle int // open counts the connections that are being made
 	// generation is the generation of connections made from now on; older ones are not used again.
 	generation uint64
 	isClosed   bool
-	doomed     []*conn // to be closed once the lock is given back
+	doomed     []*connection // to be closed once the lock is given back
 }
 
-// hasRoom reports whether the endpoint can be granted a connection at once.
+// hasRoom reports whether the endpoint can be granted a slot, or a connection, at once.
 func (s *stock) hasRoom(e *endpoint) bool {
-	if len(e.Conns.idle) > 0 {
+	if len(e.Conns.free) > 0 {
 		return true
 	}
 	if limit := s.limits.ConnsPerEndpoint; limit > 0 && e.Conns.open >= limit {
@@ -31,19 +31,43 @@ func (s *stock) hasRoom(e *endpoint) bool {
 func (s *stock) take(e *endpoint, all []*endpoint) grant {
 	e.Busy++
 	c := &e.Conns
-	if n := len(c.idle); n > 0 {
-		// The connection used last is the one least likely to be stale.
-		cn := c.idle[n-1]
-		c.idle[n-1], c.idle = nil, c.idle[:n-1]
-		s.idle--
-		return grant{cn, e}
+	if n := len(c.free); n > 0 {
+		// One that others use needs no look. Of the idle ones the one used last is the least likely to be stale.
+		cn := c.free[n-1]
+		g := grant{conn: cn, endpoint: e, isShared: n > c.idle, freed: cn.freed}
+		if !g.isShared {
+			s.countIdle(e, -1)
+		}
+		if cn.taken++; cn.isFull() {
+			c.free[n-1], c.free = nil, c.free[:n-1]
+		}
+		return g
 	}
 	if s.open >= s.limits.Conns {
 		s.evict(all)
 	}
 	c.open++
 	s.open++
-	return grant{nil, e}
+	return grant{endpoint: e}
+}
+
+func (s *stock) countIdle(e *endpoint, n int) {
+	e.Conns.idle += n
+	s.idle += n
+}
+
+// made adds a connection that was made for a request, which has one of its slots. It reports whether there are others.
+func (s *stock) made(cn *connection) bool {
+	if cn.isFull() || s.isPast(cn) {
+		return false
+	}
+	cn.endpoint.Conns.free = append(cn.endpoint.Conns.free, cn)
+	return true
+}
+
+// isPast reports whether no further slot of the connection may be granted.
+func (s *stock) isPast(cn *connection) bool {
+	return cn.isSpent || cn.endpoint.IsRemoved() || s.isClosed || cn.generation != s.generation
 }
 
 // evict closes the oldest idle connection of the endpoint that has most of them, so that another endpoint gets its share
@@ -51,17 +75,24 @@ func (s *stock) take(e *endpoint, all []*endpoint) grant {
 func (s *stock) evict(all []*endpoint) {
 	var most *endpoint
 	for _, e := range all {
-		if most == nil || len(e.Conns.idle) > len(most.Conns.idle) {
+		if most == nil || e.Conns.idle > most.Conns.idle {
 			most = e
 		}
 	}
-	s.doom(most.Conns.idle[0])
-	most.Conns.idle = slices.Delete(most.Conns.idle, 0, 1)
-	s.idle--
+	s.closeIdle(most, 1)
 }
 
-// doom leaves a connection that is not idle to be closed.
-func (s *stock) doom(cn *conn) {
+// closeIdle closes the n idle connections of an endpoint that were used longest ago.
+func (s *stock) closeIdle(e *endpoint, n int) {
+	for _, cn := range e.Conns.free[:n] {
+		s.doom(cn)
+	}
+	e.Conns.free = slices.Delete(e.Conns.free, 0, n)
+	s.countIdle(e, -n)
+}
+
+// doom leaves a connection of which no slot is in use to be closed.
+func (s *stock) doom(cn *connection) {
 	s.unmade(cn.endpoint)
 	s.doomed = append(s.doomed, cn)
 }
@@ -72,44 +103,48 @@ func (s *stock) unmade(e *endpoint) {
 	s.open--
 }
 
-// put takes a connection back, and reports whether it is kept for another exchange.
-func (s *stock) put(cn *conn, isReusable bool, now time.Time) bool {
-	e := cn.endpoint
-	if !isReusable || e.IsRemoved() || s.isClosed || cn.generation != s.generation {
-		s.doom(cn)
-		return false
+// put takes a slot of a connection back, and reports whether the connection is idle now, and kept for another exchange.
+func (s *stock) put(cn *connection, isReusable bool, now time.Time) bool {
+	c, wasFull := &cn.endpoint.Conns, cn.isFull()
+	cn.taken--
+	cn.isSpent = cn.isSpent || !isReusable
+	isIdle, isPast := cn.taken == 0, s.isPast(cn)
+	if !wasFull && (isIdle || isPast) {
+		c.remove(cn)
 	}
-	cn.freed = now
-	e.Conns.idle = append(e.Conns.idle, cn)
-	s.idle++
-	return true
+	switch {
+	case isPast && isIdle:
+		s.doom(cn)
+	case isPast:
+	case isIdle:
+		cn.freed = now
+		c.free = slices.Insert(c.free, c.idle, cn)
+		s.countIdle(cn.endpoint, 1)
+		return true
+	case wasFull:
+		c.free = append(c.free, cn)
+	}
+	return false
 }
 
 // expire closes the idle connections of an endpoint that nobody used for a time. It returns when the next one is due, if
 // there is one.
 func (s *stock) expire(e *endpoint, after time.Duration, now time.Time) (left time.Duration, any bool) {
-	idle, n := e.Conns.idle, 0
-	for n < len(idle) && now.Sub(idle[n].freed) >= after {
-		s.doom(idle[n])
+	c, n := &e.Conns, 0
+	for n < c.idle && now.Sub(c.free[n].freed) >= after {
 		n++
 	}
 	if n > 0 {
-		kept := copy(idle, idle[n:])
-		clear(idle[kept:])
-		e.Conns.idle = idle[:kept]
-		s.idle -= n
+		s.closeIdle(e, n)
 	}
-	if len(e.Conns.idle) == 0 {
+	if c.idle == 0 {
 		return 0, false
 	}
-	return after - now.Sub(e.Conns.idle[0].freed), true
+	return after - now.Sub(c.free[0].freed), true
 }
 
-// drop closes the idle connections of an endpoint.
+// drop closes the idle connections of an endpoint, and grants no slot of the others any more.
 func (s *stock) drop(e *endpoint) {
-	for _, cn := range e.Conns.idle {
-		s.doom(cn)
-	}
-	s.idle -= len(e.Conns.idle)
-	e.Conns.idle = nil
+	s.closeIdle(e, e.Conns.idle)
+	e.Conns.free = nil
 }

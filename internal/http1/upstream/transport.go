@@ -11,7 +11,7 @@ import (
 // smallRequest is up to what size head and body are copied together: that costs less than a vectored write.
 const smallRequest = 8 << 10
 
-// transport serves all exchanges with a backend.
+// transport is what all connections of HTTP/1.1 to a backend share.
 type transport struct {
 	config  *Config
 	pool    *pool
@@ -30,17 +30,17 @@ func (t *transport) reader(cn *conn) *bufio.Reader {
 }
 
 // release ends the use of a connection: it is kept for the next exchange if it is reusable, else closed.
-func (t *transport) release(cn *conn, br *bufio.Reader, isReusable bool, o balance.Outcome) {
+func (t *transport) release(cn *connection, br *bufio.Reader, isReusable bool, o balance.Outcome) {
 	t.readers.Put(br)
 	t.pool.put(cn, isReusable, o, time.Now())
 }
 
-// send sends the request on a connection. sent reports whether a byte of it may have left.
-func (t *transport) send(cn *conn, req *Request, try *attempt) (sent bool, err error) {
-	if err := cn.armWrite(try.now, req.answerTimeout(&t.config.Timeouts), try.deadline); err != nil {
+// write sends the request on a connection. sent reports whether a byte of it may have left.
+func (t *transport) write(cn *conn, req *Request, s *slot) (sent bool, err error) {
+	if err := cn.armWrite(s.now, req.answerTimeout(&t.config.Timeouts), s.deadline); err != nil {
 		return false, err
 	}
-	if err := cn.armRead(try.now, req.answerTimeout(&t.config.Timeouts), try.deadline); err != nil {
+	if err := cn.armRead(s.now, req.answerTimeout(&t.config.Timeouts), s.deadline); err != nil {
 		return false, err
 	}
 	if len(req.Body) == 0 || len(req.Head)+len(req.Body) > smallRequest {

@@ -5,18 +5,9 @@ import (
 	"strconv"
 	"sync"
 	"time"
-)
 
-// An Upload is the body of a request that is sent while it comes. One goroutine reads it; Interrupt may be
-// called from any other.
-type Upload interface {
-	// Length returns the length of the body in bytes; -1 if it is not known.
-	Length() int64
-	// Read waits for bytes and reads what has arrived; io.EOF comes after the last byte of a complete body.
-	io.Reader
-	// Interrupt makes the Read in progress and those to come return.
-	Interrupt()
-}
+	"github.com/admission-gateway/gateway/internal/http1"
+)
 
 // uploadPart is how much of an upload is read and sent at a time.
 const uploadPart = 32 << 10
@@ -27,7 +18,7 @@ type sending struct {
 	transport *transport
 	cn        *conn
 	request   *Request
-	upload    Upload // of the request
+	upload    http1.Upload // of the request
 	done      chan struct{}
 
 	mu         sync.Mutex
@@ -173,29 +164,9 @@ func (s *sending) end() (isComplete bool) {
 }
 
 // orFailed returns the client's failure, if it is the reason for the failure of the exchange.
-func (s *sending) orFailed(e *Error) *Error {
+func (s *sending) orFailed(err error) error {
 	if s == nil || s.failed == nil {
-		return e
+		return err
 	}
 	return newError(ClientFailed, true, s.failed)
-}
-
-// upload makes one attempt at an exchange whose request is sent while it comes.
-func (c *Client) upload(req *Request, try *attempt, cn *conn) (*sending, *Error) {
-	t := &c.transport
-	err := cn.armWrite(try.now, req.answerTimeout(&t.config.Timeouts), try.deadline)
-	if err == nil {
-		cn.readBy = time.Time{}
-		err = cn.Conn.SetReadDeadline(time.Time{}) // the client may take its time
-	}
-	if err == nil {
-		_, err = cn.Conn.Write(req.Head)
-	}
-	if err != nil {
-		e := ioFailed(false, err)
-		e.again = notSent // nothing of the upload was read yet, and no request is complete without it
-		c.pool.put(cn, false, outcomeOf(e, req, try), time.Now())
-		return nil, e
-	}
-	return t.begin(cn, req), nil
 }

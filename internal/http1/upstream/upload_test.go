@@ -19,6 +19,8 @@ type stuckUpload struct {
 
 func (u *stuckUpload) Length() int64 { return 100 }
 
+func (u *stuckUpload) Trailers() []http1.Header { return nil }
+
 func (u *stuckUpload) Interrupt() { u.once.Do(func() { close(u.interrupted) }) }
 
 func (u *stuckUpload) Read(p []byte) (int, error) {
@@ -65,6 +67,8 @@ type lateUpload struct {
 }
 
 func (u *lateUpload) Length() int64 { return -1 }
+
+func (u *lateUpload) Trailers() []http1.Header { return nil }
 
 func (u *lateUpload) Interrupt() { u.once.Do(func() { close(u.interrupted) }) }
 

@@ -5,6 +5,9 @@
 //
 // A backend may have several servers. Each address is an endpoint with connections of its own; package balance decides
 // which one is asked.
+//
+// The pool grants round trips, not connections: a slot of a link. How many slots a connection has is the affair of its
+// protocol. One of HTTP/1.1 has one.
 package upstream
 
 import (

@@ -303,8 +303,8 @@ func waitStirred(t *testing.T, client *Client) {
 	testutil.Eventually(t, "the connection is stale", func() bool {
 		client.pool.mu.Lock()
 		defer client.pool.mu.Unlock()
-		idle := client.pool.set.All()[0].Conns.idle
-		return idle[len(idle)-1].socket.isStale()
+		free := client.pool.set.All()[0].Conns.free
+		return free[len(free)-1].link.isStale()
 	})
 }
 
@@ -503,5 +503,27 @@ func TestNew(t *testing.T) {
 	}
 	if got := strings.Join(addrs, " "); got != "a:80 [::1]:80 b:1" {
 		t.Errorf("the endpoints are %s", got)
+	}
+}
+
+// Trailers of HTTP/1.1 are read, and go no further: the connection serves the next request.
+func TestTrailersAreDropped(t *testing.T) {
+	text := strings.Repeat("a", 100)
+	s := newScripted(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n64\r\n"+text+"\r\n0\r\nX-A: 1\r\n\r\n", okReply)
+	client := newTestClient(t, s, Config{HeadBytes: 64}) // the body does not fit
+	var resp http1.Response
+	if err := client.Do(request("GET", "/1", ""), &resp); err != nil || !resp.IsStream() {
+		t.Fatalf("a stream: %v, %v", resp.IsStream(), err)
+	}
+	stream := resp.Stream()
+	got, err := io.ReadAll(stream)
+	if err != nil || string(got) != text || stream.Trailers() != nil || resp.Header("X-A") != nil || resp.Header("Trailer") != nil {
+		t.Errorf("got %q and %q with the trailers %v, %v", resp.Head(), got, stream.Trailers(), err)
+	}
+	if err := client.Do(request("GET", "/2", ""), &resp); err != nil || string(resp.Body()) != "ok" {
+		t.Errorf("the next answer is %q, %v", resp.Body(), err)
+	}
+	if _, conns := s.seen(); conns != 1 {
+		t.Errorf("the backend saw %d connections", conns)
 	}
 }

@@ -78,7 +78,7 @@ func (s *Store) recount(w *storage.Write) {
 
 // resetsStatus reports whether a PUT to the object leaves the status as it is stored.
 func (s *Store) resetsStatus(w *storage.Write) bool {
-	served := w.Request.Served
+	served := w.Served
 	return s.Status != nil || s.Resource == nil && (isOwnGroup(w.Info.Group) || served != nil && served.HasStatus)
 }
 

@@ -81,7 +81,7 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 		return err
 	}
 	if asksDryRun(w) {
-		if err := s.Proofs.prove(w.Request, s.Backend); err != nil {
+		if err := s.Proofs.prove(w.Exchanges, s.Backend); err != nil {
 			return err
 		}
 	}
@@ -98,8 +98,8 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 // answerCollection answers with the objects that were deleted, in the form that the client asks for. Another form than JSON, such as
 // metadata alone, only the server makes: of the list as it was when the objects were judged.
 func (s *Store) answerCollection(w *storage.Write, list *document.Document) error {
-	r := w.Request
-	if asksOtherForm(r.Head.Value(http1.FieldAccept)) && r.Exchanges.Sink == nil {
+	e := w.Exchanges
+	if asksOtherForm(e.Head.Value(http1.FieldAccept)) && e.Sink == nil {
 		query, _ := splitQuery(w.Info.Query)
 		metadata, _ := list.Root().Get("metadata")
 		version := storage.TextIn(metadata, "resourceVersion")
@@ -107,32 +107,32 @@ func (s *Store) answerCollection(w *storage.Write, list *document.Document) erro
 			query = strings.TrimPrefix(query+"&resourceVersionMatch=Exact&resourceVersion="+url.QueryEscape(version), "&")
 		}
 		target := []byte(withQuery(w.Info.Path, query))
-		err := r.Send(s.Backend, &storage.Message{Method: []byte(http.MethodGet), Target: target, ContentType: []byte{}, IsSafe: true})
-		if code := r.Response.Status(); err == nil && (code == http.StatusOK || code == http.StatusNotAcceptable) {
+		err := e.Send(s.Backend, &storage.Message{Method: []byte(http.MethodGet), Target: target, ContentType: []byte{}, IsSafe: true})
+		if code := e.Response.Status(); err == nil && (code == http.StatusOK || code == http.StatusNotAcceptable) {
 			return nil
 		}
-		r.Response.Discard() // the objects are deleted all the same
+		e.Response.Discard() // the objects are deleted all the same
 	}
-	r.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
+	e.Response.StartJSON(http.StatusOK, nil, list.AppendTo(nil))
 	return nil
 }
 
 // authorizeCollection lets the server say whether the client may delete the collection, before the gateway's own account lists
 // it: by a dry run of the client's own request that selects no object.
 func (s *Store) authorizeCollection(w *storage.Write) error {
-	r := w.Request
-	if s.Backend.Account == nil || r.IsExplained() {
+	e := w.Exchanges
+	if s.Backend.Account == nil || e.IsExplained() {
 		return nil // the client itself lists it
 	}
-	if err := s.Proofs.prove(r, s.Backend); err != nil {
+	if err := s.Proofs.prove(e, s.Backend); err != nil {
 		return err
 	}
-	answer, err := r.DryRunOf(s.Backend, []byte(collectionTarget(w, nobody)), noDeletion, s.Limits)
+	answer, err := e.DryRunOf(s.Backend, []byte(collectionTarget(w, nobody)), noDeletion, s.Limits)
 	if err != nil {
 		return err
 	}
 	if !storage.IsDone(answer.Status()) {
-		r.Response.CopyFrom(answer)
+		e.Response.CopyFrom(answer)
 		return storage.ErrAnswered
 	}
 	return nil
@@ -177,9 +177,9 @@ func asksOtherForm(accept []byte) bool {
 
 // readCollection lists what the request is about.
 func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
-	r := w.Request
+	e := w.Exchanges
 	query, _ := splitQuery(w.Info.Query)
-	answer, err := r.ReadOwn(s.Backend, []byte(withQuery(w.Info.Path, query)), itemRule(&w.Info, resource.VerbList), s.Limits)
+	answer, err := e.ReadOwn(s.Backend, []byte(withQuery(w.Info.Path, query)), itemRule(&w.Info, resource.VerbList), &w.Subject, s.Limits)
 	if err != nil {
 		var failed *upstream.Error
 		if errors.As(err, &failed) && failed.Kind == upstream.TooLarge {
@@ -188,12 +188,12 @@ func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
 		return nil, err
 	}
 	if answer.Status() != http.StatusOK {
-		return nil, r.BackendError(&w.Info, answer)
+		return nil, storage.NewBackendError(&w.Info, answer)
 	}
-	if !r.Memory.Grow(len(answer.Body())) { // for the copy, which outlasts the answer
-		return nil, r.Exhausted()
+	if !e.Memory.Grow(len(answer.Body())) { // for the copy, which outlasts the answer
+		return nil, e.Exhausted()
 	}
-	list, err := w.Request.Parse(append([]byte(nil), answer.Body()...), s.Limits.List())
+	list, err := w.Exchanges.Parse(append([]byte(nil), answer.Body()...), s.Limits.List())
 	if err != nil {
 		return nil, status.BadGateway("the objects to delete, which policies have to judge, must be a JSON list that the gateway can read")
 	}
@@ -229,7 +229,7 @@ func collect(w *storage.Write, h storage.Handler, item document.Node) error {
 	}
 	w.Existing.Object = item.Clone()
 	root := w.Existing.Object.Root()
-	apiVersion, kind := storage.UnsaidType(root, w.Request.Served) // the items of a list do not say it
+	apiVersion, kind := storage.UnsaidType(root, w.Served) // the items of a list do not say it
 	if apiVersion != "" {
 		w.Existing.Object.Set(root, "apiVersion", document.AppendString(nil, apiVersion))
 	}
@@ -250,7 +250,7 @@ const maxAttempts = 5
 // deleteOne deletes an object, by the verb that the client has asked for: to delete a collection is another right than to delete
 // an object. One that another writer changed is judged again as it is now.
 func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Node, answer *http1.Response) error {
-	r := w.Request
+	e := w.Exchanges
 	metadata, _ := item.Get("metadata")
 	name, _ := metadata.Get("name")
 	version, _ := metadata.Get("resourceVersion")
@@ -263,7 +263,7 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 		if err != nil {
 			return err
 		}
-		if err := r.SendPart(s.Backend, []byte(collectionTarget(w, name.Str())), options, answer, s.Limits); err == storage.ErrNotSent {
+		if err := e.SendPart(s.Backend, []byte(collectionTarget(w, name.Str())), options, answer, s.Limits); err == storage.ErrNotSent {
 			return nil
 		} else if err != nil {
 			return err
@@ -272,10 +272,10 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 		case code < 300 || code == http.StatusNotFound:
 			return nil
 		case code != http.StatusConflict || attempt == maxAttempts:
-			return r.BackendError(&w.Info, answer)
+			return storage.NewBackendError(&w.Info, answer)
 		}
 		// Another writer came between.
-		current, err := r.ReadOwn(s.Backend, []byte(path), itemRule(&w.Info, resource.VerbGet), s.Limits)
+		current, err := e.ReadOwn(s.Backend, []byte(path), itemRule(&w.Info, resource.VerbGet), &w.Subject, s.Limits)
 		if err != nil {
 			return err
 		}
@@ -283,9 +283,9 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 		case code == http.StatusNotFound:
 			return nil
 		case code != http.StatusOK:
-			return r.BackendError(&w.Info, current)
+			return storage.NewBackendError(&w.Info, current)
 		}
-		d, err := w.Request.Parse(current.Body(), s.Limits.Sent)
+		d, err := w.Exchanges.Parse(current.Body(), s.Limits.Sent)
 		if err != nil {
 			return storage.UnreadableStored()
 		}

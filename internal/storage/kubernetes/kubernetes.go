@@ -33,27 +33,29 @@ type Options struct {
 	ChecksNames bool
 }
 
-// A Store is the storage of whole objects.
+// A Store is the storage of the objects of a resource, or of a subresource of theirs. What differs is in its strategy.
 type Store struct {
 	Options
+	strategy   strategy
 	hasOwnKind bool // it is a subresource whose object is of a kind of its own
 }
 
+var _ storage.Storage = (*Store)(nil)
+
 // New returns the storage of the objects of a resource, or of a subresource of it.
-func New(o Options, subresource string) storage.Storage {
-	s := Store{Options: o}
+func New(o Options, subresource string) *Store {
 	switch subresource {
 	case "":
-		return &s
+		return &Store{o, objectStrategy{}, false}
 	case "status":
-		return &statusStore{s}
+		return &Store{o, statusStrategy{}, false}
 	}
-	s.Schemas, s.hasOwnKind = storage.Schemas{}, true
-	return &subresourceStore{s}
+	o.Schemas = storage.Schemas{}
+	return &Store{o, subresourceStrategy{}, true}
 }
 
-var (
-	_ storage.Storage = (*Store)(nil)
-	_ storage.Storage = (*statusStore)(nil)
-	_ storage.Storage = (*subresourceStore)(nil)
-)
+// Scaler implements storage.Storage. The server has every Scale itself.
+func (s *Store) Scaler() storage.Scaler { return nil }
+
+// Shower implements storage.Storage.
+func (s *Store) Shower() storage.Shower { return s }

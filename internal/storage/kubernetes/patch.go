@@ -20,14 +20,14 @@ var valueJSONPatch = []byte("application/json-patch+json")
 // Patched implements storage.Patcher. If the server refuses the patch its answer is the client's.
 func (s *Store) Patched(w *storage.Write, _ storage.Handler) error {
 	want := document.Object
-	if w.Request.Patch == storage.JSONPatch {
+	if w.PatchType == storage.JSONPatch {
 		want = document.Array
 	}
 	if got := w.Patch.Root().Kind(); got != want {
 		return status.BadRequest("the body must be %s, not %s", want.WithArticle(), got.WithArticle())
 	}
 	w.IsPinned = storage.TextIn(storage.Metadata(w.Patch), "resourceVersion") != ""
-	answer, err := s.dryRun(w.Request, w.Request.Body, nil)
+	answer, err := s.dryRun(w.Exchanges, w.Exchanges.Body, nil)
 	if err != nil {
 		return err
 	}
@@ -36,11 +36,11 @@ func (s *Store) Patched(w *storage.Write, _ storage.Handler) error {
 	case http.StatusCreated:
 		w.Existing.IsAbsent = true
 	default:
-		w.Request.Response.CopyFrom(answer)
+		w.Exchanges.Response.CopyFrom(answer)
 		return storage.ErrAnswered
 	}
 	const unreadable = "what would result from the patch, which has to be judged, must be a JSON object that the gateway can read"
-	if w.Object, err = w.Request.Parse(answer.Body(), s.Limits.Stored); err != nil {
+	if w.Object, err = w.Exchanges.Parse(answer.Body(), s.Limits.Stored); err != nil {
 		return status.BadGateway(unreadable)
 	}
 	if w.Object.Root().Kind() != document.Object {
@@ -63,20 +63,20 @@ func (s *Store) Patch(w *storage.Write) error {
 	if !isOther {
 		m.ContentType = w.EditedType
 	}
-	if w.Request.Patch == storage.ApplyPatch && w.Object.Edited() {
-		m.Target = forcedTarget(w.Request)
+	if w.PatchType == storage.ApplyPatch && w.Object.Edited() {
+		m.Target = forcedTarget(w.Exchanges)
 	}
-	if err := w.Request.Send(s.Backend, &m); err != nil {
+	if err := w.Exchanges.Send(s.Backend, &m); err != nil {
 		return err
 	}
 	// The dry run has shown that the server takes the patch, so that only the pin can be what it refuses now. A
 	// creation that is a dry run itself has none.
-	if code := w.Request.Response.Status(); code == http.StatusConflict && !w.IsPinned || code == http.StatusOK && w.Existing.IsAbsent {
-		w.Request.Response.Discard()
+	if code := w.Exchanges.Response.Status(); code == http.StatusConflict && !w.IsPinned || code == http.StatusOK && w.Existing.IsAbsent {
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	if isOther {
-		w.Request.LostWarnings()
+		w.Exchanges.LostWarnings()
 	}
 	return nil
 }
@@ -87,9 +87,9 @@ func (s *Store) Patch(w *storage.Write) error {
 // the client takes it over; the pin makes sure that this still holds. Only fields can conflict now that policies
 // set, which another applier may own because its apply was changed by the same policies. An applier is not
 // refused for what it has not asked for.
-func forcedTarget(r *storage.Request) []byte {
-	return r.Target(func(dst []byte) []byte {
-		path, query, _ := bytes.Cut(r.Head.Target, []byte("?"))
+func forcedTarget(e *storage.Exchanges) []byte {
+	return e.Target(func(dst []byte) []byte {
+		path, query, _ := bytes.Cut(e.Head.Target, []byte("?"))
 		dst = append(append(dst, path...), '?')
 		for pair := range bytes.SplitSeq(query, []byte("&")) {
 			if key, _, _ := bytes.Cut(pair, []byte("=")); len(pair) > 0 && string(key) != "force" {
@@ -111,7 +111,7 @@ func (s *Store) pinned(w *storage.Write) (body, contentType []byte, err error) {
 	}
 	isEdited := w.Object.Edited()
 	switch {
-	case w.Request.Patch == storage.ApplyPatch:
+	case w.PatchType == storage.ApplyPatch:
 		if isEdited {
 			if err := s.foldEdits(w); err != nil {
 				return nil, nil, err
@@ -136,7 +136,7 @@ func (s *Store) pinned(w *storage.Write) (body, contentType []byte, err error) {
 			body = append(body, ',')
 		}
 		return append(appendPin(body, version), ']'), valueJSONPatch, nil
-	case w.Request.Patch == storage.JSONPatch:
+	case w.PatchType == storage.JSONPatch:
 		w.Patch.Append(w.Patch.Root(), appendPin(nil, version))
 	default:
 		w.Patch.SetString(storage.EnsureMetadata(w.Patch), "resourceVersion", version)
@@ -146,7 +146,7 @@ func (s *Store) pinned(w *storage.Write) (body, contentType []byte, err error) {
 
 // foldEdits makes the changes that policies made of the result changes of the applied configuration.
 func (s *Store) foldEdits(w *storage.Write) error {
-	asked, err := w.Request.Parse(w.Request.Previewed(), s.Limits.Stored)
+	asked, err := w.Exchanges.Parse(w.Exchanges.Previewed(), s.Limits.Stored)
 	if err != nil {
 		return err
 	}

@@ -20,18 +20,19 @@ var valueJSON = []byte(storage.JSON)
 
 // preview asks what would be stored. If the server refuses the object its answer is the client's.
 func preview(s *Store, w *storage.Write) error {
-	operation, ok := admission.OperationOf(w.Info.Verb)
+	operation := w.Info.Verb.Operation()
+	isWrite := operation != 0
 	if w.Existing.IsAbsent {
 		operation = admission.Create
 	}
-	if !ok || !s.Policies.Validates(&w.Info, operation) {
+	if !isWrite || !s.Policies.Validates(&w.Info, operation) {
 		return nil
 	}
 	m := w.Message()
 	if w.Existing.IsUncertain {
 		m.Body, m.ContentType, w.Existing.IsUncertain = withoutVersion(w), valueJSON, false // the answer says it
 	}
-	answer, err := s.dryRun(w.Request, m.Body, m.ContentType)
+	answer, err := s.dryRun(w.Exchanges, m.Body, m.ContentType)
 	if err != nil {
 		return err
 	}
@@ -41,11 +42,11 @@ func preview(s *Store, w *storage.Write) error {
 	case code == http.StatusCreated && w.Info.Verb == resource.VerbUpdate && !w.Existing.IsAbsent:
 		w.PinToNothing()
 	case !storage.IsDone(code):
-		w.Request.Response.CopyFrom(answer)
+		w.Exchanges.Response.CopyFrom(answer)
 		return storage.ErrAnswered
 	}
 	const unreadable = "what would be stored, which has to be judged, must be a JSON object that the gateway can read"
-	if w.Result, err = w.Request.Parse(answer.Body(), s.Limits.Stored); err != nil {
+	if w.Result, err = w.Exchanges.Parse(answer.Body(), s.Limits.Stored); err != nil {
 		return status.BadGateway(unreadable)
 	}
 	switch root := w.Result.Root(); {
@@ -74,11 +75,11 @@ func hideToken(w *storage.Write) {
 }
 
 // dryRun asks the server what a request would come to with a body, once it has proved to be one.
-func (s *Store) dryRun(r *storage.Request, body, contentType []byte) (*http1.Response, error) {
-	if err := s.Proofs.prove(r, s.Backend); err != nil {
+func (s *Store) dryRun(e *storage.Exchanges, body, contentType []byte) (*http1.Response, error) {
+	if err := s.Proofs.prove(e, s.Backend); err != nil {
 		return nil, err
 	}
-	return r.DryRun(s.Backend, body, contentType, s.Limits)
+	return e.DryRun(s.Backend, body, contentType, s.Limits)
 }
 
 // pinResult makes the write that follows fail if it would not come to what was judged: for another version,
@@ -97,7 +98,7 @@ func pinResult(w *storage.Write) {
 			w.Existing.Pin = storage.PinnedByObject
 		}
 		uid := storage.TextIn(metadata, "uid")
-		if uid != "" && storage.NamesObject(&w.Info, w.Request.Resource) && storage.TextIn(sent, "uid") == "" {
+		if uid != "" && storage.NamesObject(&w.Info, w.Resource) && storage.TextIn(sent, "uid") == "" {
 			w.Object.SetString(sent, "uid", uid)
 		}
 	case resource.VerbCreate:

@@ -90,15 +90,15 @@ func (p *Proofs) remember(host string, lack error, now time.Time) {
 
 // prove makes sure that the backend is an API server, which carries out no dry run. The error is the answer that the client
 // is answered with instead.
-func (p *Proofs) prove(r *storage.Request, b *storage.Backend) error {
-	host := string(bytes.ToLower(r.Head.Host))
+func (p *Proofs) prove(e *storage.Exchanges, b *storage.Backend) error {
+	host := string(bytes.ToLower(e.Head.Host))
 	if lack, found := p.recall(host, time.Now()); found {
 		return lack
 	}
-	head := r.OwnHead(targetVersion) // the question may outlive the request
+	head := e.OwnHead(targetVersion) // the question may outlive the request
 	answered := p.flight.DoChan(host, func() (any, error) { return nil, p.askVersion(b, host, head) })
 	var passed <-chan time.Time
-	if deadline := r.Deadline(); !deadline.IsZero() {
+	if deadline := e.Deadline(); !deadline.IsZero() {
 		timer := time.NewTimer(time.Until(deadline))
 		defer timer.Stop()
 		passed = timer.C

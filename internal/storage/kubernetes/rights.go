@@ -16,8 +16,8 @@ func (s *Store) ReadRule(i *resource.Info) status.AccessRule {
 }
 
 // itemRule is the rule for a verb on the resource itself.
-func itemRule(i *resource.Info, verb string) status.AccessRule {
-	return status.AccessRule{Group: i.Group, Resource: i.Resource, Verb: verb}
+func itemRule(i *resource.Info, verb resource.Verb) status.AccessRule {
+	return status.AccessRule{Group: i.Group, Resource: i.Resource, Verb: verb.String()}
 }
 
 // isWriteOnly reports whether a subresource is known to take no GET, so that no role needs a right to try it.

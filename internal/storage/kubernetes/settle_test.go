@@ -75,7 +75,7 @@ func TestHideToken(t *testing.T) {
 		"serviceaccounts": `{"kind":"TokenRequest","spec":{"audiences":["a"]},"status":{"token":"","expirationTimestamp":null}}`,
 		"others":          made,
 	} {
-		w := &storage.Write{Info: resource.Info{Resource: plural, Subresource: "token"}, Result: parsed(t, made)}
+		w := &storage.Write{Subject: storage.Subject{Info: resource.Info{Resource: plural, Subresource: "token"}}, Result: parsed(t, made)}
 		hideToken(w)
 		if got := string(w.Result.AppendTo(nil)); got != want {
 			t.Errorf("%s: %s, want %s", plural, got, want)

@@ -15,24 +15,10 @@ import (
 
 // Show implements storage.Shower.
 func (s *Store) Show(w *storage.Write) (isShown bool, err error) {
-	return show(s, w, s.Resource != nil || s.Status != nil)
-}
-
-// Show implements storage.Shower. Nothing is changed in a body that is about the status alone.
-func (s *statusStore) Show(w *storage.Write) (isShown bool, err error) {
-	return show(&s.Store, w, s.Resource != nil)
-}
-
-// Show implements storage.Shower.
-func (s *subresourceStore) Show(w *storage.Write) (isShown bool, err error) {
-	return show(&s.Store, w, false)
-}
-
-func show(s *Store, w *storage.Write, isPrepared bool) (isShown bool, err error) {
-	if isPrepared || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
+	if s.strategy.changes(s) || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
 		return false, nil
 	}
-	answer, err := s.dryRun(w.Request, w.Source, nil)
+	answer, err := s.dryRun(w.Exchanges, w.Source, nil)
 	if err != nil {
 		return false, err
 	}
@@ -40,11 +26,11 @@ func show(s *Store, w *storage.Write, isPrepared bool) (isShown bool, err error)
 	case code == http.StatusCreated && w.Info.Verb == resource.VerbUpdate:
 		return false, nil // nobody could say that it still creates the object when it is sent
 	case !storage.IsDone(code):
-		w.Request.Response.CopyFrom(answer)
+		w.Exchanges.Response.CopyFrom(answer)
 		return false, storage.ErrAnswered
 	}
 	const unreadable = "what would be stored, which has to be judged, must be a JSON object that the gateway can read"
-	if w.Object, err = w.Request.Parse(answer.Body(), s.Limits.Stored); err != nil {
+	if w.Object, err = w.Exchanges.Parse(answer.Body(), s.Limits.Stored); err != nil {
 		return false, status.BadGateway(unreadable)
 	}
 	switch root := w.Object.Root(); {

@@ -13,7 +13,7 @@ import (
 )
 
 // Schema implements storage.Strategy.
-func (s *Store) Schema(verb string) *schema.Schema { return s.Schemas.For(verb) }
+func (s *Store) Schema(verb resource.Verb) *schema.Schema { return s.Schemas.For(verb) }
 
 // mediaTypes are the types of everything at an API server, as it lists them: protobuf for custom resources too, which
 // have none.
@@ -34,7 +34,7 @@ func (s *Store) StatusPath() resource.FieldPath { return s.Status }
 
 // IsOpaque implements storage.Strategy.
 func (s *Store) IsOpaque(i *resource.Info) bool {
-	if i.Verb == resource.VerbDelete || i.Verb == resource.VerbDeleteCollection { // with options, which no schema is about
+	if i.Verb.Operation() == admission.Delete { // with options, which no schema is about
 		return s.Resource == nil && !s.Policies.Concerns(i, admission.Delete)
 	}
 	return s.Resource == nil && s.Status == nil && !s.ChecksNames && !storage.IsConcerned(s.Policies, i)
@@ -48,7 +48,7 @@ func (s *Store) Reveal(w *storage.Write, validates bool) {
 	metadata := storage.Metadata(w.Object)
 	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" || storage.TextIn(metadata, "namespace") != "")
 	if w.Object != nil {
-		apiVersion, kind := storage.UnsaidType(w.Object.Root(), w.Request.Served)
+		apiVersion, kind := storage.UnsaidType(w.Object.Root(), w.Served)
 		isWhole = isWhole && apiVersion == "" && kind == ""
 	}
 	if !isWhole && (s.Resource == nil || s.Resource.Envelope == resource.Kubernetes) {
@@ -69,33 +69,6 @@ func (s *Store) Complete(w *storage.Write) error {
 
 // CheckKeys implements storage.Strategy. API servers do not fold case, and store both of two such keys.
 func (s *Store) CheckKeys(*storage.Write) error { return nil }
-
-// PrepareForCreate takes the client's status out (STAT-1).
-func (s *Store) PrepareForCreate(w *storage.Write) error {
-	s.dropStatus(w)
-	return nil
-}
-
-func (s *Store) dropStatus(w *storage.Write) {
-	if sent, found := storage.Find(w.Object.Root(), s.Status); found {
-		w.Object.Remove(sent)
-	}
-}
-
-// PrepareForUpdate implements storage.Strategy.
-func (s *Store) PrepareForUpdate(w *storage.Write) error {
-	if err := s.checkVersion(w); err != nil {
-		return err
-	}
-	s.dropStatus(w)
-	if err := s.getStale(w); err != nil {
-		return err
-	}
-	if schema := s.Schema(w.Info.Verb); schema != nil && w.Existing.Object != nil {
-		schema.Carry(w.Object, w.Existing.Object.Root(), false)
-	}
-	return nil
-}
 
 // getStale reads the stored object if a member of a union may be stale, which only that object tells.
 func (s *Store) getStale(w *storage.Write) error {
@@ -139,90 +112,46 @@ func (s *Store) replacesExactly() bool {
 	return !s.hasOwnKind && r != nil && r.Envelope == resource.Kubernetes && !r.Writes.CreateOnUpdate && !r.Writes.UnconditionalUpdate
 }
 
-// KeepStatus implements storage.Strategy.
-func (s *Store) KeepStatus(w *storage.Write) error {
-	s.dropStatus(w)
+// PrepareForCreate implements storage.Strategy.
+func (s *Store) PrepareForCreate(w *storage.Write) error {
+	s.strategy.prepareForCreate(s, w)
 	return nil
 }
 
-// SetMetadata implements storage.Strategy. The server owns the metadata.
-func (s *Store) SetMetadata(*storage.Write) {}
+// PrepareForUpdate implements storage.Strategy.
+func (s *Store) PrepareForUpdate(w *storage.Write) error {
+	return s.strategy.prepareForUpdate(s, w)
+}
+
+// KeepStatus implements storage.Strategy.
+func (s *Store) KeepStatus(w *storage.Write) error {
+	s.strategy.keepStatus(s, w)
+	return nil
+}
 
 // Validate implements storage.Strategy.
 func (s *Store) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
-	return schema.Validate(f, w.Object.Root(), w.Existing.Root())
+	return s.strategy.validate(schema, f, w)
 }
-
-// ValidateMetadata implements storage.Strategy. The server does it.
-func (s *Store) ValidateMetadata(*storage.Write) field.ErrorList { return nil }
-
-// Warn implements storage.Strategy. The server warns itself.
-func (s *Store) Warn(*storage.Write) {}
-
-// A statusStore is the storage of the status of objects. The server takes the rest from what is stored.
-type statusStore struct{ Store }
-
-// PrepareForCreate implements storage.Strategy.
-func (s *statusStore) PrepareForCreate(*storage.Write) error { return nil }
-
-// PrepareForUpdate implements storage.Strategy.
-func (s *statusStore) PrepareForUpdate(w *storage.Write) error {
-	if err := s.checkVersion(w); err != nil {
-		return err
-	}
-	if err := s.getStale(w); err != nil {
-		return err
-	}
-	if schema := s.Schema(w.Info.Verb); schema != nil && w.Existing.Object != nil {
-		schema.CarryStatus(w.Object, w.Existing.Object.Root(), false)
-	}
-	return nil
-}
-
-// KeepStatus implements storage.Strategy.
-func (s *statusStore) KeepStatus(*storage.Write) error { return nil }
-
-// Validate implements storage.Strategy.
-func (s *statusStore) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
-	return schema.ValidateStatus(f, w.Object.Root(), w.Existing.Root())
-}
-
-// A subresourceStore is the storage of a subresource whose object is of a kind of its own, such as a Scale.
-type subresourceStore struct{ Store }
-
-// PrepareForCreate implements storage.Strategy.
-func (s *subresourceStore) PrepareForCreate(*storage.Write) error { return nil }
-
-// PrepareForUpdate implements storage.Strategy.
-func (s *subresourceStore) PrepareForUpdate(*storage.Write) error { return nil }
-
-// KeepStatus implements storage.Strategy.
-func (s *subresourceStore) KeepStatus(*storage.Write) error { return nil }
-
-// Refusal implements storage.Updater.
-func (s *subresourceStore) Refusal(_ *storage.Write, refusal error) error { return refusal }
 
 // Preview implements storage.Creater. What a patch results in is known already, but for what policies change of it.
 func (s *Store) Preview(w *storage.Write) error {
 	switch {
 	case w.Patch != nil:
 		s.recount(w)
+	case w.Existing.Object != nil && s.showsCarried(&w.Info):
+		s.strategy.carry(s, w)
 	case s.PreviewsWrites:
 		return preview(s, w)
-	case w.Existing.Object == nil || !s.showsCarried(&w.Info):
-	case s.hasOwnKind:
-		carryScale(w)
-	default:
-		s.carry(w)
 	}
 	return nil
 }
 
-// Preview implements storage.Creater.
-func (s *statusStore) Preview(w *storage.Write) error {
-	if w.Patch == nil && w.Existing.Object != nil && s.showsCarried(&w.Info) {
-		s.carryStatus(w)
-		return nil
-	}
-	return s.Store.Preview(w)
-}
+// SetMetadata implements storage.Strategy. The server owns the metadata.
+func (s *Store) SetMetadata(*storage.Write) {}
+
+// ValidateMetadata implements storage.Strategy. The server does it.
+func (s *Store) ValidateMetadata(*storage.Write) field.ErrorList { return nil }
+
+// Warn implements storage.Strategy. The server warns itself.
+func (s *Store) Warn(*storage.Write) {}

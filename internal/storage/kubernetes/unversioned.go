@@ -16,7 +16,7 @@ func (s *Store) tryUnversioned(w *storage.Write) error {
 	if !w.Existing.IsUncertain {
 		return nil
 	}
-	answer, err := s.dryRun(w.Request, withoutVersion(w), valueJSON)
+	answer, err := s.dryRun(w.Exchanges, withoutVersion(w), valueJSON)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Store) tryUnversioned(w *storage.Write) error {
 	case code == http.StatusConflict:
 		return storage.ErrConflict // it is no longer the object that was judged
 	}
-	w.Request.Response.CopyFrom(answer)
+	w.Exchanges.Response.CopyFrom(answer)
 	return storage.ErrAnswered
 }
 

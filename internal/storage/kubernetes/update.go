@@ -48,19 +48,19 @@ func (s *Store) createsByUpdate(i *resource.Info) bool {
 // Get implements storage.Updater. A subresource that can only be written, such as a namespace's finalize, is
 // a view of the object itself.
 func (s *Store) Get(w *storage.Write) error {
-	r := w.Request
+	e := w.Exchanges
 	rule := s.ReadRule(&w.Info)
-	target := r.ItemTarget
+	target := e.ItemTarget
 	if rule.Subresource != "" {
-		target = r.PathTarget
+		target = e.PathTarget
 	}
-	answer, err := r.ReadOwn(s.Backend, target(&w.Info), rule, s.Limits)
+	answer, err := e.ReadOwn(s.Backend, target(&w.Info), rule, &w.Subject, s.Limits)
 	if err != nil {
 		return err
 	}
 	if answer.Status() == http.StatusMethodNotAllowed && rule.Subresource != "" {
 		rule.Subresource = ""
-		if answer, err = r.ReadOwn(s.Backend, r.ItemTarget(&w.Info), rule, s.Limits); err != nil {
+		if answer, err = e.ReadOwn(s.Backend, e.ItemTarget(&w.Info), rule, &w.Subject, s.Limits); err != nil {
 			return err
 		}
 	}
@@ -71,9 +71,9 @@ func (s *Store) Get(w *storage.Write) error {
 	case code == http.StatusNotFound:
 		return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 	case code != http.StatusOK:
-		return r.BackendError(&w.Info, answer)
+		return storage.NewBackendError(&w.Info, answer)
 	}
-	if w.Existing.Object, err = r.ParseStored(answer.Body()); err != nil {
+	if w.Existing.Object, err = e.ParseStored(answer.Body()); err != nil {
 		return err
 	}
 	if w.Patch != nil {
@@ -104,9 +104,9 @@ func (s *Store) Update(w *storage.Write) error {
 	if err := s.send(w); err != nil {
 		return err
 	}
-	code := w.Request.Response.Status()
+	code := w.Exchanges.Response.Status()
 	if code == http.StatusConflict && w.Existing.Pin == storage.PinnedByObject || isNotCreated(w, code) {
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
@@ -122,8 +122,8 @@ func (s *Store) Create(w *storage.Write) error {
 	if err := s.send(w); err != nil {
 		return err
 	}
-	if w.Request.Response.Status() == http.StatusConflict && w.HasGeneratedName {
-		w.Request.Response.Discard()
+	if w.Exchanges.Response.Status() == http.StatusConflict && w.HasGeneratedName {
+		w.Exchanges.Response.Discard()
 		return storage.ErrNameTaken
 	}
 	return nil
@@ -136,11 +136,11 @@ func (s *Store) send(w *storage.Write) error {
 		return storage.TooLarge(limit)
 	}
 	if asksDryRun(w) {
-		if err := s.Proofs.prove(w.Request, s.Backend); err != nil {
+		if err := s.Proofs.prove(w.Exchanges, s.Backend); err != nil {
 			return err
 		}
 	}
-	return w.Request.Send(s.Backend, &m)
+	return w.Exchanges.Send(s.Backend, &m)
 }
 
 // asksDryRun reports whether a write, as it is sent, asks for a dry run: in its query, or in the options in its
@@ -149,11 +149,10 @@ func asksDryRun(w *storage.Write) bool {
 	if !w.Info.IsWrite() {
 		return false
 	}
-	if w.Request.Info.Options.DryRun || w.Info.Options.DryRun {
+	if w.Exchanges.IsDryRun() || w.Info.Options.DryRun {
 		return true
 	}
-	switch w.Info.Verb {
-	case resource.VerbDelete, resource.VerbDeleteCollection:
+	if w.Info.Verb.Operation() == admission.Delete {
 		if w.Object == nil {
 			return len(w.Source) > 0 // options that the gateway has not read
 		}
@@ -180,8 +179,7 @@ func (s *Store) Refusal(w *storage.Write, refusal error) error {
 		e.ErrStatus.Code != http.StatusUnprocessableEntity && e.ErrStatus.Code != http.StatusForbidden {
 		return refusal
 	}
-	r := w.Request
-	answer, err := r.ReadOwn(s.Backend, r.ItemTarget(&w.Info), itemRule(&w.Info, resource.VerbGet), s.Limits)
+	answer, err := w.Exchanges.ReadOwn(s.Backend, w.Exchanges.ItemTarget(&w.Info), itemRule(&w.Info, resource.VerbGet), &w.Subject, s.Limits)
 	if err != nil {
 		return refusal
 	}
@@ -189,14 +187,14 @@ func (s *Store) Refusal(w *storage.Write, refusal error) error {
 	case http.StatusNotFound:
 		return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 	case http.StatusOK:
-		existing, err := r.Parse(answer.Body(), s.Limits.Stored)
+		existing, err := w.Exchanges.Parse(answer.Body(), s.Limits.Stored)
 		if err != nil {
 			return refusal
 		}
 		w.Existing.Object = existing
 		named := storage.TextIn(storage.Metadata(w.Object), "resourceVersion")
 		if !s.needsVersion(w, named) && named != storage.TextIn(storage.Metadata(existing), "resourceVersion") {
-			return r.Conflict(&w.Info)
+			return w.Conflict()
 		}
 	}
 	return refusal

@@ -22,9 +22,9 @@ import (
 // and apiVersion (RES-8), and their version (RW-1), and makes of all the items of a collection the list that
 // was asked for.
 type defaulter struct {
-	stream document.Stream
-	store  *definition
-	schema *schema.Schema // nil if there are no defaults
+	stream     document.Stream
+	collection *collection
+	schema     *schema.Schema // nil if there are no defaults
 	// hasEvents says that the answer is a sequence of events, isItem that it is about one object, and
 	// isVersioned that objects get their version.
 	hasEvents, isItem, isVersioned bool
@@ -49,27 +49,27 @@ var _ storage.Editor = (*defaulter)(nil)
 var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
 
 // newDefaulter prepares for objects as a request of a verb sends or reads them. It completes them one by one.
-func (s *definition) newDefaulter(schemaVerb, verb string, etag []byte, budget *memory.Reservation) *defaulter {
+func (c *collection) newDefaulter(schemaVerb, verb resource.Verb, etag []byte, budget *memory.Reservation) *defaulter {
 	d := defaulters.Get().(*defaulter)
-	d.store, d.schema, d.etag, d.budget = s, s.defaulting(schemaVerb), etag, budget
+	d.collection, d.schema, d.etag, d.budget = c, c.defaulting(schemaVerb), etag, budget
 	d.isItem = verb == resource.VerbGet
 	return d
 }
 
 // newReadDefaulter prepares for the answer to a read.
-func (s *definition) newReadDefaulter(r *storage.Request, l *listPass, etag []byte) *defaulter {
-	d := s.newDefaulter(r.Info.Verb, r.Info.Verb, nil, r.Memory)
-	d.hasEvents = r.Info.Options.Watch
-	if d.isVersioned = s.keeps(resource.ResourceVersions); d.isVersioned {
+func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
+	d := c.newDefaulter(i.Verb, i.Verb, nil, budget)
+	d.hasEvents = i.Options.Watch
+	if d.isVersioned = c.keeps(resource.ResourceVersions); d.isVersioned {
 		switch {
 		case d.isItem && !d.hasEvents:
 			d.etag = etag
-		case s.Resource.Fields.Version == nil:
+		case c.Resource.Fields.Version == nil:
 			// The ETag is the list's; versions of items can only be told apart by their content.
-			d.isVersioned = s.Resource.Backend.Versions == resource.NoVersions
+			d.isVersioned = c.Resource.Backend.Versions == resource.NoVersions
 		}
 	}
-	o := document.StreamOptions{Place: document.Single, Limits: s.Limits.Stored}
+	o := document.StreamOptions{Place: document.Single, Limits: c.Limits.Stored}
 	o.Limits.Memory = d.budget
 	switch {
 	case d.hasEvents:
@@ -87,16 +87,16 @@ func (s *definition) newReadDefaulter(r *storage.Request, l *listPass, etag []by
 		d.path[0] = "items"
 		o.Path, o.Members = d.path[:], d.listMembers()
 	default:
-		o.Place, o.Path = document.List, s.Resource.Fields.Items
+		o.Place, o.Path = document.List, c.Resource.Fields.Items
 	}
 	d.stream.Reset(o, d)
 	return d
 }
 
 // newListDefaulter prepares for a list whose objects only the gateway needs.
-func (s *definition) newListDefaulter(r *storage.Request, l *listPass) *defaulter {
-	d := s.newDefaulter(r.Info.Verb, r.Info.Verb, nil, r.Memory)
-	o := document.StreamOptions{Limits: s.Limits.Stored}
+func (c *collection) newListDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass) *defaulter {
+	d := c.newDefaulter(i.Verb, i.Verb, nil, budget)
+	o := document.StreamOptions{Limits: c.Limits.Stored}
 	o.Limits.Memory = d.budget
 	d.setList(&o, l)
 	d.stream.Reset(o, d)
@@ -110,14 +110,14 @@ func (d *defaulter) setList(o *document.StreamOptions, l *listPass) {
 }
 
 // isTyped reports whether objects get kind and apiVersion.
-func (d *defaulter) isTyped() bool { return d.store.Resource.Envelope == resource.Kubernetes }
+func (d *defaulter) isTyped() bool { return d.collection.Resource.Envelope == resource.Kubernetes }
 
 // eventEnvelope bounds the bytes of an event around its object.
 const eventEnvelope = 4 << 10
 
 // listMembers returns what a list of Kubernetes' form says of itself.
 func (d *defaulter) listMembers() []document.StreamMember {
-	r := d.store.Resource
+	r := d.collection.Resource
 	d.text = document.AppendString(d.text[:0], r.Names.ListKind)
 	n := len(d.text)
 	d.text = document.AppendString(d.text, r.APIVersion())
@@ -176,7 +176,7 @@ func (d *defaulter) Release() {
 // Rest implements storage.Editor.
 func (d *defaulter) Rest() {
 	if d.memory != nil {
-		d.store.Memory.Give(d.memory, d.class)
+		d.collection.Memory.Give(d.memory, d.class)
 		d.budget.Shrink(1 << d.class)
 		d.memory = nil
 	}
@@ -192,7 +192,7 @@ func (d *defaulter) ItemMemory(kept []byte, least int) ([]byte, error) {
 		if !d.budget.Grow(1 << class) {
 			return nil, d.exhausted()
 		}
-		lent := d.store.Memory.Take(class)
+		lent := d.collection.Memory.Take(class)
 		copy(lent, kept)
 		d.Rest()
 		d.memory, d.class = lent, class
@@ -230,7 +230,7 @@ func (d *defaulter) edited(err *error) {
 }
 
 // exhausted returns the answer if there is no memory to complete an object.
-func (d *defaulter) exhausted() error { return d.store.Limits.Refused(memory.Full) }
+func (d *defaulter) exhausted() error { return d.collection.Limits.Refused(memory.Full) }
 
 // complete gives one object, or the object of one event, what it lacks.
 func (d *defaulter) complete(item *document.Document) error {
@@ -246,7 +246,7 @@ func (d *defaulter) complete(item *document.Document) error {
 			return nil
 		}
 	}
-	r := d.store.Resource
+	r := d.collection.Resource
 	if d.isVersioned {
 		if d.version = versionOf(d.version[:0], r, object, d.etag); len(d.version) > 0 {
 			defer setVersion(item, object, d.version)
@@ -256,7 +256,7 @@ func (d *defaulter) complete(item *document.Document) error {
 		storage.SetMissing(item, object, "kind", r.Names.Kind)
 		storage.SetMissing(item, object, "apiVersion", r.APIVersion())
 	}
-	limit := d.store.Limits.Completed()
+	limit := d.collection.Limits.Completed()
 	switch {
 	case d.schema == nil:
 	case object == item.Root():
@@ -300,7 +300,7 @@ func (d *defaulter) Failed(err error) error {
 	if bad.Code == document.NoMemory {
 		return d.exhausted()
 	}
-	d.store.Backend.Failed(&upstream.Error{Kind: upstream.Malformed, Cause: bad})
+	d.collection.Backend.Failed(&upstream.Error{Kind: upstream.Malformed, Cause: bad})
 	if bad.Code == document.TooLarge {
 		return status.BadGateway("an object in the backend's answer is too large to be completed: " + bad.Error())
 	}
@@ -308,8 +308,8 @@ func (d *defaulter) Failed(err error) error {
 }
 
 // defaulting returns the schema of the object if it has defaults, else nil.
-func (s *definition) defaulting(verb string) *schema.Schema {
-	if schema := s.Schema(verb); schema != nil && (schema.Root().HasDefaults() || len(schema.Derived()) > 0) {
+func (c *collection) defaulting(verb resource.Verb) *schema.Schema {
+	if schema := c.schema(verb); schema != nil && (schema.Root().HasDefaults() || len(schema.Derived()) > 0) {
 		return schema
 	}
 	return nil

@@ -31,29 +31,27 @@ const (
 )
 
 // readOf prepares for a GET of a target before an API that policy files describe.
-func readOf(t testing.TB, files, target string) (*Store, *storage.Request) {
+func readOf(t testing.TB, files, target string) (*collection, *storage.Request) {
 	t.Helper()
 	set := policiestest.LoadFiles(t, files)
 	limits := &storage.Limits{Body: 3 << 20}
-	r := &storage.Request{Limits: limits, Memory: &memory.Reservation{}}
-	var err error
-	if r.Info, r.Resource, err = set.Registry().Resolve("GET", []byte(target)); err != nil {
+	r := &storage.Request{Exchanges: storage.Exchanges{Limits: limits, Memory: &memory.Reservation{}}}
+	info, described, err := set.Registry().Resolve("GET", []byte(target))
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.SetSubject(info, described)
 	s := New(Options{
 		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission(), Resource: r.Resource, Memory: heap{},
 		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
 	}, "")
-	if p, ok := s.(*patchingStore); ok {
-		return &p.Store, r
-	}
-	return s.(*Store), r
+	return s.(*Store).collection, r
 }
 
 // completed makes of a body the answer that a client gets.
-func completed(s *Store, r *storage.Request, body []byte) ([]byte, error) {
+func completed(c *collection, r *storage.Request, body []byte) ([]byte, error) {
 	r.Response.StartJSON(http.StatusOK, nil, body)
-	err := s.completeWhole(r, nil, nil)
+	err := c.completeWhole(r, nil, nil)
 	return r.Response.Body(), err
 }
 
@@ -88,7 +86,7 @@ spec:
 }
 
 // completedReference completes a list the slow way: each item as a document of its own.
-func completedReference(t *testing.T, s *Store, text []byte) ([]byte, bool) {
+func completedReference(t *testing.T, c *collection, text []byte) ([]byte, bool) {
 	d, err := document.Parse(text, document.Limits{Depth: 66})
 	if err != nil || d.Root().Kind() != document.Object {
 		return nil, false
@@ -110,7 +108,7 @@ func completedReference(t *testing.T, s *Store, text []byte) ([]byte, bool) {
 					item.SetString(item.Root(), m[0], m[1])
 				}
 			}
-			defaults.Apply(item, s.Schemas.Update)
+			defaults.Apply(item, c.Schemas.Update)
 			if item.Edited() {
 				d.Replace(n, item.AppendTo(nil))
 			}
@@ -148,7 +146,7 @@ func FuzzDefaulter(f *testing.F) {
 			return
 		}
 		r := rand.New(rand.NewPCG(seed, 2))
-		e := s.newReadDefaulter(request, nil, nil)
+		e := s.newReadDefaulter(&request.Info, request.Memory, nil, nil)
 		defer e.Release()
 		var got []byte
 		var err error

@@ -15,22 +15,34 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// Delete deletes the object as Kubernetes does, at a backend that only drops objects (RW-5).
-func (s *Store) Delete(w *storage.Write, h storage.Handler) error {
-	if !s.keeps(resource.Deletion) {
-		return s.deleteNative(w, h, s.NeedsExisting, s.Get)
+// objectDeletions delete objects of Kubernetes' form, which finalizers keep, at a backend that only drops objects.
+type objectDeletions struct {
+	c      *collection
+	stored stored
+	writes objectWrites
+}
+
+// deletionsOf returns how objects of the resource are deleted.
+func deletionsOf(c *collection, of storedObject) storage.Deleter {
+	if !c.keeps(resource.Deletion) {
+		return nativeDeletions{c, of}
 	}
-	if err := w.ReadDeleteOptions(s.Limits); err != nil {
+	return objectDeletions{c, of, objectWrites{c}}
+}
+
+// Delete deletes the object as Kubernetes does, at a backend that only drops objects (RW-5).
+func (s objectDeletions) Delete(w *storage.Write, h storage.Handler) error {
+	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
 		return err
 	}
-	if err := s.Get(w); err != nil {
+	if err := s.stored.Get(w); err != nil {
 		return err
 	}
 	return s.deleteRead(w, h)
 }
 
 // deleteRead deletes the object that was read.
-func (s *Store) deleteRead(w *storage.Write, h storage.Handler) error {
+func (s objectDeletions) deleteRead(w *storage.Write, h storage.Handler) error {
 	if err := checkPreconditions(w); err != nil {
 		return err
 	}
@@ -42,10 +54,10 @@ func (s *Store) deleteRead(w *storage.Write, h storage.Handler) error {
 	case len(finalizers) > 0:
 		return s.markDeleting(w, finalizers, isChanged)
 	case !w.Info.Options.DryRun:
-		if err := s.sendDelete(w); err != nil {
+		if err := s.writes.sendDelete(w); err != nil {
 			return err
 		}
-		switch code := w.Request.Response.Status(); {
+		switch code := w.Exchanges.Response.Status(); {
 		case code == http.StatusNotFound || code == http.StatusGone:
 			return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 		case !storage.IsDone(code):
@@ -54,23 +66,23 @@ func (s *Store) deleteRead(w *storage.Write, h storage.Handler) error {
 	}
 	uid := types.UID(storage.TextIn(storage.Metadata(w.Existing.Object), "uid"))
 	text := status.AppendJSON(nil, status.Deleted(w.Info.GroupResource(), w.Info.Name, uid))
-	w.Request.Response.StartJSON(http.StatusOK, nil, text)
+	w.Exchanges.Response.StartJSON(http.StatusOK, nil, text)
 	return nil
 }
 
 // sendDelete deletes the object in exactly the version that was judged.
-func (s *Store) sendDelete(w *storage.Write) error {
+func (s objectWrites) sendDelete(w *storage.Write) error {
 	m := storage.Message{
-		Method: methodDelete, Target: w.Request.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
+		Method: methodDelete, Target: w.Exchanges.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
 	}
-	if s.answersObject() && w.Info.HasBody() {
-		m.IsEdited, m.Whole = true, 2*s.Limits.Body
+	if s.c.answersObject() && w.Info.HasBody() {
+		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
 	}
-	if err := w.Request.Send(s.Backend, &m); err != nil {
+	if err := w.Exchanges.Send(s.c.Backend, &m); err != nil {
 		return err
 	}
-	if s.isRefusedPin(w) {
-		w.Request.Response.Discard()
+	if s.c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
@@ -79,31 +91,46 @@ func (s *Store) sendDelete(w *storage.Write) error {
 // noType takes the client's Content-Type away.
 var noType = []byte{}
 
-// deleteNative leaves the deletion to the backend. If a policy reads the stored object, the deletion is pinned
-// to its version.
-func (s *Store) deleteNative(w *storage.Write, h storage.Handler, needsExisting func(*storage.Write) bool, get func(*storage.Write) error) error {
-	if needsExisting(w) {
-		if err := get(w); err != nil {
+// nativeDeletions are left to the backend. If a policy reads the stored object, the deletion is pinned to its version.
+type nativeDeletions struct {
+	c      *collection
+	stored stored
+}
+
+// Delete implements storage.Deleter.
+func (s nativeDeletions) Delete(w *storage.Write, h storage.Handler) error {
+	return s.c.deleteNative(w, h, s.stored)
+}
+
+// DeleteCollection implements storage.Deleter.
+func (s nativeDeletions) DeleteCollection(w *storage.Write, h storage.Handler) error {
+	return s.c.deleteNative(w, h, s.stored)
+}
+
+// deleteNative leaves a deletion to the backend.
+func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored) error {
+	if of.NeedsExisting(w) {
+		if err := of.Get(w); err != nil {
 			return err
 		}
 	}
-	if err := s.checkUnread(w); err != nil {
+	if err := c.checkUnread(w); err != nil {
 		return err
 	}
 	if err := h.Validate(w); err != nil {
 		return err
 	}
-	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
-		w.Request.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
+	if w.Info.Options.DryRun && c.emulates(resource.DryRun) {
+		w.Exchanges.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
 		return nil
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if err := s.send(w, &m); err != nil {
+	if err := c.send(w, &m); err != nil {
 		return err
 	}
-	if s.isRefusedPin(w) {
-		w.Request.Response.Discard()
+	if c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
@@ -111,7 +138,7 @@ func (s *Store) deleteNative(w *storage.Write, h storage.Handler, needsExisting 
 
 // checkPreconditions compares the stored object with what the options say of it.
 func checkPreconditions(w *storage.Write) error {
-	r := w.Request.Resource
+	r := w.Resource
 	metadata, kind := storage.Metadata(w.Existing.Object), apischema.GroupResource{Group: r.Group, Resource: r.Names.Kind}
 	if p := w.Options.Preconditions; p != nil {
 		if uid := storage.TextIn(metadata, "uid"); p.UID != nil && string(*p.UID) != uid {
@@ -163,11 +190,11 @@ func finalizersLeft(w *storage.Write) (left []string, isChanged bool) {
 }
 
 // markDeleting stores that the object is being deleted, because finalizers keep it, and answers with it.
-func (s *Store) markDeleting(w *storage.Write, finalizers []string, isChanged bool) error {
+func (s objectDeletions) markDeleting(w *storage.Write, finalizers []string, isChanged bool) error {
 	marked := w.Existing.Object.Clone()
 	metadata := storage.EnsureMetadata(marked)
-	storage.SetMissing(marked, marked.Root(), "kind", s.Resource.Names.Kind)
-	storage.SetMissing(marked, marked.Root(), "apiVersion", s.Resource.APIVersion())
+	storage.SetMissing(marked, marked.Root(), "kind", s.c.Resource.Names.Kind)
+	storage.SetMissing(marked, marked.Root(), "apiVersion", s.c.Resource.APIVersion())
 	if isChanged {
 		marked.Set(metadata, "finalizers", appendStrings(nil, finalizers))
 	}
@@ -190,14 +217,14 @@ func (s *Store) markDeleting(w *storage.Write, finalizers []string, isChanged bo
 	}
 	switch {
 	case w.Info.Options.DryRun:
-		return s.answerUnwritten(w, code)
-	case s.isUnchanged(w):
+		return s.writes.answerUnwritten(w, code)
+	case s.writes.isUnchanged(w):
 		w.SetObject(w.Existing.Object)
 		w.Existing.Object = nil
-		s.answerObject(w, w.Object, code, w.PinnedETag())
+		s.writes.answerObject(w, w.Object, code, w.PinnedETag())
 		return nil
 	}
-	return s.replace(w, code)
+	return s.writes.replace(w, code)
 }
 
 func appendStrings(dst []byte, list []string) []byte {
@@ -213,9 +240,9 @@ func appendStrings(dst []byte, list []string) []byte {
 
 // isLastUpdate reports whether an update takes the last finalizer from an object that is being deleted, which
 // deletes it (RW-5). The deletion is pinned by the ETag.
-func (s *Store) isLastUpdate(w *storage.Write) (bool, error) {
+func (s objectWrites) isLastUpdate(w *storage.Write) (bool, error) {
 	e := &w.Existing
-	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !s.keeps(resource.Deletion) {
+	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !s.c.keeps(resource.Deletion) {
 		return false, nil
 	}
 	metadata := storage.Metadata(w.Object)
@@ -233,7 +260,7 @@ func (s *Store) isLastUpdate(w *storage.Write) (bool, error) {
 	switch {
 	case len(strong(e.ETag)) > 0:
 		e.Pin = storage.PinnedByETag
-	case s.Resource.Backend.Concurrency == resource.BestEffort:
+	case s.c.Resource.Backend.Concurrency == resource.BestEffort:
 		e.Pin = storage.NotPinned
 	default:
 		return false, status.BadGateway("the backend gave the stored object no strong ETag, so that its deletion cannot be pinned to what was judged")
@@ -243,14 +270,14 @@ func (s *Store) isLastUpdate(w *storage.Write) (bool, error) {
 
 // remove deletes the object instead of updating it, and answers as Kubernetes does: with the object as it
 // would have been stored.
-func (s *Store) remove(w *storage.Write, code int) error {
+func (s objectWrites) remove(w *storage.Write, code int) error {
 	if err := s.toStoredForm(w); err != nil {
 		return err
 	}
 	if err := s.sendDelete(w); err != nil {
 		return err
 	}
-	switch done := w.Request.Response.Status(); {
+	switch done := w.Exchanges.Response.Status(); {
 	case !storage.IsDone(done) && done != http.StatusNotFound && done != http.StatusGone:
 		return nil // the backend's refusal is the answer
 	case len(w.Existing.Version) == 0:

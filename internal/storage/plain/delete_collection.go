@@ -24,21 +24,21 @@ var errUnmatched = errors.New("the object does not match the selectors any more"
 
 // DeleteCollection deletes each object that matches (RW-4). As in Kubernetes the first that cannot be deleted
 // ends it, and what is gone already is as good as deleted.
-func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
-	if !s.keeps(resource.Deletion) || !s.keeps(resource.Selectors) {
-		return s.deleteNative(w, h, s.NeedsExisting, s.Get)
+func (s objectDeletions) DeleteCollection(w *storage.Write, h storage.Handler) error {
+	if !s.c.keeps(resource.Selectors) {
+		return s.c.deleteNative(w, h, s.stored)
 	}
-	if err := w.ReadDeleteOptions(s.Limits); err != nil {
+	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
 		return err
 	}
-	l, err := s.readListOptions(w.Request)
+	l, err := s.c.readListOptions(&w.Info)
 	if err != nil {
 		return err
 	}
-	if err := s.listMatching(w.Request, l); err != nil {
+	if err := s.listMatching(w, l); err != nil {
 		return err
 	}
-	limit := int(2 * s.Limits.Body)
+	limit := int(2 * s.c.Limits.Body)
 	items, isTooMany, isFirst := l.appendHead(nil), false, true
 	for _, name := range l.names {
 		var one storage.Write
@@ -64,7 +64,7 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 		}
 		one.Release()
 	}
-	r := &w.Request.Response
+	r := &w.Exchanges.Response
 	if isTooMany && l.left == 0 {
 		// The objects were too large to be answered with; it counts that they are deleted.
 		r.StartJSON(http.StatusOK, nil, status.AppendJSON(nil, status.Deleted(w.Info.GroupResource(), "", "")))
@@ -79,24 +79,24 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 }
 
 // listMatching finds the names of the objects that match.
-func (s *Store) listMatching(r *storage.Request, l *listPass) error {
+func (s objectDeletions) listMatching(w *storage.Write, l *listPass) error {
 	if l.options.Limit <= 0 || l.options.Limit > maxMatching {
 		l.options.Limit = maxMatching
 	}
-	answer, err := r.ReadStream(s.Backend, s.listTarget(r))
+	answer, err := w.Exchanges.ReadStream(s.c.Backend, listTarget(w.Exchanges, &w.Info))
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
 	if answer.Status() != http.StatusOK {
-		return r.BackendError(&r.Info, answer)
+		return storage.NewBackendError(&w.Info, answer)
 	}
 	l.setVersion(answer.Header("ETag"))
 	if err := l.checkVersion(); err != nil {
 		return err
 	}
 	l.names = []string{}
-	d := s.newListDefaulter(r, l)
+	d := s.c.newListDefaulter(&w.Info, w.Exchanges.Memory, l)
 	defer d.Release()
 	if err := gather(d, answer); err != nil {
 		return d.Failed(err)
@@ -149,51 +149,50 @@ func gather(d *defaulter, answer *http1.Response) error {
 
 // deleteMatching deletes one object in the version that was judged; one that another writer changed is judged
 // again. What was stored is in one afterwards.
-func (s *Store) deleteMatching(w, one *storage.Write, h storage.Handler, l *listPass, name string) error {
-	r := w.Request
-	defer r.Unlock()
-	kept := len(r.Warnings)
+func (s objectDeletions) deleteMatching(w, one *storage.Write, h storage.Handler, l *listPass, name string) error {
+	e := w.Exchanges
+	defer e.Unlock()
+	kept := len(e.Warnings)
 	for attempt := 1; ; attempt++ {
 		one.Release()
-		one.Begin(r)
-		one.Info, one.Options = w.Info, w.Options
+		one.BeginPart(w)
 		one.Info.Verb, one.Info.Name = resource.VerbDelete, name
-		path, err := s.newTarget(one)
+		path, err := s.c.newTarget(one)
 		if err != nil {
 			return err
 		}
 		one.Info.Path = string(path)
-		if err := s.lock(r, path); err != nil {
+		if err := s.c.lock(e, path); err != nil {
 			return err
 		}
 		if w.Object != nil {
 			one.Object, one.ContentType = w.Object.Clone(), w.ContentType
 		}
-		r.Response.Discard()
-		r.Memory.Reopen()
-		r.Warnings = r.Warnings[:kept]
+		e.Response.Discard()
+		e.Memory.Reopen()
+		e.Warnings = e.Warnings[:kept]
 		h.Forget()
 		err = s.deleteOne(one, h, l)
 		switch {
 		case err == storage.ErrConflict && attempt < maxAttempts:
 			continue
 		case err == storage.ErrConflict:
-			return r.Conflict(&one.Info)
+			return one.Conflict()
 		case err != nil:
 			return err
 		}
-		if code := r.Response.Status(); !storage.IsDone(code) {
+		if code := e.Response.Status(); !storage.IsDone(code) {
 			if code < http.StatusBadRequest {
 				return status.Coded(code, "the backend refused to delete '"+storage.Short(name)+"'")
 			}
-			return r.BackendError(&one.Info, &r.Response.Response)
+			return storage.NewBackendError(&one.Info, &e.Response.Response)
 		}
 		return nil
 	}
 }
 
-func (s *Store) deleteOne(w *storage.Write, h storage.Handler, l *listPass) error {
-	if err := s.Get(w); err != nil {
+func (s objectDeletions) deleteOne(w *storage.Write, h storage.Handler, l *listPass) error {
+	if err := s.stored.Get(w); err != nil {
 		return err
 	}
 	if !l.selects(w.Existing.Root()) {

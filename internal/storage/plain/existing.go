@@ -14,90 +14,113 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
+// storedObject reads the object itself, also for a write of a subresource that is a part of it.
+type storedObject struct {
+	c *collection
+	// isRead says that a write depends on the object for more than its status.
+	isRead bool
+}
+
+// wholeObject returns what writes of objects depend on.
+func wholeObject(c *collection) storedObject { return storedObject{c, c.readsToWrite()} }
+
+// partOfObject returns what writes of a subresource that is a part of the object depend on.
+func partOfObject(c *collection) storedObject { return storedObject{c, false} }
+
 // NeedsExisting implements storage.Updater.
-func (s *existing) NeedsExisting(w *storage.Write) bool {
-	return s.needsExisting(&w.Info, s.readsToWrite())
+func (s storedObject) NeedsExisting(w *storage.Write) bool {
+	return s.c.needsExisting(&w.Info, s.isRead)
+}
+
+// Get implements storage.Updater.
+func (s storedObject) Get(w *storage.Write) error { return s.c.getObject(w) }
+
+// Lock implements storage.Updater.
+func (s storedObject) Lock(r *storage.Request, isOpaque bool) error {
+	return s.c.lockFor(r, !isOpaque && s.c.needsExisting(&r.Info, s.isRead))
 }
 
 // needsExisting reports whether the stored object decides anything about the write. isRead says that the
 // write of an object depends on it for more than its status.
-func (s *existing) needsExisting(i *resource.Info, isRead bool) bool {
+func (c *collection) needsExisting(i *resource.Info, isRead bool) bool {
 	if !i.IsObject() {
 		return false
 	}
-	if storage.ReadsExisting(s.Policies, i) || s.mayCreate(i) {
+	if storage.ReadsExisting(c.Policies, i) || c.mayCreate(i) {
 		return true
 	}
 	if i.Verb == resource.VerbDelete {
 		return false
 	}
-	if isRead || i.Verb == resource.VerbPatch || s.status != nil && s.keepsStatus() {
+	if isRead || i.Verb == resource.VerbPatch || c.status != nil && c.keepsStatus() {
 		return true
 	}
-	schema := s.Schema(i.Verb)
+	schema := c.schema(i.Verb)
 	return schema != nil && schema.NeedsOld()
 }
 
 // mayCreate reports whether it matters to policies if a PUT creates the object, so that it has to be known.
-func (s *definition) mayCreate(i *resource.Info) bool {
-	return storage.NamesObject(i, s.Resource) && s.Policies.Concerns(i, admission.Create) &&
-		s.Policies.Differs(i, admission.Create, admission.Update)
+func (c *collection) mayCreate(i *resource.Info) bool {
+	return storage.NamesObject(i, c.Resource) && c.Policies.Concerns(i, admission.Create) &&
+		c.Policies.Differs(i, admission.Create, admission.Update)
 }
 
 // readsToWrite reports whether the write of an object depends on what is stored beyond its status: for what
 // the system owns of the metadata, for the version that it may name, or because it must not create the object.
-func (s *definition) readsToWrite() bool {
-	if s.keeps(resource.SystemMetadata|resource.Deletion) || !s.Resource.Writes.CreateOnUpdate {
+func (c *collection) readsToWrite() bool {
+	if c.keeps(resource.SystemMetadata|resource.Deletion) || !c.Resource.Writes.CreateOnUpdate {
 		return true
 	}
-	return s.emulates(resource.ResourceVersions) && (s.Resource.Backend.Versions != resource.ETagVersions || s.Resource.Fields.Version != nil)
+	return c.emulates(resource.ResourceVersions) && (c.Resource.Backend.Versions != resource.ETagVersions || c.Resource.Fields.Version != nil)
 }
 
-// Get implements storage.Updater.
-func (s *existing) Get(w *storage.Write) error { return s.get(w, w.Request.ItemTarget(&w.Info), true) }
+// getObject reads the object that a write replaces.
+func (c *collection) getObject(w *storage.Write) error {
+	return c.get(w, w.Exchanges.ItemTarget(&w.Info), true)
+}
 
 // get reads what a write replaces. isObject says that it is an object of the resource, and not one of
 // another kind.
-func (s *existing) get(w *storage.Write, target []byte, isObject bool) error {
-	r := w.Request
-	answer, err := r.ReadStored(s.Backend, target, s.Limits)
+func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
+	e := w.Exchanges
+	answer, err := e.ReadStored(c.Backend, target, c.Limits)
 	if err != nil {
 		return err
 	}
 	if answer.Status() == http.StatusMethodNotAllowed && w.Info.Subresource != "" {
 		// A subresource that can only be written is a view of the object itself.
-		if answer, err = r.ReadStored(s.Backend, r.ItemTarget(&w.Info), s.Limits); err != nil {
+		if answer, err = e.ReadStored(c.Backend, e.ItemTarget(&w.Info), c.Limits); err != nil {
 			return err
 		}
 	}
 	switch code := answer.Status(); {
-	case code == http.StatusNotFound && storage.NamesObject(&w.Info, s.Resource):
-		return s.absent(w)
+	case code == http.StatusNotFound && storage.NamesObject(&w.Info, c.Resource):
+		return c.absent(w)
 	case code != http.StatusOK:
-		return s.unread(w, answer)
+		return c.unread(w, answer)
 	}
-	if err := s.take(w, answer, isObject); err != nil {
+	if err := c.take(w, answer, isObject); err != nil {
 		return err
 	}
-	return s.pin(w)
+	return c.pin(w)
 }
 
 // unread ends a write if the backend does not give the stored object: by the backend's own answer if its errors pass.
-func (s *definition) unread(w *storage.Write, answer *http1.Response) error {
+func (c *collection) unread(w *storage.Write, answer *http1.Response) error {
 	switch code := answer.Status(); {
-	case code >= http.StatusBadRequest && s.mediaTypes.Errors == storage.Anything:
-		w.Request.Response.CopyFrom(answer)
+	case code >= http.StatusBadRequest && c.mediaTypes.Errors == storage.Anything:
+		w.Exchanges.Response.CopyFrom(answer)
 		return storage.ErrAnswered
 	case code == http.StatusNotFound:
 		return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 	}
-	return w.Request.BackendError(&w.Info, answer)
+	return storage.NewBackendError(&w.Info, answer)
 }
 
 // take takes an object that was read as the stored one, as a client that reads it would see it.
-func (s *existing) take(w *storage.Write, answer *http1.Response, isObject bool) (err error) {
+func (c *collection) take(w *storage.Write, answer *http1.Response, isObject bool) (err error) {
 	e := &w.Existing
-	if e.Object, err = w.Request.ParseStored(answer.Body()); err != nil {
+	if e.Object, err = w.Exchanges.ParseStored(answer.Body()); err != nil {
 		return err
 	}
 	etag := answer.Header("ETag")
@@ -105,71 +128,71 @@ func (s *existing) take(w *storage.Write, answer *http1.Response, isObject bool)
 	if !isObject {
 		return nil
 	}
-	if s.emulates(resource.ResourceVersions | resource.ScaleSubresource) {
-		e.Version = versionOf(e.Version[:0], s.Resource, e.Object.Root(), etag)
+	if c.emulates(resource.ResourceVersions | resource.ScaleSubresource) {
+		e.Version = versionOf(e.Version[:0], c.Resource, e.Object.Root(), etag)
 	}
-	if schema := s.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
-		if err := completeStored(e.Object, schema, s.Limits.Completed(), w.Request.Memory); err != nil {
+	if schema := c.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
+		if err := completeStored(e.Object, schema, c.Limits.Completed(), w.Exchanges.Memory); err != nil {
 			return err
 		}
 	}
 	e.IsCompleted = e.Object.Edited()
-	if s.keeps(resource.ResourceVersions) && len(e.Version) > 0 {
+	if c.keeps(resource.ResourceVersions) && len(e.Version) > 0 {
 		setVersion(e.Object, e.Object.Root(), e.Version)
 	}
 	return nil
 }
 
 // absent is how a write goes on if nothing is stored under the name.
-func (s *existing) absent(w *storage.Write) error {
-	if version, found := w.Request.Head.Lookup("If-Match"); found && len(version) > 0 {
-		return w.Request.Conflict(&w.Info)
+func (c *collection) absent(w *storage.Write) error {
+	if version, found := w.Exchanges.Head.Lookup("If-Match"); found && len(version) > 0 {
+		return w.Conflict()
 	}
 	w.Existing.IsAbsent = true
-	if s.Resource.Backend.Concurrency == resource.Optimistic && s.Resource.Backend.Versions == resource.ETagVersions {
+	if c.Resource.Backend.Concurrency == resource.Optimistic && c.Resource.Backend.Versions == resource.ETagVersions {
 		w.Existing.Pin = storage.PinnedToNothing
 	}
 	return nil
 }
 
 // pin makes the write conditional on the version that was read.
-func (s *existing) pin(w *storage.Write) error {
+func (c *collection) pin(w *storage.Write) error {
 	e := &w.Existing
-	if s.Resource.Backend.Versions == resource.NativeVersions {
-		return w.PinResourceVersion(s.Limits, storage.Unversioned{})
+	if c.Resource.Backend.Versions == resource.NativeVersions {
+		return w.PinResourceVersion(c.Limits, storage.Unversioned{})
 	}
-	if !isPermitted(w.Request, e.ETag) {
-		return unmatched(w.Request, &w.Info)
+	if !isPermitted(w.Exchanges.Head, e.ETag) {
+		return unmatched(w)
 	}
-	isBestEffort := s.Resource.Backend.Concurrency == resource.BestEffort
+	isBestEffort := c.Resource.Backend.Concurrency == resource.BestEffort
 	switch {
-	case s.Resource.Backend.Versions == resource.FieldVersions && w.Info.HasBody():
-		if stored, found := storage.Find(e.Root(), s.Resource.Fields.Version); found && versionIn(stored) != "" {
+	case c.Resource.Backend.Versions == resource.FieldVersions && w.Info.HasBody():
+		if stored, found := storage.Find(e.Root(), c.Resource.Fields.Version); found && versionIn(stored) != "" {
 			e.Pin = storage.PinnedByField
 		} else if !isBestEffort {
-			return status.BadGateway("the stored object has no version in `" + storage.PathString(s.Resource.Fields.Version) + "`, so that the write cannot be pinned to what was judged")
+			return status.BadGateway("the stored object has no version in `" + storage.PathString(c.Resource.Fields.Version) + "`, so that the write cannot be pinned to what was judged")
 		}
-	case s.Resource.Backend.Versions == resource.NoVersions:
+	case c.Resource.Backend.Versions == resource.NoVersions:
 	case len(strong(e.ETag)) > 0:
 		e.Pin = storage.PinnedByETag
 	case len(e.ETag) > 0: // which no If-Match matches: the lock of the object alone keeps other writers away
-		s.Comparison.noteETags(Weak)
+		c.Comparison.noteETags(Weak)
 	default:
-		s.Comparison.noteETags(None)
+		c.Comparison.noteETags(None)
 	}
 	return nil
 }
 
 // sendsPatch reports whether the write is a patch that the backend applies itself: without a version that it compares, what
 // others write at the same time stays all the same.
-func (s *definition) sendsPatch(w *storage.Write) bool {
-	return w.Info.Verb == resource.VerbPatch && s.Resource.Backend.Patch == resource.PatchValidated
+func (c *collection) sendsPatch(w *storage.Write) bool {
+	return w.Info.Verb == resource.VerbPatch && c.Resource.Backend.Patch == resource.PatchValidated
 }
 
 // checkVersion holds a write to the version and the uid that it names: another one than the stored object's
 // is a Conflict, none is Invalid if the resource asks for one (RW-1).
-func (s *existing) checkVersion(w *storage.Write) error {
-	if err := s.checkUnread(w); err != nil {
+func (c *collection) checkVersion(w *storage.Write) error {
+	if err := c.checkUnread(w); err != nil {
 		return err
 	}
 	switch {
@@ -177,33 +200,33 @@ func (s *existing) checkVersion(w *storage.Write) error {
 		return nil
 	case w.Existing.Pin == storage.PinnedByObject && w.Info.Verb == resource.VerbPatch:
 		if storage.TextIn(storage.Metadata(w.Object), "resourceVersion") != storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") {
-			return w.Request.Conflict(&w.Info)
+			return w.Conflict()
 		}
 		return nil
-	case s.emulates(resource.ResourceVersions) && s.Resource.Envelope == resource.Bare:
-		named := versionOf(nil, s.Resource, w.Object.Root(), nil)
-		return s.compareVersion(w, string(named), s.Resource.Fields.Version...)
-	case !s.keeps(resource.ResourceVersions | resource.SystemMetadata):
+	case c.emulates(resource.ResourceVersions) && c.Resource.Envelope == resource.Bare:
+		named := versionOf(nil, c.Resource, w.Object.Root(), nil)
+		return c.compareVersion(w, string(named), c.Resource.Fields.Version...)
+	case !c.keeps(resource.ResourceVersions | resource.SystemMetadata):
 		return nil
 	}
 	metadata := storage.Metadata(w.Object)
-	if err := s.checkUID(w, metadata); err != nil {
+	if err := c.checkUID(w, metadata); err != nil {
 		return err
 	}
-	if !s.emulates(resource.ResourceVersions) {
+	if !c.emulates(resource.ResourceVersions) {
 		return nil
 	}
-	named, err := s.textOf(w, metadata, "resourceVersion")
+	named, err := c.textOf(w, metadata, "resourceVersion")
 	if err != nil {
 		return err
 	}
-	return s.compareVersion(w, named, "metadata", "resourceVersion")
+	return c.compareVersion(w, named, "metadata", "resourceVersion")
 }
 
 // textOf reads a member of metadata that must be a string; a patch is to blame if it is none.
-func (s *existing) textOf(w *storage.Write, metadata document.Node, key string) (string, error) {
+func (c *collection) textOf(w *storage.Write, metadata document.Node, key string) (string, error) {
 	text, err := storage.Text(metadata, key, "metadata.")
-	if err != nil && w.Info.Verb == resource.VerbPatch && s.appliesPatches() && s.Resource.Envelope == resource.Kubernetes {
+	if err != nil && w.Info.Verb == resource.VerbPatch && c.appliesPatches() && c.Resource.Envelope == resource.Kubernetes {
 		return "", w.Unreadable(err.Error())
 	}
 	return text, err
@@ -211,20 +234,20 @@ func (s *existing) textOf(w *storage.Write, metadata document.Node, key string) 
 
 // checkUnread refuses a write of what was not read if the client's own precondition can never hold: middleware that
 // compares nothing would let it pass.
-func (s *existing) checkUnread(w *storage.Write) error {
-	if s.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && neverMatches(w.Request) {
-		return unmatched(w.Request, &w.Info)
+func (c *collection) checkUnread(w *storage.Write) error {
+	if c.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && neverMatches(w.Exchanges.Head) {
+		return unmatched(w)
 	}
 	return nil
 }
 
 // checkUID compares the uid in a PUT, which is a precondition. A patch starts from the stored one, so that it
 // can only try to change it, which the schema's checks refuse.
-func (s *existing) checkUID(w *storage.Write, metadata document.Node) error {
-	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object == nil && !w.Existing.IsAbsent || !s.emulates(resource.SystemMetadata) {
+func (c *collection) checkUID(w *storage.Write, metadata document.Node) error {
+	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object == nil && !w.Existing.IsAbsent || !c.emulates(resource.SystemMetadata) {
 		return nil
 	}
-	named, err := s.textOf(w, metadata, "uid")
+	named, err := c.textOf(w, metadata, "uid")
 	if err != nil || named == "" {
 		return err
 	}
@@ -241,12 +264,12 @@ func untold() error {
 }
 
 // compareVersion compares the version that a write names at a path; Kubernetes reads "0" as none.
-func (s *existing) compareVersion(w *storage.Write, named string, path ...string) error {
+func (c *collection) compareVersion(w *storage.Write, named string, path ...string) error {
 	e := &w.Existing
 	isUntold := e.Object != nil && len(e.Version) == 0
 	switch {
 	case named == "" || named == "0":
-		if !s.Resource.Writes.UnconditionalUpdate && !e.IsAbsent && !namesETag(w.Request) {
+		if !c.Resource.Writes.UnconditionalUpdate && !e.IsAbsent && !namesETag(w.Exchanges.Head) {
 			if isUntold {
 				return untold()
 			}
@@ -254,15 +277,15 @@ func (s *existing) compareVersion(w *storage.Write, named string, path ...string
 			at := field.NewPath(path[0], path[1:]...)
 			return status.Invalid(kind, w.Info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
 		}
-		if e.Object != nil && s.Resource.Envelope == resource.Kubernetes && len(e.Version) > 0 {
+		if e.Object != nil && c.Resource.Envelope == resource.Kubernetes && len(e.Version) > 0 {
 			setVersion(w.Object, w.Object.Root(), e.Version)
 		}
 	case isUntold:
 		return untold()
 	case e.IsAbsent, e.Object != nil && named != str(e.Version):
-		return w.Request.Conflict(&w.Info)
+		return w.Conflict()
 	case e.Object == nil:
-		return s.pinToNamed(w, named)
+		return c.pinToNamed(w, named)
 	case w.Info.Verb == resource.VerbUpdate: // in a patch it is the stored one
 		w.IsPinned = true
 	}
@@ -270,17 +293,17 @@ func (s *existing) compareVersion(w *storage.Write, named string, path ...string
 }
 
 // pinToNamed pins a write to the version that the client names, without a look at what is stored.
-func (s *existing) pinToNamed(w *storage.Write, version string) error {
+func (c *collection) pinToNamed(w *storage.Write, version string) error {
 	etag, ok := appendETag(w.Existing.ETag[:0], version)
 	if w.Existing.ETag = etag; !ok {
-		return w.Request.Conflict(&w.Info)
+		return w.Conflict()
 	}
 	w.Existing.Pin, w.IsPinned = storage.PinnedByETag, true
 	return nil
 }
 
 // namesETag reports whether the client named the version in a header.
-func namesETag(r *storage.Request) bool {
-	version, found := r.Head.Lookup("If-Match")
+func namesETag(head *http1.Head) bool {
+	version, found := head.Lookup("If-Match")
 	return found && len(strong(version)) > 0 && string(version) != "*"
 }

@@ -20,20 +20,20 @@ import (
 )
 
 // readListOptions reads what a request asks of a list, as Kubernetes does and with its words.
-func (s *reader) readListOptions(r *storage.Request) (*listPass, error) {
-	l := &listPass{selection: selection{namespace: r.Info.Namespace, resource: s.Resource}}
-	if r.Info.Query == "" {
+func (c *collection) readListOptions(i *resource.Info) (*listPass, error) {
+	l := &listPass{selection: selection{namespace: i.Namespace, resource: c.Resource}}
+	if i.Query == "" {
 		return l, nil
 	}
 	o := &l.options
-	values, err := url.ParseQuery(r.Info.Query)
+	values, err := url.ParseQuery(i.Query)
 	if err == nil {
 		err = scheme.ParameterCodec.DecodeParameters(values, metav1.SchemeGroupVersion, o)
 	}
 	if err != nil {
 		return nil, status.BadRequest("%s", err.Error())
 	}
-	if r.Info.Verb == resource.VerbDeleteCollection {
+	if i.Verb == resource.VerbDeleteCollection {
 		o.Watch = false
 	}
 	internalversion.SetListOptionsDefaults(o, true)
@@ -41,7 +41,7 @@ func (s *reader) readListOptions(r *storage.Request) (*listPass, error) {
 		return nil, status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", failures, 0)
 	}
 	if o.FieldSelector != nil {
-		if l.fields, err = o.FieldSelector.Transform(s.fieldLabel); err != nil {
+		if l.fields, err = o.FieldSelector.Transform(c.fieldLabel); err != nil {
 			return nil, status.BadRequest("%s", err.Error())
 		}
 		if l.fields.Empty() {
@@ -65,11 +65,11 @@ func (s *reader) readListOptions(r *storage.Request) (*listPass, error) {
 }
 
 // fieldLabel knows the fields that a selector may name.
-func (s *reader) fieldLabel(label, value string) (string, string, error) {
-	if label == "metadata.name" || label == "metadata.namespace" && s.Resource.Namespaced {
+func (c *collection) fieldLabel(label, value string) (string, string, error) {
+	if label == "metadata.name" || label == "metadata.namespace" && c.Resource.Namespaced {
 		return label, value, nil
 	}
-	for _, path := range s.Resource.Fields.Selectable {
+	for _, path := range c.Resource.Fields.Selectable {
 		if strings.Join(path, ".") == label {
 			return label, value, nil
 		}
@@ -78,14 +78,14 @@ func (s *reader) fieldLabel(label, value string) (string, string, error) {
 }
 
 // listTarget returns the target of a list at the backend: without what only the gateway reads.
-func (s *reader) listTarget(r *storage.Request) []byte {
-	return r.Target(func(dst []byte) []byte {
-		dst = append(dst, r.Info.Path...)
+func listTarget(e *storage.Exchanges, i *resource.Info) []byte {
+	return e.Target(func(dst []byte) []byte {
+		dst = append(dst, i.Path...)
 		separator := byte('?')
-		for rest := r.Info.Query; rest != ""; {
+		for rest := i.Query; rest != ""; {
 			var pair string
 			pair, rest, _ = strings.Cut(rest, "&")
-			if !isForBackend(r.Info.Verb, pair) {
+			if !isForBackend(i.Verb, pair) {
 				continue
 			}
 			dst = append(append(dst, separator), pair...)
@@ -96,7 +96,7 @@ func (s *reader) listTarget(r *storage.Request) []byte {
 }
 
 // isForBackend reports whether the backend reads a parameter of a list too.
-func isForBackend(verb, pair string) bool {
+func isForBackend(verb resource.Verb, pair string) bool {
 	switch key, _, _ := strings.Cut(pair, "="); key {
 	case "", "labelSelector", "fieldSelector", "limit", "continue", "resourceVersionMatch":
 		return false

@@ -20,8 +20,8 @@ var systemMembers = [...]string{"uid", "creationTimestamp", "generation", "delet
 
 // dropSystemMetadata takes out what the system owns, before any policy sees the object that is to be created
 // (META-1).
-func (s *strategy) dropSystemMetadata(w *storage.Write) {
-	if s.Resource.Envelope != resource.Kubernetes {
+func (s objectStrategy) dropSystemMetadata(w *storage.Write) {
+	if s.c.Resource.Envelope != resource.Kubernetes {
 		return
 	}
 	metadata := storage.Metadata(w.Object)
@@ -34,29 +34,29 @@ func (s *strategy) dropSystemMetadata(w *storage.Write) {
 
 // SetMetadata sets what the system owns, after the mutating policies and before anything is validated
 // (META-1).
-func (s *strategy) SetMetadata(w *storage.Write) {
+func (s objectStrategy) SetMetadata(w *storage.Write) {
 	switch {
-	case s.Resource.Envelope != resource.Kubernetes:
+	case s.c.Resource.Envelope != resource.Kubernetes:
 	case w.Creates():
 		s.setNewMetadata(w)
 		checkOwners(w, storage.Metadata(w.Object))
-	case w.Existing.Object != nil && s.emulates(resource.SystemMetadata):
+	case w.Existing.Object != nil && s.c.emulates(resource.SystemMetadata):
 		s.carryMetadata(w)
 	}
 }
 
 // setNewMetadata makes the metadata of a new object.
-func (s *strategy) setNewMetadata(w *storage.Write) {
+func (s objectStrategy) setNewMetadata(w *storage.Write) {
 	s.dropSystemMetadata(w) // what a policy set
 	metadata := storage.EnsureMetadata(w.Object)
-	if s.emulates(resource.SystemMetadata) {
+	if s.c.emulates(resource.SystemMetadata) {
 		w.Object.SetString(metadata, "uid", string(uuid.NewUUID()))
 		var now [len(time.RFC3339) + 2]byte
 		w.Object.Set(metadata, "creationTimestamp", append(time.Now().UTC().AppendFormat(append(now[:0], '"'), time.RFC3339), '"'))
 		w.Object.Set(metadata, "generation", []byte("1"))
 	}
 	base := storage.TextIn(metadata, "generateName")
-	if base != "" && storage.TextIn(metadata, "name") == "" && s.emulates(resource.GeneratedNames) {
+	if base != "" && storage.TextIn(metadata, "name") == "" && s.c.emulates(resource.GeneratedNames) {
 		w.Info.Name = storagenames.SimpleNameGenerator.GenerateName(base)
 		w.Object.SetString(metadata, "name", w.Info.Name)
 		w.HasGeneratedName = true
@@ -64,16 +64,16 @@ func (s *strategy) setNewMetadata(w *storage.Write) {
 }
 
 // carryMetadata carries over what the system owns.
-func (s *strategy) carryMetadata(w *storage.Write) {
+func (s objectStrategy) carryMetadata(w *storage.Write) {
 	existing := w.Existing.Root()
 	meta.Carry(w.Object, existing)
 	metadata := storage.EnsureMetadata(w.Object)
 	if at, found := metadata.Get("selfLink"); found {
 		w.Object.Remove(at)
 	}
-	if version, found := storage.Find(existing, s.Resource.Fields.Version); found {
+	if version, found := storage.Find(existing, s.c.Resource.Fields.Version); found {
 		// It is the backend's, which may not even be known to the schema.
-		_ = storage.SetAt(w.Object, s.Resource.Fields.Version, version.Raw()) // without a place for it, it has changed
+		_ = storage.SetAt(w.Object, s.c.Resource.Fields.Version, version.Raw()) // without a place for it, it has changed
 	}
 	setGeneration(w, metadata)
 	checkOwners(w, metadata)
@@ -87,8 +87,8 @@ func checkOwners(w *storage.Write, metadata document.Node) {
 }
 
 // Warn implements storage.Strategy.
-func (s *strategy) Warn(w *storage.Write) {
-	if !s.keeps(resource.SystemMetadata) {
+func (s objectStrategy) Warn(w *storage.Write) {
+	if !s.c.keeps(resource.SystemMetadata) {
 		return
 	}
 	if finalizers, _ := storage.Metadata(w.Object).Get("finalizers"); finalizers.Len() > 0 {
@@ -97,8 +97,8 @@ func (s *strategy) Warn(w *storage.Write) {
 }
 
 // ValidateMetadata holds an update to what of the metadata it may not change (META-1).
-func (s *strategy) ValidateMetadata(w *storage.Write) field.ErrorList {
-	if w.Existing.Object == nil || !s.keeps(resource.SystemMetadata) {
+func (s objectStrategy) ValidateMetadata(w *storage.Write) field.ErrorList {
+	if w.Existing.Object == nil || !s.c.keeps(resource.SystemMetadata) {
 		return nil
 	}
 	return meta.ValidateUpdate(w.Object.Root(), w.Existing.Root())

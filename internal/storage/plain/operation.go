@@ -1,35 +1,63 @@
 package plain
 
 import (
-	"github.com/admission-gateway/gateway/admission"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// An operationStore is the storage of an operation, which stores nothing that the gateway knows of: its body is
-// admitted and sent on, and the answer passes.
-type operationStore struct{ subresourceStore }
+// operationBodies are what the document of an operation says of them.
+type operationBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy. A form that the document declares is held to it if a rule names the resource.
-func (s *operationStore) IsOpaque(i *resource.Info) bool {
-	operation, _ := admission.OperationOf(i.Verb)
-	return s.Schema(i.Verb) == nil && !s.Policies.IsNamed(i, operation)
+func (s operationBodies) IsOpaque(i *resource.Info) bool {
+	operation := i.Verb.Operation()
+	return s.c.schema(i.Verb) == nil && !s.c.Policies.IsNamed(i, operation)
 }
 
 // CheckOptions implements storage.Strategy. The query belongs to the backend.
-func (s *operationStore) CheckOptions(*storage.Write) error { return nil }
+func (operationBodies) CheckOptions(*storage.Write) error { return nil }
 
 // Complete implements storage.Strategy. The body is whatever the schema says, and the URL does not name it.
-func (s *operationStore) Complete(*storage.Write) error { return nil }
+func (operationBodies) Complete(*storage.Write) error { return nil }
+
+// operationStrategy leaves bodies as they are.
+type operationStrategy struct{}
+
+// PrepareForCreate implements storage.Strategy.
+func (operationStrategy) PrepareForCreate(*storage.Write) error { return nil }
 
 // PrepareForUpdate implements storage.Strategy.
-func (s *operationStore) PrepareForUpdate(*storage.Write) error { return nil }
+func (operationStrategy) PrepareForUpdate(*storage.Write) error { return nil }
+
+// KeepStatus implements storage.Strategy.
+func (operationStrategy) KeepStatus(*storage.Write) error { return nil }
+
+// SetMetadata implements storage.Strategy.
+func (operationStrategy) SetMetadata(*storage.Write) {}
+
+// Validate implements storage.Strategy.
+func (operationStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
+	return schema.Validate(f, w.Object.Root(), w.Existing.Root())
+}
+
+// ValidateMetadata implements storage.Strategy.
+func (operationStrategy) ValidateMetadata(*storage.Write) field.ErrorList { return nil }
+
+// Warn implements storage.Strategy.
+func (operationStrategy) Warn(*storage.Write) {}
+
+// nothingStored is that of an operation, which depends on nothing.
+type nothingStored struct{}
 
 // NeedsExisting implements storage.Updater.
-func (s *operationStore) NeedsExisting(*storage.Write) bool { return false }
+func (nothingStored) NeedsExisting(*storage.Write) bool { return false }
 
 // Get implements storage.Updater. There is nothing to read.
-func (s *operationStore) Get(*storage.Write) error { return nil }
+func (nothingStored) Get(*storage.Write) error { return nil }
 
 // Lock implements storage.Updater.
-func (s *operationStore) Lock(*storage.Request, bool) error { return nil }
+func (nothingStored) Lock(*storage.Request, bool) error { return nil }

@@ -28,7 +28,7 @@ func dropRepeatedOwners(w *storage.Write, owners document.Node) {
 		}
 	}
 	if len(repeated) > 0 {
-		w.Request.Warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, " +
+		w.Exchanges.Warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, " +
 			"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 	}
 }
@@ -42,7 +42,7 @@ func warnOfFinalizers(w *storage.Write, finalizers document.Node) {
 	named := 0
 	for f := finalizers.First(); f.Valid() && named < maxNamed; f = f.Next() {
 		if name := f.Str(); name != "" && !hasText(stored, name) {
-			warnOfFinalizer(w.Request, name)
+			warnOfFinalizer(w.Exchanges, name)
 			named++
 		}
 	}
@@ -58,9 +58,9 @@ func hasText(list document.Node, s string) bool {
 }
 
 // warnOfFinalizer warns of the name of a new finalizer.
-func warnOfFinalizer(r *storage.Request, name string) {
+func warnOfFinalizer(e *storage.Exchanges, name string) {
 	warn := func(why string) {
-		r.Warn(fmt.Sprintf("metadata.finalizers: %q: %s", storage.Short(name), why))
+		e.Warn(fmt.Sprintf("metadata.finalizers: %q: %s", storage.Short(name), why))
 	}
 	for _, problem := range validation.IsQualifiedName(name) {
 		warn(problem)

@@ -18,36 +18,47 @@ import (
 // patchTypes are the media types of the patches that the gateway applies to every resource.
 const patchTypes = storage.JSONPatchType + ", " + storage.MergePatchType
 
-// Patched applies a patch. The result is validated and stored (RW-2, RW-3).
-func (s *Store) Patched(w *storage.Write, h storage.Handler) error {
-	if !s.appliesPatches() {
-		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", w.Info.GroupResource())
-	}
-	return s.patched(w, h, s.Get, s.PrepareForUpdate)
+// appliedPatches applies patches itself. The result is validated and stored (RW-2, RW-3).
+type appliedPatches struct {
+	c        *collection
+	strategy strategy
+	writes   writes
 }
 
 // Patched implements storage.Patcher.
-func (s *statusStore) Patched(w *storage.Write, h storage.Handler) error {
-	if !s.appliesPatches() {
+func (s appliedPatches) Patched(w *storage.Write, h storage.Handler) error {
+	if !s.c.appliesPatches() {
 		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", w.Info.GroupResource())
 	}
-	return s.patched(w, h, s.Get, s.PrepareForUpdate)
+	return s.c.patched(w, h, s.strategy)
 }
 
-func refusedSubresourcePatch(w *storage.Write) error {
+// Patch implements storage.Patcher: the result is stored in one PUT.
+func (s appliedPatches) Patch(w *storage.Write) error { return s.writes.Update(w) }
+
+// refusedPatches are patches of subresources. The object behind one would be stored whole, judged only by the policies
+// of the subresource.
+type refusedPatches struct{}
+
+// Patched implements storage.Patcher.
+func (s refusedPatches) Patched(w *storage.Write, _ storage.Handler) error { return s.Patch(w) }
+
+// Patch implements storage.Patcher.
+func (refusedPatches) Patch(w *storage.Write) error {
 	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", w.Info.Subresource, w.Info.GroupResource())
 }
 
-func (s *Store) patched(w *storage.Write, h storage.Handler, get, prepare func(*storage.Write) error) error {
-	if err := get(w); err != nil {
+// patched applies a patch to the stored object, and prepares the result.
+func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strategy) error {
+	if err := c.getObject(w); err != nil {
 		return err
 	}
 	result := w.Existing.Object.Clone()
-	err := s.apply(w, result)
+	err := c.apply(w, result)
 	if err == nil {
 		err = reportUnknown(w)
 	}
-	if s.sendsPatch(w) {
+	if c.sendsPatch(w) {
 		edited := result
 		defer edited.Release()
 		result = edited.Clone() // whose edits are the gateway's own from here on
@@ -64,17 +75,14 @@ func (s *Store) patched(w *storage.Write, h storage.Handler, get, prepare func(*
 	if err := h.Complete(w); err != nil {
 		return err
 	}
-	return prepare(w)
+	return prepared.PrepareForUpdate(w)
 }
 
-// Patch implements storage.Patcher: the result is stored in one PUT.
-func (s *Store) Patch(w *storage.Write) error { return s.Update(w) }
-
 // apply makes of a document what the patch that was sent makes of it.
-func (s *Store) apply(w *storage.Write, result *document.Document) error {
-	switch patch := w.Patch.Root(); w.Request.Patch {
+func (c *collection) apply(w *storage.Write, result *document.Document) error {
+	switch patch := w.Patch.Root(); w.PatchType {
 	case storage.JSONPatch:
-		if err := result.ApplyJSONPatch(patch, s.Limits.Sent); err != nil {
+		if err := result.ApplyJSONPatch(patch, c.Limits.Sent); err != nil {
 			return patchFailed(w, err)
 		}
 	case storage.MergePatch, storage.FormPatch:
@@ -83,7 +91,7 @@ func (s *Store) apply(w *storage.Write, result *document.Document) error {
 		}
 		result.MergePatch(patch)
 	case storage.StrategicMergePatch:
-		t := s.StrategicType(w.Existing.Root())
+		t := c.StrategicType(w.Existing.Root())
 		switch {
 		case t == nil:
 			return status.UnsupportedMediaType(patchTypes)
@@ -117,7 +125,7 @@ func patchFailed(w *storage.Write, err error) error {
 // notApplicable returns the Status of a patch that the stored object does not allow.
 func notApplicable(w *storage.Write, why string) error {
 	e := status.Coded(http.StatusUnprocessableEntity, "the patch cannot be applied: "+why)
-	kind := w.Request.GroupKind()
+	kind := w.GroupKind()
 	e.ErrStatus.Details = &metav1.StatusDetails{
 		Name: w.Info.Name, Group: kind.Group, Kind: kind.Kind,
 		// No field of the object is wrong, so that none is named.
@@ -146,7 +154,7 @@ func isReadable(patch document.Node, operation int) bool {
 
 // reportUnknown says what of a JSON patch nobody reads, as far as the request asks for it (VAL-7).
 func reportUnknown(w *storage.Write) error {
-	if w.Request.Patch != storage.JSONPatch || w.Request.Resource == nil {
+	if w.PatchType != storage.JSONPatch || w.Resource == nil {
 		return nil
 	}
 	validation := w.FieldValidation()
@@ -159,7 +167,7 @@ func reportUnknown(w *storage.Write) error {
 	case validation == resource.FieldValidationStrict:
 		return w.Unreadable("strict decoding error: " + strings.Join(unknown, ", "))
 	default:
-		w.Request.Warnings = append(w.Request.Warnings, unknown...)
+		w.Exchanges.Warnings = append(w.Exchanges.Warnings, unknown...)
 	}
 	return nil
 }

@@ -44,64 +44,56 @@ type Memory interface {
 	Give(memory []byte, class int)
 }
 
-// A Store is the storage of whole objects. It is made of layers. Each layer knows the ones below alone:
-// what is deleted was read and is written, what is written was prepared.
-type Store struct{ writer }
-
-type (
-	existing struct{ definition } // the stored object, and what a write of it is pinned to
-	strategy struct{ existing }   // how objects are prepared
-	reader   struct{ strategy }   // what clients read
-	writer   struct{ reader }     // what is sent, and what of it is answered
-)
-
-func newStore(d definition) Store {
-	return Store{writer{reader{strategy{existing{d}}}}}
-}
-
 // New returns the storage of the objects of a resource, or of a subresource of it.
 func New(o Options, subresource string) storage.Storage {
-	d := definition{
+	c := collection{
 		Options: o, mediaTypes: mediaTypesOf(o.Resource),
 		createKeys: dataKeys{o.Schemas.Create, o.Resource}, updateKeys: dataKeys{o.Schemas.Update, o.Resource},
 	}
 	switch {
 	case o.Resource != nil:
-		d.status = storage.StatusPath(o.Resource)
+		c.status = storage.StatusPath(o.Resource)
 	case o.ProtectsStatus:
-		d.status = storage.KubernetesStatus
+		c.status = storage.KubernetesStatus
 	}
 	if o.Resource == nil {
-		d.Resource = &unregistered
+		c.Resource = &unregistered
 	}
-	s := newStore(d)
-	if o.Resource == nil {
-		if subresource != "" {
-			return &unregisteredSubresource{subresourceStore{s}}
-		}
-		return &unregisteredStore{s}
+	return storeOf(&c, subresource)
+}
+
+// storeOf says what kind of store a collection, or a subresource of its objects, has.
+func storeOf(c *collection, subresource string) *Store {
+	var keepsStatus bool // the gateway keeps it apart
+	switch subresource {
+	case "status":
+		c.Schemas.Update = c.Schemas.Patch // what is written is made of the stored object
+		keepsStatus = c.Resource.Subresources.Status && c.keepsStatus()
+	case scaleSubresource:
+		c.Schemas.Update = c.Schemas.Patch
 	}
-	if subresource == "status" || subresource == scaleSubresource {
-		s.Schemas.Update = s.Schemas.Patch // what is written is made of the stored object
-	}
+	sendsPatches := c.Resource.Backend.Patch == resource.PatchValidated
 	switch {
-	case o.Resource.Operation != nil:
-		return &operationStore{subresourceStore{s}}
-	case subresource == "" && o.Resource.Backend.Patch == resource.PatchValidated:
-		return &patchingStore{s}
+	case !c.isRegistered() && subresource == "":
+		return newUndescribed(c)
+	case !c.isRegistered():
+		return newUndescribedSubresource(c)
+	case c.Resource.Operation != nil:
+		return newOperation(c)
+	case subresource == "" && sendsPatches:
+		return newPatchedObjects(c)
 	case subresource == "":
-		return &s
-	case subresource == "status" && o.Resource.Backend.Patch == resource.PatchValidated && o.Resource.Subresources.Status && s.emulates(resource.StatusSubresource):
-		return &patchingStatusStore{statusStore{s}}
-	case subresource == "status" && o.Resource.Subresources.Status && s.emulates(resource.StatusSubresource):
-		return &statusStore{s}
+		return newObjects(c)
+	case keepsStatus && sendsPatches:
+		return newPatchedStatus(c)
+	case keepsStatus:
+		return newStatus(c)
 	case subresource == "status":
-		return &nativeStatusStore{subresourceStore{s}}
-	case subresource == scaleSubresource && s.emulates(resource.ScaleSubresource):
-		return newScaleStore(s)
+		return newNativeStatus(c)
+	case subresource == scaleSubresource && c.emulates(resource.ScaleSubresource):
+		return newScale(c)
 	}
-	s.Schemas = storage.Schemas{}
-	return &subresourceStore{s}
+	return newSubresource(c)
 }
 
 func mediaTypesOf(r *resource.Resource) storage.MediaTypes {

@@ -4,16 +4,15 @@ import (
 	"bytes"
 
 	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // isPermitted reports whether the client's own preconditions let a write change an object of this version:
 // the pin that the gateway sends takes their place. Each may come in several lines.
-func isPermitted(r *storage.Request, etag []byte) bool {
+func isPermitted(head *http1.Head, etag []byte) bool {
 	asked, matched := false, false
-	for _, l := range r.Head.Headers() {
+	for _, l := range head.Headers() {
 		switch {
 		case l.Dropped:
 		case l.Field == http1.FieldIfMatch:
@@ -27,17 +26,17 @@ func isPermitted(r *storage.Request, etag []byte) bool {
 
 // unmatched returns the error of a write whose own preconditions do not hold. Who names a weak ETag would otherwise be told
 // for ever to try again with a newer one.
-func unmatched(r *storage.Request, i *resource.Info) error {
-	if neverMatches(r) {
-		return status.Conflict(i.GroupResource(), i.Name, "the header 'If-Match' names a weak ETag, which never matches: name a strong one or leave the header out")
+func unmatched(w *storage.Write) error {
+	if neverMatches(w.Exchanges.Head) {
+		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "the header 'If-Match' names a weak ETag, which never matches: name a strong one or leave the header out")
 	}
-	return r.Conflict(i)
+	return w.Conflict()
 }
 
 // neverMatches reports whether the client's If-Match names weak ETags alone.
-func neverMatches(r *storage.Request) bool {
+func neverMatches(head *http1.Head) bool {
 	weak := false
-	for _, l := range r.Head.Headers() {
+	for _, l := range head.Headers() {
 		if l.Field != http1.FieldIfMatch || l.Dropped {
 			continue
 		}

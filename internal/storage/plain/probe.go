@@ -22,23 +22,23 @@ func ProbeETag() []byte { return []byte(`"admission-gateway-probe-` + rand.Text(
 // If-Match carries out once what it would have carried out anyway. No request of the gateway's own
 // would do better: what is carried out on an ordinary API changes something, and what cannot be
 // carried out shows nothing of writes.
-func (s *writer) sendPinned(w *storage.Write, m *storage.Message) error {
+func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 	method := m.Method
 	if method == nil {
-		method = w.Request.Head.Method
+		method = w.Exchanges.Head.Method
 	}
 	name := methodOf(method)
-	if m.Precondition.ETag == nil || !isRepeatable(w, name) || w.Request.Exchanges.Sink != nil || !s.Comparison.ask(name) {
-		return s.send(w, m)
+	if m.Precondition.ETag == nil || !isRepeatable(w, name) || w.Exchanges.Sink != nil || !s.c.Comparison.ask(name) {
+		return s.c.send(w, m)
 	}
 	found := unknown
-	defer func() { s.Comparison.note(name, found) }()
+	defer func() { s.c.Comparison.note(name, found) }()
 	meant := m.Precondition
 	m.Precondition = storage.Precondition{ETag: ProbeETag()}
-	if err := s.send(w, m); err != nil {
+	if err := s.c.send(w, m); err != nil {
 		return err
 	}
-	probed := w.Request.Response.Status()
+	probed := w.Exchanges.Response.Status()
 	switch {
 	case storage.IsDone(probed):
 		found = NotCompared
@@ -46,14 +46,14 @@ func (s *writer) sendPinned(w *storage.Write, m *storage.Message) error {
 	case isUnrelated(probed):
 		return nil
 	}
-	w.Request.Response.Discard()
+	w.Exchanges.Response.Discard()
 	m.Precondition = meant
-	if err := s.send(w, m); err != nil {
+	if err := s.c.send(w, m); err != nil {
 		return err
 	}
 	// A backend that refuses everything shows nothing: the version makes the difference only if the
 	// write that names the right one is carried out.
-	if storage.IsDone(w.Request.Response.Status()) {
+	if storage.IsDone(w.Exchanges.Response.Status()) {
 		found = Unclear
 		if probed == http.StatusPreconditionFailed || probed == http.StatusConflict {
 			found = Compared
@@ -73,7 +73,7 @@ func methodOf(method []byte) string {
 // isRepeatable reports whether a write that is carried out twice comes to the same as once. A probe
 // is such a write: a backend may carry it out and answer an error.
 func isRepeatable(w *storage.Write, method string) bool {
-	return method == http.MethodPut || w.Request.Patch == storage.MergePatch
+	return method == http.MethodPut || w.PatchType == storage.MergePatch
 }
 
 // isUnrelated reports whether an answer to a probe is the answer to the write, because nobody has

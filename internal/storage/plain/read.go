@@ -10,47 +10,41 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
+// objectReads reads objects and lists of them.
+type objectReads struct{ c *collection }
+
 // Read implements storage.Reader. Objects whose schema has defaults get the ones that they lack, and objects
 // and lists of Kubernetes' form their kind, apiVersion and version. What needs nothing passes as it comes.
-func (s *reader) Read(r *storage.Request) error {
+func (s objectReads) Read(r *storage.Request) error {
 	var l *listPass
-	m := storage.Message{IsSafe: true, IsEdited: s.editsAnswer(r.Info.Verb)}
-	if s.keeps(resource.Selectors) && (r.Info.Verb == resource.VerbList || r.Info.Verb == resource.VerbWatch) {
+	m := storage.Message{IsSafe: true, IsEdited: s.c.editsAnswer(r.Info.Verb)}
+	if s.c.keeps(resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
-		if l, err = s.readListOptions(r); err != nil {
+		if l, err = s.c.readListOptions(&r.Info); err != nil {
 			return err
 		}
-		m.Target = s.listTarget(r)
+		m.Target = listTarget(&r.Exchanges, &r.Info)
 	}
-	if err := r.Send(s.Backend, &m); err != nil || !m.IsEdited {
+	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
 		return err
 	}
-	return s.completeRead(r, l)
-}
-
-// Read implements storage.Reader: a status is read with its object.
-func (s *statusStore) Read(r *storage.Request) error {
-	m := storage.Message{Target: r.ItemTarget(&r.Info), IsSafe: true, IsEdited: s.editsAnswer(r.Info.Verb)}
-	if err := r.Send(s.Backend, &m); err != nil || !m.IsEdited {
-		return err
-	}
-	return s.completeRead(r, nil)
+	return s.c.completeRead(r, l)
 }
 
 // editsAnswer reports whether there may be anything to complete in the answer to a read.
-func (s *reader) editsAnswer(verb string) bool {
-	return s.isRegistered() && (s.Resource.Envelope == resource.Kubernetes || s.defaulting(verb) != nil)
+func (c *collection) editsAnswer(verb resource.Verb) bool {
+	return c.isRegistered() && (c.Resource.Envelope == resource.Kubernetes || c.defaulting(verb) != nil)
 }
 
 // completeRead completes the answer to a read: a small one here, one that is streamed on its way.
-func (s *reader) completeRead(r *storage.Request, l *listPass) error {
+func (c *collection) completeRead(r *storage.Request, l *listPass) error {
 	a := &r.Response
 	switch code := a.Status(); {
 	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !carriesJSON(a.ContentType()):
 		return nil
 	}
 	wasEncoded := len(a.ContentEncoding()) > 0
-	if err := storage.StreamPlain(r); err != nil {
+	if err := storage.StreamPlain(&r.Exchanges); err != nil {
 		return err
 	}
 	if wasEncoded || r.IsHead() || a.IsStream() {
@@ -68,20 +62,20 @@ func (s *reader) completeRead(r *storage.Request, l *listPass) error {
 		a.ForgetBody(true)
 	case a.IsStream():
 		a.ForgetBody(false)
-		r.Editor = s.newReadDefaulter(r, l, bytes.Clone(etag)) // the head is made for sending before the body comes
+		r.Editor = c.newReadDefaulter(&r.Info, r.Memory, l, bytes.Clone(etag)) // the head is made for sending before the body comes
 	default:
-		return s.completeWhole(r, l, etag)
+		return c.completeWhole(r, l, etag)
 	}
 	return nil
 }
 
 // completeWhole completes a body that is there.
-func (s *reader) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
-	d := s.newReadDefaulter(r, l, etag)
+func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
+	d := c.newReadDefaulter(&r.Info, r.Memory, l, etag)
 	defer d.Release()
 	body := r.Response.Body()
 	if d.isItem && !d.hasEvents {
-		object, err := r.Parse(body, s.Limits.Stored)
+		object, err := r.Parse(body, c.Limits.Stored)
 		if err != nil {
 			return d.Failed(err)
 		}

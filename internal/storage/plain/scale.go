@@ -22,34 +22,14 @@ import (
 
 const scaleSubresource = "scale"
 
-// A scaleStore is the storage of the scale of objects at a backend that has none. It is the Scale of a custom
-// resource in Kubernetes, with one difference: what results is admitted as an update of the object too, so
-// that no policy about the object can be passed by.
-type scaleStore struct {
-	subresourceStore
-	object scaledStore
-}
-
-// A scaledStore is the storage of the objects behind, whose writes are answered with a Scale.
-type scaledStore struct{ Store }
-
-var _ storage.Scaler = (*scaleStore)(nil)
-
-func newScaleStore(s Store) *scaleStore {
-	o := &scaleStore{object: scaledStore{s}}
-	s.Schemas = storage.Schemas{}
-	o.subresourceStore = subresourceStore{s}
-	return o
-}
-
-// Object implements storage.Scaler.
-func (s *scaleStore) Object() storage.Storage { return &s.object }
+// scaleReads makes a Scale of the object.
+type scaleReads struct{ c *collection }
 
 // Read implements storage.Reader.
-func (s *scaleStore) Read(r *storage.Request) error {
-	w := storage.Write{Request: r, Info: r.Info}
+func (s scaleReads) Read(r *storage.Request) error {
+	w := storage.Write{Subject: r.Subject, Exchanges: &r.Exchanges}
 	defer w.Release()
-	answer, err := r.ReadStored(s.Backend, r.ItemTarget(&r.Info), s.Limits)
+	answer, err := r.ReadStored(s.c.Backend, r.ItemTarget(&r.Info), s.c.Limits)
 	if err != nil {
 		return err
 	}
@@ -57,25 +37,20 @@ func (s *scaleStore) Read(r *storage.Request) error {
 	case code == http.StatusNotFound:
 		return status.NotFound(r.Info.GroupResource(), r.Info.Name)
 	case code != http.StatusOK:
-		return r.BackendError(&r.Info, answer)
+		return storage.NewBackendError(&r.Info, answer)
 	}
-	if err := s.take(&w, answer, true); err != nil {
+	if err := s.c.take(&w, answer, true); err != nil {
 		return err
 	}
-	scale, isSet, err := s.scaleOf(&w, w.Existing.Object)
+	scale, isSet, err := s.c.scaleOf(&w, w.Existing.Object)
 	switch {
 	case err != nil:
 		return status.Internal("%s", err.Error())
 	case !isSet:
-		return status.Internal("the spec replicas field %q does not exist", "."+storage.PathString(s.Resource.Subresources.Scale.Replicas))
+		return status.Internal("the spec replicas field %q does not exist", "."+storage.PathString(s.c.Resource.Subresources.Scale.Replicas))
 	}
 	r.Response.StartJSON(http.StatusOK, w.Existing.ETag, scale.json())
 	return nil
-}
-
-// Get implements storage.Updater: what is scaled.
-func (s *scaleStore) Get(w *storage.Write) error {
-	return s.get(w, w.Request.ItemTarget(&w.Info), true)
 }
 
 // A scale is a Scale.
@@ -91,26 +66,26 @@ func (s *scale) json() []byte {
 }
 
 // scaleOf reads the Scale of an object, and whether the number of replicas is set.
-func (s *definition) scaleOf(w *storage.Write, d *document.Document) (*scale, bool, error) {
+func (c *collection) scaleOf(w *storage.Write, d *document.Document) (*scale, bool, error) {
 	o := &scale{autoscalingv1.Scale{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 		ObjectMeta: metav1.ObjectMeta{Name: w.Info.Name, Namespace: w.Info.ObjectNamespace(), ResourceVersion: string(w.Existing.Version)},
 	}}
-	if s.Resource.Envelope == resource.Kubernetes {
+	if c.Resource.Envelope == resource.Kubernetes {
 		metadata := storage.Metadata(d)
 		o.UID = types.UID(storage.TextIn(metadata, "uid"))
 		o.ResourceVersion = storage.TextIn(metadata, "resourceVersion")
 		_ = o.CreationTimestamp.UnmarshalQueryParameter(storage.TextIn(metadata, "creationTimestamp")) // none if it is no time
 	}
-	replicas, isSet, err := number(d.Root(), s.Resource.Subresources.Scale.Replicas)
+	replicas, isSet, err := number(d.Root(), c.Resource.Subresources.Scale.Replicas)
 	if err != nil {
 		return nil, false, err
 	}
 	o.Spec.Replicas = replicas
-	if o.Status.Replicas, _, err = number(d.Root(), s.Resource.Subresources.Scale.StatusReplicas); err != nil {
+	if o.Status.Replicas, _, err = number(d.Root(), c.Resource.Subresources.Scale.StatusReplicas); err != nil {
 		return nil, false, err
 	}
-	if at, found := storage.Find(d.Root(), s.Resource.Subresources.Scale.Selector); found && at.Kind() != document.Null {
+	if at, found := storage.Find(d.Root(), c.Resource.Subresources.Scale.Selector); found && at.Kind() != document.Null {
 		if at.Kind() != document.String {
 			return nil, false, fmt.Errorf("`%s` must be a string, not %s", at.Path(), at.Kind().WithArticle())
 		}
@@ -135,24 +110,33 @@ func number(object document.Node, path resource.FieldPath) (n int32, found bool,
 // unsetReplicas stands for a number of replicas that is not set, for patches to set it, as in Kubernetes.
 const unsetReplicas = math.MinInt32
 
+// A scaler makes an update of the object of a write of its Scale.
+type scaler struct {
+	c      *collection // of the Scale, which no schema of the resource describes
+	object *Store
+}
+
+// Object implements storage.Scaler.
+func (s *scaler) Object() storage.Storage { return s.object }
+
 // ReadScale implements storage.Scaler.
-func (s *scaleStore) ReadScale(w, asked *storage.Write) error {
-	before, isSet, err := s.scaleOf(w, w.Existing.Object)
+func (s *scaler) ReadScale(w, asked *storage.Write) error {
+	before, isSet, err := s.c.scaleOf(w, w.Existing.Object)
 	if err != nil {
 		return status.Internal("%s", err.Error())
 	}
-	text := w.Request.Body
+	text := w.Exchanges.Body
 	if w.Patch != nil {
 		base := *before
 		if !isSet {
 			base.Spec.Replicas = unsetReplicas
 		}
-		d, err := w.Request.Parse(base.json(), s.Limits.Sent)
+		d, err := w.Exchanges.Parse(base.json(), s.c.Limits.Sent)
 		if err != nil {
 			return err
 		}
 		defer d.Release()
-		if err := s.apply(w, d); err != nil {
+		if err := s.c.apply(w, d); err != nil {
 			return err
 		}
 		text = d.AppendTo(nil)
@@ -162,15 +146,15 @@ func (s *scaleStore) ReadScale(w, asked *storage.Write) error {
 		return err
 	}
 	asked.Info = w.Info
-	if asked.Existing.Object, err = w.Request.Parse(before.json(), s.Limits.Sent); err != nil {
+	if asked.Existing.Object, err = w.Exchanges.Parse(before.json(), s.c.Limits.Sent); err != nil {
 		return err
 	}
-	asked.Object, err = w.Request.Parse(after.json(), s.Limits.Sent)
+	asked.Object, err = w.Exchanges.Parse(after.json(), s.c.Limits.Sent)
 	return err
 }
 
 // decode reads a Scale as an API server does.
-func (s *scaleStore) decode(w *storage.Write, before *scale, text []byte, wasSet bool) (*scale, error) {
+func (s *scaler) decode(w *storage.Write, before *scale, text []byte, wasSet bool) (*scale, error) {
 	o := &scale{}
 	unknown, err := kjson.UnmarshalStrict(text, &o.Scale)
 	if err != nil {
@@ -189,7 +173,7 @@ func (s *scaleStore) decode(w *storage.Write, before *scale, text []byte, wasSet
 			return nil, undecodable(w, message)
 		case resource.FieldValidationWarn:
 			for _, one := range unknown {
-				w.Request.Warn(one.Error())
+				w.Exchanges.Warn(one.Error())
 			}
 		}
 	}
@@ -203,7 +187,7 @@ func (s *scaleStore) decode(w *storage.Write, before *scale, text []byte, wasSet
 	case o.Namespace != "" && o.Namespace != w.Info.ObjectNamespace():
 		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	case o.Spec.Replicas == unsetReplicas && !wasSet:
-		return nil, status.BadRequest("the spec replicas field %q cannot be empty", "."+storage.PathString(s.Resource.Subresources.Scale.Replicas))
+		return nil, status.BadRequest("the spec replicas field %q cannot be empty", "."+storage.PathString(s.c.Resource.Subresources.Scale.Replicas))
 	}
 	if stored := before.UID; w.Info.Verb == resource.VerbUpdate && o.UID != "" && o.UID != stored {
 		return nil, status.Conflict(w.Info.GroupResource(), w.Info.Name,
@@ -215,7 +199,7 @@ func (s *scaleStore) decode(w *storage.Write, before *scale, text []byte, wasSet
 	o.Spec.Replicas = replicas
 	if version != "" {
 		if version != o.ResourceVersion {
-			return nil, w.Request.Conflict(&w.Info)
+			return nil, w.Conflict()
 		}
 		w.IsPinned = w.Info.Verb == resource.VerbUpdate
 	}
@@ -231,7 +215,7 @@ func undecodable(w *storage.Write, message string) error {
 }
 
 // ApplyScale implements storage.Scaler.
-func (s *scaleStore) ApplyScale(w, asked *storage.Write) error {
+func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	replicas, _, err := number(asked.Object.Root(), resource.FieldPath{"spec", "replicas"})
 	if err != nil {
 		return status.BadRequest("%s", err.Error())
@@ -239,33 +223,39 @@ func (s *scaleStore) ApplyScale(w, asked *storage.Write) error {
 	result := w.Existing.Object.Clone()
 	w.SetObject(result)
 	w.ContentType = typeJSON
-	if err := storage.SetAt(result, s.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
-		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+	if err := storage.SetAt(result, s.c.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
+		return w.Unplaced(storage.AsMisplaced(err))
 	}
-	w.Info.Path = string(w.Request.ItemTarget(&w.Info))
+	w.Info.Path = string(w.Exchanges.ItemTarget(&w.Info))
 	w.Info.Subresource = ""
 	isPinned := w.IsPinned
-	err = s.checkVersion(w)
+	err = s.c.checkVersion(w)
 	w.IsPinned = isPinned // the version in the object is the stored one, and no word of the client's
 	return err
 }
 
-// Update writes the object and answers with its Scale.
-func (s *scaledStore) Update(w *storage.Write) error {
-	isLast, err := s.isLastUpdate(w)
+// scaledWrites writes objects and answers with a Scale.
+type scaledWrites struct{ ofObject objectWrites }
+
+// Create implements storage.Creater.
+func (s scaledWrites) Create(w *storage.Write) error { return s.ofObject.Create(w) }
+
+// Update implements storage.Updater. It writes the object and answers with its Scale.
+func (s scaledWrites) Update(w *storage.Write) error {
+	isLast, err := s.ofObject.isLastUpdate(w)
 	switch {
 	case err != nil:
 		return err
-	case w.Info.Options.DryRun && s.emulates(resource.DryRun):
+	case w.Info.Options.DryRun && s.ofObject.c.emulates(resource.DryRun):
 		if len(w.Existing.Version) == 0 {
-			if err := s.toStoredForm(w); err != nil {
+			if err := s.ofObject.toStoredForm(w); err != nil {
 				return err
 			}
 		}
 		return s.answerScale(w, w.Object, w.PinnedETag())
 	case isLast:
 		return s.removeScaled(w)
-	case s.isUnchanged(w):
+	case s.ofObject.isUnchanged(w):
 		w.SetObject(w.Existing.Object)
 		w.Existing.Object = nil
 		return s.answerScale(w, w.Object, w.PinnedETag())
@@ -274,57 +264,57 @@ func (s *scaledStore) Update(w *storage.Write) error {
 }
 
 // replaceScaled sends the object in the place of the stored one.
-func (s *scaledStore) replaceScaled(w *storage.Write) error {
-	m, err := s.message(w)
+func (s scaledWrites) replaceScaled(w *storage.Write) error {
+	m, err := s.ofObject.message(w)
 	if err != nil {
 		return err
 	}
-	s.warnOfHidden(w)
-	m.Method, m.Target, m.ContentType = methodPut, w.Request.ItemTarget(&w.Info), typeJSON
-	m.IsEdited, m.Whole = true, 2*s.Limits.Body
-	if err := s.send(w, &m); err != nil {
+	s.ofObject.c.warnOfHidden(w)
+	m.Method, m.Target, m.ContentType = methodPut, w.Exchanges.ItemTarget(&w.Info), typeJSON
+	m.IsEdited, m.Whole = true, 2*s.ofObject.c.Limits.Body
+	if err := s.ofObject.c.send(w, &m); err != nil {
 		return err
 	}
-	if s.isRefusedPin(w) {
-		w.Request.Response.Discard()
+	if s.ofObject.c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
-	o, isWritten := s.written(w, m.Body)
+	o, isWritten := s.ofObject.written(w, m.Body)
 	if !isWritten {
 		return nil
 	}
 	defer o.release(w)
-	if r := &w.Request.Response; !r.IsStream() && r.Status() == http.StatusOK && r.IsJSON() {
+	if r := &w.Exchanges.Response; !r.IsStream() && r.Status() == http.StatusOK && r.IsJSON() {
 		// Headers of the backend's answer stay: it is an answer of this kind.
 		text, err := s.scaleText(w, o.object)
 		if err == nil {
-			w.Request.Response.AnswerEditedBytes(text)
+			w.Exchanges.Response.AnswerEditedBytes(text)
 		}
 		return err
 	}
 	return s.answerScale(w, o.object, o.etag)
 }
 
-func (s *scaledStore) removeScaled(w *storage.Write) error {
-	if err := s.remove(w, http.StatusOK); err != nil || !storage.IsDone(w.Request.Response.Status()) {
+func (s scaledWrites) removeScaled(w *storage.Write) error {
+	if err := s.ofObject.remove(w, http.StatusOK); err != nil || !storage.IsDone(w.Exchanges.Response.Status()) {
 		return err
 	}
 	return s.answerScale(w, w.Object, w.PinnedETag())
 }
 
 // answerScale makes the Scale of an object the answer.
-func (s *scaledStore) answerScale(w *storage.Write, object *document.Document, etag []byte) error {
+func (s scaledWrites) answerScale(w *storage.Write, object *document.Document, etag []byte) error {
 	text, err := s.scaleText(w, object)
 	if err == nil {
-		w.Request.Response.StartJSON(http.StatusOK, etag, text)
+		w.Exchanges.Response.StartJSON(http.StatusOK, etag, text)
 	}
 	return err
 }
 
 // scaleText returns the Scale of an object as it is answered.
-func (s *scaledStore) scaleText(w *storage.Write, object *document.Document) ([]byte, error) {
-	s.setVersion(w, object)
-	o, _, err := s.scaleOf(w, object)
+func (s scaledWrites) scaleText(w *storage.Write, object *document.Document) ([]byte, error) {
+	s.ofObject.setVersion(w, object)
+	o, _, err := s.ofObject.c.scaleOf(w, object)
 	if err != nil {
 		return nil, status.Internal("%s", err.Error())
 	}

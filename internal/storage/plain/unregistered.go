@@ -13,30 +13,20 @@ var unregistered = resource.Resource{
 	Backend:  resource.Backend{Patch: resource.PatchEmulated, Emulated: resource.DryRun | resource.StatusSubresource},
 }
 
-// An unregisteredStore is the storage of objects that no policy file describes.
-type unregisteredStore struct{ Store }
+// undescribedBodies are those of objects that no policy file describes, and of their subresources.
+type undescribedBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy.
-func (s *unregisteredStore) IsOpaque(i *resource.Info) bool { return s.isOpaque(i) }
-
-// Complete implements storage.Strategy.
-func (s *unregisteredStore) Complete(w *storage.Write) error { return s.completeUnregistered(w) }
-
-// An unregisteredSubresource is the storage of a subresource of such objects.
-type unregisteredSubresource struct{ subresourceStore }
-
-// IsOpaque implements storage.Strategy.
-func (s *unregisteredSubresource) IsOpaque(i *resource.Info) bool { return s.isOpaque(i) }
-
-// Complete implements storage.Strategy.
-func (s *unregisteredSubresource) Complete(w *storage.Write) error { return s.completeUnregistered(w) }
-
-func (s *definition) isOpaque(i *resource.Info) bool {
-	return s.status == nil && !s.ChecksNames && !storage.IsConcerned(s.Policies, i)
+func (s undescribedBodies) IsOpaque(i *resource.Info) bool {
+	return s.c.status == nil && !s.c.ChecksNames && !storage.IsConcerned(s.c.Policies, i)
 }
 
-func (s *strategy) completeUnregistered(w *storage.Write) error {
-	if err := storage.CheckIdentity(w); err != nil || !s.ChecksNames {
+// CheckOptions implements storage.Strategy. The query belongs to the backend.
+func (undescribedBodies) CheckOptions(*storage.Write) error { return nil }
+
+// Complete implements storage.Strategy.
+func (s undescribedBodies) Complete(w *storage.Write) error {
+	if err := storage.CheckIdentity(w); err != nil || !s.c.ChecksNames {
 		return err
 	}
 	return storage.CheckName(w)

@@ -22,15 +22,15 @@ var (
 	typeJSON     = []byte(storage.JSON)
 )
 
-// Preview implements storage.Creater. The backend stores the object as it is sent.
-func (s *writer) Preview(*storage.Write) error { return nil }
+// objectWrites writes whole objects.
+type objectWrites struct{ c *collection }
 
 // Create implements storage.Creater.
-func (s *writer) Create(w *storage.Write) error {
+func (s objectWrites) Create(w *storage.Write) error {
 	if err := s.checkNew(w); err != nil {
 		return err
 	}
-	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
+	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
 		return s.answerUnwritten(w, http.StatusCreated)
 	}
 	m, err := s.message(w)
@@ -38,27 +38,52 @@ func (s *writer) Create(w *storage.Write) error {
 		return err
 	}
 	if w.Existing.Pin == storage.PinnedToNothing {
-		if m.Target, err = s.newTarget(w); err != nil {
+		if m.Target, err = s.c.newTarget(w); err != nil {
 			return err
 		}
 		m.Method = methodPut
 	}
-	if err := s.send(w, &m); err != nil {
+	if err := s.c.send(w, &m); err != nil {
 		return err
 	}
-	switch code := w.Request.Response.Status(); {
+	switch code := w.Exchanges.Response.Status(); {
 	case code == http.StatusConflict && w.HasGeneratedName,
 		code == http.StatusPreconditionFailed && w.Existing.Pin == storage.PinnedToNothing:
-		w.Request.Response.Discard()
+		w.Exchanges.Response.Discard()
 		return taken(w)
 	}
 	return s.answerWritten(w, m.Body, http.StatusCreated)
 }
 
+// Update implements storage.Updater.
+func (s objectWrites) Update(w *storage.Write) error {
+	isLast, err := s.isLastUpdate(w)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if w.Existing.IsAbsent {
+		code = http.StatusCreated
+	}
+	switch {
+	case w.Info.Options.DryRun && s.c.emulates(resource.DryRun):
+		return s.answerUnwritten(w, code)
+	case isLast:
+		return s.remove(w, code)
+	case s.isUnchanged(w):
+		// The answer is the stored object, in its own spelling.
+		w.SetObject(w.Existing.Object)
+		w.Existing.Object = nil
+		s.answerObject(w, w.Object, code, w.PinnedETag())
+		return nil
+	}
+	return s.replace(w, code)
+}
+
 // checkNew refuses what only stored objects have, and looks for an object of the name if the backend would
 // not refuse it itself (META-4).
-func (s *writer) checkNew(w *storage.Write) error {
-	if s.keeps(resource.ResourceVersions) {
+func (s objectWrites) checkNew(w *storage.Write) error {
+	if s.c.keeps(resource.ResourceVersions) {
 		version, err := storage.Text(storage.Metadata(w.Object), "resourceVersion", "metadata.")
 		if err != nil {
 			return err
@@ -74,16 +99,16 @@ func (s *writer) checkNew(w *storage.Write) error {
 		return nil
 	}
 	switch {
-	case w.Info.Options.DryRun && s.emulates(resource.DryRun) && s.isRegistered():
+	case w.Info.Options.DryRun && s.c.emulates(resource.DryRun) && s.c.isRegistered():
 		return s.lookForTaken(w)
-	case !s.emulates(resource.ExistingNames):
+	case !s.c.emulates(resource.ExistingNames):
 		return nil
-	case s.Resource.Backend.Versions != resource.ETagVersions:
-		path, err := s.newTarget(w)
+	case s.c.Resource.Backend.Versions != resource.ETagVersions:
+		path, err := s.c.newTarget(w)
 		if err != nil {
 			return err
 		}
-		if err := s.lockNew(w.Request, path); err != nil {
+		if err := s.c.lockNew(w.Exchanges, path); err != nil {
 			return err
 		}
 		return s.lookForTaken(w)
@@ -93,12 +118,12 @@ func (s *writer) checkNew(w *storage.Write) error {
 }
 
 // lookForTaken refuses to create an object that exists.
-func (s *writer) lookForTaken(w *storage.Write) error {
-	path, err := s.newTarget(w)
+func (s objectWrites) lookForTaken(w *storage.Write) error {
+	path, err := s.c.newTarget(w)
 	if err != nil {
 		return err
 	}
-	answer, err := w.Request.ReadStored(s.Backend, path, s.Limits)
+	answer, err := w.Exchanges.ReadStored(s.c.Backend, path, s.c.Limits)
 	if err != nil {
 		return err
 	}
@@ -106,7 +131,7 @@ func (s *writer) lookForTaken(w *storage.Write) error {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return nil
 	case code != http.StatusOK:
-		return s.unread(w, answer)
+		return s.c.unread(w, answer)
 	}
 	return taken(w)
 }
@@ -121,17 +146,17 @@ func taken(w *storage.Write) error {
 }
 
 // newTarget returns the target that an object which is to be created will have.
-func (s *writer) newTarget(w *storage.Write) ([]byte, error) {
+func (c *collection) newTarget(w *storage.Write) ([]byte, error) {
 	i := &w.Info
 	if problems := content.IsPathSegmentName(i.Name); len(problems) > 0 {
 		return nil, status.BadRequest("the name of the object (%s) %s", storage.Short(i.Name), strings.Join(problems, ", "))
 	}
-	return w.Request.Target(func(dst []byte) []byte {
+	return w.Exchanges.Target(func(dst []byte) []byte {
 		name := url.PathEscape(i.Name) // what is stored may have any name
 		if i.APIPrefix != "" {
 			return append(append(append(dst, i.Path...), '/'), name...)
 		}
-		for _, template := range s.Resource.Paths {
+		for _, template := range c.Resource.Paths {
 			if strings.Contains(template, "{name}") {
 				return i.Expand(dst, template, url.PathEscape(i.Namespace), name)
 			}
@@ -141,14 +166,14 @@ func (s *writer) newTarget(w *storage.Write) ([]byte, error) {
 }
 
 // replace sends the object in the place of the stored one.
-func (s *writer) replace(w *storage.Write, code int) error {
+func (s objectWrites) replace(w *storage.Write, code int) error {
 	m, err := s.message(w)
 	if err != nil {
 		return err
 	}
 	if w.Info.Verb != resource.VerbUpdate || w.Info.Subresource != "" {
-		m.Target = w.Request.ItemTarget(&w.Info)
-		s.warnOfHidden(w)
+		m.Target = w.Exchanges.ItemTarget(&w.Info)
+		s.c.warnOfHidden(w)
 	}
 	if w.Info.Verb != resource.VerbUpdate {
 		m.Method, m.ContentType = methodPut, typeJSON
@@ -156,16 +181,16 @@ func (s *writer) replace(w *storage.Write, code int) error {
 	if err := s.sendPinned(w, &m); err != nil {
 		return err
 	}
-	if s.isRefusedPin(w) {
-		w.Request.Response.Discard()
+	if s.c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return s.answerWritten(w, m.Body, code)
 }
 
 // isRefusedPin reports whether the backend refused a precondition that the gateway, and not the client, had set.
-func (s *writer) isRefusedPin(w *storage.Write) bool {
-	switch w.Request.Response.Status() {
+func (c *collection) isRefusedPin(w *storage.Write) bool {
+	switch w.Exchanges.Response.Status() {
 	case http.StatusPreconditionFailed:
 		return w.Existing.Pin != storage.NotPinned && w.Existing.Pin != storage.PinnedByObject
 	case http.StatusConflict:
@@ -175,14 +200,14 @@ func (s *writer) isRefusedPin(w *storage.Write) bool {
 }
 
 // message returns the request that carries the object as it is stored, with the precondition that pins it.
-func (s *writer) message(w *storage.Write) (storage.Message, error) {
+func (s objectWrites) message(w *storage.Write) (storage.Message, error) {
 	if err := s.toStoredForm(w); err != nil {
 		return storage.Message{}, err
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if s.answersObject() {
-		m.IsEdited, m.Whole = true, 2*s.Limits.Body
+	if s.c.answersObject() {
+		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
 	}
 	return m, nil
 }
@@ -198,67 +223,43 @@ func preconditionOf(w *storage.Write) storage.Precondition {
 	return storage.Precondition{}
 }
 
-func (s *writer) send(w *storage.Write, m *storage.Message) error {
-	if limit := s.Limits.Stored.Bytes; len(m.Body) > limit {
+func (c *collection) send(w *storage.Write, m *storage.Message) error {
+	if limit := c.Limits.Stored.Bytes; len(m.Body) > limit {
 		return storage.TooLarge(limit)
 	}
-	return w.Request.Send(s.Backend, m)
-}
-
-// Pass implements storage.Storage.
-func (s *writer) Pass(w *storage.Write) error {
-	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
-		code := http.StatusOK
-		if w.Creates() {
-			code = http.StatusCreated
-		}
-		if w.Object != nil {
-			s.hide(w.Object)
-		}
-		return answerContent(w, code)
-	}
-	m := w.Message()
-	m.Precondition = preconditionOf(w)
-	if err := s.send(w, &m); err != nil {
-		return err
-	}
-	if w.Info.Verb != resource.VerbCreate && s.isRefusedPin(w) {
-		w.Request.Response.Discard()
-		return storage.ErrConflict
-	}
-	return nil
+	return w.Exchanges.Send(c.Backend, m)
 }
 
 // answersObject reports whether a write is answered with the object as it is stored and its version,
 // whatever the backend answers.
-func (s *writer) answersObject() bool { return s.keeps(resource.ResourceVersions) }
+func (c *collection) answersObject() bool { return c.keeps(resource.ResourceVersions) }
 
 // toStoredForm makes of the object that was admitted what is stored: the version is the backend's to tell,
 // and no part of it.
-func (s *writer) toStoredForm(w *storage.Write) error {
-	if s.keeps(resource.ResourceVersions) {
+func (s objectWrites) toStoredForm(w *storage.Write) error {
+	if s.c.keeps(resource.ResourceVersions) {
 		if at, found := storage.Metadata(w.Object).Get("resourceVersion"); found {
 			w.Object.Remove(at)
 		}
 	}
 	if w.Existing.Pin == storage.PinnedByField {
-		stored, _ := storage.Find(w.Existing.Root(), s.Resource.Fields.Version)
-		return w.Request.Unplaced(&w.Info, storage.AsMisplaced(storage.SetAt(w.Object, s.Resource.Fields.Version, stored.Raw())))
+		stored, _ := storage.Find(w.Existing.Root(), s.c.Resource.Fields.Version)
+		return w.Unplaced(storage.AsMisplaced(storage.SetAt(w.Object, s.c.Resource.Fields.Version, stored.Raw())))
 	}
 	return nil
 }
 
 // isUnchanged reports whether the write leaves the stored object as it is. As in Kubernetes nothing is stored
 // then, and the version stays.
-func (s *writer) isUnchanged(w *storage.Write) bool {
+func (s objectWrites) isUnchanged(w *storage.Write) bool {
 	e := &w.Existing
-	return e.Object != nil && !e.IsCompleted && s.answersObject() && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
+	return e.Object != nil && !e.IsCompleted && s.c.answersObject() && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
 }
 
 // answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
-func (s *writer) answerUnwritten(w *storage.Write, code int) error {
-	if !s.answersObject() {
-		s.hide(w.Object)
+func (s objectWrites) answerUnwritten(w *storage.Write, code int) error {
+	if !s.c.answersObject() {
+		s.c.hide(w.Object)
 		return answerContent(w, code)
 	}
 	if len(w.Existing.Version) == 0 {
@@ -271,13 +272,13 @@ func (s *writer) answerUnwritten(w *storage.Write, code int) error {
 }
 
 func answerContent(w *storage.Write, code int) error {
-	w.Request.Response.StartJSON(code, nil, bytes.Clone(w.Content()))
+	w.Exchanges.Response.StartJSON(code, nil, bytes.Clone(w.Content()))
 	return nil
 }
 
 // hide takes out of an object that becomes an answer of the gateway's what the API does not show.
-func (s *definition) hide(object *document.Document) {
-	for _, n := range s.Hidden.In(object.Root()) {
+func (c *collection) hide(object *document.Document) {
+	for _, n := range c.Hidden.In(object.Root()) {
 		object.Remove(n)
 	}
 }
@@ -287,31 +288,31 @@ const maxNamedHidden = 8
 
 // warnOfHidden tells the client what a PUT that the gateway makes of the stored object lacks, because the API does not show
 // it. An object that shows it loses nothing.
-func (s *definition) warnOfHidden(w *storage.Write) {
+func (c *collection) warnOfHidden(w *storage.Write) {
 	var names []string
-	s.Hidden.Missing(w.Object.Root(), func(around document.Node, name string) {
+	c.Hidden.Missing(w.Object.Root(), func(around document.Node, name string) {
 		path := strings.TrimPrefix(around.Path()+"."+name, ".")
 		if path = strconv.Quote(storage.Short(path)); len(names) < maxNamedHidden && !slices.Contains(names, path) {
 			names = append(names, path)
 		}
 	})
 	if len(names) > 0 {
-		w.Request.Warn("the API does not show write-only fields, so that the object which was sent to it lacks " + strings.Join(names, ", "))
+		w.Exchanges.Warn("the API does not show write-only fields, so that the object which was sent to it lacks " + strings.Join(names, ", "))
 	}
 }
 
 // answerWritten makes the answer to a write what an API server answers: the object as it is stored, with its
 // version (RW-1). Backends answer with anything, from the object to nothing.
-func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) (err error) {
-	if !s.answersObject() {
+func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) (err error) {
+	if !s.c.answersObject() {
 		return nil
 	}
 	defer leaveAnswer(w, &err)
-	r := &w.Request.Response
+	r := &w.Exchanges.Response
 	if r.Status() == http.StatusCreated && w.Existing.Object == nil {
 		code = http.StatusCreated // nobody had looked whether the object was there
 	}
-	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Request, &r.Response, 2*s.Limits.Body) {
+	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Exchanges, &r.Response, 2*s.c.Limits.Body) {
 		return nil // the write is done, and this is its answer
 	}
 	o, isWritten := s.written(w, sent)
@@ -322,7 +323,7 @@ func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) (err err
 	if !r.IsStream() && r.Status() == code && r.IsJSON() {
 		// Headers of the backend's answer stay: it is an answer of this kind.
 		s.setVersion(w, o.object)
-		w.Request.Response.AnswerEdited(o.object)
+		w.Exchanges.Response.AnswerEdited(o.object)
 		return nil
 	}
 	s.answerObject(w, o.object, code, o.etag)
@@ -333,7 +334,7 @@ func (s *writer) answerWritten(w *storage.Write, sent []byte, code int) (err err
 func leaveAnswer(w *storage.Write, err *error) {
 	switch p := recover(); {
 	case p == nil:
-	case p == document.ErrNoMemory && w.Request.Memory.Committed():
+	case p == document.ErrNoMemory && w.Exchanges.Memory.Committed():
 		*err = nil
 	default:
 		panic(p)
@@ -354,8 +355,8 @@ func (o *written) release(w *storage.Write) {
 
 // written finds out what is stored after a write; its version is in the write from then on. It returns false
 // if the backend's answer is an error, or says that the write is not done yet.
-func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bool) {
-	r, e := &w.Request.Response, &w.Existing
+func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritten bool) {
+	r, e := &w.Exchanges.Response, &w.Existing
 	switch r.Status() {
 	case http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusNonAuthoritativeInfo:
 	default:
@@ -364,21 +365,21 @@ func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bo
 	o.etag = r.ETag()
 	var isStored bool
 	if o.object, isStored = s.objectIn(w, r.Body(), sent); isStored {
-		e.Version = versionOf(e.Version[:0], s.Resource, o.object.Root(), o.etag)
-	} else if e.Version = e.Version[:0]; s.Resource.Fields.Version == nil && s.Resource.Backend.Versions == resource.ETagVersions {
+		e.Version = versionOf(e.Version[:0], s.c.Resource, o.object.Root(), o.etag)
+	} else if e.Version = e.Version[:0]; s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Versions == resource.ETagVersions {
 		e.Version = appendVersion(e.Version, o.etag)
 	}
 	// A backend with weak ETags tells no version, however often it is asked.
-	isUntellable := len(o.etag) > len(strong(o.etag)) && s.Resource.Fields.Version == nil && s.Resource.Backend.Concurrency != resource.BestEffort
+	isUntellable := len(o.etag) > len(strong(o.etag)) && s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Concurrency != resource.BestEffort
 	isKnown := len(e.Version) > 0 || isUntellable
-	if !s.keeps(resource.ResourceVersions) {
+	if !s.c.keeps(resource.ResourceVersions) {
 		isKnown = isStored
 	}
 	if !isKnown {
 		if current, etag := s.readBack(w); current != nil {
 			o.release(w)
 			o.object = current
-			e.Version = versionOf(e.Version[:0], s.Resource, current.Root(), etag)
+			e.Version = versionOf(e.Version[:0], s.c.Resource, current.Root(), etag)
 		}
 	}
 	if o.object != w.Object {
@@ -389,12 +390,12 @@ func (s *writer) written(w *storage.Write, sent []byte) (o written, isWritten bo
 
 // objectIn returns the object in the backend's answer, and whether it tells what is stored: backends also
 // answer with nothing, or with something else. An answer without an object, or equal to the one that was sent, stands for that one.
-func (s *writer) objectIn(w *storage.Write, body, sent []byte) (object *document.Document, isStored bool) {
+func (s objectWrites) objectIn(w *storage.Write, body, sent []byte) (object *document.Document, isStored bool) {
 	if bytes.Equal(body, sent) {
 		// What changes with every write would not be the same.
-		return w.Object, s.Resource.Fields.Version == nil
+		return w.Object, s.c.Resource.Fields.Version == nil
 	}
-	d, err := w.Request.Parse(body, s.Limits.Stored)
+	d, err := w.Exchanges.Parse(body, s.c.Limits.Stored)
 	if err != nil {
 		return w.Object, false
 	}
@@ -408,7 +409,7 @@ func (s *writer) objectIn(w *storage.Write, body, sent []byte) (object *document
 // readBack reads the object that was written, if the answer to the write did not tell its version. Object
 // and version are of one answer, so that they belong together even if another writer has come since. It
 // returns nil if that fails: what was written is known anyway.
-func (s *writer) readBack(w *storage.Write) (*document.Document, []byte) {
+func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 	if w.Existing.Object != nil {
 		w.Existing.Object.Release()
 		w.Existing.Object = nil
@@ -416,17 +417,17 @@ func (s *writer) readBack(w *storage.Write) (*document.Document, []byte) {
 	var target []byte
 	var err error
 	if w.Info.Verb == resource.VerbCreate {
-		if target, err = s.newTarget(w); err != nil {
+		if target, err = s.c.newTarget(w); err != nil {
 			return nil, nil
 		}
 	} else {
-		target = w.Request.ItemTarget(&w.Info)
+		target = w.Exchanges.ItemTarget(&w.Info)
 	}
-	answer, err := w.Request.ReadStored(s.Backend, target, s.Limits)
+	answer, err := w.Exchanges.ReadStored(s.c.Backend, target, s.c.Limits)
 	if err != nil || answer.Status() != http.StatusOK {
 		return nil, nil
 	}
-	d, err := w.Request.ParseStored(answer.Body())
+	d, err := w.Exchanges.ParseStored(answer.Body())
 	if err != nil {
 		return nil, nil
 	}
@@ -434,25 +435,22 @@ func (s *writer) readBack(w *storage.Write) (*document.Document, []byte) {
 }
 
 // completeAnswer gives an object of the backend what a client that reads it would see.
-func (s *writer) completeAnswer(w *storage.Write, object *document.Document) {
-	d := s.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Request.Memory)
+func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document) {
+	d := s.c.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Exchanges.Memory)
 	defer d.Release()
 	_ = d.complete(object) // what is stored is known to be complete but for what the backend made of it
 }
 
 // setVersion gives the object its version.
-func (s *writer) setVersion(w *storage.Write, object *document.Document) {
-	if len(w.Existing.Version) > 0 && s.keeps(resource.ResourceVersions) {
+func (s objectWrites) setVersion(w *storage.Write, object *document.Document) {
+	if len(w.Existing.Version) > 0 && s.c.keeps(resource.ResourceVersions) {
 		setVersion(object, object.Root(), w.Existing.Version)
 	}
 }
 
 // answerObject makes an object with its version the answer.
-func (s *writer) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) {
-	s.hide(object)
+func (s objectWrites) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) {
+	s.c.hide(object)
 	s.setVersion(w, object)
-	w.Request.Response.Answer(code, etag, object)
+	w.Exchanges.Response.Answer(code, etag, object)
 }
-
-// Refusal implements storage.Updater.
-func (s *writer) Refusal(_ *storage.Write, refusal error) error { return refusal }

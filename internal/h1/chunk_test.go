@@ -1,4 +1,4 @@
-package http1
+package h1
 
 import (
 	"bytes"
@@ -6,11 +6,13 @@ import (
 	"net/http/httputil"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/http1"
 )
 
 // decode reads a chunked body that arrives in pieces of so many bytes. It
 // returns the data and the number of bytes used.
-func decode(b []byte, piece int) (data []byte, used int, done bool, err *Flaw) {
+func decode(b []byte, piece int) (data []byte, used int, done bool, err *http1.Flaw) {
 	var c Chunked
 	for used < len(b) && !c.Done() {
 		end := min(used+piece, len(b))
@@ -83,14 +85,14 @@ func TestFlaws(t *testing.T) {
 			t.Errorf("%.50q has no flaw", c.body)
 			continue
 		}
-		if got, want := *flaw.OfRequest(), (Error{c.code, c.message}); got != want {
+		if got, want := *flaw.OfRequest(), (http1.Error{Code: c.code, Message: c.message}); got != want {
 			t.Errorf("%.50q of a client: %+v, want %+v", c.body, got, want)
 		}
-		if got, want := *flaw.OfAnswer(), (Error{502, c.message}); got != want {
+		if got, want := *flaw.OfAnswer(), (http1.Error{Code: 502, Message: c.message}); got != want {
 			t.Errorf("%.50q of a backend: %+v, want %+v", c.body, got, want)
 		}
 	}
-	if _, _, flaw := HeadEnd([]byte("HTTP/1.1 200 OK\n\n"), 0); flaw == nil || flaw.OfAnswer().Code != 502 || flaw.OfRequest().Code != 400 {
+	if _, _, flaw := http1.HeadEnd([]byte("HTTP/1.1 200 OK\n\n"), 0); flaw == nil || flaw.OfAnswer().Code != 502 || flaw.OfRequest().Code != 400 {
 		t.Errorf("a bare LF: %v", flaw)
 	}
 }
@@ -115,7 +117,7 @@ func FuzzChunked(f *testing.F) {
 			t.Fatalf("net/http refuses %q: %v", b, rerr)
 		}
 		if !bytes.Equal(data, want) {
-			t.Fatalf("%q: net/http decodes %q, http1 %q", b, want, data)
+			t.Fatalf("%q: net/http decodes %q, this package %q", b, want, data)
 		}
 	})
 }

@@ -9,59 +9,58 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A patchingStore is the storage of objects at a backend that has PATCH itself. The result of a patch is admitted, and then
-// the client's own patch is sent: what the backend does atomically stays so.
-type patchingStore struct{ Store }
-
-// IsOpaque implements storage.Strategy. A patch passes as it came if nothing depends on its result.
-func (s *patchingStore) IsOpaque(i *resource.Info) bool {
-	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.admitsAnyPatch() && !storage.IsConcerned(s.Policies, i)
-}
-
-// admitsAnyPatch reports whether no patch of an object is invalid, and none has to be completed.
-func (s *definition) admitsAnyPatch() bool {
-	return s.Schema(resource.VerbPatch) == nil && s.status == nil && s.Resource.Fields.Name == nil && s.Resource.Fields.Version == nil
+// sentPatches are patches of a backend that has PATCH itself. The result of a patch is admitted, and then the client's own
+// patch is sent: what the backend does atomically stays so.
+type sentPatches struct {
+	c        *collection
+	strategy strategy
+	writes   objectWrites
 }
 
 // Patched implements storage.Patcher.
-func (s *patchingStore) Patched(w *storage.Write, h storage.Handler) error {
-	return s.patched(w, h, s.Get, s.PrepareForUpdate)
+func (s sentPatches) Patched(w *storage.Write, h storage.Handler) error {
+	return s.c.patched(w, h, s.strategy)
 }
 
 // Patch implements storage.Patcher.
-func (s *patchingStore) Patch(w *storage.Write) error { return s.sendPatch(w, w.Patch) }
+func (s sentPatches) Patch(w *storage.Write) error { return s.sendPatch(w, w.Patch) }
 
-// A patchingStatusStore is the storage of the status of such objects.
-type patchingStatusStore struct{ statusStore }
+// sentStatusPatches are patches of the status of such objects.
+type sentStatusPatches struct{ ofObject sentPatches }
+
+// Patched implements storage.Patcher.
+func (s sentStatusPatches) Patched(w *storage.Write, h storage.Handler) error {
+	return s.ofObject.Patched(w, h)
+}
 
 // Patch implements storage.Patcher. The client's patch is one of the status alone, so that a patch of the object is made
 // which comes to the same.
-func (s *patchingStatusStore) Patch(w *storage.Write) error {
+func (s sentStatusPatches) Patch(w *storage.Write) error {
 	text := []byte("{}")
-	if w.Request.Patch == storage.JSONPatch {
+	if w.PatchType == storage.JSONPatch {
 		text = []byte("[]")
 	}
-	patch, err := w.Request.Parse(text, s.Limits.Sent)
+	patch, err := w.Exchanges.Parse(text, s.ofObject.c.Limits.Sent)
 	if err != nil {
 		return err
 	}
 	defer patch.Release()
-	return s.sendPatch(w, patch)
+	return s.ofObject.sendPatch(w, patch)
 }
 
 // sendPatch sends a patch that makes of the stored object the one that was admitted: the given one, with what the gateway
 // changes of its result folded in.
-func (s *writer) sendPatch(w *storage.Write, patch *document.Document) error {
-	if w.Info.Options.DryRun && s.emulates(resource.DryRun) {
-		return s.answerUnwritten(w, http.StatusOK)
+func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error {
+	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
+		return s.writes.answerUnwritten(w, http.StatusOK)
 	}
-	m := storage.Message{Body: w.Request.Body, Precondition: preconditionOf(w)}
+	m := storage.Message{Body: w.Exchanges.Body, Precondition: preconditionOf(w)}
 	if w.Info.Subresource != "" {
-		m.Target = w.Request.ItemTarget(&w.Info)
+		m.Target = w.Exchanges.ItemTarget(&w.Info)
 	}
 	if patch != w.Patch || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
 		folded, err := s.foldedPatch(w, patch)
-		switch isForm := w.Request.Patch == storage.FormPatch; {
+		switch isForm := w.PatchType == storage.FormPatch; {
 		case err != nil:
 			return err
 		case isForm && patch.Edited():
@@ -70,49 +69,49 @@ func (s *writer) sendPatch(w *storage.Write, patch *document.Document) error {
 			m.Body = folded
 		}
 	}
-	if err := s.sendPinned(w, &m); err != nil {
+	if err := s.writes.sendPinned(w, &m); err != nil {
 		return err
 	}
-	if s.isRefusedPin(w) {
-		w.Request.Response.Discard()
+	if s.c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
 	return nil
 }
 
 // foldedPatch returns the text of the patch with what the gateway changes of its result.
-func (s *writer) foldedPatch(w *storage.Write, patch *document.Document) ([]byte, error) {
+func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]byte, error) {
 	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
-	if w.Request.Patch != storage.FormPatch {
+	if w.PatchType != storage.FormPatch {
 		var err error
-		if stored, err = w.Request.ParseStored(w.Request.StoredBody()); err != nil {
+		if stored, err = w.Exchanges.ParseStored(w.Exchanges.StoredBody()); err != nil {
 			return nil, err
 		}
 		defer stored.Release()
 	}
 	want := w.Object.Clone()
 	defer want.Release()
-	if err := s.keepUnknown(w, want); err != nil {
+	if err := s.c.keepUnknown(w, want); err != nil {
 		return nil, err
 	}
 	if w.Existing.Pin == storage.PinnedByField {
-		version, _ := storage.Find(stored.Root(), s.Resource.Fields.Version)
-		if err := storage.SetAt(want, s.Resource.Fields.Version, version.Raw()); err != nil {
-			return nil, w.Request.Unplaced(&w.Info, storage.AsMisplaced(err))
+		version, _ := storage.Find(stored.Root(), s.c.Resource.Fields.Version)
+		if err := storage.SetAt(want, s.c.Resource.Fields.Version, version.Raw()); err != nil {
+			return nil, w.Unplaced(storage.AsMisplaced(err))
 		}
 	}
-	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.Limits.Sent}
+	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent}
 	if w.Existing.Pin == storage.PinnedByField {
-		f.pin = s.Resource.Fields.Version
+		f.pin = s.c.Resource.Fields.Version
 	}
 	text, ok := f.mergePatch, false
-	if w.Request.Patch == storage.JSONPatch {
+	if w.PatchType == storage.JSONPatch {
 		text = f.jsonPatch
 	}
 	body, ok := text()
 	switch {
 	case ok:
-	case w.Request.Patch == storage.FormPatch:
+	case w.PatchType == storage.FormPatch:
 		return nil, status.UnusableForm("policies or versions change the object")
 	default:
 		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")
@@ -121,8 +120,8 @@ func (s *writer) foldedPatch(w *storage.Write, patch *document.Document) ([]byte
 }
 
 // keepUnknown gives the object back what is stored in it and its schema does not know: nobody asked to change that.
-func (s *definition) keepUnknown(w *storage.Write, want *document.Document) error {
-	schema := s.Schema(w.Info.Verb)
+func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
+	schema := c.schema(w.Info.Verb)
 	if schema == nil {
 		return nil
 	}

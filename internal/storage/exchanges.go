@@ -1,0 +1,439 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Exchanges make the requests to a backend that a client's request takes. They have what of the client's
+// request goes into them, its head and body, and the answer that goes back. Strings and bytes of the head
+// live as long as the request.
+type Exchanges struct {
+	Head *http1.Head // as the client sent it
+	// From says in every request that is made for the client where it came from and who asks.
+	From     http1.Forward
+	Body     []byte // of a write, in the client's own bytes or as the JSON made of them
+	Response Response
+	Warnings []string
+	// Memory counts the request's part of the memory for all of them.
+	Memory *memory.Reservation
+	Limits *Limits
+
+	// Took is how long the backend was asked in all, up to the heads of its answers.
+	Took time.Duration
+	// Tracer is told of each of them; nil if the request is not traced.
+	Tracer Tracer
+	// Watcher is told of the answers that clients may get; nil if nobody asks.
+	Watcher Watcher
+	// Sink takes what the client asks for in the backend's place; nil if it is sent.
+	Sink Sink
+
+	deadline    time.Time // when the client's own ?timeout= passes; zero for none
+	isDryRun    bool      // the client's target asks for a dry run
+	knowsStored bool      // the gateway's own account has read what the write depends on
+	isPreviewed bool      // there was a dry run
+
+	forward http1.Forward
+	call    upstream.Request
+	extra   [3]http1.Header
+	lock    ObjectLock // held while no other writer may come between
+	kept    *kept      // nil before the first exchange
+}
+
+// kept is memory that one request leaves to the next.
+type kept struct {
+	stored  http1.Response // the answer that the stored object is read from
+	preview http1.Response // the answer to a dry run
+
+	head, target, edited []byte
+}
+
+// memory returns memory that may have been left by another request.
+func (e *Exchanges) memory() *kept {
+	if e.kept == nil {
+		e.kept = new(kept)
+	}
+	return e.kept
+}
+
+// forget empties the memory for the next request.
+func (k *kept) forget() {
+	k.head, k.target, k.edited = Kept(k.head), Kept(k.target), Kept(k.edited)
+}
+
+// keptBytes is the size up to which a buffer is kept for the next request.
+const keptBytes = 64 << 10
+
+// Kept empties a buffer for the next request, or drops one that is too large to be kept.
+func Kept(b []byte) []byte {
+	if cap(b) > keptBytes {
+		return nil
+	}
+	return b[:0]
+}
+
+// A Sink takes messages that are not sent, because the request is only explained. What the gateway
+// itself asks for on the way, reads and dry runs, is sent.
+type Sink interface {
+	// Take is called with a message whose target and method are known. It must not keep the bytes.
+	Take(m *Message)
+}
+
+// ErrNotSent says that the request is only explained, and that what it asks for was not sent.
+var ErrNotSent = errors.New("the request is explained and goes no further")
+
+// divert gives a message to the sink.
+func divert(e *Exchanges, m Message) error {
+	if m.Method == nil {
+		m.Method = e.Head.Method
+	}
+	if m.Target == nil {
+		m.Target = e.Head.Target
+	}
+	if m.ContentType == nil {
+		m.ContentType = e.Head.Value(http1.FieldContentType)
+	}
+	e.Sink.Take(&m)
+	return ErrNotSent
+}
+
+// A Watcher looks at the backend's answers to what a client asks for, before anything is made of them. It may put another
+// stream in the place of an answer's.
+type Watcher interface {
+	// Answered is called with the method of the request to the backend.
+	Answered(method []byte, answer *http1.Response)
+}
+
+// A Tracer follows the exchanges with a backend, which come one after the other.
+type Tracer interface {
+	// Begin is called before the head of a request to the backend is made. It returns the header lines
+	// by which the backend learns of the trace.
+	Begin(method, target []byte) []byte
+	// End is called with the code of the answer, or why there is none.
+	End(b *Backend, code int, err error)
+	// Locked is called with the time at which a lock of several gateways was asked for, and why it was not given.
+	Locked(began time.Time, err error)
+	// Unlocked is called with the time at which it was given back.
+	Unlocked(began time.Time)
+}
+
+// A Message is one request to the backend that is made of the client's.
+type Message struct {
+	// Method and Target replace the client's if they are not nil.
+	Method, Target []byte
+	// Body is nil if the request has none.
+	Body []byte
+	// Upload is the body if it is sent while it comes; nil if it is Body.
+	Upload http1.Upload
+	// ContentType replaces the client's; nil leaves it.
+	ContentType []byte
+	// Precondition has to hold at the backend; the client's own preconditions stand if it is none.
+	Precondition Precondition
+	// IsEdited asks for an answer that is neither encoded nor a part: its bytes are going to be changed.
+	IsEdited bool
+	// Whole asks for the answer in one piece of at most so many bytes; 0 lets large ones stream.
+	Whole int64
+	// IsSafe says that the request changes nothing, so that it may be sent again.
+	IsSafe bool
+}
+
+// A Precondition names the version that a backend has to find stored, or it refuses the write.
+type Precondition struct {
+	ETag     []byte // the version that has to be stored
+	IsAbsent bool   // nothing may be stored
+}
+
+// IsHead reports whether the answer has no body.
+func (e *Exchanges) IsHead() bool { return string(e.Head.Method) == http.MethodHead }
+
+// IsDryRun reports whether the client's target asks for a dry run, whatever the options in a body say.
+func (e *Exchanges) IsDryRun() bool { return e.isDryRun }
+
+// Deadline returns when the client's own ?timeout= passes; zero for none, and for a watch, which ends by
+// itself (ERR-4).
+func (e *Exchanges) Deadline() time.Time { return e.deadline }
+
+// Warn adds a warning.
+func (e *Exchanges) Warn(text string) { e.Warnings = append(e.Warnings, text) }
+
+// Via is the name of the gateway in Via and User-Agent headers.
+const Via = "admission-gateway"
+
+var (
+	// preconditions are the client's own.
+	preconditions = http1.Fields(http1.FieldIfMatch, http1.FieldIfNoneMatch, http1.FieldIfModifiedSince, http1.FieldIfUnmodifiedSince)
+	// aboutBody is everything in the client's head that is about the body it sent or expects.
+	aboutBody = preconditions | http1.Fields(http1.FieldContentType, http1.FieldContentEncoding, http1.FieldAccept,
+		http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange, http1.FieldDigest)
+	// aboutBytes are the client's wishes about the very bytes of an answer.
+	aboutBytes = http1.Fields(http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange)
+)
+
+var (
+	methodGet = []byte(http.MethodGet)
+
+	nameAccept         = []byte("Accept")
+	nameAuthorization  = []byte("Authorization")
+	nameAcceptEncoding = []byte("Accept-Encoding")
+	nameContentType    = []byte("Content-Type")
+	nameConnection     = []byte("Connection")
+	nameUpgrade        = []byte("Upgrade")
+	nameIfMatch        = []byte("If-Match")
+	nameIfNoneMatch    = []byte("If-None-Match")
+	valueJSON          = []byte(JSON)
+	valueIdentity      = []byte("identity")
+	valueAny           = []byte("*")
+)
+
+// Send sends a message and takes the answer into Response.
+func (e *Exchanges) Send(b *Backend, m *Message) error {
+	if e.Sink != nil {
+		return divert(e, *m)
+	}
+	f := e.forwarding(m)
+	f.Extra = e.extra[:0]
+	switch {
+	case m.Precondition.ETag != nil:
+		f.Skip |= preconditions
+		f.Extra = append(f.Extra, http1.Header{Name: nameIfMatch, Value: m.Precondition.ETag})
+	case m.Precondition.IsAbsent:
+		f.Skip |= preconditions
+		f.Extra = append(f.Extra, http1.Header{Name: nameIfNoneMatch, Value: valueAny})
+	}
+	if m.ContentType != nil {
+		f.Skip |= http1.Fields(http1.FieldContentType)
+		if len(m.ContentType) > 0 {
+			f.Extra = append(f.Extra, http1.Header{Name: nameContentType, Value: m.ContentType})
+		}
+	}
+	if m.IsEdited {
+		f.Skip |= aboutBytes
+		f.Extra = append(f.Extra, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	}
+	makeHead(e, f)
+	e.call = upstream.Request{
+		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead(), Idempotent: m.IsSafe, Whole: m.Whole,
+		Deadline: e.Deadline(),
+	}
+	if !m.IsSafe {
+		if err := e.commit(m); err != nil {
+			return err
+		}
+	}
+	e.Response.edition = asItComes
+	if m.IsEdited {
+		e.Response.edition = plain
+	}
+	e.Memory.Rest()
+	if err := e.do(b, b.Client, &e.Response.Response); err != nil {
+		return err
+	}
+	if w := e.Watcher; w != nil {
+		method := m.Method
+		if method == nil {
+			method = e.Head.Method
+		}
+		w.Answered(method, &e.Response.Response)
+	}
+	return nil
+}
+
+// Connect sends a request that may go on in another protocol, which the backend agrees to by a tunnel
+// instead of an answer. Every other hop-by-hop line of the client ends here, as always.
+func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.Tunnel, error) {
+	if e.Sink != nil {
+		return nil, divert(e, *m)
+	}
+	f := e.forwarding(m)
+	f.Extra = e.extra[:0]
+	if protocol != nil {
+		f.Extra = append(f.Extra, http1.Header{Name: nameConnection, Value: nameUpgrade}, http1.Header{Name: nameUpgrade, Value: protocol})
+	}
+	makeHead(e, f)
+	e.call = upstream.Request{
+		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
+	}
+	e.Memory.Rest()
+	err := e.do(b, b.Client, &e.Response.Response)
+	return e.call.Tunnel, err
+}
+
+// SendPart sends one of several requests that a client's request becomes, and reads the answer whole.
+func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *http1.Response, l *Limits) error {
+	if e.Sink != nil {
+		return divert(e, Message{Target: target, Body: body, ContentType: valueJSON})
+	}
+	f := e.forwarding(&Message{Target: target, Body: body})
+	f.Skip |= aboutBody
+	f.Extra = append(e.extra[:0], http1.Header{Name: nameContentType, Value: valueJSON})
+	makeHead(e, f)
+	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline()}
+	e.Memory.Rest()
+	return e.do(b, b.Client, answer)
+}
+
+// do makes the call by one of the clients of the backend.
+func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *http1.Response) error {
+	if e.Limits != nil {
+		e.call.Timeouts = e.Limits.Timeouts
+	}
+	began := time.Now()
+	err := by.Do(&e.call, answer)
+	e.Took += time.Since(began)
+	if e.Tracer != nil {
+		e.Tracer.End(b, answer.Status(), err)
+	}
+	return err
+}
+
+// makeHead makes the head of a request to the backend.
+func makeHead(e *Exchanges, f *http1.Forward) {
+	if e.Tracer != nil {
+		method, target := f.Method, f.Target
+		if method == nil {
+			method = e.Head.Method
+		}
+		if target == nil {
+			target = e.Head.Target
+		}
+		f.Trace = e.Tracer.Begin(method, target)
+	}
+	e.memory().head = e.Head.AppendForward(e.memory().head[:0], f)
+}
+
+// forwarding returns what a request to the backend is made of beside the client's header lines.
+func (e *Exchanges) forwarding(m *Message) *http1.Forward {
+	f := &e.forward
+	*f = e.From
+	f.Via, f.Length, f.Method, f.Target = Via, -1, m.Method, m.Target
+	switch {
+	case m.Upload != nil && m.Upload.Length() < 0:
+		f.IsChunked = true
+	case m.Upload != nil:
+		f.Length = m.Upload.Length()
+	case m.Body != nil:
+		f.Length = int64(len(m.Body))
+	}
+	if e.Head.Has(http1.FieldDigest) && !sendsOwn(e, m) {
+		f.Skip |= http1.Fields(http1.FieldDigest) // nobody can tell who made the new bytes (RFC 9530)
+	}
+	return f
+}
+
+// sendsOwn reports whether the body of a message is the request's own, byte for byte.
+func sendsOwn(e *Exchanges, m *Message) bool {
+	switch {
+	case m.Upload != nil:
+		return true
+	case len(m.Body) == 0 && e.Head.HasBody():
+		return false
+	}
+	return bytes.Equal(m.Body, e.Body)
+}
+
+// commit is called before a write is sent. Nothing is sent of a request that was refused memory or its turn, whatever a
+// step, or a policy within it, made of that. From then on the request has to be answered, so that memory for the answer
+// is asked for here, as far as its size is known.
+func (e *Exchanges) commit(m *Message) error {
+	if e.Memory.Refusal() != memory.None || m.Whole > 0 && !e.Memory.Grow(len(m.Body)) {
+		return e.Exhausted()
+	}
+	if e.IsLocked() && !e.lock.IsValid() {
+		return status.ServiceUnavailable("the write is not sent: the lock of its object was lost, and another gateway may be writing it", 1)
+	}
+	e.Memory.Commit()
+	return nil
+}
+
+// Exhausted returns the answer to a request that cannot have the memory that it takes, or not its turn.
+func (e *Exchanges) Exhausted() error { return e.Limits.Refused(e.Memory.Refusal()) }
+
+// HeavyText is from what length in bytes on texts are heavy to parse and to work with. One such text may have as many
+// values as take a hundred times a usual object's time.
+const HeavyText = 256 << 10
+
+// Parse is the one way to parse the texts of a request: what that takes is asked for, and large texts wait for their turn.
+func (e *Exchanges) Parse(text []byte, limits document.Limits) (*document.Document, error) {
+	if len(text) >= HeavyText && !e.Memory.Work() {
+		return nil, e.Exhausted()
+	}
+	limits.Memory = e.Memory
+	d, err := document.Parse(text, limits)
+	if err != nil && e.Memory.Refusal() != memory.None {
+		return nil, e.Exhausted()
+	}
+	return d, err
+}
+
+// ItemTarget returns the target of the object itself, without subresource and query.
+func (e *Exchanges) ItemTarget(i *resource.Info) []byte {
+	path := i.Path
+	end := len(path)
+	if i.Subresource != "" {
+		end -= len(i.Subresource) + 1
+	}
+	if i.Subresource != "" && i.APIPrefix != "" {
+		// A subresource such as proxy has a path of its own below it.
+		segments := 4
+		if i.APIPrefix == "apis" {
+			segments++
+		}
+		if i.Namespace != "" && i.Resource != "namespaces" {
+			segments += 2
+		}
+		end = 0
+		for ; segments > 0; segments-- {
+			end += 1 + strings.IndexByte(path[end+1:]+"/", '/')
+		}
+	}
+	e.memory().target = append(e.memory().target[:0], path[:end]...)
+	return e.memory().target
+}
+
+// PathTarget returns the client's path as a target.
+func (e *Exchanges) PathTarget(i *resource.Info) []byte {
+	e.memory().target = append(e.memory().target[:0], i.Path...)
+	return e.memory().target
+}
+
+// Target makes a target in the request's own memory.
+func (e *Exchanges) Target(build func(dst []byte) []byte) []byte {
+	e.memory().target = build(e.memory().target[:0])
+	return e.memory().target
+}
+
+// KeepLock makes the request the holder of a lock.
+func (e *Exchanges) KeepLock(lock ObjectLock) { e.lock = lock }
+
+// IsLocked reports whether the request holds a lock.
+func (e *Exchanges) IsLocked() bool { return e.lock.shard != nil }
+
+// Unlock lets the next write in. It must come before the answer goes out.
+func (e *Exchanges) Unlock() {
+	if e.lock.shard == nil {
+		return
+	}
+	began := time.Now()
+	e.lock.Release()
+	if e.Tracer != nil && e.lock.shared != nil {
+		e.Tracer.Unlocked(began)
+	}
+	e.lock = ObjectLock{}
+}
+
+// IsDone reports whether a backend says of a write that it was done, or will be.
+func IsDone(code int) bool { return code >= 200 && code < 300 }
+
+// str is the string of bytes that live as long as the request.
+func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

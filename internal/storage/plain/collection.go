@@ -1,0 +1,41 @@
+package plain
+
+import (
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// A collection is the objects of a resource at a backend: what the files say of them, and how they are
+// read, pinned to a version and sent. The strategies of a store share one.
+type collection struct {
+	Options
+	status     resource.FieldPath // that only the status subresource may write; nil for none
+	mediaTypes storage.MediaTypes
+
+	createKeys, updateKeys dataKeys
+}
+
+// emulates reports whether the gateway supplies a capability that the backend lacks.
+func (c *collection) emulates(any resource.Capabilities) bool {
+	return c.Resource.Backend.Emulated&any != 0
+}
+
+// keeps reports whether the gateway supplies a capability in the metadata of objects of Kubernetes' form.
+func (c *collection) keeps(any resource.Capabilities) bool {
+	return c.emulates(any) && c.Resource.Envelope == resource.Kubernetes
+}
+
+// appliesPatches reports whether the gateway applies patches itself.
+func (c *collection) appliesPatches() bool {
+	return c.Resource.Backend.Patch == resource.PatchEmulated || c.Resource.Backend.Patch == resource.PatchValidated
+}
+
+// isRegistered reports whether a policy file describes the resource.
+func (c *collection) isRegistered() bool { return c.Resource != &unregistered }
+
+// keepsStatus reports whether it is the gateway that keeps the status apart.
+func (c *collection) keepsStatus() bool { return c.emulates(resource.StatusSubresource) }
+
+// schema returns the schema of the object in the body of a verb; nil if there is none.
+func (c *collection) schema(verb resource.Verb) *schema.Schema { return c.Schemas.For(verb) }

@@ -1,0 +1,49 @@
+package plain
+
+import (
+	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// passedReads lets answers pass as they come.
+type passedReads struct{ c *collection }
+
+// Read implements storage.Reader.
+func (s passedReads) Read(r *storage.Request) error {
+	return r.Send(s.c.Backend, &storage.Message{IsSafe: true})
+}
+
+// passedWrites sends what was admitted, and lets the answer pass as it comes.
+type passedWrites struct{ c *collection }
+
+// Create implements storage.Creater.
+func (s passedWrites) Create(w *storage.Write) error { return s.c.pass(w) }
+
+// Update implements storage.Updater.
+func (s passedWrites) Update(w *storage.Write) error { return s.c.pass(w) }
+
+// pass sends a body on as it came, or answers the dry run of it.
+func (c *collection) pass(w *storage.Write) error {
+	if w.Info.Options.DryRun && c.emulates(resource.DryRun) {
+		code := http.StatusOK
+		if w.Creates() {
+			code = http.StatusCreated
+		}
+		if w.Object != nil {
+			c.hide(w.Object)
+		}
+		return answerContent(w, code)
+	}
+	m := w.Message()
+	m.Precondition = preconditionOf(w)
+	if err := c.send(w, &m); err != nil {
+		return err
+	}
+	if w.Info.Verb != resource.VerbCreate && c.isRefusedPin(w) {
+		w.Exchanges.Response.Discard()
+		return storage.ErrConflict
+	}
+	return nil
+}

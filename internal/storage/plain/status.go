@@ -1,0 +1,134 @@
+package plain
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// statusReads read a status with its object.
+type statusReads struct{ c *collection }
+
+// Read implements storage.Reader.
+func (s statusReads) Read(r *storage.Request) error {
+	m := storage.Message{Target: r.ItemTarget(&r.Info), IsSafe: true, IsEdited: s.c.editsAnswer(r.Info.Verb)}
+	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
+		return err
+	}
+	return s.c.completeRead(r, nil)
+}
+
+// statusStrategy makes of a status that is sent the object with that status.
+type statusStrategy struct{ c *collection }
+
+// PrepareForCreate implements storage.Strategy. Nothing is created by its status.
+func (statusStrategy) PrepareForCreate(*storage.Write) error { return nil }
+
+// PrepareForUpdate implements storage.Strategy.
+func (s statusStrategy) PrepareForUpdate(w *storage.Write) error {
+	if err := s.c.checkVersion(w); err != nil {
+		return err
+	}
+	if err := s.replaceStatus(w); err != nil {
+		return err
+	}
+	return s.c.carryOver(w)
+}
+
+// replaceStatus makes of a write to the status the stored object with the status that was sent; the rest of
+// what was sent does not count.
+func (s statusStrategy) replaceStatus(w *storage.Write) error {
+	if s.c.status == nil {
+		return nil
+	}
+	sent, found := storage.Find(w.Object.Root(), s.c.status)
+	merged := w.Existing.Object.Clone()
+	var err error
+	if stored, had := storage.Find(merged.Root(), s.c.status); found {
+		err = storage.SetAt(merged, s.c.status, sent.Raw())
+	} else if had {
+		merged.Remove(stored)
+	}
+	w.SetObject(merged)
+	return s.c.misplace(w, err)
+}
+
+// KeepStatus implements storage.Strategy.
+func (s statusStrategy) KeepStatus(w *storage.Write) error {
+	if len(s.c.status) == 1 && storage.EqualBeside(w.Object.Root(), w.Existing.Root(), s.c.status[0]) {
+		return nil
+	}
+	return s.replaceStatus(w)
+}
+
+// SetMetadata implements storage.Strategy. What is written is the stored object with another status.
+func (statusStrategy) SetMetadata(*storage.Write) {}
+
+// Validate implements storage.Strategy.
+func (statusStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
+	return schema.Validate(f, w.Object.Root(), w.Existing.Root())
+}
+
+// ValidateMetadata implements storage.Strategy.
+func (statusStrategy) ValidateMetadata(*storage.Write) field.ErrorList { return nil }
+
+// Warn implements storage.Strategy.
+func (statusStrategy) Warn(*storage.Write) {}
+
+// nativeStatusBodies are those of objects of which the backend takes the status.
+type nativeStatusBodies struct{ c *collection }
+
+// IsOpaque implements storage.Strategy.
+func (s nativeStatusBodies) IsOpaque(i *resource.Info) bool { return s.c.leavesPatch(i) }
+
+// CheckOptions implements storage.Strategy.
+func (s nativeStatusBodies) CheckOptions(w *storage.Write) error { return s.c.checkOptions(w) }
+
+// Complete implements storage.Strategy.
+func (s nativeStatusBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
+
+// nativeStatusStrategy leaves a status to a backend that keeps it apart itself.
+type nativeStatusStrategy struct{ c *collection }
+
+// PrepareForCreate implements storage.Strategy.
+func (nativeStatusStrategy) PrepareForCreate(*storage.Write) error { return nil }
+
+// PrepareForUpdate implements storage.Strategy.
+func (s nativeStatusStrategy) PrepareForUpdate(w *storage.Write) error {
+	if err := s.c.checkVersion(w); err != nil {
+		return err
+	}
+	schema := s.c.schema(w.Info.Verb)
+	if schema == nil || w.Existing.IsAbsent {
+		return nil
+	}
+	if w.Existing.Object == nil && schema.Stale(w.Object.Root()) {
+		if err := s.c.getObject(w); err != nil {
+			return err
+		}
+	}
+	if w.Existing.Object != nil {
+		schema.CarryStatus(w.Object, w.Existing.Root(), w.Info.Verb == resource.VerbPatch)
+	}
+	return nil
+}
+
+// KeepStatus implements storage.Strategy.
+func (nativeStatusStrategy) KeepStatus(*storage.Write) error { return nil }
+
+// SetMetadata implements storage.Strategy.
+func (nativeStatusStrategy) SetMetadata(*storage.Write) {}
+
+// Validate implements storage.Strategy.
+func (nativeStatusStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
+	return schema.ValidateStatus(f, w.Object.Root(), w.Existing.Root())
+}
+
+// ValidateMetadata implements storage.Strategy.
+func (nativeStatusStrategy) ValidateMetadata(*storage.Write) field.ErrorList { return nil }
+
+// Warn implements storage.Strategy.
+func (nativeStatusStrategy) Warn(*storage.Write) {}

@@ -1,0 +1,265 @@
+package storage
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// ReadStored reads what is stored at a target whole. The answer is valid until the next such read.
+func (e *Exchanges) ReadStored(b *Backend, target []byte, l *Limits) (*http1.Response, error) {
+	return e.read(b, target, 2*l.Body)
+}
+
+// StoredBody returns the text of the stored object as it was read last.
+func (e *Exchanges) StoredBody() []byte { return e.memory().stored.Body() }
+
+// ReadStream reads a list that may be too large to be held. Its body has to be closed.
+func (e *Exchanges) ReadStream(b *Backend, target []byte) (*http1.Response, error) {
+	return e.read(b, target, 0)
+}
+
+// ParseStored parses an object of the backend that a write depends on.
+func (e *Exchanges) ParseStored(body []byte) (*document.Document, error) {
+	d, err := e.Parse(body, e.Limits.Stored)
+	if err != nil {
+		return nil, UnreadableStored()
+	}
+	if d.Root().Kind() != document.Object {
+		d.Release()
+		return nil, UnreadableStored()
+	}
+	return d, nil
+}
+
+// read asks the backend for something that the gateway itself has to know, whole and as JSON.
+func (e *Exchanges) read(b *Backend, target []byte, whole int64) (*http1.Response, error) {
+	f := e.forwarding(&Message{Method: methodGet, Target: target})
+	f.Skip |= aboutBody
+	if whole == 0 {
+		f.Extra = append(e.extra[:0], http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	}
+	makeHead(e, f)
+	return e.readBy(b, b.Client, whole)
+}
+
+// ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule is what
+// the backend needs to let the account read it for the subject. An explanation shows what was read, so that it is read as the client too. The
+// answer is valid until the next such read.
+func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, of *Subject, l *Limits) (*http1.Response, error) {
+	a := b.Account
+	if a == nil {
+		return e.ReadStored(b, target, l)
+	}
+	if e.IsExplained() {
+		answer, err := e.ReadStored(b, target, l)
+		if err == nil && (answer.Status() == http.StatusForbidden || answer.Status() == http.StatusUnauthorized) {
+			return nil, ErrUnseen
+		}
+		return answer, err
+	}
+	lines := e.From.Trace
+	if e.Tracer != nil {
+		lines = e.Tracer.Begin(methodGet, target)
+	}
+	head, err := a.AppendHead(e.memory().head[:0], target)
+	if err != nil {
+		if e.Tracer != nil {
+			e.Tracer.End(b, 0, err)
+		}
+		return nil, noAccount()
+	}
+	e.memory().head = append(e.appendNames(append(head, lines...)), "\r\n"...)
+	answer, err := e.readBy(b, a.Client, 2*l.Body)
+	if err != nil {
+		var failed *upstream.Error
+		e.knowsStored = e.knowsStored || errors.As(err, &failed) && failed.Kind == upstream.TooLarge
+		return nil, err
+	}
+	a.Answered(answer.Status())
+	switch answer.Status() {
+	case http.StatusUnauthorized:
+		return nil, noAccount()
+	case http.StatusForbidden:
+		reason := status.MessageOf(answer.Body())
+		a.Lacks(rule, reason)
+		return nil, status.AccountMayNot(of.Info.GroupResource(), of.Info.Name, &rule, b.Name, reason)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	default:
+		e.knowsStored = true
+	}
+	return answer, nil
+}
+
+// named are the fields of a client's head by which logs and traces name the request.
+var named = [...]struct {
+	field http1.Field
+	name  string
+}{{http1.FieldXRequestID, "X-Request-Id: "}, {http1.FieldTraceparent, "traceparent: "}, {http1.FieldTracestate, "tracestate: "}}
+
+// appendNames appends the lines by which the client itself names its request, but for those that are not the backend's to see.
+func (e *Exchanges) appendNames(head []byte) []byte {
+	for i := range named {
+		one := &named[i]
+		if value := e.Head.Value(one.field); len(value) > 0 && !e.From.Stripped.Has(one.field) {
+			head = append(append(append(head, one.name...), value...), "\r\n"...)
+		}
+	}
+	return head
+}
+
+// IsExplained reports whether nothing of the request is sent on but the gateway's own questions.
+func (e *Exchanges) IsExplained() bool { return e.Sink != nil }
+
+// KnowsStored reports whether the gateway's own account has read for the request what the client may not be allowed to read.
+func (e *Exchanges) KnowsStored() bool { return e.knowsStored }
+
+// readBy sends the head of a read that the gateway itself has made.
+func (e *Exchanges) readBy(b *Backend, by *upstream.Client, whole int64) (*http1.Response, error) {
+	e.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
+	if err := e.ask(b, by, &e.memory().stored); err != nil {
+		return nil, err
+	}
+	if whole > 0 && !ReadPlain(e, &e.memory().stored, whole) {
+		return nil, status.BadGateway("the backend's answer to a read of the stored object must be encoded in a way that the gateway knows, or not at all")
+	}
+	return &e.memory().stored, nil
+}
+
+// ask sends a question of the gateway's own. Other requests may work meanwhile.
+func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *http1.Response) error {
+	if e.Memory.Refusal() != memory.None {
+		return e.Exhausted()
+	}
+	e.forget(answer)
+	e.Memory.Rest()
+	if err := e.do(b, by, answer); err != nil {
+		return err
+	}
+	if !e.Memory.Resume() {
+		return e.Exhausted()
+	}
+	return nil
+}
+
+// forget empties the answer to a question.
+func (e *Exchanges) forget(answer *http1.Response) {
+	if n := len(answer.Body()); n > upstream.SmallBody {
+		e.Memory.Shrink(n)
+	}
+	answer.Reset(keptBytes)
+}
+
+// ForgetQuestions gives back the answers to the gateway's own questions.
+func (e *Exchanges) ForgetQuestions() {
+	if k := e.kept; k != nil {
+		e.forget(&k.stored)
+		e.forget(&k.preview)
+	}
+}
+
+// DryRun asks the backend what the request would come to with a body, which is of the client's media type
+// unless another one is given. The answer is valid until the next dry run.
+func (e *Exchanges) DryRun(b *Backend, body, contentType []byte, l *Limits) (*http1.Response, error) {
+	return e.dryRun(b, e.dryRunTarget(), body, contentType, l)
+}
+
+// DryRunOf asks for the dry run of another target than the client's, and a JSON body that says that it is one.
+func (e *Exchanges) DryRunOf(b *Backend, target, body []byte, l *Limits) (*http1.Response, error) {
+	return e.dryRun(b, target, body, valueJSON, l)
+}
+
+func (e *Exchanges) dryRun(b *Backend, target, body, contentType []byte, l *Limits) (*http1.Response, error) {
+	f := e.forwarding(&Message{Target: target, Body: body})
+	f.Skip |= http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
+	f.Extra = append(e.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	if contentType != nil {
+		f.Skip |= http1.Fields(http1.FieldContentType)
+		f.Extra = append(f.Extra, http1.Header{Name: nameContentType, Value: contentType})
+	}
+	makeHead(e, f)
+	e.call = upstream.Request{Head: e.memory().head, Body: body, Idempotent: true, Whole: 2 * l.Body, Memory: e.Memory, Deadline: e.Deadline()}
+	e.isPreviewed = true
+	return &e.memory().preview, e.ask(b, b.Client, &e.memory().preview)
+}
+
+// dryRunTarget returns the client's own target, as a dry run.
+func (e *Exchanges) dryRunTarget() []byte {
+	target := append(e.memory().target[:0], e.Head.Target...)
+	switch {
+	case e.isDryRun:
+	case strings.IndexByte(str(target), '?') < 0:
+		target = append(target, "?dryRun=All"...)
+	default:
+		target = append(target, "&dryRun=All"...)
+	}
+	e.memory().target = target
+	return target
+}
+
+// PreviewStatus returns the status code of the answer to the last dry run; 0 if there was none.
+func (e *Exchanges) PreviewStatus() int {
+	if !e.isPreviewed {
+		return 0
+	}
+	return e.memory().preview.Status()
+}
+
+// Previewed returns the body of the answer to the last dry run.
+func (e *Exchanges) Previewed() []byte { return e.memory().preview.Body() }
+
+// PreviewWarnings adds what the backend warned of in the dry run. A client whose object is denied is told
+// so; any other client is warned by the backend itself.
+func (e *Exchanges) PreviewWarnings() {
+	e.Warnings = append(e.Warnings, warningsOf(&e.memory().preview)...)
+}
+
+// LostWarnings adds what the backend warned of in the dry run and does not say again of what was sent in its place: a
+// field that the server does not know, say, is in the client's patch alone.
+func (e *Exchanges) LostWarnings() {
+	said := warningsOf(&e.Response.Response)
+	for _, text := range warningsOf(&e.memory().preview) {
+		if !slices.Contains(said, text) {
+			e.Warn(text)
+		}
+	}
+}
+
+// warningsOf returns the texts of an answer's Warning headers.
+func warningsOf(m *http1.Response) []string {
+	parsed, _ := utilnet.ParseWarningHeaders(m.Headers(headerWarning))
+	texts := make([]string, len(parsed))
+	for i, w := range parsed {
+		texts[i] = w.Text
+	}
+	return texts
+}
+
+// OwnHead returns the head of a GET that is made for the client and may outlive its request.
+func (e *Exchanges) OwnHead(target []byte) []byte {
+	f := e.forwarding(&Message{Method: methodGet, Target: target})
+	f.Skip |= aboutBody
+	f.Extra = append(e.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	return e.Head.AppendForward(nil, f)
+}
+
+// OwnPostHead returns the head of a POST of JSON that is made with the client's credentials and may outlive its request,
+// without the length of a body. The authorization is the client's if it is not in its head.
+func (e *Exchanges) OwnPostHead(authorization []byte) []byte {
+	f := e.forwarding(&Message{})
+	f.Skip |= aboutBody | http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
+	f.Extra = append(e.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameContentType, Value: valueJSON})
+	if authorization != nil {
+		f.Extra = append(f.Extra, http1.Header{Name: nameAuthorization, Value: authorization})
+	}
+	return e.Head.AppendForward(nil, f)
+}

@@ -1,0 +1,82 @@
+// Package reuse lets a set of policies share with the one before it what did not change. Whatever is compiled has a key of
+// all that it is compiled from; what had the same key in the set before is taken from there. A value that is kept must be
+// immutable, for the set before goes on using it.
+package reuse
+
+import (
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/finding"
+)
+
+// A Store has what one set was compiled from, by keys. As in a context, the type of a key says what it is the key of. It is
+// used by one goroutine.
+type Store struct{ before, now map[any]any }
+
+// After returns a store for a set that may share what the set of another store has; nil: it shares nothing.
+func After(before *Store) *Store {
+	s := &Store{now: map[any]any{}}
+	if before != nil {
+		s.before = before.now
+	}
+	return s
+}
+
+// Close lets go of what the set before had and this one does not.
+func (s *Store) Close() { s.before = nil }
+
+// Find returns the value of a key, in this set or in the one before, and keeps it.
+func Find[V any, K comparable](s *Store, key K) (V, bool) {
+	v, ok := s.now[key].(V)
+	if !ok {
+		if v, ok = s.before[key].(V); ok {
+			s.now[key] = v
+		}
+	}
+	return v, ok
+}
+
+// Keep keeps the value of a key.
+func Keep[V any, K comparable](s *Store, key K, v V) { s.now[key] = v }
+
+// Of returns the value of a key, which is made if there is none.
+func Of[V any, K comparable](s *Store, key K, make func() V) V {
+	v, ok := Find[V](s, key)
+	if !ok {
+		v = make()
+		Keep(s, key, v)
+	}
+	return v
+}
+
+// An Object is the key of what a step makes of an object.
+type Object struct {
+	Step string
+	Sum  manifest.Sum
+	// With is all else that the step looks at, as far as it may change: pointers to what is kept, names.
+	With any
+}
+
+// made is what a step made of an object, and what it found, when the object began at a line.
+type made[V any] struct {
+	value V
+	found []finding.Finding
+	line  int
+}
+
+// OfObject returns what a step makes of an object, and adds to the list what is found in it. with must be comparable.
+func OfObject[V any](s *Store, l *finding.List, o *manifest.Object, step string, with any, make func(*finding.List) V) V {
+	key, line := Object{step, o.Sum(), with}, o.Line("")
+	m := Of(s, key, func() made[V] {
+		var found finding.List
+		v := make(&found)
+		return made[V]{v, found.Found, line}
+	})
+	for _, f := range m.found {
+		f.File = o.File
+		if f.Line > 0 {
+			f.Line += line - m.line
+		}
+		l.Found = append(l.Found, f)
+	}
+	return m.value
+}

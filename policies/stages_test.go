@@ -1,0 +1,64 @@
+package policies
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+// TestStagesComeAfterWhatTheyNeed: each stage has a name of its own, and stands behind the stages whose work it uses.
+func TestStagesComeAfterWhatTheyNeed(t *testing.T) {
+	var before []string
+	for _, s := range stages {
+		if s.name == "" || slices.Contains(before, s.name) {
+			t.Errorf("the stage '%s' must have a name of its own", s.name)
+		}
+		for _, need := range s.needs {
+			if !slices.Contains(before, need) {
+				t.Errorf("the stage '%s' needs '%s', which does not come before it", s.name, need)
+			}
+		}
+		before = append(before, s.name)
+	}
+}
+
+// TestStagesAreTimed: every stage has its time, also if the files are refused, and the stages that go through kinds have one
+// of each kind that there is.
+func TestStagesAreTimed(t *testing.T) {
+	for _, text := range []string{ruleOf("a"), "kind: Nothing\n"} {
+		var got []StageTime
+		CompileFor(source.Of([]source.File{{Name: "a.yaml", Data: []byte(text)}}), Gateway{Timed: func(all []StageTime) { got = all }})
+		var names []string
+		var total time.Duration
+		for _, s := range got {
+			if s.Kind == "" {
+				names, total = append(names, s.Stage), total+s.Took
+			}
+		}
+		var want []string
+		for _, s := range stages {
+			want = append(want, s.name)
+		}
+		if !slices.Equal(names, want) || total <= 0 {
+			t.Errorf("%q: the times are of %q, and %s in all; want %q", text, names, total, want)
+		}
+		of := func(stage, kind string) bool {
+			return slices.ContainsFunc(got, func(s StageTime) bool { return s.Stage == stage && s.Kind == kind && s.Took > 0 })
+		}
+		if taken := of("take", "ValidatingAdmissionPolicy"); taken != (text == ruleOf("a")) {
+			t.Errorf("%q: policies were taken: %v", text, taken)
+		}
+		if !of("compile", "MutatingAdmissionPolicy") || of("compile", "MutatingAdmissionPolicyBinding") {
+			t.Errorf("%q: a policy and its bindings are not compiled in one", text)
+		}
+	}
+}
+
+// ruleOf is a ValidatingAdmissionPolicy.
+func ruleOf(name string) string {
+	return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: " + name + "}\nspec:\n" +
+		"  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}\n" +
+		"  validations: [{expression: 'object.metadata.name != \"x\"'}]\n"
+}

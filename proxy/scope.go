@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/conventions"
+	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies"
+)
+
+// A scope is an operation as a set of policies has it: a verb on a resource or a subresource, by a route. It has all
+// that method, path and files decide, so that a request asks for none of it: the request finds its scope and runs
+// its stages. A scope is immutable. It follows RequestScope in k8s.io/apiserver's handlers.
+type scope struct {
+	set      *policies.Set
+	route    *route
+	backend  *backend
+	resolver resource.Resolver
+	resource *resource.Resource // nil if no policy file describes it
+	verb     resource.Verb
+	storage  storage.Storage
+	// scaler is the storage of a Scale that the gateway makes of the object itself, and object has the rules of that
+	// object; nil unless the operation writes one.
+	scaler storage.Scaler
+	object rules
+	rules  rules             // that may match the operation
+	limits *ratelimit.Scoped // nil if no limit may count requests
+	// operation is what a document says of the request beside its body; nil if it says nothing.
+	operation *contract.Operation
+	// template is the path as a template, for traces; "" if no file describes it.
+	template string
+
+	isRead      bool // requests change nothing
+	hasBody     bool // requests carry an object or a patch
+	connects    bool // requests lead to somewhere else than to a stored object, or go on in another protocol
+	isOperation bool // requests ask for something other than to read or write an object
+	isForeseen  bool // policies may be asked before an object is read
+	isWatched   bool // answers are compared with what the document declares
+
+	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
+	// the steps that complete the answer.
+	stages, explained []stage
+	answer            []answerStep
+	// attempt makes an attempt at a write.
+	attempt attempt
+}
+
+// newScope compiles the operation that a request asks for. connects says that the request leads to somewhere else,
+// or asks for another protocol that is allowed.
+func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
+	b, set := route.backend, t.set
+	s := &scope{
+		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: i.Verb,
+		storage: t.storageOf(b, r, i.Subresource), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
+		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
+		isWatched:  set.WatchesAnswers(r, i),
+		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
+	}
+	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
+	if s.hasBody {
+		s.scaler = s.storage.Scaler()
+	}
+	if s.scaler != nil {
+		object := *i
+		object.Subresource = ""
+		s.object = rulesFor(set, &object)
+	}
+	s.attempt = attemptOf(s)
+	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
+	return s
+}
+
+// rules are the policies that may match operations on a resource or a subresource.
+type rules struct {
+	policies    *admission.Scoped
+	conventions *conventions.Scoped
+}
+
+func rulesFor(set *policies.Set, i *resource.Info) rules {
+	return rules{set.Admission().For(i), set.Conventions().For(i)}
+}
+
+// rulesOf returns the rules of a write: a Scale is admitted as what it is, and then as its object.
+func (s *scope) rulesOf(i *resource.Info) *rules {
+	if s.scaler != nil && i.Subresource == "" {
+		return &s.object
+	}
+	return &s.rules
+}
+
+// isOpaque reports whether there is nothing to do with the object of a request, so that its body passes as it came.
+func (s *scope) isOpaque(r *storage.Request) bool {
+	return !s.hasBody || s.passesAsItCame(r)
+}
+
+// passesUnread reports whether nothing in force concerns the body of a request, so that the backend gets it unread.
+func (s *scope) passesUnread(r *storage.Request) bool {
+	return s.storage.MediaTypes().Unread && s.passesAsItCame(r)
+}
+
+// passesAsItCame reports whether no policy concerns the body, and nothing has to be prepared in it.
+func (s *scope) passesAsItCame(r *storage.Request) bool {
+	if r.Patch == storage.FormPatch { // whose fields have a schema
+		return false
+	}
+	return s.storage.IsOpaque(&r.Info) && !s.rules.conventions.Concern(&r.Info, s.verb.Operation())
+}
+
+// templateOf returns the path of a request as a template; "" if no file describes it.
+func templateOf(r *resource.Resource, i *resource.Info) string {
+	if r == nil || !i.IsResource {
+		return ""
+	}
+	for _, path := range r.Paths {
+		if strings.Contains(path, "{name}") == (i.Name != "") {
+			return path
+		}
+	}
+	var b strings.Builder
+	switch {
+	case len(r.Paths) > 0:
+		return r.Paths[0]
+	case i.Group == "":
+		b.WriteString("/api/" + i.Version)
+	default:
+		b.WriteString("/apis/" + i.Group + "/" + i.Version)
+	}
+	if i.Namespace != "" {
+		b.WriteString("/namespaces/{namespace}")
+	}
+	b.WriteString("/" + i.Resource)
+	if i.Name != "" {
+		b.WriteString("/{name}")
+	}
+	if i.Subresource != "" {
+		b.WriteString("/" + i.Subresource)
+	}
+	return b.String()
+}

@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/admission-gateway/gateway/internal/compress"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// A stage is a step in the way of a request.
+type stage struct {
+	name string
+	run  func(*handler) error
+}
+
+// errServed is the error of a stage that has served the request, so that no further stage runs.
+var errServed = errors.New("the request is served")
+
+// stagesOf returns the stages of an operation, in the order in which they run. A stage that nothing in force asks for
+// is not among them. docs/architecture.md has the same list.
+func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage {
+	var all []stage
+	add := func(isAsked bool, name string, run func(*handler) error) {
+		if isAsked {
+			all = append(all, stage{name, run})
+		}
+	}
+	knowsClients := g.identity != nil
+	add(s.route.cors != nil, "preflight", (*handler).answerPreflight) // a browser asks before a script does
+	add(true, "identify", (*handler).identify)
+	add(g.observers.audit != nil && s.set.Audit() != nil, "audit", beginRecording)
+	add(knowsClients, "authenticate", (*handler).authenticate)
+	add(isExplained, "explain", beginStory)
+	add(isExplained, "limit", (*handler).explainLimits)
+	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
+	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
+	if i.IsUndescribed {
+		add(s.resolver.IsDescribed(), "revision", (*handler).unmarkRevision) // or no answer has a mark
+		add(true, "pass", (*handler).passUndescribed)
+		return all
+	}
+	if s.verb == resource.VerbOptions {
+		add(true, "options", s.backend.kind.options)
+		return all
+	}
+	add(s.isForeseen, "foresee", (*handler).foresee)
+	add(!s.backend.kind.servesUpgrades(), "upgrade", (*handler).refuseUpgrade)
+	add(true, "revision", (*handler).unmarkRevision)
+	add(s.isWatched, "watch answers", (*handler).watchAnswers)
+	add(s.operation != nil || isExplained, "contract", (*handler).checkContract)
+	add(s.storage.MediaTypes().Answers != "", "negotiate", (*handler).negotiate)
+	add(true, "deadline", (*handler).setDeadline)
+	if s.backend.isDiscovered() && i.IsResource && i.APIPrefix != "" {
+		add(s.isRead, "discovery", (*handler).awaitDiscovery)
+		add(!s.isRead, "kind", (*handler).learnKind)
+	}
+	switch {
+	case s.connects:
+		add(true, "connect", (*handler).connect)
+	case s.isRead:
+		add(true, "read", (*handler).read)
+	default:
+		add(true, s.attempt.name, (*handler).change)
+	}
+	return all
+}
+
+// authenticate refuses a client that is not known, but for the preflights of browsers, which never have credentials.
+func (h *handler) authenticate() error {
+	if h.who.refusal == nil || takeForAnonymous(h) {
+		return nil
+	}
+	return h.who.refusal
+}
+
+// foresee lets the policies be asked before an object is read, if that may spare it.
+func (h *handler) foresee() error {
+	h.admission.foresee()
+	return nil
+}
+
+// unmarkRevision takes the mark of the policies that edited an answer out of the ETags that the client sends.
+func (h *handler) unmarkRevision() error {
+	h.named = compress.Unmark(&h.incoming.Head, revisionOf(h.set))
+	return nil
+}
+
+// setDeadline bounds the time for which the request waits for memory by the client's own ?timeout=.
+func (h *handler) setDeadline() error {
+	h.incoming.Memory.SetDeadline(h.request.Deadline())
+	return nil
+}
+
+// names returns the names of stages, in their order.
+func names(all []stage) []string {
+	in := make([]string, len(all))
+	for i := range all {
+		in[i] = all[i].name
+	}
+	return in
+}

@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"strings"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/proxy/explaining"
+	"github.com/admission-gateway/gateway/proxy/responses"
+	"github.com/admission-gateway/gateway/proxy/spans"
+)
+
+// A trail keeps of a request, while it is served, all that its record takes from nowhere else.
+type trail struct {
+	record telemetry.Record
+	events audit.Recording // for the audit log
+	target []byte          // as the client sent it
+	// lines tell the backend by what the request is named. They have the id, unless the client's own
+	// head has it.
+	lines []byte
+	// object is the name of an object that is created, which the URL does not have.
+	object []byte
+	// stripped are fields of the client that the lines stand for.
+	stripped http1.FieldSet
+	spans    *spans.Spans         // nil if the request is not traced
+	answers  *responses.Watch     // nil if no document is asked about answers
+	story    *explaining.Recorder // nil if nobody asks for an explanation
+	form     story.Form           // of the explanation
+	isNamed  bool
+}
+
+// noteObject keeps the name of the object that is written.
+func (t *trail) noteObject(name string) { t.object = append(t.object[:0], name...) }
+
+// reset forgets the request and keeps memory.
+func (t *trail) reset() {
+	*t = trail{events: t.events, lines: storage.Kept(t.lines), object: storage.Kept(t.object)}
+}
+
+const (
+	requestIDHeader   = "X-Request-Id"
+	traceparentHeader = "traceparent"
+	// maxRequestID is how much of a client's id is repeated, in bytes.
+	maxRequestID = 128
+)
+
+// name gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
+// head moves.
+func (h *handler) name(head *http1.Head) {
+	t := h.trail
+	t.target = head.Target
+	own := head.Value(http1.FieldXRequestID)
+	if len(own) > 0 {
+		t.record.ID = str(own[:min(len(own), maxRequestID)])
+	}
+	if t.isNamed {
+		return
+	}
+	t.isNamed = true
+	if len(own) == 0 {
+		t.nameNew()
+	}
+	if h.gateway.observers.tracer != nil {
+		follow(h, head)
+	}
+}
+
+// follow decides whether the request is traced, and tells backends. A client's own traceparent stays if the gateway adds no
+// span to the trace.
+func follow(h *handler, head *http1.Head) {
+	t := h.trail
+	start := h.gateway.observers.tracer.Look(head.Value(http1.FieldTraceparent), head.Value(http1.FieldTracestate))
+	if !start.HasParent() {
+		t.stripped = http1.Fields(http1.FieldTraceparent, http1.FieldTracestate)
+	}
+	switch {
+	case start.IsTraced:
+		t.stripped |= http1.Fields(http1.FieldTraceparent)
+		t.spans = spans.New(h.gateway.observers.tracer.Begin(start, h.request.Started, t.lines), &h.gateway.observers.redis)
+		t.record.Trace = t.spans.Trace()
+		t.lines = append(t.lines[:0], t.spans.Lines()...)
+		h.request.Exchanges.Tracer = t.spans
+	case !start.HasParent():
+		t.lines = start.AppendUntraced(t.lines)
+	}
+}
+
+// nameNew gives the request a new id, once.
+func (t *trail) nameNew() {
+	if len(t.lines) > 0 {
+		return
+	}
+	const start = requestIDHeader + ": "
+	t.lines = telemetry.AppendRequestID(append(t.lines, start...))
+	t.lines = append(t.lines, "\r\n"...)
+	t.record.ID = str(t.lines[len(start) : len(t.lines)-len("\r\n")])
+}
+
+// recorded completes the record of the request.
+func recorded(h *handler) *telemetry.Record {
+	r := &h.trail.record
+	r.Client, r.User = h.who.client, h.who.user.Name
+	r.Outcome.Code = h.request.Response.Status()
+	if report := &h.admission.report; !report.IsEmpty() {
+		r.Outcome.Noted = notedIn(report)
+	}
+	r.Spent.Started, r.Spent.Backend, r.Spent.Received = h.request.Started, h.request.Exchanges.Took, h.incoming.BodyBytes()
+	if h.route != nil {
+		r.Way = telemetry.Way{Route: h.route.place.Route, Upstream: h.route.backend.name}
+	}
+	i := &h.request.Info
+	r.About = telemetry.About{
+		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
+		IsDescribed: h.request.Resource != nil,
+	}
+	if i.Name == "" {
+		r.About.Name = str(h.trail.object)
+	}
+	if s := h.trail.spans; s != nil {
+		template := ""
+		if h.scope != nil {
+			template = h.scope.template
+		}
+		s.Know(h.incoming.Peer().Proto, template)
+	}
+	if h.incoming.Refusal == nil {
+		head := &h.incoming.Head
+		r.Asked = telemetry.Asked{
+			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(h.trail.target)),
+			UserAgent: str(head.Value(http1.FieldUserAgent)), Minor: head.Minor,
+		}
+	}
+	return r
+}
+
+// detachedRecord returns a record for an answer that goes on without the handler. The request's head stays until then,
+// what the handler itself has does not.
+func detachedRecord(h *handler) telemetry.Record {
+	r := *recorded(h)
+	r.ID, r.User, r.About.Name = strings.Clone(r.ID), strings.Clone(r.User), strings.Clone(r.About.Name)
+	return r
+}
+
+// at says that a step of the way begins, if somebody asks for an explanation.
+func at(r *explaining.Recorder, s explaining.Step, w *storage.Write) {
+	if r != nil {
+		r.At(s, w)
+	}
+}
+
+// observe tells of a request that is over.
+func (g *Gateway) observe(r *telemetry.Record, spans *spans.Spans) {
+	r.Spent.Took = time.Since(r.Spent.Started)
+	g.metrics.RequestEnded()
+	g.metrics.RequestDone(r)
+	if g.observers.access != nil {
+		g.observers.access.Add(r)
+	}
+	if spans != nil {
+		spans.Finish(r)
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"github.com/admission-gateway/gateway/tools/load"
+)
+
+// A function is one of a module's whose results have a pointer to a type that is an error.
+type function struct {
+	of       *types.Func // nil for a function without a name
+	at       token.Position
+	name     string
+	result   int
+	pointer  string
+	returned []ast.Expr // what stands for the result in its return statements
+	info     *types.Info
+	receiver types.Object
+	// assigned is what each local variable is given; nil stands for what is not known.
+	assigned map[types.Object][]ast.Expr
+	// isOpen is set for what has no body, such as a method of an interface, and for bare returns.
+	isOpen bool
+}
+
+// violations returns what may return nil as a pointer to a type that is an error, in the order of the source.
+func violations(packages []load.Package) []function {
+	var all []*function
+	for _, p := range packages {
+		for _, file := range p.Syntax {
+			all = append(all, functionsOf(p, file)...)
+		}
+	}
+	// A constructor returns new values alone, or what another constructor returned. Those that are none are taken
+	// out until nothing changes.
+	makers := map[string]bool{}
+	for _, f := range all {
+		if f.of != nil {
+			makers[f.of.FullName()] = !f.isOpen
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, f := range all {
+			if f.of != nil && makers[f.of.FullName()] && !f.makes(makers) {
+				makers[f.of.FullName()], changed = false, true
+			}
+		}
+	}
+	var found []function
+	for _, f := range all {
+		if f.isOpen || !f.makes(makers) {
+			found = append(found, *f)
+		}
+	}
+	return found
+}
+
+// functionsOf returns the functions of a file, and the methods of its interfaces.
+func functionsOf(p load.Package, file *ast.File) (all []*function) {
+	add := func(of *types.Func, name string, signature *types.Signature, at token.Pos, body *ast.BlockStmt) {
+		for i := range signature.Results().Len() {
+			if t := signature.Results().At(i).Type(); isErrorPointer(t) {
+				f := &function{of: of, at: p.Fset.Position(at), name: name, result: i, pointer: types.TypeString(t, short), info: p.TypesInfo}
+				if r := signature.Recv(); r != nil {
+					f.receiver = r
+				}
+				f.read(body)
+				all = append(all, f)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			of := p.TypesInfo.Defs[n.Name].(*types.Func)
+			add(of, n.Name.Name, of.Signature(), n.Pos(), n.Body)
+		case *ast.FuncLit:
+			add(nil, "a function", p.TypesInfo.TypeOf(n).(*types.Signature), n.Pos(), n.Body)
+		case *ast.InterfaceType:
+			for _, m := range n.Methods.List {
+				for _, name := range m.Names {
+					of := p.TypesInfo.Defs[name].(*types.Func)
+					add(of, name.Name, of.Signature(), name.Pos(), nil)
+				}
+			}
+		}
+		return true
+	})
+	return all
+}
+
+func short(p *types.Package) string { return p.Name() }
+
+// isErrorPointer reports whether t is a pointer to a named type, and an error.
+func isErrorPointer(t types.Type) bool {
+	to, is := t.(*types.Pointer)
+	if !is {
+		return false
+	}
+	_, isNamed := types.Unalias(to.Elem()).(*types.Named)
+	return isNamed && types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
+}
+
+// read finds what the function returns.
+func (f *function) read(body *ast.BlockStmt) {
+	if body == nil {
+		f.isOpen = true
+		return
+	}
+	f.assigned = map[types.Object][]ast.Expr{}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, to := range n.Lhs {
+				var from ast.Expr
+				if len(n.Rhs) == len(n.Lhs) {
+					from = n.Rhs[i]
+				}
+				f.assign(to, from)
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				f.assign(n.X, nil)
+			}
+		}
+		return true
+	})
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.ReturnStmt:
+			switch {
+			case len(n.Results) > f.result && (len(n.Results) > 1 || f.result == 0):
+				f.returned = append(f.returned, n.Results[f.result])
+			default:
+				f.isOpen = true
+			}
+		}
+		return true
+	})
+}
+
+// assign notes what a local variable is given.
+func (f *function) assign(to, from ast.Expr) {
+	name, is := ast.Unparen(to).(*ast.Ident)
+	if !is {
+		return
+	}
+	o := f.info.Defs[name]
+	if o == nil {
+		o = f.info.Uses[name]
+	}
+	f.assigned[o] = append(f.assigned[o], from)
+}
+
+// makes reports whether the function returns new values, what a constructor returned, or its receiver.
+func (f *function) makes(makers map[string]bool) bool {
+	return !slices.ContainsFunc(f.returned, func(e ast.Expr) bool { return !f.isNew(e, makers) })
+}
+
+func (f *function) isNew(e ast.Expr, makers map[string]bool) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.UnaryExpr:
+		_, is := ast.Unparen(e.X).(*ast.CompositeLit)
+		return e.Op == token.AND && is
+	case *ast.Ident:
+		of := f.info.Uses[e]
+		if of == f.receiver {
+			return of != nil
+		}
+		given := f.assigned[of]
+		return len(given) > 0 && !slices.ContainsFunc(given, func(e ast.Expr) bool { return e == nil || !f.isNew(e, makers) })
+	case *ast.CallExpr:
+		called := calledBy(f.info, e)
+		return called != nil && (makers[called.FullName()] || isLibraryMaker(called))
+	}
+	return false
+}
+
+// calledBy returns the function that a call names; nil for a value.
+func calledBy(info *types.Info, call *ast.CallExpr) *types.Func {
+	var name *ast.Ident
+	switch f := ast.Unparen(call.Fun).(type) {
+	case *ast.Ident:
+		name = f
+	case *ast.SelectorExpr:
+		name = f.Sel
+	default:
+		return nil
+	}
+	f, _ := info.Uses[name].(*types.Func)
+	return f
+}
+
+// isLibraryMaker reports whether a function is one of Kubernetes' that make errors: none returns nil.
+func isLibraryMaker(f *types.Func) bool {
+	switch f.Pkg().Path() {
+	case "k8s.io/apimachinery/pkg/util/validation/field", "k8s.io/apimachinery/pkg/api/errors":
+		return true
+	}
+	return false
+}
