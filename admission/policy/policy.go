@@ -164,7 +164,10 @@ func (p *Policy) References() admission.References {
 // about no request. Bindings can only narrow what it matches. The policy must have none before.
 func (p *Policy) Bound(bindings ...*Binding) Policy {
 	bound := *p
-	bound.rules = narrowed(p.rules, bindings)
+	if len(bindings) == 0 {
+		bound.rules = nil
+	}
+	bound.rules = narrowed(bound.rules, bindings)
 	bound.needs.old = bound.needs.old ||
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
 	for _, b := range bindings {
@@ -174,20 +177,17 @@ func (p *Policy) Bound(bindings ...*Binding) Policy {
 	return bound
 }
 
-// narrowed returns rules by which the index finds a policy for the namespaces, or else the labels, that its bindings
-// name, so that a policy for each team costs the others nothing. Without bindings there are none.
+// narrowed returns the rules by which the index finds a policy for the namespaces, or else the labels, that its bindings ask
+// for: a policy for each team costs the others nothing.
 func narrowed(rules []admission.Rule, bindings []*Binding) []admission.Rule {
-	if len(bindings) == 0 {
-		return nil
-	}
 	var namespaces []string
 	var labels []admission.Label
-	byNamespace, byLabel := true, true
+	byNamespace, byLabel := len(bindings) > 0, len(bindings) > 0
 	for _, b := range bindings {
 		byNamespace, byLabel = byNamespace && len(b.namespaces) > 0, byLabel && len(b.labels) > 0
 		namespaces, labels = append(namespaces, b.namespaces...), append(labels, b.labels...)
 	}
-	rules = slices.Clone(rules) // the policy shares them with others
+	rules = slices.Clone(rules)
 	for i := range rules {
 		switch r := &rules[i]; {
 		case len(r.Namespaces)+len(r.Labels) > 0: // by the policy itself

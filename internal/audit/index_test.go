@@ -94,7 +94,7 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 		}
 		u := &identity.User{Name: pick("jane", "joe"), Groups: some("people", "others")}
 		want := judge.EvaluatePolicyRule(&authorizer.AttributesRecord{
-			User: &user.DefaultInfo{Name: u.Name, Groups: u.Groups}, Verb: i.Verb.String(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
+			User: &user.DefaultInfo{Name: u.Name, Groups: u.Groups}, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
 			Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource, Path: i.Path,
 		})
 		got := compiled.Decide(i, u)
