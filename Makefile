@@ -57,21 +57,22 @@ programs: ## install Redis and Prometheus where tests need them (Debian, as root
 # Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
 e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API server and its clients
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
-	cd e2e && $(GO) test -vet=off -timeout 20m ./...
-	cd e2e/versions && $(GO) test -vet=off -timeout 10m ./...
+	cd e2e && $(TEST) -timeout 20m ./...
+	cd e2e/versions && $(TEST) -timeout 10m ./...
 
 e2e-all: programs ## the same with all that takes its time, and before all versions of the API server that are supported
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
-	cd e2e && E2E_ALL=1 $(GO) test -vet=off -count=1 -timeout 30m ./...
-	E2E_ALL=1 $(GO) test -vet=off -count=1 -timeout 20m ./admission/rego/builtin
+	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
+	E2E_ALL=1 $(TEST) -count=1 -timeout 20m ./admission/rego/builtin
+	E2E_ALL=1 $(TEST) -count=1 -run '^TestWalk' ./policies
 	@set -e; for version in $(SERVERS); do \
 		echo "== kube-apiserver $$version"; \
 		(cd e2e/servers/v$$version && $(GO) tool -n kube-apiserver >/dev/null); \
-		(cd e2e && E2E_SERVER=$$version $(GO) test -vet=off -count=1 -timeout 20m ./deploy); \
+		(cd e2e && E2E_SERVER=$$version $(TEST) -count=1 -timeout 20m ./deploy); \
 	done
 
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
-	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(GO) test -vet=off -count=1 -timeout 10m ./...
+	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(TEST) -count=1 -timeout 10m ./...
 
 lint: ## check format, errors, style, imports and known vulnerabilities
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: these files must be formatted:"; echo "$$unformatted"; exit 1; }

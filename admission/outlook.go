@@ -56,6 +56,7 @@ func OutlookOf(name string, rules []Rule, a *Attributes) resource.Outlook {
 	for _, r := range rules {
 		switch {
 		case r.Resource != anyName && r.Resource != i.Resource || r.Group != anyName && r.Group != i.Group:
+		case len(r.Subresources) > 0 && !slices.Contains(r.Subresources, i.Subresource):
 		case len(r.Versions) > 0 && !slices.Contains(r.Versions, i.Version):
 			fails(1, "it is not about the version '"+i.Version+"'")
 		case r.Operations&a.Operation == 0:

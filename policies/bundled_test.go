@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego/bundle"
 	"github.com/admission-gateway/gateway/admission/rego/bundle/bundletest"
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
@@ -54,13 +55,13 @@ func TestActivate(t *testing.T) {
 	expect("at first", 1, 0, "")
 
 	const good = "package team\n\ndeny contains \"no\" if input.review.object.spec.size > 5\n"
-	if found := m.Activate("team", bundleOf(t, good)); HasErrors(found) {
+	if found := m.Activate("team", bundleOf(t, good)); finding.HasErrors(found) {
 		t.Error(found)
 	}
 	expect("the first version", 2, 1, first)
 	second := m.Current().Hash()
 	for _, wrong := range []string{"package other\n\ndeny contains 1 if true\n", "package team\n\ndeny contains x if true\n", "package team\n\ndeny contains 1 if http.send({}) == 1\n"} {
-		if found := m.Activate("team", bundleOf(t, wrong)); !HasErrors(found) {
+		if found := m.Activate("team", bundleOf(t, wrong)); !finding.HasErrors(found) {
 			t.Errorf("a wrong version is taken: %v", found)
 		}
 		expect(wrong, 2, 1, first)
@@ -70,7 +71,7 @@ func TestActivate(t *testing.T) {
 
 	// Files that are refused do not keep a bundle back, and a bundle does not excuse them.
 	replace(t, dir+"/widgets.yaml", strings.Replace(widgets, "kind: ", "kinds: ", 1))
-	if found := m.Reload(); !HasErrors(found) {
+	if found := m.Reload(); !finding.HasErrors(found) {
 		t.Fatal("wrong files are taken")
 	}
 	m.Activate("team", bundleOf(t, good+"\nwarn contains \"new\" if true\n"))
@@ -86,7 +87,7 @@ func TestActivate(t *testing.T) {
 	// The files are read with the version in force, and the same files and bundles have the same hash.
 	third := m.Current().Hash()
 	replace(t, dir+"/widgets.yaml", widgetsOf(3))
-	if found := m.Reload(); HasErrors(found) {
+	if found := m.Reload(); finding.HasErrors(found) {
 		t.Error(found)
 	}
 	expect("other files", 4, 2, third)

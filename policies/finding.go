@@ -24,10 +24,3 @@ const (
 
 // findings collects what is found.
 type findings = finding.List
-
-// HasErrors reports whether a finding is an error.
-func HasErrors(found []Finding) bool { return finding.HasErrors(found) }
-
-// Summarized returns the findings with those about wording counted, one for each file: there may be thousands of them in the
-// files of others, who will not change them, and what matters comes before.
-func Summarized(found []Finding) []Finding { return finding.Summarized(found) }

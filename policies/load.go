@@ -38,6 +38,11 @@ func Check(paths []string) []Finding {
 // Compile compiles files that were read already, as Load does.
 func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
+// CompileTimed is Compile, and gives the times of its stages to timed; nil is nobody.
+func CompileTimed(s *source.Source, timed func([]StageTime)) (*Set, []Finding) {
+	return compileWith(nil, s, &Gateway{Timed: timed})
+}
+
 // compileWith is Compile, with what modules in Rego have of the gateway, and with the set before; nil: there is none.
 func compileWith(before *Set, s *source.Source, g *Gateway) (*Set, []Finding) {
 	l := newLoader(g)
@@ -46,7 +51,7 @@ func compileWith(before *Set, s *source.Source, g *Gateway) (*Set, []Finding) {
 	}
 	set := l.load(s)
 	found := finding.Sort(l.Found)
-	if HasErrors(found) {
+	if finding.HasErrors(found) {
 		return nil, found
 	}
 	return set, found

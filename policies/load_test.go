@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // text is the findings, one a line, with names relative to dir.
@@ -270,7 +271,7 @@ func TestFindings(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
-			if (set == nil) != HasErrors(found) {
+			if (set == nil) != finding.HasErrors(found) {
 				t.Errorf("the set is %v, the findings are %v", set, found)
 			}
 		})

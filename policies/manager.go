@@ -12,6 +12,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/watch"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -82,6 +83,7 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 			options.Log.Debug(text, "file", file, "line", line)
 		}
 	}
+	options.Gateway.Timed = logged(options.Log, options.Gateway.Timed)
 	m := &Manager{paths: paths, options: options}
 	m.read = func(p *source.Progress) *source.Source { return source.Read(paths, p) }
 	p, done := m.expect()
@@ -97,6 +99,22 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	m.source = s
 	m.swap(set, m.options.Loaded)
 	return m, found
+}
+
+// logged returns a function that logs the times of the stages of a load, and gives them to told, which may be nil.
+func logged(log *slog.Logger, told func([]StageTime)) func([]StageTime) {
+	return func(times []StageTime) {
+		if told != nil {
+			told(times)
+		}
+		var attrs []slog.Attr
+		for _, t := range times {
+			if t.Kind == "" {
+				attrs = append(attrs, slog.Duration(t.Stage, t.Took))
+			}
+		}
+		log.LogAttrs(context.Background(), slog.LevelDebug, "the policy files went through all stages", attrs...)
+	}
 }
 
 // Current is the set in force. A request asks once and keeps the answer.
@@ -224,7 +242,7 @@ func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 }
 
 func (m *Manager) logFindings(found []Finding) {
-	for _, f := range Summarized(found) {
+	for _, f := range finding.Summarized(found) {
 		level := slog.LevelWarn
 		if f.Severity == Error {
 			level = slog.LevelError

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // events records what a Manager tells.
@@ -121,7 +122,7 @@ func TestReload(t *testing.T) {
 	if m.Current() != good {
 		t.Error("a bad file replaced the set")
 	}
-	if found := m.Reload(); !HasErrors(found) || m.Current() != good {
+	if found := m.Reload(); !finding.HasErrors(found) || m.Current() != good {
 		t.Errorf("got %v", found)
 	}
 	if err := os.Remove(file); err != nil {
@@ -158,7 +159,7 @@ func TestReloadWithoutChange(t *testing.T) {
 		t.Errorf("got %v", found)
 	}
 	testutil.WriteFile(t, file, "{")
-	if found := m.Reload(); !HasErrors(found) {
+	if found := m.Reload(); !finding.HasErrors(found) {
 		t.Errorf("got %v", found)
 	}
 	m.refresh(false)
@@ -204,7 +205,7 @@ func TestPoll(t *testing.T) {
 
 func TestNoFirstSet(t *testing.T) {
 	m, found := NewManager([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": "kind: ["})}, Options{})
-	if m != nil || !HasErrors(found) {
+	if m != nil || !finding.HasErrors(found) {
 		t.Errorf("got %v, %v", m, found)
 	}
 }

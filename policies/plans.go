@@ -78,7 +78,7 @@ func CompileWithBundles(s *source.Source, bundles map[string]modules.Bundle) *Co
 	l := newLoader(&Gateway{Bundles: bundles})
 	l.plans.on = true
 	c := &Compiled{Set: l.load(s)}
-	if c.Found = finding.Sort(l.Found); HasErrors(c.Found) {
+	if c.Found = finding.Sort(l.Found); finding.HasErrors(c.Found) {
 		c.Set = nil
 	}
 	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites()

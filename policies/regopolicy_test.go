@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/policies/report"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // inlinePolicy is a RegoPolicy with a module in its lines 6 and below; more is further fields.
@@ -83,7 +83,7 @@ func TestRegoFindings(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, test.files)
 			var got bytes.Buffer
-			if err := report.Write(&got, report.Text, Check([]string{dir}), nil); err != nil {
+			if err := finding.Write(&got, finding.Text, Check([]string{dir}), nil); err != nil {
 				t.Fatal(err)
 			}
 			if text := strings.ReplaceAll(got.String(), dir+"/", ""); text != test.want {

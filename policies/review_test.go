@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/lint"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/reword"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -161,12 +161,12 @@ func TestRealMessages(t *testing.T) {
 					continue
 				}
 				seen[message] = true
-				better, problems := lint.Reword(message, nil, nil)
+				better, problems := reword.Message(message, nil, nil)
 				if len(problems) > 0 {
 					reworded++
 					t.Logf("%s\n\t%s", message, better)
 				}
-				if again, problems := lint.Reword(better, nil, nil); again != better || len(problems) > 0 {
+				if again, problems := reword.Message(better, nil, nil); again != better || len(problems) > 0 {
 					t.Errorf("%s: %s: %q", message, better, problems)
 				}
 			}

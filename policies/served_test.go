@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 const bareOrders = `apiVersion: admission-gateway.io/v1alpha1
@@ -67,7 +68,7 @@ func TestBareBeforeKubernetes(t *testing.T) {
 				t.Errorf("found %swant %s", got, want)
 			}
 			m, _ := NewManager([]string{file}, Options{Gateway: Gateway{Routes: c.routes}})
-			if (m == nil) != HasErrors(found) {
+			if (m == nil) != finding.HasErrors(found) {
 				t.Errorf("found %sand a gateway starts: %v", got, m != nil)
 			}
 		})
@@ -116,7 +117,7 @@ func TestBareReloaded(t *testing.T) {
 		t.Fatal(found)
 	}
 	testutil.WriteFile(t, filepath.Join(dir, "orders.yaml"), bareOrders)
-	if found := m.Reload(); !HasErrors(found) || m.Current().Generation() != 1 {
+	if found := m.Reload(); !finding.HasErrors(found) || m.Current().Generation() != 1 {
 		t.Errorf("found %v in generation %d", found, m.Current().Generation())
 	}
 }

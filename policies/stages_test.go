@@ -1,10 +1,14 @@
 package policies
 
 import (
+	"bytes"
+	"log/slog"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -53,6 +57,23 @@ func TestStagesAreTimed(t *testing.T) {
 		if !of("compile", "MutatingAdmissionPolicy") || of("compile", "MutatingAdmissionPolicyBinding") {
 			t.Errorf("%q: a policy and its bindings are not compiled in one", text)
 		}
+	}
+}
+
+// TestStagesAreLogged: a manager logs how long each stage took, and tells who asks for it, at the start and again.
+func TestStagesAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	told := 0
+	m, found := NewManager([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": ruleOf("a")})}, Options{
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Gateway: Gateway{Timed: func([]StageTime) { told++ }},
+	})
+	if m == nil {
+		t.Fatal(found)
+	}
+	m.Reload()
+	lines := regexp.MustCompile(`level=DEBUG msg="the policy files went through all stages" read=[^ ]+s take=[^ ]+s compile=`).FindAllString(log.String(), -1)
+	if len(lines) != 2 || told != 2 {
+		t.Errorf("%d lines, told %d times:\n%s", len(lines), told, &log)
 	}
 }
 

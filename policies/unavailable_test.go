@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/policies/report"
+	"github.com/admission-gateway/gateway/policies/lint"
 )
 
 // A variable that other expressions may read is no misspelling of itself: the finding says why this one may not.
@@ -42,7 +42,7 @@ spec:
 		strings.Replace(rule, "EXPRESSION", "request.userInfo.username == 'a'", 1):            "the variable 'request' is not available here: rules of schemas read `self` and `oldSelf`, and nothing of the request",
 		strings.Replace(rule, "EXPRESSION", "object.metadata.name == 'a' && self == self", 1): "the variable 'object' is not available here: rules of schemas read `self` and `oldSelf`, and nothing of the request",
 	} {
-		found := report.Refine(Check([]string{testutil.WriteFiles(t, map[string]string{"p.yaml": text})}), nil)
+		found := lint.Refine(Check([]string{testutil.WriteFiles(t, map[string]string{"p.yaml": text})}), nil)
 		var got []string
 		for _, f := range found {
 			got = append(got, f.Message)

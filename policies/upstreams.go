@@ -187,7 +187,7 @@ func CompileAfter(before *Set, s *source.Source, g Gateway) (*Set, []Finding) {
 	if lacking := set.lacking(g); len(lacking) > 0 {
 		found = finding.Sort(append(found, lacking...))
 	}
-	if HasErrors(found) {
+	if finding.HasErrors(found) {
 		return nil, found
 	}
 	return set, found

@@ -34,6 +34,9 @@ const (
 // backend are in the same process, and count against the gateway. What a policy's own defaults add to an object counts as
 // sent, for it is the policy that says how much that is; the object is bounded with them.
 func TestMemoryAmplification(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends a megabyte a hundred times, one after the other")
+	}
 	const size = 1 << 20
 	fill := func(item string) string { return strings.Repeat(item, size/len(item)) }
 	list := func(item string) string { return strings.TrimSuffix(fill(item+","), ",") }

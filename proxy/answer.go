@@ -2,17 +2,12 @@ package proxy
 
 import (
 	"errors"
-	"net/http"
 
-	"github.com/admission-gateway/gateway/internal/audit"
-	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/internal/storage"
-	"github.com/admission-gateway/gateway/policies"
 )
 
 // respond serves the request, up to an answer that may go on for hours.
@@ -106,30 +101,6 @@ func (g *Gateway) answerOf(s *scope, i *resource.Info) []answerStep {
 	add(true, "encode", encodeAnswer)
 	return all
 }
-
-// isRecorded reports whether the audit Policy asks for an event of the request.
-func isRecorded(h *handler) bool { return h.trail.events.Wants(audit.Metadata) }
-
-// mayEncode reports whether the gateway edits the answer, and either it is worth encoding, or it
-// says that the client has it already.
-func mayEncode(r *storage.Response) bool {
-	return r.IsPlain() && (r.IsStream() || r.Status() == http.StatusNotModified || len(r.Body()) >= leastEncoded)
-}
-
-// isVariant reports whether the client gets, or has, other bytes than the backend's ETag names.
-func isVariant(r *storage.Response, coding compress.Coding) bool {
-	return coding != compress.Identity || r.IsRevised() || r.Status() == http.StatusNotModified && r.IsPlain()
-}
-
-// revisionOf names the policy files, which decide how answers are edited.
-func revisionOf(set *policies.Set) string {
-	hash := set.Hash()
-	return hash[:min(len(hash), compress.RevisionLength)]
-}
-
-// sentAtOnce is up to which size an answer fits what a socket takes without waiting. The place of its request
-// is free before it is sent: who has read it may ask again at once.
-const sentAtOnce = 32 << 10
 
 // serveWithin serves the request within the memory that it may have: one that was refused some, or its turn, is refused,
 // whatever a step of its way, or a policy within it, made of that.

@@ -82,7 +82,7 @@ func (g *Gateway) NewAssessor() *Assessor {
 	j := &Assessor{set: g.policies(), handler: newHandler()}
 	j.handler.gateway = g
 	j.incoming.Memory.Open(g.memory.Budget, present{})
-	j.writer = &dryWriter{policies: j.set.Admission()}
+	j.writer = &dryWriter{}
 	return j
 }
 
@@ -204,6 +204,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	j.writer.isAPIServer = h.route.backend.served != nil
 	j.scope = *all.find(g, h.route, about, &info, info.Connect)
 	j.writer.Storage, j.scope.storage = j.scope.storage, j.writer
+	j.writer.policies = j.scope.rules.policies
 	h.scope = &j.scope
 	if deprecated := j.set.Deprecation(about); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
@@ -229,7 +230,7 @@ type dryWriter struct {
 	object []byte // as the policies left it
 	isSeen bool   // object is of this trial
 
-	policies storage.Policies
+	policies *admission.Scoped
 	// isAPIServer says that the backend keeps the metadata of objects itself, so that only policies and schemas ask for
 	// the stored one.
 	isAPIServer bool

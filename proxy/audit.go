@@ -292,3 +292,6 @@ func annotationsOf(r *admission.Report) []audit.Annotation {
 	}
 	return all
 }
+
+// isRecorded reports whether the audit Policy asks for an event of the request.
+func isRecorded(h *handler) bool { return h.trail.events.Wants(audit.Metadata) }

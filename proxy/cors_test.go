@@ -326,11 +326,7 @@ func TestBadHeadIsShared(t *testing.T) {
 func TestFailureIsShared(t *testing.T) {
 	g, address, _ := filledGateway(t)
 	g.routes.table[0].cors = newCORS(&config.CORS{AllowOrigins: []string{page}})
-	for _, backend := range g.scopesOf(g.policies()).storages {
-		for i := range backend {
-			backend[i].object = panicking{backend[i].object, 0}
-		}
-	}
+	panicIn(g, 0)
 	got := headOf(t, address, "GET", widgetsPath+"/w1", fromPage)
 	if !strings.HasPrefix(got, "HTTP/1.1 500 ") || !strings.Contains(got, "Access-Control-Allow-Origin: "+page) || !strings.Contains(got, "Connection: close") {
 		t.Errorf("answered %s", got)

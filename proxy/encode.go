@@ -6,6 +6,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // leastEncoded is from which length in bytes on a body is encoded: a shorter one fits a packet anyway.
@@ -120,4 +121,21 @@ func addVary(r *storage.Response) {
 		}
 	}
 	r.AddLines("Vary: Accept-Encoding\r\n")
+}
+
+// mayEncode reports whether the gateway edits the answer, and either it is worth encoding, or it
+// says that the client has it already.
+func mayEncode(r *storage.Response) bool {
+	return r.IsPlain() && (r.IsStream() || r.Status() == http.StatusNotModified || len(r.Body()) >= leastEncoded)
+}
+
+// isVariant reports whether the client gets, or has, other bytes than the backend's ETag names.
+func isVariant(r *storage.Response, coding compress.Coding) bool {
+	return coding != compress.Identity || r.IsRevised() || r.Status() == http.StatusNotModified && r.IsPlain()
+}
+
+// revisionOf names the policy files, which decide how answers are edited.
+func revisionOf(set *policies.Set) string {
+	hash := set.Hash()
+	return hash[:min(len(hash), compress.RevisionLength)]
 }

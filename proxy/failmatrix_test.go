@@ -23,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -105,6 +106,7 @@ func TestFailMatrix(t *testing.T) {
 	for _, c := range matrix() {
 		for failure, want := range map[string]want{"Fail": c.fail, "Ignore": c.pass} {
 			t.Run(c.name+"/"+failure, func(t *testing.T) {
+				t.Parallel()
 				spec := c.spec
 				if inner, ok := strings.CutPrefix(spec, "{"); ok {
 					spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
@@ -228,12 +230,12 @@ func TestFailMatrixReload(t *testing.T) {
 				t.Fatal(err)
 			}
 			quiet := slog.New(slog.DiscardHandler)
-			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]policies.Finding) { metrics.PoliciesRejected() }})
+			manager, _ := policies.NewManager([]string{dir}, policies.Options{Log: quiet, Rejected: func([]finding.Finding) { metrics.PoliciesRejected() }})
 			if manager == nil {
 				t.Fatal("the policies do not compile")
 			}
 			testutil.WriteFile(t, file, "kind: nonsense\n")
-			if found := manager.Reload(); !policies.HasErrors(found) {
+			if found := manager.Reload(); !finding.HasErrors(found) {
 				t.Fatalf("the broken files have no errors: %v", found)
 			}
 			backend := newMatrixBackend(t, "")

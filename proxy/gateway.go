@@ -3,7 +3,11 @@
 // way of a verb is in the file of its name. What the backend is like is behind storage.Storage.
 package proxy
 
-import "github.com/admission-gateway/gateway/internal/http1"
+import (
+	"errors"
+
+	"github.com/admission-gateway/gateway/internal/http1"
+)
 
 // serve is the way of one request, from its head to its answer. A step that returns an error ends it:
 // respond.go turns the error into a Status, and nothing that was not admitted has reached the backend.
@@ -28,3 +32,6 @@ func (h *handler) serve() error {
 	}
 	return nil
 }
+
+// errServed is the error of a stage that has served the request, so that no further stage runs.
+var errServed = errors.New("the request is served")

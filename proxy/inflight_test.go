@@ -143,6 +143,7 @@ func TestTurnedAwayForLonger(t *testing.T) {
 
 // A request that waited too long, by the policy or by its own timeout, is told to come again.
 func TestWaitIsBounded(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ spec, path string }{
 		"by the policy":   {"{key: Global, maxInFlight: 1, queueLength: 1}", "/v2/second"},
 		"by the client's": {"{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}", "/apis/example.com/v1/widgets/w?timeout=1s"},

@@ -315,3 +315,7 @@ func lowerCase(b []byte) string {
 	}
 	return string(lower)
 }
+
+// sentAtOnce is up to which size an answer fits what a socket takes without waiting. The place of its request
+// is free before it is sent: who has read it may ask again at once.
+const sentAtOnce = 32 << 10

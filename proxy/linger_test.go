@@ -19,6 +19,7 @@ func (zeros) Read(p []byte) (int, error) {
 // TestRefusedWhileSending refuses bodies of 4 MB that Go's client is still sending, by TLS and without: it always reads the
 // answer, and never a reset.
 func TestRefusedWhileSending(t *testing.T) {
+	t.Parallel()
 	const size, times = 4 << 20, 15
 	for _, scheme := range []string{"http://", "https://"} {
 		backend := newRecorder(t)

@@ -110,6 +110,9 @@ spec: {match: {apiGroups: [""], resources: [pods]}, requests: 1000, periodSecond
 
 // What bodies in other languages become counts as they do, from the first byte to the last (RES-7).
 func TestTranscodedAmplification(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends megabytes one after the other")
+	}
 	const size = 1 << 20
 	fill := func(item string) string { return strings.Repeat(item, size/len(item)) }
 	sized := func(b ...byte) string { return string(b) }

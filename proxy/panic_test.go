@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // panicking is a storage whose reads panic: before there is an answer, or with one that is not sent yet.
@@ -25,17 +27,29 @@ func (s panicking) Read(r *storage.Request) error {
 	panic("what nobody expects")
 }
 
+// panickingKind is a kind of backend whose storages panic.
+type panickingKind struct {
+	kind
+	code int
+}
+
+func (k panickingKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
+	return panicking{k.kind.storage(g, set, b, r, i), k.code}
+}
+
+// panicIn makes the storages of a gateway panic that serves no request yet.
+func panicIn(g *Gateway, code int) {
+	for _, b := range g.routes.backends {
+		b.kind = panickingKind{b.kind, code}
+	}
+}
+
 // TestPanicCounted: a request whose handler panics is counted by the answer that the client gets.
 func TestPanicCounted(t *testing.T) {
 	for _, code := range []int{0, http.StatusOK} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			g, address, _ := filledGateway(t)
-			s := g.scopesOf(g.policies())
-			for _, backend := range s.storages {
-				for i := range backend {
-					backend[i].object = panicking{backend[i].object, code}
-				}
-			}
+			panicIn(g, code)
 			nc, br := dial(t, address)
 			send(t, nc, "GET "+widgetsPath+"/w1 HTTP/1.1\r\nHost: gw\r\n\r\n")
 			r, err := http.ReadResponse(br, nil)

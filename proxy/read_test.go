@@ -168,6 +168,9 @@ func TestListFilledAsItComes(t *testing.T) {
 
 // TestHugeList: of a list of 100,000 items, 100 MB, the gateway never holds more than a part, and each comes completed.
 func TestHugeList(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a hundred megabytes")
+	}
 	const items = 100_000
 	g, address, conns := filledGateway(t)
 	padding := strings.Repeat("x", 1000)

@@ -190,7 +190,7 @@ func (r *rights) stored() {
 		chain := chainOf(p, mutates)
 		for _, i := range subjects(p, r.set) {
 			o := kubernetesOptions(r.gateway, b, described(r.set, &i))
-			o.Policies = chain
+			o.Policies = chain.For(&i)
 			each(o, i, "the policy '"+p.Name()+"' is about the stored object")
 		}
 	})
@@ -208,7 +208,7 @@ func (r *rights) stored() {
 		}
 		i := resource.Info{IsResource: true, Group: described.Group, Version: described.Version, Resource: described.Names.Plural}
 		o := kubernetesOptions(r.gateway, b, described)
-		o.Policies, o.Schemas = admission.NewChain(nil, nil), schemasOf(r.set, described)
+		o.Policies, o.Schemas = admission.NewChain(nil, nil).For(&i), schemasOf(r.set, described)
 		each(o, i, "an update may leave as it was what the schema of '"+described.GroupResource().String()+"' refuses")
 	}
 }

@@ -46,6 +46,7 @@ spec:
 			{"excepted", enforced + exception, "gateway_admission_exceptions"},
 		} {
 			t.Run(c.name+"/"+one.name, func(t *testing.T) {
+				t.Parallel()
 				backend := newMatrixBackend(t, c.reads)
 				cfg, err := config.Load("", config.Flags{Upstream: "http://" + backend.address, Dialect: "Kubernetes"})
 				if err != nil {

@@ -66,8 +66,8 @@ type backend struct {
 // A kind of backend is how requests are served before it. It is chosen with the connections to the backend, by its
 // dialect, and nothing asks for the dialect afterwards.
 type kind interface {
-	// storages returns how the storages of a resource, and of its subresources, are made.
-	storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage
+	// storage makes the storage of the resource or subresource of a request; of a nil resource no file says anything.
+	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage
 	// api returns how the gateway itself reads the backend.
 	api() state.API
 	// authorizes reports whether the backend can be asked what a client may do.

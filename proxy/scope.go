@@ -55,7 +55,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	b, set := route.backend, t.set
 	s := &scope{
 		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: i.Verb,
-		storage: t.storageOf(b, r, i.Subresource), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
+		storage: b.kind.storage(g, set, b, r, i), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched:  set.WatchesAnswers(r, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
@@ -140,4 +140,13 @@ func templateOf(r *resource.Resource, i *resource.Info) string {
 		b.WriteString("/" + i.Subresource)
 	}
 	return b.String()
+}
+
+// names returns the names of stages, in their order.
+func names(all []stage) []string {
+	in := make([]string, len(all))
+	for i := range all {
+		in[i] = all[i].name
+	}
+	return in
 }

@@ -7,17 +7,12 @@ import (
 	"sync/atomic"
 
 	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// scopes are the scopes of a set of policies. Which kind of storage serves a resource at a backend is decided here,
-// when the set comes into force, and nowhere else.
+// scopes are the scopes of a set of policies.
 type scopes struct {
 	set *policies.Set
-	// storages has for each backend the storages of the resources by their IDs, and first the storages of what no file
-	// describes.
-	storages [][]subresources
 	// resolvers has for each route how requests that come by it are read.
 	resolvers []resource.Resolver
 
@@ -30,9 +25,6 @@ type scopes struct {
 // maxUnnamed bounds how many scopes are kept of resources whose names only clients know. What is beyond is compiled for
 // each request.
 const maxUnnamed = 4096
-
-// subresources are the storages of a resource and of its subresources at one backend.
-type subresources struct{ object, status, scale, other storage.Storage }
 
 // A scopeKey identifies an operation within a set.
 type scopeKey struct {
@@ -71,21 +63,13 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 	if t := g.current.Load(); t != nil && t.set == set {
 		return t
 	}
-	t := &scopes{set: set, storages: make([][]subresources, len(g.routes.backends)), resolvers: make([]resource.Resolver, len(g.routes.table))}
+	t := &scopes{set: set, resolvers: make([]resource.Resolver, len(g.routes.table))}
 	t.compiled.Store(&map[scopeKey]*scope{})
-	resources := set.Registry().Resources()
 	for i := range g.routes.table {
 		r := &g.routes.table[i]
 		t.resolvers[i] = r.backend.kind.resolver(set, resource.View{
 			Place: r.place, LeadsTo: func(path string) bool { return g.routes.leadsTo(r.backend, path) }, Reaches: r.reaches,
 		})
-	}
-	for i, b := range g.routes.backends {
-		t.storages[i] = make([]subresources, len(resources)+1)
-		t.storages[i][0] = g.newStorages(set, b, nil)
-		for _, r := range resources {
-			t.storages[i][r.ID+1] = g.newStorages(set, b, r)
-		}
 	}
 	g.current.Store(t)
 	return t
@@ -111,22 +95,4 @@ func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resourc
 	more[key.kept()] = s
 	t.compiled.Store(&more)
 	return s
-}
-
-// storageOf returns the storage of a resource or a subresource at a backend.
-func (t *scopes) storageOf(b *backend, r *resource.Resource, subresource string) storage.Storage {
-	id := 0
-	if r != nil {
-		id = r.ID + 1
-	}
-	switch all := &t.storages[b.index][id]; subresource {
-	case "":
-		return all.object
-	case "status":
-		return all.status
-	case "scale":
-		return all.scale
-	default:
-		return all.other
-	}
 }

@@ -129,6 +129,7 @@ func serveBuffered(t *testing.T, g *Gateway) string {
 
 // TestSlowReaderIsCounted: a client that does not take its answer is cut, and the metric counts it.
 func TestSlowReaderIsCounted(t *testing.T) {
+	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 16<<20))
 	}))

@@ -282,6 +282,46 @@ identity:
 	}
 }
 
+// What a policy asks by http.send has a span below the one of the request. The server does not learn it.
+func TestSpansOfSend(t *testing.T) {
+	asked := newNoting(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `"yes"`) })
+	backend := newNoting(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	w, kept := tracedBy(t, "upstreams: [{name: main, endpoints: ['"+backend.URL+"'], dialect: Plain}]\n", `
+apiVersion: admission-gateway.io/v1alpha1
+kind: APIResource
+metadata: {name: notes}
+spec:
+  group: example.com
+  version: v1
+  names: {kind: Note, plural: notes}
+  envelope: Bare
+  paths: {collection: /v1/notes, item: "/v1/notes/{name}"}
+  fields: {name: id}
+---
+apiVersion: admission-gateway.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: asks}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [notes]}]}
+  allowedHosts: [127.0.0.1]
+  rego: |
+    package asks
+    deny contains "no" if http.send({"method": "get", "url": "`+asked.URL+`/x?token=secret"}).body == "no"
+`, 0)
+	if got := w.ask(t, "POST", "/v1/notes", `{"id":"a"}`, "traceparent", sampled).StatusCode; got != http.StatusCreated {
+		t.Fatalf("answered %d", got)
+	}
+	spans := goldenSpans(t, w, kept, "spans-send.txt")
+	if text := spansText(spans); strings.Contains(text, "secret") {
+		t.Errorf("the spans have the query:\n%s", text)
+	}
+	asked.mu.Lock()
+	defer asked.mu.Unlock()
+	if len(asked.seen) != 1 || len(asked.seen[""]) != 1 {
+		t.Errorf("the server has seen %v by traceparents", asked.seen)
+	}
+}
+
 // Who is refused learns in which trace to look.
 func TestTraceparentOfRefusals(t *testing.T) {
 	const nowhere = widgetsPath + "/w1/status/more"

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"errors"
-
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -12,9 +10,6 @@ type stage struct {
 	name string
 	run  func(*handler) error
 }
-
-// errServed is the error of a stage that has served the request, so that no further stage runs.
-var errServed = errors.New("the request is served")
 
 // stagesOf returns the stages of an operation, in the order in which they run. A stage that nothing in force asks for
 // is not among them. docs/architecture.md has the same list.
@@ -89,13 +84,4 @@ func (h *handler) unmarkRevision() error {
 func (h *handler) setDeadline() error {
 	h.incoming.Memory.SetDeadline(h.request.Deadline())
 	return nil
-}
-
-// names returns the names of stages, in their order.
-func names(all []stage) []string {
-	in := make([]string, len(all))
-	for i := range all {
-		in[i] = all[i].name
-	}
-	return in
 }

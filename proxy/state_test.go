@@ -240,6 +240,7 @@ func TestStorageClasses(t *testing.T) {
 
 // TestStorageClassesSkipped: a policy may do without what is not known.
 func TestStorageClassesSkipped(t *testing.T) {
+	t.Parallel()
 	s := newClassStore(t)
 	s.blocked = make(chan struct{})
 	address, _ := storageGateway(t, s, "Skip", 1)

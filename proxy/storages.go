@@ -14,12 +14,6 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// newStorages makes the storages of a resource; nil is one that no file describes.
-func (g *Gateway) newStorages(set *policies.Set, b *backend, r *resource.Resource) subresources {
-	make := b.kind.storages(g, set, b, r)
-	return subresources{object: make(""), status: make("status"), scale: make("scale"), other: make("other")}
-}
-
 func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 	return storage.Schemas{
 		Create: set.SchemaFor(r, resource.VerbCreate), Update: set.SchemaFor(r, resource.VerbUpdate), Patch: set.SchemaFor(r, resource.VerbPatch),
@@ -27,10 +21,11 @@ func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 	}
 }
 
-func (kubernetesKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage {
+// storage implements kind.
+func (kubernetesKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
 	o := kubernetesOptions(g, b, r)
-	o.Policies, o.Schemas, o.MergeType = set.Admission(), schemasOf(set, r), set.MergeType
-	return func(subresource string) storage.Storage { return kubernetes.New(o, subresource) }
+	o.Policies, o.Schemas, o.MergeType = set.Admission().For(i), schemasOf(set, r), set.MergeType
+	return kubernetes.New(o, i.Subresource)
 }
 
 // kubernetesOptions describe a resource as far as the policies do not.
@@ -46,9 +41,13 @@ func kubernetesOptions(g *Gateway, b *backend, r *resource.Resource) kubernetes.
 	return o
 }
 
-func (plainKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource.Resource) func(subresource string) storage.Storage {
+// storage implements kind.
+func (plainKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
+	object := *i
+	object.Subresource = ""
 	o := plain.Options{
-		Backend: &b.storage, Limits: &g.requestLimits, Policies: set.Admission(), Resource: r, Schemas: schemasOf(set, r), Hidden: set.Hidden(r),
+		Policies: set.Admission().For(i), ObjectPolicies: set.Admission().For(&object),
+		Backend: &b.storage, Limits: &g.requestLimits, Resource: r, Schemas: schemasOf(set, r), Hidden: set.Hidden(r),
 		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames, Locks: g.locks, Memory: g.memory,
 	}
 	if r != nil {
@@ -61,7 +60,7 @@ func (plainKind) storages(g *Gateway, set *policies.Set, b *backend, r *resource
 		version, kind := storage.TextIn(existing, "apiVersion"), storage.TextIn(existing, "kind")
 		return mergekubernetes.TypeOf(schema.FromAPIVersionAndKind(version, kind))
 	}
-	return func(subresource string) storage.Storage { return plain.New(o, subresource) }
+	return plain.New(o, i.Subresource)
 }
 
 // operation leaves requests at the paths of an API server to it: it reads its parameters and credentials itself.

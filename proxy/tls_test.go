@@ -15,7 +15,7 @@ import (
 )
 
 // TestOverTLS runs the tests of requests, bodies and streams with TLS at either end and at both: TLS is the normal case.
-// The golden stories, which are many, run once.
+// The golden stories, which are many, run once, and not in short mode.
 func TestOverTLS(t *testing.T) {
 	tests := map[string]func(*testing.T){
 		"TestWatchStreams":        TestWatchStreams,
@@ -33,7 +33,7 @@ func TestOverTLS(t *testing.T) {
 	for _, ends := range []string{"listener", "backend", "both"} {
 		t.Run(ends, func(t *testing.T) {
 			for name, test := range tests {
-				if name != "TestGolden" || ends == "both" {
+				if name != "TestGolden" || ends == "both" && !testing.Short() {
 					t.Run(name, test)
 				}
 			}

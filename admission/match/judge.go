@@ -28,8 +28,8 @@ const (
 // A reason says why a matcher does not match a request. The zero value says that it matches, as far as the request is known.
 type reason struct {
 	clause clause // that does not fit
+	miss   miss   // what of the rule
 	rule   int32  // of the clause
-	miss   miss   // of the rule
 }
 
 // An answer is what a matcher says of a request as far as that is known. All that is said of a match comes from it: what is
@@ -40,11 +40,11 @@ type answer struct {
 	// isUnsure says that to match the request may fail, or lead to another version of its resource: nothing that comes after
 	// may decide then.
 	isUnsure bool
-	// as is the resource as which it matches: the request's own or, if the rules name only another version of it, that one,
-	// to which the object then has to be converted.
-	as    schema.GroupVersionResource
+	nearest  reason // the rule that may match, if the rules are open
+	// other is the version of the request's resource that the rules name, to which the object has to be converted; nil is the
+	// request's own.
+	other *schema.GroupVersionResource
 	err   error // why it cannot be decided
-	rules found // what the rules say, if they are open
 }
 
 // matches reports whether the matcher certainly matches.
@@ -71,9 +71,8 @@ func (q *question) name() string {
 
 // judge says whether the matcher matches a request, as far as that is known.
 func (m *Matcher) judge(ctx context.Context, q *question) (v answer) {
-	v.as = q.info.GroupVersionResource()
 	switch {
-	case neverAdmitted(v.as.GroupResource()):
+	case neverAdmitted(q.info.Group, q.info.Resource):
 		v.not.clause = reviews
 		return v
 	case m == nil:
@@ -92,34 +91,29 @@ func (m *Matcher) judge(ctx context.Context, q *question) (v answer) {
 			v.not.clause, v.err = excludedRules, f.err
 			return v
 		case f.is == Yes:
-			v.not = reason{excludedRules, f.rule, f.miss}
+			v.not = reason{excludedRules, f.miss, f.rule}
 			return v
 		case f.is == Open:
 			v.open |= excludedRules
 		}
 	}
 	if !m.all {
-		v.rules = m.find(ctx, m.rules, q)
-		v.isUnsure = v.isUnsure || v.rules.needsOthers
-		switch f := &v.rules; {
-		case f.err != nil:
-			v.not.clause, v.err = resourceRules, f.err
+		f := m.find(ctx, m.rules, q)
+		v.isUnsure = v.isUnsure || f.needsOthers
+		switch f.is {
+		case No:
+			v.not, v.err = reason{resourceRules, f.miss, f.rule}, f.err
 			return v
-		case f.is == No:
-			v.not = reason{resourceRules, f.rule, f.miss}
-			return v
-		case f.is == Open:
+		case Open:
 			v.open |= resourceRules
-		case f.as.Resource != "":
-			v.as = f.as
+			v.nearest = reason{resourceRules, f.miss, f.rule}
 		}
+		v.other = f.other
 	}
 	is, err := m.judgeNamespace(ctx, q)
 	switch {
-	case err != nil:
-		v.not.clause, v.err = namespaceSelector, err
 	case is == No:
-		v.not.clause = namespaceSelector
+		v.not.clause, v.err = namespaceSelector, err
 	case is == Open:
 		v.open |= namespaceSelector
 		v.isUnsure = v.isUnsure || q.known == ByNamespace
@@ -151,22 +145,21 @@ func (m miss) nearness() miss { return min(m, openScope) }
 // found is what some rules say of a request: which rule fits, or else what keeps the nearest one from it.
 type found struct {
 	is          Verdict
-	rule        int32
 	miss        miss
-	needsOthers bool                        // the other versions of the resource decide
-	as          schema.GroupVersionResource // empty: the request's own
+	needsOthers bool // the other versions of the resource decide
+	rule        int32
+	other       *schema.GroupVersionResource // as which the rule fits; nil: the request's own
 	err         error
 }
 
 // find looks for a rule that matches the request as it is, then for one that matches another version of its resource.
 func (m *Matcher) find(ctx context.Context, rules []rule, q *question) (f found) {
-	as := q.info.GroupVersionResource()
-	cohabitant, cohabits := admission.Cohabitant(as.Group, as.Resource)
+	cohabitant, cohabits := admission.Cohabitant(q.info.Group, q.info.Resource)
 	for n := range rules {
 		r := &rules[n]
 		missed := missGroup
-		if r.matchesGroup(as.Group) || cohabits && r.matchesGroup(cohabitant) {
-			missed = r.miss(q, as, m.equivalent)
+		if r.matchesGroup(q.info.Group) || cohabits && r.matchesGroup(cohabitant) {
+			missed = r.miss(q, q.info.Group, q.info.Version, m.equivalent)
 		}
 		switch missed {
 		case missNothing:
@@ -198,17 +191,18 @@ func findOther(ctx context.Context, rules []rule, q *question, f *found) {
 		return
 	}
 	for n := range rules {
-		for _, other := range equivalents {
-			if r := &rules[n]; r.matchesVersion(other) && r.miss(q, other, false) == missNothing {
-				f.is, f.rule, f.as = Yes, int32(n), other
+		for i := range equivalents {
+			other := &equivalents[i]
+			if r := &rules[n]; r.matchesGroup(other.Group) && r.miss(q, other.Group, other.Version, false) == missNothing {
+				f.is, f.rule, f.other = Yes, int32(n), other
 				return
 			}
 		}
 	}
 }
 
-// miss returns what of the rule does not fit a request, as a resource whose group fits.
-func (r *rule) miss(q *question, as schema.GroupVersionResource, equivalent bool) (missed miss) {
+// miss returns what of the rule does not fit a request, as its resource in a group that fits and in a version.
+func (r *rule) miss(q *question, group, version string, equivalent bool) (missed miss) {
 	i := q.info
 	switch {
 	case !r.matchesResource(i.Resource, i.Subresource):
@@ -233,7 +227,7 @@ func (r *rule) miss(q *question, as schema.GroupVersionResource, equivalent bool
 		}
 	}
 	switch {
-	case r.matchesVersion(as):
+	case r.matchesGroup(group) && (r.versions == nil || slices.Contains(r.versions, version)):
 		return missed
 	case !equivalent:
 		return missVersion

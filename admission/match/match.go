@@ -11,7 +11,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -68,12 +67,12 @@ func (m *Matcher) SelectsObjects() bool { return m != nil && !m.objects.Empty() 
 
 // neverAdmitted tells of resources that nobody stores: they are questions to
 // kube-apiserver, which no policy may stand in the way of.
-func neverAdmitted(r schema.GroupResource) bool {
-	switch r.Group {
+func neverAdmitted(group, resource string) bool {
+	switch group {
 	case "authentication.k8s.io":
-		return r.Resource == "selfsubjectreviews" || r.Resource == "tokenreviews"
+		return resource == "selfsubjectreviews" || resource == "tokenreviews"
 	case "authorization.k8s.io":
-		switch r.Resource {
+		switch resource {
 		case "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews":
 			return true
 		}

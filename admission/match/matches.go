@@ -14,7 +14,10 @@ import (
 // converted. It errs only about requests that its rules match.
 func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as schema.GroupVersionResource, matches bool, err error) {
 	v := m.judge(ctx, &question{a.Info, a.Operation, ByObject, a})
-	return v.as, v.matches(), v.err
+	if as = a.Info.GroupVersionResource(); v.other != nil {
+		as = *v.other
+	}
+	return as, v.matches(), v.err
 }
 
 // Excludes reports whether the matcher is certainly not about an operation, whatever the object is and the labels of its

@@ -8,7 +8,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -88,7 +87,7 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 		return nil
 	}
 	var found []admission.Rule
-	namespaces, labels := namesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
+	namespaces, labels := NamesOf(m.NamespaceSelector), LabelsOf(m.ObjectSelector)
 	var versions []string
 	add := func(group string, name resourceName, operations admission.Operation) {
 		rule := admission.Rule{Group: group, Resource: name.resource, Operations: operations, Versions: versions, Namespaces: namespaces, Labels: labels}
@@ -121,8 +120,8 @@ func IndexRules(m *admissionv1.MatchResources) []admission.Rule {
 	return found
 }
 
-// namesOf are the names of the only namespaces that a selector can select, as far as it asks for names alone.
-func namesOf(s *metav1.LabelSelector) []string {
+// NamesOf returns the names of the only namespaces that a selector can select, as far as it asks for names alone.
+func NamesOf(s *metav1.LabelSelector) []string {
 	if s == nil {
 		return nil
 	}
@@ -166,10 +165,6 @@ func LabelsOf(s *metav1.LabelSelector) []admission.Label {
 
 func (r *rule) matchesGroup(group string) bool {
 	return r.groups == nil || slices.Contains(r.groups, group)
-}
-
-func (r *rule) matchesVersion(v schema.GroupVersionResource) bool {
-	return r.matchesGroup(v.Group) && (r.versions == nil || slices.Contains(r.versions, v.Version))
 }
 
 func (r *rule) matchesResource(resource, subresource string) bool {

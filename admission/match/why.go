@@ -90,7 +90,7 @@ func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.
 		o = o.If("excludeResourceRules does not name the object, or another version of it")
 	}
 	if v.open&resourceRules != 0 {
-		o = o.If(m.rules[v.rules.rule].mayFit(v.rules.miss))
+		o = o.If(m.rules[v.nearest.rule].mayFit(v.nearest.miss))
 	}
 	if v.open&namespaceSelector != 0 {
 		o = o.If("labels of the namespace fit '" + m.namespaces.String() + "'")

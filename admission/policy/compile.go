@@ -145,5 +145,9 @@ func CompileBinding(s *BindingSpec, errs field.ErrorList) (*Binding, field.Error
 	if errs = append(append(errs, matchErrs...), refErrs...); len(errs) > 0 {
 		return nil, errs
 	}
-	return &Binding{name: s.Name, policy: s.PolicyName, match: matcher, params: ref}, nil
+	b := &Binding{name: s.Name, policy: s.PolicyName, match: matcher, params: ref}
+	if s.MatchResources != nil {
+		b.namespaces, b.labels = match.NamesOf(s.MatchResources.NamespaceSelector), match.LabelsOf(s.MatchResources.ObjectSelector)
+	}
+	return b, nil
 }

@@ -68,6 +68,9 @@ type Binding struct {
 	match  *match.Matcher // nil: all that the policy matches
 	params *params.Ref
 	terms  admission.Terms // nil: as far as the policy is
+	// What it selects is in one of the namespaces, or in none, and has one of the labels; none: it may have any.
+	namespaces []string
+	labels     []admission.Label
 }
 
 // Name is the name of the binding.
@@ -164,6 +167,7 @@ func (p *Policy) Bound(bindings ...*Binding) Policy {
 	if len(bindings) == 0 {
 		bound.rules = nil
 	}
+	bound.rules = narrowed(bound.rules, bindings)
 	bound.needs.old = bound.needs.old ||
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
 	for _, b := range bindings {
@@ -171,6 +175,29 @@ func (p *Policy) Bound(bindings ...*Binding) Policy {
 		bound.references.Add(admission.References{Namespaces: narrowed.Namespaces, Params: b.params.References(p.params)})
 	}
 	return bound
+}
+
+// narrowed returns the rules by which the index finds a policy for the namespaces, or else the labels, that its bindings ask
+// for: a policy for each team costs the others nothing.
+func narrowed(rules []admission.Rule, bindings []*Binding) []admission.Rule {
+	var namespaces []string
+	var labels []admission.Label
+	byNamespace, byLabel := len(bindings) > 0, len(bindings) > 0
+	for _, b := range bindings {
+		byNamespace, byLabel = byNamespace && len(b.namespaces) > 0, byLabel && len(b.labels) > 0
+		namespaces, labels = append(namespaces, b.namespaces...), append(labels, b.labels...)
+	}
+	rules = slices.Clone(rules)
+	for i := range rules {
+		switch r := &rules[i]; {
+		case len(r.Namespaces)+len(r.Labels) > 0: // by the policy itself
+		case byNamespace:
+			r.Namespaces = namespaces
+		case byLabel:
+			r.Labels = labels
+		}
+	}
+	return rules
 }
 
 // HasParams reports whether the policy has parameters.

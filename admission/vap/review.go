@@ -8,7 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
-	"github.com/admission-gateway/gateway/internal/lint"
+	"github.com/admission-gateway/gateway/internal/reword"
 )
 
 // Review returns which expressions of a policy that compiles do not fit the
@@ -34,7 +34,7 @@ func (set Compiler) Review(p *admissionv1.ValidatingAdmissionPolicy, kinds typec
 // conventions ask (VAL-4). Of a message expression its literals are looked at.
 func Wording(p *admissionv1.ValidatingAdmissionPolicy) (warnings []typecheck.Warning) {
 	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
-		if advice := lint.Advice(message, names); advice != "" {
+		if advice := reword.Advice(message, names); advice != "" {
 			warnings = append(warnings, typecheck.Warning{Field: path.String(), Text: advice})
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
-	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/proxy/events"
 )
@@ -55,14 +55,14 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 		return err
 	}
 	found := n.manager.Load().Activate(name, b)
-	if !policies.HasErrors(found) {
+	if !finding.HasErrors(found) {
 		n.records.decisions.setMasks(masks)
 		n.own().Recovers(events.Subject{Kind: events.Bundle, Name: name}, "another version of the bundle "+name+" is in force")
 		return nil
 	}
 	var why []string
 	for _, f := range found {
-		if f.Severity == policies.Error {
+		if f.Severity == finding.Error {
 			why = append(why, f.String())
 		}
 	}
@@ -205,11 +205,11 @@ func (n *node) bundlesReady() error {
 
 // bundlesForCheck are the bundles of a configuration that files may name. What is in files is read,
 // and what is wrong with them is found; what a server has is not asked for.
-func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []policies.Finding) {
+func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []finding.Finding) {
 	all := map[string]modules.Bundle{}
 	sources := map[string]bundles.Source{}
 	files := map[string]string{}
-	var found []policies.Finding
+	var found []finding.Finding
 	for i := range c.Bundles {
 		b := &c.Bundles[i]
 		all[b.Name] = modules.Bundle{Usable: func() error { return errNotAsked }}
@@ -218,7 +218,7 @@ func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []poli
 		}
 		s, err := bundleSource(b, credentials.NewWatcher(credentials.Options{}), nil)
 		if err != nil {
-			found = append(found, policies.Finding{File: b.File, Message: err.Error()})
+			found = append(found, finding.Finding{File: b.File, Message: err.Error()})
 			continue
 		}
 		sources[b.Name], files[b.Name] = s, b.File
@@ -231,7 +231,7 @@ func bundlesForCheck(c *config.Configuration) (map[string]modules.Bundle, []poli
 	local.Restore(context.Background())
 	for _, s := range local.Status() {
 		if s.Failure != "" {
-			found = append(found, policies.Finding{File: files[s.Name], Message: s.Failure})
+			found = append(found, finding.Finding{File: files[s.Name], Message: s.Failure})
 		}
 	}
 	return all, found

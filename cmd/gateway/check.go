@@ -1,11 +1,13 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/policies"
-	"github.com/admission-gateway/gateway/policies/report"
-	"github.com/admission-gateway/gateway/policies/review"
+	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/lint"
 )
 
 // checkFlags are the flags of the command.
@@ -15,11 +17,12 @@ type checkFlags struct {
 	probed string
 	stdin  stdinFlags
 	plans  bool
+	times  bool
 	rbac   bool
 }
 
 func newCheck() *cobra.Command {
-	flags := checkFlags{output: output{checks: review.Checks, summarize: policies.Summarized}}
+	flags := checkFlags{output: output{checks: lint.ReviewChecks(), summarize: finding.Summarized}}
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
 		Short: "Say what is wrong with policy files",
@@ -56,7 +59,10 @@ With --rbac it prints the least ClusterRole of the gateway's own account that th
 Kubernetes upstream, as YAML. Comments say what needs each rule; findings go to the standard error.
 
 With --plans it also says how each CEL expression and each rule in Rego runs: natively, or by cel-go
-or OPA, and why.`,
+or OPA, and why.
+
+With --times it also says how long each stage of the load took: reading the files, taking and
+compiling their objects, by kind, and so on.`,
 		Example: `  gateway check policies/
   gateway check --strict -o sarif policies/ > findings.sarif
   gateway check --plans policies/
@@ -78,6 +84,7 @@ or OPA, and why.`,
 	flags.output.register(cmd)
 	flags.stdin.register(cmd)
 	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
+	cmd.Flags().BoolVar(&flags.times, "times", false, "also say how long each stage of the load took")
 	cmd.Flags().BoolVar(&flags.rbac, "rbac", false, "print the least ClusterRole of the gateway's own account")
 	return cmd
 }
@@ -96,12 +103,13 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	if f.stdin.on {
 		return f.stdin.check(cmd, paths, f.config, &f.output)
 	}
-	found, paths, err := check(paths, f.config)
+	var times []policies.StageTime
+	found, paths, err := check(paths, f.config, func(all []policies.StageTime) { times = all })
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	if f.rbac && !policies.HasErrors(found) {
-		if err := report.Write(cmd.ErrOrStderr(), report.Text, f.output.summarize(found), f.output.checks); err != nil {
+	if f.rbac && !finding.HasErrors(found) {
+		if err := finding.Write(cmd.ErrOrStderr(), finding.Text, f.output.summarize(found), f.output.checks); err != nil {
 			return err
 		}
 		return writeRoles(cmd, paths, f.config)
@@ -112,5 +120,23 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 			cmd.Println(p)
 		}
 	}
+	if f.times {
+		writeTimes(cmd, times)
+	}
 	return failed
+}
+
+// writeTimes writes the time of each stage, and below it that of each kind that took long enough to be seen.
+func writeTimes(cmd *cobra.Command, times []policies.StageTime) {
+	for _, stage := range times {
+		if stage.Kind != "" {
+			continue
+		}
+		cmd.Printf("%-34s %10s\n", stage.Stage, stage.Took.Round(time.Microsecond))
+		for _, kind := range times {
+			if kind.Stage == stage.Stage && kind.Kind != "" && kind.Took >= 100*time.Microsecond {
+				cmd.Printf("  %-32s %10s\n", kind.Kind, kind.Took.Round(time.Microsecond))
+			}
+		}
+	}
 }

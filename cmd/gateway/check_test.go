@@ -5,11 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // TestCheckConfig: policy files are held to the configuration that they are for.
@@ -141,11 +142,27 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
+// TestCheckTimes: with --times each stage has a line with its time, and the kinds that took time stand below, also if the files
+// have errors.
+func TestCheckTimes(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"), "b.yaml": "kind: None\n"})
+	var out bytes.Buffer
+	root := newRoot()
+	root.AddCommand(newCheck())
+	root.SetOut(&out)
+	root.SetErr(&out)
+	code := execute(root, []string{"check", "--times", dir})
+	line := regexp.MustCompile(`(?m)^(?:read|take|compile|register|  ValidatingAdmissionPolicy) +[0-9.]+(?:µs|ms|s)$`)
+	if n := len(line.FindAllString(out.String(), -1)); code != 1 || n < 5 || strings.Index(out.String(), "read ") > strings.Index(out.String(), "take ") {
+		t.Errorf("exit code %d, %d lines of times:\n%s", code, n, &out)
+	}
+}
+
 // TestStdinFindsTheSame: of a file that comes from the standard input the same is found as of the
 // saved file beside all others, although advice about the others is left out.
 func TestStdinFindsTheSame(t *testing.T) {
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": policyWith("a", "object.spec.replicas == 'x'"), "b.yaml": policyWith("b", "object.spec.replica == 1")})
-	whole, _, err := check([]string{dir}, "")
+	whole, _, err := check([]string{dir}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +172,7 @@ func TestStdinFindsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []policies.Finding
+		var want []finding.Finding
 		for _, f := range whole {
 			if f.File == file {
 				want = append(want, f)

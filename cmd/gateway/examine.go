@@ -4,15 +4,15 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/report"
-	"github.com/admission-gateway/gateway/policies/review"
+	"github.com/admission-gateway/gateway/policies/lint"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// check checks files, and holds them to a configuration if there is one. It returns the paths that were checked.
-func check(paths []string, file string) ([]policies.Finding, []string, error) {
+// check checks files, and holds them to a configuration if there is one. It returns the paths that were checked. timed is
+// given the times of the stages; nil is nobody.
+func check(paths []string, file string, timed func([]policies.StageTime)) ([]finding.Finding, []string, error) {
 	if file == "" {
-		return examine(source.Read(paths, &source.Progress{}), nil), paths, nil
+		return examine(source.Read(paths, &source.Progress{}), nil, timed), paths, nil
 	}
 	c, err := loadForCheck(file)
 	if err != nil {
@@ -22,9 +22,9 @@ func check(paths []string, file string) ([]policies.Finding, []string, error) {
 		paths = c.Policies
 	}
 	files := source.Read(paths, &source.Progress{})
-	found := append(examine(files, c), accountless(file, c, files)...)
+	found := append(examine(files, c, timed), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
-		found = append(found, policies.Finding{File: file, Field: "limits", Message: shortage, Severity: policies.Warning})
+		found = append(found, finding.Finding{File: file, Field: "limits", Message: shortage, Severity: finding.Warning})
 	}
 	return found, paths, nil
 }
@@ -34,19 +34,20 @@ func loadForCheck(file string) (*config.Configuration, error) {
 	return config.Load(file, config.Flags{Pod: config.Pod{Host: "kubernetes.default.svc", Port: "443"}})
 }
 
-// examine compiles files as the gateway does, and reviews them; c may be nil.
-func examine(files *source.Source, c *config.Configuration) []policies.Finding {
-	var found []policies.Finding
+// examine compiles files as the gateway does, and reviews them; c and timed may be nil.
+func examine(files *source.Source, c *config.Configuration, timed func([]policies.StageTime)) []finding.Finding {
+	var found []finding.Finding
 	if c == nil {
-		_, found = policies.Compile(files)
+		_, found = policies.CompileTimed(files, timed)
 	} else {
 		gateway := asked(c)
-		var broken []policies.Finding
+		gateway.Timed = timed
+		var broken []finding.Finding
 		gateway.Bundles, broken = bundlesForCheck(c)
 		_, found = policies.CompileFor(files, gateway)
 		found = append(found, broken...)
 	}
-	return report.Refine(finding.Sort(append(found, review.Of(files.Files)...)), files.Files)
+	return lint.Refine(finding.Sort(append(found, lint.Review(files.Files)...)), files.Files)
 }
 
 // asked says what policy files may ask of a gateway with the configuration.

@@ -8,10 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/lint"
-	"github.com/admission-gateway/gateway/policies/report"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -87,11 +85,11 @@ func (f *lintFlags) lint(cmd *cobra.Command, paths []string) error {
 		found = f.find(read)
 	}
 	found = lint.Except(found, exceptions, f.exceptions)
-	return f.output.write(cmd, report.Refine(found, read.Files))
+	return f.output.write(cmd, lint.Refine(found, read.Files))
 }
 
 // find returns what there is to say of files.
-func (f *lintFlags) find(read *source.Source) []policies.Finding {
+func (f *lintFlags) find(read *source.Source) []finding.Finding {
 	found := append(read.Found, lint.Of(read.Files)...)
 	if len(f.against) > 0 {
 		old := source.Read(f.against, &source.Progress{})
@@ -112,7 +110,7 @@ func (f *lintFlags) readExceptions(cmd *cobra.Command) ([]lint.Exception, error)
 }
 
 // fixAll mends the files.
-func fixAll(cmd *cobra.Command, files []source.File, found []policies.Finding) error {
+func fixAll(cmd *cobra.Command, files []source.File, found []finding.Finding) error {
 	total := 0
 	for _, file := range files {
 		data, fixed := lint.Fix(file, found)

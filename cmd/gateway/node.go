@@ -29,6 +29,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/proxy"
 	"github.com/admission-gateway/gateway/proxy/events"
 )
@@ -114,7 +115,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	gateway := asked(c)
-	gateway.Bundles, gateway.Memory = n.bundles.Initial(), n.memory
+	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
 	manager, found := policies.NewManager(c.Policies, policies.Options{
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
@@ -373,6 +374,17 @@ func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.policiesConfirmed(set, at)
 }
 
+// policiesCompiled notes how long the stages of a load took.
+func (n *node) policiesCompiled(times []policies.StageTime) {
+	var stages []telemetry.PolicyStage
+	for _, t := range times {
+		if t.Kind == "" {
+			stages = append(stages, telemetry.PolicyStage{Name: t.Stage, Took: t.Took})
+		}
+	}
+	n.metrics.PoliciesCompiled(stages)
+}
+
 // policiesActivated notes a set that came into force by a bundle. What it says of the files stays.
 func (n *node) policiesActivated(set *policies.Set, at time.Time) {
 	n.shown.loaded.Store(&at)
@@ -387,7 +399,7 @@ func (n *node) policiesConfirmed(set *policies.Set, at time.Time) {
 	n.metrics.PoliciesLoaded(set.Generation(), set.Hash(), at)
 }
 
-func (n *node) policiesRejected(found []policies.Finding) {
+func (n *node) policiesRejected(found []finding.Finding) {
 	findings := lines(found)
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
 	n.metrics.PoliciesRejected()
@@ -412,15 +424,15 @@ func thisPod() corev1.ObjectReference {
 }
 
 // policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
-func (n *node) policiesOverdue(found policies.Finding) {
+func (n *node) policiesOverdue(found finding.Finding) {
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
 	n.metrics.PoliciesOverdue()
 	n.own().Fails(theFiles, found.String())
 }
 
 // lines are the findings as `gateway check` prints them.
-func lines(found []policies.Finding) []string {
-	found = policies.Summarized(found)
+func lines(found []finding.Finding) []string {
+	found = finding.Summarized(found)
 	out := make([]string, len(found))
 	for i, f := range found {
 		out[i] = f.String()

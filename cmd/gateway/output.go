@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admission-gateway/gateway/policies"
-	"github.com/admission-gateway/gateway/policies/report"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // output says how findings are written, and which of them fail the command.
@@ -18,39 +17,39 @@ type output struct {
 	format  string
 	strict  bool
 	verbose bool
-	checks  []report.Check
+	checks  []finding.Check
 	// summarize counts the findings that only -v lists.
-	summarize func([]policies.Finding) []policies.Finding
+	summarize func([]finding.Finding) []finding.Finding
 }
 
 func (o *output) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", string(report.Text), "write the findings as `FORMAT`: text, json, sarif or github")
+	cmd.Flags().StringVarP(&o.format, "output", "o", string(finding.Text), "write the findings as `FORMAT`: text, json, sarif or github")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "let warnings fail the command too")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also list what is only counted otherwise")
 }
 
 func (o *output) validate() error {
 	o.format = strings.ToLower(o.format)
-	if !slices.Contains(report.Formats, o.format) {
-		return usageError("--output: must be '%s', not '%s'", strings.Join(report.Formats, "', '"), o.format)
+	if !slices.Contains(finding.Formats, o.format) {
+		return usageError("--output: must be '%s', not '%s'", strings.Join(finding.Formats, "', '"), o.format)
 	}
 	return nil
 }
 
 // write writes findings. It returns a failure if they have errors; in strict mode also if they have warnings.
-func (o *output) write(cmd *cobra.Command, found []policies.Finding) error {
-	if !o.verbose && o.format == string(report.Text) {
+func (o *output) write(cmd *cobra.Command, found []finding.Finding) error {
+	if !o.verbose && o.format == string(finding.Text) {
 		found = o.summarize(found)
 	}
-	if err := report.Write(cmd.OutOrStdout(), report.Format(o.format), found, o.checks); err != nil {
+	if err := finding.Write(cmd.OutOrStdout(), finding.Format(o.format), found, o.checks); err != nil {
 		return err
 	}
 	errs, warnings := 0, 0
 	for _, f := range found {
 		switch f.Severity {
-		case policies.Error:
+		case finding.Error:
 			errs++
-		case policies.Warning:
+		case finding.Warning:
 			warnings++
 		}
 	}

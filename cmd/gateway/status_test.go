@@ -138,6 +138,7 @@ lost: 0 lines of the log, 0 events of the audit log for its log
 	expect(run(append(token, "--request", "POST /api/v1/namespaces/team-a/pods")...), 0, `POST /api/v1/namespaces/team-a/pods
   route / to the upstream default
   post /api/v1/namespaces/team-a/pods
+  stages: identify, limit, pass
 
 APPLIES  PHASE  KIND                       NAME        BECAUSE
 No       None   ValidatingAdmissionPolicy  unbound     no binding names it

@@ -11,7 +11,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/report"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -50,7 +49,7 @@ func (s *stdinFlags) check(cmd *cobra.Command, paths []string, file string, out 
 		data, err := in.ReadBytes(0)
 		if len(data) > 0 {
 			var b, line bytes.Buffer
-			if err := report.Write(&b, report.JSON, s.examine(bytes.TrimSuffix(data, []byte{0}), paths, c), nil); err != nil {
+			if err := finding.Write(&b, finding.JSON, s.examine(bytes.TrimSuffix(data, []byte{0}), paths, c), nil); err != nil {
 				return err
 			}
 			if err := json.Compact(&line, b.Bytes()); err != nil {
@@ -78,7 +77,7 @@ func (s *stdinFlags) examine(data []byte, paths []string, c *config.Configuratio
 	}
 	all := source.Of(files)
 	all.Focus = s.name
-	for _, f := range examine(all, c) {
+	for _, f := range examine(all, c, nil) {
 		if f.File == s.name {
 			about = append(about, f)
 		}

@@ -86,15 +86,15 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	judge := policy.NewPolicyRuleEvaluator(&in)
 	for range 30 {
 		i := &resource.Info{
-			IsResource: true, Verb: pick("get", "create", "list", "delete"), Group: pick("", "apps", "other"), Version: "v1", Resource: pick("pods", "jobs", "others"),
+			IsResource: true, Verb: resource.VerbNamed(pick("get", "create", "list", "delete")), Group: pick("", "apps", "other"), Version: "v1", Resource: pick("pods", "jobs", "others"),
 			Subresource: pick("", "", "exec", "log"), Namespace: pick("", "team-a", "team-b"), Name: pick("web", "db", ""), Path: "/x",
 		}
 		if r.IntN(4) == 0 {
-			*i = resource.Info{Verb: pick("get", "post"), Path: pick("/healthz/a", "/version", "/x")}
+			*i = resource.Info{Verb: resource.VerbNamed(pick("get", "post")), Path: pick("/healthz/a", "/version", "/x")}
 		}
 		u := &identity.User{Name: pick("jane", "joe"), Groups: some("people", "others")}
 		want := judge.EvaluatePolicyRule(&authorizer.AttributesRecord{
-			User: &user.DefaultInfo{Name: u.Name, Groups: u.Groups}, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
+			User: &user.DefaultInfo{Name: u.Name, Groups: u.Groups}, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
 			Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource, Path: i.Path,
 		})
 		got := compiled.Decide(i, u)

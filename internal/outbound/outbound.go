@@ -13,10 +13,11 @@
 //     context. No request is without either. Nothing asks for compressed answers, so that the bound is what is read.
 //   - Protocol: HTTP/1.1, with TLS 1.2 at least. When the configuration of TLS changes, connections are made anew. An
 //     HTTP/2 connection that has died would take all requests with it until the kernel gives it up.
-//   - Spans: Options.Trace lays the span of a request around it.
+//   - Spans: Options.Trace lays the span of a request around it, or else the request's context does, by WithTrace.
 package outbound
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -45,8 +46,19 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// Redirects says that redirects of GET and HEAD are followed.
 	Redirects bool
-	// Trace lays spans around the requests of a transport; nil: there are none.
-	Trace func(http.RoundTripper) http.RoundTripper
+	// Trace lays spans around the requests of a transport; nil: the contexts of requests say who does.
+	Trace Trace
+}
+
+// A Trace lays spans around the requests of a transport.
+type Trace = func(http.RoundTripper) http.RoundTripper
+
+// traced is the key of a Trace in a context.
+type traced struct{}
+
+// WithTrace returns a context for what is asked for a client's request that has spans.
+func WithTrace(ctx context.Context, t Trace) context.Context {
+	return context.WithValue(ctx, traced{}, t)
 }
 
 const (
@@ -194,6 +206,7 @@ type rules struct {
 	connection http.RoundTripper // what over ends in
 	maxBytes   int64
 	byContext  bool
+	isTraced   bool // over lays spans
 }
 
 func newRules(t http.RoundTripper, o Options) *rules {
@@ -202,7 +215,7 @@ func newRules(t http.RoundTripper, o Options) *rules {
 		r.maxBytes = DefaultMaxBytes
 	}
 	if o.Trace != nil {
-		r.over = o.Trace(t)
+		r.over, r.isTraced = o.Trace(t), true
 	}
 	return r
 }
@@ -215,7 +228,11 @@ func (s *rules) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := checkRedirects(r); err != nil {
 		return nil, err
 	}
-	answer, err := s.over.RoundTrip(r)
+	over := s.over
+	if t, ok := r.Context().Value(traced{}).(Trace); ok && !s.isTraced {
+		over = t(over)
+	}
+	answer, err := over.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

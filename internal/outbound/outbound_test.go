@@ -98,6 +98,57 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestTrace: spans are laid around a request once, by its client or by its context.
+func TestTrace(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	var spans []string
+	by := func(name string) Trace {
+		return func(over http.RoundTripper) http.RoundTripper {
+			return noting{over, func() { spans = append(spans, name) }}
+		}
+	}
+	for _, tt := range []struct {
+		client *http.Client
+		within Trace
+		want   string
+	}{
+		{New(Options{}), nil, ""},
+		{New(Options{Trace: by("client")}), nil, "client"},
+		{New(Options{}), by("request"), "request"},
+		{confined(nil, Options{}), by("request"), "request"},
+		{New(Options{Trace: by("client")}), by("request"), "client"},
+	} {
+		spans = nil
+		ctx := t.Context()
+		if tt.within != nil {
+			ctx = WithTrace(ctx, tt.within)
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := tt.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if got := strings.Join(spans, ","); got != tt.want {
+			t.Errorf("got spans of %q, want %q", got, tt.want)
+		}
+	}
+}
+
+type noting struct {
+	over http.RoundTripper
+	note func()
+}
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	n.note()
+	return n.over.RoundTrip(r)
+}
+
 // cloning sends a copy of each request, as a span does.
 type cloning struct{ over http.RoundTripper }
 

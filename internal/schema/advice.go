@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
-	"github.com/admission-gateway/gateway/internal/lint"
+	"github.com/admission-gateway/gateway/internal/reword"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
@@ -18,7 +18,7 @@ const OriginWording = "wording"
 // can meet because they always fail.
 func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
 	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
-		if advice := lint.Advice(message, names); advice != "" {
+		if advice := reword.Advice(message, names); advice != "" {
 			warnings = append(warnings, field.Invalid(path, wording.Omitted, advice).WithOrigin(OriginWording))
 		}
 	}

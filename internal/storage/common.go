@@ -29,21 +29,15 @@ func NamesObject(i *resource.Info, r *resource.Resource) bool {
 	return i.Verb == resource.VerbUpdate && i.Subresource == "" && (r == nil || r.Writes.CreateOnUpdate)
 }
 
-// Policies are the policies that may match operations on a resource.
-type Policies interface {
-	Concerns(i *resource.Info, o admission.Operation) bool
-	NeedsOld(i *resource.Info, o admission.Operation) bool
-}
-
 // IsConcerned reports whether any policy may concern the write of an object: as what it is, or as the
 // creation that it may turn out to be.
-func IsConcerned(policies Policies, i *resource.Info) bool {
+func IsConcerned(policies *admission.Scoped, i *resource.Info) bool {
 	operation := i.Verb.Operation()
 	return policies.Concerns(i, operation) || policies.Concerns(i, admission.Create)
 }
 
 // ReadsExisting reports whether a policy that may concern the write reads the stored object.
-func ReadsExisting(policies Policies, i *resource.Info) bool {
+func ReadsExisting(policies *admission.Scoped, i *resource.Info) bool {
 	operation := i.Verb.Operation()
 	return operation != 0 && policies.NeedsOld(i, operation)
 }

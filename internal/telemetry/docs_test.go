@@ -76,6 +76,7 @@ func TestDocsOfMetrics(t *testing.T) {
 
 // fill records something of each kind.
 func fill(t *Telemetry) {
+	t.PoliciesCompiled([]PolicyStage{{"read", time.Second}})
 	r := denied()
 	t.RequestDone(r)
 	t.PolicyDecided("p", "Deny", 3)

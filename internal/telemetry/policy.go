@@ -14,6 +14,13 @@ type policyState struct {
 	succeeded, failed atomic.Int64
 	overdue           atomic.Bool
 	active            atomic.Pointer[activePolicies]
+	stages            atomic.Pointer[[]PolicyStage]
+}
+
+// A PolicyStage says how long a stage of a load of the policy files took.
+type PolicyStage struct {
+	Name string
+	Took time.Duration
 }
 
 type activePolicies struct {
@@ -29,6 +36,9 @@ func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) 
 	t.policy.overdue.Store(false)
 	t.policy.succeeded.Add(1)
 }
+
+// PoliciesCompiled records how long the stages of a load of the policy files took, whether the set comes into force or not.
+func (t *Telemetry) PoliciesCompiled(stages []PolicyStage) { t.policy.stages.Store(&stages) }
 
 // PoliciesActivated records that the set of the given generation and content hash is in force because
 // a bundle changed, and not the files.
@@ -69,6 +79,18 @@ func (p *policyState) register(m metric.Meter) error {
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			if a := p.active.Load(); a != nil {
 				o.Observe(float64(a.read.UnixMilli()) / 1000)
+			}
+			return nil
+		})); err != nil {
+		return err
+	}
+	if _, err := m.Float64ObservableGauge("gateway_policy_load_stage",
+		metric.WithDescription("How long each stage of the last load of the policy files took."), metric.WithUnit("s"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			if stages := p.stages.Load(); stages != nil {
+				for _, s := range *stages {
+					o.Observe(s.Took.Seconds(), metric.WithAttributes(attribute.String("stage", s.Name)))
+				}
 			}
 			return nil
 		})); err != nil {

@@ -240,6 +240,8 @@ func TestPolicyMetrics(t *testing.T) {
 	tel := newTelemetry(t)
 	tel.PoliciesLoaded(1, "aaaa", time.UnixMilli(1_700_000_000_000))
 	tel.PoliciesRejected()
+	tel.PoliciesCompiled([]PolicyStage{{"read", time.Second}, {"gone", time.Second}})
+	tel.PoliciesCompiled([]PolicyStage{{"read", 30 * time.Millisecond}, {"take", 2 * time.Second}})
 	tel.PoliciesLoaded(2, "bbbb", time.UnixMilli(1_700_000_060_250))
 	// The old set's hash is gone: two hashes at once would read as a drift between replicas.
 	equalLines(t, scrape(t, tel), []string{
@@ -248,6 +250,8 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_log_dropped_lines_total 0`,
 		`gateway_policy_generation 2`,
 		`gateway_policy_info{hash="bbbb"} 1`,
+		`gateway_policy_load_stage_seconds{stage="read"} 0.03`,
+		`gateway_policy_load_stage_seconds{stage="take"} 2`,
 		`gateway_policy_reload_failure_total 1`,
 		`gateway_policy_reload_last_success_timestamp_seconds 1.70000006025e+09`,
 		`gateway_policy_reload_overdue 0`,

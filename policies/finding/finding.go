@@ -1,4 +1,6 @@
-// Package finding has what authors of policy files should know about them, and collects it.
+// Package finding has what authors of policy files should know about them: what a finding is, lists of them, and the forms
+// in which they are written, in lines for people and for other programs. What finds is in policies, as files are loaded,
+// and in policies/lint.
 package finding
 
 import (
@@ -100,7 +102,10 @@ func HasErrors(findings []Finding) bool {
 
 // Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
 // them in the files of others, who will not change them, and what matters comes before.
-func Summarized(found []Finding) []Finding {
+func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryOf) }
+
+// SummarizedBy is Summarized in the words of say, of n findings of a severity.
+func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding {
 	counts := map[Severity]map[string]int{Note: {}, Wording: {}}
 	short := make([]Finding, 0, len(found))
 	for _, f := range found {
@@ -112,7 +117,7 @@ func Summarized(found []Finding) []Finding {
 	}
 	for _, s := range [...]Severity{Note, Wording} {
 		for _, file := range slices.Sorted(maps.Keys(counts[s])) {
-			short = append(short, Finding{File: file, Message: summaryOf(s, counts[s][file]), Severity: s})
+			short = append(short, Finding{File: file, Message: say(s, counts[s][file]), Severity: s})
 		}
 	}
 	return short

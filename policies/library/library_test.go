@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/review"
+	"github.com/admission-gateway/gateway/policies/lint"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -39,8 +39,8 @@ func TestLibrary(t *testing.T) {
 				t.Error(err)
 			}
 			_, found := policies.Load([]string{path})
-			for _, f := range append(found, review.Of([]source.File{{Name: path, Data: data}})...) {
-				if f.Severity != policies.Note {
+			for _, f := range append(found, lint.Review([]source.File{{Name: path, Data: data}})...) {
+				if f.Severity != finding.Note {
 					t.Error(f)
 				}
 			}

@@ -28,7 +28,7 @@ func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
 		var ok bool
 		switch one.Rule {
 		case messages.id:
-			ok = reword(lines, one)
+			ok = replaceMessage(lines, one)
 		case lists.id:
 			lines, ok = typeList(lines, one.Line-1)
 		}
@@ -39,8 +39,8 @@ func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
 	return []byte(strings.Join(lines, "\n")), fixed
 }
 
-// reword replaces a message by the one that is proposed, if it stands in one line as it is.
-func reword(lines []string, f finding.Finding) bool {
+// replaceMessage replaces a message by the one that is proposed, if it stands in one line as it is.
+func replaceMessage(lines []string, f finding.Finding) bool {
 	_, better, ok := strings.Cut(f.Message, "; better: ")
 	if !ok {
 		return false

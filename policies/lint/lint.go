@@ -1,14 +1,12 @@
-// Package lint holds CustomResourceDefinitions and OpenAPI documents to the API conventions, and finds what a new version of
-// them breaks.
+// Package lint finds in policy files what the loader leaves alone: what CustomResourceDefinitions and OpenAPI documents have
+// against the API conventions (Of), what a new version of them breaks (Against), and what compiles and still cannot be
+// meant (Review). Refine makes findings exact, those of the loader too.
 package lint
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/report"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -26,32 +24,22 @@ func Of(files []source.File) []finding.Finding {
 }
 
 // Checks describes the rules.
-func Checks() []report.Check {
-	all := make([]report.Check, 0, len(rules)+len(breaks))
+func Checks() []finding.Check {
+	all := make([]finding.Check, 0, len(rules)+len(breaks))
 	for _, list := range [][]*rule{rules, breaks} {
 		for _, r := range list {
-			all = append(all, report.Check{ID: r.id, Why: r.why, Section: r.section})
+			all = append(all, finding.Check{ID: r.id, Why: r.why, Section: r.section})
 		}
 	}
 	return all
 }
 
 // Summarized returns the findings with advice counted, one finding for each file.
-func Summarized(found []finding.Finding) (short []finding.Finding) {
-	counts := map[string]int{}
-	for _, f := range found {
-		if f.Severity == finding.Wording {
-			counts[f.File]++
-			continue
+func Summarized(found []finding.Finding) []finding.Finding {
+	return finding.SummarizedBy(found, func(_ finding.Severity, n int) string {
+		if n == 1 {
+			return "1 piece of advice; 'gateway lint -v' shows it"
 		}
-		short = append(short, f)
-	}
-	for _, file := range slices.Sorted(maps.Keys(counts)) {
-		message := "1 piece of advice; 'gateway lint -v' shows it"
-		if n := counts[file]; n > 1 {
-			message = fmt.Sprintf("%d pieces of advice; 'gateway lint -v' lists them", n)
-		}
-		short = append(short, finding.Finding{File: file, Message: message, Severity: finding.Wording})
-	}
-	return short
+		return fmt.Sprintf("%d pieces of advice; 'gateway lint -v' lists them", n)
+	})
 }

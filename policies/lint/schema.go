@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	wording "github.com/admission-gateway/gateway/internal/lint"
+	"github.com/admission-gateway/gateway/internal/reword"
 )
 
 // schema checks a schema and the schemas in it.
@@ -149,7 +149,7 @@ func (l *linter) wording(s *node) {
 		if n.Kind() != document.String {
 			continue
 		}
-		if advice := wording.Advice(n.Str(), nil); advice != "" {
+		if advice := reword.Advice(n.Str(), nil); advice != "" {
 			l.found(messages, n.Path(), "%s", advice)
 		}
 	}

@@ -32,7 +32,7 @@ var order = [][]string{
 	{"internal/cel/value"},
 	{"internal/resource"},
 	{"internal/document"},
-	{"internal/status", "internal/lint", "internal/pattern", "internal/quantity", "internal/rollout"},
+	{"internal/status", "internal/reword", "internal/pattern", "internal/quantity", "internal/rollout"},
 	{"internal/quote", "internal/discovery", "internal/index"},
 }
 
@@ -46,7 +46,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/handover":        {nil, []string{"cmd"}},
 	"internal/watch":           {nil, []string{"policies", "internal/credentials"}},
 	"internal/config":          {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory", "internal/cors/origin"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
-	"internal/telemetry":       {[]string{"internal/status", "internal/resource"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
+	"internal/telemetry":       {[]string{"internal/status", "internal/resource", "internal/outbound"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/circuit":         {nil, []string{"cmd", "proxy", "internal/ratelimit", "internal/http1/balance", "internal/http1/upstream"}},
 	"internal/http1/balance":   {[]string{"internal/circuit"}, []string{"cmd", "proxy", "internal/http1/upstream"}},
 	"internal/http1/server":    {[]string{"internal/status", "internal/credentials", "internal/memory", "internal/h1", "internal/http1", "internal/http1/secure"}, []string{"proxy"}},
@@ -65,7 +65,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cel/plan":        {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
 	"admission/rego/plan":      {nil, []string{"admission/rego"}},
 	"internal/cel/celtest":     {[]string{"internal/document"}, nil},
-	"internal/outbound":        {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity"}},
+	"internal/outbound":        {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity", "internal/telemetry"}},
 	"internal/markup":          {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
 	"internal/story":           {[]string{"internal/markup"}, []string{"cmd", "internal/policytest", "proxy"}},
 	"internal/recorded":        {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan"}},

@@ -135,14 +135,6 @@ func newError(kind Kind, sent bool, cause error) *Error {
 	return e
 }
 
-// failureOf returns the failure that an error of an exchange is.
-func failureOf(err error) *Error {
-	if failure, is := errors.AsType[*Error](err); is {
-		return failure
-	}
-	return ioFailed(true, err) // it may have arrived
-}
-
 // malformed is the failure of an answer that is read to its flaw.
 func malformed(text string) *Error {
 	return newError(Malformed, true, &http1.Error{Code: 502, Message: text})

@@ -27,15 +27,22 @@ func (c *Client) Do(req *Request, resp *http1.Response) error {
 		if try.probe != 0 {
 			c.pool.endProbe(try.probe)
 		}
-		if err == nil {
-			return nil
+		if err != nil {
+			c.report(err, req)
 		}
-		failure := failureOf(err)
-		failure.setRetryAfter(&c.config)
-		if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && !req.isImpatience(failure) {
-			c.config.OnError(failure)
-		}
-		return failure
+		return err
+	}
+}
+
+// report completes the failure of an exchange, and has it noted if it shows something of the backend.
+func (c *Client) report(err error, req *Request) {
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return
+	}
+	failure.setRetryAfter(&c.config)
+	if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && !req.isImpatience(failure) {
+		c.config.OnError(failure)
 	}
 }
 
@@ -45,18 +52,19 @@ func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
 	if limit := req.answerTimeout(&c.config.Timeouts); try.deadline.IsZero() || try.deadline.Sub(try.start) > limit {
 		try.deadline = try.start.Add(limit)
 	}
-	if !now.Before(try.deadline) {
+	var failure *Error
+	if !now.Before(try.deadline) || !errors.As(err, &failure) {
 		return false
 	}
-	switch again := failureOf(err).again; {
-	case again == notSent && !try.fresh:
+	switch {
+	case failure.again == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
-	case again == notSent:
+	case failure.again == notSent:
 		if !try.tried.Add(try.endpoint) || !c.pool.hasOther(&try.tried) {
 			return false
 		}
 		c.retried.Add(1)
-	case again == noAnswer && req.Idempotent && !try.resent:
+	case failure.again == noAnswer && req.Idempotent && !try.resent:
 		try.tried.Add(try.endpoint)
 		if try.fresh && !c.pool.hasOther(&try.tried) || !c.pool.mayResend(now) {
 			// If there is no other endpoint, a fresh connection that ends is the backend's way to answer.
@@ -151,7 +159,10 @@ func notAcquired(err error) error {
 
 // outcomeOf returns what a failed exchange shows of the endpoint.
 func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
-	switch e := failureOf(err); {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return balance.Failed
 	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
 		return balance.Inconclusive
 	case req.isImpatience(e):

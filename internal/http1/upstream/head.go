@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"errors"
 
 	"github.com/admission-gateway/gateway/internal/http1"
 )
@@ -16,8 +17,9 @@ func readHead(cn *conn, br *bufio.Reader) (int, error) {
 	for i := range maxInterim {
 		n, err := readOneHead(cn, br)
 		if err != nil {
-			if i > 0 {
-				failureOf(err).again = never
+			var failure *Error
+			if i > 0 && errors.As(err, &failure) {
+				failure.again = never
 			}
 			return 0, err
 		}

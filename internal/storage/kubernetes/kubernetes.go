@@ -15,9 +15,10 @@ import (
 
 // Options describe a resource at an API server.
 type Options struct {
-	Backend  *storage.Backend
-	Limits   *storage.Limits
-	Policies *admission.Chain
+	Backend *storage.Backend
+	Limits  *storage.Limits
+	// Policies are the policies that may match operations on the resource, or the subresource.
+	Policies *admission.Scoped
 	// Resource describes the objects; nil if no policy file does.
 	Resource *resource.Resource
 	Schemas  storage.Schemas

@@ -30,7 +30,7 @@ func (s *Store) NeedsExisting(w *storage.Write) bool {
 // areAbout reports whether a policy that may concern the write is about the stored object, or about what the server carries
 // over from it.
 func (s *Store) areAbout(i *resource.Info) bool {
-	return storage.ReadsExisting(s.Policies, i) || s.showsCarried(i) && s.Policies.ReadsCarried(i)
+	return storage.ReadsExisting(s.Policies, i) || s.showsCarried(i) && s.Policies.ReadsCarried()
 }
 
 // mayCreate reports whether it matters to policies if a PUT creates the object. A server creates no object

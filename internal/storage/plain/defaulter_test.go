@@ -42,7 +42,7 @@ func readOf(t testing.TB, files, target string) (*collection, *storage.Request) 
 	}
 	r.SetSubject(info, described)
 	s := New(Options{
-		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission(), Resource: r.Resource, Memory: heap{},
+		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission().For(&resource.Info{}), Resource: r.Resource, Memory: heap{},
 		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
 	}, "")
 	return s.(*Store).collection, r

@@ -94,6 +94,7 @@ func newNativeStatus(c *collection) *Store {
 // too, so that no policy about the object is passed by.
 func newScale(c *collection) *Store {
 	behind := *c
+	behind.Policies = c.ObjectPolicies
 	c.Schemas = storage.Schemas{}
 	return &Store{
 		c,

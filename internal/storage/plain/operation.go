@@ -14,8 +14,7 @@ type operationBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy. A form that the document declares is held to it if a rule names the resource.
 func (s operationBodies) IsOpaque(i *resource.Info) bool {
-	operation := i.Verb.Operation()
-	return s.c.schema(i.Verb) == nil && !s.c.Policies.IsNamed(i, operation)
+	return s.c.schema(i.Verb) == nil && !s.c.Policies.IsNamed(i.Verb.Operation())
 }
 
 // CheckOptions implements storage.Strategy. The query belongs to the backend.

@@ -17,9 +17,11 @@ import (
 
 // Options describe a resource of an ordinary API.
 type Options struct {
-	Backend  *storage.Backend
-	Limits   *storage.Limits
-	Policies *admission.Chain
+	Backend *storage.Backend
+	Limits  *storage.Limits
+	// Policies are the policies that may match operations on the resource, or the subresource; ObjectPolicies are for the
+	// object of a Scale that the gateway makes.
+	Policies, ObjectPolicies *admission.Scoped
 	// Resource describes the objects; nil if no policy file does.
 	Resource *resource.Resource
 	Schemas  storage.Schemas

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
@@ -61,6 +63,7 @@ type Request struct {
 func (t *Tracer) Begin(s Start, started time.Time, lines []byte) *Request {
 	r := &Request{tracer: t, lines: append([]byte(nil), lines...)}
 	ctx := context.WithValue(context.WithValue(context.Background(), chosen{}, s.id), asking{}, t)
+	ctx = outbound.WithTrace(ctx, func(over http.RoundTripper) http.RoundTripper { return t.Transport(over, KeepTrace) })
 	if s.HasParent() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
 	}

@@ -1,4 +1,4 @@
-package lint
+package reword
 
 import (
 	"slices"
@@ -127,14 +127,14 @@ func TestReword(t *testing.T) {
 		{`replicas must be less than 5`,
 			`replicas must be less than 5`},
 	} {
-		better, problems := Reword(c.message, nil, nil)
+		better, problems := Message(c.message, nil, nil)
 		if better != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.message, better, c.want)
 		}
 		if (len(problems) > 0) != (c.message != c.want) {
 			t.Errorf("%s: problems: %q", c.message, problems)
 		}
-		if again, problems := Reword(better, nil, nil); again != better || len(problems) > 0 {
+		if again, problems := Message(better, nil, nil); again != better || len(problems) > 0 {
 			t.Errorf("%s is not good enough: %s %q", better, again, problems)
 		}
 	}
@@ -163,7 +163,7 @@ func TestRewordNames(t *testing.T) {
 		{"maxReplicas must match `maxReplicas`", nil, []string{"maxReplicas"}, "maxReplicas must match `maxReplicas`", nil},
 		{"must be \"Cookie\" when \"type\" is set", []string{"Cookie"}, nil, "must be 'Cookie' when 'type' is set", []string{value}},
 	} {
-		got, problems := Reword(c.message, c.literals, c.fields)
+		got, problems := Message(c.message, c.literals, c.fields)
 		if got != c.want || !slices.Equal(problems, c.problems) {
 			t.Errorf("%s\ngot  %s %q\nwant %s %q", c.message, got, problems, c.want, c.problems)
 		}

@@ -1,6 +1,4 @@
-// Package review finds what compiles and still cannot be meant: rules that no object can break, or that none can keep,
-// conditions that others imply, and names that nothing uses.
-package review
+package lint
 
 import (
 	"encoding/json"
@@ -14,11 +12,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/reach"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/report"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// The ids of what is found.
+// The ids of what a review finds.
 const (
 	NeverFails  = "never-fails"
 	NeverPasses = "never-passes"
@@ -28,8 +25,10 @@ const (
 	Unused      = "unused"
 )
 
-// Of reviews policy files. Files and objects that cannot be read are left out: the loader has found them.
-func Of(files []source.File) []finding.Finding {
+// Review finds what compiles and still cannot be meant: rules that no object can break, or that none can keep, conditions
+// that others imply, and names that nothing uses. Files and objects that cannot be read are left out: the loader has
+// found them.
+func Review(files []source.File) []finding.Finding {
 	r := &reviewer{kinds: map[schema.GroupResource]*reach.Shape{}}
 	var objects []*manifest.Object
 	for _, f := range files {
@@ -275,12 +274,14 @@ func (r *reviewer) unusedStates(objects []*manifest.Object) {
 	}
 }
 
-// Checks describes what is found.
-var Checks = []report.Check{
-	{ID: NeverFails, Why: "A rule that no object can break does nothing: perhaps a bound or a side is mistaken."},
-	{ID: NeverPasses, Why: "A rule that no object can keep refuses everything."},
-	{ID: NeverMet, Why: "A policy whose conditions contradict each other, or the schema, never runs."},
-	{ID: Shadowed, Why: "A condition that is true wherever the others are decides nothing."},
-	{ID: Repeated, Why: "A rule that stands twice is judged twice."},
-	{ID: Unused, Why: "What no expression reads is perhaps spelled otherwise where it is meant."},
+// ReviewChecks describes what a review finds.
+func ReviewChecks() []finding.Check {
+	return []finding.Check{
+		{ID: NeverFails, Why: "A rule that no object can break does nothing: perhaps a bound or a side is mistaken."},
+		{ID: NeverPasses, Why: "A rule that no object can keep refuses everything."},
+		{ID: NeverMet, Why: "A policy whose conditions contradict each other, or the schema, never runs."},
+		{ID: Shadowed, Why: "A condition that is true wherever the others are decides nothing."},
+		{ID: Repeated, Why: "A rule that stands twice is judged twice."},
+		{ID: Unused, Why: "What no expression reads is perhaps spelled otherwise where it is meant."},
+	}
 }

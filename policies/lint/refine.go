@@ -1,5 +1,4 @@
-// Package report says what was found about policy files: in lines for people, and in the forms that other programs read.
-package report
+package lint
 
 import (
 	"fmt"

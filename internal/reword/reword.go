@@ -1,5 +1,5 @@
-// Package lint holds the messages that authors write for failures to the wording that the API conventions ask for.
-package lint
+// Package reword holds the messages that authors write for failures to the wording that the API conventions ask for.
+package reword
 
 import (
 	"regexp"
@@ -9,14 +9,14 @@ import (
 	"unicode"
 )
 
-// Reword holds an author's message to the wording that the API conventions ask for (VAL-3, VAL-4). problems says what
+// Message holds an author's message to the wording that the API conventions ask for (VAL-3, VAL-4). problems says what
 // is against them, one short sentence each; better is the message as it could be instead. A message that keeps to the
 // conventions has no problems.
 //
 // literals are the string literals of the expression that the message is about, and fields the names of the members
 // that it reads: in the message they are recognised where they cannot be mistaken for plain words. What stands in
 // quotes is code and nobody's business.
-func Reword(message string, literals, fields []string) (better string, problems []string) {
+func Message(message string, literals, fields []string) (better string, problems []string) {
 	r := rewording{text: message}
 	r.quote('"', "'", "literals must be in single quotes")
 	for _, x := range phrases {
@@ -33,14 +33,14 @@ func Reword(message string, literals, fields []string) (better string, problems 
 }
 
 // Advice says in a sentence what is against the conventions in an author's message, and what it could say instead; ""
-// for a message that keeps to them. See [Reword]; names returns the literals and fields, where they matter, and may be
+// for a message that keeps to them. See [Message]; names returns the literals and fields, where they matter, and may be
 // nil.
 func Advice(message string, names func() (literals, fields []string)) string {
 	var literals, fields []string
 	if names != nil && mayName(message) {
 		literals, fields = names()
 	}
-	better, problems := Reword(message, literals, fields)
+	better, problems := Message(message, literals, fields)
 	if len(problems) == 0 {
 		return ""
 	}

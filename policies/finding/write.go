@@ -1,12 +1,11 @@
-package report
+package finding
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/admission-gateway/gateway/policies/finding"
+	"unicode/utf8"
 )
 
 // A Format is a form in which findings are written.
@@ -33,7 +32,7 @@ type Check struct {
 }
 
 // Write writes findings in a format. Checks describe the ones that have ids.
-func Write(w io.Writer, format Format, found []finding.Finding, checks []Check) error {
+func Write(w io.Writer, format Format, found []Finding, checks []Check) error {
 	switch format {
 	case JSON:
 		return writeJSON(w, found)
@@ -45,7 +44,7 @@ func Write(w io.Writer, format Format, found []finding.Finding, checks []Check) 
 	return each(w, found, text)
 }
 
-func each(w io.Writer, found []finding.Finding, show func(finding.Finding) string) error {
+func each(w io.Writer, found []Finding, show func(Finding) string) error {
 	for _, f := range found {
 		if _, err := fmt.Fprintln(w, show(f)); err != nil {
 			return err
@@ -55,7 +54,7 @@ func each(w io.Writer, found []finding.Finding, show func(finding.Finding) strin
 }
 
 // text is a line for people. Below the finding about a place within a line stand that line and a caret.
-func text(f finding.Finding) string {
+func text(f Finding) string {
 	line := f.String()
 	if strings.Contains(f.Rule, "/") { // one of many rules of a kind, which exceptions name
 		line += " [" + f.Rule + "]"
@@ -67,22 +66,22 @@ func text(f finding.Finding) string {
 		line = fmt.Sprintf("%s:%d%s", place, f.Column, line[len(place):])
 	}
 	excerpt := strings.TrimLeft(f.Excerpt, " \t")
-	cut := letters(f.Excerpt) - letters(excerpt)
+	cut := utf8.RuneCountInString(f.Excerpt) - utf8.RuneCountInString(excerpt)
 	return line + "\n    " + excerpt + "\n    " + strings.Repeat(" ", max(f.Column-1-cut, 0)) + "^"
 }
 
 // severity returns the word for how bad a finding is.
-func severity(f finding.Finding) string {
+func severity(f Finding) string {
 	switch f.Severity {
-	case finding.Error:
+	case Error:
 		return "error"
-	case finding.Note, finding.Wording, finding.Remark:
+	case Note, Wording, Remark:
 		return "note"
 	}
 	return "warning"
 }
 
-func writeJSON(w io.Writer, found []finding.Finding) error {
+func writeJSON(w io.Writer, found []Finding) error {
 	type one struct {
 		File     string `json:"file"`
 		Line     int    `json:"line,omitempty"`
@@ -107,7 +106,7 @@ func encode(w io.Writer, value any) error {
 }
 
 // annotation is a finding as a command of GitHub's workflows.
-func annotation(f finding.Finding) string {
+func annotation(f Finding) string {
 	var b strings.Builder
 	level := severity(f)
 	if level == "note" {

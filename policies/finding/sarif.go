@@ -1,11 +1,9 @@
-package report
+package finding
 
 import (
 	"io"
 	"path/filepath"
 	"slices"
-
-	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // The parts of SARIF 2.1.0 that are written.
@@ -58,7 +56,7 @@ type (
 // Loader is the id of what the loader of policy files itself finds.
 const Loader = "policy-file"
 
-func writeSARIF(w io.Writer, found []finding.Finding, checks []Check) error {
+func writeSARIF(w io.Writer, found []Finding, checks []Check) error {
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "gateway", InformationURI: "https://github.com/admission-gateway/gateway", Rules: []sarifRule{}}
 	known := append([]Check{{ID: Loader, Why: "what keeps a policy file from doing what its author means"}}, checks...)
@@ -79,7 +77,7 @@ func writeSARIF(w io.Writer, found []finding.Finding, checks []Check) error {
 	return encode(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-func sarifOf(f finding.Finding, id string) sarifResult {
+func sarifOf(f Finding, id string) sarifResult {
 	r := sarifResult{RuleID: id, Level: severity(f), Message: sarifText{f.Message}}
 	if f.Field != "" {
 		r.Message.Text = f.Field + ": " + f.Message

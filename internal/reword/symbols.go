@@ -1,4 +1,4 @@
-package lint
+package reword
 
 import (
 	"regexp"
