@@ -19,30 +19,27 @@ var update = flag.Bool("update-pages", false, "write the golden files of pages")
 const hostile = `</title><script>"'&lt;`
 
 // Fill fills a value, which p points to: each text names its field and ends in markup, each slice has two items, each
-// map two members, and each number is another one.
+// map two members, and each number is as long as the name of its field.
 func Fill(p any) {
-	f := filler{}
-	f.fill(reflect.ValueOf(p).Elem(), "")
+	fill(reflect.ValueOf(p).Elem(), "")
 }
 
-type filler struct{ last int64 }
-
-func (f *filler) fill(v reflect.Value, name string) {
-	f.last++
+func fill(v reflect.Value, name string) {
+	number := int64(len(name)) // the same whichever fields are beside it
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(name + hostile)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
-		v.SetInt(f.last)
+		v.SetInt(number)
 	case reflect.Uint64:
-		v.SetUint(uint64(f.last))
+		v.SetUint(uint64(number))
 	case reflect.Float64:
-		v.SetFloat(float64(f.last))
+		v.SetFloat(float64(number))
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		f.fill(v.Elem(), name)
+		fill(v.Elem(), name)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetBytes([]byte(name + hostile))
@@ -52,23 +49,23 @@ func (f *filler) fill(v reflect.Value, name string) {
 			return // a type in itself
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		f.fill(v.Index(0), name+" 1 "+v.Type().Elem().Name())
-		f.fill(v.Index(1), name+" 2 "+v.Type().Elem().Name())
+		fill(v.Index(0), name+" 1 "+v.Type().Elem().Name())
+		fill(v.Index(1), name+" 2 "+v.Type().Elem().Name())
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		for _, key := range []string{"a", "b"} {
 			k, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			k.SetString(name + " " + key + hostile)
-			f.fill(value, name+" "+key)
+			fill(value, name+" "+key)
 			v.SetMapIndex(k, value)
 		}
 	case reflect.Struct:
 		if at, ok := v.Addr().Interface().(*time.Time); ok {
-			*at = time.Unix(1_700_000_000+f.last, 0).UTC()
+			*at = time.Unix(1_700_000_000+number, 0).UTC()
 			return
 		}
 		for i := range v.NumField() {
-			f.fill(v.Field(i), name+" "+v.Type().Field(i).Name)
+			fill(v.Field(i), name+" "+v.Type().Field(i).Name)
 		}
 	}
 }
