@@ -4,10 +4,10 @@ import (
 	"errors"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/server"
 )
 
 // respond serves the request, up to an answer that may go on for hours.
@@ -61,7 +61,7 @@ func (h *handler) readAhead() *server.Ahead {
 
 // shareWithScripts lets scripts of other origins read the answer.
 func shareWithScripts(h *handler) {
-	if h.route.cors != nil || h.incoming.Head.Has(http1.FieldOrigin) {
+	if h.route.cors != nil || h.incoming.Head.Has(message.FieldOrigin) {
 		noteGrants(h)
 		shareAnswer(h)
 	}

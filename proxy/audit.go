@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/discovery"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -194,7 +194,7 @@ const auditID = "Audit-Id"
 func beginRecording(h *handler) error {
 	to := h.gateway.observers.audit
 	head, peer := &h.incoming.Head, h.incoming.Peer()
-	own := head.Value(http1.FieldAuditID)
+	own := head.Value(message.FieldAuditID)
 	id := str(own)
 	if id == "" {
 		id = h.trail.record.ID
@@ -204,7 +204,7 @@ func beginRecording(h *handler) error {
 		client = h.who.client.String()
 	}
 	err := h.trail.events.Begin(to, h.set.Audit(), &audit.Start{
-		ID: id, Target: str(h.trail.target), Agent: str(head.Value(http1.FieldUserAgent)), Info: &h.request.Info,
+		ID: id, Target: str(h.trail.target), Agent: str(head.Value(message.FieldUserAgent)), Info: &h.request.Info,
 		User: &h.who.user, Client: client, Peer: peer.IP, Received: h.request.Started,
 	}, func() string { return string(telemetry.AppendRequestID(nil)) })
 	if err != nil {
@@ -257,18 +257,18 @@ func isJSON(body []byte) bool { return len(body) > 0 && json.Valid(body) }
 
 // A recordedStream is the body of an answer that is recorded while it is sent.
 type recordedStream struct {
-	http1.Stream
+	message.Stream
 	events *audit.Recording
 }
 
-// Read implements http1.Stream.
+// Read implements message.Stream.
 func (s *recordedStream) Read(p []byte) (int, error) {
 	n, err := s.Stream.Read(p)
 	s.events.AppendResponse(p[:n])
 	return n, err
 }
 
-// ReadReady implements http1.Stream.
+// ReadReady implements message.Stream.
 func (s *recordedStream) ReadReady(p []byte) (int, error) {
 	n, err := s.Stream.ReadReady(p)
 	s.events.AppendResponse(p[:n])

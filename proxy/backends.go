@@ -16,14 +16,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/discovery"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/balance"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/internal/upstream"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
 	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
@@ -70,7 +70,7 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 		head = append(append(append(head[:len(head)-len("\r\n")], "If-None-Match: "...), r.Known...), "\r\n\r\n"...)
 	}
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
-	answer := new(http1.Response) // not from the pool: its body is handed on
+	answer := new(message.Response) // not from the pool: its body is handed on
 	deadline, _ := ctx.Deadline()
 	err = b.own.Do(&upstream.Request{
 		Head: head, Body: r.Body, Idempotent: r.Method == http.MethodGet,
@@ -136,7 +136,7 @@ func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, 
 	if err != nil {
 		return 0, nil, err
 	}
-	answer := new(http1.Response)
+	answer := new(message.Response)
 	if err := b.own.Do(&upstream.Request{Head: head, Idempotent: true}, answer); err != nil {
 		return 0, nil, err
 	}
@@ -153,7 +153,7 @@ func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, 
 
 // ownStream is an answer that the gateway itself reads as it comes.
 type ownStream struct {
-	http1.Stream
+	message.Stream
 	stop func() bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 )
 
 // TestChunksOfTLS counts in how many chunks and writes a body comes out of the gateway that a backend sends by TLS: about as
@@ -66,7 +66,7 @@ func TestChunksOfTLS(t *testing.T) {
 				g := gatewayFor(t, t.TempDir(), records.address, words)
 				counted := &countingListener{}
 				address := serveGateway(t, g, counted)
-				nc, br := dial(t, http1test.SecureScheme+address)
+				nc, br := dial(t, h1test.SecureScheme+address)
 				var raw bytes.Buffer
 				if err := nc.(*tls.Conn).Handshake(); err != nil {
 					t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -234,7 +234,7 @@ func (h *handler) passThrough() (err error) {
 
 // boundedUpload is a body that its route bounds.
 type boundedUpload struct {
-	http1.Upload
+	message.Upload
 	limit, left int64
 }
 

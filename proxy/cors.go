@@ -7,11 +7,11 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/cors"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
@@ -28,7 +28,7 @@ func newCORS(c *config.CORS) *cors.Policy {
 
 // noteGrants remembers what the backend's answer lets the scripts of other origins read.
 func noteGrants(h *handler) {
-	if r := &h.request.Response; h.incoming.Head.Has(http1.FieldOrigin) && h.route != nil && h.route.cors == nil && r.Status() > 0 && !r.IsOwn() {
+	if r := &h.request.Response; h.incoming.Head.Has(message.FieldOrigin) && h.route != nil && h.route.cors == nil && r.Status() > 0 && !r.IsOwn() {
 		h.route.backend.grants.Note(&h.incoming.Head, placeOf(h), &r.Response, h.request.Started)
 	}
 }
@@ -41,16 +41,16 @@ func shareAnswer(h *handler) {
 	case h.route == nil || h.upgrade.tunnel != nil:
 	case h.route.cors != nil:
 		h.route.cors.Apply(head, &r.Response)
-	case r.IsOwn() && head.Has(http1.FieldOrigin):
-		h.route.backend.grants.Share(head, placeOf(h), &r.Response, func(q *cors.Question) (*http1.Response, error) { return askPreflight(h, q) })
+	case r.IsOwn() && head.Has(message.FieldOrigin):
+		h.route.backend.grants.Share(head, placeOf(h), &r.Response, func(q *cors.Question) (*message.Response, error) { return askPreflight(h, q) })
 	}
 }
 
 // shareKnown does so for an answer to a request about which the backend cannot be asked: a head that was refused, or
 // a request in which the gateway failed. What is known of the path counts.
-func shareKnown(h *handler, r *http1.Response) {
+func shareKnown(h *handler, r *message.Response) {
 	head, route := &h.incoming.Head, h.route
-	if !head.Has(http1.FieldOrigin) {
+	if !head.Has(message.FieldOrigin) {
 		return
 	}
 	if route == nil {
@@ -74,12 +74,12 @@ func shareKnown(h *handler, r *http1.Response) {
 const askTimeout = time.Second
 
 // askPreflight asks the backend what a browser would ask it before the request.
-func askPreflight(h *handler, q *cors.Question) (*http1.Response, error) {
+func askPreflight(h *handler, q *cors.Question) (*message.Response, error) {
 	q.Target, q.Host = str(h.incoming.Head.Target), h.request.From.Host
 	span := tracing.Ask(h.trail.spans.Context(), http.MethodOptions)
 	head := q.AppendHead(nil)
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
-	answer := new(http1.Response)
+	answer := new(message.Response)
 	err := h.route.backend.client.Do(&upstream.Request{
 		Head: head, Idempotent: true,
 		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout),
@@ -92,7 +92,7 @@ func askPreflight(h *handler, q *cors.Question) (*http1.Response, error) {
 // browsers send preflights without credentials. Limits take it for anonymous.
 func takeForAnonymous(h *handler) bool {
 	head := &h.incoming.Head
-	if h.route.backend.grants == nil || head.Has(http1.FieldAuthorization) || !cors.IsPreflight(head) {
+	if h.route.backend.grants == nil || head.Has(message.FieldAuthorization) || !cors.IsPreflight(head) {
 		return false
 	}
 	h.who.user, h.who.challenge = h.gateway.anonymous, ""
@@ -113,7 +113,7 @@ func (h *handler) relayPreflight() error {
 	if h.who.refusal == nil {
 		return nil
 	}
-	answer, err := cors.Relay(&h.incoming.Head, func(q *cors.Question) (*http1.Response, error) { return askPreflight(h, q) })
+	answer, err := cors.Relay(&h.incoming.Head, func(q *cors.Question) (*message.Response, error) { return askPreflight(h, q) })
 	if err != nil {
 		return err
 	}

@@ -5,19 +5,19 @@ import (
 	"encoding/base64"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // clientsCredentials are the fields by which a client tells who it is, or whom it asks to act as. Where the gateway tells the
 // backend, none of them survives.
-var clientsCredentials = http1.Fields(http1.FieldAuthorization, http1.FieldXRemote, http1.FieldImpersonate)
+var clientsCredentials = message.Fields(message.FieldAuthorization, message.FieldXRemote, message.FieldImpersonate)
 
 // tell makes the header lines by which the backend learns who asks, for every request that is made of this one: the write,
 // and what is read or tried before it.
 func (w *who) tell(h *handler, p *identity.Principal) (err error) {
-	impersonates := h.incoming.Head.Has(http1.FieldImpersonate)
+	impersonates := h.incoming.Head.Has(message.FieldImpersonate)
 	w.lines = append(w.lines[:0], h.request.From.Lines...)
 	switch h.route.backend.credentials {
 	case config.FrontProxyCredentials:
@@ -56,8 +56,8 @@ func (w *who) tell(h *handler, p *identity.Principal) (err error) {
 // authorization returns by what the client says who it is: the header, or the token that a browser,
 // which cannot set a header on a WebSocket, has among the protocols that it asks for. kube-apiserver
 // reads it there, so that policies must know of it.
-func (w *who) authorization(head *http1.Head, protocol []byte, to config.Credentials) ([]byte, error) {
-	given := head.Value(http1.FieldAuthorization)
+func (w *who) authorization(head *message.Head, protocol []byte, to config.Credentials) ([]byte, error) {
+	given := head.Value(message.FieldAuthorization)
 	if !bytes.EqualFold(protocol, []byte("websocket")) {
 		return given, nil
 	}
@@ -97,7 +97,7 @@ const webSocketProtocols = "Sec-WebSocket-Protocol"
 
 // withholdTokens takes the client's token out of the protocols that it asks for: browsers, which cannot set a header of their
 // own on a WebSocket, send it there to kube-apiserver.
-func withholdTokens(h *http1.Head) {
+func withholdTokens(h *message.Head) {
 	lines := h.Headers()
 	for i := range lines {
 		l := &lines[i]
@@ -119,14 +119,14 @@ var tokenProtocol = []byte("base64url.bearer.authorization.k8s.io.")
 
 // remoteLines are the lines X-Remote-* of a head, of peers too that are no trusted proxies: which of them count, identity
 // tells by itself.
-type remoteLines http1.Head
+type remoteLines message.Head
 
 // Each implements identity.Headers.
 func (h *remoteLines) Each(yield func(name, value []byte)) {
-	eachAfter((*http1.Head)(h), http1.FieldXRemote, len("X-Remote-"), yield)
+	eachAfter((*message.Head)(h), message.FieldXRemote, len("X-Remote-"), yield)
 }
 
-func eachAfter(h *http1.Head, f http1.Field, prefix int, yield func(name, value []byte)) {
+func eachAfter(h *message.Head, f message.Field, prefix int, yield func(name, value []byte)) {
 	for _, l := range h.Headers() {
 		if l.Field == f {
 			yield(l.Name[prefix:], l.Value)
@@ -135,11 +135,11 @@ func eachAfter(h *http1.Head, f http1.Field, prefix int, yield func(name, value 
 }
 
 // impersonationLines are the lines Impersonate-* of a head.
-type impersonationLines http1.Head
+type impersonationLines message.Head
 
 // Each implements identity.Headers.
 func (h *impersonationLines) Each(yield func(name, value []byte)) {
-	eachAfter((*http1.Head)(h), http1.FieldImpersonate, len("Impersonate-"), yield)
+	eachAfter((*message.Head)(h), message.FieldImpersonate, len("Impersonate-"), yield)
 }
 
 // errMayNotImpersonate is the error of a request that asks to act as somebody whom the backend would not hear of.

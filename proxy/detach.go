@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/audit"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
@@ -19,7 +19,7 @@ import (
 type detachedAnswer struct {
 	gateway  *Gateway
 	incoming *server.Request
-	answer   *http1.Response
+	answer   *message.Response
 	record   telemetry.Record
 	events   *audit.Recording
 	spans    *spans.Spans // nil if the request is not traced

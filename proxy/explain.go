@@ -10,7 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -28,7 +28,7 @@ const explainHeader = "X-Admission-Explain"
 func beginStory(h *handler) error {
 	form := story.JSON
 	for _, l := range h.incoming.Head.Headers() {
-		if l.Field != http1.FieldXAdmissionExplain {
+		if l.Field != message.FieldXAdmissionExplain {
 			continue
 		}
 		switch f := story.Form(l.Value); f {
@@ -51,7 +51,7 @@ func beginStory(h *handler) error {
 	s.About(i, h.request.Resource != nil, names(h.scope.stages), secretsIn(h.set))
 	h.trail.story, h.trail.form = s, form
 	h.request.Exchanges.Sink = s
-	h.request.From.Stripped |= http1.Fields(http1.FieldXAdmissionExplain)
+	h.request.From.Stripped |= message.Fields(message.FieldXAdmissionExplain)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package proxy is the data plane: it serves each request that internal/http1/server reads by the stages of its
+// Package proxy is the data plane: it serves each request that internal/server reads by the stages of its
 // scope, and answers it. serve, below, is the way of every request; stages.go has the stages in their order, and the
 // way of a verb is in the file of its name. What the backend is like is behind storage.Storage.
 package proxy
@@ -6,7 +6,7 @@ package proxy
 import (
 	"errors"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // serve is the way of one request, from its head to its answer. A step that returns an error ends it:
@@ -19,7 +19,7 @@ func (h *handler) serve() error {
 		return err
 	}
 	stages := h.scope.stages
-	if h.incoming.Head.Has(http1.FieldXAdmissionExplain) { // what would become of it
+	if h.incoming.Head.Has(message.FieldXAdmissionExplain) { // what would become of it
 		stages = h.scope.explained
 	}
 	for i := range stages {

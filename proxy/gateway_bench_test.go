@@ -12,7 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
@@ -48,7 +48,7 @@ func BenchmarkGateway(b *testing.B) {
 			if dir == "" {
 				dir = b.TempDir()
 			}
-			backend := strings.TrimPrefix(http1test.Replying(b, c.answer), "http://")
+			backend := strings.TrimPrefix(h1test.Replying(b, c.answer), "http://")
 			g := gatewayFor(b, dir, backend, nil)
 			if c.with != nil {
 				c.with(b, g)
@@ -109,7 +109,7 @@ func BenchmarkValidatedPatch(b *testing.B) {
 		b.Fatal(err)
 	}
 	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Type: application/json\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: %d\r\n\r\n%s", len(object), object)
-	backend := strings.TrimPrefix(http1test.Replying(b, answer), "http://")
+	backend := strings.TrimPrefix(h1test.Replying(b, answer), "http://")
 	address := startGateway(b, gatewayFor(b, "../bench/validated", backend, nil))
 	nc, err := net.Dial("tcp", address)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 )
 
 // TestHostileInputGateway plays the rows "Framing and headers" and "Identity" against the whole way of a request.
 func TestHostileInputGateway(t *testing.T) {
 	backend := newRecorder(t)
 	g := gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"kubernetes"})
-	http1test.RunHostile(t, startGateway(t, g), backend)
+	h1test.RunHostile(t, startGateway(t, g), backend)
 }
 
 const widgetsPath = "/apis/example.com/v1/namespaces/team-a/widgets"

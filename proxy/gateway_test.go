@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -148,7 +148,7 @@ func startGateway(t testing.TB, g *Gateway) string {
 	t.Helper()
 	address := serveGateway(t, g, nil)
 	if overTLS(t) {
-		return http1test.SecureScheme + address
+		return h1test.SecureScheme + address
 	}
 	return address
 }

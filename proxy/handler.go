@@ -7,10 +7,10 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/compress"
-	"github.com/admission-gateway/gateway/internal/http1/server"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/policies"
 )
 

@@ -1,42 +1,42 @@
 package proxy
 
 import (
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // Tests speak HTTP by hand.
 var (
-	dial       = http1test.Dial
-	send       = http1test.Send
-	expect     = http1test.Expect
-	chunks     = http1test.Chunks
-	readAnswer = http1test.ReadAnswer
-	isReset    = http1test.IsReset
+	dial       = h1test.Dial
+	send       = h1test.Send
+	expect     = h1test.Expect
+	chunks     = h1test.Chunks
+	readAnswer = h1test.ReadAnswer
+	isReset    = h1test.IsReset
 
-	newRecorder   = http1test.NewRecorder
-	driven        = http1test.Driven
-	accept        = http1test.Accept
-	listenBackend = http1test.ListenBackend
-	backendScheme = http1test.BackendScheme
-	overTLS       = http1test.OverTLS
-	behindTLS     = http1test.BehindTLS
-	newTLS        = http1test.NewTLS
+	newRecorder   = h1test.NewRecorder
+	driven        = h1test.Driven
+	accept        = h1test.Accept
+	listenBackend = h1test.ListenBackend
+	backendScheme = h1test.BackendScheme
+	overTLS       = h1test.OverTLS
+	behindTLS     = h1test.BehindTLS
+	newTLS        = h1test.NewTLS
 
 	recordAllocations = testutil.RecordAllocations
 	bytesBy           = testutil.BytesBy
 )
 
 const (
-	getHead     = http1test.GetHead
-	postHead    = http1test.PostHead
-	chunkedHead = http1test.ChunkedHead
-	smallReply  = http1test.SmallReply
-	body7       = http1test.Body7
-	ourLines    = http1test.OurLines
+	getHead     = h1test.GetHead
+	postHead    = h1test.PostHead
+	chunkedHead = h1test.ChunkedHead
+	smallReply  = h1test.SmallReply
+	body7       = h1test.Body7
+	ourLines    = h1test.OurLines
 )
 
 type (
-	recorder = http1test.Recorder
-	answer   = http1test.Answer
+	recorder = h1test.Recorder
+	answer   = h1test.Answer
 )

@@ -10,10 +10,10 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/quote"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 )
@@ -32,7 +32,7 @@ func (w *who) identify(h *handler) error {
 	if peer.IsTrusted {
 		var forwarded []string
 		for _, l := range h.incoming.Head.Headers() {
-			if l.Field == http1.FieldXForwardedFor && !l.Dropped {
+			if l.Field == message.FieldXForwardedFor && !l.Dropped {
 				forwarded = append(forwarded, str(l.Value))
 			}
 		}
@@ -49,7 +49,7 @@ func (w *who) identify(h *handler) error {
 	w.asking = identity.Request{
 		Now: h.request.Started, Peer: peer.Addr, Client: w.client, Connection: proofs(peer),
 		Authorization: authorization, Context: h.trail.spans.Context(), Remote: (*remoteLines)(&h.incoming.Head),
-		RemoteNamed: h.incoming.Head.ConnectionNames(http1.FieldXRemote),
+		RemoteNamed: h.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}
 	principal, err := h.gateway.identity.Identify(&w.asking)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
@@ -57,7 +57,7 @@ func BenchmarkIdentity(b *testing.B) {
 			if c.limit {
 				testutil.WriteFile(b, filepath.Join(dir, "limit.yaml"), benchLimit)
 			}
-			f, err := config.Load("", config.Flags{Upstream: http1test.Replying(b, ok), Dialect: "Kubernetes"})
+			f, err := config.Load("", config.Flags{Upstream: h1test.Replying(b, ok), Dialect: "Kubernetes"})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,10 +6,10 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cors"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -246,7 +246,7 @@ func (l *limits) headersRead() *headers {
 
 // headers shows the client's header lines to rate limits; dropped ones do not count.
 type headers struct {
-	head *http1.Head
+	head *message.Head
 	// repeated is a header that was looked up, and has more lines than it may mean.
 	repeated string
 }
@@ -296,7 +296,7 @@ func (h *headers) Each(f func(name, value string) bool) {
 	}
 }
 
-func named(lines []http1.Header, name string) bool {
+func named(lines []message.Header, name string) bool {
 	for _, l := range lines {
 		if !l.Dropped && equalFold(l.Name, name) {
 			return true

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -21,7 +21,7 @@ func BenchmarkLimitedGET(b *testing.B) {
 			head + "c}\nspec: {key: ClientAddress, maxInFlight: 10, maxInFlightTotal: 100, queueLength: 10}\n"
 	)
 	dir := policiestest.Write(b, limits)
-	address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(http1test.Replying(b, ok), "http://"), nil))
+	address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(h1test.Replying(b, ok), "http://"), nil))
 	nc, _ := dial(b, address)
 	out := []byte("GET /apis/bench.example.com/v1/namespaces/team-a/workloads/w1 HTTP/1.1\r\nHost: gw\r\nUser-Agent: bench\r\nAccept: application/json\r\n\r\n")
 	in := make([]byte, len(ok)+len(state))

@@ -9,12 +9,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -64,8 +64,8 @@ func (b *bodyReader) begin(h *handler) {
 // the gateway reads.
 func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	head, i := &b.incoming.Head, &b.request.Info
-	value, types := head.Value(http1.FieldContentType), b.storage.MediaTypes()
-	sent := http1.ParseContentType(value)
+	value, types := head.Value(message.FieldContentType), b.storage.MediaTypes()
+	sent := message.ParseContentType(value)
 	switch {
 	case i.Verb == resource.VerbPatch:
 		return b.checkPatchType(value, declared)
@@ -103,7 +103,7 @@ func mayBeKubernetes(group string) bool {
 
 // checkDeclared lets only types pass that the API's document declares. The accepted ones are named otherwise.
 func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted string) error {
-	media, ok := http1.ParseMediaType(value)
+	media, ok := message.ParseMediaType(value)
 	declared := o.BodyOf(media.Name)
 	switch {
 	case !ok || declared == nil:
@@ -113,7 +113,7 @@ func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted
 		return nil
 	case declared.As == contract.AsParts:
 		b.boundary = media.Boundary
-	case !http1.ParseContentType(value).Is(media.Name):
+	case !message.ParseContentType(value).Is(media.Name):
 		return status.UnsupportedMediaType(accepted)
 	}
 	if declared.Form != nil {
@@ -124,7 +124,7 @@ func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted
 
 // checkEncoding lets only encodings pass that the gateway reads.
 func (b *bodyReader) checkEncoding() (isEncoded bool, err error) {
-	encoding := b.incoming.Head.Value(http1.FieldContentEncoding)
+	encoding := b.incoming.Head.Value(message.FieldContentEncoding)
 	if len(encoding) == 0 || bytes.EqualFold(encoding, []byte("identity")) || b.language == inBytes {
 		return false, nil
 	}
@@ -137,7 +137,7 @@ func (b *bodyReader) checkEncoding() (isEncoded bool, err error) {
 // decompress makes of an encoded body what it stands for. That is admitted, and sent on: no server can read it in another way
 // than the gateway did.
 func (b *bodyReader) decompress() error {
-	encoding, limit := b.incoming.Head.Value(http1.FieldContentEncoding), b.request.Limits.Body
+	encoding, limit := b.incoming.Head.Value(message.FieldContentEncoding), b.request.Limits.Body
 	err := b.replace(int64(compress.Memory(encoding)), func() ([]byte, error) {
 		taken := 0
 		defer func() { b.request.Memory.Shrink(taken) }()
@@ -160,17 +160,17 @@ func (b *bodyReader) decompress() error {
 }
 
 // aboutCoding are the headers of a body that its encoding decides about.
-var aboutCoding = http1.Fields(http1.FieldContentEncoding)
+var aboutCoding = message.Fields(message.FieldContentEncoding)
 
 // aboutBytes are the headers that speak of the very bytes of a body (RFC 9530).
-var aboutBytes = http1.Fields(http1.FieldDigest)
+var aboutBytes = message.Fields(message.FieldDigest)
 
 // withoutProtobuf are the types of kinds that have no protobuf.
 const withoutProtobuf = storage.JSON + ", " + storage.YAML
 
 // checkPatchType reads the language of a patch.
 func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) error {
-	sent := http1.ParseContentType(value)
+	sent := message.ParseContentType(value)
 	for name := range strings.SplitSeq(b.storage.MediaTypes().Patches, ", ") {
 		if sent.Is(name) {
 			b.request.Patch = patchTypeOf(name)
@@ -314,7 +314,7 @@ func (b *bodyReader) make(memory int64, read func() ([]byte, error)) ([]byte, er
 // negotiate refuses a request whose client takes no answer that the gateway can give.
 func (h *handler) negotiate() error {
 	answers := h.scope.storage.MediaTypes().Answers
-	if answers == "" || !h.incoming.Head.Has(http1.FieldAccept) {
+	if answers == "" || !h.incoming.Head.Has(message.FieldAccept) {
 		return nil
 	}
 	if h.incoming.Head.Accepts(true, "*/*", "application/*", storage.JSON, storage.YAML) {

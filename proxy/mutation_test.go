@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 )
 
 // pieces make up hostile heads.
@@ -56,7 +56,7 @@ func mutated(r *rand.Rand) string {
 	if r.IntN(4) == 0 {
 		body = pick(pieces.bodies)
 	}
-	message := http1test.Lines(append(head, "")...) + body
+	message := h1test.Lines(append(head, "")...) + body
 	for range r.IntN(3) {
 		at := r.IntN(len(message))
 		switch r.IntN(4) {
@@ -71,7 +71,7 @@ func mutated(r *rand.Rand) string {
 			message = message[:end] + message[at:end] + message[end:]
 		}
 	}
-	return message + http1test.Lines("GET /v2/smuggled HTTP/1.1", "Host: gw", "")
+	return message + h1test.Lines("GET /v2/smuggled HTTP/1.1", "Host: gw", "")
 }
 
 // TestMutatedRequests sends requests with random faults. Of whatever arrives, net/http reads as many

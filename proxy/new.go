@@ -11,15 +11,15 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
 )
 
@@ -180,14 +180,14 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 	return r, nil
 }
 
-func underscores(u config.UnderscoreHeaders) http1.Underscores {
+func underscores(u config.UnderscoreHeaders) message.Underscores {
 	switch u {
 	case config.Drop:
-		return http1.DropUnderscores
+		return message.DropUnderscores
 	case config.Pass:
-		return http1.PassUnderscores
+		return message.PassUnderscores
 	}
-	return http1.RefuseUnderscores
+	return message.RefuseUnderscores
 }
 
 // Serve serves the connections of ln until Shutdown; it returns nil then.

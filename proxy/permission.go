@@ -15,14 +15,14 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
@@ -295,7 +295,7 @@ func (p *permission) shown() (all []byte) {
 		all = append(append(all, token...), '\n')
 	}
 	for _, l := range p.request.Head.Headers() {
-		if !l.Dropped && (l.Field == http1.FieldXRemote || l.Field == http1.FieldImpersonate) {
+		if !l.Dropped && (l.Field == message.FieldXRemote || l.Field == message.FieldImpersonate) {
 			all = append(append(append(append(all, l.Name...), ':'), l.Value...), '\n')
 		}
 	}
@@ -305,7 +305,7 @@ func (p *permission) shown() (all []byte) {
 // postAsClient posts reviews as the client would, with its credentials, over the connections of clients.
 func (p *permission) postAsClient() access.Post {
 	var token []byte
-	if !p.request.Head.Has(http1.FieldAuthorization) {
+	if !p.request.Head.Has(message.FieldAuthorization) {
 		// A token among the protocols of a WebSocket counts if there is one.
 		token, _ = p.who.authorization(p.request.Head, p.upgrade.protocol, p.scope.backend.credentials)
 	}
@@ -322,7 +322,7 @@ func (p *permission) postAsClient() access.Post {
 		head = append(strconv.AppendInt(append(head, "Content-Length: "...), int64(len(body)), 10), "\r\n"...)
 		head = append(span.AppendLine(head), "\r\n"...)
 		deadline, _ := ctx.Deadline()
-		answer := new(http1.Response)
+		answer := new(message.Response)
 		err := b.client.Do(&upstream.Request{Head: head, Body: body, Whole: access.MaxAnswer, Deadline: deadline}, answer)
 		spans.Asked(span, &b.storage, target, answer.Status(), err)
 		return answer.Status(), answer.Body(), err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/http1/http1test"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
@@ -62,7 +62,7 @@ func BenchmarkOtherPolicies(b *testing.B) {
 			if by != "none" {
 				testutil.WriteFile(b, filepath.Join(dir, "others.yaml"), thousandPolicies(by))
 			}
-			address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(http1test.Replying(b, created), "http://"), nil))
+			address := startGateway(b, gatewayFor(b, dir, strings.TrimPrefix(h1test.Replying(b, created), "http://"), nil))
 			nc, err := net.Dial("tcp", address)
 			if err != nil {
 				b.Fatal(err)

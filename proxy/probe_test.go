@@ -15,8 +15,8 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
-	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 

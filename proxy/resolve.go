@@ -3,9 +3,9 @@ package proxy
 import (
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/policies/outlook"
 )
@@ -28,7 +28,7 @@ func (h *handler) resolveTarget() error {
 		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
 	}
 	h.request.Limits = &h.route.limits
-	h.request.From = http1.Forward{Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped}
+	h.request.From = message.Forward{Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped}
 	if rules := h.route.rules; rules != nil {
 		if err := rewriteRequest(h, rules); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 }
 
 // parseLine reads a request line without a version. The host of a URL becomes the Host.
-func parseLine(request string) (head http1.Head, err error) {
+func parseLine(request string) (head message.Head, err error) {
 	if strings.ContainsAny(request, "\r\n") {
 		return head, status.BadRequest("the request must be a method and a path, in one line")
 	}
@@ -123,7 +123,7 @@ func parseLine(request string) (head http1.Head, err error) {
 		authority, _, _ := strings.Cut(rest, "/")
 		host = "Host: " + authority + "\r\n"
 	}
-	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &http1.Options{TargetBytes: maxForeseen}); err != nil {
+	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &message.Options{TargetBytes: maxForeseen}); err != nil {
 		return head, err
 	}
 	return head, nil
@@ -163,15 +163,15 @@ func (h *handler) checkHead(r resource.Resolver) error {
 // trusted says what its address is.
 func dropForeign(r *server.Request) error {
 	head := &r.Head
-	if head.Has(http1.FieldTargetOverride) {
+	if head.Has(message.FieldTargetOverride) {
 		for _, l := range head.Headers() {
-			if l.Field == http1.FieldTargetOverride && !l.Dropped {
+			if l.Field == message.FieldTargetOverride && !l.Dropped {
 				return status.BadRequest("the request has the header '%s': a request must not name its path outside the request line", l.Name)
 			}
 		}
 	}
 	if !r.Peer().IsTrusted {
-		head.Drop(http1.Fields(http1.FieldClientAddress))
+		head.Drop(message.Fields(message.FieldClientAddress))
 	}
 	return nil
 }

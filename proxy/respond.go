@@ -9,13 +9,13 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/cors"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/server"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // onlyReads is the Allow header of what may only be read.
@@ -122,7 +122,7 @@ func (h *handler) refuse(err error) {
 // showAccepted says in an answer 415 what the request's body may be (RFC 5789, 2.2; RFC 7694, 3).
 func showAccepted(h *handler) {
 	r := &h.request.Response
-	if h.incoming.Head.Has(http1.FieldContentEncoding) {
+	if h.incoming.Head.Has(message.FieldContentEncoding) {
 		r.Add("Accept-Encoding", cmp.Or(h.scope.storage.MediaTypes().Encodings, "identity"))
 	}
 	if i := &h.request.Info; i.Verb == resource.VerbPatch {
@@ -152,7 +152,7 @@ func traceparentOf(h *handler) string {
 		value, _, _ := bytes.Cut(line, []byte("\r\n"))
 		return str(value)
 	}
-	return str(h.incoming.Head.Value(http1.FieldTraceparent))
+	return str(h.incoming.Head.Value(message.FieldTraceparent))
 }
 
 // noteRefusal keeps what the gateway refused the request for.
@@ -176,7 +176,7 @@ func wantsProblems(h *handler) bool {
 	if h.route != nil && h.route.writesProblems(h.request.Resource) {
 		return true
 	}
-	return h.incoming.Refusal == nil && h.incoming.Head.Has(http1.FieldAccept) && h.incoming.Head.Accepts(false, status.ProblemType)
+	return h.incoming.Refusal == nil && h.incoming.Head.Has(message.FieldAccept) && h.incoming.Head.Accepts(false, status.ProblemType)
 }
 
 // notCached is how kube-apiserver marks every answer: who asks decides about it.
@@ -203,7 +203,7 @@ func writeRefusal(r *storage.Response, e *status.Error, contentType string, body
 }
 
 // answerPanic answers a request whose handler panicked with a 500 that shows nothing.
-func answerPanic(m *http1.Response) {
+func answerPanic(m *message.Response) {
 	var r storage.Response
 	writeStatus(&r, status.From(errPanic))
 	*m = r.Response
@@ -217,7 +217,7 @@ func statusOf(err error) *status.Error {
 	if failed, is := errors.AsType[*upstream.Error](err); is {
 		return failed.Status()
 	}
-	if bad, is := errors.AsType[*http1.Error](err); is {
+	if bad, is := errors.AsType[*message.Error](err); is {
 		return status.Coded(bad.Code, bad.Message)
 	}
 	return status.From(err)

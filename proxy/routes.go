@@ -12,14 +12,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/discovery"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
@@ -190,7 +190,7 @@ func (r *route) writesProblems(about *resource.Resource) bool {
 }
 
 // admit refuses an undescribed request that the route does not forward.
-func (r *route) admit(head *http1.Head) error {
+func (r *route) admit(head *message.Head) error {
 	switch r.undescribed {
 	case config.DenyUndescribed:
 		return status.NoSuchPath("the path '%s' is not described, and only described paths are served here", pathOf(head.Target))
@@ -202,7 +202,7 @@ func (r *route) admit(head *http1.Head) error {
 
 // admitRead refuses a request that may write: by its method, by a header that names another method, or by
 // another protocol, in which nobody knows what is asked.
-func admitRead(head *http1.Head) error {
+func admitRead(head *message.Head) error {
 	switch string(head.Method) {
 	case "GET", "HEAD", "OPTIONS":
 	default:

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/audit"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -25,7 +25,7 @@ type trail struct {
 	// object is the name of an object that is created, which the URL does not have.
 	object []byte
 	// stripped are fields of the client that the lines stand for.
-	stripped http1.FieldSet
+	stripped message.FieldSet
 	spans    *spans.Spans         // nil if the request is not traced
 	answers  *responses.Watch     // nil if no document is asked about answers
 	story    *explaining.Recorder // nil if nobody asks for an explanation
@@ -50,10 +50,10 @@ const (
 
 // name gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
 // head moves.
-func (h *handler) name(head *http1.Head) {
+func (h *handler) name(head *message.Head) {
 	t := h.trail
 	t.target = head.Target
-	own := head.Value(http1.FieldXRequestID)
+	own := head.Value(message.FieldXRequestID)
 	if len(own) > 0 {
 		t.record.ID = str(own[:min(len(own), maxRequestID)])
 	}
@@ -71,15 +71,15 @@ func (h *handler) name(head *http1.Head) {
 
 // follow decides whether the request is traced, and tells backends. A client's own traceparent stays if the gateway adds no
 // span to the trace.
-func follow(h *handler, head *http1.Head) {
+func follow(h *handler, head *message.Head) {
 	t := h.trail
-	start := h.gateway.observers.tracer.Look(head.Value(http1.FieldTraceparent), head.Value(http1.FieldTracestate))
+	start := h.gateway.observers.tracer.Look(head.Value(message.FieldTraceparent), head.Value(message.FieldTracestate))
 	if !start.HasParent() {
-		t.stripped = http1.Fields(http1.FieldTraceparent, http1.FieldTracestate)
+		t.stripped = message.Fields(message.FieldTraceparent, message.FieldTracestate)
 	}
 	switch {
 	case start.IsTraced:
-		t.stripped |= http1.Fields(http1.FieldTraceparent)
+		t.stripped |= message.Fields(message.FieldTraceparent)
 		t.spans = spans.New(h.gateway.observers.tracer.Begin(start, h.request.Started, t.lines), &h.gateway.observers.redis)
 		t.record.Trace = t.spans.Trace()
 		t.lines = append(t.lines[:0], t.spans.Lines()...)
@@ -131,7 +131,7 @@ func recorded(h *handler) *telemetry.Record {
 		head := &h.incoming.Head
 		r.Asked = telemetry.Asked{
 			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(h.trail.target)),
-			UserAgent: str(head.Value(http1.FieldUserAgent)), Minor: head.Minor,
+			UserAgent: str(head.Value(message.FieldUserAgent)), Minor: head.Minor,
 		}
 	}
 	return r

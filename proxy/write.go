@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -122,5 +122,5 @@ func (h *handler) retry(try attempt) error {
 
 // isPinned reports whether the client itself named the version that it means to change.
 func (h *handler) isPinned(w *storage.Write) bool {
-	return w.IsPinned || h.incoming.Head.Has(http1.FieldIfMatch) || h.incoming.Head.Has(http1.FieldIfNoneMatch)
+	return w.IsPinned || h.incoming.Head.Has(message.FieldIfMatch) || h.incoming.Head.Has(message.FieldIfNoneMatch)
 }

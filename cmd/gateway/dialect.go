@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 const (

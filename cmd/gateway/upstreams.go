@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/circuit"
-	"github.com/admission-gateway/gateway/internal/http1/balance"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
 	"github.com/admission-gateway/gateway/proxy"
 )
 

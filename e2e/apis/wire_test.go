@@ -76,7 +76,7 @@ func conversations() []conversation {
 }
 
 // TestNodeOnTheWire: what clients may write in HTTP/1.1 and few do is answered by Node.js through the gateway as without it,
-// and every answer belongs to its request. Heads that the gateway refuses whoever is behind it are tried in internal/http1.
+// and every answer belongs to its request. Heads that the gateway refuses whoever is behind it are tried in internal/message.
 func TestNodeOnTheWire(t *testing.T) {
 	direct, gateway := startTwice(t, func() *program { return startExpress(t) })
 	for _, c := range conversations() {

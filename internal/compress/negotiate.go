@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // A Coding is how the bytes of an answer are encoded.
@@ -33,13 +33,13 @@ var (
 )
 
 // Negotiate returns the coding of an answer: one of the offered that the client likes best, or Identity.
-func Negotiate(head *http1.Head, offered []Coding) Coding {
-	if !head.Has(http1.FieldAcceptEncoding) {
+func Negotiate(head *message.Head, offered []Coding) Coding {
+	if !head.Has(message.FieldAcceptEncoding) {
 		return Identity
 	}
 	var w weights
 	for _, l := range head.Headers() {
-		if l.Field == http1.FieldAcceptEncoding && !l.Dropped {
+		if l.Field == message.FieldAcceptEncoding && !l.Dropped {
 			w.read(l.Value)
 		}
 	}

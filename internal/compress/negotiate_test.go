@@ -6,14 +6,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // parsed returns the head of a request with these lines.
-func parsed(t *testing.T, lines string) *http1.Head {
+func parsed(t *testing.T, lines string) *message.Head {
 	t.Helper()
-	h := &http1.Head{}
-	if err := h.Parse([]byte("GET / HTTP/1.1\r\nHost: gw\r\n"+lines+"\r\n"), &http1.Options{}); err != nil {
+	h := &message.Head{}
+	if err := h.Parse([]byte("GET / HTTP/1.1\r\nHost: gw\r\n"+lines+"\r\n"), &message.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -82,8 +82,8 @@ func TestMarks(t *testing.T) {
 		{"If-Range", `"a-gateway-br"`, `"a-gateway-br"`, Variant{}},
 	} {
 		bytes := []byte("GET / HTTP/1.1\r\nHost: gw\r\n" + test.name + ": " + test.value + "\r\nX-After: 1\r\n\r\n")
-		var h http1.Head
-		if err := h.Parse(bytes, &http1.Options{}); err != nil {
+		var h message.Head
+		if err := h.Parse(bytes, &message.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := Unmark(&h, revision); got != test.variant {
@@ -94,7 +94,7 @@ func TestMarks(t *testing.T) {
 			if got, _ := h.Lookup(test.name); string(got) != test.want || string(after) != "1" {
 				t.Errorf("%s: %s became %s, want %s", test.name, test.value, got, test.want)
 			}
-			if err := h.Parse(bytes, &http1.Options{}); err != nil {
+			if err := h.Parse(bytes, &message.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // A strong ETag names bytes. Encoded ones are others (RFC 9110, 8.8.3.3), and so are edited ones, which depend on the policy
@@ -44,17 +44,17 @@ func Mark(etag []byte, v Variant) []byte {
 // Unmark takes the marks off the ETags in a client's If-Match and If-None-Match, in place. It returns the variant that the
 // last mark in If-None-Match names. What another revision edited is not what a client would get now: such a mark stays in
 // If-None-Match, where the ETag matches nothing then.
-func Unmark(head *http1.Head, revision string) Variant {
-	if !head.Has(http1.FieldIfMatch) && !head.Has(http1.FieldIfNoneMatch) {
+func Unmark(head *message.Head, revision string) Variant {
+	if !head.Has(message.FieldIfMatch) && !head.Has(message.FieldIfNoneMatch) {
 		return Variant{}
 	}
 	found := Variant{}
 	headers := head.Headers()
 	for i := range headers {
 		switch l := &headers[i]; l.Field {
-		case http1.FieldIfMatch:
+		case message.FieldIfMatch:
 			l.Value = without(l.Value, func(Variant) bool { return true })
-		case http1.FieldIfNoneMatch:
+		case message.FieldIfNoneMatch:
 			l.Value = without(l.Value, func(v Variant) bool {
 				isCurrent := v.Revision == "" || v.Revision == revision
 				if isCurrent {

@@ -8,14 +8,14 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // Check holds the parameters of a request to what the document says of them, and returns all that is wrong. The frame is
 // asked for only if the schema has rules.
-func (o *Operation) Check(i *resource.Info, head *http1.Head, frame func() *cel.Frame) field.ErrorList {
+func (o *Operation) Check(i *resource.Info, head *message.Head, frame func() *cel.Frame) field.ErrorList {
 	if len(o.Parameters) == 0 {
 		return nil
 	}

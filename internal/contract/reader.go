@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/quote"
 )
 
@@ -105,7 +105,7 @@ func (r *reader) query(query string) {
 }
 
 // headers finds the parameters in headers and cookies.
-func (r *reader) headers(head *http1.Head) {
+func (r *reader) headers(head *message.Head) {
 	hasHeaders, hasCookies := r.has(InHeader), r.has(InCookie)
 	if !hasHeaders && !hasCookies {
 		return
@@ -115,7 +115,7 @@ func (r *reader) headers(head *http1.Head) {
 		l := &lines[k]
 		switch {
 		case l.Dropped:
-		case hasCookies && l.Field == http1.FieldCookie:
+		case hasCookies && l.Field == message.FieldCookie:
 			r.cookies(str(l.Value))
 		case hasHeaders:
 			for at := range r.parameters {

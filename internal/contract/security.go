@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Authenticates reports whether a request has what the document wants of one that says who it is from. If not, the
 // challenge is the value of WWW-Authenticate, empty if no scheme has one.
-func (o *Operation) Authenticates(i *resource.Info, head *http1.Head) (ok bool, challenge string) {
+func (o *Operation) Authenticates(i *resource.Info, head *message.Head) (ok bool, challenge string) {
 	if len(o.Security) == 0 {
 		return true, ""
 	}
@@ -35,7 +35,7 @@ func (o *Operation) Authenticates(i *resource.Info, head *http1.Head) (ok bool, 
 }
 
 // isIn reports whether a request has the credential.
-func (c *Credential) isIn(i *resource.Info, head *http1.Head) bool {
+func (c *Credential) isIn(i *resource.Info, head *message.Head) bool {
 	switch {
 	case c.Scheme == "" && c.In == InQuery:
 		value, _ := i.Param(c.Name)
@@ -48,12 +48,12 @@ func (c *Credential) isIn(i *resource.Info, head *http1.Head) bool {
 	for k := range lines {
 		l := &lines[k]
 		switch {
-		case c.Scheme != "" && l.Field == http1.FieldAuthorization: // though the gateway has taken it for itself
+		case c.Scheme != "" && l.Field == message.FieldAuthorization: // though the gateway has taken it for itself
 			scheme, rest, _ := strings.Cut(str(bytes.TrimSpace(l.Value)), " ")
 			if strings.EqualFold(scheme, c.Scheme) && strings.TrimSpace(rest) != "" {
 				return true
 			}
-		case c.Scheme == "" && l.Field == http1.FieldCookie && !l.Dropped:
+		case c.Scheme == "" && l.Field == message.FieldCookie && !l.Dropped:
 			for one := range strings.SplitSeq(str(l.Value), ";") {
 				if name, value, _ := strings.Cut(strings.TrimSpace(one), "="); name == c.Name && value != "" {
 					return true

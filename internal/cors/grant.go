@@ -5,7 +5,7 @@ package cors
 import (
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // The names of the header lines of CORS, and of the ones that go with them.
@@ -73,7 +73,7 @@ func withExposed(list string) string {
 }
 
 // addTo adds the grant to an answer that has none.
-func (g *grant) addTo(r *http1.Response) {
+func (g *grant) addTo(r *message.Response) {
 	r.AddLines(g.lines)
 	if g.origin != everyone {
 		addVary(r)
@@ -81,14 +81,14 @@ func (g *grant) addTo(r *http1.Response) {
 }
 
 // Expose lets a script that may read an answer of the backend read headers too that the gateway added to it.
-func Expose(r *http1.Response, names string) {
+func Expose(r *message.Response, names string) {
 	if !r.IsOwn() && len(r.Header(allowOrigin)) > 0 {
 		r.AddLines(exposeHeaders + ": " + names + "\r\n")
 	}
 }
 
 // addVary says that the answer depends on the origin, unless it says so already.
-func addVary(r *http1.Response) {
+func addVary(r *message.Response) {
 	for _, value := range r.Headers(vary) {
 		for name := range strings.SplitSeq(value, ",") {
 			if name = strings.TrimSpace(name); name == everyone || strings.EqualFold(name, "Origin") {
@@ -100,8 +100,8 @@ func addVary(r *http1.Response) {
 }
 
 // IsPreflight reports whether a request asks, for a browser, whether a script may make another one.
-func IsPreflight(head *http1.Head) bool {
-	if string(head.Method) != "OPTIONS" || !head.Has(http1.FieldOrigin) {
+func IsPreflight(head *message.Head) bool {
+	if string(head.Method) != "OPTIONS" || !head.Has(message.FieldOrigin) {
 		return false
 	}
 	_, found := head.Lookup(requestMethod)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // The bounds of what is remembered of one backend, and of what it is asked.
@@ -26,14 +26,14 @@ const (
 
 // A Question is a preflight that a browser could send for a request.
 type Question struct {
-	Head   *http1.Head // of the request
+	Head   *message.Head // of the request
 	Origin string
 	Target string // that the backend gets
 	Host   string // that the backend gets in place of the client's; "" leaves it
 }
 
 // An Ask sends a question to the backend within a short time. The answer is its head.
-type Ask func(q *Question) (*http1.Response, error)
+type Ask func(q *Question) (*message.Response, error)
 
 // Grants remembers which origins may read a backend's answers, as the backend itself has said within the last hour. Nil
 // Grants do nothing. They are safe for concurrent use.
@@ -64,7 +64,7 @@ func NewGrants() *Grants {
 }
 
 // Note remembers what an answer of the backend grants. The place is a path template, or the start of a path.
-func (s *Grants) Note(head *http1.Head, place string, r *http1.Response, now time.Time) {
+func (s *Grants) Note(head *message.Head, place string, r *message.Response, now time.Time) {
 	if s == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (s *Grants) Note(head *http1.Head, place string, r *http1.Response, now tim
 }
 
 // note reports whether the answer grants anything.
-func (s *Grants) note(origin, place string, r *http1.Response, now time.Time) bool {
+func (s *Grants) note(origin, place string, r *message.Response, now time.Time) bool {
 	granted := string(r.Header(allowOrigin))
 	if granted != origin && granted != everyone {
 		return false
@@ -117,7 +117,7 @@ func (s *Grants) find(origin, place string, now time.Time) (g *grant, isKnown bo
 
 // Share lets the script that a request came from read the gateway's own answer to it, if the backend lets it
 // read its answers. What is not known yet is asked once.
-func (s *Grants) Share(head *http1.Head, place string, r *http1.Response, ask Ask) {
+func (s *Grants) Share(head *message.Head, place string, r *message.Response, ask Ask) {
 	if s == nil {
 		return
 	}
@@ -135,7 +135,7 @@ func (s *Grants) Share(head *http1.Head, place string, r *http1.Response, ask As
 }
 
 // ShareKnown does so by what is known, and asks nothing.
-func (s *Grants) ShareKnown(head *http1.Head, place string, r *http1.Response) {
+func (s *Grants) ShareKnown(head *message.Head, place string, r *message.Response) {
 	if s == nil {
 		return
 	}

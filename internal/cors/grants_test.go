@@ -9,29 +9,29 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // request returns the head of a request by a page.
-func request(t *testing.T, origin string) *http1.Head {
+func request(t *testing.T, origin string) *message.Head {
 	t.Helper()
-	h := &http1.Head{}
-	if err := h.Parse([]byte("GET /a HTTP/1.1\r\nHost: gw\r\nOrigin: "+origin+"\r\n\r\n"), &http1.Options{}); err != nil {
+	h := &message.Head{}
+	if err := h.Parse([]byte("GET /a HTTP/1.1\r\nHost: gw\r\nOrigin: "+origin+"\r\n\r\n"), &message.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
 // answered returns an answer of a backend with these lines.
-func answered(lines string) *http1.Response {
-	r := &http1.Response{}
+func answered(lines string) *message.Response {
+	r := &message.Response{}
 	r.Receive(204, []byte("HTTP/1.1 204 No Content\r\n"+lines+"\r\n"))
 	return r
 }
 
 // shared returns the lines that an answer of the gateway gets.
-func shared(s *Grants, head *http1.Head, ask Ask) string {
-	r := &http1.Response{}
+func shared(s *Grants, head *message.Head, ask Ask) string {
+	r := &message.Response{}
 	r.Start(204)
 	before := string(r.Head())
 	s.Share(head, "/a", r, ask)
@@ -57,7 +57,7 @@ func TestRememberedForItsTime(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, head, asked := NewGrants(), request(t, "https://a.example"), 0
-				ask := func(*Question) (*http1.Response, error) { asked++; return answered(test.lines), test.err }
+				ask := func(*Question) (*message.Response, error) { asked++; return answered(test.lines), test.err }
 				expect := func(when string, n int) {
 					t.Helper()
 					got := shared(s, head, ask)
@@ -84,7 +84,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		asked := 0
 		for second := range 100 {
 			for n := range 2 * askedPerSecond {
-				got := shared(s, request(t, fmt.Sprintf("https://%d-%d.example", second, n)), func(*Question) (*http1.Response, error) { asked++; return answered(""), nil })
+				got := shared(s, request(t, fmt.Sprintf("https://%d-%d.example", second, n)), func(*Question) (*message.Response, error) { asked++; return answered(""), nil })
 				if got != nothing {
 					t.Fatalf("a stranger may read: %q", got)
 				}
@@ -108,7 +108,7 @@ func TestAskedOnce(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 10 {
 			wait.Go(func() {
-				got := shared(s, request(t, "https://a.example"), func(*Question) (*http1.Response, error) {
+				got := shared(s, request(t, "https://a.example"), func(*Question) (*message.Response, error) {
 					asked++
 					time.Sleep(time.Second)
 					return answered("Access-Control-Allow-Origin: https://a.example\r\nAccess-Control-Allow-Credentials: true\r\n"), nil
@@ -137,14 +137,14 @@ func TestPreflightKeepsWhatIsExposed(t *testing.T) {
 	if got := shared(s, head, nil); got != want {
 		t.Errorf("answered %q, want %q", got, want)
 	}
-	if got := shared(s, request(t, "https://b.example"), func(*Question) (*http1.Response, error) { return answered(grant), nil }); got != nothing {
+	if got := shared(s, request(t, "https://b.example"), func(*Question) (*message.Response, error) { return answered(grant), nil }); got != nothing {
 		t.Errorf("another page reads: %q", got)
 	}
 }
 
 // TestScripted: a question names the headers that a script has set, and no others.
 func TestScripted(t *testing.T) {
-	var head http1.Head
+	var head message.Head
 	const lines = "Host: gw\r\nOrigin: https://a.example\r\nX-B: 1\r\nx-a: 2\r\nX-B: 3\r\nAuthorization: Bearer t\r\nAccept: a/b\r\nAccept-Language: de\r\nUser-Agent: u\r\n" +
 		"Referer: r\r\nCookie: c=d\r\nSec-Fetch-Mode: cors\r\nCache-Control: no-cache\r\nIf-Match: \"1\"\r\nX-Forwarded-For: 1.2.3.4\r\nContent-Length: 0\r\n"
 	for contentType, want := range map[string]string{
@@ -153,7 +153,7 @@ func TestScripted(t *testing.T) {
 		"multipart/form-data; boundary=x":   "authorization,if-match,x-a,x-b",
 		"application/x-www-form-urlencoded": "authorization,if-match,x-a,x-b",
 	} {
-		if err := head.Parse([]byte("PUT /a HTTP/1.1\r\n"+lines+"Content-Type: "+contentType+"\r\n\r\n"), &http1.Options{}); err != nil {
+		if err := head.Parse([]byte("PUT /a HTTP/1.1\r\n"+lines+"Content-Type: "+contentType+"\r\n\r\n"), &message.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		got := string((&Question{Head: &head, Origin: "https://a.example", Target: "/a?b"}).AppendHead(nil))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/cors/origin"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // Options say who may read the answers of a route, and what they may ask for. "*" allows for all.
@@ -61,7 +61,7 @@ func (p *Policy) grantFor(text string) *grant {
 }
 
 // Answers answers a preflight; it reports whether the request is one.
-func (p *Policy) Answers(head *http1.Head, r *http1.Response) bool {
+func (p *Policy) Answers(head *message.Head, r *message.Response) bool {
 	if p == nil || !IsPreflight(head) {
 		return false
 	}
@@ -102,7 +102,7 @@ func (p *Policy) allowed(list string) string {
 }
 
 // Apply puts into an answer, whosever it is, what the policy says in the place of what the backend said.
-func (p *Policy) Apply(head *http1.Head, r *http1.Response) {
+func (p *Policy) Apply(head *message.Head, r *message.Response) {
 	if !r.IsOwn() {
 		r.Remove(allowOrigin, allowCredentials, allowMethods, allowHeaders, exposeHeaders, maxAge)
 	}
@@ -117,13 +117,13 @@ func (p *Policy) Apply(head *http1.Head, r *http1.Response) {
 const maxOrigin = 300
 
 // originOf returns the origin of the page that a request came from; "" if it does not say one.
-func originOf(head *http1.Head) string {
-	if !head.Has(http1.FieldOrigin) {
+func originOf(head *message.Head) string {
+	if !head.Has(message.FieldOrigin) {
 		return ""
 	}
 	origin := ""
 	for _, l := range head.Headers() {
-		if l.Field != http1.FieldOrigin || l.Dropped {
+		if l.Field != message.FieldOrigin || l.Dropped {
 			continue
 		}
 		if origin != "" || len(l.Value) > maxOrigin {

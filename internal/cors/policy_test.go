@@ -3,7 +3,7 @@ package cors
 import (
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // TestGrantedToOriginsAlone: a route's pattern lets whole hosts below it read, and nothing that is no origin, however it
@@ -19,7 +19,7 @@ func TestGrantedToOriginsAlone(t *testing.T) {
 		"https://evil.com<.example.net": false, "https://evil.com .example.net": false, "https://evil.com[.example.net": false,
 		"https://evil.com%23.example.net": false, "https://evil.com/.example.net": false, "https://evil.com@a.example.net": false,
 	} {
-		r := &http1.Response{}
+		r := &message.Response{}
 		r.Start(204)
 		p.Apply(request(t, origin), r)
 		if got := string(r.Header(allowOrigin)); (got == origin) != granted || !granted && got != "" {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // AppendHead appends the head of the preflight that a browser sends before a request, or would send if
@@ -32,12 +32,12 @@ func (q *Question) AppendHead(dst []byte) []byte {
 }
 
 // Relay sends the preflight of a browser on, without anything else that it says.
-func Relay(head *http1.Head, ask Ask) (*http1.Response, error) {
+func Relay(head *message.Head, ask Ask) (*message.Response, error) {
 	return ask(&Question{Head: head, Origin: originOf(head)})
 }
 
 // CopyGrant answers a preflight by what the backend answered to it.
-func CopyGrant(r, answer *http1.Response) {
+func CopyGrant(r, answer *message.Response) {
 	r.Start(http.StatusNoContent)
 	if answer.Status() >= 300 {
 		return
@@ -53,18 +53,18 @@ func CopyGrant(r, answer *http1.Response) {
 var unscripted = [...]string{"accept-charset", "accept-language", "content-language", "cache-control", "dnt", "pragma", "priority", "referer", "set-cookie", "upgrade-insecure-requests"}
 
 // scripted returns the names, in lower case and in order, of the headers for which a browser asks.
-func scripted(head *http1.Head) []string {
+func scripted(head *message.Head) []string {
 	var names []string
 	for _, l := range head.Headers() {
 		switch {
 		case l.Dropped:
 			continue
-		case l.Field == http1.FieldAuthorization, l.Field == http1.FieldIfMatch:
-		case l.Field == http1.FieldContentType:
+		case l.Field == message.FieldAuthorization, l.Field == message.FieldIfMatch:
+		case l.Field == message.FieldContentType:
 			if isSimple(l.Value) {
 				continue
 			}
-		case l.Field != http1.FieldOther:
+		case l.Field != message.FieldOther:
 			continue
 		}
 		name := strings.ToLower(string(l.Name))

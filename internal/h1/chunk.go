@@ -1,8 +1,8 @@
 // Package h1 is the framing of HTTP/1.1: where the bodies of messages end. The heads are read by
-// package http1. It neither reads from nor writes to connections.
+// package message. It neither reads from nor writes to connections.
 package h1
 
-import "github.com/admission-gateway/gateway/internal/http1"
+import "github.com/admission-gateway/gateway/internal/message"
 
 // Chunked reads the framing of a chunked body: size lines, the line ends after
 // the data, the trailers. The data itself it leaves to the caller, who may so
@@ -70,7 +70,7 @@ func (c *Chunked) Done() bool { return c.state == chunkDone }
 
 // Next reads framing from b until data follows, the body is over, or b is
 // exhausted; it returns how many bytes it used.
-func (c *Chunked) Next(b []byte) (used int, err *http1.Flaw) {
+func (c *Chunked) Next(b []byte) (used int, err *message.Flaw) {
 	for i, ch := range b {
 		switch c.state {
 		case chunkSize:
@@ -145,9 +145,9 @@ func (c *Chunked) Next(b []byte) (used int, err *http1.Flaw) {
 }
 
 // trailer reads one byte of the trailers.
-func (c *Chunked) trailer(ch byte) *http1.Flaw {
+func (c *Chunked) trailer(ch byte) *message.Flaw {
 	if c.line++; c.line > maxTrailerBytes {
-		return &http1.Flaw{Message: "the body has trailers that are too long", Code: 431}
+		return &message.Flaw{Message: "the body has trailers that are too long", Code: 431}
 	}
 	switch c.state {
 	case trailerStart:
@@ -155,14 +155,14 @@ func (c *Chunked) trailer(ch byte) *http1.Flaw {
 			c.state = lastLF
 			return nil
 		}
-		if !http1.IsInToken(ch) {
+		if !message.IsInToken(ch) {
 			return flaw("the body has a trailer without a valid name")
 		}
 		c.state = trailerName
 	case trailerName:
 		if ch == ':' {
 			c.state = trailerValue
-		} else if !http1.IsInToken(ch) {
+		} else if !message.IsInToken(ch) {
 			return flaw("the body has a trailer without a valid name")
 		}
 	case trailerValue:
@@ -195,4 +195,4 @@ func hexValue(c byte) int {
 	return -1
 }
 
-func flaw(text string) *http1.Flaw { return &http1.Flaw{Message: text, Code: 400} }
+func flaw(text string) *message.Flaw { return &message.Flaw{Message: text, Code: 400} }

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // decode reads a chunked body that arrives in pieces of so many bytes. It
 // returns the data and the number of bytes used.
-func decode(b []byte, piece int) (data []byte, used int, done bool, err *http1.Flaw) {
+func decode(b []byte, piece int) (data []byte, used int, done bool, err *message.Flaw) {
 	var c Chunked
 	for used < len(b) && !c.Done() {
 		end := min(used+piece, len(b))
@@ -85,14 +85,14 @@ func TestFlaws(t *testing.T) {
 			t.Errorf("%.50q has no flaw", c.body)
 			continue
 		}
-		if got, want := *flaw.OfRequest(), (http1.Error{Code: c.code, Message: c.message}); got != want {
+		if got, want := *flaw.OfRequest(), (message.Error{Code: c.code, Message: c.message}); got != want {
 			t.Errorf("%.50q of a client: %+v, want %+v", c.body, got, want)
 		}
-		if got, want := *flaw.OfAnswer(), (http1.Error{Code: 502, Message: c.message}); got != want {
+		if got, want := *flaw.OfAnswer(), (message.Error{Code: 502, Message: c.message}); got != want {
 			t.Errorf("%.50q of a backend: %+v, want %+v", c.body, got, want)
 		}
 	}
-	if _, _, flaw := http1.HeadEnd([]byte("HTTP/1.1 200 OK\n\n"), 0); flaw == nil || flaw.OfAnswer().Code != 502 || flaw.OfRequest().Code != 400 {
+	if _, _, flaw := message.HeadEnd([]byte("HTTP/1.1 200 OK\n\n"), 0); flaw == nil || flaw.OfAnswer().Code != 502 || flaw.OfRequest().Code != 400 {
 		t.Errorf("a bare LF: %v", flaw)
 	}
 }

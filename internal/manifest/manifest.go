@@ -17,36 +17,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/file"
 )
 
-// Object is one object of a file.
-type Object struct {
-	// File is the name by which the file was read.
-	File string
-	// OpenAPI tells that the object is an OpenAPI document, whose APIVersion is the version of the specification that it
-	// follows, its Kind 'OpenAPI' and its Name its title.
-	OpenAPI bool
-	// APIVersion and Kind are never empty.
-	APIVersion, Kind string
-	// Namespace and Name come from metadata and are empty where it has none.
-	Namespace, Name string
-	// JSON is the object as compact JSON, members in the file's order, numbers unrounded.
-	JSON []byte
-
-	document *document.Document // of JSON
-	places   *places            // in JSON
-	sum      *Sum               // nil until it is asked for
-}
-
-// Document is the object as it was parsed from JSON. It must not be edited or released.
-func (o *Object) Document() *document.Document { return o.document }
-
-// GroupVersion splits the object's apiVersion; the group of "v1" is empty.
-func (o *Object) GroupVersion() (group, version string) {
-	if group, version, found := strings.Cut(o.APIVersion, "/"); found {
-		return group, version
-	}
-	return "", o.APIVersion
-}
-
 // Error is a reason why a file, or a part of it, cannot be read, or a warning about it.
 type Error struct {
 	File string

@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -76,14 +76,14 @@ func operation(t testing.TB, document string, verb resource.Verb) *contract.Oper
 }
 
 // asked parses the head of a request: a target, and lines of headers.
-func asked(t testing.TB, target string, lines ...string) (*resource.Info, *http1.Head) {
+func asked(t testing.TB, target string, lines ...string) (*resource.Info, *message.Head) {
 	t.Helper()
 	text := "GET " + target + " HTTP/1.1\r\nHost: a\r\n"
 	for _, l := range lines {
 		text += l + "\r\n"
 	}
-	head := &http1.Head{}
-	if err := head.Parse([]byte(text+"\r\n"), &http1.Options{}); err != nil {
+	head := &message.Head{}
+	if err := head.Parse([]byte(text+"\r\n"), &message.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	i := &resource.Info{}

@@ -1,6 +1,6 @@
 // Package outbound makes the HTTP clients with which the gateway itself asks servers: for bundles and images, the keys
 // of issuers, sinks of events, what policies ask with http.send, and what the commands ask. Requests of clients go to
-// backends by internal/http1/upstream instead.
+// backends by internal/upstream instead.
 //
 // No other package makes a client or a transport, so that these rules hold for all of them. What departs from a rule is
 // a field of Options.

@@ -3,8 +3,8 @@ package storage
 import (
 	"errors"
 
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // An Account is the gateway's own at a backend. By it the gateway reads what it has to know to judge a write: a client that may

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // Limits bound what is read and made for one request.

@@ -6,10 +6,10 @@ import (
 	"io"
 
 	"github.com/admission-gateway/gateway/internal/compress"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // isEncoded reports whether a Content-Encoding says that a body is encoded.
@@ -47,7 +47,7 @@ func StreamPlain(e *Exchanges) error {
 
 // ReadPlain makes the body of an answer that is in memory one that is not encoded, of at most limit bytes. It reports false if
 // that cannot be.
-func ReadPlain(e *Exchanges, a *http1.Response, limit int64) bool {
+func ReadPlain(e *Exchanges, a *message.Response, limit int64) bool {
 	encoding := a.Header(headerContentEncoding)
 	if !isEncoded(encoding) {
 		return true
@@ -68,7 +68,7 @@ func ReadPlain(e *Exchanges, a *http1.Response, limit int64) bool {
 
 // decodedStream is a body without its encoding. It takes memory from the first byte on.
 type decodedStream struct {
-	from     http1.Stream
+	from     message.Stream
 	encoding []byte
 	share    *memory.Reservation
 	reader   io.ReadCloser
@@ -76,13 +76,13 @@ type decodedStream struct {
 	err      error
 }
 
-// Length implements http1.Stream.
+// Length implements message.Stream.
 func (d *decodedStream) Length() int64 { return -1 }
 
-// Ready implements http1.Stream. Nobody knows what the reader has.
+// Ready implements message.Stream. Nobody knows what the reader has.
 func (d *decodedStream) Ready() bool { return false }
 
-// Wait implements http1.Stream: until the first byte comes it takes nothing.
+// Wait implements message.Stream: until the first byte comes it takes nothing.
 func (d *decodedStream) Wait() error {
 	if d.reader == nil && d.err == nil {
 		if err := d.from.Wait(); err != nil && err != io.EOF {
@@ -92,14 +92,14 @@ func (d *decodedStream) Wait() error {
 	return nil
 }
 
-// ReadReady implements http1.Stream.
+// ReadReady implements message.Stream.
 func (d *decodedStream) ReadReady([]byte) (int, error) { return 0, nil }
 
-// Interrupt implements http1.Stream.
+// Interrupt implements message.Stream.
 func (d *decodedStream) Interrupt() { d.from.Interrupt() }
 
-// Trailers implements http1.Stream.
-func (d *decodedStream) Trailers() []http1.Header { return d.from.Trailers() }
+// Trailers implements message.Stream.
+func (d *decodedStream) Trailers() []message.Header { return d.from.Trailers() }
 
 // Read implements io.Reader.
 func (d *decodedStream) Read(p []byte) (n int, err error) {
@@ -131,7 +131,7 @@ func (d *decodedStream) open() (err error) {
 func unreadableAnswer(err error) error {
 	var answered *status.Error
 	var failed *upstream.Error
-	if errors.As(err, &answered) || errors.Is(err, http1.ErrInterrupted) || errors.As(err, &failed) {
+	if errors.As(err, &answered) || errors.Is(err, message.ErrInterrupted) || errors.As(err, &failed) {
 		return err
 	}
 	return status.BadGateway("the backend's answer must be encoded as its Content-Encoding says")
@@ -144,30 +144,30 @@ func (d *decodedStream) Close() error {
 		d.reader = nil
 	}
 	d.share.Shrink(d.taken)
-	d.taken, d.err = 0, http1.ErrInterrupted
+	d.taken, d.err = 0, message.ErrInterrupted
 	return d.from.Close()
 }
 
 // wholeStream is a body that is in memory.
 type wholeStream struct{ *bytes.Reader }
 
-// Length implements http1.Stream.
+// Length implements message.Stream.
 func (w *wholeStream) Length() int64 { return w.Size() }
 
-// Ready implements http1.Stream.
+// Ready implements message.Stream.
 func (w *wholeStream) Ready() bool { return true }
 
-// Wait implements http1.Stream.
+// Wait implements message.Stream.
 func (w *wholeStream) Wait() error { return nil }
 
-// ReadReady implements http1.Stream.
+// ReadReady implements message.Stream.
 func (w *wholeStream) ReadReady(p []byte) (int, error) { return w.Read(p) }
 
-// Interrupt implements http1.Stream.
+// Interrupt implements message.Stream.
 func (w *wholeStream) Interrupt() {}
 
-// Trailers implements http1.Stream.
-func (w *wholeStream) Trailers() []http1.Header { return nil }
+// Trailers implements message.Stream.
+func (w *wholeStream) Trailers() []message.Header { return nil }
 
 // Close implements io.Closer.
 func (w *wholeStream) Close() error { return nil }

@@ -1,7 +1,7 @@
 package storage
 
 import (
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -22,7 +22,7 @@ var keptOfErrors = [...]string{
 }
 
 // NewBackendError returns the Status of an error that the backend answered with.
-func NewBackendError(i *resource.Info, m *http1.Response) error {
+func NewBackendError(i *resource.Info, m *message.Response) error {
 	var body []byte
 	if len(m.Header(headerContentEncoding)) == 0 {
 		body = m.Body()
@@ -41,7 +41,7 @@ func NewBackendError(i *resource.Info, m *http1.Response) error {
 	}), kept: keptHeaders(m)}
 }
 
-func keptHeaders(m *http1.Response) (kept [len(keptOfErrors)][]string) {
+func keptHeaders(m *message.Response) (kept [len(keptOfErrors)][]string) {
 	for i, name := range keptOfErrors {
 		kept[i] = m.Headers(name)
 	}
@@ -55,7 +55,7 @@ func (e *BackendError) Error() string { return e.refusal.Error() }
 func (e *BackendError) Unwrap() error { return e.refusal }
 
 // SetHeaders sets the header fields of the backend's answer.
-func (e *BackendError) SetHeaders(r *http1.Response) {
+func (e *BackendError) SetHeaders(r *message.Response) {
 	for i, values := range e.kept {
 		for j, value := range values {
 			if j == 0 {

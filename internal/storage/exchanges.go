@@ -9,20 +9,20 @@ import (
 	"unsafe"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // Exchanges make the requests to a backend that a client's request takes. They have what of the client's
 // request goes into them, its head and body, and the answer that goes back. Strings and bytes of the head
 // live as long as the request.
 type Exchanges struct {
-	Head *http1.Head // as the client sent it
+	Head *message.Head // as the client sent it
 	// From says in every request that is made for the client where it came from and who asks.
-	From     http1.Forward
+	From     message.Forward
 	Body     []byte // of a write, in the client's own bytes or as the JSON made of them
 	Response Response
 	Warnings []string
@@ -44,17 +44,17 @@ type Exchanges struct {
 	knowsStored bool      // the gateway's own account has read what the write depends on
 	isPreviewed bool      // there was a dry run
 
-	forward http1.Forward
+	forward message.Forward
 	call    upstream.Request
-	extra   [3]http1.Header
+	extra   [3]message.Header
 	lock    ObjectLock // held while no other writer may come between
 	kept    *kept      // nil before the first exchange
 }
 
 // kept is memory that one request leaves to the next.
 type kept struct {
-	stored  http1.Response // the answer that the stored object is read from
-	preview http1.Response // the answer to a dry run
+	stored  message.Response // the answer that the stored object is read from
+	preview message.Response // the answer to a dry run
 
 	head, target, edited []byte
 }
@@ -102,7 +102,7 @@ func divert(e *Exchanges, m Message) error {
 		m.Target = e.Head.Target
 	}
 	if m.ContentType == nil {
-		m.ContentType = e.Head.Value(http1.FieldContentType)
+		m.ContentType = e.Head.Value(message.FieldContentType)
 	}
 	e.Sink.Take(&m)
 	return ErrNotSent
@@ -112,7 +112,7 @@ func divert(e *Exchanges, m Message) error {
 // stream in the place of an answer's.
 type Watcher interface {
 	// Answered is called with the method of the request to the backend.
-	Answered(method []byte, answer *http1.Response)
+	Answered(method []byte, answer *message.Response)
 }
 
 // A Tracer follows the exchanges with a backend, which come one after the other.
@@ -135,7 +135,7 @@ type Message struct {
 	// Body is nil if the request has none.
 	Body []byte
 	// Upload is the body if it is sent while it comes; nil if it is Body.
-	Upload http1.Upload
+	Upload message.Upload
 	// ContentType replaces the client's; nil leaves it.
 	ContentType []byte
 	// Precondition has to hold at the backend; the client's own preconditions stand if it is none.
@@ -172,12 +172,12 @@ const Via = "admission-gateway"
 
 var (
 	// preconditions are the client's own.
-	preconditions = http1.Fields(http1.FieldIfMatch, http1.FieldIfNoneMatch, http1.FieldIfModifiedSince, http1.FieldIfUnmodifiedSince)
+	preconditions = message.Fields(message.FieldIfMatch, message.FieldIfNoneMatch, message.FieldIfModifiedSince, message.FieldIfUnmodifiedSince)
 	// aboutBody is everything in the client's head that is about the body it sent or expects.
-	aboutBody = preconditions | http1.Fields(http1.FieldContentType, http1.FieldContentEncoding, http1.FieldAccept,
-		http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange, http1.FieldDigest)
+	aboutBody = preconditions | message.Fields(message.FieldContentType, message.FieldContentEncoding, message.FieldAccept,
+		message.FieldAcceptEncoding, message.FieldRange, message.FieldIfRange, message.FieldDigest)
 	// aboutBytes are the client's wishes about the very bytes of an answer.
-	aboutBytes = http1.Fields(http1.FieldAcceptEncoding, http1.FieldRange, http1.FieldIfRange)
+	aboutBytes = message.Fields(message.FieldAcceptEncoding, message.FieldRange, message.FieldIfRange)
 )
 
 var (
@@ -206,20 +206,20 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	switch {
 	case m.Precondition.ETag != nil:
 		f.Skip |= preconditions
-		f.Extra = append(f.Extra, http1.Header{Name: nameIfMatch, Value: m.Precondition.ETag})
+		f.Extra = append(f.Extra, message.Header{Name: nameIfMatch, Value: m.Precondition.ETag})
 	case m.Precondition.IsAbsent:
 		f.Skip |= preconditions
-		f.Extra = append(f.Extra, http1.Header{Name: nameIfNoneMatch, Value: valueAny})
+		f.Extra = append(f.Extra, message.Header{Name: nameIfNoneMatch, Value: valueAny})
 	}
 	if m.ContentType != nil {
-		f.Skip |= http1.Fields(http1.FieldContentType)
+		f.Skip |= message.Fields(message.FieldContentType)
 		if len(m.ContentType) > 0 {
-			f.Extra = append(f.Extra, http1.Header{Name: nameContentType, Value: m.ContentType})
+			f.Extra = append(f.Extra, message.Header{Name: nameContentType, Value: m.ContentType})
 		}
 	}
 	if m.IsEdited {
 		f.Skip |= aboutBytes
-		f.Extra = append(f.Extra, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+		f.Extra = append(f.Extra, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
 	makeHead(e, f)
 	e.call = upstream.Request{
@@ -258,7 +258,7 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	f := e.forwarding(m)
 	f.Extra = e.extra[:0]
 	if protocol != nil {
-		f.Extra = append(f.Extra, http1.Header{Name: nameConnection, Value: nameUpgrade}, http1.Header{Name: nameUpgrade, Value: protocol})
+		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade}, message.Header{Name: nameUpgrade, Value: protocol})
 	}
 	makeHead(e, f)
 	e.call = upstream.Request{
@@ -270,13 +270,13 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 }
 
 // SendPart sends one of several requests that a client's request becomes, and reads the answer whole.
-func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *http1.Response, l *Limits) error {
+func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Response, l *Limits) error {
 	if e.Sink != nil {
 		return divert(e, Message{Target: target, Body: body, ContentType: valueJSON})
 	}
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= aboutBody
-	f.Extra = append(e.extra[:0], http1.Header{Name: nameContentType, Value: valueJSON})
+	f.Extra = append(e.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
 	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline()}
 	e.Memory.Rest()
@@ -284,7 +284,7 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *http1.Resp
 }
 
 // do makes the call by one of the clients of the backend.
-func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *http1.Response) error {
+func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response) error {
 	if e.Limits != nil {
 		e.call.Timeouts = e.Limits.Timeouts
 	}
@@ -298,7 +298,7 @@ func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *http1.Response) 
 }
 
 // makeHead makes the head of a request to the backend.
-func makeHead(e *Exchanges, f *http1.Forward) {
+func makeHead(e *Exchanges, f *message.Forward) {
 	if e.Tracer != nil {
 		method, target := f.Method, f.Target
 		if method == nil {
@@ -313,7 +313,7 @@ func makeHead(e *Exchanges, f *http1.Forward) {
 }
 
 // forwarding returns what a request to the backend is made of beside the client's header lines.
-func (e *Exchanges) forwarding(m *Message) *http1.Forward {
+func (e *Exchanges) forwarding(m *Message) *message.Forward {
 	f := &e.forward
 	*f = e.From
 	f.Via, f.Length, f.Method, f.Target = Via, -1, m.Method, m.Target
@@ -325,8 +325,8 @@ func (e *Exchanges) forwarding(m *Message) *http1.Forward {
 	case m.Body != nil:
 		f.Length = int64(len(m.Body))
 	}
-	if e.Head.Has(http1.FieldDigest) && !sendsOwn(e, m) {
-		f.Skip |= http1.Fields(http1.FieldDigest) // nobody can tell who made the new bytes (RFC 9530)
+	if e.Head.Has(message.FieldDigest) && !sendsOwn(e, m) {
+		f.Skip |= message.Fields(message.FieldDigest) // nobody can tell who made the new bytes (RFC 9530)
 	}
 	return f
 }

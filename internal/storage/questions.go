@@ -9,13 +9,13 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // ReadStored reads what is stored at a target whole. The answer is valid until the next such read.
-func (e *Exchanges) ReadStored(b *Backend, target []byte, l *Limits) (*http1.Response, error) {
+func (e *Exchanges) ReadStored(b *Backend, target []byte, l *Limits) (*message.Response, error) {
 	return e.read(b, target, 2*l.Body)
 }
 
@@ -23,7 +23,7 @@ func (e *Exchanges) ReadStored(b *Backend, target []byte, l *Limits) (*http1.Res
 func (e *Exchanges) StoredBody() []byte { return e.memory().stored.Body() }
 
 // ReadStream reads a list that may be too large to be held. Its body has to be closed.
-func (e *Exchanges) ReadStream(b *Backend, target []byte) (*http1.Response, error) {
+func (e *Exchanges) ReadStream(b *Backend, target []byte) (*message.Response, error) {
 	return e.read(b, target, 0)
 }
 
@@ -41,11 +41,11 @@ func (e *Exchanges) ParseStored(body []byte) (*document.Document, error) {
 }
 
 // read asks the backend for something that the gateway itself has to know, whole and as JSON.
-func (e *Exchanges) read(b *Backend, target []byte, whole int64) (*http1.Response, error) {
+func (e *Exchanges) read(b *Backend, target []byte, whole int64) (*message.Response, error) {
 	f := e.forwarding(&Message{Method: methodGet, Target: target})
 	f.Skip |= aboutBody
 	if whole == 0 {
-		f.Extra = append(e.extra[:0], http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+		f.Extra = append(e.extra[:0], message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
 	makeHead(e, f)
 	return e.readBy(b, b.Client, whole)
@@ -54,7 +54,7 @@ func (e *Exchanges) read(b *Backend, target []byte, whole int64) (*http1.Respons
 // ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule is what
 // the backend needs to let the account read it for the subject. An explanation shows what was read, so that it is read as the client too. The
 // answer is valid until the next such read.
-func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, of *Subject, l *Limits) (*http1.Response, error) {
+func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, of *Subject, l *Limits) (*message.Response, error) {
 	a := b.Account
 	if a == nil {
 		return e.ReadStored(b, target, l)
@@ -101,9 +101,9 @@ func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, o
 
 // named are the fields of a client's head by which logs and traces name the request.
 var named = [...]struct {
-	field http1.Field
+	field message.Field
 	name  string
-}{{http1.FieldXRequestID, "X-Request-Id: "}, {http1.FieldTraceparent, "traceparent: "}, {http1.FieldTracestate, "tracestate: "}}
+}{{message.FieldXRequestID, "X-Request-Id: "}, {message.FieldTraceparent, "traceparent: "}, {message.FieldTracestate, "tracestate: "}}
 
 // appendNames appends the lines by which the client itself names its request, but for those that are not the backend's to see.
 func (e *Exchanges) appendNames(head []byte) []byte {
@@ -123,7 +123,7 @@ func (e *Exchanges) IsExplained() bool { return e.Sink != nil }
 func (e *Exchanges) KnowsStored() bool { return e.knowsStored }
 
 // readBy sends the head of a read that the gateway itself has made.
-func (e *Exchanges) readBy(b *Backend, by *upstream.Client, whole int64) (*http1.Response, error) {
+func (e *Exchanges) readBy(b *Backend, by *upstream.Client, whole int64) (*message.Response, error) {
 	e.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
 	if err := e.ask(b, by, &e.memory().stored); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (e *Exchanges) readBy(b *Backend, by *upstream.Client, whole int64) (*http1
 }
 
 // ask sends a question of the gateway's own. Other requests may work meanwhile.
-func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *http1.Response) error {
+func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *message.Response) error {
 	if !e.Memory.MaySend() {
 		return e.Exhausted()
 	}
@@ -151,7 +151,7 @@ func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *http1.Response)
 }
 
 // forget empties the answer to a question.
-func (e *Exchanges) forget(answer *http1.Response) {
+func (e *Exchanges) forget(answer *message.Response) {
 	if n := len(answer.Body()); n > upstream.SmallBody {
 		e.Memory.Shrink(n)
 	}
@@ -168,22 +168,22 @@ func (e *Exchanges) ForgetQuestions() {
 
 // DryRun asks the backend what the request would come to with a body, which is of the client's media type
 // unless another one is given. The answer is valid until the next dry run.
-func (e *Exchanges) DryRun(b *Backend, body, contentType []byte, l *Limits) (*http1.Response, error) {
+func (e *Exchanges) DryRun(b *Backend, body, contentType []byte, l *Limits) (*message.Response, error) {
 	return e.dryRun(b, e.dryRunTarget(), body, contentType, l)
 }
 
 // DryRunOf asks for the dry run of another target than the client's, and a JSON body that says that it is one.
-func (e *Exchanges) DryRunOf(b *Backend, target, body []byte, l *Limits) (*http1.Response, error) {
+func (e *Exchanges) DryRunOf(b *Backend, target, body []byte, l *Limits) (*message.Response, error) {
 	return e.dryRun(b, target, body, valueJSON, l)
 }
 
-func (e *Exchanges) dryRun(b *Backend, target, body, contentType []byte, l *Limits) (*http1.Response, error) {
+func (e *Exchanges) dryRun(b *Backend, target, body, contentType []byte, l *Limits) (*message.Response, error) {
 	f := e.forwarding(&Message{Target: target, Body: body})
-	f.Skip |= http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
-	f.Extra = append(e.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	f.Skip |= message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
+	f.Extra = append(e.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	if contentType != nil {
-		f.Skip |= http1.Fields(http1.FieldContentType)
-		f.Extra = append(f.Extra, http1.Header{Name: nameContentType, Value: contentType})
+		f.Skip |= message.Fields(message.FieldContentType)
+		f.Extra = append(f.Extra, message.Header{Name: nameContentType, Value: contentType})
 	}
 	makeHead(e, f)
 	e.call = upstream.Request{Head: e.memory().head, Body: body, Idempotent: true, Whole: 2 * l.Body, Memory: e.Memory, Deadline: e.Deadline()}
@@ -234,7 +234,7 @@ func (e *Exchanges) LostWarnings() {
 }
 
 // warningsOf returns the texts of an answer's Warning headers.
-func warningsOf(m *http1.Response) []string {
+func warningsOf(m *message.Response) []string {
 	parsed, _ := utilnet.ParseWarningHeaders(m.Headers(headerWarning))
 	texts := make([]string, len(parsed))
 	for i, w := range parsed {
@@ -247,7 +247,7 @@ func warningsOf(m *http1.Response) []string {
 func (e *Exchanges) OwnHead(target []byte) []byte {
 	f := e.forwarding(&Message{Method: methodGet, Target: target})
 	f.Skip |= aboutBody
-	f.Extra = append(e.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	f.Extra = append(e.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	return e.Head.AppendForward(nil, f)
 }
 
@@ -255,10 +255,10 @@ func (e *Exchanges) OwnHead(target []byte) []byte {
 // without the length of a body. The authorization is the client's if it is not in its head.
 func (e *Exchanges) OwnPostHead(authorization []byte) []byte {
 	f := e.forwarding(&Message{})
-	f.Skip |= aboutBody | http1.Fields(http1.FieldAccept, http1.FieldAcceptEncoding)
-	f.Extra = append(e.extra[:0], http1.Header{Name: nameAccept, Value: valueJSON}, http1.Header{Name: nameContentType, Value: valueJSON})
+	f.Skip |= aboutBody | message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
+	f.Extra = append(e.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameContentType, Value: valueJSON})
 	if authorization != nil {
-		f.Extra = append(f.Extra, http1.Header{Name: nameAuthorization, Value: authorization})
+		f.Extra = append(f.Extra, message.Header{Name: nameAuthorization, Value: authorization})
 	}
 	return e.Head.AppendForward(nil, f)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
@@ -16,7 +16,7 @@ func TestReset(t *testing.T) {
 	r := &Request{}
 	of := []reflect.Value{testutil.Fill(r), testutil.Fill(&r.Subject), testutil.Fill(&r.Exchanges)}
 	r.Info, r.Started, r.deadline, r.lock = resource.Info{Verb: resource.VerbGet}, time.Now(), time.Now(), ObjectLock{shard: &lockShard{}}
-	r.From.Host, r.call.Whole, r.extra[0] = "a", 1, http1.Header{Name: []byte("a")}
+	r.From.Host, r.call.Whole, r.extra[0] = "a", 1, message.Header{Name: []byte("a")}
 	r.forward.IsChunked = true
 	r.Response.StartJSON(200, nil, []byte("{}"))
 	r.kept.stored.StartBody(200, JSON, []byte("{}"))
@@ -35,7 +35,7 @@ func TestReset(t *testing.T) {
 			}
 		}
 	}
-	for _, answer := range []*http1.Response{&r.Response.Response, &r.kept.stored, &r.kept.preview} {
+	for _, answer := range []*message.Response{&r.Response.Response, &r.kept.stored, &r.kept.preview} {
 		if answer.Status() != 0 || len(answer.Body()) > 0 {
 			t.Errorf("an answer of %d is still there after a request", answer.Status())
 		}

@@ -2,7 +2,7 @@ package storage
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // The names of the headers that this package reads and writes.
@@ -18,7 +18,7 @@ const (
 // A Response is the answer to the client. It is an answer of the backend, as it came or with other lines or another body,
 // or one of the gateway.
 type Response struct {
-	http1.Response
+	message.Response
 
 	edited  []byte // memory for bodies that the gateway makes
 	encoded []byte // memory for bodies that are encoded

@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
@@ -57,7 +57,7 @@ func (s *seen) stop() {
 }
 
 // keep keeps a body, or takes what comes of it.
-func (s *seen) keep(w *Watch, answer *http1.Response) {
+func (s *seen) keep(w *Watch, answer *message.Response) {
 	if value := answer.Header("Content-Encoding"); len(value) > 0 && !bytes.EqualFold(value, []byte("identity")) {
 		s.encoding = bytes.Clone(value)
 	}
@@ -153,19 +153,19 @@ func (s *seen) decode(w *Watch) ([]byte, error) {
 
 // A teeStream is the body of an answer that is kept while it is sent.
 type teeStream struct {
-	http1.Stream
+	message.Stream
 	watch *Watch
 	seen  *seen // nil once nothing more is taken
 }
 
-// Read implements http1.Stream.
+// Read implements message.Stream.
 func (t *teeStream) Read(p []byte) (int, error) {
 	n, err := t.Stream.Read(p)
 	t.took(p[:n], err)
 	return n, err
 }
 
-// ReadReady implements http1.Stream.
+// ReadReady implements message.Stream.
 func (t *teeStream) ReadReady(p []byte) (int, error) {
 	n, err := t.Stream.ReadReady(p)
 	t.took(p[:n], err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/contract"
-	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -65,7 +65,7 @@ func (w *Watch) verbOf(method string) resource.Verb {
 }
 
 // Answered implements storage.Watcher.
-func (w *Watch) Answered(method []byte, answer *http1.Response) {
+func (w *Watch) Answered(method []byte, answer *message.Response) {
 	w.forget()
 	var declared *contract.Operation
 	if verb := w.verbOf(string(method)); verb != resource.VerbOther {
@@ -95,7 +95,7 @@ func isOfHTTP(code int) bool {
 }
 
 // look looks at the head of an answer, and keeps its body, or what is to come of it.
-func (w *Watch) look(of *contract.Answer, answer *http1.Response) {
+func (w *Watch) look(of *contract.Answer, answer *message.Response) {
 	s := w.seen
 	contentType := string(answer.Header("Content-Type"))
 	presence := contract.SomeBody

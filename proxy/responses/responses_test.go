@@ -12,8 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/admission-gateway/gateway/internal/contract"
-	"github.com/admission-gateway/gateway/internal/http1"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -22,7 +22,7 @@ import (
 
 // parts is a body that comes in parts, and then ends by an error.
 type parts struct {
-	http1.Stream
+	message.Stream
 	parts  []string
 	end    error
 	length int64
@@ -90,7 +90,7 @@ func TestUnchecked(t *testing.T) {
 			}
 			used := b.InUse()
 			w := o.Watch(Subject{"api", "things", resource.VerbGet, "GET"}, &storage.Limits{Body: limit}, func(resource.Verb) *contract.Operation { return declared })
-			var answer http1.Response
+			var answer message.Response
 			for _, body := range []*parts{{parts: []string{"7"}, end: io.EOF}, test.body} { // the first one nobody gets
 				answer.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+test.lines+"\r\n"))
 				answer.SetStream(body)

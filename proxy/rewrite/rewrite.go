@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -114,14 +114,14 @@ func digit(c byte) int {
 
 // ForwardedLines returns the header lines that tell the backend of the prefix it does not see. Prefixes that a proxy before
 // the gateway has stripped, and that count, come before it; their own lines are dropped.
-func (r *Rules) ForwardedLines(head *http1.Head) []byte {
-	if r.Forwarded == nil || !head.Has(http1.FieldXForwarded) {
+func (r *Rules) ForwardedLines(head *message.Head) []byte {
+	if r.Forwarded == nil || !head.Has(message.FieldXForwarded) {
 		return r.Forwarded
 	}
 	before := ""
 	lines := head.Headers()
 	for i := range lines {
-		if l := &lines[i]; !l.Dropped && l.Field == http1.FieldXForwarded && strings.EqualFold(string(l.Name), prefixName) {
+		if l := &lines[i]; !l.Dropped && l.Field == message.FieldXForwarded && strings.EqualFold(string(l.Name), prefixName) {
 			before, l.Dropped = strings.TrimSuffix(string(l.Value), "/"), true
 		}
 	}

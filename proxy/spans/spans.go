@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // Spans are the spans of a request. It implements storage.Tracer.

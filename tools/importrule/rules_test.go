@@ -19,7 +19,7 @@ func TestViolations(t *testing.T) {
 		{"internal/schema", "fmt", ""},
 		{"internal/config", module + "/internal/manifest", ""},
 		{"internal/manifest", module + "/internal/document", ""},
-		{"proxy", module + "/internal/http1", ""},
+		{"proxy", module + "/internal/message", ""},
 		{"internal/admin", "github.com/valyala/fasthttp/fasthttpadaptor", ""},
 		{"internal/cel/plan", "github.com/google/cel-go/common/ast", ""},
 		{"internal/cel", module + "/internal/cel/plan", ""},

@@ -9,11 +9,11 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // Delete implements storage.Deleter. The server deletes; if a policy reads the stored object, the deletion
@@ -85,7 +85,7 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 			return err
 		}
 	}
-	answer := new(http1.Response)
+	answer := new(message.Response)
 	for item := items.First(); item.Valid(); item = item.Next() {
 		// The first that cannot be deleted ends it; what is gone already is as good as deleted.
 		if err := s.deleteOne(w, h, item, answer); err != nil {
@@ -99,7 +99,7 @@ func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
 // metadata alone, only the server makes: of the list as it was when the objects were judged.
 func (s *Store) answerCollection(w *storage.Write, list *document.Document) error {
 	e := w.Exchanges
-	if asksOtherForm(e.Head.Value(http1.FieldAccept)) && e.Sink == nil {
+	if asksOtherForm(e.Head.Value(message.FieldAccept)) && e.Sink == nil {
 		query, _ := splitQuery(w.Info.Query)
 		metadata, _ := list.Root().Get("metadata")
 		version := storage.TextIn(metadata, "resourceVersion")
@@ -252,7 +252,7 @@ const maxAttempts = 5
 
 // deleteOne deletes an object, by the verb that the client has asked for: to delete a collection is another right than to delete
 // an object. One that another writer changed is judged again as it is now.
-func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Node, answer *http1.Response) error {
+func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Node, answer *message.Response) error {
 	e := w.Exchanges
 	metadata, _ := item.Get("metadata")
 	name, _ := metadata.Get("name")

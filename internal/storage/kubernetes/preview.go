@@ -5,7 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -75,7 +75,7 @@ func hideToken(w *storage.Write) {
 }
 
 // dryRun asks the server what a request would come to with a body, once it has proved to be one.
-func (s *Store) dryRun(e *storage.Exchanges, body, contentType []byte) (*http1.Response, error) {
+func (s *Store) dryRun(e *storage.Exchanges, body, contentType []byte) (*message.Response, error) {
 	if err := s.Proofs.prove(e, s.Backend); err != nil {
 		return nil, err
 	}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
-	"github.com/admission-gateway/gateway/internal/http1/upstream"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // An ordinary API ignores `dryRun=All` and carries out what it is only asked about. A backend therefore proves
@@ -117,7 +117,7 @@ func (p *Proofs) askVersion(b *storage.Backend, host string, head []byte) error 
 	if lack, found := p.recall(host, now); found {
 		return lack // somebody asked in between
 	}
-	var answer http1.Response
+	var answer message.Response
 	err := b.Client.Do(&upstream.Request{Head: head, Idempotent: true, Whole: maxVersionAnswer, Deadline: now.Add(proofTimeout)}, &answer)
 	var failed *upstream.Error
 	if errors.As(err, &failed) && failed.Kind != upstream.TooLarge {
@@ -142,7 +142,7 @@ func (p *Proofs) askVersion(b *storage.Backend, host string, head []byte) error 
 }
 
 // isServersVersion reports whether a Kubernetes API server may have answered GET /version so.
-func isServersVersion(answer *http1.Response) bool {
+func isServersVersion(answer *message.Response) bool {
 	return answer.IsJSON() && IsVersion(answer.Status(), answer.Body())
 }
 

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -109,7 +109,7 @@ func (s objectDeletions) listMatching(w *storage.Write, l *listPass) error {
 }
 
 // gather reads the list as it streams and keeps its names alone.
-func gather(d *defaulter, answer *http1.Response) error {
+func gather(d *defaulter, answer *message.Response) error {
 	const limit = 64 << 10
 	var out []byte
 	feed := func(part []byte) error {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -106,7 +106,7 @@ func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 }
 
 // unread ends a write if the backend does not give the stored object: by the backend's own answer if its errors pass.
-func (c *collection) unread(w *storage.Write, answer *http1.Response) error {
+func (c *collection) unread(w *storage.Write, answer *message.Response) error {
 	switch code := answer.Status(); {
 	case code >= http.StatusBadRequest && c.mediaTypes.Errors == storage.Anything:
 		w.Exchanges.Response.CopyFrom(answer)
@@ -118,7 +118,7 @@ func (c *collection) unread(w *storage.Write, answer *http1.Response) error {
 }
 
 // take takes an object that was read as the stored one, as a client that reads it would see it.
-func (c *collection) take(w *storage.Write, answer *http1.Response, isObject bool) (err error) {
+func (c *collection) take(w *storage.Write, answer *message.Response, isObject bool) (err error) {
 	e := &w.Existing
 	if e.Object, err = w.Exchanges.ParseStored(answer.Body()); err != nil {
 		return err
@@ -303,7 +303,7 @@ func (c *collection) pinToNamed(w *storage.Write, version string) error {
 }
 
 // namesETag reports whether the client named the version in a header.
-func namesETag(head *http1.Head) bool {
+func namesETag(head *message.Head) bool {
 	version, found := head.Lookup("If-Match")
 	return found && len(strong(version)) > 0 && string(version) != "*"
 }

@@ -3,21 +3,21 @@ package plain
 import (
 	"bytes"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // isPermitted reports whether the client's own preconditions let a write change an object of this version:
 // the pin that the gateway sends takes their place. Each may come in several lines.
-func isPermitted(head *http1.Head, etag []byte) bool {
+func isPermitted(head *message.Head, etag []byte) bool {
 	asked, matched := false, false
 	for _, l := range head.Headers() {
 		switch {
 		case l.Dropped:
-		case l.Field == http1.FieldIfMatch:
+		case l.Field == message.FieldIfMatch:
 			asked, matched = true, matched || matches(l.Value, etag)
-		case l.Field == http1.FieldIfNoneMatch && matchesWeakly(l.Value, etag):
+		case l.Field == message.FieldIfNoneMatch && matchesWeakly(l.Value, etag):
 			return false
 		}
 	}
@@ -34,10 +34,10 @@ func unmatched(w *storage.Write) error {
 }
 
 // neverMatches reports whether the client's If-Match names weak ETags alone.
-func neverMatches(head *http1.Head) bool {
+func neverMatches(head *message.Head) bool {
 	weak := false
 	for _, l := range head.Headers() {
-		if l.Field != http1.FieldIfMatch || l.Dropped {
+		if l.Field != message.FieldIfMatch || l.Dropped {
 			continue
 		}
 		if len(l.Value) == 0 || isAny(l.Value) || eachETag(l.Value, func(one []byte) bool { return len(strong(one)) > 0 }) {

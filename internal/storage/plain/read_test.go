@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/admission-gateway/gateway/internal/http1"
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // stream is a body that is still on its way; who asks gives its bytes to the editor.
-type stream struct{ http1.Stream }
+type stream struct{ message.Stream }
 
 func (stream) Length() int64            { return -1 }
 func (stream) Close() error             { return nil }
@@ -23,7 +23,7 @@ func TestStreamedVersion(t *testing.T) {
 		"ETag: \"9\"\r\nAccept-Ranges: bytes\r\nX-Between: 1\r\nContent-MD5: x\r\n",
 	} {
 		s, r := readOf(t, widgets, widgetsPath+"/w1")
-		r.Head = &http1.Head{Method: []byte("GET")}
+		r.Head = &message.Head{Method: []byte("GET")}
 		r.Response.Receive(200, []byte("HTTP/1.1 200 OK\r\nX-Before: "+strings.Repeat("x", 1000)+"\r\n\r\n"))
 		r.Response.Reset(4000)
 		r.Response.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+lines+"\r\n"))

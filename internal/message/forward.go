@@ -1,0 +1,107 @@
+package message
+
+import "strconv"
+
+// Forward says what the head of the request to the backend is made of beside
+// the client's own header lines.
+type Forward struct {
+	// Method and Target replace the client's if they are not nil.
+	// They are written byte for byte.
+	Method, Target []byte
+	// Host replaces the client's Host where it is not empty.
+	Host string
+	// Peer is the address of the client's end of the connection, Proto its
+	// scheme; both are told to the backend.
+	Peer, Proto string
+	// Via is the name of the gateway in Via.
+	Via string
+	// Skip are fields of the client that are not passed on this time.
+	Skip FieldSet
+	// Stripped are fields of the client that are never passed on; they are
+	// about credentials.
+	Stripped FieldSet
+	// Extra lines are added after the client's.
+	Extra []Header
+	// Lines are more of them, each with its CR LF.
+	Lines []byte
+	// Trace are lines by which logs and traces name the request.
+	Trace []byte
+	// Length is the length of the body, -1 if the request has none, or one of unknown length. IsChunked says
+	// that it has one of unknown length.
+	Length    int64
+	IsChunked bool
+}
+
+// AppendForward appends to dst the head of the request to the backend: the
+// client's header lines in their order and spelling, without framing and without
+// the lines that are dropped; then X-Forwarded-*, Via and Content-Length.
+func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
+	method, target := f.Method, f.Target
+	if method == nil {
+		method = h.Method
+	}
+	if target == nil {
+		target = h.Target
+	}
+	dst = append(dst, method...)
+	dst = append(dst, ' ')
+	dst = append(dst, target...)
+	dst = append(dst, " HTTP/1.1\r\n"...)
+	skip := f.Skip | f.Stripped | Fields(FieldContentLength, FieldXForwardedFor)
+	switch {
+	case f.Host != "":
+		skip |= 1 << FieldHost
+		dst = append(append(append(dst, "Host: "...), f.Host...), "\r\n"...)
+	case len(h.Host) == 0:
+		dst = append(dst, "Host: \r\n"...)
+	}
+	for i := range h.headers {
+		l := &h.headers[i]
+		if l.Dropped || l.Field != FieldOther && skip.Has(l.Field) {
+			continue
+		}
+		dst = appendLine(dst, l.Name, l.Value)
+	}
+	for i := range f.Extra {
+		dst = appendLine(dst, f.Extra[i].Name, f.Extra[i].Value)
+	}
+	dst = append(dst, f.Lines...)
+	dst = append(dst, f.Trace...)
+	if f.Peer != "" {
+		dst = append(dst, "X-Forwarded-For: "...)
+		if h.seen.Has(FieldXForwardedFor) {
+			for i := range h.headers {
+				if h.headers[i].Field == FieldXForwardedFor && !h.headers[i].Dropped && len(h.headers[i].Value) > 0 {
+					dst = append(append(dst, h.headers[i].Value...), ", "...)
+				}
+			}
+		}
+		dst = append(append(dst, f.Peer...), "\r\n"...)
+	}
+	if f.Proto != "" && !h.seen.Has(FieldXForwardedProto) {
+		dst = append(append(append(dst, "X-Forwarded-Proto: "...), f.Proto...), "\r\n"...)
+	}
+	if len(h.Host) > 0 && !h.seen.Has(FieldXForwardedHost) {
+		dst = append(append(append(dst, "X-Forwarded-Host: "...), h.Host...), "\r\n"...)
+	}
+	if f.Via != "" {
+		dst = append(dst, "Via: 1."...)
+		dst = append(dst, byte('0'+h.Minor), ' ')
+		dst = append(append(dst, f.Via...), "\r\n"...)
+	}
+	if f.IsChunked {
+		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if f.Length >= 0 {
+		dst = strconv.AppendInt(append(dst, "Content-Length: "...), f.Length, 10)
+		dst = append(dst, "\r\n"...)
+	}
+	return append(dst, "\r\n"...)
+}
+
+func appendLine(dst, name, value []byte) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	dst = append(dst, value...)
+	return append(dst, "\r\n"...)
+}

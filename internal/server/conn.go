@@ -1,0 +1,149 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// A conn is the connection of a client that speaks HTTP/1.1. One goroutine serves it; a shutdown uses
+// life and sending alone, and closes the socket. It stands for the exchange on it too, for it
+// carries one at a time: it is both a connection and an ongoing exchange.
+type conn struct {
+	server   *Server
+	options  *message.Options // for the heads of this peer
+	socket   socket
+	in       input
+	peer     Peer
+	life     life
+	sending  sending
+	pace     pace
+	exchange exchange // the request that is being served, and its answer
+}
+
+func (s *Server) newConn(nc net.Conn) *conn {
+	c := &conn{server: s, options: &s.untrusted, socket: socket{Conn: nc}, peer: s.peerOf(nc)}
+	if c.peer.IsTrusted {
+		c.options = &s.trusted
+	}
+	c.pace = pace{rate: s.o.DrainRate, credit: s.o.WriteTimeout}
+	c.in = input{socket: &c.socket, buffers: &s.buffers}
+	if s.o.TLS == nil {
+		c.in.waitBare()
+	}
+	s.add(c)
+	return c
+}
+
+// stop ends the connection, if it is idle, sends only events or would last.
+func (c *conn) stop() {
+	if c.life.stop() {
+		c.socket.close()
+	}
+	c.sending.interrupt(Events)
+	c.endLasting()
+}
+
+// exchanges implements connection.
+func (c *conn) exchanges(f func(ongoing)) {
+	if c.life.isActive() {
+		f(c)
+	}
+}
+
+// flow implements ongoing.
+func (c *conn) flow() Flow { return c.sending.of() }
+
+// endLasting implements ongoing.
+func (c *conn) endLasting() bool {
+	if !c.sending.interrupt(Lasting) {
+		return false
+	}
+	_ = c.socket.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read holds nobody up
+	return true
+}
+
+// cut ends the connection whatever it does, and the exchange with it.
+func (c *conn) cut() {
+	c.socket.close()
+	c.sending.interrupt(c.sending.of())
+}
+
+// rest makes the connection one that a shutdown need not wait for; false if a shutdown has begun.
+func (c *conn) rest() bool {
+	c.life.rest()
+	phase := c.server.phase.Load()
+	if phase >= draining {
+		c.server.release(c)
+	}
+	return phase < stopping
+}
+
+func (c *conn) send(p []byte) (int, error) { return c.socket.send(p, c.server.o.WriteTimeout) }
+
+// errClientLeft is the error of an answer that the client did not read to its end.
+var errClientLeft = errors.New("the client closed the connection before the answer was complete")
+
+// sendAnswer sends an answer, or the first part of one.
+func (c *conn) sendAnswer(p []byte) error {
+	_, err := c.send(p)
+	return c.leftBy(err)
+}
+
+// sendPart sends a part of an answer that may be long.
+func (c *conn) sendPart(p []byte) error {
+	_, err := c.socket.sendPaced(p, &c.pace, c.server.o.WriteTimeout)
+	return c.leftBy(err)
+}
+
+// leftBy says by an error of sending that the client is gone, or is cut because it does not read.
+func (c *conn) leftBy(err error) error {
+	if err == nil {
+		return nil
+	}
+	if isTimeout(err) {
+		c.server.o.TooSlow()
+	}
+	return errors.Join(errClientLeft, err)
+}
+
+// onClose calls gone, from another goroutine, when the client closes the connection, until stop is
+// called. What the client sends meanwhile is kept for later, as far as there is room: beyond that
+// the client is no longer watched, and a write tells in time.
+func (c *conn) onClose(gone func()) (stop func()) {
+	wait := waiter(c.socket.Conn)
+	if wait == nil {
+		return func() {}
+	}
+	c.socket.setReadDeadline(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if c.watch(wait) {
+			gone()
+		}
+	}()
+	return func() {
+		c.socket.setReadDeadline(time.Unix(1, 0))
+		<-done
+		c.socket.setReadDeadline(time.Time{})
+	}
+}
+
+// watch reads what the client sends into the buffer, which nobody else uses for the time. It
+// returns true when the client has closed the connection.
+func (c *conn) watch(wait func() error) (gone bool) {
+	for {
+		if err := wait(); err != nil {
+			return !isTimeout(err)
+		}
+		if c.in.borrow(); c.in.w == len(c.in.buf) {
+			return false
+		}
+		if _, err := c.in.fill(); err != nil {
+			return !isTimeout(err)
+		}
+	}
+}

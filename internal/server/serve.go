@@ -1,0 +1,62 @@
+package server
+
+import (
+	"runtime/debug"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// serve serves the requests of the connection to the last.
+func (c *conn) serve() {
+	defer c.end()
+	if c.server.o.TLS != nil {
+		if ok := c.handshake(); !ok {
+			return
+		}
+	}
+	for c.exchange.request.Refusal != nil || c.next() {
+		c.serveExchange()
+		if c.exchange.fate != keep {
+			return
+		}
+	}
+}
+
+// serveExchange calls the handler for the request. A handler that sends no answer ends the connection.
+func (c *conn) serveExchange() {
+	x := &c.exchange
+	c.callHandler(x)
+	if !x.answered {
+		x.endAfter(end)
+	}
+	x.request.close()
+}
+
+// callHandler calls the handler, and answers for it if it panics.
+func (c *conn) callHandler(x *exchange) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		c.server.o.Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
+		x.endAfter(end)
+		if !x.answered {
+			var answer message.Response
+			c.server.o.Panicked(&answer)
+			x.Send(&answer)
+		}
+	}()
+	c.server.handle(&x.request)
+}
+
+// end closes the connection. A client that may still be sending gets to read the answer first.
+func (c *conn) end() {
+	if c.exchange.fate == endLingering && !c.server.isStopping() {
+		c.server.lingering.drain(c)
+	}
+	_ = c.socket.Close()
+	c.in.giveBack()
+	c.rest()
+	c.server.remove(c)
+}

@@ -1,0 +1,243 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// Options are the settings of a server. Zero durations and sizes mean the defaults.
+type Options struct {
+	// HeadTimeout bounds the time from the first byte of a head to its last, BodyTimeout the same
+	// of a body, IdleTimeout the time between two requests. A client must take a part of the answer
+	// within WriteTimeout.
+	HeadTimeout, BodyTimeout, IdleTimeout, WriteTimeout time.Duration
+	// DrainRate is how many bytes in a second a client must take of a long answer while there is something to send; 0 is any.
+	// TooSlow is called for each client that is cut because it does not.
+	DrainRate int64
+	TooSlow   func()
+	// UpgradeIdleTimeout is how long an upgraded connection may be silent; zero is for ever.
+	UpgradeIdleTimeout time.Duration
+	// HeadBytes, TargetBytes and Headers limit the heads of requests.
+	HeadBytes, TargetBytes, Headers int
+	Underscores                     message.Underscores
+	// TrustedProxies are the peers that may say who the client is.
+	TrustedProxies []netip.Prefix
+	// TLS has the certificates; nil is plain HTTP. HandshakeFailed is called for each client with
+	// which the handshake failed.
+	TLS             *credentials.Value[*credentials.Server]
+	HandshakeFailed func()
+	// MaxConns is the largest number of connections. A client beyond it is answered 503; RetryAfter
+	// returns after how many seconds it is to come again.
+	MaxConns   int
+	RetryAfter func(now time.Time) int
+	// Memory is where bodies of requests are kept.
+	Memory *Memory
+	Log    *slog.Logger
+	// Panicked fills the answer to a request whose handler panicked. The connection ends with it.
+	Panicked func(answer *message.Response)
+}
+
+// The defaults of the server.
+const (
+	defaultHeadTimeout  = 10 * time.Second
+	defaultBodyTimeout  = 60 * time.Second
+	defaultIdleTimeout  = 120 * time.Second
+	defaultWriteTimeout = 30 * time.Second
+	defaultMaxConns     = 64 << 10
+	defaultMemory       = 1 << 30
+)
+
+// setDefaults completes the settings.
+func (o *Options) setDefaults() {
+	orDefault(&o.HeadTimeout, defaultHeadTimeout)
+	orDefault(&o.BodyTimeout, defaultBodyTimeout)
+	orDefault(&o.IdleTimeout, defaultIdleTimeout)
+	orDefault(&o.WriteTimeout, defaultWriteTimeout)
+	orDefault(&o.HeadBytes, message.DefaultHeadBytes)
+	orDefault(&o.TargetBytes, message.DefaultTargetBytes)
+	orDefault(&o.Headers, message.DefaultHeaders)
+	orDefault(&o.MaxConns, defaultMaxConns)
+	if o.RetryAfter == nil {
+		o.RetryAfter = func(time.Time) int { return 1 }
+	}
+	if o.Memory == nil {
+		o.Memory = NewMemory(memory.NewBudget(defaultMemory, 1), func() error {
+			return status.ServiceUnavailable("the server holds as many bodies as it may", o.RetryAfter(time.Now()))
+		})
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.HandshakeFailed == nil {
+		o.HandshakeFailed = func() {}
+	}
+	if o.TooSlow == nil {
+		o.TooSlow = func() {}
+	}
+	if o.Panicked == nil {
+		o.Panicked = func(answer *message.Response) { answer.Start(http.StatusInternalServerError) }
+	}
+}
+
+func orDefault[T int | time.Duration](v *T, otherwise T) {
+	if *v <= 0 {
+		*v = otherwise
+	}
+}
+
+// A Handler serves one request, a refused one (r.Refusal) too, and sends the answer.
+type Handler func(r *Request)
+
+// Server accepts connections and hands each request to the handler.
+type Server struct {
+	o                  Options
+	handle             Handler
+	trusted, untrusted message.Options
+	buffers            buffers
+	lingering          lingering
+	phase              atomic.Int32
+
+	mu        sync.Mutex // guards what follows, and the socket of each connection
+	conns     map[connection]struct{}
+	listeners []*listener
+	empty     chan struct{} // closed when a shutdown has no connections left to wait for
+	settling  settling
+}
+
+// A connection is a client's as its server sees it, from other goroutines and under the server's
+// lock, whatever the protocol.
+type connection interface {
+	// stop begins a shutdown: an idle connection ends, and so do events and what would last.
+	stop()
+	// cut ends the connection whatever it does.
+	cut()
+	// exchanges calls f for each exchange in progress.
+	exchanges(f func(ongoing))
+}
+
+// An ongoing exchange is one in progress as a shutdown sees it, from another goroutine.
+type ongoing interface {
+	// flow returns how its answer ends, if nobody ends it.
+	flow() Flow
+	// endLasting ends a tunnel, or breaks off an answer that would last. It returns false if there is
+	// none, or its end has come already.
+	endLasting() bool
+	// cut ends the exchange whatever it does.
+	cut()
+}
+
+// The phases of a server.
+const (
+	serving  int32 = iota
+	draining       // each answer is the last of its connection
+	stopping       // and idle connections end
+)
+
+// New returns a server that serves no listener yet.
+func New(o Options, handle Handler) *Server {
+	o.setDefaults()
+	s := &Server{o: o, handle: handle, conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s.untrusted = message.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
+	s.trusted = s.untrusted
+	s.trusted.Trusted = true
+	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
+	return s
+}
+
+// Serve serves the connections of ln until Shutdown; it returns nil then.
+func (s *Server) Serve(ln net.Listener) error {
+	l := &listener{Listener: ln, server: s}
+	s.mu.Lock()
+	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
+	if s.isStopping() {
+		return l.Close() // a shutdown that is over closes nothing more
+	}
+	return l.serve()
+}
+
+// Draining reports whether Drain or Shutdown was called.
+func (s *Server) Draining() bool { return s.phase.Load() >= draining }
+
+func (s *Server) isStopping() bool { return s.phase.Load() == stopping }
+
+// Drain makes each answer from now on the last of its connection. Requests are still served.
+func (s *Server) Drain() { s.phase.CompareAndSwap(serving, draining) }
+
+// Shutdown stops accepting, closes idle connections, ends tunnels and streams that would last, and waits for the other
+// requests in progress. Requests that are not done with ctx are cut, and its error is returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.phase.Store(stopping)
+	s.closeListeners()
+	s.each(connection.stop)
+	if s.Open() == 0 {
+		return nil
+	}
+	select {
+	case <-s.empty:
+		return nil
+	case <-ctx.Done():
+		s.each(connection.cut)
+		return ctx.Err()
+	}
+}
+
+func (s *Server) closeListeners() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.listeners {
+		_ = l.Close()
+	}
+}
+
+func (s *Server) each(f func(connection)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		f(c)
+	}
+}
+
+// Open returns the number of connections.
+func (s *Server) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// Active returns the number of requests on their way.
+func (s *Server) Active() (n int) {
+	s.each(func(c connection) { c.exchanges(func(ongoing) { n++ }) })
+	return n
+}
+
+func (s *Server) add(c connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = struct{}{}
+}
+
+func (s *Server) remove(c connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if len(s.conns) > 0 || !s.isStopping() {
+		return
+	}
+	select {
+	case <-s.empty: // is closed already
+	default:
+		close(s.empty)
+	}
+}

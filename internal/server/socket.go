@@ -1,0 +1,216 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/secure"
+)
+
+// A socket is the gateway's end of a connection: of TCP, or of TLS over it. Only the goroutine that
+// serves the connection uses it, but for close.
+type socket struct {
+	net.Conn
+	readBy, writeBy time.Time // the deadlines that are set
+}
+
+// armRead makes sure that a read ends after about d. A deadline that is at most an eighth too late
+// is kept: to set one costs a good part of a system call.
+func (s *socket) armRead(d time.Duration) {
+	if by, stale := extend(s.readBy, d); stale {
+		s.setReadDeadline(by)
+	}
+}
+
+func (s *socket) armWrite(d time.Duration) {
+	if by, stale := extend(s.writeBy, d); stale {
+		s.setWriteDeadline(by)
+	}
+}
+
+// extend returns the deadline for something that may take d, and whether the one that is set is not
+// near enough.
+func extend(set time.Time, d time.Duration) (time.Time, bool) {
+	least := time.Now().Add(d)
+	latest := least.Add(d / 8)
+	return latest, set.Before(least) || set.After(latest)
+}
+
+// setReadDeadline and setWriteDeadline return no error: it would mean that the connection is
+// closed, which the next read or write says.
+func (s *socket) setReadDeadline(t time.Time) {
+	s.readBy = t
+	_ = s.SetReadDeadline(t)
+}
+
+func (s *socket) setWriteDeadline(t time.Time) {
+	s.writeBy = t
+	_ = s.SetWriteDeadline(t)
+}
+
+// send sends bytes to the client, which must take each part of them within a time.
+func (s *socket) send(p []byte, within time.Duration) (int, error) {
+	const part = 128 << 10
+	sent := 0
+	for {
+		s.armWrite(within)
+		n, err := s.Write(p[:min(len(p), part)])
+		sent += n
+		p = p[n:]
+		if err != nil || len(p) == 0 {
+			return sent, err
+		}
+	}
+}
+
+// A pace is how fast a client takes an answer, beside the least that it has to. A client that is slower for a while uses up
+// its credit; one that is faster gets it back. Time in which there is nothing to send does not count.
+type pace struct {
+	rate   int64         // bytes in a second at least; 0: any
+	credit time.Duration // that the client may be late
+}
+
+// allows returns how long the client has to take n bytes: the time that they take at the least rate, and its credit, but
+// never longer than most.
+func (p *pace) allows(n int, most time.Duration) time.Duration {
+	if p.rate <= 0 {
+		return most
+	}
+	return min(max(p.credit+p.due(n), time.Millisecond), most)
+}
+
+// due is how long n bytes take at the least rate.
+func (p *pace) due(n int) time.Duration {
+	return time.Duration(int64(n) * int64(time.Second) / p.rate)
+}
+
+// took notes that the client took n bytes within a time. What it takes to ask the system is no waiting.
+func (p *pace) took(n int, within, most time.Duration) {
+	if within < time.Millisecond {
+		within = 0
+	}
+	if p.rate > 0 {
+		p.credit = min(p.credit+p.due(n)-within, most)
+	}
+}
+
+// sendPaced is send for a part of an answer that may go on for long: the client must take it at a least pace too.
+func (s *socket) sendPaced(p []byte, pace *pace, within time.Duration) (int, error) {
+	const part = 128 << 10
+	sent := 0
+	for {
+		n := min(len(p), part)
+		begin := time.Now()
+		s.armWrite(pace.allows(n, within))
+		n, err := s.Write(p[:n])
+		pace.took(n, time.Since(begin), within)
+		sent += n
+		p = p[n:]
+		if err != nil || len(p) == 0 {
+			return sent, err
+		}
+	}
+}
+
+// close closes the connection from another goroutine, and waits for nothing.
+func (s *socket) close() {
+	if over, ok := s.Conn.(*secure.Conn); ok {
+		go func() { _ = over.Close() }() // it says goodbye first, and the client may not listen
+		return
+	}
+	_ = s.Close()
+}
+
+// reset makes the client see that the connection broke, so that its end is not taken for the end of
+// a body.
+func (s *socket) reset() {
+	under, over := underlying(s.Conn)
+	if tcp, ok := under.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	if over {
+		_ = under.Close() // else TLS would be ended in order, as after a complete body
+	}
+}
+
+// underlying returns the socket below TLS, and whether there is TLS.
+func underlying(c net.Conn) (net.Conn, bool) {
+	if over, ok := c.(*secure.Conn); ok {
+		return over.NetConn(), true
+	}
+	return c, false
+}
+
+// isGone reports whether the client has closed the connection. It takes nothing from the socket,
+// and may be called while another goroutine reads.
+func (s *socket) isGone() bool {
+	under, _ := underlying(s.Conn)
+	raw := rawOf(under)
+	if raw == nil {
+		return false
+	}
+	closed := false
+	err := raw.Control(func(fd uintptr) { closed, _ = peekClosed(fd) })
+	return closed || err != nil
+}
+
+// rawOf returns the descriptor of a socket; nil if it has none.
+func rawOf(c net.Conn) syscall.RawConn {
+	has, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := has.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// waiter returns a function that waits without memory until the other end has sent something, and
+// returns the error that a read would; nil if the connection has no such thing.
+func waiter(c net.Conn) func() error {
+	if over, ok := c.(*secure.Conn); ok {
+		return over.Wait
+	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw := rawOf(tcp)
+	if raw == nil {
+		return nil
+	}
+	return func() error {
+		closed := false
+		err := raw.Read(func(fd uintptr) bool {
+			var waits bool
+			closed, waits = peekClosed(fd)
+			return !waits
+		})
+		if closed {
+			return io.EOF
+		}
+		return err
+	}
+}
+
+// errNoHalf is the error of a connection that cannot be closed for one way alone.
+var errNoHalf = errors.New("the connection has no end for one way")
+
+// closeWrite ends the way to the other end, which may go on sending.
+func closeWrite(c net.Conn) error {
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		return errNoHalf
+	}
+	return half.CloseWrite()
+}
+
+func isTimeout(err error) bool {
+	t, ok := err.(net.Error)
+	return ok && t.Timeout()
+}

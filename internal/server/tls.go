@@ -1,0 +1,61 @@
+package server
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/secure"
+)
+
+// handshake puts TLS over the connection before its first request. It returns false if that ends
+// the connection without an answer.
+func (c *conn) handshake() bool {
+	under := c.socket.Conn
+	if !c.rest() {
+		return false
+	}
+	over := secure.Server(under, c.server.o.TLS.Get().Config)
+	_ = under.SetDeadline(time.Now().Add(c.server.o.HeadTimeout))
+	err := over.Handshake()
+	_ = under.SetDeadline(time.Time{})
+	if !c.life.wake() {
+		return false
+	}
+	if err != nil {
+		return c.handshakeFailed(err)
+	}
+	c.server.mu.Lock() // a shutdown closes the socket that it finds
+	c.socket.Conn = over
+	c.server.mu.Unlock()
+	c.peer.Proto = "https"
+	c.peer.Shown = over.ConnectionState().PeerCertificates
+	return true
+}
+
+// handshakeFailed ends a connection, except one whose client speaks plain HTTP: it gets an answer
+// that says so.
+func (c *conn) handshakeFailed(err error) bool {
+	c.server.o.HandshakeFailed()
+	c.server.o.Log.Debug("a TLS handshake failed", "peer", c.peer.IP, "cause", err)
+	var other tls.RecordHeaderError
+	if !errors.As(err, &other) || other.Conn == nil || !isHTTP(other.RecordHeader[:]) {
+		return false
+	}
+	x := c.newExchange()
+	x.refuse(&message.Error{Code: 400, Message: "the client sent an HTTP request to an HTTPS server"})
+	x.headOnly = bytes.HasPrefix(other.RecordHeader[:], []byte("HEAD "))
+	return true
+}
+
+// isHTTP reports whether a connection that starts with these bytes starts with a method.
+func isHTTP(start []byte) bool {
+	for _, m := range []string{"GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO"} {
+		if string(start) == m {
+			return true
+		}
+	}
+	return false
+}

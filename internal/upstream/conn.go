@@ -1,0 +1,236 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/secure"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
+)
+
+// endpoint is one address of the backend. The pool's lock guards it.
+type endpoint = balance.Endpoint[connections]
+
+// conn is a connection of HTTP/1.1 to the backend with what one exchange on it needs. It is a link with one slot.
+type conn struct {
+	net.Conn
+	transport *transport // nil for a health check
+
+	socket  socket
+	isHasty bool // reads take what has arrived, and do not wait
+
+	readBy, writeBy time.Time // the deadlines that are set
+
+	answer message.Answer
+	frame  frame
+	parts  [2][]byte
+	vector net.Buffers
+}
+
+// socket is a connection's raw socket, if the system gives access to it, and the functions that look at it and write to
+// it. They are made once, so that a call allocates nothing.
+type socket struct {
+	raw     syscall.RawConn // nil without access
+	look    func(fd uintptr)
+	turn    func(fd uintptr) bool
+	outward turn
+	stirred bool // what look found: bytes, an end or an error
+}
+
+func (s *socket) open(nc net.Conn) {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if raw, err := sc.SyscallConn(); err == nil {
+		s.raw, s.turn = raw, s.outward.at
+		s.look = func(fd uintptr) { s.stirred = hasArrived(fd) }
+	}
+}
+
+// isStale implements link.
+func (cn *conn) isStale() bool { return cn.socket.isStale() }
+
+// isStale reports whether an unused connection has ended, or has bytes that nobody asked for: in both cases no request
+// may be sent on it.
+func (s *socket) isStale() bool {
+	if s.raw == nil {
+		return false
+	}
+	s.stirred = false
+	if err := s.raw.Control(s.look); err != nil {
+		return true
+	}
+	return s.stirred
+}
+
+// await waits until there is something to read, an end or an error included.
+func (s *socket) await() error {
+	if !canPeek || s.raw == nil {
+		return nil
+	}
+	return s.raw.Read(hasArrived)
+}
+
+// turn is one write to a socket that something is to be read from next.
+type turn struct {
+	rest []byte // to be written
+	err  error
+	over bool // the next call is after the socket became readable
+}
+
+// at writes on its first call, and asks to be called again when the socket is readable. That must have been so after the
+// write, because waiting began before it: what was readable earlier does not count.
+func (t *turn) at(fd uintptr) bool {
+	if t.over {
+		return true
+	}
+	n, tried, err := writeNow(fd, t.rest)
+	if !tried {
+		t.err = err
+		return true
+	}
+	t.rest, t.over = t.rest[n:], true
+	return len(t.rest) > 0
+}
+
+// buffered returns what TLS has taken off the socket, and nobody off TLS: bytes, or the end of the connection. On a
+// socket without TLS isStale finds it.
+func (cn *conn) buffered() (bytes, end bool) {
+	s, ok := cn.Conn.(*secure.Conn)
+	if !ok {
+		return false, false
+	}
+	bytes, err := s.Buffered()
+	return bytes, err != nil
+}
+
+// await waits until there is something to read, an end or an error included, and takes no buffer for the time: a stream
+// may be silent for hours. The deadline of reads holds. If the system has no way to wait so, the Read that follows waits.
+func (cn *conn) await() error {
+	switch nc := cn.Conn.(type) {
+	case *secure.Conn:
+		if err := nc.Wait(); err != io.EOF {
+			return err
+		}
+		return nil // the next Read finds the end again
+	case *net.TCPConn:
+		return cn.socket.await()
+	}
+	return nil
+}
+
+// errNotYet is the error of a read that may not wait and finds nothing.
+var errNotYet = errors.New("nothing has arrived")
+
+// readBody reads bytes of the body of an answer. If wait is unset it takes only what has arrived, and returns 0 and no
+// error if that is nothing.
+func (cn *conn) readBody(br *bufio.Reader, p []byte, wait bool) (int, error) {
+	cn.isHasty = !wait
+	n, err := cn.frame.read(br, p)
+	cn.isHasty = false
+	if err == errNotYet {
+		err = nil
+	}
+	return n, err
+}
+
+// Read reads from the connection for the buffer over it. In haste it takes only what TLS has taken off the socket: to
+// ask the socket costs a system call, mostly in vain.
+func (cn *conn) Read(p []byte) (int, error) {
+	if !cn.isHasty {
+		return cn.Conn.Read(p)
+	}
+	if s, ok := cn.Conn.(*secure.Conn); ok {
+		if n, err := s.ReadArrived(p); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, errNotYet
+}
+
+// write writes the request, head and body in one go; a small body has been copied behind its head. sent reports whether a
+// byte of it may have left.
+func (cn *conn) write(head, body []byte) (sent bool, err error) {
+	var n int64
+	tcp, isPlain := cn.Conn.(*net.TCPConn)
+	switch {
+	case len(body) == 0:
+		n, err = cn.writeAndWait(head, isPlain)
+	case isPlain:
+		cn.parts[0], cn.parts[1] = head, body
+		cn.vector = cn.parts[:]
+		n, err = cn.vector.WriteTo(tcp)
+		cn.parts[0], cn.parts[1] = nil, nil
+	default:
+		if n, err = count(cn.Conn.Write(head)); err == nil {
+			_, err = cn.Conn.Write(body)
+		}
+	}
+	// Of TLS a record may have left although no byte of it is reported.
+	return n > 0 || err == nil || !isPlain, err
+}
+
+func count(n int, err error) (int64, error) { return int64(n), err }
+
+// writeAndWait writes p and waits until there is something to read, an end or an error included. An ordinary read tries
+// before it waits, in vain as the answer takes a moment: that is a system call for each request.
+func (cn *conn) writeAndWait(p []byte, isPlain bool) (int64, error) {
+	if cn.socket.raw == nil || !isPlain {
+		return count(cn.Conn.Write(p))
+	}
+	t := &cn.socket.outward
+	*t = turn{rest: p}
+	waited := cn.socket.raw.Read(cn.socket.turn)
+	written, rest, err := len(p)-len(t.rest), t.rest, t.err
+	*t = turn{}
+	switch {
+	case err != nil:
+		return int64(written), err
+	case len(rest) > 0:
+		n, err := cn.Conn.Write(rest)
+		return int64(written + n), err
+	case written == 0:
+		return 0, waited // the connection is closed
+	}
+	// What is wrong with the wait will be wrong with the read that follows.
+	return int64(written), nil
+}
+
+// armRead sets the deadline of reads to about d from now, or to exactly by if that is set and earlier. Setting a deadline
+// costs as much as a good part of a system call, so one that is at most an eighth too late is kept.
+func (cn *conn) armRead(now time.Time, d time.Duration, by time.Time) error {
+	until, keep := armed(cn.readBy, now, d, by)
+	if keep {
+		return nil
+	}
+	cn.readBy = until
+	return cn.Conn.SetReadDeadline(until)
+}
+
+// armWrite is armRead for writes.
+func (cn *conn) armWrite(now time.Time, d time.Duration, by time.Time) error {
+	until, keep := armed(cn.writeBy, now, d, by)
+	if keep {
+		return nil
+	}
+	cn.writeBy = until
+	return cn.Conn.SetWriteDeadline(until)
+}
+
+func armed(set, now time.Time, d time.Duration, by time.Time) (until time.Time, keep bool) {
+	if d <= 0 {
+		return by, set.Equal(by)
+	}
+	least := now.Add(d)
+	if !by.IsZero() && by.Before(least) {
+		return by, set.Equal(by)
+	}
+	most := least.Add(d / 8)
+	return most, !set.Before(least) && !set.After(most)
+}

@@ -1,0 +1,185 @@
+package upstream
+
+import (
+	"errors"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/circuit"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
+)
+
+// briefly is how long a connection may have been unused for a read to be sent on it without a look whether it has ended:
+// a look is a system call, of no use against what happens right after it, and a read can be sent again.
+const briefly = 100 * time.Microsecond
+
+// Do sends the request and reads the answer into resp: the head without its hop-by-hop lines, and the body. The body is a
+// stream, which must be closed, unless it was small, already there, an error's, or asked for whole. The error is an
+// *Error.
+func (c *Client) Do(req *Request, resp *message.Response) error {
+	now := time.Now()
+	try := attempt{start: now, now: now, deadline: req.Deadline}
+	for {
+		err := c.exchange(req, resp, &try)
+		if err != nil && c.shouldRepeat(err, req, &try) {
+			continue
+		}
+		if try.probe != 0 {
+			c.pool.endProbe(try.probe)
+		}
+		if err != nil {
+			c.report(err, req)
+		}
+		return err
+	}
+}
+
+// report completes the failure of an exchange, and has it noted if it shows something of the backend.
+func (c *Client) report(err error, req *Request) {
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return
+	}
+	failure.setRetryAfter(&c.config)
+	if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && !req.isImpatience(failure) {
+		c.config.OnError(failure)
+	}
+}
+
+// shouldRepeat reports whether the request is sent again after a failure, and prepares for that.
+func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
+	now := time.Now()
+	if limit := req.answerTimeout(&c.config.Timeouts); try.deadline.IsZero() || try.deadline.Sub(try.start) > limit {
+		try.deadline = try.start.Add(limit)
+	}
+	var failure *Error
+	if !now.Before(try.deadline) || !errors.As(err, &failure) {
+		return false
+	}
+	switch {
+	case failure.again == notSent && !try.fresh:
+		// The connection had ended while it was unused: that says nothing of the endpoint.
+	case failure.again == notSent:
+		if !try.tried.Add(try.endpoint) || !c.pool.hasOther(&try.tried) {
+			return false
+		}
+		c.retried.Add(1)
+	case failure.again == noAnswer && req.Idempotent && !try.resent:
+		try.tried.Add(try.endpoint)
+		if try.fresh && !c.pool.hasOther(&try.tried) || !c.pool.mayResend(now) {
+			// If there is no other endpoint, a fresh connection that ends is the backend's way to answer.
+			return false
+		}
+		try.resent = true
+		c.retried.Add(1)
+	default:
+		return false
+	}
+	try.now, try.endpoint = now, nil
+	return true
+}
+
+// exchange makes one attempt.
+func (c *Client) exchange(req *Request, resp *message.Response, try *attempt) error {
+	cn, err := c.acquire(req, try)
+	if err != nil {
+		return err
+	}
+	return cn.link.roundTrip(slot{conn: cn, isFresh: try.fresh, now: try.now, deadline: try.deadline}, req, resp)
+}
+
+// acquire gets a slot of a connection that the request can be sent on.
+func (c *Client) acquire(req *Request, try *attempt) (*connection, error) {
+	for {
+		if !try.deadline.IsZero() && !try.now.Before(try.deadline) {
+			return nil, newError(TooSlow, false, nil)
+		}
+		g, err := c.pool.get(try)
+		if err != nil {
+			return nil, notAcquired(err)
+		}
+		try.endpoint, try.fresh = g.endpoint, g.conn == nil
+		if g.conn == nil {
+			return c.connect(g.endpoint, req, try)
+		}
+		if g.isShared || req.Idempotent && try.now.Sub(g.freed) <= briefly || !g.conn.link.isStale() {
+			return g.conn, nil
+		}
+		c.pool.put(g.conn, false, balance.Inconclusive, try.now)
+	}
+}
+
+// connect makes a connection that the pool has given leave for.
+func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, error) {
+	timeout := c.config.Timeouts.Connect
+	if !try.deadline.IsZero() {
+		// The wait for the leave may have taken all the time there was.
+		timeout = min(timeout, time.Until(try.deadline))
+	}
+	cn, err := c.dial(e, timeout)
+	if err == nil {
+		c.dialled.Add(1)
+		c.pool.made(cn)
+		return cn, nil
+	}
+	failure := newError(Unreachable, false, err)
+	failure.again = notSent
+	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
+		failure = newError(TooSlow, false, err)
+	}
+	c.pool.unmade(e, outcomeOf(failure, req, try.fresh), time.Now())
+	return nil, failure
+}
+
+// dial makes a connection to an endpoint.
+func (c *Client) dial(e *endpoint, timeout time.Duration) (*connection, error) {
+	generation := c.pool.generation()
+	cn, err := c.dialer.dial(e, timeout)
+	if err != nil {
+		return nil, err
+	}
+	cn.transport = &c.transport
+	return &connection{link: cn, endpoint: e, generation: generation, slots: 1}, nil
+}
+
+// notAcquired is the failure to get a connection or leave to make one.
+func notAcquired(err error) error {
+	var dial *dialError
+	var open *circuit.OpenError
+	switch {
+	case errors.As(err, &open):
+		return refused(open)
+	case errors.As(err, &dial):
+		return newError(Unreachable, false, err)
+	case err == errDeadline:
+		return newError(TooSlow, false, err)
+	}
+	return newError(Busy, false, err)
+}
+
+// outcomeOf returns what a failed exchange shows of the endpoint.
+func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return balance.Failed
+	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
+		return balance.Inconclusive
+	case req.isImpatience(e):
+		return balance.Inconclusive
+	case e.again != never && !isFresh:
+		return balance.Inconclusive // a server may end an unused connection, if only right when it was used
+	}
+	return balance.Failed
+}
+
+// outcomeOfStatus returns what the status of the answer to a request shows.
+func outcomeOfStatus(status int, req *Request) balance.Outcome {
+	switch {
+	case status == 504 && !req.Deadline.IsZero():
+		return balance.Inconclusive // the client may not have given it the time
+	case status >= 502 && status <= 504:
+		return balance.Unavailable
+	}
+	return balance.Answered
+}

@@ -1,0 +1,64 @@
+package upstream
+
+import (
+	"io"
+	"slices"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// A link makes round trips to an endpoint on one connection, whatever its protocol. That of HTTP/1.1
+// makes one at a time.
+type link interface {
+	// roundTrip sends the request and reads the answer into resp, as [Client.Do] says. It gives the
+	// slot back to the pool when nothing of the answer is to come any more: a stream or a tunnel keeps
+	// it. The error is an *Error.
+	roundTrip(s slot, req *Request, resp *message.Response) error
+	// isStale reports whether a link that makes no round trip has ended, or has received what nobody
+	// asked for. No request may be sent on it then.
+	isStale() bool
+	// Close ends the link at once.
+	io.Closer
+}
+
+// slot is the use of a connection for one round trip.
+type slot struct {
+	conn     *connection
+	isFresh  bool // the connection was made for it
+	now      time.Time
+	deadline time.Time // of the round trip; zero if there is none
+}
+
+// connection is a connection to an endpoint as the pool counts it. Link, endpoint, generation and
+// slots do not change; the pool's lock guards the rest.
+type connection struct {
+	link       link
+	endpoint   *endpoint // at its other end
+	generation uint64    // connections of older generations are not used again
+	slots      int       // round trips that the link can make at a time
+
+	taken   int       // slots that are in use
+	isSpent bool      // no further slot is granted: the connection is closed when none is in use
+	freed   time.Time // when the last round trip was over
+}
+
+// isFull reports whether each slot is in use.
+func (cn *connection) isFull() bool { return cn.taken == cn.slots }
+
+// connections are the connections to an endpoint.
+type connections struct {
+	// free are those with a slot that is not in use: first the idle ones, of which no slot is, and of
+	// them the one used last is last.
+	free []*connection
+	idle int
+	open int    // all of them, with those being made
+	stop func() // ends the health checks of the endpoint
+}
+
+// remove takes a connection that is not idle out of those that are free, if it is one of them.
+func (c *connections) remove(cn *connection) {
+	if i := slices.Index(c.free[c.idle:], cn); i >= 0 {
+		c.free = slices.Delete(c.free, c.idle+i, c.idle+i+1)
+	}
+}

@@ -1,0 +1,304 @@
+package upstream
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
+)
+
+// pool has the connections to the endpoints of an upstream, and the requests that wait for a slot of one. What it grants
+// is a round trip on a link: how many a connection carries at a time is the protocol's affair. It makes each decision
+// under one lock, without waiting and without input or output. Connections are closed, and changes reported, when the
+// lock is given back.
+type pool struct {
+	config *Config
+
+	mu     sync.Mutex
+	set    *balance.Set[connections]
+	stock  stock
+	queue  queue
+	lookup lookup
+
+	sweeper    *time.Timer
+	isSweeping bool
+}
+
+// lookup is the state of the resolving of names.
+type lookup struct {
+	failed  error // the outcome of the last lookup of any name
+	unknown int   // names whose first lookup is not over
+}
+
+// The reasons why there is no connection.
+var (
+	errQueueFull  = errors.New("as many requests as may wait for a connection do")
+	errNoRoom     = errors.New("no connection became free in time")
+	errDeadline   = errors.New("the request's deadline passed")
+	errUnresolved = errors.New("the names of the endpoints are not resolved yet")
+)
+
+func newPool(config *Config) *pool {
+	p := &pool{config: config, stock: stock{limits: config.Limits}}
+	p.set = balance.New(config.policy(), p.stock.hasRoom)
+	return p
+}
+
+// unlock gives the lock back and does what was left for then.
+func (p *pool) unlock() {
+	if len(p.stock.doomed) == 0 && !p.set.HasChanges() {
+		p.mu.Unlock()
+		return
+	}
+	doomed, changes := p.stock.doomed, p.set.TakeChanges()
+	p.stock.doomed = nil
+	p.mu.Unlock()
+	for _, cn := range doomed {
+		_ = cn.link.Close() // an error shows nothing that matters: the connection is not used again
+	}
+	if p.config.OnChange != nil {
+		for _, change := range changes {
+			p.config.OnChange(change)
+		}
+	}
+}
+
+// attempt is the state of a request while it is sent, perhaps several times.
+type attempt struct {
+	start    time.Time // of the request
+	now      time.Time // of this attempt
+	deadline time.Time // of all attempts; zero if there is none yet
+	tried    tried
+	endpoint *endpoint // of this attempt, nil before there is one
+	admitted bool      // the circuit let it pass, and the retry budget knows of it
+	fresh    bool      // this attempt's connection was made for it
+	resent   bool      // it was sent a second time, although it may have arrived
+	probe    int       // it is to show whether the circuit can be closed: its number
+}
+
+// get grants a slot of a connection to one of the endpoints, if possible to one that was not tried. It waits for its turn if all
+// are in use.
+func (p *pool) get(try *attempt) (grant, error) {
+	p.mu.Lock()
+	if p.set.Refresh(try.now) {
+		p.serve()
+	}
+	if !try.admitted {
+		probe, err := p.set.Admit(try.now)
+		if err != nil {
+			p.unlock()
+			return grant{}, err
+		}
+		try.admitted, try.probe = true, probe
+	}
+	if e := p.set.Choose(&try.tried); e != nil {
+		g := p.stock.take(e, p.set.All())
+		p.unlock()
+		return g, nil
+	}
+	if err := p.cannotWait(); err != nil {
+		p.unlock()
+		return grant{}, err
+	}
+	w := &waiter{tried: try.tried, woken: make(chan struct{})}
+	p.queue.push(w)
+	p.unlock()
+	return p.wait(w, try)
+}
+
+// cannotWait returns why a request may not wait, or nil if it may.
+func (p *pool) cannotWait() error {
+	switch {
+	case len(p.set.All()) == 0 && p.lookup.failed != nil && p.lookup.unknown == 0:
+		return &dialError{p.lookup.failed}
+	case p.queue.length >= p.config.Limits.Pending:
+		return errQueueFull
+	}
+	return nil
+}
+
+// wait waits until the waiter is served, at most as long as a request may.
+func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
+	limit, tooLong := p.config.Limits.Wait, errNoRoom
+	if !try.deadline.IsZero() {
+		if left := try.deadline.Sub(try.now); left < limit {
+			limit, tooLong = left, errDeadline
+		}
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-w.woken:
+	case <-timer.C:
+		p.mu.Lock()
+		served := !p.queue.remove(w)
+		unknown := len(p.set.All()) == 0
+		p.unlock()
+		switch {
+		case served: // at this very moment
+		case unknown && tooLong == errNoRoom:
+			return grant{}, &dialError{errUnresolved}
+		default:
+			return grant{}, tooLong
+		}
+	}
+	return w.grant, w.err
+}
+
+// put takes a slot of a connection back, to be used again if the connection is good for that, with the outcome of the
+// exchange on it.
+func (p *pool) put(cn *connection, isReusable bool, o balance.Outcome, now time.Time) {
+	p.mu.Lock()
+	cn.endpoint.Busy--
+	p.set.Observe(cn.endpoint, o, now)
+	if p.stock.put(cn, isReusable, now) && !p.isSweeping {
+		p.sweepIn(p.config.Timeouts.Idle)
+	}
+	p.serve()
+	p.unlock()
+}
+
+// answered notes the outcome of an exchange whose answer's body is still to come.
+func (p *pool) answered(cn *connection, o balance.Outcome) {
+	p.mu.Lock()
+	p.set.Observe(cn.endpoint, o, time.Now())
+	p.serve()
+	p.unlock()
+}
+
+// made adds a connection that was made by the pool's leave, for a request that has one of its slots.
+func (p *pool) made(cn *connection) {
+	p.mu.Lock()
+	if cn.taken = 1; p.stock.made(cn) {
+		p.serve()
+	}
+	p.unlock()
+}
+
+// unmade takes back the leave to make a connection, if none came of it.
+func (p *pool) unmade(e *endpoint, o balance.Outcome, now time.Time) {
+	p.mu.Lock()
+	e.Busy--
+	p.stock.unmade(e)
+	p.set.Observe(e, o, now)
+	p.serve()
+	p.unlock()
+}
+
+// serve gives the requests that wait longest what there is.
+func (p *pool) serve() {
+	for w := p.queue.first; w != nil; w = p.queue.first {
+		e := p.set.Choose(&w.tried)
+		if e == nil {
+			return
+		}
+		w.grant = p.stock.take(e, p.set.All())
+		p.queue.wake(w)
+	}
+}
+
+// endProbe is for a probe of the circuit that is over, for it may have shown nothing.
+func (p *pool) endProbe(probe int) {
+	p.mu.Lock()
+	p.set.EndProbe(probe)
+	p.unlock()
+}
+
+// mayResend takes a retry from the budget, if there is one.
+func (p *pool) mayResend(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.set.MayRetry(now)
+}
+
+// hasOther reports whether there is an endpoint that was not tried.
+func (p *pool) hasOther(tried *tried) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.set.HasOther(tried)
+}
+
+// fail wakes all who wait, without a connection.
+func (p *pool) fail(err error) {
+	for w := p.queue.first; w != nil; w = p.queue.first {
+		w.err = err
+		p.queue.wake(w)
+	}
+}
+
+// sweepIn has the idle connections looked at after some time.
+func (p *pool) sweepIn(d time.Duration) {
+	p.isSweeping = true
+	if p.sweeper == nil {
+		p.sweeper = time.AfterFunc(d, func() { p.sweep(time.Now()) })
+	} else {
+		p.sweeper.Reset(d)
+	}
+}
+
+// sweep closes the connections that nobody used for as long as one is kept.
+func (p *pool) sweep(now time.Time) {
+	p.mu.Lock()
+	p.isSweeping = false
+	next := time.Duration(-1)
+	for _, e := range p.set.All() {
+		if left, any := p.stock.expire(e, p.config.Timeouts.Idle, now); any && (next < 0 || left < next) {
+			next = left
+		}
+	}
+	if next >= 0 && !p.stock.isClosed {
+		p.sweepIn(next)
+	}
+	p.serve()
+	p.unlock()
+}
+
+// checked notes the result of a health check.
+func (p *pool) checked(e *endpoint, err error, now time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	p.set.Check(e, err, now)
+	p.serve()
+}
+
+// onRemoval sets the function that ends the health checks of an endpoint. It reports whether the endpoint is still there.
+func (p *pool) onRemoval(e *endpoint, stop func()) bool {
+	p.mu.Lock()
+	defer p.unlock()
+	e.Conns.stop = stop
+	return !e.IsRemoved()
+}
+
+// generation returns the generation of connections that are made from now on.
+func (p *pool) generation() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stock.generation
+}
+
+// renew closes the idle connections now and the others when they come back.
+func (p *pool) renew() {
+	p.mu.Lock()
+	p.stock.generation++
+	p.dropIdle()
+	p.unlock()
+}
+
+// close closes the idle connections now and the others when they come back.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.stock.isClosed = true
+	if p.sweeper != nil {
+		p.sweeper.Stop()
+	}
+	p.dropIdle()
+	p.unlock()
+}
+
+func (p *pool) dropIdle() {
+	for _, e := range p.set.All() {
+		p.stock.drop(e)
+	}
+	p.serve()
+}

@@ -1,0 +1,422 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/circuit"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
+)
+
+// nowhere is a link that only counts how often it is closed.
+type nowhere struct {
+	link
+	closed atomic.Int32
+}
+
+func (n *nowhere) Close() error {
+	n.closed.Add(1)
+	return nil
+}
+
+// closed returns how often the connection was closed.
+func (cn *connection) closed() int32 { return cn.link.(*nowhere).closed.Load() }
+
+// newTestPool is the pool of a client for endpoints that nobody connects to.
+func newTestPool(t *testing.T, config Config, endpoints ...string) *pool {
+	t.Helper()
+	for _, e := range endpoints {
+		config.Endpoints = append(config.Endpoints, "http://"+e)
+	}
+	c, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c.pool
+}
+
+// connect makes a connection with so many slots, if there is leave to.
+func (g *grant) connect(p *pool, slots int) *connection {
+	if g.conn == nil {
+		g.conn = &connection{link: &nowhere{}, endpoint: g.endpoint, slots: slots, generation: p.generation()}
+		p.made(g.conn)
+	}
+	return g.conn
+}
+
+// grab is get, with a connection of one slot made if there is leave to.
+func grab(p *pool, try *attempt) (*connection, error) {
+	g, err := p.get(try)
+	if err != nil {
+		return nil, err
+	}
+	return g.connect(p, 1), nil
+}
+
+func (p *pool) acquire(t *testing.T) *connection {
+	t.Helper()
+	cn, err := grab(p, &attempt{now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cn
+}
+
+// check compares what the pool counts with the slots that are in use, and the connections that are being made.
+func (p *pool) check(t *testing.T, inUse []grant) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open, idle, busy, perEndpoint, taken := 0, 0, map[*endpoint]int{}, map[*endpoint]int{}, map[*connection]int{}
+	count := func(e *endpoint) {
+		open++
+		perEndpoint[e]++
+	}
+	for _, g := range inUse {
+		busy[g.endpoint]++
+		if g.conn == nil || taken[g.conn] == 0 {
+			count(g.endpoint)
+		}
+		if g.conn != nil {
+			taken[g.conn]++
+		}
+	}
+	for cn, n := range taken {
+		isPast := p.stock.isPast(cn)
+		if cn.taken != n || n > cn.slots || cn.closed() != 0 || slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
+			t.Fatalf("of %d slots %d are in use, %d are counted; it was closed %d times, and is past: %v", cn.slots, n, cn.taken, cn.closed(), isPast)
+		}
+	}
+	for _, e := range p.set.All() {
+		c := &e.Conns
+		for i, cn := range c.free {
+			if isIdle := taken[cn] == 0; isIdle != (i < c.idle) || isIdle && (cn.taken != 0 || i > 0 && cn.freed.Before(c.free[i-1].freed)) {
+				t.Fatalf("connection %d of %s, of which %d are idle, has %d slots in use", i, e.Addr, c.idle, taken[cn])
+			}
+			if i < c.idle {
+				count(e)
+				idle++
+			}
+		}
+		if c.open != perEndpoint[e] || e.Busy != busy[e] || e.IsRemoved() {
+			t.Fatalf("%s has %d connections of %d, and %d slots in use of %d", e.Addr, c.open, perEndpoint[e], e.Busy, busy[e])
+		}
+		if most := p.config.Limits.ConnsPerEndpoint; most > 0 && c.open > most {
+			t.Fatalf("%s has %d connections", e.Addr, c.open)
+		}
+	}
+	if p.stock.open != open || p.stock.idle != idle || p.stock.open > p.config.Limits.Conns {
+		t.Fatalf("the pool counts %d connections, %d idle; there are %d and %d", p.stock.open, p.stock.idle, open, idle)
+	}
+	if p.queue.first != nil && p.set.Choose(&tried{}) != nil {
+		t.Fatal("a request waits although there is room")
+	}
+}
+
+// Whatever happens to requests and endpoints, in any order, and however many round trips a connection makes at a time:
+// the counts stay right, the bounds hold, who came first is served first, and all are served.
+func TestPoolUnderRandomUse(t *testing.T) {
+	for seed := range uint64(60) {
+		slots := max(1, int(seed)-29) // the first half has one
+		synctest.Test(t, func(t *testing.T) { randomUse(t, rand.New(rand.NewPCG(seed, 1)), slots) })
+	}
+}
+
+// randomUse uses a pool of connections that have up to so many slots.
+func randomUse(t *testing.T, r *rand.Rand, slots int) {
+	p := newTestPool(t, Config{
+		Limits: Limits{Conns: 1 + r.IntN(8), ConnsPerEndpoint: r.IntN(4), Wait: time.Hour}, Timeouts: Timeouts{Idle: 10 * time.Second},
+		Ejection: balance.Ejection{Failures: 1 + r.IntN(3), Base: 5 * time.Second, Max: time.Minute, Percent: 50},
+	}, "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	type served struct {
+		number int
+		grant  grant
+	}
+	grants := make(chan served, 1000)
+	var inUse []grant
+	asked, waiting := 0, []int(nil)
+	settle := func() {
+		synctest.Wait()
+		for len(grants) > 0 {
+			s := <-grants
+			if i := slices.Index(waiting, s.number); i < 0 {
+				t.Fatalf("request %d was served twice", s.number)
+			} else {
+				waiting = slices.Delete(waiting, i, i+1)
+			}
+			inUse = append(inUse, s.grant)
+		}
+		p.check(t, inUse)
+	}
+	// use goes on with one of the requests that were served: it makes its connection, or fails to, or is over.
+	use := func(isLast bool) {
+		i := r.IntN(len(inUse))
+		g := &inUse[i]
+		v := []balance.Outcome{balance.Answered, balance.Answered, balance.Unavailable, balance.Failed, balance.Inconclusive}[r.IntN(5)]
+		if isLast {
+			v = balance.Answered
+		}
+		switch cn := g.conn; {
+		case cn == nil && r.IntN(8) > 0:
+			g.connect(p, 1+r.IntN(slots))
+			return
+		case cn == nil:
+			p.unmade(g.endpoint, v, time.Now())
+		default:
+			p.put(cn, isLast || r.IntN(4) > 0, v, time.Now())
+		}
+		inUse = slices.Delete(inUse, i, i+1)
+	}
+	dynamic := &origin{Origin: balance.Origin{Position: 9, Authority: "name:80"}}
+	for range 300 {
+		switch op := r.IntN(20); {
+		case op < 8:
+			number := asked
+			asked++
+			waiting = append(waiting, number)
+			go func() {
+				g, err := p.get(&attempt{now: time.Now()})
+				if err != nil {
+					t.Errorf("request %d: %v", number, err)
+				}
+				grants <- served{number, g}
+			}()
+		case op < 16:
+			if len(inUse) > 0 {
+				// Of several that wait the first one is served first.
+				first := slices.Clone(waiting)
+				use(false)
+				settle()
+				if n := len(first) - len(waiting); n > 0 && !slices.Equal(waiting, first[n:]) {
+					t.Fatalf("of %v waiting %v are left", first, waiting)
+				}
+			}
+		case op < 18:
+			time.Sleep(time.Duration(r.IntN(20)) * time.Second)
+		case op == 18 && r.IntN(4) == 0:
+			p.renew()
+		default:
+			var addrs []string
+			for i := range 3 {
+				if r.IntN(2) == 0 {
+					addrs = append(addrs, fmt.Sprintf("10.0.1.%d:80", i))
+				}
+			}
+			p.replace(dynamic, addrs, time.Now())
+		}
+		settle()
+	}
+	for len(inUse) > 0 || len(waiting) > 0 {
+		if len(inUse) > 0 {
+			use(true)
+		}
+		settle()
+		if len(inUse) == 0 && len(waiting) > 0 {
+			t.Fatalf("%v wait for ever", waiting)
+		}
+	}
+	time.Sleep(11 * time.Second)
+	synctest.Wait()
+	if p.stock.open != 0 || p.isSweeping {
+		t.Errorf("%d connections are open after the idle timeout", p.stock.open)
+	}
+}
+
+// Round trips share a connection as long as it has slots, and another one is made only then.
+func TestSlots(t *testing.T) {
+	const slots = 4
+	p := newTestPool(t, Config{Limits: Limits{Conns: 2, Wait: time.Second}}, "10.0.0.1")
+	ask := func() *connection {
+		g, err := p.get(&attempt{now: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.connect(p, slots)
+	}
+	var held []*connection
+	for i := range 2 * slots {
+		held = append(held, ask())
+		if want := i/slots + 1; p.stock.open != want {
+			t.Fatalf("%d round trips use %d connections, want %d", i+1, p.stock.open, want)
+		}
+	}
+	p.put(held[0], true, balance.Answered, time.Now())
+	if cn := ask(); cn != held[0] {
+		t.Error("a slot that became free was not granted")
+	}
+	// A connection that is spent makes the round trips that it has begun, and no others.
+	first, second := held[:slots], held[slots:]
+	p.put(first[0], false, balance.Failed, time.Now())
+	p.put(second[0], true, balance.Answered, time.Now())
+	if cn := ask(); cn != second[0] || first[0].closed() != 0 {
+		t.Errorf("the connection that is spent was granted, or closed %d times", first[0].closed())
+	}
+	for _, cn := range first[1:] {
+		p.put(cn, true, balance.Answered, time.Now())
+	}
+	if first[0].closed() != 1 || p.stock.open != 1 {
+		t.Errorf("the connection that is spent was closed %d times; %d are open", first[0].closed(), p.stock.open)
+	}
+	// A connection of an earlier generation, too.
+	p.put(second[0], true, balance.Answered, time.Now())
+	p.renew()
+	if cn := ask(); cn == second[0] {
+		t.Error("a connection of an earlier generation was granted")
+	}
+}
+
+// A turn at the pool costs no memory.
+func TestPoolAllocatesNothing(t *testing.T) {
+	for _, endpoints := range [][]string{{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"}} {
+		p := newTestPool(t, Config{Ejection: balance.Ejection{Failures: 5}, Breaker: circuit.Policy{Failures: 5}}, endpoints...)
+		var inUse []*connection
+		for range 50 {
+			inUse = append(inUse, p.acquire(t))
+		}
+		now := time.Now()
+		for _, cn := range inUse {
+			p.put(cn, true, balance.Answered, now)
+		}
+		if n := testing.AllocsPerRun(1000, func() {
+			try := attempt{now: now}
+			g, err := p.get(&try)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.put(g.conn, true, balance.Answered, now)
+		}); n != 0 {
+			t.Errorf("with %d endpoints: %v allocations", len(endpoints), n)
+		}
+	}
+}
+
+// Where no more connections may be made an idle one makes room for one to the
+// endpoint that was chosen.
+func TestIdleConnectionMakesRoom(t *testing.T) {
+	p := newTestPool(t, Config{Limits: Limits{Conns: 2}}, "10.0.0.1")
+	first, second := p.acquire(t), p.acquire(t)
+	p.put(first, true, balance.Answered, time.Now())
+	p.put(second, true, balance.Answered, time.Now())
+	other := &origin{Origin: balance.Origin{Position: 1, Authority: "name:80"}}
+	p.replace(other, []string{"10.0.0.2:80"}, time.Now())
+	p.set.Check(p.set.All()[0], errors.New("it is not well"), time.Now())
+	third := p.acquire(t)
+	if third.endpoint.Addr != "10.0.0.2:80" || first.closed() != 1 || second.closed() != 0 || p.stock.open != 2 {
+		t.Errorf("%s was chosen, the pool has %d connections", third.endpoint.Addr, p.stock.open)
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestPool(t, Config{Limits: Limits{Conns: 1, Wait: time.Second, Pending: 2}}, "10.0.0.1")
+		cn := p.acquire(t)
+		type outcome struct {
+			err  error
+			took time.Duration
+		}
+		ask := func(deadline time.Duration) <-chan outcome {
+			c := make(chan outcome, 1)
+			try := &attempt{now: time.Now()}
+			if deadline > 0 {
+				try.deadline = try.now.Add(deadline)
+			}
+			go func() {
+				_, err := grab(p, try)
+				c <- outcome{err, time.Since(try.now)}
+			}()
+			synctest.Wait()
+			return c
+		}
+		patient, hurried := ask(0), ask(300*time.Millisecond)
+		if o := <-ask(0); o != (outcome{errQueueFull, 0}) {
+			t.Errorf("beyond the bound of the queue: %v", o)
+		}
+		if o := <-hurried; o != (outcome{errDeadline, 300 * time.Millisecond}) {
+			t.Errorf("with a deadline: %v", o)
+		}
+		if o := <-patient; o != (outcome{errNoRoom, time.Second}) {
+			t.Errorf("without one: %v", o)
+		}
+		late := ask(0)
+		p.put(cn, true, balance.Answered, time.Now())
+		if o := <-late; o != (outcome{nil, 0}) {
+			t.Errorf("when a connection becomes free: %v", o)
+		}
+		if p.queue.length != 0 || p.queue.first != nil || p.queue.last != nil {
+			t.Error("somebody is left in the queue")
+		}
+	})
+}
+
+// Idle connections are closed after the idle timeout, and not before it.
+func TestIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestPool(t, Config{Timeouts: Timeouts{Idle: 30 * time.Second}}, "10.0.0.1", "10.0.0.2")
+		var all []*connection
+		for range 4 {
+			all = append(all, p.acquire(t))
+		}
+		for _, cn := range all {
+			p.put(cn, true, balance.Answered, time.Now())
+			time.Sleep(time.Second)
+		}
+		time.Sleep(25*time.Second + time.Second/2)
+		for closed := range 5 {
+			synctest.Wait()
+			for i, cn := range all {
+				want := int32(0)
+				if i < closed {
+					want = 1
+				}
+				if n := cn.closed(); n != want {
+					t.Errorf("connection %d was closed %d times when %d were due", i, n, closed)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A client that is closed keeps no connection, and serves on.
+func TestClosedPool(t *testing.T) {
+	p := newTestPool(t, Config{Limits: Limits{Conns: 1}}, "10.0.0.1")
+	cn := p.acquire(t)
+	p.close()
+	p.put(cn, true, balance.Answered, time.Now())
+	if again := p.acquire(t); again == cn || cn.closed() != 1 || p.stock.open != 1 {
+		t.Errorf("the connection stayed in use; %d are open", p.stock.open)
+	}
+}
+
+// Where no endpoint is known yet requests wait, and fail when it is known that
+// there is none.
+func TestNoEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(&Config{Limits: Limits{Conns: 1, Pending: 1, Wait: time.Second}, Retries: &balance.RetryBudget{}})
+		var dial *dialError
+		if _, err := grab(p, &attempt{now: time.Now()}); !errors.As(err, &dial) || dial.error != errUnresolved {
+			t.Errorf("got %v", err)
+		}
+		// Of two names the second one may still be known.
+		failed := errors.New("no such host")
+		p.lookup.unknown = 2
+		go func() {
+			p.lookupFailed(&origin{}, errors.New("the first"), true)
+			time.Sleep(time.Millisecond)
+			p.lookupFailed(&origin{}, failed, true)
+		}()
+		synctest.Wait()
+		for range 2 {
+			if _, err := grab(p, &attempt{now: time.Now()}); !errors.As(err, &dial) || dial.error != failed {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package upstream
+
+import (
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// SmallBody is the size up to which an answer of known length is read whole instead of being streamed.
+const SmallBody = 64 << 10
+
+// Request is one request to the backend.
+type Request struct {
+	// Head is the whole head, the empty line included, with a Content-Length that fits Body. It is written byte for
+	// byte.
+	Head []byte
+	Body []byte
+	// Upload is the body if it is sent while it comes; nil if it is Body.
+	Upload message.Upload
+	// HeadOnly is set for HEAD, whose answer has no body.
+	HeadOnly bool
+	// Idempotent requests change nothing: they may be sent once more if the connection ended before a byte of the
+	// answer came.
+	Idempotent bool
+	// Whole asks for the body in one piece, at most so many bytes; a larger one fails. Zero lets all but small bodies
+	// be streamed.
+	Whole int64
+	// Memory, if set, is asked for the memory of a body that is read whole and not small: its length, which is for the
+	// caller to give back. If it refuses, the exchange fails.
+	Memory Memory
+	// Deadline, if set, bounds the exchange up to the end of the head, or of the body if that is read whole.
+	Deadline time.Time
+	// Timeouts are this request's own; a zero one is the client's.
+	Timeouts RequestTimeouts
+	// Upgrade is the protocol that the head asks to go on in; nil for none. A backend that agrees does not answer: Tunnel
+	// is set.
+	Upgrade []byte
+	Tunnel  *Tunnel
+}
+
+// RequestTimeouts bound the steps of one exchange as [Timeouts] bound all exchanges.
+type RequestTimeouts struct{ Answer, Body time.Duration }
+
+// answerTimeout returns what bounds the wait for the answer's head.
+func (r *Request) answerTimeout(t *Timeouts) time.Duration {
+	if r.Timeouts.Answer > 0 {
+		return r.Timeouts.Answer
+	}
+	return t.Answer
+}
+
+// bodyTimeout returns what bounds each pause within a body of known length.
+func (r *Request) bodyTimeout(t *Timeouts) time.Duration {
+	if r.Timeouts.Body > 0 {
+		return r.Timeouts.Body
+	}
+	return t.Body
+}
+
+// Memory grants memory.
+type Memory interface {
+	// Grow asks for so many bytes more, and reports whether they may be taken.
+	Grow(bytes int) bool
+	Shrink(bytes int)
+}
+
+// grant asks for memory for a body.
+func (r *Request) grant(bytes int) bool { return r.Memory == nil || r.Memory.Grow(bytes) }
+
+// giveBack gives back what was granted and is not used.
+func (r *Request) giveBack(bytes int) {
+	if r.Memory != nil {
+		r.Memory.Shrink(bytes)
+	}
+}
+
+// isImpatience reports whether an exchange ended because the client's own deadline passed, which shows nothing of the
+// backend.
+func (r *Request) isImpatience(e *Error) bool {
+	return e.Kind == TooSlow && !r.Deadline.IsZero() && !time.Now().Before(r.Deadline)
+}

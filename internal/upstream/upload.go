@@ -1,0 +1,172 @@
+package upstream
+
+import (
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// uploadPart is how much of an upload is read and sent at a time.
+const uploadPart = 32 << 10
+
+// A sending is an upload on its way to the backend. It goes on beside the answer, which a backend may begin
+// before it has everything.
+type sending struct {
+	transport *transport
+	cn        *conn
+	request   *Request
+	upload    message.Upload // of the request
+	done      chan struct{}
+
+	mu         sync.Mutex
+	isAnswered bool  // the head of the answer has come
+	isEnding   bool  // the exchange is over: the client is not the reason
+	failed     error // of the client; nil if it sends, or has sent everything
+	isComplete bool
+}
+
+// begin starts to send the upload of a request whose head was sent.
+func (t *transport) begin(cn *conn, req *Request) *sending {
+	s := &sending{transport: t, cn: cn, request: req, upload: req.Upload, done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+// run sends the upload to its end. If the client fails, the backend must not take what came for the whole,
+// so the connection is broken, and nobody waits for an answer. If the backend takes no more, its answer may
+// still say why.
+func (s *sending) run() {
+	defer close(s.done)
+	failed, isComplete := s.copy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isEnding {
+		failed = nil
+	}
+	s.isComplete, s.failed = isComplete, failed
+	switch {
+	case failed != nil:
+		_ = s.cn.Conn.SetReadDeadline(time.Unix(1, 0))
+	case !s.isAnswered:
+		// Only now the backend has what it takes to answer.
+		_ = s.cn.Conn.SetReadDeadline(time.Now().Add(s.request.answerTimeout(&s.transport.config.Timeouts)))
+	}
+}
+
+// copy sends the upload, and returns the error of the client, if it fails.
+func (s *sending) copy() (failed error, isComplete bool) {
+	part, ok := s.transport.parts.Get().(*[uploadPart]byte)
+	if !ok {
+		part = new([uploadPart]byte)
+	}
+	defer s.transport.parts.Put(part)
+	const room = len("8000\r\n") // before the data of a chunk
+	isChunked, left := s.upload.Length() < 0, s.upload.Length()
+	for isChunked || left > 0 {
+		n, err := s.upload.Read(part[room : len(part)-len("\r\n0\r\n\r\n")])
+		data := part[room : room+n]
+		left -= int64(n)
+		if isChunked {
+			data = framed(part[:], room, n, err == io.EOF)
+		}
+		if len(data) > 0 {
+			_ = s.cn.Conn.SetWriteDeadline(time.Now().Add(s.request.bodyTimeout(&s.transport.config.Timeouts)))
+			if _, refused := s.cn.Conn.Write(data); refused != nil {
+				return nil, false
+			}
+		}
+		switch {
+		case err == io.EOF && (isChunked || left == 0):
+			return nil, true
+		case err == io.EOF:
+			return io.ErrUnexpectedEOF, false
+		case err != nil:
+			return err, false
+		}
+	}
+	return nil, true
+}
+
+// framed makes a chunk of the n bytes from room on, and appends the end of the body if they are the last.
+func framed(part []byte, room, n int, isLast bool) []byte {
+	from, to := room, room+n
+	if n > 0 {
+		from -= 2
+		copy(part[from:], "\r\n")
+		size := strconv.AppendInt(make([]byte, 0, 8), int64(n), 16)
+		from -= len(size)
+		copy(part[from:], size)
+		to += copy(part[to:], "\r\n")
+	}
+	if isLast {
+		to += copy(part[to:], "0\r\n\r\n")
+	}
+	return part[from:to]
+}
+
+// answered notes that the head of the answer has come: what bounds the wait for it no longer holds.
+func (s *sending) answered() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isAnswered = true
+	s.cn.readBy = time.Time{}
+	_ = s.cn.Conn.SetReadDeadline(time.Time{})
+}
+
+// uploadGrace is how long an upload may still take once its answer is complete. A client that has sent
+// everything by then keeps its connection, with the requests that it may have sent behind the upload.
+const uploadGrace = 250 * time.Millisecond
+
+// finish gives an upload whose answer is complete the time to come to its end, stops it otherwise, and
+// reports whether all of it was sent. Backends answer before they have read a body that they do not
+// need.
+func (s *sending) finish() (isComplete bool) {
+	if s == nil {
+		return true
+	}
+	select {
+	case <-s.done:
+		return s.end()
+	default:
+	}
+	grace := time.NewTimer(uploadGrace)
+	defer grace.Stop()
+	select {
+	case <-s.done:
+	case <-grace.C:
+	}
+	return s.end()
+}
+
+// end stops the upload, and reports whether all of it was sent.
+func (s *sending) end() (isComplete bool) {
+	if s == nil {
+		return true
+	}
+	select {
+	case <-s.done:
+	default:
+		s.mu.Lock()
+		s.isEnding = true
+		s.mu.Unlock()
+		s.upload.Interrupt()
+		_ = s.cn.Conn.SetWriteDeadline(time.Unix(1, 0))
+		<-s.done
+	}
+	s.cn.writeBy = time.Time{}
+	return s.isComplete
+}
+
+// orFailed returns the client's failure, if it is the reason for the failure of the exchange.
+func (s *sending) orFailed(err error) error {
+	if s == nil || s.failed == nil {
+		return err
+	}
+	return newError(ClientFailed, true, s.failed)
+}
