@@ -29,7 +29,7 @@ const maxUnnamed = 4096
 // A scopeKey identifies an operation within a set.
 type scopeKey struct {
 	route int
-	id    int // of a resource that files describe; -1 for any other, of which the names count
+	id    int // of a resource that files describe; -1 for any other, which is found by its names
 	prefix, group, version, resource,
 	subresource string
 	verb                                                      resource.Verb
