@@ -7,7 +7,7 @@ import (
 )
 
 // A strategy is what stores of objects, of their status and of other subresources do differently.
-// Each is the Store's method of that name, in lower case.
+// Each method implements the exported method of Store with the same name.
 type strategy interface {
 	prepareForCreate(s *Store, w *storage.Write)
 	prepareForUpdate(s *Store, w *storage.Write) error
