@@ -8,17 +8,17 @@ import (
 	"unsafe"
 )
 
-// DataKeys says which keys are names that somebody chose, such as keys of labels, and not fields
-// that a reader could take one for the other.
+// DataKeys says which keys are names that users chose, such as keys of labels, and not fields that
+// a reader could take one for the other.
 type DataKeys interface {
 	// IsData reports whether the keys of an object are data.
 	IsData(object Node) bool
 }
 
-// CaseTwins returns two members of one object, in n or anywhere below it, whose keys differ in case alone: a reader that
-// folds case, as encoding/json does, takes them for one field, and one of the values for the other. The Nodes are invalid
-// if there are none. Objects whose keys are data are passed over. It takes linear time, and no memory where objects have
-// few members.
+// CaseTwins returns two members of one object, in n or anywhere below it, whose keys differ in case
+// alone: a reader that folds case, as encoding/json does, takes them for one field, and one of the
+// values for the other. The Nodes are invalid if there are none. Objects whose keys are data are
+// passed over. It takes linear time, and no memory if objects have few members.
 func (n Node) CaseTwins(names DataKeys) (first, second Node) {
 	switch n.Kind() {
 	case Object:
@@ -120,7 +120,7 @@ var twinFinders = sync.Pool{New: func() any { return new(twinFinder) }}
 const maxKeptMembers = 4096
 
 // twinsOfMany is twins for an object of many members, by a hash table. The hash has a secret of the
-// process, so that nobody can prepare keys that collide.
+// process, so that an attacker cannot prepare keys that collide.
 func twinsOfMany(object Node) (first, second Node) {
 	f := twinFinders.Get().(*twinFinder)
 	defer func() {
