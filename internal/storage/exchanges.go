@@ -279,6 +279,9 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	f.Extra = append(e.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
 	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline()}
+	if !e.Memory.MaySend() {
+		return e.Exhausted() // what judged the object, or pins it, may not be whole
+	}
 	e.Memory.Rest()
 	return e.do(b, b.Client, answer)
 }
