@@ -260,6 +260,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	if protocol != nil {
 		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade}, message.Header{Name: nameUpgrade, Value: protocol})
 	}
+	if !e.Memory.MaySend() {
+		return nil, e.Exhausted() // what policies have judged may not be whole
+	}
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
@@ -274,14 +277,14 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	if e.Sink != nil {
 		return divert(e, Message{Target: target, Body: body, ContentType: valueJSON})
 	}
+	if !e.Memory.MaySend() {
+		return e.Exhausted() // what policies have judged, or the body, may not be whole
+	}
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= aboutBody
 	f.Extra = append(e.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
 	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline()}
-	if !e.Memory.MaySend() {
-		return e.Exhausted() // what judged the object, or pins it, may not be whole
-	}
 	e.Memory.Rest()
 	return e.do(b, b.Client, answer)
 }
