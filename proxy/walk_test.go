@@ -384,7 +384,7 @@ func TestQuery(t *testing.T) {
 	if want := []string{"QUERY {\"size\": 5}", "GET "}; !slices.Equal(got, want) {
 		t.Errorf("the API was asked %q, want %q", got, want)
 	}
-	if events := w.events(t, to); strings.Count(events, "\"verb\":\"query\"") != 4 || strings.Count(events, "\n") != 4 {
+	if events := w.events(t, to); strings.Count(events, "\"verb\":\"query\"") != 3 || strings.Count(events, "\n") != 3 {
 		t.Errorf("the events are %s", events)
 	}
 }
