@@ -64,7 +64,7 @@ e2e-all: programs ## the same with all that takes its time, and before all versi
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m ./admission/rego/builtin
-	E2E_ALL=1 $(TEST) -count=1 -run '^TestWalk' ./policies
+	E2E_ALL=1 $(TEST) -count=1 -timeout 20m -run '^TestWalk' ./policies ./proxy
 	@set -e; for version in $(SERVERS); do \
 		echo "== kube-apiserver $$version"; \
 		(cd e2e/servers/v$$version && $(GO) tool -n kube-apiserver >/dev/null); \

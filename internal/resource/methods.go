@@ -30,7 +30,7 @@ func NewMethodSet(names ...string) MethodSet {
 
 // Names returns the methods of the set, as the header Allow lists them.
 func (s MethodSet) Names() (in []string) {
-	for m := methodGet; m < numMethods; m++ {
+	for m := range eachMethod {
 		if s&(1<<m) != 0 {
 			in = append(in, methods[m])
 		}
@@ -64,7 +64,7 @@ func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 		if subresource != "" && !(isItem && r.Subresources.Has(subresource)) {
 			continue
 		}
-		for m := methodGet; m < numMethods; m++ {
+		for m := range eachMethod {
 			if !m.ofResources() {
 				continue
 			}
@@ -89,7 +89,7 @@ func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 // them.
 func Allowed(r Resolver, path []byte, refused string) string {
 	var allowed []string
-	for _, method := range methods[methodGet:] {
+	for _, method := range methods[1:] {
 		if _, _, err := r.Resolve(method, path); err == nil && method != refused {
 			allowed = append(allowed, method)
 		}

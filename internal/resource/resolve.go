@@ -59,7 +59,7 @@ func (i *Info) finish(m method, name string) error {
 		return status.MethodNotAllowed(i.GroupResource(), short(name))
 	}
 	return status.MethodNotAllowedf("%s is not supported: the methods are %s and %s", short(name),
-		strings.Join(methods[methodGet:numMethods-1], ", "), methods[numMethods-1])
+		strings.Join(methods[1:len(methods)-1], ", "), methods[len(methods)-1])
 }
 
 // IsDescribed implements [Resolver]: everything at an API server is of a known form.

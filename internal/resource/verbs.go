@@ -1,6 +1,10 @@
 package resource
 
-import "strings"
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
 
 // A Verb says what a request does with a resource. It is what RBAC rules, rate limits and audit
 // events call a verb. The table below has everything that the gateway knows of one.
@@ -34,8 +38,9 @@ const (
 var verbs = [NumVerbs]struct {
 	// name is the verb in RBAC rules, rate limits, audit events, expressions and metrics.
 	name string
-	// methods are the HTTP methods that ask for the verb, the usual one first.
-	methods []method
+	// methods are the HTTP methods that ask for the verb, the usual one first. A method that no row above
+	// has is a new one.
+	methods []string
 	// object and collection say what the path of a request leads to. A verb with neither is not a
 	// verb of resources.
 	object, collection bool
@@ -62,40 +67,40 @@ var verbs = [NumVerbs]struct {
 	options string
 }{
 	VerbGet: {
-		name: "get", methods: []method{methodGet, methodHead}, object: true, part: true, reads: true, isSafe: true,
+		name: "get", methods: []string{"GET", "HEAD"}, object: true, part: true, reads: true, isSafe: true,
 		schema: SchemaOfReads,
 	},
 	VerbList: {
-		name: "list", methods: []method{methodGet, methodHead}, collection: true, everywhere: true, reads: true, isSafe: true,
+		name: "list", methods: []string{"GET", "HEAD"}, collection: true, everywhere: true, reads: true, isSafe: true,
 		selects: true, schema: SchemaOfReads,
 	},
 	VerbWatch: {
-		name: "watch", methods: []method{methodGet, methodHead}, collection: true, everywhere: true, variant: VerbList,
+		name: "watch", methods: []string{"GET", "HEAD"}, collection: true, everywhere: true, variant: VerbList,
 		reads: true, isSafe: true, selects: true, lasts: true, schema: SchemaOfReads,
 	},
 	VerbCreate: {
-		name: "create", methods: []method{methodPost}, collection: true, operation: AdmitCreate, hasBody: true,
+		name: "create", methods: []string{"POST"}, collection: true, operation: AdmitCreate, hasBody: true,
 		schema: SchemaOfCreates, options: "CreateOptions",
 	},
 	VerbUpdate: {
-		name: "update", methods: []method{methodPut}, object: true, part: true, operation: AdmitUpdate, hasBody: true,
+		name: "update", methods: []string{"PUT"}, object: true, part: true, operation: AdmitUpdate, hasBody: true,
 		options: "UpdateOptions",
 	},
 	VerbPatch: { // a patch that turns out to create the object has to be admitted as that
-		name: "patch", methods: []method{methodPatch}, object: true, part: true, operation: AdmitUpdate, hasBody: true,
+		name: "patch", methods: []string{"PATCH"}, object: true, part: true, operation: AdmitUpdate, hasBody: true,
 		schema: SchemaOfPatches, options: "PatchOptions",
 	},
 	VerbDelete: {
-		name: "delete", methods: []method{methodDelete}, object: true, operation: AdmitDelete, options: "DeleteOptions",
+		name: "delete", methods: []string{"DELETE"}, object: true, operation: AdmitDelete, options: "DeleteOptions",
 	},
 	VerbDeleteCollection: {
-		name: "deletecollection", methods: []method{methodDelete}, collection: true, operation: AdmitDelete, selects: true,
+		name: "deletecollection", methods: []string{"DELETE"}, collection: true, operation: AdmitDelete, selects: true,
 		options: "DeleteOptions",
 	},
-	VerbHead:    {name: "head", methods: []method{methodHead}, reads: true, isSafe: true},
-	VerbPost:    {name: "post", methods: []method{methodPost}},
-	VerbPut:     {name: "put", methods: []method{methodPut}},
-	VerbOptions: {name: "options", methods: []method{methodOptions}, isSafe: true},
+	VerbHead:    {name: "head", methods: []string{"HEAD"}, reads: true, isSafe: true},
+	VerbPost:    {name: "post", methods: []string{"POST"}},
+	VerbPut:     {name: "put", methods: []string{"PUT"}},
+	VerbOptions: {name: "options", methods: []string{"OPTIONS"}, isSafe: true},
 }
 
 // An AdmissionOperation is an operation as admission policies name it, or a set of them.
@@ -148,7 +153,7 @@ func (v Verb) Method() string {
 	if len(verbs[v].methods) == 0 {
 		return ""
 	}
-	return methods[verbs[v].methods[0]]
+	return verbs[v].methods[0]
 }
 
 // OfResource reports whether requests for resources can have the verb.
@@ -248,35 +253,51 @@ func NewVerbSet(names ...string) (s VerbSet) {
 // Has reports whether a verb is in the set.
 func (s VerbSet) Has(v Verb) bool { return s&(1<<v) != 0 }
 
-// method is an HTTP method that some verb has.
+// A method is an HTTP method that some verb has: its place among the methods.
 type method uint8
 
-const (
-	methodOther method = iota
-	methodGet
-	methodHead
-	methodPost
-	methodPut
-	methodPatch
-	methodDelete
-	methodOptions
+// methodOther is any method that no verb has.
+const methodOther method = 0
 
-	numMethods = iota
+// methods are the names of the methods as the table of verbs has them, in the order in which the header
+// Allow lists them. The first one is methodOther's.
+var methods = func() []string {
+	in := []string{""}
+	for v := range Verbs {
+		for _, name := range verbs[v].methods {
+			if !slices.Contains(in, name) {
+				in = append(in, name)
+			}
+		}
+	}
+	return in
+}()
+
+// The methods that the rules of paths name.
+var (
+	methodGet     = methodOf(http.MethodGet)
+	methodHead    = methodOf(http.MethodHead)
+	methodPost    = methodOf(http.MethodPost)
+	methodPatch   = methodOf(http.MethodPatch)
+	methodOptions = methodOf(http.MethodOptions)
 )
 
-// methods are the names of the methods, in the order in which the header Allow lists them.
-var methods = [numMethods]string{
-	methodGet: "GET", methodHead: "HEAD", methodPost: "POST", methodPut: "PUT", methodPatch: "PATCH", methodDelete: "DELETE",
-	methodOptions: "OPTIONS",
-}
-
 func methodOf(name string) method {
-	for m := methodGet; m < numMethods; m++ {
+	for m := 1; m < len(methods); m++ {
 		if methods[m] == name {
-			return m
+			return method(m)
 		}
 	}
 	return methodOther
+}
+
+// eachMethod calls a function for each method, in their order, until it returns false.
+func eachMethod(yield func(method) bool) {
+	for m := 1; m < len(methods); m++ {
+		if !yield(method(m)) {
+			return
+		}
+	}
 }
 
 // verbsOf has what a method asks for.
@@ -289,18 +310,19 @@ type verbsOf struct {
 
 func (m method) verbs() verbsOf { return verbsOfMethods[m] }
 
-var verbsOfMethods = func() (all [numMethods]verbsOf) {
+var verbsOfMethods = func() []verbsOf {
+	all := make([]verbsOf, len(methods))
 	for v := range Verbs {
 		row := &verbs[v]
-		for _, m := range row.methods {
-			of := &all[m]
+		for _, name := range row.methods {
+			of := &all[methodOf(name)]
 			if row.object && row.variant == VerbOther && of.object == VerbOther {
 				of.object = v
 			}
 			if row.collection && row.variant == VerbOther && of.collection == VerbOther {
 				of.collection = v
 			}
-			if row.name == strings.ToLower(methods[m]) {
+			if row.name == strings.ToLower(name) {
 				of.path = v
 			}
 		}
