@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -26,10 +25,6 @@ const (
 // other is the label value of everything that has no value of its own.
 const other = "other"
 
-// durationBounds are the upper bounds of histograms of durations in seconds. The lowest ones resolve the gateway's own
-// share, the highest one a backend near its deadline.
-var durationBounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10}
-
 // RequestDone counts a request that is over. It keeps none of the strings that it is given.
 func (t *Telemetry) RequestDone(r *Record) {
 	if !isMeasured {
@@ -44,20 +39,6 @@ func (t *Telemetry) RequestDone(r *Record) {
 	if r.Spent.Backend > 0 {
 		t.requests.backendOf(r.Way, r.Series).add(r.Spent.Backend, &r.Trace)
 	}
-}
-
-// A Series remembers the series of the requests of one operation: of those that have the same verb, come by the same way
-// and name the same resource. It spares RequestDone to look them up. The zero value is one that remembers nothing yet.
-type Series struct {
-	last    [6]atomic.Pointer[codeSeries] // by the class of the code; most operations have one code of a class
-	backend atomic.Pointer[histogram]
-}
-
-// codeSeries are the series of requests that are answered by one code.
-type codeSeries struct {
-	code     int
-	count    *atomic.Uint64
-	duration *histogram // nil if durations are not counted
 }
 
 // of returns the series of a request.
@@ -159,67 +140,6 @@ func newPlace(p place) (place, *placeSeries) {
 func (w Way) clone() Way { return Way{strings.Clone(w.Route), strings.Clone(w.Upstream)} }
 
 func newBackendSeries(w Way) (Way, *histogram) { return w.clone(), new(histogram) }
-
-// lost takes what has no series of its own, and is not shown.
-var lost histogram
-
-func (h *histogram) orOther() *histogram {
-	if h == nil {
-		return &lost
-	}
-	return h
-}
-
-// histogram counts durations. The number of them is the sum of its buckets.
-type histogram struct {
-	buckets [len(durationBounds) + 1]bucket
-	nanos   atomic.Int64
-}
-
-// bucket has the number of durations, and one of them that was traced.
-type bucket struct {
-	count  atomic.Uint64
-	traced atomic.Pointer[tracedDuration]
-}
-
-// tracedDuration is a duration that a trace shows.
-type tracedDuration struct {
-	took  time.Duration
-	at    time.Time
-	trace Trace
-}
-
-func (h *histogram) add(took time.Duration, trace *Trace) {
-	seconds := took.Seconds()
-	i := 0
-	for i < len(durationBounds) && seconds > durationBounds[i] {
-		i++
-	}
-	h.buckets[i].count.Add(1)
-	h.nanos.Add(int64(took))
-	if trace.Sampled {
-		h.buckets[i].traced.Store(&tracedDuration{took, time.Now(), *trace})
-	}
-}
-
-// point returns the histogram as it is now.
-func (h *histogram) point(attributes attribute.Set, start, now time.Time) (p metricdata.HistogramDataPoint[float64]) {
-	p = metricdata.HistogramDataPoint[float64]{
-		Attributes: attributes, StartTime: start, Time: now, Bounds: durationBounds[:], BucketCounts: make([]uint64, len(h.buckets)),
-		Sum: time.Duration(h.nanos.Load()).Seconds(),
-	}
-	for i := range h.buckets {
-		b := &h.buckets[i]
-		p.BucketCounts[i] = b.count.Load()
-		p.Count += p.BucketCounts[i]
-		if e := b.traced.Load(); e != nil {
-			p.Exemplars = append(p.Exemplars, metricdata.Exemplar[float64]{
-				Time: e.at, Value: e.took.Seconds(), TraceID: e.trace.ID[:], SpanID: e.trace.Span[:],
-			})
-		}
-	}
-	return p
-}
 
 // verbLabel returns the label of a verb.
 func verbLabel(v resource.Verb) string {
