@@ -18,6 +18,7 @@ import (
 // connection's buffer, meanwhile.
 type detachedAnswer struct {
 	gateway  *Gateway
+	scope    *scope
 	incoming *server.Request
 	answer   *message.Response
 	record   telemetry.Record
@@ -35,7 +36,7 @@ type detachedAnswer struct {
 // detach makes the answer independent of the handler.
 func (h *handler) detach() *detachedAnswer {
 	d := &detachedAnswer{
-		gateway: h.gateway, incoming: h.incoming, record: detachedRecord(h), events: h.trail.events.Detach(), spans: h.trail.spans,
+		gateway: h.gateway, scope: h.scope, incoming: h.incoming, record: detachedRecord(h), events: h.trail.events.Detach(), spans: h.trail.spans,
 		editor: h.request.Editor, tunnel: h.upgrade.tunnel, protocol: h.upgrade.protocol,
 	}
 	if h.upgrade.tunnel == nil {
@@ -86,5 +87,5 @@ func (d *detachedAnswer) finish() {
 		d.editor.Release()
 	}
 	d.events.End(d.record.Outcome.Code, false, nil)
-	d.gateway.observe(&d.record, d.spans)
+	d.gateway.observe(&d.record, d.scope, d.spans)
 }

@@ -105,7 +105,7 @@ func (h *handler) finish() {
 		if h.route != nil && h.route.backend.events != nil {
 			recordEvents(h, r.Outcome.Code)
 		}
-		h.gateway.observe(r, h.trail.spans)
+		h.gateway.observe(r, h.scope, h.trail.spans)
 		if p == nil && h.trail.answers != nil {
 			h.trail.answers.Finish()
 		}

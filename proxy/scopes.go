@@ -16,15 +16,23 @@ type scopes struct {
 	// resolvers has for each route how requests that come by it are read.
 	resolvers []resource.Resolver
 
-	// compiled has the scopes that were asked for. It is replaced, never changed, so that requests read it without a lock.
-	compiled atomic.Pointer[map[scopeKey]*scope]
-	adding   sync.Mutex
-	unnamed  int // how many of them are of resources that no file describes
+	// compiled has the scopes that were asked for, in shards so that to add one copies few.
+	compiled [shards]shard
 }
 
-// maxUnnamed bounds how many scopes are kept of resources whose names only clients know. What is beyond is compiled for
-// each request.
-const maxUnnamed = 4096
+// A shard is a part of the scopes. Its map is replaced, never changed, so that requests read it without a lock.
+type shard struct {
+	scopes  atomic.Pointer[map[scopeKey]*scope]
+	adding  sync.Mutex
+	unnamed int // how many of them are of resources that no file describes
+}
+
+const (
+	shards = 64
+	// maxUnnamed bounds how many scopes a shard keeps of resources whose names only clients know. One more drops the
+	// others, which are compiled again if they are asked for.
+	maxUnnamed = 64
+)
 
 // A scopeKey identifies an operation within a set.
 type scopeKey struct {
@@ -64,38 +72,57 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 		return t
 	}
 	t := &scopes{set: set, resolvers: make([]resource.Resolver, len(g.routes.table))}
-	t.compiled.Store(&map[scopeKey]*scope{})
+	for i := range t.compiled {
+		t.compiled[i].scopes.Store(&map[scopeKey]*scope{})
+	}
 	for i := range g.routes.table {
 		r := &g.routes.table[i]
 		t.resolvers[i] = r.backend.kind.resolver(set, resource.View{
 			Place: r.place, LeadsTo: func(path string) bool { return g.routes.leadsTo(r.backend, path) }, Reaches: r.reaches,
 		})
 	}
-	g.current.Store(t)
+	if now := g.current.Load(); now == nil || now.set.Generation() <= set.Generation() {
+		g.current.Store(t) // and not those of a set that a request has had since before the one in force
+	}
 	return t
 }
 
 // find returns the scope of a request, which it compiles if it is the first of its operation.
 func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	key := keyOf(route, r, i, connects)
-	if s := (*t.compiled.Load())[key]; s != nil {
+	in := &t.compiled[key.shard()]
+	if s := (*in.scopes.Load())[key]; s != nil {
 		return s
 	}
-	s := g.newScope(t, route, r, i, connects)
-	t.adding.Lock()
-	defer t.adding.Unlock()
-	known := *t.compiled.Load()
-	if first := known[key]; first != nil { // another request was at it too
+	return in.add(key, g.newScope(t, route, r, i, connects))
+}
+
+// shard returns the number of the shard of the key.
+func (k *scopeKey) shard() int {
+	sum := k.id + len(k.resource) + 7*int(k.verb)
+	if n := len(k.resource); n > 0 {
+		sum += 11*int(k.resource[0]) + 13*int(k.resource[n-1]) + 17*int(k.resource[n/2])
+	}
+	return sum & (shards - 1)
+}
+
+// add keeps a scope, and returns it, or the one that another request has added meanwhile.
+func (in *shard) add(key scopeKey, s *scope) *scope {
+	in.adding.Lock()
+	defer in.adding.Unlock()
+	known := *in.scopes.Load()
+	if first := known[key]; first != nil {
 		return first
 	}
-	if r == nil {
-		if t.unnamed == maxUnnamed {
-			return s
-		}
-		t.unnamed++
-	}
 	more := maps.Clone(known)
+	if key.id < 0 {
+		if in.unnamed == maxUnnamed {
+			maps.DeleteFunc(more, func(k scopeKey, _ *scope) bool { return k.id < 0 })
+			in.unnamed = 0
+		}
+		in.unnamed++
+	}
 	more[key.kept()] = s
-	t.compiled.Store(&more)
+	in.scopes.Store(&more)
 	return s
 }

@@ -160,10 +160,12 @@ func compareScopes(t *testing.T, g *Gateway, r *rand.Rand, requests int) {
 			target[n] = '#'
 		}
 	}
-	for key := range *all.compiled.Load() {
-		for _, text := range []string{key.prefix, key.group, key.version, key.resource, key.subresource} {
-			if strings.Contains(text, "#") {
-				t.Fatalf("a scope is kept under %+v, which was the memory of a request", key)
+	for n := range all.compiled {
+		for key := range *all.compiled[n].scopes.Load() {
+			for _, text := range []string{key.prefix, key.group, key.version, key.resource, key.subresource} {
+				if strings.Contains(text, "#") {
+					t.Fatalf("a scope is kept under %+v, which was the memory of a request", key)
+				}
 			}
 		}
 	}
@@ -210,7 +212,9 @@ func TestScopeOnce(t *testing.T) {
 	route := g.routes.find([]byte("cluster.example.com"), "/api/v1/things")
 	var got [8]*scope
 	var asked, done sync.WaitGroup
-	all.adding.Lock() // so that none finds the scope of another
+	key := keyOf(route, nil, &resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "things", Verb: resource.VerbList}, false)
+	in := &all.compiled[key.shard()]
+	in.adding.Lock() // so that none finds the scope of another
 	for n := range got {
 		asked.Add(1)
 		done.Go(func() {
@@ -225,10 +229,33 @@ func TestScopeOnce(t *testing.T) {
 	}
 	asked.Wait()
 	time.Sleep(10 * time.Millisecond)
-	all.adding.Unlock()
+	in.adding.Unlock()
 	done.Wait()
-	if all.unnamed != 1 || slices.ContainsFunc(got[:], func(s *scope) bool { return s != got[0] }) {
-		t.Fatalf("%d scopes are counted, and the requests have %p", all.unnamed, got)
+	if in.unnamed != 1 || slices.ContainsFunc(got[:], func(s *scope) bool { return s != got[0] }) {
+		t.Fatalf("%d scopes are counted, and the requests have %p", in.unnamed, got)
+	}
+}
+
+// TestScopesAreBounded: clients that invent names grow nothing, and do not take the place of what files describe or
+// other clients ask for.
+func TestScopesAreBounded(t *testing.T) {
+	g := scopedGateway(t)
+	all := g.scopesOf(g.policies())
+	route := g.routes.find([]byte("cluster.example.com"), "/api/v1/things")
+	info, _, err := all.resolvers[route.index].Resolve("GET", []byte("/api/v1/things"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 4 * shards * maxUnnamed {
+		info.Resource = strconv.Itoa(n)
+		if s := all.find(g, route, nil, &info, false); s == nil || s != all.find(g, route, nil, &info, false) {
+			t.Fatalf("the scope of %d is not kept", n)
+		}
+	}
+	for n := range all.compiled {
+		if kept := len(*all.compiled[n].scopes.Load()); kept > maxUnnamed || kept != all.compiled[n].unnamed {
+			t.Errorf("a shard has %d scopes, and counts %d", kept, all.compiled[n].unnamed)
+		}
 	}
 }
 

@@ -120,9 +120,6 @@ func recorded(h *handler) *telemetry.Record {
 	if i.Name == "" {
 		r.About.Name = str(h.trail.object)
 	}
-	if h.scope != nil {
-		r.Series = h.scope.series
-	}
 	if s := h.trail.spans; s != nil {
 		template := ""
 		if h.scope != nil {
@@ -156,10 +153,14 @@ func at(r *explaining.Recorder, s explaining.Step, w *storage.Write) {
 }
 
 // observe reports a request that is over.
-func (g *Gateway) observe(r *telemetry.Record, spans *spans.Spans) {
+func (g *Gateway) observe(r *telemetry.Record, in *scope, spans *spans.Spans) {
 	r.Spent.Took = time.Since(r.Spent.Started)
 	g.metrics.RequestEnded()
-	g.metrics.RequestDone(r)
+	var series *telemetry.Series
+	if in != nil {
+		series = in.series
+	}
+	g.metrics.RequestDone(r, series)
 	if g.observers.access != nil {
 		g.observers.access.Add(r)
 	}

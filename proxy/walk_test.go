@@ -173,10 +173,12 @@ func TestWalkOfScale(t *testing.T) {
 	for i, r := range all.resolvers {
 		all.resolvers[i] = walkedResolver{r, &calls}
 	}
-	for _, s := range *all.compiled.Load() {
-		s.storage, s.scaler = walkedStorage{s.storage, &calls}, walkedScaler{s.scaler, &calls}
-		for i := range s.stages {
-			s.stages[i].run = calls.watch(s.stages[i].run)
+	for n := range all.compiled {
+		for _, s := range *all.compiled[n].scopes.Load() {
+			s.storage, s.scaler = walkedStorage{s.storage, &calls}, walkedScaler{s.scaler, &calls}
+			for i := range s.stages {
+				s.stages[i].run = calls.watch(s.stages[i].run)
+			}
 		}
 	}
 	if code := patch("4"); code != http.StatusOK || !strings.Contains(stored, `"pieces":4`) {

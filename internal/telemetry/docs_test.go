@@ -78,7 +78,7 @@ func TestDocsOfMetrics(t *testing.T) {
 func fill(t *Telemetry) {
 	t.PoliciesCompiled([]PolicyStage{{"read", time.Second}})
 	r := denied()
-	t.RequestDone(r)
+	t.RequestDone(r, nil)
 	t.PolicyDecided("p", "Deny", 3)
 	t.SchemaRefused("widgets", "FieldValueInvalid")
 	AnswerChecked(t, "users", "Invalid")

@@ -25,19 +25,20 @@ const (
 // other is the label value of everything that has no value of its own.
 const other = "other"
 
-// RequestDone counts a request that is over. It keeps none of the strings that it is given.
-func (t *Telemetry) RequestDone(r *Record) {
+// RequestDone counts a request that is over, in the series of its operation; nil looks them up. It keeps none of the
+// strings that it is given.
+func (t *Telemetry) RequestDone(r *Record, in *Series) {
 	if !isMeasured {
 		return
 	}
 	code := knownCode(r.Outcome.Code)
-	s := r.Series.of(t, r, code)
+	s := in.of(t, r, code)
 	s.count.Add(1)
 	if s.duration != nil {
 		s.duration.add(r.Spent.Took, &r.Trace)
 	}
 	if r.Spent.Backend > 0 {
-		t.requests.backendOf(r.Way, r.Series).add(r.Spent.Backend, &r.Trace)
+		t.requests.backendOf(r.Way, in).add(r.Spent.Backend, &r.Trace)
 	}
 }
 

@@ -90,12 +90,12 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 
 func TestRequestDone(t *testing.T) {
 	tel := newTelemetry(t)
-	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 3 * time.Millisecond}.record())
-	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 90 * time.Second}.record())
+	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 3 * time.Millisecond}.record(), nil)
+	tel.RequestDone(request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 90 * time.Second}.record(), nil)
 	// Neither an unregistered resource nor an odd verb or code makes a series of its own.
-	tel.RequestDone(request{Verb: "get", Group: "a.example", Resource: "b", Code: 404}.record())
-	tel.RequestDone(request{Verb: "get", Group: "c.example", Resource: "d", Code: 404}.record())
-	tel.RequestDone(request{Verb: "brew", Code: 1000}.record())
+	tel.RequestDone(request{Verb: "get", Group: "a.example", Resource: "b", Code: 404}.record(), nil)
+	tel.RequestDone(request{Verb: "get", Group: "c.example", Resource: "d", Code: 404}.record(), nil)
+	tel.RequestDone(request{Verb: "brew", Code: 1000}.record(), nil)
 
 	var counts, create []string
 	for _, line := range scrape(t, tel) {
@@ -130,7 +130,7 @@ func TestSeriesOfAResource(t *testing.T) {
 	tel := newTelemetry(t)
 	for code := range 600 {
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
-			tel.RequestDone(request{Verb: verb, Group: "example.com", Resource: "widgets", Registered: true, Code: code}.record())
+			tel.RequestDone(request{Verb: verb, Group: "example.com", Resource: "widgets", Registered: true, Code: code}.record(), nil)
 		}
 	}
 	for i := range 100 {
@@ -162,7 +162,7 @@ func TestExemplars(t *testing.T) {
 	tel := newTelemetry(t)
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
 	r.Trace = Trace{ID: [16]byte{15: 1}, Span: [8]byte{7: 2}, Sampled: true}
-	tel.RequestDone(r)
+	tel.RequestDone(r, nil)
 	w := httptest.NewRecorder()
 	get := httptest.NewRequest("GET", "/metrics", nil)
 	get.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
@@ -184,7 +184,7 @@ func TestSemanticNames(t *testing.T) {
 	defer func() { _ = tel.Shutdown(context.Background()) }()
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
 	r.Spent.Backend = time.Millisecond
-	tel.RequestDone(r)
+	tel.RequestDone(r, nil)
 	tel.PolicyDecided("p", "Deny", 7)
 	w := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -205,9 +205,9 @@ func TestSemanticNames(t *testing.T) {
 func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 	tel := newTelemetry(t)
 	buffer := []byte("widgets")
-	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: unsafe.String(&buffer[0], len(buffer)), Registered: true, Code: 200}.record())
+	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: unsafe.String(&buffer[0], len(buffer)), Registered: true, Code: 200}.record(), nil)
 	copy(buffer, "xxxxxxx")
-	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: 200}.record())
+	tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: 200}.record(), nil)
 	want := `gateway_requests_total{code="200",group="example.com",resource="widgets",route="",upstream="",verb="get"} 2`
 	if got := strings.Join(scrape(t, tel), "\n"); !strings.Contains(got, want) {
 		t.Errorf("metrics are\n%s\nwant among them\n%s", got, want)
@@ -217,7 +217,7 @@ func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 func TestSeriesAreBounded(t *testing.T) {
 	tel := newTelemetry(t)
 	for i := range maxPlaces + 500 {
-		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record())
+		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record(), nil)
 	}
 	for i := range maxNames + 500 {
 		tel.AdmissionDenied(fmt.Sprintf("policy-%d", i))
@@ -329,7 +329,7 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
 	if n := testing.AllocsPerRun(1000, func() {
 		tel.RequestStarted()
-		tel.RequestDone(r)
+		tel.RequestDone(r, nil)
 		tel.RateLimited("per-client")
 		tel.AdmissionDenied("replica-limit")
 		tel.UpstreamError("orders", "Timeout")
@@ -345,7 +345,7 @@ func TestRecordingWhileScraping(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", (i+w)%50), Registered: true, Code: 200}.record())
+				tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", (i+w)%50), Registered: true, Code: 200}.record(), nil)
 				tel.PoliciesLoaded(int64(i), "h", time.Unix(1, 0))
 			}
 		})
@@ -399,13 +399,13 @@ func TestNewLogger(t *testing.T) {
 func BenchmarkRequestDone(b *testing.B) {
 	tel := newTelemetry(b)
 	for i := range 200 {
-		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record())
+		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record(), nil)
 	}
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
 	b.ReportAllocs()
 	for b.Loop() {
 		tel.RequestStarted()
-		tel.RequestDone(r)
+		tel.RequestDone(r, nil)
 		tel.RequestEnded()
 	}
 }
@@ -457,13 +457,14 @@ func TestExpect(t *testing.T) {
 func TestSeriesIsWhereItIsLookedUp(t *testing.T) {
 	pages := make([]string, 2)
 	for i := range pages {
-		tel, series := newTelemetry(t), new(Series)
+		tel, in := newTelemetry(t), (*Series)(nil)
+		if i == 1 {
+			in = new(Series)
+		}
 		for n := range 40 {
 			r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: []int{201, 422, 201, 409, 0, 1000}[n%6], Took: time.Duration(n) * time.Millisecond}.record()
-			if r.Spent.Backend = time.Duration(n%3) * time.Millisecond; i == 1 {
-				r.Series = series
-			}
-			tel.RequestDone(r)
+			r.Spent.Backend = time.Duration(n%3) * time.Millisecond
+			tel.RequestDone(r, in)
 		}
 		w := httptest.NewRecorder()
 		tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

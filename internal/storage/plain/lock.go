@@ -35,7 +35,7 @@ func (c *collection) patchesByRules() bool {
 	}
 	patch := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: c.Resource.Group, Version: c.Resource.Version, Resource: c.Resource.Names.Plural}
 	schema := c.schema(resource.VerbPatch)
-	return schema != nil && schema.HasRules() || c.Policies.Concerns(&patch, admission.Update)
+	return schema != nil && schema.HasRules() || c.ObjectPolicies.Concerns(&patch, admission.Update)
 }
 
 // lockNew takes the lock of an object that is created. A POST of a name that exists is the backend's to refuse, unless

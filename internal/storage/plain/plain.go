@@ -20,7 +20,7 @@ type Options struct {
 	Backend *storage.Backend
 	Limits  *storage.Limits
 	// Policies are the policies that may match operations on the resource, or the subresource; ObjectPolicies are for the
-	// object of a Scale that the gateway makes.
+	// object that the subresource is a part of.
 	Policies, ObjectPolicies *admission.Scoped
 	// Resource describes the objects; nil if no policy file does.
 	Resource *resource.Resource
