@@ -61,6 +61,20 @@ func TestStagesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestStagesOfRequests compares the stages of the requests that docs/architecture.md shows with those that they have.
+func TestStagesOfRequests(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| `([^`]*)` \\| ([^|]*) \\|$").FindAllStringSubmatch(architecture(t, "### Stages"), -1)
+	if len(rows) < 5 {
+		t.Fatalf("there are %d requests", len(rows))
+	}
+	for _, row := range rows {
+		f := gatewayFor(t, t.TempDir(), "127.0.0.1:1", strings.Fields(row[1])).Foresee(row[2])
+		if got := strings.Join(f.Stages, ", "); got != row[3] {
+			t.Errorf("%s, %s: the stages are %s (%v), and docs/architecture.md has %s", row[1], row[2], got, f.Refusal, row[3])
+		}
+	}
+}
+
 // addedIn returns what a function adds to its list by add(condition, name, …), and all conditions of each.
 func addedIn(t *testing.T, file, function string) (all []string) {
 	t.Helper()
