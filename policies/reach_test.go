@@ -8,7 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestMatchBlocksReach: what the match blocks of policies and limits are about at Kubernetes' paths.
+// TestMatchBlocksReach: the resources that the match blocks of policies and limits name at
+// Kubernetes' paths.
 func TestMatchBlocksReach(t *testing.T) {
 	policy := func(groups, resources string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: a}\nspec:\n  checks: {conditions: Warn}\n  matchConstraints:\n" +

@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// echoing is a backend whose answers tell which request they are for.
+// echoing is a backend whose answers name their request.
 func echoing(t *testing.T) *recorder {
 	t.Helper()
 	r := newRecorder(t)

@@ -8,8 +8,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// Each method holds the type of its body to the same form, on described and other paths, before both kinds of backends
-// (RES-7). Nothing that is judged reaches a backend with a type that it could read in another way.
+// Each method checks the type of its body in the same way, on described and other paths, for both
+// kinds of backends (RES-7). Nothing that is judged reaches a backend with a type that it could
+// read in another way.
 type typedRequest struct{ method, path, media, body string }
 
 func TestContentTypes(t *testing.T) {
@@ -88,7 +89,7 @@ func TestBodiesWithoutAType(t *testing.T) {
 			{"POST", widgets, "", widget}, {"PUT", widgets + "/w1", "", widget}, {"DELETE", widgets + "/w1", "", `{"gracePeriodSeconds":0}`},
 			{"PATCH", widgets + "/w1", "", `{"spec":{"size":6}}`},
 		}
-		if dialect != "" { // and of what a policy is about
+		if dialect != "" { // and of a resource that a policy matches
 			requests = append(requests, []typedRequest{
 				{"PUT", deployments + "/web/scale", "", scale}, {"POST", deployments, "", `{"metadata":{"name":"web"}}`},
 				{"PATCH", deployments + "/web", "", `{"spec":{}}`}, {"PUT", deployments + "/web/scale", "text/plain", scale},

@@ -196,7 +196,7 @@ func startProbing(t *testing.T, s *probedStore, spec string) (*Gateway, string) 
 }
 
 // TestProbeOverwritesNobody: the first write after a start is judged against version 7, and another
-// writer makes another version before it comes to the backend, if possible the one that it names.
+// writer makes another version before it reaches the backend, if possible the one that it names.
 // The other writer's object is not replaced, and what is stored in the end was judged against it:
 // whatever the ETags look like, and by which way the write came.
 func TestProbeOverwritesNobody(t *testing.T) {
@@ -287,7 +287,7 @@ func TestProbeOverwritesNobody(t *testing.T) {
 var isProbe = regexp.MustCompile(`^"admission-gateway-probe-[A-Z2-7]{26}"$`)
 
 // TestProbeAnswers: what each answer of a backend to a probe means to the write and to operators.
-// Nothing is stored twice that would not come to the same, the client's answer is never the probe's
+// Nothing is stored twice that would make a difference, the client's answer is never the probe's
 // refusal, and no probe is repeated without end.
 func TestProbeAnswers(t *testing.T) {
 	const (

@@ -26,7 +26,8 @@ const (
 	unauthorized = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`
 )
 
-// TestAPIServerOfNoDialect: the gateway does not start before an API server whose dialect nobody said.
+// TestAPIServerOfNoDialect: the gateway does not start in front of an API server whose dialect is
+// not configured.
 func TestAPIServerOfNoDialect(t *testing.T) {
 	for _, tt := range []struct {
 		code int
@@ -96,7 +97,7 @@ func TestBackendOfNoDialect(t *testing.T) {
 	}
 }
 
-// TestStatedPlainBeforeAPIServer: who says Plain is believed, and told what answers.
+// TestStatedPlainBeforeAPIServer: a configured Plain is believed, with a warning of what answers.
 func TestStatedPlainBeforeAPIServer(t *testing.T) {
 	server := httptest.NewServer(answering(200, apiVersion))
 	defer server.Close()

@@ -84,8 +84,8 @@ func anchors(page string) map[string]bool {
 	return all
 }
 
-// TestDocs holds the pages to their form: README is short, links lead somewhere, and lines are short outside of tables
-// and blocks.
+// TestDocs checks the form of the pages: README is short, links lead somewhere, and lines are short
+// outside of tables and blocks.
 func TestDocs(t *testing.T) {
 	all := pages(t)
 	if n := strings.Count(all["../../README.md"], "\n"); n > 150 {
