@@ -83,7 +83,7 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 	}
 }
 
-// setErrors says what clients get of errors. An ordinary API writes its own.
+// setErrors says what clients get of errors. A plain API writes its own.
 func setErrors(r *resource.Resource, errors, format string) {
 	r.Errors.ArePassed = errors == passedErrors || errors == "" && r.Envelope == resource.Bare
 	r.Errors.Format = format

@@ -67,7 +67,7 @@ func TestMatchBlocksReach(t *testing.T) {
 	}
 }
 
-// TestReached: check says what each wildcard reaches, if an upstream is an ordinary API.
+// TestReached: check says what each wildcard reaches, if an upstream is a plain API.
 func TestReached(t *testing.T) {
 	const file = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource

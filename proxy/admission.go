@@ -381,7 +381,7 @@ func (a *admitter) identifyAgain(s storage.Storage, w *storage.Write) error {
 	return s.Complete(w)
 }
 
-// isBare reports whether the object is one of an ordinary API.
+// isBare reports whether the object is one of a plain API.
 func (a *admitter) isBare() bool {
 	return a.request.Resource != nil && a.request.Resource.Envelope == resource.Bare
 }

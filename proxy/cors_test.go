@@ -106,7 +106,7 @@ func invalid(more ...string) []string {
 	return append(more, typeJSON, "Content-Length: 11", "", `{"id": 100}`)
 }
 
-// TestPreflightReachesBackend: OPTIONS is the ordinary API's own, on described paths too.
+// TestPreflightReachesBackend: OPTIONS is the plain API's own, on described paths too.
 func TestPreflightReachesBackend(t *testing.T) {
 	backend, address := sharing(t, nil)
 	for _, path := range []string{"/v2/orders", "/v2/orders/o1", "/other/path"} {

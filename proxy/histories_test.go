@@ -24,7 +24,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// historyFile is an ordinary API whose objects have a number that never falls.
+// historyFile is a plain API whose objects have a number that never falls.
 const historyFile = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
 metadata: {name: notes.example.com}

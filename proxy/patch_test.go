@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// patchedAPI is an ordinary API with one object, which it patches itself.
+// patchedAPI is a plain API with one object, which it patches itself.
 type patchedAPI struct {
 	etag   string
 	mu     sync.Mutex

@@ -20,7 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// notesOf is the file of an ordinary API whose objects have a number that never falls.
+// notesOf is the file of a plain API whose objects have a number that never falls.
 const notesOf = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
 metadata: {name: notes.example.com}
@@ -49,7 +49,7 @@ const (
 	kubernetesNotes = "envelope: Kubernetes\n  backend: {patch: %s}"
 )
 
-// probedStore is an ordinary API with one object that compares If-Match with the version of the
+// probedStore is a plain API with one object that compares If-Match with the version of the
 // object, by the letter.
 type probedStore struct {
 	tag func(version int) string // the ETag of a version

@@ -52,7 +52,7 @@ func TestAPIServerOfNoDialect(t *testing.T) {
 	}
 }
 
-// TestBackendOfNoDialect: before the backend has answered, the gateway is not ready; an ordinary API then makes it
+// TestBackendOfNoDialect: before the backend has answered, the gateway is not ready; a plain API then makes it
 // ready, and an API server ends it with the code of a wrong file.
 func TestBackendOfNoDialect(t *testing.T) {
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
-// TestTutorials follows the pages that show how something is done with an ordinary API: their files and commands do what
+// TestTutorials follows the pages that show how something is done with a plain API: their files and commands do what
 // the pages say.
 func TestTutorials(t *testing.T) {
 	for _, program := range []string{"sh", "curl"} {
