@@ -383,7 +383,7 @@ func (m *Machine) featureConfig(f *Feature) (file string, err error) {
 		telemetry["audit"] = map[string]any{"log": map[string]any{"path": filepath.Join(m.Dir, f.Name+".audit")}}
 	}
 	if f.Traces >= 0 {
-		// Nobody has to listen there: spans that cannot be sent are dropped.
+		// No server has to listen there: spans that cannot be sent are dropped.
 		telemetry["tracing"] = map[string]any{"endpoint": "http://" + m.Backend, "samplingRatePerMillion": f.Traces}
 	}
 	config := map[string]any{"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration", "telemetry": telemetry}

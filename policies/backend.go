@@ -75,7 +75,8 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 		r.Backend.Emulated &^= resource.ScaleSubresource
 	}
 	if settings["deletion"] == "" && (r.Backend.Emulated&resource.SystemMetadata == 0 || r.Backend.Versions == resource.FieldVersions && r.Backend.Concurrency == resource.Optimistic) {
-		// Whoever keeps deletionTimestamp keeps objects from being deleted; and a version in a field pins no deletion.
+		// A client that keeps deletionTimestamp keeps objects from being deleted; and a version in
+		// a field pins no deletion.
 		r.Backend.Emulated &^= resource.Deletion
 	}
 	if r.Envelope == resource.Bare && r.Fields.Version == nil {

@@ -51,7 +51,7 @@ type remarks struct {
 	users     []Finding // of policies that read the user, if the configuration does not say how to know it
 	kinds     []Finding // of policies that read kinds, if the gateway has no account by which to ask for them
 	raced     []Finding // of writes that several gateways without common locks may send at once
-	reached   []Finding // of wildcards before plain APIs
+	reached   []Finding // of wildcards that reach plain APIs
 }
 
 // Terms are the rollouts and the exceptions of a set.

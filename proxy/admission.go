@@ -61,7 +61,7 @@ func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int
 	}
 }
 
-// context returns the context of what is done for the request, with its trace.
+// context returns the request's context, with its trace.
 func (a *admitter) context() context.Context {
 	if a.trail == nil {
 		return context.Background()

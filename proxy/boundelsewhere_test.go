@@ -95,8 +95,8 @@ func writeConfigMap(t *testing.T, address, method, namespace, user string) (code
 	return answer.StatusCode, string(text)
 }
 
-// A policy that is bound elsewhere costs nothing at the backend: each write is one request, as without the policy. Where it is
-// bound the stored object is read, and a patch is tried, before that.
+// A policy that is bound elsewhere costs nothing at the backend: each write is one request, as
+// without the policy. If it is bound the stored object is read, and a patch is tried, before that.
 func TestBoundElsewhere(t *testing.T) {
 	backend := newCountingBackend(t)
 	policy := func(binding string) string {

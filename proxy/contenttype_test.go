@@ -70,8 +70,8 @@ metadata: {name: deployments}
 spec: {policyName: deployments, validationActions: [Deny]}
 `
 
-// A body without a Content-Type is JSON to an API server, of every method but PATCH, and is named so when it is sent on: client-go's
-// client of scales sends none. Before a plain API it is refused.
+// A body without a Content-Type is JSON to an API server, of every method but PATCH, and is named
+// so when it is sent on: client-go's client of scales sends none. To a plain API it is refused.
 func TestBodiesWithoutAType(t *testing.T) {
 	const deployments, scale = "/apis/apps/v1/namespaces/team-a/deployments", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":3}}`
 	const widgets, widget = "/apis/example.com/v1/namespaces/team-a/widgets", `{"metadata":{"name":"w1","resourceVersion":"7"},"spec":{"size":5}}`

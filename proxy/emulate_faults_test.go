@@ -127,7 +127,7 @@ func TestFaultsOfWrites(t *testing.T) {
 	}
 }
 
-// checkStored reports whether there is the object before, or all of what was admitted.
+// checkStored reports whether the stored object is the earlier one, or all of the admitted one.
 func checkStored(t *testing.T, api *memory.Server, path, before, wants string, applied bool) {
 	t.Helper()
 	all := stock(api, path)

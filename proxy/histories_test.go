@@ -63,9 +63,9 @@ const (
 // every one was judged against and carried out on what the ones before had made. So no update is
 // lost, made twice or made on an object that it was not judged against (RW-1, RW-3).
 //
-// Two gateways, and writers who go past them, stand only before backends that compare. One whose
-// ETags are weak has a gateway that has served its last request before the next one starts: what is
-// lost otherwise is in docs/backends.md.
+// Two gateways, and writers who go past them, stand only in front of backends that compare. One
+// whose ETags are weak has a gateway that has served its last request before the next one starts:
+// what is lost otherwise is in docs/backends.md.
 func TestHistories(t *testing.T) {
 	for _, tagging := range []tagging{integerTags, hashTags, weakTags, fieldRevs} {
 		for _, patches := range []string{"Emulated", "Validated"} {

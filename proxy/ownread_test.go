@@ -59,7 +59,7 @@ func TestStoredIsReadByTheGateway(t *testing.T) {
 }
 
 // TestStoredIsNotTold: a client that may not write the object, or whose permission cannot be
-// determined, learns nothing of what the gateway's own account has read: each request of a kind has
+// determined, learns nothing that the gateway's own account has read: each request of a kind has
 // one answer, whatever is stored.
 func TestStoredIsNotTold(t *testing.T) {
 	const identified = "identity: {anonymous: Allow, authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"

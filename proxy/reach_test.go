@@ -98,8 +98,8 @@ spec:
 }
 
 // TestWildcardsOnPlain: resources ["*"] of each kind of policy, and of limits, match the resources
-// that a plain API serves at Kubernetes' paths, and nothing else of it. A dry run of what is
-// reached is not stored.
+// that a plain API serves at Kubernetes' paths, and nothing else of it. A dry run of a matched
+// request is not stored.
 func TestWildcardsOnPlain(t *testing.T) {
 	const body = `{"metadata":{"name":"n"}, "bad" : true,"n":9007199254740993}`
 	requests := []struct {

@@ -89,7 +89,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// bombPolicies make much of what clients send.
+// bombPolicies make large values of small requests.
 const bombPolicies = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
