@@ -85,6 +85,9 @@ func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resourc
 	t.adding.Lock()
 	defer t.adding.Unlock()
 	known := *t.compiled.Load()
+	if first := known[key]; first != nil { // another request was at it too
+		return first
+	}
 	if r == nil {
 		if t.unnamed == maxUnnamed {
 			return s

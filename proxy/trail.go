@@ -120,6 +120,9 @@ func recorded(h *handler) *telemetry.Record {
 	if i.Name == "" {
 		r.About.Name = str(h.trail.object)
 	}
+	if h.scope != nil {
+		r.Series = h.scope.series
+	}
 	if s := h.trail.spans; s != nil {
 		template := ""
 		if h.scope != nil {
