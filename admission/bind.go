@@ -31,9 +31,9 @@ func (a *Attributes) Bind() *cel.Vars {
 	return v
 }
 
-// BindNamespace binds the variable namespaceObject: null for what is in no
-// namespace, and for namespaces themselves. Where the namespace does not exist the
-// error is the answer to the request, as in Kubernetes.
+// BindNamespace binds the variable namespaceObject: null for what is in no namespace, and for
+// namespaces themselves. If the namespace does not exist the error is the answer to the request, as
+// in Kubernetes.
 func (a *Attributes) BindNamespace(ctx context.Context) error {
 	if a.Info.ObjectNamespace() == "" {
 		return nil

@@ -305,7 +305,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestName: where the name of an object is.
+// TestName: the path of an object's name.
 func TestName(t *testing.T) {
 	bare := &resource.Resource{Names: resource.Names{Kind: "Order"}, Envelope: resource.Bare, Fields: resource.Fields{Name: resource.FieldPath{"id"}}}
 	for _, c := range []struct {

@@ -34,8 +34,8 @@ func FuzzIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, other uint64) { compareIndex(t, rand.New(rand.NewPCG(one, other))) })
 }
 
-// compareIndex makes an index of random policies, and holds what it finds for random requests to kube-apiserver's matcher
-// of rules, which is asked about each rule.
+// compareIndex makes an index of random policies, and compares its results for random requests with
+// kube-apiserver's matcher of rules, which is asked about each rule.
 func compareIndex(t *testing.T, r *rand.Rand) {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	some := func(from ...string) (some []string) {
@@ -145,7 +145,8 @@ func compareIndex(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// compareScoped holds what is found once for a resource to what the chain says of each request.
+// compareScoped compares the policies found once for a resource with the chain's answer for each
+// request.
 func compareScoped(t *testing.T, c *Chain, a *Attributes, other Operation, narrow []int) {
 	t.Helper()
 	one := resource.Info{Group: a.Info.Group, Version: a.Info.Version, Resource: a.Info.Resource, Subresource: a.Info.Subresource}

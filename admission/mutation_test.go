@@ -95,7 +95,7 @@ func TestMutationFailures(t *testing.T) {
 	}
 }
 
-// TestNoMutators: a request that no mutator is about costs nothing.
+// TestNoMutators: a request that no mutator matches costs nothing.
 func TestNoMutators(t *testing.T) {
 	c := thousand("resource")
 	a := attributes(t, deployment)

@@ -186,7 +186,7 @@ func (r *Report) Reset() {
 }
 
 // nameIn is how an answer names the object of a request, as in Kubernetes: by the prefix of its
-// name if it has none yet. An ordinary API gives names later, and knows none called Unknown.
+// name if it has none yet. A plain API gives names later, and knows none called Unknown.
 func nameIn(a *Attributes) string {
 	if name := a.Name(); name != "" || a.Resource != nil && a.Resource.Envelope == resource.Bare {
 		return name

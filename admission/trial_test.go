@@ -40,13 +40,13 @@ func (t *scriptedTerms) Outlook(_ *Attributes, o resource.Outlook) resource.Outl
 	return o.Also("by its terms")
 }
 
-// verdicts keeps what an Observer is told.
+// verdicts records the calls of an Observer.
 type verdicts []Verdict
 
 func (v *verdicts) Decided(_, _ string, one Verdict, _ int64) { *v = append(*v, one) }
 
-// TestTrials: a policy that is tried refuses nothing, whatever it comes to, and one with an exception is
-// not asked. Terms that fail hold nothing back.
+// TestTrials: a policy that is tried refuses nothing, whatever its verdict, and one with an
+// exception is not evaluated. Terms that fail hold nothing back.
 func TestTrials(t *testing.T) {
 	tried, excepted := Standing{IsTried: true}, Standing{Exception: "e", Reason: "legacy"}
 	deny := func(a *Attributes, r *Report) error {
@@ -106,7 +106,7 @@ func TestTrials(t *testing.T) {
 			}
 			got.verdict = seen[0]
 			r.Settle()
-			r.Settle() // which tells it no second time
+			r.Settle() // which reports it no second time
 			if got.tried = p.tried; !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got\n%+v\nwant\n%+v", got, c.want)
 			}

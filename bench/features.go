@@ -4,7 +4,8 @@ import (
 	"path/filepath"
 )
 
-// quietTarget is full admission that tells nobody of requests; what tells of them is measured beside it.
+// quietTarget is full admission that reports no requests; features that report them are measured
+// beside it.
 const quietTarget = "gateway-quiet"
 
 // A Feature is full admission and what else the gateway does for a request.
@@ -25,7 +26,7 @@ type Feature struct {
 	KnowsUsers bool
 }
 
-// features are the rows that are compared with full admission that tells nobody of requests.
+// features are the rows that are compared with full admission that reports no requests.
 func features() []Feature {
 	return []Feature{
 		{Name: quietTarget, Title: "full admission, nobody is told", Traces: -1},

@@ -82,9 +82,10 @@ func (p *bufferPool) Get() []byte {
 
 func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }
 
-// serveBackend answers as cheaply as Go can, since nobody measures it: a GET gets the benchmark's object by the name
-// that the path asks for, a POST gets its body back with 201, a PUT or PATCH with 200. The object is always of the same
-// version, and what is written of the next. It understands the requests of the proxies here and no others.
+// serveBackend answers as cheaply as Go can, since it is not measured: a GET gets the benchmark's
+// object by the name that the path asks for, a POST gets its body back with 201, a PUT or PATCH
+// with 200. The object is always of the same version, and what is written of the next. It
+// understands the requests of the proxies here and no others.
 func serveBackend(listener net.Listener) error {
 	return answerConnections(listener, map[string][]byte{})
 }
@@ -98,7 +99,7 @@ func answerConnections(listener net.Listener, forms map[string][]byte) error {
 		}
 		go func() {
 			defer func() { _ = conn.Close() }()
-			// The error is the end of the connection: whoever opened it sees it too.
+			// The error is the end of the connection: the client sees it too.
 			_ = answerRequests(conn, forms)
 		}()
 	}

@@ -74,7 +74,7 @@ func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, err
 	return 0, fmt.Errorf("%s does not answer: %w: %s", url, last, p.output())
 }
 
-// output returns the end of what the server printed.
+// output returns the end of the server's output.
 func (p *Process) output() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -176,7 +176,7 @@ func withChildren(parent int) []int {
 	return all
 }
 
-// freeAddress returns a loopback address with a port that nobody listens on.
+// freeAddress returns a loopback address with a free port.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -72,8 +72,9 @@ func median(samples []Sample, figure func(Sample) float64) float64 {
 	return middle(values)
 }
 
-// ratio returns the median over the rounds of a figure divided by the reference's in the same round; ok is false where
-// the reference was not measured. Rounds lie close in time, so that what else the machine does cancels out.
+// ratio returns the median over the rounds of a figure divided by the reference's in the same
+// round; ok is false if the reference was not measured. Rounds lie close in time, so that what else
+// the machine does cancels out.
 func ratio(samples, reference []Sample, figure func(Sample) float64) (_ float64, ok bool) {
 	n := min(len(samples), len(reference))
 	if n == 0 {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Names of the targets before a backend that speaks TLS, as every Kubernetes API server does.
+// Names of the targets in front of a backend that speaks TLS, as every Kubernetes API server does.
 const (
 	secureDirectTarget  = "direct-tls"
 	secureNginxTarget   = "nginx-tls"
@@ -130,7 +130,7 @@ func formOf(line []byte) string {
 	return string(form)
 }
 
-// secureConfig writes the gateway's configuration for a backend whose certificate nobody has signed.
+// secureConfig writes the gateway's configuration for a backend whose certificate is self-signed.
 func (m *Machine) secureConfig() (file string, err error) {
 	config, err := json.Marshal(map[string]any{
 		"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration",
@@ -181,7 +181,7 @@ func headLines(h http.Header) string {
 	return lines
 }
 
-// insecureClient takes whoever answers, and answers as they come.
+// insecureClient accepts every certificate, and answers as they come.
 func insecureClient(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true, //nolint:gosec // the backend made its certificate a moment ago

@@ -86,7 +86,7 @@ func sizesTable(p *printer, reports []*Report) error {
 	return p.err
 }
 
-// featuresTable says what each feature adds to full admission that tells nobody of requests.
+// featuresTable says what each feature adds to full admission without logs and traces.
 func featuresTable(p *printer, r *Report, all []Feature) error {
 	reference := r.result(postLoad, quietTarget)
 	p.printf("\n| added to full admission of a POST | CPU µs/request | ÷ without it | MiB idle | MiB under load |\n|---|--:|--:|--:|--:|\n")

@@ -41,7 +41,8 @@ type Target struct {
 	Command func(m *Machine, listen string) ([]string, error)
 	// Check makes sure that the server does what it is measured for.
 	Check func(address string) error
-	// KnowsUsers says that the server tells users by the tokens of the machine's issuer, and limits each.
+	// KnowsUsers says that the server identifies users by the tokens of the machine's issuer, and
+	// limits each.
 	KnowsUsers bool
 	// OfGateway says that the command needs the gateway's binary.
 	OfGateway bool
@@ -202,7 +203,7 @@ type Machine struct {
 	Listen        string // of the target whose configuration is rendered
 
 	serverCPUs, loadCPUs string
-	issuer               *identitytest.Issuer // of tokens, where a target knows users
+	issuer               *identitytest.Issuer // of tokens, if a target knows users
 	token                string               // of a user
 }
 
@@ -382,7 +383,7 @@ func (m *Machine) featureConfig(f *Feature) (file string, err error) {
 		telemetry["audit"] = map[string]any{"log": map[string]any{"path": filepath.Join(m.Dir, f.Name+".audit")}}
 	}
 	if f.Traces >= 0 {
-		// Nobody has to listen there: spans that cannot be sent are dropped.
+		// No server has to listen there: spans that cannot be sent are dropped.
 		telemetry["tracing"] = map[string]any{"endpoint": "http://" + m.Backend, "samplingRatePerMillion": f.Traces}
 	}
 	config := map[string]any{"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration", "telemetry": telemetry}
@@ -397,7 +398,7 @@ func (m *Machine) featureConfig(f *Feature) (file string, err error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// featureGoals bound what it costs to tell of requests.
+// featureGoals bound the cost of reporting requests.
 func featureGoals() []Goal {
 	return []Goal{
 		{Load: postLoad, Target: "gateway-traces", Reference: quietTarget, AtMost: 1.01},

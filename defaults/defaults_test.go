@@ -152,7 +152,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// Defaults stop where the document becomes too long.
+// Defaults stop when the document becomes too long.
 func TestApplyWithin(t *testing.T) {
 	s := compiled(t, `{type: object, properties: {l: {type: array, items: {type: object, properties: {a: {type: string, default: "0123456789"}}}}}}`, schema.Options{})
 	for _, c := range []struct {

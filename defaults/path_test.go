@@ -81,7 +81,7 @@ properties:
       any: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-// TestSetUnset: what is set where, and with which objects expressions see as self (DEF-5).
+// TestSetUnset: which fields are set, and with which objects expressions see as self (DEF-5).
 func TestSetUnset(t *testing.T) {
 	typ := compiled(t, placesSchema, schema.Options{Resource: true}).MergeType()
 	for _, c := range []struct{ object, field, value, want, selves string }{
@@ -117,7 +117,7 @@ func TestSetUnset(t *testing.T) {
 		{`{"spec":{}}`, "spec.ports[port=80]", `{}`, `{"spec":{"ports":[{"port":80}]}}`, `{}`},
 		{`{"spec":{"ports":[{"port":80}]}}`, "spec.ports[port=80]", `{"name":"http"}`, `{"spec":{"ports":[{"port":80}]}}`, ``},
 		{`{"spec":{"ports":[{"port":"80"}]}}`, "spec.ports[port=80].name", `"x"`, `{"spec":{"ports":[{"port":"80","name":"x"}]}}`, `{"port":"80"}`},
-		// Nothing is added to a list whose items the keys do not tell apart.
+		// Nothing is added to a list whose items the keys do not identify.
 		{`{"spec":{"steps":[{"name":"a"}]}}`, "spec.steps[name=b].run", `"x"`, `{"spec":{"steps":[{"name":"a"}]}}`, ``},
 		{`{"spec":{"steps":[{"name":"a"}]}}`, "spec.steps[name=a].run", `"x"`, `{"spec":{"steps":[{"name":"a","run":"x"}]}}`, `{"name":"a"}`},
 		{`{"spec":{}}`, "spec.ports[protocol=TCP].name", `"x"`, `{"spec":{}}`, ``},

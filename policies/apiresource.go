@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// APIResource describes a resource of an ordinary JSON API. Its definition, crds/apiresources.yaml, says what the
+// APIResource describes a resource of a plain JSON API. Its definition, crds/apiresources.yaml, says what the
 // fields mean and may hold.
 type APIResource struct {
 	metav1.TypeMeta   `json:",inline"`

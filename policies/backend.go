@@ -75,7 +75,8 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 		r.Backend.Emulated &^= resource.ScaleSubresource
 	}
 	if settings["deletion"] == "" && (r.Backend.Emulated&resource.SystemMetadata == 0 || r.Backend.Versions == resource.FieldVersions && r.Backend.Concurrency == resource.Optimistic) {
-		// Whoever keeps deletionTimestamp keeps objects from being deleted; and a version in a field pins no deletion.
+		// A client that keeps deletionTimestamp keeps objects from being deleted; and a version in
+		// a field pins no deletion.
 		r.Backend.Emulated &^= resource.Deletion
 	}
 	if r.Envelope == resource.Bare && r.Fields.Version == nil {
@@ -83,7 +84,7 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 	}
 }
 
-// setErrors says what clients get of errors. An ordinary API writes its own.
+// setErrors says what clients get of errors. A plain API writes its own.
 func setErrors(r *resource.Resource, errors, format string) {
 	r.Errors.ArePassed = errors == passedErrors || errors == "" && r.Envelope == resource.Bare
 	r.Errors.Format = format

@@ -36,7 +36,7 @@ spec:
                 items: {type: object, required: [name, port], properties: {name: {type: string}, port: {type: integer}}}
 `
 
-// defaulting is a policy about widgets with defaults.
+// defaulting is a policy for widgets with defaults.
 func defaulting(name, defaults string) string {
 	return `apiVersion: admission-gateway.io/v1alpha1
 kind: DefaultingPolicy

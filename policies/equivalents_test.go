@@ -6,7 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestUnconvertible: check warns of policies about versions that only a conversion webhook could convert to.
+// TestUnconvertible: check warns of policies for versions that only a conversion webhook could
+// convert to.
 func TestUnconvertible(t *testing.T) {
 	definition := func(conversion string) string {
 		return `apiVersion: apiextensions.k8s.io/v1

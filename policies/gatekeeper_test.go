@@ -110,7 +110,7 @@ func review(t *testing.T, operation admission.Operation, object, old string) *ad
 	return a
 }
 
-// verdict returns the words of a set's policies about a request: the denial, warnings, and notes.
+// verdict returns the messages of a set's policies for a request: the denial, warnings, and notes.
 func verdict(set *Set, a *admission.Attributes) string {
 	var r admission.Report
 	set.Admission().Validate(context.Background(), a, &r)
@@ -183,8 +183,8 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestConstraintsAreIndexed: a constraint costs nothing to requests about other kinds, and lets nobody read what its match
-// block and its template do not need.
+// TestConstraintsAreIndexed: a constraint costs nothing to requests for other kinds, and causes no
+// reads that its match block and its template do not need.
 func TestConstraintsAreIndexed(t *testing.T) {
 	kinds := "kinds: [{apiGroups: [''], kinds: [Pod]}]"
 	for spec, old := range map[string]bool{

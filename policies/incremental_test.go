@@ -306,8 +306,9 @@ func answer(t testing.TB, set *policies.Set, method, path, body string) string {
 	return fmt.Sprintf("%s\n%v\n%s\n%v %v %v", said, errs, d.AppendTo(nil), report.Err(a), report.Warnings(), report.AuditedFailures())
 }
 
-// equal compares a set that shares with those before it with one from scratch, after each of some edits. A set that is in use
-// is asked while the next one is made, and says the same when that was made.
+// equal compares a set that shares with the previous ones with one from scratch, after each of some
+// edits. A set that is in use is asked while the next one is made, and says the same when that was
+// made.
 func equal(t testing.TB, edits []byte) (shared int) {
 	var f folders
 	var before *policies.Set

@@ -85,7 +85,7 @@ spec:
 	return source.Of(files)
 }
 
-// TestReloadShares: two sets of which one line differs take little more memory than one of them.
+// TestReloadShares: two sets that differ in one line take little more memory than one of them.
 func TestReloadShares(t *testing.T) {
 	sources := [3]*source.Source{largeSet(1, "must be little"), largeSet(200, "must be little"), largeSet(200, "must be small")}
 	var sets [3]*Set
@@ -108,7 +108,8 @@ func TestReloadShares(t *testing.T) {
 	runtime.KeepAlive(sets)
 }
 
-// BenchmarkReload measures a load of 1,000 policies of which one line changed, from scratch and after the set before.
+// BenchmarkReload measures a load of 1,000 policies after one line changed, from scratch and with
+// the previous set.
 func BenchmarkReload(b *testing.B) {
 	sources := [2]*source.Source{largeSet(1000, "must be little"), largeSet(1000, "must be small")}
 	for _, reuses := range []bool{false, true} {

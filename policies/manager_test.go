@@ -17,7 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// events records what a Manager tells.
+// events records the calls of a Manager.
 type events struct {
 	mu       sync.Mutex
 	loaded   []string // "generation hash"
@@ -56,7 +56,7 @@ func (e *events) counts() (loaded, rejected int) {
 	return len(e.loaded), len(e.rejected)
 }
 
-// defaultSize is the default that tells the versions of the files apart.
+// defaultSize is the default that distinguishes the versions of the files.
 func defaultSize(t *testing.T, set *Set) string {
 	t.Helper()
 	_, r, err := set.Registry().Resolve("POST", []byte("/apis/example.com/v1/namespaces/team-a/widgets"))
@@ -196,7 +196,7 @@ func TestReloadOfNothing(t *testing.T) {
 func TestPoll(t *testing.T) {
 	var e events
 	o := e.options()
-	o.Poll, o.Quiet = time.Millisecond, time.Hour // whatever the watch tells waits for ever
+	o.Poll, o.Quiet = time.Millisecond, time.Hour // every event of the watch waits for ever
 	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
 	m := manage(t, []string{filepath.Join(dir, "a.yaml")}, o)
 	replace(t, filepath.Join(dir, "a.yaml"), widgetsOf(2))

@@ -48,7 +48,7 @@ func (r *reach) add(group, name string) {
 }
 
 // addToAll notes a resource of all groups: of Kubernetes' own, and of those whose names have a dot. Paths of other
-// groups are an ordinary API's own.
+// groups are a plain API's own.
 func (r *reach) addToAll(name string) {
 	r.dotted[name] = true
 	for _, group := range undottedGroups() {

@@ -8,7 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestMatchBlocksReach: what the match blocks of policies and limits are about at Kubernetes' paths.
+// TestMatchBlocksReach: the resources that the match blocks of policies and limits name at
+// Kubernetes' paths.
 func TestMatchBlocksReach(t *testing.T) {
 	policy := func(groups, resources string) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: a}\nspec:\n  checks: {conditions: Warn}\n  matchConstraints:\n" +
@@ -66,7 +67,7 @@ func TestMatchBlocksReach(t *testing.T) {
 	}
 }
 
-// TestReached: check says what each wildcard reaches, if an upstream is an ordinary API.
+// TestReached: check says what each wildcard reaches, if an upstream is a plain API.
 func TestReached(t *testing.T) {
 	const file = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource

@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// Every kind of object that can read who asks is refused if the configuration neither says how to know that, nor that
-// everybody is anonymous.
+// Every kind of object that can read the user is refused if the configuration neither says how
+// users are known, nor that every client is anonymous.
 func TestNoIdentity(t *testing.T) {
 	const rules = "{resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}"
 	const bound = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n"

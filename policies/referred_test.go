@@ -32,7 +32,7 @@ type cluster struct {
 	served  *discovery.Client
 }
 
-// Discovery implements state.Backend: the cluster lists the group of which it has resources.
+// Discovery implements state.Backend: the cluster lists the group that it has resources of.
 func (c *cluster) Discovery() *discovery.Client {
 	if c.plain {
 		return nil
@@ -359,8 +359,8 @@ func TestReferredIsForOneRequest(t *testing.T) {
 	}
 }
 
-// TestEquivalentsBesideFiles: a server may serve a resource in versions that the files do not describe. A policy whose
-// rules name one of them is about requests in the others all the same.
+// TestEquivalentsBesideFiles: a server may serve a resource in versions that the files do not
+// describe. A policy whose rules name one of them matches requests in the others all the same.
 func TestEquivalentsBesideFiles(t *testing.T) {
 	const list = `{"kind":"APIResourceList","resources":[{"name":"widgets","kind":"Widget","namespaced":true}]}`
 	b := &cluster{answers: map[string]string{"/apis/example.com/v1": list, "/apis/example.com/v2": list}}

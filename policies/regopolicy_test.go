@@ -20,7 +20,7 @@ func inlinePolicy(more, module string) string {
 		"  rego: |\n    " + strings.ReplaceAll(module, "\n", "\n    ") + "\n"
 }
 
-// TestRegoFindings: what is wrong in a module is shown where it stands.
+// TestRegoFindings: errors in a module have their position.
 func TestRegoFindings(t *testing.T) {
 	for _, test := range []struct {
 		name  string

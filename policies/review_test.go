@@ -181,8 +181,8 @@ func TestRealMessages(t *testing.T) {
 	}
 }
 
-// TestReviewOfNatives: the types of Kubernetes' own kinds are known without files, fields that tell kinds apart and lists
-// of one type that stand in two fields included.
+// TestReviewOfNatives: the types of Kubernetes' own kinds are known without files, fields that
+// distinguish kinds and lists of one type that stand in two fields included.
 func TestReviewOfNatives(t *testing.T) {
 	policy := func(rules, validations string) string {
 		return `apiVersion: admissionregistration.k8s.io/v1

@@ -13,7 +13,7 @@ func usersOf(group, more string) string {
 		"  group: " + group + "\n  version: v1\n  names: {plural: users, kind: User}\n  paths: {collection: /users, item: '/users/{name}'}\n" + more
 }
 
-// TestScopes: what a file says for some routes alone is held to the routes that there are.
+// TestScopes: a file's settings for some routes are checked against the configured routes.
 func TestScopes(t *testing.T) {
 	shop, blog := Route{Name: "shop", Host: "shop.example.com", PathPrefix: "/", Upstream: "shop"}, Route{Host: "blog.example.com", PathPrefix: "/", Upstream: "blog"}
 	inner := Route{Host: "inner.example.com", PathPrefix: "/", Upstream: "shop"}

@@ -126,10 +126,10 @@ func leftOpen(served []servedResource, routes []Route) []Finding {
 
 // misplaced finds resources that an upstream of the dialect Kubernetes serves, although their
 // objects are not of Kubernetes' form. The gateway would ask such a backend by dry runs, which an
-// ordinary API carries out.
+// plain API carries out.
 //
-// A file describes its paths for every host. Where another host has an upstream of the dialect
-// Plain for them, the file may be meant for that host alone, so that the finding is a warning.
+// A file describes its paths for every host. If another host has an upstream of the dialect Plain
+// for them, the file may be meant for that host alone, so that the finding is a warning.
 func misplaced(served []servedResource, routes []Route) []Finding {
 	var found []Finding
 	for _, b := range served {

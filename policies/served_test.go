@@ -108,8 +108,8 @@ paths:
 	}
 }
 
-// A file that puts ordinary objects before an API server is refused while the gateway runs too;
-// what is in force stays.
+// A file that describes bare objects of an API server is refused while the gateway runs too; what
+// is in force stays.
 func TestBareReloaded(t *testing.T) {
 	dir := t.TempDir()
 	m, found := NewManager([]string{dir}, Options{Gateway: Gateway{Routes: []Route{{PathPrefix: "/", Upstream: "cluster", Kubernetes: true}}}})

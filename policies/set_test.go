@@ -26,7 +26,7 @@ func mustLoad(t *testing.T, files map[string]string) *Set {
 	t.Helper()
 	set, found := Load([]string{testutil.WriteFiles(t, files)})
 	for _, f := range found {
-		if !strings.Contains(f.Message, "in one gateway only") { // which who chooses BestEffort is told
+		if !strings.Contains(f.Message, "in one gateway only") { // a warning of BestEffort
 			t.Error(f)
 		}
 	}

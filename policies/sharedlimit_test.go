@@ -67,8 +67,8 @@ func textOf(found []Finding) string {
 	return b.String()
 }
 
-// TestSharedLimitWithoutStore: files that ask for shared limits are refused where there is nothing to share them by, when
-// the gateway starts and later.
+// TestSharedLimitWithoutStore: files that ask for shared limits are refused if there is nothing to
+// share them by, when the gateway starts and later.
 func TestSharedLimitWithoutStore(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.yaml")

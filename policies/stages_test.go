@@ -60,7 +60,8 @@ func TestStagesAreTimed(t *testing.T) {
 	}
 }
 
-// TestStagesAreLogged: a manager logs how long each stage took, and tells who asks for it, at the start and again.
+// TestStagesAreLogged: a manager logs how long each stage took, and reports it if that is wanted,
+// at the start and again.
 func TestStagesAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	told := 0

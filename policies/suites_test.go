@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// suitesDir is where the recorded suites are.
+// suitesDir is the folder of the recorded suites.
 func suitesDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("SUITES_DIR")

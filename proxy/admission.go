@@ -61,7 +61,7 @@ func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int
 	}
 }
 
-// context returns the context of what is done for the request, with its trace.
+// context returns the request's context, with its trace.
 func (a *admitter) context() context.Context {
 	if a.trail == nil {
 		return context.Background()
@@ -381,7 +381,7 @@ func (a *admitter) identifyAgain(s storage.Storage, w *storage.Write) error {
 	return s.Complete(w)
 }
 
-// isBare reports whether the object is one of an ordinary API.
+// isBare reports whether the object is one of a plain API.
 func (a *admitter) isBare() bool {
 	return a.request.Resource != nil && a.request.Resource.Envelope == resource.Bare
 }

@@ -177,8 +177,9 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// tryMethods holds what each method is answered with on a path to the methods that the path has. In the words of Kubernetes a
-// method that a path lacks may also be a path without a name (400) or without a namespace (404).
+// tryMethods compares the answer to each method on a path with the methods that the path has. In
+// the words of Kubernetes a method that a path lacks may also be a path without a name (400) or
+// without a namespace (404).
 func tryMethods(t *testing.T, dialect, address, path, body, want string) {
 	t.Helper()
 	var taken []string

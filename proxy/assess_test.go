@@ -62,7 +62,7 @@ func (d *verdictLines) Decided(policy, _ string, v admission.Verdict, _ int64) {
 func TestAssessor(t *testing.T) {
 	dir := t.TempDir()
 	testutil.WriteFile(t, filepath.Join(dir, "p.yaml"), assessedPolicies)
-	g := gatewayFor(t, dir, "127.0.0.1:1", nil) // where nobody answers
+	g := gatewayFor(t, dir, "127.0.0.1:1", nil) // an address without a server
 	const all, one = "/apis/shop.example.com/v1/namespaces/team-a/queues", "/apis/shop.example.com/v1/namespaces/team-a/queues/q"
 	queue := func(spec string) string {
 		return `{"apiVersion":"shop.example.com/v1","kind":"Queue","metadata":{"name":"q","namespace":"team-a"},"spec":` + spec + `}`

@@ -61,9 +61,8 @@ func TestClientConfig(t *testing.T) {
 	}
 }
 
-// A backend of three servers: one is not there, one answers 503 for a while.
-// Clients notice little of it, the log and the state tell, and each write
-// arrives once.
+// A backend of three servers: one is not there, one answers 503 for a while. Clients notice little
+// of it, the log and the state show it, and each write arrives once.
 func TestBackendWithSeveralServers(t *testing.T) {
 	var mu sync.Mutex
 	came := make(map[string]int)
@@ -166,7 +165,7 @@ func TestChangesAreLogged(t *testing.T) {
 	}
 }
 
-// EVT-1: what fails again and again is counted, and told of once.
+// EVT-1: a failure that repeats is counted each time, and logged once.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	var log syncBuffer
 	metrics, err := telemetry.New(telemetry.Options{})

@@ -115,7 +115,7 @@ func (k *bodyKeeper) take() (body, contentType, coding string, count int) {
 	return
 }
 
-// libraryFor starts a gateway before a backend that keeps what it gets.
+// libraryFor starts a gateway in front of a backend that keeps what it gets.
 func libraryFor(t *testing.T, document string) (url string, backend *bodyKeeper) {
 	t.Helper()
 	backend = &bodyKeeper{}
@@ -139,8 +139,8 @@ func inParts(parts ...string) string {
 	return b.String() + "--b--\r\n"
 }
 
-// TestDeclaredBodies: operations take the media types that their document declares, and hold forms to their schemas; what is
-// sent on are the client's own bytes.
+// TestDeclaredBodies: operations take the media types that their document declares, and validate
+// forms by their schemas; what is sent on are the client's own bytes.
 func TestDeclaredBodies(t *testing.T) {
 	url, backend := libraryFor(t, libraryAPI)
 	const (
@@ -420,8 +420,8 @@ spec: {policyName: drafts}
 // storedNote has a member that the document does not know, and lacks the color that it has a default for.
 const storedNote = `{"id":"7","title":"old","pages":9,"near":{"x":1},"kept":true}`
 
-// TestPatchesInForms: a form that patches an object is held to its schema as a part of one, what results is held to the
-// object's schema and to policies, and the backend gets the client's own bytes.
+// TestPatchesInForms: a form that patches an object is validated as a part of one, the result by
+// the object's schema and by policies, and the backend gets the client's own bytes.
 func TestPatchesInForms(t *testing.T) {
 	var backend bodyKeeper
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

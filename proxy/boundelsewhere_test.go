@@ -95,8 +95,8 @@ func writeConfigMap(t *testing.T, address, method, namespace, user string) (code
 	return answer.StatusCode, string(text)
 }
 
-// A policy that is bound elsewhere costs nothing at the backend: each write is one request, as without the policy. Where it is
-// bound the stored object is read, and a patch is tried, before that.
+// A policy that is bound elsewhere costs nothing at the backend: each write is one request, as
+// without the policy. If it is bound the stored object is read, and a patch is tried, before that.
 func TestBoundElsewhere(t *testing.T) {
 	backend := newCountingBackend(t)
 	policy := func(binding string) string {
@@ -255,8 +255,9 @@ spec: {applyTo: [{groups: [''], versions: [v1], kinds: [ConfigMap]}], location: 
 	}
 }
 
-// Each kind of policy that is not about a request, as labels of its namespace or conditions about nothing but the request say,
-// costs nothing at the backend. What is about it, or may be, is judged as ever.
+// A policy of any kind costs nothing at the backend if labels of the namespace, or conditions that
+// read only the request, show that it does not match. Requests that it matches, or may match, are
+// judged as ever.
 func TestOutside(t *testing.T) {
 	backend := newCountingBackend(t)
 	const rules = `resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE, DELETE], resources: [configmaps]}]`
@@ -437,8 +438,8 @@ spec: {match: {namespaceSelector: %s}}
 	}
 }
 
-// TestConditionOfUpdates: a PUT that creates its object is a creation to a policy whose condition is about updates, although it is
-// known beforehand that the policy is about no creation.
+// TestConditionOfUpdates: a PUT that creates its object is a creation to a policy whose condition
+// names updates, although it is known beforehand that the policy matches no creation.
 func TestConditionOfUpdates(t *testing.T) {
 	backend := newCountingBackend(t)
 	policy := func(operations, conditions string) string {

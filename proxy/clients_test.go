@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// echoing is a backend whose answers tell which request they are for.
+// echoing is a backend whose answers name their request.
 func echoing(t *testing.T) *recorder {
 	t.Helper()
 	r := newRecorder(t)
@@ -140,7 +140,8 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// TestHEAD shows that no answer to HEAD has a body, whoever gives it, and that the connection goes on if it would after a GET.
+// TestHEAD shows that no answer to HEAD has a body, whether the gateway's or the backend's, and
+// that the connection goes on if it would after a GET.
 func TestHEAD(t *testing.T) {
 	backend := echoing(t)
 	address := startGateway(t, gatewayFor(t, t.TempDir(), backend.Addr().String(), []string{"policies=widgets", "policies=limit", "kubernetes"}))

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestUndescribedClosed: an upstream and a route of it say what happens to requests that no file describes,
-// the route before the upstream. What a file describes is served in any case.
+// TestUndescribedClosed: an upstream and a route of it say what happens to requests that no file
+// describes, the route takes precedence. What a file describes is served in any case.
 func TestUndescribedClosed(t *testing.T) {
 	backend := newRecorder(t)
 	c, err := config.Load("", config.Flags{Upstream: backend.URL(), Dialect: "Plain"})

@@ -181,7 +181,7 @@ func (h *handler) refuseUpgrade() error {
 }
 
 // servesUpgrades implements kind: a WebSocket is no way around what a file describes, and a client that asks an
-// ordinary API for one can do nothing with the answer to a GET.
+// plain API for one can do nothing with the answer to a GET.
 func (plainKind) servesUpgrades() bool { return false }
 
 // servesUpgrades implements kind: an API server serves a watch in either protocol.
@@ -198,7 +198,7 @@ func (h *handler) passUndescribed() error {
 	return h.passThrough()
 }
 
-// passThrough is the way of a request to an ordinary API that no file describes: it passes as it came, with
+// passThrough is the way of a request to a plain API that no file describes: it passes as it came, with
 // whatever method, body and protocol, and so does the answer, unless the route is closed to such requests.
 func (h *handler) passThrough() (err error) {
 	head := &h.incoming.Head

@@ -8,8 +8,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// Each method holds the type of its body to the same form, on described and other paths, before both kinds of backends
-// (RES-7). Nothing that is judged reaches a backend with a type that it could read in another way.
+// Each method checks the type of its body in the same way, on described and other paths, for both
+// kinds of backends (RES-7). Nothing that is judged reaches a backend with a type that it could
+// read in another way.
 type typedRequest struct{ method, path, media, body string }
 
 func TestContentTypes(t *testing.T) {
@@ -69,8 +70,8 @@ metadata: {name: deployments}
 spec: {policyName: deployments, validationActions: [Deny]}
 `
 
-// A body without a Content-Type is JSON to an API server, of every method but PATCH, and is named so when it is sent on: client-go's
-// client of scales sends none. Before an ordinary API it is refused.
+// A body without a Content-Type is JSON to an API server, of every method but PATCH, and is named
+// so when it is sent on: client-go's client of scales sends none. To a plain API it is refused.
 func TestBodiesWithoutAType(t *testing.T) {
 	const deployments, scale = "/apis/apps/v1/namespaces/team-a/deployments", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":3}}`
 	const widgets, widget = "/apis/example.com/v1/namespaces/team-a/widgets", `{"metadata":{"name":"w1","resourceVersion":"7"},"spec":{"size":5}}`
@@ -88,7 +89,7 @@ func TestBodiesWithoutAType(t *testing.T) {
 			{"POST", widgets, "", widget}, {"PUT", widgets + "/w1", "", widget}, {"DELETE", widgets + "/w1", "", `{"gracePeriodSeconds":0}`},
 			{"PATCH", widgets + "/w1", "", `{"spec":{"size":6}}`},
 		}
-		if dialect != "" { // and of what a policy is about
+		if dialect != "" { // and of a resource that a policy matches
 			requests = append(requests, []typedRequest{
 				{"PUT", deployments + "/web/scale", "", scale}, {"POST", deployments, "", `{"metadata":{"name":"web"}}`},
 				{"PATCH", deployments + "/web", "", `{"spec":{}}`}, {"PUT", deployments + "/web/scale", "text/plain", scale},

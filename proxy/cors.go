@@ -88,7 +88,7 @@ func askPreflight(h *handler, q *cors.Question) (*message.Response, error) {
 	return answer, err
 }
 
-// takeForAnonymous lets a preflight to an ordinary API pass by a client that is not known, and reports whether it is one:
+// takeForAnonymous lets a preflight to a plain API pass by a client that is not known, and reports whether it is one:
 // browsers send preflights without credentials. Limits take it for anonymous.
 func takeForAnonymous(h *handler) bool {
 	head := &h.incoming.Head
@@ -162,7 +162,7 @@ func firstSegments(path string) string {
 	return path[:min(end, len(path))]
 }
 
-// options is the way of OPTIONS to an ordinary API: it alone knows what it answers.
+// options is the way of OPTIONS to a plain API: it alone knows what it answers.
 func (plainKind) options(h *handler) error { return h.passThrough() }
 
 // options answers which methods there are (RES-4).

@@ -17,7 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// page is where scripts come from, stranger where nobody allows scripts to come from.
+// page is the origin of scripts, stranger an origin that is not allowed.
 const page, stranger = "https://shop.example.com", "https://evil.example.org"
 
 // granting answers as servers with CORS do: page may read, with credentials.
@@ -41,7 +41,8 @@ func granting(_ int, head, _ string) (string, bool) {
 	return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + grant + "Content-Length: 2\r\n\r\n{}", true
 }
 
-// sharing starts a gateway before a backend that lets scripts read, with a limit of two reads in an hour.
+// sharing starts a gateway in front of a backend that lets scripts read, with a limit of two reads
+// in an hour.
 func sharing(t *testing.T, c *config.CORS, words ...string) (*recorder, string) {
 	t.Helper()
 	backend := newRecorder(t)
@@ -105,7 +106,7 @@ func invalid(more ...string) []string {
 	return append(more, typeJSON, "Content-Length: 11", "", `{"id": 100}`)
 }
 
-// TestPreflightReachesBackend: OPTIONS is the ordinary API's own, on described paths too.
+// TestPreflightReachesBackend: OPTIONS is the plain API's own, on described paths too.
 func TestPreflightReachesBackend(t *testing.T) {
 	backend, address := sharing(t, nil)
 	for _, path := range []string{"/v2/orders", "/v2/orders/o1", "/other/path"} {
@@ -184,7 +185,8 @@ func TestGrantIsRemembered(t *testing.T) {
 	}
 }
 
-// TestNoGrantIsMadeUp: whatever goes wrong with the question, no script reads what nobody lets it read.
+// TestNoGrantIsMadeUp: whatever goes wrong with the question, no script reads an answer without a
+// grant.
 func TestNoGrantIsMadeUp(t *testing.T) {
 	for name, reply := range map[string]string{
 		"silent":     "HTTP/1.1 204 No Content\r\n\r\n",

@@ -146,8 +146,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`"span_id":"[0-9a-f]{16}"`), `"span_id":"…"`},
 }
 
-// TestDecisionLog: each policy in Rego and each constraint that judges a request has an event in OPA's
-// form, with what it came to.
+// TestDecisionLog: each policy in Rego and each constraint that judges a request has an event in
+// OPA's form, with its decision.
 func TestDecisionLog(t *testing.T) {
 	w := watch(t, newRecorder(t), policiestest.Write(t, decidedPolicies), "policies=widgets")
 	w.traced(t, 0)

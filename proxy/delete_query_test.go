@@ -99,8 +99,8 @@ spec: {policyName: deletions, validationActions: [Deny]}
 	}
 }
 
-// TestDryRunOfTheQueryAlone: a deletion whose body has options is no dry run for what its query says, as API servers read it: a
-// policy that is not about dry runs is about it.
+// TestDryRunOfTheQueryAlone: a deletion whose body has options is no dry run for what its query
+// says, as API servers read it: a policy that does not match dry runs matches it.
 func TestDryRunOfTheQueryAlone(t *testing.T) {
 	a := newAuthority(t)
 	url := guarded(t, a, policy("kept", rule("DELETE", "deployments")+

@@ -37,7 +37,7 @@ const (
 		{"resource":"widgets","responseKind":{"group":"example.com","version":"v1","kind":"Widget"},"scope":"Namespaced"}]}]}`
 )
 
-// kindsTold is a policy that tells the client what it sees of the kinds.
+// kindsTold is a policy that shows the client what it sees of the kinds.
 const kindsTold = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -168,7 +168,7 @@ func TestKindsOfTheServer(t *testing.T) {
 	})
 }
 
-// statusTold is a policy that tells the client what it sees of the status.
+// statusTold is a policy that shows the client what it sees of the status.
 const statusTold = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

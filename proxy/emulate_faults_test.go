@@ -28,9 +28,9 @@ func answering(code int, contentType, body string) memory.Fault {
 	})}
 }
 
-// TestFaultsOfWrites has the backend die before, during and after each step of every kind of write: each outcome is a
-// correct answer, each write arrives at most once where it was not refused, and what is stored is the object before or the
-// whole of what was admitted (RW-3, ERR-1, ERR-4).
+// TestFaultsOfWrites has the backend die before, during and after each step of every kind of write:
+// each outcome is a correct answer, each write arrives at most once if it was not refused, and what
+// is stored is the object before or the whole of what was admitted (RW-3, ERR-1, ERR-4).
 func TestFaultsOfWrites(t *testing.T) {
 	const stored = `{"apiVersion":"example.com/v1","kind":"Ledger","metadata":{"name":"l1","namespace":"team-a","uid":"u","creationTimestamp":"2024-05-17T09:30:00Z","generation":1},` +
 		`"spec":{"entries":{},"copies":1,"count":0},"status":{"phase":"Ready"}}`
@@ -127,7 +127,7 @@ func TestFaultsOfWrites(t *testing.T) {
 	}
 }
 
-// checkStored reports whether there is the object before, or all of what was admitted.
+// checkStored reports whether the stored object is the earlier one, or all of the admitted one.
 func checkStored(t *testing.T, api *memory.Server, path, before, wants string, applied bool) {
 	t.Helper()
 	all := stock(api, path)

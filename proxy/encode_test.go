@@ -22,7 +22,8 @@ import (
 // note is a text that makes an object worth to be encoded.
 var note = strings.Repeat("all work and no play ", 100)
 
-// encoding starts a gateway before a backend that has one order of some size, and answers an If-None-Match.
+// encoding starts a gateway in front of a backend that has one order of some size, and answers an
+// If-None-Match.
 func encoding(t *testing.T, text, lines string, words ...string) (*recorder, string) {
 	t.Helper()
 	backend := newRecorder(t)

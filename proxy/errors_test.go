@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestErrorsPass: errors of an ordinary API reach clients whole, however large they are and however they are framed, and
+// TestErrorsPass: errors of a plain API reach clients whole, however large they are and however they are framed, and
 // with a HEAD without a body.
 func TestErrorsPass(t *testing.T) {
 	page := strings.Repeat("<p>no</p>\n", 100_000)

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// withheldPolicies compute with a Secret that they have for parameters, with one that another policy has put into the object,
-// and with a collection, and tell of it in every way that there is.
+// withheldPolicies compute with a Secret that they have for parameters, with one that another
+// policy has put into the object, and with a collection, and reveal it in every way that there is.
 const withheldPolicies = `
 apiVersion: v1
 kind: Secret
@@ -148,7 +148,7 @@ func TestExplanationsWithholdSecrets(t *testing.T) {
 	}
 }
 
-// compareText holds a text to a golden file.
+// compareText compares a text with a golden file.
 func compareText(t *testing.T, name, got string) {
 	t.Helper()
 	if *update {

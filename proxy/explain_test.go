@@ -52,8 +52,8 @@ spec:
   - {field: spec.was, valueExpression: "oldObject.spec.owner"}
 `
 
-// explainedBy starts a gateway before a Kubernetes backend, and returns its address, and how many requests
-// that change something have reached the backend.
+// explainedBy starts a gateway in front of a Kubernetes backend, and returns its address, and how
+// many requests that change something have reached the backend.
 func explainedBy(t *testing.T, values string) (address string, writes *atomic.Int32) {
 	t.Helper()
 	writes = new(atomic.Int32)
@@ -167,7 +167,8 @@ func TestExplanationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestExplanationsNeedLeave asks a gateway that lets nobody ask: nothing reaches the backend.
+// TestExplanationsNeedLeave asks a gateway that allows explanations to no user: nothing reaches the
+// backend.
 func TestExplanationsNeedLeave(t *testing.T) {
 	address, writes := explainedBy(t, "")
 	for _, path := range []string{"/apis/example.com/v1/namespaces/team-a/gadgets", "/undescribed", "/api/v1/namespaces/team-a/pods/p/exec?command=ls"} {

@@ -10,7 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// changing are policies about pods that cannot compute what they change: %s are the failure policy and the expression.
+// changing are policies for pods that cannot compute their changes: %s are the failure policy and
+// the expression.
 var changing = map[string]string{
 	"MutatingAdmissionPolicy": `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy

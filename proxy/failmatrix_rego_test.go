@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// undecidableRego is a RegoPolicy about pods that cannot come to a decision.
+// undecidableRego is a RegoPolicy for pods that cannot decide.
 const undecidableRego = `apiVersion: admission-gateway.io/v1alpha1
 kind: RegoPolicy
 metadata: {name: p}

@@ -27,7 +27,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// undecidable is a policy about pods that cannot come to a decision; %s is its failure policy.
+// undecidable is a policy for pods that cannot decide; %s is its failure policy.
 const undecidable = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: p}
@@ -100,8 +100,8 @@ func matrix() []cell {
 	}
 }
 
-// TestFailMatrix: each fault with each failure policy has one answer, and one counter that tells of it; nothing fails open
-// by accident.
+// TestFailMatrix: each fault with each failure policy has one answer, and one counter that counts
+// it; nothing fails open by accident.
 func TestFailMatrix(t *testing.T) {
 	for _, c := range matrix() {
 		for failure, want := range map[string]want{"Fail": c.fail, "Ignore": c.pass} {
@@ -216,8 +216,8 @@ func newMatrixBackend(t *testing.T, reads string) *matrixBackend {
 	return b
 }
 
-// TestFailMatrixReload is the cell "reload broken": files that do not compile leave what is in force as it was, and a
-// counter tells of them.
+// TestFailMatrixReload is the cell "reload broken": files that do not compile leave what is in
+// force as it was, and a counter counts them.
 func TestFailMatrixReload(t *testing.T) {
 	for failure, want := range map[string]want{"Fail": {code: 422, reason: "Invalid", denied: 1}, "Ignore": {code: 201, written: 1, ignored: 1}} {
 		t.Run(failure, func(t *testing.T) {

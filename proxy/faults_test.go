@@ -129,7 +129,7 @@ func TestClientTimeout(t *testing.T) {
 	checkStatus(t, exchangeRaw(t, gateway, []byte("GET "+widgetsPath+"?timeout=200ms HTTP/1.1\r\nHost: gw\r\n\r\n")), 504, "Timeout", "1")
 }
 
-// checkStatus holds a raw answer to code, reason and Retry-After, in header and body alike.
+// checkStatus compares a raw answer with code, reason and Retry-After, in header and body alike.
 func checkStatus(t *testing.T, raw []byte, code int, reason metav1.StatusReason, retry string) {
 	t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(strings.NewReader(string(raw))), nil)

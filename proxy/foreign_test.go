@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// Headers that name another path, or tell who the client is, mean nothing on a backend if files say anything of it. If
-// nothing of it is described, it gets them as they came.
+// Headers that name another path, or the client's user, mean nothing on a backend if files say
+// anything of it. If nothing of it is described, it gets them as they came.
 func TestForeignFields(t *testing.T) {
 	const (
 		overrides = "X-Original-URL: /v2/orders/1\r\nx-rewrite-url: /v2/orders/2\r\nX-Original-Uri: /a\r\nX-Script-Name: /b\r\n"

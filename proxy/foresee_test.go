@@ -12,7 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestForesee: what operators are told of a request says which policies and limits it meets, and why not the others.
+// TestForesee: the forecast of a request says which policies and limits it matches, and why it does
+// not match the others.
 func TestForesee(t *testing.T) {
 	set := policiestest.Load(t, foreseenPolicies)
 	file := testutil.WriteFiles(t, map[string]string{"gateway.yaml": `

@@ -102,7 +102,7 @@ func traceNone(t testing.TB, g *Gateway) {
 	g.observers.tracer = tracer
 }
 
-// BenchmarkValidatedPatch is a patch of an ordinary API's object whose result is validated: a GET and a PATCH of the backend.
+// BenchmarkValidatedPatch is a patch of a plain API's object whose result is validated: a GET and a PATCH of the backend.
 func BenchmarkValidatedPatch(b *testing.B) {
 	object, err := os.ReadFile(benchObject)
 	if err != nil {

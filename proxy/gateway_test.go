@@ -23,8 +23,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// gatewayFor makes a gateway before a plain backend. Words change its settings: policies=NAME loads
-// testdata/policies/NAME.yaml, kubernetes sets the dialect, protect-unregistered the setting of that name.
+// gatewayFor makes a gateway in front of a plain backend. Words change its settings: policies=NAME
+// loads testdata/policies/NAME.yaml, kubernetes sets the dialect, protect-unregistered the setting
+// of that name.
 func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 	t.Helper()
 	paths := []string{dir}

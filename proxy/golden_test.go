@@ -28,7 +28,7 @@ func playGolden(t *testing.T, s *story.Story) {
 	backend.Discovery = s.Section("discovery")
 	words := strings.Fields(string(s.Section("config")))
 	if i := slices.Index(words, "prove"); i >= 0 {
-		backend.Version, words = "", slices.Delete(words, i, i+1) // the story itself tells what GET /version is answered with
+		backend.Version, words = "", slices.Delete(words, i, i+1) // the story itself has the answer to GET /version
 	}
 	gateway := gatewayFor(t, dir, backend.Address, words)
 	waitForStates(t, gateway)

@@ -10,7 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// memo is an object of TestHistories. It is comparable; the zero value is none.
+// memo is an object of TestHistories. It is comparable; the zero value is no object.
 type memo struct {
 	n   int64  // never falls
 	log string // a list of markers, each with a comma behind it
@@ -43,15 +43,15 @@ type wanted struct {
 	appends       string
 }
 
-// version is the version of an object as far as the API tells it: its number, or, by a digest, what
+// version is the version of an object as far as the API gives it: its number, or, by a digest, what
 // it is. The zero value is no version.
 type version struct {
 	number int
 	note   memo
 }
 
-// told is what the client was told. The zero value is an answer that did not come, or that says
-// nothing of what was done.
+// told is the client's answer. The zero value is an answer that did not come, or that says nothing
+// of the outcome.
 type told struct {
 	code    int
 	note    memo
@@ -66,11 +66,11 @@ type modelled struct {
 	writes int
 }
 
-// linear returns the model of an API behind gateways: each request is one step of one object. It
-// is carried out on the object as it is in that step, if the version that it names is the object's
-// and the policies of TestHistories admit what comes of it; or it is refused, and changes nothing.
-// // A write whose outcome nobody knows is carried out, or changes nothing, as that step may be the
-// last of all.
+// linear returns the model of an API behind gateways: each request is one step of one object. It is
+// carried out on the object as it is in that step, if the version that it names is the object's and
+// the policies of TestHistories admit what comes of it; or it is refused, and changes nothing. // A
+// write whose outcome is unknown is carried out, or changes nothing, as that step may be the last
+// of all.
 func (t tagging) linear() porcupine.Model {
 	return porcupine.Model{
 		Partition: byObject,
@@ -118,7 +118,7 @@ func byObject(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 	return parts
 }
 
-// versionOf returns the version that the API tells of an object.
+// versionOf returns the version that the API gives an object.
 func (t tagging) versionOf(s modelled) version {
 	switch {
 	case s.note == memo{}:
@@ -162,9 +162,9 @@ func (t tagging) carryOut(now modelled, in wanted) (code int, next modelled) {
 	return http.StatusOK, modelled{n, now.writes + 1}
 }
 
-// TestModelOfHistories holds the checker to histories whose verdicts are plain: it finds an update
+// TestModelOfHistories runs the checker on histories whose verdicts are obvious: it finds an update
 // that was lost, one that was made twice or on another version, and one that was never refused; and
-// it takes an update whose outcome nobody knows for either.
+// it takes an update whose outcome is unknown for either.
 func TestModelOfHistories(t *testing.T) {
 	one := memo{n: 1, log: "a,", c: "a=1;"}
 	two := one.with("b", "1")

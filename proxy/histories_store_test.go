@@ -14,7 +14,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// tagging is how an ordinary API tells the versions of its objects.
+// tagging is how a plain API gives the versions of its objects.
 type tagging string
 
 const (
@@ -30,7 +30,7 @@ type held struct {
 	content string // in canonical JSON, without a version; "" for none
 }
 
-// tag returns the version of an object as the API tells it.
+// tag returns the version of an object as the API gives it.
 func (t tagging) tag(h held) string {
 	switch t {
 	case hashTags:
@@ -43,8 +43,8 @@ func (t tagging) tag(h held) string {
 	return strconv.Quote(strconv.Itoa(h.version))
 }
 
-// historyStore is an ordinary API that compares the versions that it tells, as far as that is
-// possible. Its process can be killed at any moment, and starts again with what it had stored.
+// historyStore is a plain API that compares the versions that it gives, as far as that is possible.
+// Its process can be killed at any moment, and starts again with what it had stored.
 type historyStore struct {
 	tagging tagging
 	server  *httptest.Server

@@ -24,7 +24,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// historyFile is an ordinary API whose objects have a number that never falls.
+// historyFile is a plain API whose objects have a number that never falls.
 const historyFile = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
 metadata: {name: notes.example.com}
@@ -57,15 +57,15 @@ const (
 )
 
 // TestHistories lets 32 writers read, replace, patch and delete four objects, with versions that
-// they name and without, through gateways that stop and start, before a backend that is killed and
-// that loses answers. Each gateway begins with a probe. What the writers were told is linearizable:
-// there is an order of all requests, each between its start and its end, in which every one was
-// judged against and carried out on what the ones before had made. So no update is lost, made twice
-// or made on an object that it was not judged against (RW-1, RW-3).
+// they name and without, through gateways that stop and start, in front of a backend that is killed
+// and that loses answers. Each gateway begins with a probe. The answers to the writers are
+// linearizable: there is an order of all requests, each between its start and its end, in which
+// every one was judged against and carried out on what the ones before had made. So no update is
+// lost, made twice or made on an object that it was not judged against (RW-1, RW-3).
 //
-// Two gateways, and writers who go past them, stand only before backends that compare. One whose
-// ETags are weak has a gateway that has served its last request before the next one starts: what is
-// lost otherwise is in docs/backends.md.
+// Two gateways, and writers who go past them, stand only in front of backends that compare. One
+// whose ETags are weak has a gateway that has served its last request before the next one starts:
+// what is lost otherwise is in docs/backends.md.
 func TestHistories(t *testing.T) {
 	for _, tagging := range []tagging{integerTags, hashTags, weakTags, fieldRevs} {
 		for _, patches := range []string{"Emulated", "Validated"} {
@@ -92,7 +92,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// history is what clients of gateways asked for and were told.
+// history is the requests of clients of gateways, and the answers.
 type history struct {
 	t        *testing.T
 	tagging  tagging
@@ -211,8 +211,8 @@ func (h *history) fail(random *rand.Rand) {
 	cut()
 }
 
-// check holds what was told to the model. A write whose outcome its client does not know was made
-// or not, which the store knows; no write was made twice.
+// check compares the answers with the model. A write whose outcome its client does not know was
+// made or not, which the store knows; no write was made twice.
 func (h *history) check() {
 	h.store.mu.Lock()
 	defer h.store.mu.Unlock()
@@ -275,7 +275,7 @@ func newHistoryWriter(h *history, n int, seed uint64) *historyWriter {
 	return &historyWriter{history: h, n: n, random: rand.New(rand.NewPCG(seed, uint64(n)+100)), seen: map[string]sight{}}
 }
 
-// act is one request. It returns false for one that nobody got.
+// act is one request. It returns false for one that did not arrive.
 func (w *historyWriter) act() bool {
 	w.count++
 	in := wanted{
@@ -310,8 +310,8 @@ func (w *historyWriter) act() bool {
 	return w.ask(in, seen.tag)
 }
 
-// ask sends a request and remembers it with what was told. The tag stands for the version in it. It
-// returns false if nobody got the request.
+// ask sends a request and remembers it with its answer. The tag stands for the version in it. It
+// returns false if the request did not arrive.
 func (w *historyWriter) ask(in wanted, tag string) bool {
 	address := "http://" + *w.gateways[w.n%len(w.gateways)].address.Load()
 	if in.isUnjudged {
@@ -341,7 +341,7 @@ func (w *historyWriter) ask(in wanted, tag string) bool {
 	case !isSent:
 		return false
 	case out.code == 0 && in.method == http.MethodGet:
-		return true // it changed nothing, and nobody was told anything
+		return true // it changed nothing, and no client learned anything
 	case out.note != memo{} || out.code == http.StatusNotFound:
 		w.seen[in.object] = out
 	}
@@ -366,7 +366,7 @@ func (in *wanted) body(rev string) string {
 	return fmt.Sprintf(`{"c":{%q:%s}}`, in.member, in.value)
 }
 
-// send sends a request. It returns false for one that nobody got.
+// send sends a request. It returns false for one that did not arrive.
 func (w *historyWriter) send(r *http.Request) (out sight, isSent bool) {
 	answer, err := w.client.Do(r)
 	var failed *net.OpError

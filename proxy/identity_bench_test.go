@@ -29,9 +29,10 @@ spec:
   periodSeconds: 1
 `
 
-// BenchmarkIdentity is a GET that passes through, with a JWT of a usual size: unread, and as who asks, with a limit for
-// each user, and told to the backend by the gateway. Beside the time it shows the CPU time of the process, the client and the
-// backend included.
+// BenchmarkIdentity is a GET that passes through, with a JWT of a usual size: unread, and as the
+// user's identity, with a limit for each user, and with the user named to the backend by the
+// gateway. Beside the time it shows the CPU time of the process, the client and the backend
+// included.
 func BenchmarkIdentity(b *testing.B) {
 	issuer := identitytest.NewIssuer(b)
 	token := issuer.Token(map[string]any{"sub": "kim", "teams": []string{"team-a", "team-b"}, "email": "kim@example.com", "name": strings.Repeat("k", 300)})

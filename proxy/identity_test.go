@@ -33,7 +33,8 @@ func headerIdentity(anonymous config.Anonymous) *config.Identity {
 	}
 }
 
-// cluster is a Kubernetes API server that knows some tokens, and answers who it was told that asks.
+// cluster is a Kubernetes API server that knows some tokens, and answers with the user that it was
+// given.
 type cluster struct {
 	*httptest.Server
 	reviews atomic.Int64
@@ -129,7 +130,8 @@ func secretFile(t testing.TB, content string) string {
 	return credentialstest.WriteFile(t, t.TempDir(), "secret", []byte(content))
 }
 
-// TestIdentity asks with all kinds of credentials, good and bad, by TLS: who the backend is told that asks.
+// TestIdentity asks with all kinds of credentials, good and bad, by TLS, and checks the user that
+// the backend gets.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	servers, clients, proxies, others := credentialstest.NewAuthority(t, "servers"), credentialstest.NewAuthority(t, "clients"),
@@ -235,7 +237,8 @@ identity:
 	}
 }
 
-// TestTokensOfStrangers sends tokens that are not valid, and asks while nobody can tell whose a token is.
+// TestTokensOfStrangers sends tokens that are not valid, and valid ones while no server can review
+// them.
 func TestTokensOfStrangers(t *testing.T) {
 	backend := newCluster(t)
 	address := startConfigured(t, `
@@ -277,7 +280,7 @@ identity:
 	}
 }
 
-// TestNoAccountToImpersonate lets nobody ask while the gateway has no account of its own.
+// TestNoAccountToImpersonate: no request passes while the gateway has no account of its own.
 func TestNoAccountToImpersonate(t *testing.T) {
 	backend := newCluster(t)
 	file := secretFile(t, "gateways-own")

@@ -39,7 +39,7 @@ func pausedBackend(t *testing.T) *slowBackend {
 	return h
 }
 
-// newSlowBackend starts a gateway before such a backend, with one policy whose spec is given.
+// newSlowBackend starts a gateway in front of such a backend, with one policy whose spec is given.
 func newSlowBackend(t *testing.T, spec string) (*slowBackend, *Gateway, string) {
 	t.Helper()
 	h := pausedBackend(t)
@@ -61,7 +61,8 @@ func inquire(t *testing.T, address, path string) func() answer {
 	}
 }
 
-// ERR-3: where no more requests may be served, some wait their turn and the others are told when to come again.
+// ERR-3: when no more requests may be served, some wait their turn and the others get a
+// Retry-After.
 func TestRequestsWaitTheirTurn(t *testing.T) {
 	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 30}")
 	first := inquire(t, address, "/v2/slow")
@@ -118,7 +119,7 @@ func TestInFlightPreset(t *testing.T) {
 	next()
 }
 
-// While requests are turned away second after second they are told to stay away for longer.
+// While requests are refused second after second, Retry-After grows.
 func TestTurnedAwayForLonger(t *testing.T) {
 	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1}")
 	first := inquire(t, address, "/v2/slow")
@@ -141,7 +142,7 @@ func TestTurnedAwayForLonger(t *testing.T) {
 	first()
 }
 
-// A request that waited too long, by the policy or by its own timeout, is told to come again.
+// A request that waited too long, by the policy or by its own timeout, gets a Retry-After.
 func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ spec, path string }{
@@ -161,7 +162,8 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 }
 
-// A client that goes away while it waits frees its place in the queue, and its request reaches nobody.
+// A client that goes away while it waits frees its place in the queue, and its request does not
+// reach the backend.
 func TestClientLeavesQueue(t *testing.T) {
 	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
 	first := inquire(t, address, "/v2/slow")
@@ -182,7 +184,7 @@ func TestClientLeavesQueue(t *testing.T) {
 	}
 }
 
-// A gateway that is about to stop lets nobody wait (ERR-4).
+// A gateway that will stop soon lets no request wait (ERR-4).
 func TestNobodyWaitsWhileDraining(t *testing.T) {
 	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
 	first := inquire(t, address, "/v2/slow")

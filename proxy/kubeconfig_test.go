@@ -51,8 +51,8 @@ func TestKubeconfigBackend(t *testing.T) {
 	}
 }
 
-// What a plugin gave is asked for anew after the server has refused it; where there is no plugin to ask, nobody is asked, and
-// the log tells why.
+// A plugin is asked for new credentials after the server has refused its earlier ones; without a
+// plugin the log says why there are none.
 func TestKubeconfigPlugin(t *testing.T) {
 	authority := credentialstest.NewAuthority(t, "ours")
 	behind := newSecureBackend(t, authority.Server(t, []string{"127.0.0.1"}))

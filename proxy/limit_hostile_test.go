@@ -42,7 +42,8 @@ func TestUntrustedForwardedForIsNoKey(t *testing.T) {
 		"Forwarded: for=4.4.4.4\r\n", "X-Forwarded-For: 127.0.0.2\r\n"), 200, 200, 429, 429)
 }
 
-// Hostile input, "from trusted peers walk right to left": only what the proxy itself added tells who the client is.
+// Hostile input, "from trusted peers walk right to left": only the proxy's own entry names the
+// client.
 func TestForwardedForIsWalkedRightToLeft(t *testing.T) {
 	address := limitedGateway(t, "{requests: 1, periodSeconds: 3600}", "trust=127.0.0.0/8")
 	expectCodes(t, codes(t, address,
@@ -92,7 +93,8 @@ func TestSlowBodiesTakeTheirOwnPlaces(t *testing.T) {
 	_ = nc.Close()
 }
 
-// A second line of a header gives nobody another key, cost or condition: which of them the backend takes nobody knows.
+// A second line of a header gives no client another key, cost or condition: which of them the
+// backend takes is unknown.
 func TestRepeatedHeaderIsNoKey(t *testing.T) {
 	const (
 		one  = "X-Tenant: a\r\n"

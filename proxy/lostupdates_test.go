@@ -22,8 +22,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// storeOf is an ordinary API that keeps objects as they are put. tag makes the ETag of what it answers, as middleware does;
-// compares says whether it looks at If-Match, by the strong comparison.
+// storeOf is a plain API that keeps objects as they are put. tag makes the ETag of an answer, as
+// middleware does; compares says whether it looks at If-Match, by the strong comparison.
 type storeOf struct {
 	tag      func(body []byte) string
 	compares bool
@@ -91,9 +91,10 @@ func merged(object, patch []byte) []byte {
 	return to.AppendTo(nil)
 }
 
-// TestNoUpdateIsLost lets 20 clients patch 20 fields of one object at the same time: what each of them was told is stored is
-// stored (RW-3). A PATCH of the backend's own keeps them apart, through several gateways too. A PUT in its place depends on
-// the one gateway, unless the backend compares ETags.
+// TestNoUpdateIsLost lets 20 clients patch 20 fields of one object at the same time: what each
+// answer says is stored is stored (RW-3). A PATCH of the backend's own keeps them apart, through
+// several gateways too. A PUT in its place depends on the one gateway, unless the backend compares
+// ETags.
 func TestNoUpdateIsLost(t *testing.T) {
 	const patches = 20
 	for _, tt := range []struct {

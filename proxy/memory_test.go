@@ -16,8 +16,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestMemoryIsAlwaysGivenBack: whatever requests come, however little memory there is, and whoever leaves when, what they
-// held is given back in the end, and nobody keeps a place in the line for heavy work.
+// TestMemoryIsAlwaysGivenBack: for all requests, bounds of memory and times at which clients leave,
+// all memory is given back in the end, and no request keeps a place in the line for heavy work.
 func TestMemoryIsAlwaysGivenBack(t *testing.T) {
 	const collection = "/apis/example.com/v1/namespaces/team-a/sets"
 	object := func(spec string) string { return `{"metadata":{"name":"s1"},"spec":{` + spec + `}}` }

@@ -12,7 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// storedPolicies read the stored Deployment in every way: its replicas, 1, and its uid, u1, are for nobody to learn who may not write it.
+// storedPolicies read the stored Deployment in every way: its replicas, 1, and its uid, u1, must
+// stay hidden from clients that may not write it.
 var storedPolicies = policy("stored-replicas", rule("UPDATE, DELETE", "deployments, deployments/status, deployments/scale")+
 	"  matchConditions: [{name: judged, expression: \"request.userInfo.username != 'system:nobody' && oldObject.spec.replicas >= 0\"}]\n"+
 	"  validations: [{expression: 'oldObject.spec.replicas > LEAST', messageExpression: \"'stored ' + string(oldObject.spec.replicas)\"}]", deny) +
@@ -57,8 +58,9 @@ func TestStoredIsReadByTheGateway(t *testing.T) {
 	}
 }
 
-// TestStoredIsNotTold: of what the gateway's own account has read nobody learns anything who may not write the object, nor anybody of
-// whom that cannot be found out: each request of a kind has one answer, whatever is stored.
+// TestStoredIsNotTold: a client that may not write the object, or whose permission cannot be
+// determined, learns nothing that the gateway's own account has read: each request of a kind has
+// one answer, whatever is stored.
 func TestStoredIsNotTold(t *testing.T) {
 	const identified = "identity: {anonymous: Allow, authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"
 	for _, c := range []struct {
@@ -198,8 +200,8 @@ func TestOwnReadIsNamed(t *testing.T) {
 	})
 }
 
-// TestStoredIsNotWarnedOf: a client that may not write an object learns nothing of it from warnings either, if its own deadline
-// ends the request before anybody says what it may do.
+// TestStoredIsNotWarnedOf: a client that may not write an object learns nothing of it from warnings
+// either, if its own deadline ends the request before its permission is known.
 func TestStoredIsNotWarnedOf(t *testing.T) {
 	a := newAuthority(t)
 	released := make(chan struct{})
@@ -220,8 +222,9 @@ func TestStoredIsNotWarnedOf(t *testing.T) {
 	}
 }
 
-// TestStoredIsNotToldByWhoRefuses: who may not write an object gets one answer, whether policies would let the write pass, deny it, or
-// find no object: the headers of the server's own refusal tell nothing either.
+// TestStoredIsNotToldByWhoRefuses: a client that may not write an object gets one answer, whether
+// policies would let the write pass, deny it, or find no object: the headers of the server's own
+// refusal reveal nothing either.
 func TestStoredIsNotToldByWhoRefuses(t *testing.T) {
 	const own = "X-Kubernetes-Pf-Flowschema-Uid"
 	for _, as := range []string{"alice", "stranger"} {
@@ -278,7 +281,7 @@ func TestStoredIsNotWarnedOfWhenBusy(t *testing.T) {
 	}
 }
 
-// TestShardOfACollection: of a collection of which a request means one shard, that shard alone is read.
+// TestShardOfACollection: if a request names one shard of a collection, that shard alone is read.
 func TestShardOfACollection(t *testing.T) {
 	a := newAuthority(t)
 	url := guarded(t, a, storedPolicy("0", "Ignore"), "OWN", "")

@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// patchedAPI is an ordinary API with one object, which it patches itself.
+// patchedAPI is a plain API with one object, which it patches itself.
 type patchedAPI struct {
 	etag   string
 	mu     sync.Mutex
@@ -95,8 +95,8 @@ spec:
   defaults: [{field: label, valueExpression: "'of ' + object.name"}]
 `
 
-// TestValidatedPatch: a patch is sent as it came, in its own type. What the gateway adds to its result, and what a client may
-// not write, is folded in; what nobody asked to change stays as it is stored.
+// TestValidatedPatch: a patch is sent as it came, in its own type. What the gateway adds to its
+// result, and what a client may not write, is folded in; all else stays as it is stored.
 func TestValidatedPatch(t *testing.T) {
 	const merge, ops, plain = "application/merge-patch+json", "application/json-patch+json", "application/json"
 	stored := `{"id":1,"name":"a","size":2,"status":{"phase":"New"},"hidden":{"x":1.50},"tags":[{"key":"k","made":7}]}`

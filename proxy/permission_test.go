@@ -165,8 +165,8 @@ func (a *authority) set(f func()) {
 	f()
 }
 
-// guarded starts a gateway with the policies before the server. Lines of the configuration follow, first the
-// lines of the upstream.
+// guarded starts a gateway with the policies in front of the server. Lines of the configuration
+// follow, first the lines of the upstream.
 func guarded(t *testing.T, a *authority, policyText, upstream, lines string) string {
 	t.Helper()
 	return guardedLogging(t, a, policyText, upstream, lines, slog.New(slog.DiscardHandler))
@@ -288,8 +288,9 @@ func said(t *testing.T, method, url, contentType, body string, header ...string)
 	return strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", s.Message))
 }
 
-// TestUntold: what policies and schemas find is told to nobody who may not do what they ask for. Who that is the server is
-// asked only when there is something not to tell, and nothing is read for who is known.
+// TestUntold: findings of policies and schemas are hidden from clients that may not make the
+// request. The server is asked for that only if there is a finding to hide, and nothing is read for
+// a client whose permission is known.
 func TestUntold(t *testing.T) {
 	const asAlice, asBoss, asWriter = "Authorization: Bearer alice", "Authorization: Bearer boss", "Authorization: Bearer writer"
 	a := newAuthority(t)
@@ -378,7 +379,8 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-// TestUntoldByServiceAccount: of whom the gateway tells the backend, and of clients without credentials, its own account asks.
+// TestUntoldByServiceAccount: for users that the gateway names to the backend, and for clients
+// without credentials, its own account asks.
 func TestUntoldByServiceAccount(t *testing.T) {
 	const identified = "identity: {anonymous: Allow, authenticators: [{requestHeader: {addresses: [127.0.0.0/8]}}]}\n"
 	denied := `422 deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'secret-size' with binding 'secret-size' denied request: secret`
@@ -418,7 +420,8 @@ func TestUntoldByServiceAccount(t *testing.T) {
 	}
 }
 
-// TestUntoldInTime: a client's ?timeout= bounds the review too; the denial is then told as if nobody could be asked.
+// TestUntoldInTime: a client's ?timeout= bounds the review too; the denial is then sent as if no
+// server could be asked.
 func TestUntoldInTime(t *testing.T) {
 	a := newAuthority(t)
 	a.hang = make(chan struct{})

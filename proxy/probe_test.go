@@ -20,7 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// notesOf is the file of an ordinary API whose objects have a number that never falls.
+// notesOf is the file of a plain API whose objects have a number that never falls.
 const notesOf = `apiVersion: admission-gateway.io/v1alpha1
 kind: APIResource
 metadata: {name: notes.example.com}
@@ -49,7 +49,7 @@ const (
 	kubernetesNotes = "envelope: Kubernetes\n  backend: {patch: %s}"
 )
 
-// probedStore is an ordinary API with one object that compares If-Match with the version of the
+// probedStore is a plain API with one object that compares If-Match with the version of the
 // object, by the letter.
 type probedStore struct {
 	tag func(version int) string // the ETag of a version
@@ -196,7 +196,7 @@ func startProbing(t *testing.T, s *probedStore, spec string) (*Gateway, string) 
 }
 
 // TestProbeOverwritesNobody: the first write after a start is judged against version 7, and another
-// writer makes another version before it comes to the backend, if possible the one that it names.
+// writer makes another version before it reaches the backend, if possible the one that it names.
 // The other writer's object is not replaced, and what is stored in the end was judged against it:
 // whatever the ETags look like, and by which way the write came.
 func TestProbeOverwritesNobody(t *testing.T) {
@@ -287,7 +287,7 @@ func TestProbeOverwritesNobody(t *testing.T) {
 var isProbe = regexp.MustCompile(`^"admission-gateway-probe-[A-Z2-7]{26}"$`)
 
 // TestProbeAnswers: what each answer of a backend to a probe means to the write and to operators.
-// Nothing is stored twice that would not come to the same, the client's answer is never the probe's
+// Nothing is stored twice that would make a difference, the client's answer is never the probe's
 // refusal, and no probe is repeated without end.
 func TestProbeAnswers(t *testing.T) {
 	const (

@@ -106,8 +106,7 @@ func asks(t *testing.T, method, url, contentType, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// An ordinary API that somebody took for an API server gets none of the writes that would only be
-// asked about.
+// A plain API that was configured as an API server gets none of the dry runs.
 func TestOrdinaryAPIGetsNoDryRun(t *testing.T) {
 	const merge, jsonBody = "application/merge-patch+json", "application/json"
 	const item = widgetsPath + "/w1"
@@ -200,8 +199,8 @@ func TestServersVersion(t *testing.T) {
 	}
 }
 
-// However many ask at once, one of them asks for the version; a client that gives up takes nobody
-// with it.
+// However many ask at once, one of them asks for the version; a client that gives up does not
+// cancel the others.
 func TestOneProof(t *testing.T) {
 	api, release := newOrdinaryAPI(t), make(chan struct{})
 	api.version = func(w http.ResponseWriter, _ *http.Request) {

@@ -16,7 +16,8 @@ import (
 // everyRule matches creates, updates and deletions of everything.
 const everyRule = `{resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE, UPDATE, DELETE], resources: ["*"]}]}`
 
-// wildcards are policies of each kind that are about everything. Each refuses the name bad, or sets a field.
+// wildcards are policies of each kind that match everything. Each refuses the name bad, or sets a
+// field.
 var wildcards = map[string]struct {
 	file  string
 	shows string // what the backend gets beside the name, or what the answer says
@@ -96,8 +97,9 @@ spec:
 `, "never", 429},
 }
 
-// TestWildcardsOnPlain: resources ["*"] of each kind of policy, and of limits, reach what an ordinary API serves at
-// Kubernetes' paths, and nothing else of it. A dry run of what is reached is not stored.
+// TestWildcardsOnPlain: resources ["*"] of each kind of policy, and of limits, match the resources
+// that a plain API serves at Kubernetes' paths, and nothing else of it. A dry run of a matched
+// request is not stored.
 func TestWildcardsOnPlain(t *testing.T) {
 	const body = `{"metadata":{"name":"n"}, "bad" : true,"n":9007199254740993}`
 	requests := []struct {
@@ -175,8 +177,8 @@ func TestWildcardsOnPlain(t *testing.T) {
 	}
 }
 
-// TestSafeUpgradesOnPlain: the Gateway API's own policy about upgrades of its definitions, which names all resources
-// of a group, decides before an ordinary API as before Kubernetes.
+// TestSafeUpgradesOnPlain: the Gateway API's own policy for upgrades of its definitions, which
+// names all resources of a group, decides for a plain backend as for Kubernetes.
 func TestSafeUpgradesOnPlain(t *testing.T) {
 	root := os.Getenv("SUITES_DIR")
 	if root == "" {

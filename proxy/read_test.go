@@ -15,7 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// filledGateway is a gateway with the definition of widgets before a backend that the test drives.
+// filledGateway is a gateway with the definition of widgets in front of a backend that the test
+// drives.
 func filledGateway(t *testing.T) (g *Gateway, address string, conns chan net.Conn) {
 	t.Helper()
 	url, conns := driven(t)
@@ -211,8 +212,9 @@ func TestHugeList(t *testing.T) {
 		}
 		expect(t, body, item(i, `,"max":100,"mode":"Open"},"kind":"Widget","apiVersion":"example.com/v1"}`))
 		if i%(items/4) == items/8 {
-			// The stream soon stands still, for nobody reads it here. Then only what it holds is left: what it dropped meanwhile,
-			// above all from pools under the race detector, is collected.
+			// The stream soon stands still, for the test does not read it. Then only what it holds
+			// is left: what it dropped meanwhile, above all from pools under the race detector, is
+			// collected.
 			testutil.Eventually(t, fmt.Sprintf("at most 1 MiB held after %d items", i), func() bool { return bytesBy(".(*Request).SendStream") <= 1<<20 })
 		}
 	}
@@ -270,7 +272,7 @@ func TestLargeObjectsFilled(t *testing.T) {
 	for _, c := range []struct {
 		name, target, body string
 		taken              int // of the budget, by others
-		code               int // 0 where the answer breaks off
+		code               int // 0 0 if the answer breaks off
 		message            string
 	}{
 		{"an object over the bound", "/w1", padded(3 << 20), 0, 502,

@@ -196,7 +196,7 @@ func TestDeclaredAnswers(t *testing.T) {
 			backend := newRecorder(t)
 			backend.Reply = func(_ int, head, _ string) (string, bool) {
 				if strings.HasPrefix(test.request, "PATCH") && strings.HasPrefix(head, "GET") {
-					return answerOf(200, isJSON, `{"size":100}`), true // which nobody gets
+					return answerOf(200, isJSON, `{"size":100}`), true // which no client gets
 				}
 				return test.answer, true
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestRewrites: what a route changes of requests, and that answers are told in the client's words.
+// TestRewrites: what a route changes of requests, and that answers use the client's paths.
 func TestRewrites(t *testing.T) {
 	var authority string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestFailMatrixTried: each fault by which a policy refuses requests lets them pass while it is only
-// tried, whatever its failure policy, and a counter tells of it. An exception leaves no fault at all.
+// TestFailMatrixTried: each fault by which a policy refuses requests lets them pass while it is
+// only tried, whatever its failure policy, and a counter counts it. An exception leaves no fault at
+// all.
 func TestFailMatrixTried(t *testing.T) {
 	const exception = `---
 apiVersion: admission-gateway.io/v1alpha1

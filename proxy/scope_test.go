@@ -45,7 +45,7 @@ func namedAPI(t *testing.T, name string) string {
 	return server.URL
 }
 
-// TestTwoAPIs: two APIs have the same path, and each is held to its own file and its own limit.
+// TestTwoAPIs: two APIs have the same path, and each obeys its own file and its own limit.
 func TestTwoAPIs(t *testing.T) {
 	const limit = "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: few}\nspec:\n  requests: 1\n  periodSeconds: 1000\n  match: {verbs: [options]}\n  route: shop\n"
 	_, address := configured(t, fmt.Sprintf(`

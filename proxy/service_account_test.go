@@ -159,7 +159,7 @@ func serveConfig(t *testing.T, c *config.Configuration) *served {
 	return s
 }
 
-// client asks as a client does, who has a token of their own.
+// client asks as a client with its own token.
 func (s *served) client(t *testing.T, path string) (code int, body string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, s.url+path, nil)
@@ -184,8 +184,8 @@ func (s *served) itself(path string) (state.Answer, error) {
 	return s.Backend("", "/").Send(context.Background(), state.Request{Method: "GET", Target: path, Limit: 1 << 20})
 }
 
-// Who the backend takes for whom: the gateway's certificate and token are shown by its own requests alone, unless it tells
-// the backend who asks.
+// Who the backend takes for whom: the gateway's certificate and token are shown by its own requests
+// alone, unless it names the user to the backend.
 func TestServiceAccount(t *testing.T) {
 	authority := credentialstest.NewAuthority(t, "ours")
 	for _, c := range []struct {
@@ -248,7 +248,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// How a backend is known, and what clients and logs are told of one that is not.
+// How a backend is known, and what clients and logs show of one that is not.
 func TestUnknownBackend(t *testing.T) {
 	ours, theirs := credentialstest.NewAuthority(t, "ours"), credentialstest.NewAuthority(t, "theirs")
 	const unreachable = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the backend cannot be reached","reason":"ServiceUnavailable","details":{"retryAfterSeconds":1},"code":503}`
@@ -257,7 +257,7 @@ func TestUnknownBackend(t *testing.T) {
 		server credentialstest.Pair
 		tls    config.UpstreamTLS // without CAFile, which is ours
 		system bool               // no CAFile either
-		log    string             // "" where it is known
+		log    string             // "" if it is known
 		asked  string             // the name in the handshake
 	}{
 		{"known", ours.Server(t, []string{"127.0.0.1"}), config.UpstreamTLS{}, false, "", ""},

@@ -15,7 +15,7 @@ import (
 
 // modelStore is a plain JSON API that remembers everything that was ever stored in it, and that fails now and then.
 type modelStore struct {
-	etags, field bool // how versions are told
+	etags, field bool // how versions are given
 	faults       bool
 
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type modelStore struct {
 	history map[string][]*moment // by path
 }
 
-// moment is an object between two writes. One without a body is none.
+// moment is an object between two writes. Without a body there is no object.
 type moment struct {
 	version int
 	body    []byte
@@ -148,7 +148,7 @@ func (m *modelStore) answer(w http.ResponseWriter, code int, s *moment) {
 	_, _ = w.Write(s.body) // the client may be gone
 }
 
-// interfere is the write of somebody else, right behind the read of a gateway.
+// interfere is the write of another client, right behind the read of a gateway.
 func (m *modelStore) interfere(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

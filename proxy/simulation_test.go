@@ -23,10 +23,11 @@ import (
 
 var simulationSeed = flag.Uint64("simulation-seed", 0, "seed of the simulation; 0 takes another one each time")
 
-// TestSimulation has many writers change the same few objects through gateways, while others write behind their back and the
-// backend fails. All that was ever stored is then held against a model: no object was stored that was not admitted as the
-// change of exactly the one before it, none of the updates that clients were answered of was lost or made twice, none that was
-// refused was made, no spec write changed a status and no status write a spec (RW-1, RW-3, STAT-1, STAT-2, META-1).
+// TestSimulation has many writers change the same few objects through gateways, while others write
+// behind their back and the backend fails. All that was ever stored is then compared with a model:
+// no object was stored that was not admitted as the change of exactly the one before it, none of
+// the updates that clients were answered of was lost or made twice, none that was refused was made,
+// no spec write changed a status and no status write a spec (RW-1, RW-3, STAT-1, STAT-2, META-1).
 func TestSimulation(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -96,7 +97,7 @@ type outcome uint8
 const (
 	made outcome = iota
 	refusedWrite
-	unknown // the answer did not come, or tells of a fault
+	unknown // the answer did not come, or reports a fault
 )
 
 // answered is an object as an answer to a write showed it.
@@ -274,7 +275,7 @@ func (s *simulation) do(gateway int, method, path, contentType, body string) (in
 	return answer.StatusCode, answer.Header, b
 }
 
-// check holds the history of the store against what was allowed to happen.
+// check compares the history of the store with the allowed changes.
 func (s *simulation) check() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -297,7 +298,7 @@ func (s *simulation) check() {
 	s.checkAnswers()
 }
 
-// checkStep judges what a write made of what was there.
+// checkStep judges the result of a write by the object before it.
 func (s *simulation) checkStep(path string, now *moment, added map[string]int) {
 	if now.body == nil {
 		return
@@ -327,7 +328,7 @@ func (s *simulation) checkStep(path string, now *moment, added map[string]int) {
 	case members(after, "metadata")["resourceVersion"] != nil:
 		s.t.Errorf("%s: version %d has a resourceVersion stored: %s", path, now.version, now.body)
 	case now.method == "":
-		return // another writer is judged by nobody
+		return // another writer is not judged
 	case before == nil && now.method != "POST":
 		s.t.Errorf("%s: version %d was created by a %s", path, now.version, now.method)
 	case before == nil:
@@ -381,7 +382,7 @@ func (s *simulation) checkUpdate(path string, now *moment, before, after map[str
 	}
 }
 
-// checkAnswers holds what clients were answered to have been stored under a version against what was.
+// checkAnswers compares the object of each answer with the one stored under its version.
 func (s *simulation) checkAnswers() {
 	for _, a := range s.answers {
 		n, err := strconv.Atoi(a.version)

@@ -36,7 +36,7 @@ func reading(t *testing.T, from, address, request string) net.Conn {
 	return nc
 }
 
-// smallBuffers are the sockets of a listener that hold little of what clients do not take.
+// smallBuffers are the sockets of a listener that buffer little for slow clients.
 type smallBuffers struct{ net.Listener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {
@@ -47,9 +47,9 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestSlowReadersLeaveRoom: two hundred clients of one tenant that read nothing keep nobody of another tenant out, whether
-// their answers are in memory, streams of known length, in chunks, or edited on their way. What waits is held within the
-// tenant's share of the memory.
+// TestSlowReadersLeaveRoom: two hundred clients of one tenant that read nothing keep no client of
+// another tenant out, whether their answers are in memory, streams of known length, in chunks, or
+// edited on their way. What waits is held within the tenant's share of the memory.
 func TestSlowReadersLeaveRoom(t *testing.T) {
 	const readers, size = 200, 256 << 10
 	order := fmt.Sprintf(`{"id":"o1","note":%q}`, strings.Repeat("x", size))

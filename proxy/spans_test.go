@@ -60,7 +60,8 @@ func newNoting(t *testing.T, serve http.HandlerFunc) *noting {
 	return b
 }
 
-// check compares what the backend was told with the spans of exchanges: each knows the very span that it is for.
+// check compares what the backend received with the spans of exchanges: each knows the very span
+// that it is for.
 func (b *noting) check(t *testing.T, spans tracetest.SpanStubs) {
 	t.Helper()
 	b.mu.Lock()
@@ -260,7 +261,8 @@ spec: {match: {verbs: [get]}, key: Global, requests: 1, periodSeconds: 3600, sco
 	backend.check(t, goldenSpans(t, w, kept, "spans-redis.txt"))
 }
 
-// What an issuer is asked has a span of a trace of its own. The issuer does not learn it: it may belong to somebody else.
+// What an issuer is asked has a span of a trace of its own. The issuer does not learn it: it may
+// belong to another trace.
 func TestSpansOfIssuers(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
 	backend := newNoting(t, func(http.ResponseWriter, *http.Request) {})

@@ -100,7 +100,8 @@ func (s *classStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch tells of both classes at each change: the watcher sees both marked, or none, between the two events.
+// watch reports both classes at each change: the watcher sees both marked, or none, between the two
+// events.
 func (s *classStore) watch(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w).Flush
 	_ = flush()
@@ -204,8 +205,9 @@ func verdict(t *testing.T, address, class string) string {
 
 const defaultIs = "422 the default is (%[1]s of kind StorageClass); ValidatingAdmissionPolicy 'class' with binding 'class' denied request: still the default is (%[1]s of kind StorageClass)"
 
-// TestStorageClasses is the example of the API conventions: a default that is marked by an annotation of another object,
-// which changes while requests run, is not known yet, and comes to be out of date (DEF-4).
+// TestStorageClasses is the example of the API conventions: a default that is marked by an
+// annotation of another object, which changes while requests run, is not known yet, and becomes out
+// of date (DEF-4).
 func TestStorageClasses(t *testing.T) {
 	s := newClassStore(t)
 	s.blocked = make(chan struct{})

@@ -78,8 +78,9 @@ metadata: {name: all}
 spec: {policyName: all, validationActions: [Deny]}
 `
 
-// Two keys of one object that differ in case alone are 400 before a plain backend wherever no schema knows them, in what a
-// client sends and in what results from a patch; keys that are data pass. An API server stores both.
+// Two keys of one object that differ in case alone are 400 for a plain backend wherever no schema
+// knows them, in what a client sends and in what results from a patch; keys that are data pass. An
+// API server stores both.
 func TestCaseTwins(t *testing.T) {
 	const (
 		merge = "application/merge-patch+json"

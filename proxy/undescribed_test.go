@@ -47,7 +47,7 @@ func ordinary(aborted chan<- error) http.Handler {
 	return mux
 }
 
-// pattern is a body whose bytes depend on where they are.
+// pattern is a body whose bytes depend on their offset.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -30,7 +30,7 @@ type shownServer struct {
 	code  int    // of the answers to dry runs
 	shown string // in them
 	got   []string
-	body  string // of what was sent last, but for dry runs
+	body  string // of the last request, but for dry runs
 }
 
 func newShownServer(t *testing.T) *shownServer {
@@ -73,7 +73,7 @@ func (s *shownServer) take() (got, body string) {
 	return got, body
 }
 
-// ofLater is a pod as a client of a later Kubernetes sends it: with a field that nobody knows yet.
+// ofLater is a pod as a client of a later Kubernetes sends it: with a field that is not known yet.
 func ofLater(t *testing.T, metadata metav1.ObjectMeta) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -104,7 +104,7 @@ func inCBORBody(t *testing.T, o any) string {
 
 const protobufType = "application/vnd.kubernetes.protobuf"
 
-// TestUnread: what nothing is about passes as it came, whatever it is (RES-7).
+// TestUnread: a body that no rule reads passes as it came, whatever it is (RES-7).
 func TestUnread(t *testing.T) {
 	server := newShownServer(t)
 	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods), strings.TrimPrefix(server.URL, "http://"), []string{"kubernetes"}))
@@ -161,8 +161,9 @@ func sendBody(t *testing.T, method, url, contentType, encoding, body string) (co
 	return a.StatusCode, string(text)
 }
 
-// TestOfLaterKubernetes: what a policy is about, and the gateway cannot read, is judged by what the server makes of it, and sent
-// as it came; what cannot be judged so is refused with what to do (RES-7).
+// TestOfLaterKubernetes: an object that a policy matches, and that the gateway cannot read, is
+// judged by the server's reading of it, and sent as it came; what cannot be judged so is refused
+// with what to do (RES-7).
 func TestOfLaterKubernetes(t *testing.T) {
 	const pods, mutates = "/api/v1/namespaces/team-a/pods", `
 ---
@@ -357,9 +358,9 @@ func TestUnreadIsRecorded(t *testing.T) {
 	}
 }
 
-// TestLaterUpdatesArePinned: an update that the gateway cannot read is sent as it came, so that it has to be pinned by what it says
-// itself: by a version that is one, and, if policies are about new objects, by the uid, for servers ignore the version of an object
-// that they create.
+// TestLaterUpdatesArePinned: an update that the gateway cannot read is sent as it came, so that it
+// has to be pinned by what it says itself: by a version that is one, and, if policies match new
+// objects, by the uid, for servers ignore the version of an object that they create.
 func TestLaterUpdatesArePinned(t *testing.T) {
 	server := newShownServer(t)
 	url := "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, smallPods+policy("services", rule("UPDATE", "services")+

@@ -87,8 +87,8 @@ spec: {policyName: shells, validationActions: [Deny]}
 	}
 }
 
-// TestRefusedUpgradeWithholdsTokens keeps the token of a WebSocket that is not made from a backend that the gateway tells who
-// asks (ERR-2).
+// TestRefusedUpgradeWithholdsTokens keeps the token of a WebSocket that is not made from a backend
+// to which the gateway names the user (ERR-2).
 func TestRefusedUpgradeWithholdsTokens(t *testing.T) {
 	seen := make(chan string, 1)
 	_, address := upgradeGateway(t, func(c *config.Configuration) {

@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// denyExec is a policy that lets nobody into pods.
+// denyExec is a policy that lets no client into pods.
 const denyExec = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: no-exec}
@@ -28,8 +28,8 @@ metadata: {name: no-exec}
 spec: {policyName: no-exec, validationActions: [Deny]}
 `
 
-// TestUpgradeRefused holds what becomes of upgrades that are not made: one answer, the end of the connection, and nothing
-// served of what was sent behind the request.
+// TestUpgradeRefused checks what happens to upgrades that are refused: one answer, the end of the
+// connection, and nothing served of what was sent behind the request.
 func TestUpgradeRefused(t *testing.T) {
 	for _, test := range []struct {
 		name, policy, request, backend string

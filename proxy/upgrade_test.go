@@ -16,7 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// execPath is where an upgrade is allowed by default.
+// execPath is a path on which an upgrade is allowed by default.
 const execPath = "/api/v1/namespaces/team-a/pods/web/exec?command=sh"
 
 // askUpgrade is a client's request for an upgrade.
@@ -33,7 +33,8 @@ func agree(protocol string) string {
 	return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
 }
 
-// upgradeGateway is a gateway before a Kubernetes backend that serves each connection with serve.
+// upgradeGateway is a gateway in front of a Kubernetes backend that serves each connection with
+// serve.
 func upgradeGateway(t testing.TB, change func(*config.Configuration), policy string, serve func(net.Conn)) (g *Gateway, address string) {
 	t.Helper()
 	behind := serveConns(t, func(c net.Conn) {
@@ -75,8 +76,8 @@ func readHead(r *bufio.Reader) (string, error) {
 	}
 }
 
-// TestUpgrade holds both heads and the bytes on both ways to what was sent, with bytes that come with the heads and ends
-// that finish one after the other.
+// TestUpgrade compares both heads and the bytes on both ways with what was sent, with bytes that
+// come with the heads and ends that finish one after the other.
 func TestUpgrade(t *testing.T) {
 	for _, protocol := range []string{"websocket", "WebSocket", "SPDY/3.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", "-"), func(t *testing.T) {
@@ -125,8 +126,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradeAllowed tells where upgrades are made: what else has an Upgrade line is answered as if it had none, and nothing
-// that was sent behind it is served.
+// TestUpgradeAllowed checks on which paths upgrades are allowed: what else has an Upgrade line is
+// answered as if it had none, and nothing that was sent behind it is served.
 func TestUpgradeAllowed(t *testing.T) {
 	type upgrades []string
 	for _, test := range []struct {
@@ -225,7 +226,8 @@ func headerOf(head, name string) string {
 	return value
 }
 
-// TestUpgradeWithholdsTokens keeps the token of a browser's WebSocket from a backend that the gateway tells who asks (ERR-2).
+// TestUpgradeWithholdsTokens keeps the token of a browser's WebSocket from a backend to which the
+// gateway names the user (ERR-2).
 func TestUpgradeWithholdsTokens(t *testing.T) {
 	for credentials, want := range map[config.Credentials]string{
 		config.PassCredentials:        "base64url.bearer.authorization.k8s.io.dA, v5.channel.k8s.io",

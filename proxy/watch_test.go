@@ -113,7 +113,7 @@ func TestWatchMemory(t *testing.T) {
 func heapAndStacks() int64 {
 	var m runtime.MemStats
 	time.Sleep(50 * time.Millisecond)
-	for range 3 { // pools let go of what is in them at the second collection
+	for range 3 { // pools release their items at the second collection
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)

@@ -132,8 +132,8 @@ func (c *checker) record(action Action, v document.Node, err *field.Error, tried
 	}
 }
 
-// before returns the value that is stored in the place of a value; conditions, and what else has a
-// type in a list, stand where their type does.
+// before returns the value that is stored in the place of a value; conditions, and other list items
+// with a type, stand at the item of their type.
 func (c *checker) before(v document.Node) document.Node {
 	parent := v.Parent()
 	if !c.Old.Valid() || !parent.Valid() {

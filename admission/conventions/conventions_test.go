@@ -271,8 +271,8 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestStrictest: of several policies each rule's strictest action counts; a reserved key is free where every policy
-// allows it.
+// TestStrictest: of several policies each rule's strictest action counts; a reserved key is free if
+// every policy allows it.
 func TestStrictest(t *testing.T) {
 	object := `{"metadata":{"labels":{"a.k8s.io/x":"1","b.k8s.io/x":"1","c.k8s.io/x":"1"}},"spec":{"a":1.5}}`
 	one, two := only(ReservedKeys, Warn), only(ReservedKeys, Deny)
@@ -292,7 +292,7 @@ func TestStrictest(t *testing.T) {
 	}
 }
 
-// TestMatching: which requests a policy is about.
+// TestMatching: which requests a policy matches.
 func TestMatching(t *testing.T) {
 	rules := func(resources ...string) *admissionv1.MatchResources {
 		return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -333,7 +333,7 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// TestConcern: what no policy is about is not looked at.
+// TestConcern: requests that no policy matches are not looked at.
 func TestConcern(t *testing.T) {
 	p := New([]*Policy{policy(t, only(Dates, Warn))})
 	for _, c := range []struct {

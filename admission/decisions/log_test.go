@@ -228,7 +228,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestDown: nobody waits for a service that does not answer. What there is no room for is lost, and counted.
+// TestDown: no request waits for a service that does not answer. What there is no room for is lost,
+// and counted.
 func TestDown(t *testing.T) {
 	var lost losses
 	gate := make(chan struct{})

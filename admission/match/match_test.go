@@ -59,7 +59,7 @@ func TestAsksForWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestCannotTell: whatever cannot be told is an error, for the failure policy to decide.
+// TestCannotTell: a match that cannot be determined is an error, for the failure policy to decide.
 func TestCannotTell(t *testing.T) {
 	broken := &admissiontest.Lookup{Err: errors.New("the backend cannot be reached")}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}

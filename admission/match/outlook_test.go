@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// TestOutlook: what is said to be about no request is about none, whatever its object is, and what is
-// said to be about all is about each.
+// TestOutlook: a policy that is said to match no request matches none, whatever the object is, and
+// one that is said to match all matches each.
 func TestOutlook(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }

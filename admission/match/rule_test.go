@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 )
 
-// TestIndexRules: what constraints tell a chain, so that it need not ask the policy.
+// TestIndexRules: the rules that constraints give a chain, so that it need not ask the policy.
 func TestIndexRules(t *testing.T) {
 	for _, c := range []struct {
 		constraints string

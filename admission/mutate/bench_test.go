@@ -43,8 +43,8 @@ var changes = []struct{ name, defaulting, policies string }{
 	},
 }
 
-// BenchmarkMutations changes an object of 1.4 KB, which is decoded before, and tells how many times the CPU time
-// Kubernetes' own plugin takes: the median of rounds in which both run.
+// BenchmarkMutations changes an object of 1.4 KB, which is decoded before, and reports how many
+// times the CPU time Kubernetes' own plugin takes: the median of rounds in which both run.
 func BenchmarkMutations(b *testing.B) {
 	k, props := newWidgets(b)
 	object := numbered(benchWidget)

@@ -23,7 +23,8 @@ func widgetProps(t testing.TB) *apiextensionsv1.JSONSchemaProps {
 	return props
 }
 
-// defaultingPolicies compiles policies about widgets, separated by lines of dashes, whose names are p0, p1 and so on.
+// defaultingPolicies compiles policies for widgets, separated by lines of dashes, whose names are
+// p0, p1 and so on.
 func defaultingPolicies(t testing.TB, text string) []admission.Mutator {
 	t.Helper()
 	var mutators []admission.Mutator
@@ -45,7 +46,7 @@ func defaultingPolicies(t testing.TB, text string) []admission.Mutator {
 	return mutators
 }
 
-// TestDefaulting: what policies set, and what happens where they cannot (DEF-4, DEF-5, DEF-6).
+// TestDefaulting: what policies set, and what happens if they cannot (DEF-4, DEF-5, DEF-6).
 func TestDefaulting(t *testing.T) {
 	const widget = `{"apiVersion":"lab.example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"team-a"}`
 	for name, c := range map[string]struct {

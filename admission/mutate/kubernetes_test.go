@@ -259,7 +259,8 @@ func decode(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// compare holds an outcome to Kubernetes': what its errors say of patches that cannot be applied we word ourselves.
+// compare compares an outcome with Kubernetes': what its errors say of patches that cannot be
+// applied we word ourselves.
 func compare(t *testing.T, what, got string, err error, want map[string]any, wantErr error) {
 	t.Helper()
 	if (err == nil) != (wantErr == nil) {

@@ -85,7 +85,7 @@ var policyFiles = []string{
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'frob', path: '/spec'}]"}`,
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/color', value: object.spec.owner}]"}`,
 	"failurePolicy: Ignore\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/color', value: object.spec.owner}]"}`,
-	// Each mutation stands for itself, and the others run where one fails.
+	// Each mutation stands for itself, and the others run if one fails.
 	"failurePolicy: Ignore\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/size', value: 1}]"}` + "\n" +
 		patch1 + `"[JSONPatch{op: 'remove', path: '/spec/none'}]"}` + "\n" + patch1 + `"[JSONPatch{op: 'replace', path: '/spec/size', value: object.spec.size + 1}]"}`,
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/spec/none'}]"}` + "\n" + apply + `"Object{spec: Object.spec{steps: []}}"}`,
@@ -99,7 +99,7 @@ var policyFiles = []string{
 	// What a policy matches is decided before any of them runs, its conditions when it runs.
 	"mutations:\n" + apply + `"Object{metadata: Object.metadata{labels: {'x': 'y'}}}"}` + "\n---\nmatchConstraints: {objectSelector: {matchLabels: {x: 'y'}}}\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'sel'}}"}`,
 	"mutations:\n" + apply + `"Object{metadata: Object.metadata{labels: {'x': 'y'}}}"}` + "\n---\nmatchConditions: [{name: a, expression: \"has(object.metadata.labels)\"}]\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'cond'}}"}`,
-	// All failures are told.
+	// All failures are reported.
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/x'}]"}` + "\n---\nmutations:\n" + apply + `"Object{spec: Object.spec{color: 'red'}}"}` + "\n---\nmutations:\n" + patch1 + `"[JSONPatch{op: 'remove', path: '/y'}]"}`,
 	// Who runs again.
 	"reinvocationPolicy: IfNeeded\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/any', value: {'n': has(object.spec.any) && has(object.spec.any.n) ? object.spec.any.n + 1 : 1}}]"}`,

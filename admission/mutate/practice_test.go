@@ -15,7 +15,7 @@ var practiceFiles = []string{
 		apply + `"Object{spec: Object.spec{parts: [Object.spec.parts{name: 'mesh', kind: 'mesh/proxy:v1'}]}}"}`,
 	"matchConditions: [{name: none, expression: \"!object.spec.?parts.orValue([]).exists(p, p.name == 'mesh')\"}]\nmutations:\n" +
 		patch1 + `"has(object.spec.parts) ? [JSONPatch{op: 'add', path: '/spec/parts/-', value: Object.spec.parts{name: 'mesh'}}] : [JSONPatch{op: 'add', path: '/spec/parts', value: [Object.spec.parts{name: 'mesh'}]}]"}`,
-	// Labels and annotations where there are none.
+	// Labels and annotations if there are none.
 	"mutations:\n" + patch1 + `"(has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('example.com/by~'), value: request.userInfo.username}]"}`,
 	"mutations:\n" + apply + `"Object{metadata: Object.metadata{labels: {'app.kubernetes.io/managed-by': 'gateway', 'team': namespaceObject.metadata.name}}}"}`,
 	"mutations:\n" + apply + `"!has(object.metadata.labels) || !('x' in object.metadata.labels) ? Object{metadata: Object.metadata{labels: {'x': 'set'}}} : Object{}"}`,
@@ -32,10 +32,10 @@ var practiceFiles = []string{
 	"mutations:\n" + apply + `"oldObject == null ? Object{} : Object{metadata: Object.metadata{annotations: {'was': string(oldObject.?spec.?size.orValue(0))}}}"}`,
 	"mutations:\n" + patch1 + `"oldObject != null && oldObject.?spec.?color.hasValue() ? [JSONPatch{op: 'add', path: '/spec/color', value: oldObject.spec.color}] : []"}`,
 	"variables: [{name: grew, expression: \"oldObject != null && double(object.?spec.?size.orValue(0)) > double(oldObject.?spec.?size.orValue(0))\"}]\nmutations:\n" + apply + `"Object{spec: Object.spec{nick: variables.grew ? 'grew' : 'not'}}"}`,
-	// Several, each on what those before it made.
+	// Several, each on the result of the previous ones.
 	"mutations:\n" + apply + `"Object{spec: Object.spec{color: 'a'}}"}` + "\n---\nmatchConditions: [{name: c, expression: \"object.spec.color == 'a'\"}]\nmutations:\n" + apply + `"Object{spec: Object.spec{nick: object.spec.color + 'b'}}"}` +
 		"\n---\nmutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/labels', value: {'all': object.spec.color + object.spec.nick}}]"}`,
-	// Writes of what a policy may not change, and of what no schema has.
+	// Writes of fields that a policy may not change, and of fields that no schema has.
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]"}`,
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/spec/unknown', value: {'deep': [dyn(1), dyn({'er': null})]}}]"}`,
 	"mutations:\n" + patch1 + `"[JSONPatch{op: 'add', path: '/status', value: {'phase': 'Ready'}}]"}`,

@@ -99,7 +99,7 @@ func TestHeavyValues(t *testing.T) {
 	}
 }
 
-// TestHugeNumbers: nobody calculates with numbers whose decimal form fills the memory.
+// TestHugeNumbers: numbers whose decimal form fills the memory are not calculated with.
 func TestHugeNumbers(t *testing.T) {
 	q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"no\" if input.x + 1 > 0")
 	for _, number := range []string{"1e600000000", "1E+99999", "1e-99999"} {
@@ -122,7 +122,7 @@ func TestHugeNumbers(t *testing.T) {
 	}
 }
 
-// TestNumbersInTexts: a digest in a text is no number, and a number of more digits than anybody can
+// TestNumbersInTexts: a digest in a text is no number, and a number with too many digits to
 // calculate with is refused wherever it comes from.
 func TestNumbersInTexts(t *testing.T) {
 	long := "1." + strings.Repeat("1", builtin.MaxDigits)

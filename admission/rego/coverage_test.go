@@ -47,7 +47,7 @@ func TestObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	q = q.With(parsed(t, []byte(`{}`)))
-	// Without the index the rule about deletions fails for the name.
+	// Without the index the rule for deletions fails for the name.
 	in := &Input{Review: parsed(t, []byte(`{"size":11,"operation":"CREATE","name":"x"}`))}
 	found, err := q.Violations(context.Background(), in)
 	if err != nil || len(found) != 1 || found[0].Message != "large" {

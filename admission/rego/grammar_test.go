@@ -11,7 +11,7 @@ import (
 type grammar struct {
 	*rand.Rand
 	rules int
-	vars  []string // that have a value where the text goes on
+	vars  []string // that have a value at the end of the text so far
 	names int
 	kinds []string
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // TestLenient: errors of built-in functions count as undefined values if the query asks for it. The
-// first one is told, also if OPA evaluates the query, and no strict query sees a value that was found
-// this way.
+// first one is reported, also if OPA evaluates the query, and no strict query sees a value that was
+// found this way.
 func TestLenient(t *testing.T) {
 	q := query(t, Options{}, "data.p.deny", `package p
 

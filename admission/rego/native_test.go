@@ -22,8 +22,8 @@ func byOPA(q *Query) *Query {
 	return &by
 }
 
-// likeOPA holds what the plan of a query comes to against what OPA's evaluator comes to: the
-// solutions in their order, or the error.
+// likeOPA compares the result of a query's plan with the result of OPA's evaluator: the solutions
+// in their order, or the error.
 func likeOPA(t *testing.T, q *Query, in *Input) {
 	t.Helper()
 	ours, ourErr := solutions(q, in)
@@ -139,8 +139,8 @@ func encoded(t testing.TB, v any) Value {
 }
 
 // TestPlansOfGatekeepersLibrary: each template of Gatekeeper's library has a plan, with parameters
-// and without, which comes to what OPA's evaluator comes to, for the recorded objects and for ones
-// with parts of another type.
+// and without, with the results of OPA's evaluator, for the recorded objects and for ones with
+// parts of another type.
 func TestPlansOfGatekeepersLibrary(t *testing.T) {
 	for _, c := range recordedCases(t) {
 		t.Run(c.ID, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestPlansOfGatekeepersLibrary(t *testing.T) {
 	}
 }
 
-// TestPlans: what a plan comes to where it could depart from OPA's evaluator.
+// TestPlans: the results of a plan in the cases in which it could depart from OPA's evaluator.
 func TestPlans(t *testing.T) {
 	cases := []struct{ name, module, want string }{
 		{"a rule with two values", `p := x if some x in [1, 2]`, "!policy.rego:2:1: eval_conflict_error: rule data.t.p produced conflicting values"},

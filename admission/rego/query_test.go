@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestParameters: the parameters of an input stand before those of the query.
+// TestParameters: the parameters of an input take precedence over the query's.
 func TestParameters(t *testing.T) {
 	q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains msg if {\n\tinput.review.n > input.parameters.most\n\tmsg := sprintf(\"at most %d\", [input.parameters.most])\n}\n")
 	bound := q.With(Object(Member{"most", number(t, "3")}))

@@ -38,9 +38,8 @@ func newStock(t testing.TB, text string) *stock {
 	return s
 }
 
-// value returns the value of a rule as JSON, or the error as code, place and message, in the words that
-// clients are told. If errors of
-// built-in functions are strict, they count as errors.
+// value returns the value of a rule as JSON, or the error as code, place and message, in the words
+// that clients see. If errors of built-in functions are strict, they count as errors.
 func (s *stock) value(t testing.TB, rule string, review, parameters any, strict bool) string {
 	t.Helper()
 	term, err := ast.InterfaceToValue(map[string]any{"review": review, "parameters": parameters})

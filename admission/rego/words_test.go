@@ -14,8 +14,8 @@ import (
 	opatypes "github.com/open-policy-agent/opa/v1/types"
 )
 
-// internals are the marks of what only the program knows: addresses, types of Go, its packages, and what a run-time
-// failure says.
+// internals are the marks of internals of the program: addresses, types of Go, its packages, and
+// what a run-time failure says.
 var internals = regexp.MustCompile(`0x[0-9a-f]{4,}|&\{|\*[a-z]+\.[A-Z]|\b(ast|types|topdown|jwk|jws|x509|url|time|netip|big|json|yaml)\.[A-Z]\w+|` +
 	`\b(net/url|net/netip|netip|strconv|encoding/\w+|time|asn1|x509|tls|hex|base64|gojsonschema|regexp/syntax)(\.\w+)?: |runtime error|github\.com/|goroutine |interface \{\}|%!|\bmap\[`)
 
@@ -48,9 +48,9 @@ func sampleOf(t opatypes.Type) string {
 	return `"a"`
 }
 
-// TestFailuresSayNothingInternal: what fails is told in words of Rego, whichever built-in function fails over which
-// values, by plans and by OPA: no address, no type of Go, and nothing that a package of the program says of itself. Equal
-// evaluations fail with equal words.
+// TestFailuresSayNothingInternal: a failure is reported in words of Rego, whichever built-in
+// function fails over which values, by plans and by OPA: no address, no type of Go, and nothing
+// that a package of the program says of itself. Equal evaluations fail with equal words.
 func TestFailuresSayNothingInternal(t *testing.T) {
 	seen, bad, tried := map[string]bool{}, map[string]string{}, 0
 	for _, f := range ast.Builtins {

@@ -54,8 +54,8 @@ func planOf(t *testing.T, text string) *rollout.Plan {
 	return p
 }
 
-// TestExceptions: an exception is about what it matches until it ends. One that cannot tell, and one
-// whose labels an object no longer has, excepts nothing.
+// TestExceptions: an exception applies to what it matches until it ends. One that cannot decide,
+// and one whose labels an object no longer has, excepts nothing.
 func TestExceptions(t *testing.T) {
 	const (
 		plain    = "{metadata: {name: web}, spec: {}}"
@@ -156,8 +156,8 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
-// TestShareOfObjects: all requests about an object are treated alike, whoever sends them, and requests
-// about objects without a name by who sends them.
+// TestShareOfObjects: all requests for an object are treated alike, whatever their user, and
+// requests for objects without a name by their user.
 func TestShareOfObjects(t *testing.T) {
 	terms := New(planOf(t, `{"percent": 50}`), nil)
 	tried := func(change func(*admission.Attributes)) bool {

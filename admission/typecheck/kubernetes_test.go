@@ -72,7 +72,7 @@ var costs = regexp.MustCompile(`\S+, Kind=\w+: estimated cost exceeds [^()]*\([^
 
 func normal(text string) string {
 	text = unique.ReplaceAllString(strings.ReplaceAll(text, "WidgetParams", "Widget"), "$1")
-	// The numbers have different lengths, and so have what points to where they are not.
+	// The numbers have different lengths, and so have pointers to missing ones.
 	return strings.Join(strings.Fields(text), " ")
 }
 

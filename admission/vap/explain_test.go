@@ -28,8 +28,8 @@ func causesOf(t *testing.T, object, spec string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestDerivedMessages: VAL-4: where the author gave no message the gateway has one; the author's is used where there is
-// one, with the derived field; items are further causes.
+// TestDerivedMessages: VAL-4: if the author gave no message the gateway has one; the author's is
+// used if there is one, with the derived field; items are further causes.
 func TestDerivedMessages(t *testing.T) {
 	const web = `{"metadata":{"name":"web"},"spec":{"replicas":12,"strategy":"Other","containers":[{"name":"a","image":"nginx"},{"name":"b","image":"registry/b"},{"name":"c"}]}}`
 	const forbidden = `deployments.apps "web" is forbidden: `

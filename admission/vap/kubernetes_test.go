@@ -135,7 +135,8 @@ type verdict struct {
 	annotations []string
 }
 
-// agrees compares with Kubernetes' verdict. We derive a message where the author gave none, and say what to shorten.
+// agrees compares with Kubernetes' verdict. We derive a message if the author gave none, and say
+// what to shorten.
 func (j verdict) agrees(want verdict) bool {
 	return j.code == want.code && j.reason == want.reason && sameWords(j.message, want.message) &&
 		slices.EqualFunc(j.warnings, want.warnings, sameWords) && slices.Equal(j.annotations, want.annotations)
@@ -387,7 +388,7 @@ func (namespaceLister) Get(name string) (*corev1.Namespace, error) {
 	return n, runtime.DefaultUnstructuredConverter.FromUnstructured(found.(*unstructured.Unstructured).Object, n)
 }
 
-// interfaces implement admission.ObjectInterfaces for objects that nobody converts.
+// interfaces implement admission.ObjectInterfaces for objects that are not converted.
 type interfaces struct{}
 
 func (interfaces) GetObjectCreater() runtime.ObjectCreater     { return runtime.NewScheme() }

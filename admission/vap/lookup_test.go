@@ -18,7 +18,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// bound compiles a policy about deployments from the rest of its spec, with the specs of its bindings.
+// bound compiles a policy for deployments from the rest of its spec, with the specs of its
+// bindings.
 func bound(t *testing.T, spec string, bindings ...string) *Policy {
 	t.Helper()
 	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}

@@ -84,8 +84,9 @@ func only(group, resources, operations string) string {
 
 var podWrites = only("", "pods", "CREATE, UPDATE")
 
-// practices are policies as Kubernetes' documentation, Pod Security, the libraries of Gatekeeper, Kyverno and Kubescape and
-// the guides of cloud providers have them, and what only their details are about.
+// practices are policies as Kubernetes' documentation, Pod Security, the libraries of Gatekeeper,
+// Kyverno and Kubescape and the guides of cloud providers have them, and policies that test only
+// their details.
 var practices = []practice{
 	// What the documentation of Kubernetes shows.
 	{name: "replicas", policy: only("apps", "deployments", "CREATE, UPDATE") + `validations: [{expression: object.spec.replicas <= 4, message: too many}]`},

@@ -167,8 +167,8 @@ func attributesOf(t *testing.T, method, path string, object, old json.RawMessage
 	return a
 }
 
-// compare compares what a report came to with a recorded answer. Where several validations failed,
-// the recorded answer names the first of them.
+// compare compares a report with a recorded answer. If several validations failed, the recorded
+// answer names the first of them.
 func compare(t *testing.T, c *cases.Case, r *admission.Report, a *admission.Attributes) {
 	t.Helper()
 	answer := r.Err(a)

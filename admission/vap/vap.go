@@ -12,8 +12,8 @@
 //   - A messageExpression is evaluated only when its validation failed, and one
 //     that uses up the budget makes way for the static message.
 //   - An object that cannot be converted to the version that a policy's rules
-//     name is a failure of the policy, and so is whatever else the request's
-//     [admission.Lookup] cannot tell.
+//     name is a failure of the policy, and so is everything else that the
+//     request's [admission.Lookup] does not know.
 //   - There is one variable more, state, with the collections of the policy set.
 package vap
 

@@ -20,7 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// policyOf makes a policy about deployments from the rest of its spec, bound with the actions.
+// policyOf makes a policy for deployments from the rest of its spec, bound with the actions.
 func policyOf(t testing.TB, spec string, actions ...admissionv1.ValidationAction) *Policy {
 	t.Helper()
 	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
@@ -104,8 +104,9 @@ validations:
 	}
 }
 
-// TestFailureMatrix: every way in which an expression can fail, with each failure policy, never lets a request pass that
-// the policy would have to judge, nor refuses one that it is told to let pass (hostile-input.md, fail matrix).
+// TestFailureMatrix: every way in which an expression can fail, with each failure policy, never
+// lets a request pass that the policy would have to judge, nor refuses one that it has to let pass
+// (hostile-input.md, fail matrix).
 func TestFailureMatrix(t *testing.T) {
 	many := `{"metadata":{"name":"web"},"spec":{"x":"a","l":[` + strings.TrimSuffix(strings.Repeat("1,", 5000), ",") + `]}}`
 	costly := "object.spec.l.all(a, object.spec.l.all(b, a == b))"
@@ -270,7 +271,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMatch: which requests a policy is about.
+// TestMatch: which requests a policy matches.
 func TestMatch(t *testing.T) {
 	const rules = `
 matchConstraints:

@@ -68,7 +68,7 @@ func listed(dialect config.Dialect, files []string) string {
 	return b.String()
 }
 
-// filesOf runs the demo's backend, and a gateway before it with the demo's policies.
+// filesOf runs the demo's backend, and a gateway in front of it with the demo's policies.
 func filesOf(dialect config.Dialect) ([]string, error) {
 	dir, err := os.MkdirTemp("", "createfiles-")
 	if err != nil {

@@ -69,7 +69,7 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 	return errors.New(strings.Join(why, "; "))
 }
 
-// bundleSource says where a bundle comes from, and how it is read.
+// bundleSource is the source of a bundle, and how it is read.
 func bundleSource(b *config.Bundle, w *credentials.Watcher, tracer *tracing.Tracer) (bundles.Source, error) {
 	s := bundles.Source{
 		MinDelay: b.MinDelaySeconds.Duration(), MaxDelay: b.MaxDelaySeconds.Duration(), Wait: b.LongPollingSeconds.Duration(),

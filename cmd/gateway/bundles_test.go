@@ -167,7 +167,7 @@ bundles:
 	expect(late, fmt.Sprintf(denied, "t2", "late"))
 	expect(urgent, "201")
 
-	// What is no good is told, counted, and changes nothing.
+	// An invalid bundle is reported, counted, and changes nothing.
 	stage := func() string {
 		if f := p.bundle(t).LastFailure; f != nil {
 			return f.Stage + ": " + f.Message

@@ -126,7 +126,8 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	return failed
 }
 
-// writeTimes writes the time of each stage, and below it that of each kind that took long enough to be seen.
+// writeTimes writes the time of each stage, and below it the time of each kind that took long
+// enough to be seen.
 func writeTimes(cmd *cobra.Command, times []policies.StageTime) {
 	for _, stage := range times {
 		if stage.Kind != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// TestCheckConfig: policy files are held to the configuration that they are for.
+// TestCheckConfig: policy files are checked against the configuration that they are for.
 func TestCheckConfig(t *testing.T) {
 	source := write(t, "classes.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: classes}\nspec: {path: /v2/classes, upstream: strage}\n")
 	config := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams:\n- {name: storage, endpoints: ['http://127.0.0.1:9000']}\npolicies: [" + source + "]\n"
@@ -39,8 +39,8 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestBareBeforeKubernetes: objects that are not of Kubernetes' form are refused before an upstream
-// of that dialect when files are checked and when the gateway starts; --dialect Plain is the way out.
+// TestBareBeforeKubernetes: objects that are not of Kubernetes' form are refused for an upstream of
+// that dialect when files are checked and when the gateway starts; --dialect Plain is the way out.
 func TestBareBeforeKubernetes(t *testing.T) {
 	source := write(t, "orders.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: orders}\nspec:\n"+
 		"  group: shop.example.com\n  version: v2\n  names: {plural: orders, kind: Order}\n  paths: {collection: /v2/orders, item: '/v2/orders/{name}'}\n  envelope: Bare\n")
@@ -185,7 +185,7 @@ func TestStdinFindsTheSame(t *testing.T) {
 	}
 }
 
-// policyWith returns a policy about Deployments, which no binding names.
+// policyWith returns a policy for Deployments, which no binding names.
 func policyWith(name, expression string) string {
 	return `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

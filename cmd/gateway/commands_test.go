@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write what the commands print into thei
 // took matches how long something took, which differs from run to run.
 var took = regexp.MustCompile(`\d+(\.\d+)?(µs|ms|s)\b|"seconds": [0-9.e-]+|time="[0-9.e-]+"`)
 
-// TestCommands runs the commands of each golden file in a folder with the file's own files, and holds what they print and
-// their exit codes to it. -update writes it down.
+// TestCommands runs the commands of each golden file in a folder with the file's own files, and
+// compares their output and exit codes with it. -update writes it down.
 func TestCommands(t *testing.T) {
 	files, err := filepath.Glob("testdata/commands/*.txt")
 	if err != nil || len(files) == 0 {

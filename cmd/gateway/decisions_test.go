@@ -146,7 +146,7 @@ drop if {
 	check("the service", taken)
 	mu.Unlock()
 
-	// What waits is sent before the gateway ends.
+	// Waiting events are sent before the gateway ends.
 	if got := p.ticket(t, `{"id":"t3","subject":"urgent"}`); !strings.HasPrefix(got, "422 ") {
 		t.Errorf("the answer is %s", got)
 	}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Whoever asks does not wait for what is asked, and what is asked while it goes on happens once more after it.
+// The sender does not wait for the call, and what is asked while it goes on happens once more after
+// it.
 func TestOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, running atomic.Int64

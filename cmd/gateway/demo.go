@@ -66,7 +66,7 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	c.DrainSeconds = 0 // nobody balances load to a demo
+	c.DrainSeconds = 0 // a demo has no load balancer
 	log, closeLog, err := openLog(logs, &c.Telemetry.Log)
 	if err != nil {
 		return err

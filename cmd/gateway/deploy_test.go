@@ -113,7 +113,8 @@ spec:
     expect: *held
 `
 
-// The limit spares the control plane, nodes and kube-system's service accounts by name, and nobody else.
+// The limit spares the control plane, nodes and kube-system's service accounts by name, and no
+// other client.
 func TestLimitsOfAnAPIServerSpareTheControlPlane(t *testing.T) {
 	limits, err := os.ReadFile(filepath.Join(kustomize, "apiserver-limits/limits.yaml"))
 	if err != nil {

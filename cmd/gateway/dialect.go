@@ -26,8 +26,9 @@ const (
 	statedPause  = 30 * time.Second
 )
 
-// dialects asks backends that are named by a URL whether they are Kubernetes API servers. An API server whose
-// dialect nobody said would be served as an ordinary API, whose `/api` and `/apis` mean nothing.
+// dialects asks backends that are named by a URL whether they are Kubernetes API servers. An API
+// server whose dialect is not configured would be served as a plain API, whose `/api` and `/apis`
+// mean nothing.
 type dialects struct {
 	backends state.Backends
 	log      *slog.Logger
@@ -47,7 +48,7 @@ func newDialects(c *config.Configuration, backends state.Backends, log *slog.Log
 	return d
 }
 
-// assumed returns the backends that have not answered yet, and whose dialect nobody said.
+// assumed returns the backends that have not answered yet, and whose dialect is not configured.
 func (d *dialects) assumed() []config.UpstreamSpec {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +93,7 @@ func (d *dialects) answered(name string) {
 	d.open = slices.DeleteFunc(d.open, func(u config.UpstreamSpec) bool { return u.Name == name })
 }
 
-// mistaken is the error about an API server whose dialect nobody said.
+// mistaken is the error about an API server whose dialect is not configured.
 func mistaken(u *config.UpstreamSpec) error {
 	where, line := "", "dialect: Kubernetes"
 	if u.Name == config.DefaultUpstream {
@@ -128,7 +129,8 @@ func (d *dialects) askOne(ctx context.Context, name string) dialectAnswer {
 	return ordinaryAnswer
 }
 
-// decided returns why the gateway is not ready: a backend whose dialect nobody said has not answered yet.
+// decided returns why the gateway is not ready: a backend whose dialect is not configured has not
+// answered yet.
 func (d *dialects) decided() error {
 	if open := d.assumed(); len(open) > 0 {
 		return fmt.Errorf("the upstream '%s' has not answered yet whether it is a Kubernetes API server; `dialect` says it without a question", open[0].Name)

@@ -26,7 +26,8 @@ const (
 	unauthorized = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`
 )
 
-// TestAPIServerOfNoDialect: the gateway does not start before an API server whose dialect nobody said.
+// TestAPIServerOfNoDialect: the gateway does not start in front of an API server whose dialect is
+// not configured.
 func TestAPIServerOfNoDialect(t *testing.T) {
 	for _, tt := range []struct {
 		code int
@@ -51,7 +52,7 @@ func TestAPIServerOfNoDialect(t *testing.T) {
 	}
 }
 
-// TestBackendOfNoDialect: before the backend has answered, the gateway is not ready; an ordinary API then makes it
+// TestBackendOfNoDialect: before the backend has answered, the gateway is not ready; a plain API then makes it
 // ready, and an API server ends it with the code of a wrong file.
 func TestBackendOfNoDialect(t *testing.T) {
 	for _, tt := range []struct {
@@ -96,7 +97,7 @@ func TestBackendOfNoDialect(t *testing.T) {
 	}
 }
 
-// TestStatedPlainBeforeAPIServer: who says Plain is believed, and told what answers.
+// TestStatedPlainBeforeAPIServer: a configured Plain is believed, with a warning of what answers.
 func TestStatedPlainBeforeAPIServer(t *testing.T) {
 	server := httptest.NewServer(answering(200, apiVersion))
 	defer server.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
-// TestTutorials follows the pages that show how something is done with an ordinary API: their files and commands do what
+// TestTutorials follows the pages that show how something is done with a plain API: their files and commands do what
 // the pages say.
 func TestTutorials(t *testing.T) {
 	for _, program := range []string{"sh", "curl"} {
@@ -84,8 +84,8 @@ func anchors(page string) map[string]bool {
 	return all
 }
 
-// TestDocs holds the pages to their form: README is short, links lead somewhere, and lines are short outside of tables
-// and blocks.
+// TestDocs checks the form of the pages: README is short, links lead somewhere, and lines are short
+// outside of tables and blocks.
 func TestDocs(t *testing.T) {
 	all := pages(t)
 	if n := strings.Count(all["../../README.md"], "\n"); n > 150 {

@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// check checks files, and holds them to a configuration if there is one. It returns the paths that were checked. timed is
-// given the times of the stages; nil is nobody.
+// check checks files, against a configuration if there is one. It returns the paths that were
+// checked. timed is called with the times of the stages; it may be nil.
 func check(paths []string, file string, timed func([]policies.StageTime)) ([]finding.Finding, []string, error) {
 	if file == "" {
 		return examine(source.Read(paths, &source.Progress{}), nil, timed), paths, nil

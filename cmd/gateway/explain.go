@@ -123,7 +123,7 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 	return err
 }
 
-// question begins a question about a request that comes before the policies.
+// question begins a question about a request, before the ones about the policies.
 func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 	q := &policytest.Question{Policies: paths, Dialect: s.dialect}
 	if s.config != "" {

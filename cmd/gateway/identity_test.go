@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// A limit for each user is refused by the check and by the start if the configuration does not say how to know users, before
-// both kinds of backends; that everybody is anonymous has to be said.
+// A limit for each user is refused by the check and by the start if the configuration does not say
+// how to know users, for both kinds of backends; that every client is anonymous has to be said.
 func TestNobodyIsAssumed(t *testing.T) {
 	const limit = "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: a}\nspec: {requests: 1, periodSeconds: 1, key: User}\n"
 	for _, dialect := range []string{"Kubernetes", "Plain"} {

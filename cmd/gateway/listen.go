@@ -36,7 +36,7 @@ func listenOn(address, flag string) (*handover.Listener, error) {
 	return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
 }
 
-// secured puts TLS over the admin listener where the configuration asks for it.
+// secured puts TLS over the admin listener if the configuration asks for it.
 func (n *node) secured(l net.Listener) (net.Listener, error) {
 	t := n.config.Admin.TLS
 	if t == nil {

@@ -199,8 +199,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestVersionOfBuild holds the builds of Makefile and Dockerfile to the version that git gives and to a binary without
-// symbols and debug information.
+// TestVersionOfBuild checks that the builds of Makefile and Dockerfile have the version that git
+// gives, and a binary without symbols and debug information.
 func TestVersionOfBuild(t *testing.T) {
 	for _, program := range []string{"make", "git"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -89,7 +89,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// bombPolicies make much of what clients send.
+// bombPolicies make large values of small requests.
 const bombPolicies = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -218,7 +218,7 @@ func TestBombs(t *testing.T) {
 			served := small.done.Load()
 			var mu sync.Mutex
 			codes := map[int]int{}
-			// A few milliseconds of bombs may be over before a busy machine comes to a small request.
+			// A few milliseconds of bombs may be over before a busy machine serves a small request.
 			for rounds := 0; rounds == 0 || small.done.Load() == served && rounds < 50; rounds++ {
 				var wg sync.WaitGroup
 				for i := range bombs {

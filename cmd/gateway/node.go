@@ -39,11 +39,11 @@ type node struct {
 	config  *config.Configuration
 	log     *slog.Logger
 	metrics *telemetry.Telemetry
-	tracer  *tracing.Tracer // nil if nobody is to have spans
+	tracer  *tracing.Tracer // nil if spans are not exported
 	gateway *proxy.Gateway
 	admin   *admin.Server
 
-	memory  *memory.Budget // of requests, and of what comes from other servers
+	memory  *memory.Budget // of requests, and of data from other servers
 	records records
 	states  *state.Manager
 	sharing io.Closer // of the limits that gateways share
@@ -57,7 +57,7 @@ type node struct {
 
 	public, private net.Listener
 	offered         []*handover.Listener     // their sockets, which a gateway that drains shares
-	failed          chan error               // a listener's end that nobody asked for
+	failed          chan error               // an unexpected end of a listener
 	dialects        atomic.Pointer[dialects] // nil until the gateway is made
 	mistaken        chan error               // that a backend is not what is assumed of it
 }
@@ -68,7 +68,7 @@ type records struct {
 	decisions *decisionLog   // nil if no decision is logged
 }
 
-// shownPolicies tells operators of the policies, beside the set in force.
+// shownPolicies shows operators the policies, beside the set in force.
 type shownPolicies struct {
 	loaded  atomic.Pointer[time.Time]     // when the set in force came into force
 	refused atomic.Pointer[admin.Failure] // nil while the files are those in force
@@ -172,8 +172,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	return n, nil
 }
 
-// startNode is newNode for as long as no signal asks for the end: then it returns nil at once, whatever
-// takes its time, such as many policies. Nothing is served yet, and the process is about to end.
+// startNode is newNode for as long as no signal asks for the end: then it returns nil at once, even
+// while something slow goes on, such as a load of many policies. Nothing is served yet, and the
+// process will end.
 func startNode(c *config.Configuration, logs *telemetry.Log) (*node, error) {
 	signals, ignore := stopSignals()
 	defer ignore()
@@ -242,8 +243,8 @@ func (n *node) run(signals <-chan os.Signal) error {
 	}
 }
 
-// onDemand calls f after each demand, one call at a time, until the channel is closed: whoever asks does not wait for f. All
-// that is asked while f runs is one call after it.
+// onDemand calls f after each demand, one call at a time, until the channel is closed: the sender
+// does not wait for f. All that is asked while f runs is one call after it.
 func onDemand(f func()) chan<- struct{} {
 	demands := make(chan struct{}, 1)
 	go func() {
@@ -417,7 +418,7 @@ func (n *node) own() *events.Own {
 // theFiles are the policy files to Events.
 var theFiles = events.Subject{Kind: events.Policies, Name: "files"}
 
-// thisPod is the Pod of the process; the zero value is none.
+// thisPod is the Pod of the process; the zero value means no Pod.
 func thisPod() corev1.ObjectReference {
 	pod, _ := events.ThisPod()
 	return pod

@@ -66,7 +66,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// isTerminal reports whether somebody may look at what is written.
+// isTerminal reports whether the output goes to a terminal.
 func isTerminal(w io.Writer) bool {
 	file, is := w.(*os.File)
 	if !is {

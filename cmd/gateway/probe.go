@@ -20,8 +20,9 @@ const (
 	maxProbed    = 16 << 20
 )
 
-// probe finds out whether a backend compares If-Match: it writes the object at a URL back as it was read, with a wrong
-// If-Match, which a backend that compares refuses. It returns what to tell the operator.
+// probe finds out whether a backend compares If-Match: it writes the object at a URL back as it was
+// read, with a wrong If-Match, which a backend that compares refuses. It returns a report for the
+// operator.
 func probe(ctx context.Context, url string) (string, error) {
 	client := outbound.New(outbound.Options{Timeout: probeTimeout, MaxBytes: maxProbed, Direct: true}) // as backends are asked
 	read, object, err := askBackend(ctx, client, http.MethodGet, url, nil)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestProbe: a probe tells backends that compare If-Match from others, and leaves the object as it is.
+// TestProbe: a probe distinguishes backends that compare If-Match from others, and leaves the
+// object as it is.
 func TestProbe(t *testing.T) {
 	const object = `{"id":1, "n":1.50}`
 	for name, c := range map[string]struct {

@@ -31,7 +31,8 @@ type process struct {
 	log           *lockedBuffer
 }
 
-// startServe runs `gateway serve` on free ports before the given backend, with more flags, and waits until it is ready.
+// startServe runs `gateway serve` on free ports in front of the given backend, with more flags, and
+// waits until it is ready.
 func startServe(t *testing.T, backend string, more ...string) *process {
 	t.Helper()
 	p := startUnready(t, backend, more...)

@@ -35,7 +35,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestRoleOfWildcards: a policy about everything that reads stored objects needs a role that reads everything, which is said.
+// TestRoleOfWildcards: a policy for everything that reads stored objects needs a role that reads
+// everything, which is said.
 func TestRoleOfWildcards(t *testing.T) {
 	const everything = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

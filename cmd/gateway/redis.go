@@ -17,8 +17,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// share has the limiter count what gateways share in Redis, where the configuration names one. It does not wait for Redis:
-// the gateway is ready without it.
+// share makes the limiter count shared limits in Redis, if the configuration names one. It does not
+// wait for Redis: the gateway is ready without it.
 func (n *node) share(limiter *ratelimit.Limiter) (io.Closer, error) {
 	c := n.config.Redis
 	if c == nil {

@@ -16,8 +16,8 @@ import (
 
 const execTarget = "/api/v1/namespaces/team-a/pods/web/exec?command=sh"
 
-// startPods is a backend of which every request to exec becomes a connection that neither end closes, and every log is one that
-// does not end. What else is asked is answered at once.
+// startPods is a backend on which every request to exec becomes a connection that neither end
+// closes, and every log is one that does not end. What else is asked is answered at once.
 func startPods(t *testing.T) (address string, streams <-chan net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,8 +117,8 @@ func startOn(t *testing.T, p *process, configuration string) *process {
 	return next
 }
 
-// An exec, or a log that somebody follows, holds no restart up: both are ended when the time to drain is over, long before
-// requests are cut, and the process ends. The next one has its address.
+// An exec, or a log that a client follows, delays no restart: both are ended when the time to drain
+// is over, long before requests are cut, and the process ends. The next one has its address.
 func TestRestartWithExecOpen(t *testing.T) {
 	backend, streams := startPods(t)
 	configuration := restartConfiguration(t, backend, "drainSeconds: 0\nshutdownDeadlineSeconds: 86400\n")
@@ -156,8 +156,8 @@ func TestRestartWithExecOpen(t *testing.T) {
 	}
 }
 
-// While an exec goes on after SIGTERM the gateway refuses nobody. Another gateway can take its addresses over at any time,
-// and the exec does not notice.
+// While an exec goes on after SIGTERM the gateway refuses no client. Another gateway can take its
+// addresses over at any time, and the exec does not notice.
 func TestRestartRefusesNobody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("an address is handed over on Linux alone")

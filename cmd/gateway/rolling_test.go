@@ -231,7 +231,7 @@ func (w *world) start() {
 
 func (w *world) token() string { return w.issuer.Token(map[string]any{"sub": "shop"}) }
 
-// write replaces a file at once, so that nobody reads a half of it.
+// write replaces a file at once, so that no reader sees half of it.
 func (w *world) write(name, text string) string {
 	w.t.Helper()
 	file := credentialstest.WriteFile(w.t, w.dir, name+".new", []byte(text))
@@ -317,8 +317,8 @@ func (r *replica) kill() {
 	<-r.ended
 }
 
-// A load is clients that ask one after the other. Half of them know which gateways are taken out, as the clients of a load
-// balancer do; the others only notice that nobody listens.
+// A load is clients that ask one after the other. Half of them know which gateways are taken out,
+// as the clients of a load balancer do; the others only notice that connections are refused.
 type load struct {
 	addresses []string
 	trusted   *x509.CertPool
@@ -442,8 +442,8 @@ func (l *load) ask(p *process, token, path string) int {
 	return a.code
 }
 
-// A careful client sends a request again only if that does no harm: nobody listened, the answer is 503 with Retry-After, or
-// the request is idempotent and its answer was lost.
+// A careful client sends a request again only if that does no harm: the connection was refused, the
+// answer is 503 with Retry-After, or the request is idempotent and its answer was lost.
 type careful struct {
 	load     *load
 	http     *http.Client
@@ -510,7 +510,7 @@ func (c *careful) send(method, path, body string) (lastAnswer, error) {
 		case err == nil && a.code == http.StatusServiceUnavailable && a.later:
 			why = "later"
 		case err != nil && c.knowsOut && !c.load.mayBreak.Load():
-			return a, err // whoever goes where gateways serve loses no connection
+			return a, err // a client of a serving gateway loses no connection
 		case err != nil || c.load.mayBreak.Load() && (a.code == http.StatusBadGateway || a.code == http.StatusGatewayTimeout):
 			why, isLost = "lost", true
 		}

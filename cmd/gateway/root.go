@@ -95,8 +95,9 @@ func usageError(format string, args ...any) *failure {
 	return &failure{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// markRuntimeErrors gives every error that a command returns while it runs, and that is not a failure already, the exit
-// code for that: what cobra itself returns is about the command line.
+// markRuntimeErrors gives every error that a command returns while it runs, and that is not a
+// failure already, the exit code for that: errors that cobra itself returns concern the command
+// line.
 func markRuntimeErrors(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		run := c.RunE

@@ -157,7 +157,7 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 	return scan.Run(ctx, *o)
 }
 
-// side compiles policies, and makes a gateway before the backend if there is one.
+// side compiles policies, and makes a gateway in front of the backend if there is one.
 func (f *scanFlags) side(ctx context.Context, paths []string, c *config.Configuration) (*scan.Side, func(), error) {
 	var known map[string]modules.Bundle
 	if c != nil {

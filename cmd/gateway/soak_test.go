@@ -346,7 +346,7 @@ func (s *soak) count(code int) {
 
 const jsonType, mergePatchType = "application/json", "application/merge-patch+json"
 
-// orders have names that nobody used before, and are gone in the end.
+// orders have names that were not used before, and are gone in the end.
 func (s *soak) orders(c *http.Client, n int) {
 	for i := range 40 {
 		name := fmt.Sprintf("o%d-%d-%p", n, i, c)
@@ -386,7 +386,7 @@ func (s *soak) denied(c *http.Client, n int) {
 	}
 }
 
-// limited clients have keys that nobody had before, and one that all have.
+// limited clients have new keys, and one that all have.
 func (s *soak) limited(c *http.Client, n int) {
 	for i := range 200 {
 		s.send(c, http.MethodGet, "/v2/orders/same", "", nil, "X-Shop", fmt.Sprintf("shop-%d-%d", n, i))

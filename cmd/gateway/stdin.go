@@ -27,8 +27,8 @@ func (s *stdinFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.watch, "watch", false, "with --stdin: check each version of the file that ends with a zero byte, and answer it with a line of JSON")
 }
 
-// check checks what comes from the standard input beside the files of the paths. Only what is about
-// it is said.
+// check checks what comes from the standard input beside the files of the paths. Only findings in
+// it are reported.
 func (s *stdinFlags) check(cmd *cobra.Command, paths []string, file string, out *output) error {
 	var c *config.Configuration
 	if file != "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// supervisor is systemd, if it started the process and wants to know how it fares; else it is told nothing.
+// supervisor is systemd, if it started the process and wants to know how it fares; else nothing is
+// reported.
 type supervisor struct{ log *slog.Logger }
 
 func (s supervisor) tell(state string) {

@@ -30,7 +30,7 @@ func openLog(w io.Writer, c *config.Log) (log *telemetry.Log, closeLog func(), e
 	return log, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastLines)
 		defer cancel()
-		_ = log.Close(ctx) // there is no other place to tell of it
+		_ = log.Close(ctx) // there is no other place to report it
 	}, nil
 }
 
@@ -43,7 +43,7 @@ func metricsOptions(m *config.Metrics) telemetry.Options {
 	return o
 }
 
-// newTracer returns what makes spans; nil if nobody is to have them.
+// newTracer returns the maker of spans; nil if they are not exported.
 func newTracer(t *config.Tracing, log *slog.Logger) (*tracing.Tracer, error) {
 	o := tracing.Options{Version: version()}
 	if t != nil {

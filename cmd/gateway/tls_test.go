@@ -14,7 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// Both listeners speak TLS by files that are followed while the process runs; files that are no good are told of, and change nothing.
+// Both listeners speak TLS by files that are followed while the process runs; invalid files are
+// reported, and change nothing.
 func TestServeTLS(t *testing.T) {
 	_, backend := startBackend(t)
 	first, next := credentialstest.NewAuthority(t, "first"), credentialstest.NewAuthority(t, "next")
@@ -30,7 +31,7 @@ drainSeconds: 0
 	p := startUnready(t, backend, "--config", file)
 	trusted := first.Pool()
 	trusted.AddCert(next.Cert)
-	// ask makes a connection of its own, and tells who signed the certificate.
+	// ask makes a connection of its own, and returns the issuer of the certificate.
 	ask := func(url string) (code int, body, signed string) {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 		answer, err := client.Get(url)

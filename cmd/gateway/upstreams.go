@@ -63,7 +63,7 @@ func (n *node) measureUpstreams() []telemetry.Upstream {
 	return all
 }
 
-// upstreams are the backends; there are none before the gateway is made.
+// upstreams are the backends; they are not set before the gateway is made.
 func (n *node) upstreams() []proxy.Upstream {
 	if !n.listening.Load() {
 		return nil

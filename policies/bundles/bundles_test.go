@@ -178,7 +178,7 @@ func TestAnswers(t *testing.T) {
 		answer http.HandlerFunc
 		err    string
 		said   string
-		tag    string // that the server is told
+		tag    string // that the server gets
 	}{
 		{"404", code(404), "the server answered with code 404", " Download", ""},
 		{"a delta of nothing", sends(delta, `"d"`), "a delta needs a bundle that it changes, and none is loaded", " Download Verify", ""},
@@ -355,7 +355,7 @@ func TestKept(t *testing.T) {
 		t.Errorf("the server's answer: %q, %q", err, restarted.said())
 	}
 
-	// The file is held to the keys of today.
+	// The file is checked with the current keys.
 	changed := newKit(source, signing(otherPublic))
 	changed.Restore(t.Context())
 	if changed.said() != " Keep" || changed.Ready() == nil {
@@ -378,7 +378,7 @@ func TestKept(t *testing.T) {
 		t.Errorf("the folder has %v, %v", entries, err)
 	}
 
-	// A folder that cannot be written to: the bundle is in force, and the failure is told.
+	// A folder that cannot be written to: the bundle is in force, and the failure is reported.
 	source.Keep = filepath.Join(t.TempDir(), "none", "b.tar.gz")
 	unkept := newKit(source, signing(public))
 	if err := unkept.update(t); err != "" || unkept.said() != "r1 Keep" || unkept.Status()[0].Stage != Keep {
@@ -386,7 +386,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// Deltas are refused for what is kept, where they would be lost.
+// Deltas are refused for bundles on disk, from which they would be lost.
 func TestKeptDelta(t *testing.T) {
 	s, url := newServer(t)
 	source := fromServer(url)
@@ -430,7 +430,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A running gateway takes new versions by itself, goes on after errors, and ends when it is told to.
+// A running gateway takes new versions by itself, goes on after errors, and ends when its context
+// does.
 func TestRun(t *testing.T) {
 	s, url := newServer(t)
 	k := newKit(fromServer(url), bundle.Options{})

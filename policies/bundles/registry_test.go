@@ -229,7 +229,8 @@ func TestRegistryFaults(t *testing.T) {
 	}
 }
 
-// TestRegistryCredentials: a registry learns who asks as it wants to, and nobody else learns it.
+// TestRegistryCredentials: a registry gets the credentials in the form that it asks for, and no
+// other server gets them.
 func TestRegistryCredentials(t *testing.T) {
 	m := newImages(t)
 	m.tag(t, m.image(t, m.layer(t, "r1")))

@@ -9,7 +9,7 @@ import (
 
 // A Start says what a team begins with.
 type Start struct {
-	// IsKubernetes reports whether the policies are for a Kubernetes API server; else they are for an ordinary API.
+	// IsKubernetes reports whether the policies are for a Kubernetes API server; else they are for a plain API.
 	IsKubernetes bool
 	// Warns makes all policies warn, and refuse nothing yet.
 	Warns bool

@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestSuites: each test is run once, with the modules that it is about.
+// TestSuites: each test is run once, with the modules that it tests.
 func TestSuites(t *testing.T) {
 	file := func(name, text string) source.File {
 		return source.File{Name: name, Data: []byte(text), Role: source.Module}

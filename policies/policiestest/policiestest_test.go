@@ -37,7 +37,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A test whose policies do not compile ends, and says where and why.
+// A test whose policies do not compile ends, and gives the position and the reason.
 func TestLoadFails(t *testing.T) {
 	r, done := &recorder{TB: t}, make(chan struct{})
 	go func() {

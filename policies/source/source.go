@@ -227,7 +227,8 @@ func (w *walker) add(name string, role Role) {
 		return
 	}
 	if len(data) == 0 {
-		// Whoever writes a file in place empties it first, and a set without its policies must not come into force.
+		// A program that writes a file in place empties it first, and a set without its policies
+		// must not come into force.
 		w.List.File(name, "must not be empty")
 	}
 	w.Files = append(w.Files, File{name, data, role, real, info})

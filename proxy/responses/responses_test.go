@@ -91,7 +91,7 @@ func TestUnchecked(t *testing.T) {
 			used := b.InUse()
 			w := o.Watch(Subject{"api", "things", resource.VerbGet, "GET"}, &storage.Limits{Body: limit}, func(resource.Verb) *contract.Operation { return declared })
 			var answer message.Response
-			for _, body := range []*parts{{parts: []string{"7"}, end: io.EOF}, test.body} { // the first one nobody gets
+			for _, body := range []*parts{{parts: []string{"7"}, end: io.EOF}, test.body} { // no client gets the first one
 				answer.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+test.lines+"\r\n"))
 				answer.SetStream(body)
 				w.Answered([]byte("GET"), &answer)

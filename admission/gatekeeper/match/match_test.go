@@ -30,7 +30,8 @@ func TestWildcard(t *testing.T) {
 	}
 }
 
-// TestRules: what a match block tells a chain, so that it need not be asked about other requests.
+// TestRules: the rules that a match block gives a chain, so that it need not be asked about other
+// requests.
 func TestRules(t *testing.T) {
 	resources := func(k schema.GroupKind) ([]string, bool) {
 		if k.Kind == "Pod" && k.Group == "" {

@@ -175,7 +175,7 @@ func choices(depth int) string {
 	return `{"definitions":{` + parts.String() + fmt.Sprintf(`"d%d":{"type":"null"}},"$ref":"#/definitions/d0"}`, depth)
 }
 
-// fragments are fragments each of which has the next one twice.
+// fragments are fragments that each have the next one twice.
 func fragments(count int) string {
 	var all strings.Builder
 	all.WriteString("fragment f on Q{...f0}")
@@ -311,8 +311,8 @@ func lastLines(out []byte) string {
 	return "the last call: " + last + "\n" + strings.Join(found, "\n")
 }
 
-// fraction is what operands are a part of: an eighth of a body's size is enough to tell what a function allocates for each
-// byte. E2E_ALL asks for whole ones.
+// fraction is what operands are a part of: an eighth of a body's size is enough to measure what a
+// function allocates for each byte. E2E_ALL asks for whole ones.
 var fraction = func() int {
 	if os.Getenv("E2E_ALL") != "" {
 		return 1

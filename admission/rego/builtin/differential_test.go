@@ -26,7 +26,8 @@ func owns() map[string]own {
 	return all
 }
 
-// sameAsOPA holds a function of this package to OPA's own: the same values, and the same errors.
+// sameAsOPA compares a function of this package with OPA's own: the same values, and the same
+// errors.
 func sameAsOPA(t *testing.T, name string, f own, operands ...*ast.Term) {
 	t.Helper()
 	want, wantErr := call(name, nil, operands...)
@@ -166,7 +167,7 @@ func TestSameTemplates(t *testing.T) {
 	}
 }
 
-// FuzzSameAsOPA holds the functions of this package to OPA's.
+// FuzzSameAsOPA compares the functions of this package with OPA's.
 func FuzzSameAsOPA(f *testing.F) {
 	names := []string{"regex.match", "regex.is_valid", "regex.find_n", "regex.find_all_string_submatch_n", "regex.split", "regex.replace", "regex.globs_match", "glob.match", "indexof", "indexof_n", "strings.render_template"}
 	for i := range names {

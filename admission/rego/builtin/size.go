@@ -94,7 +94,7 @@ func texts(t *ast.Term) (bytes, count int64) {
 	return bytes, count
 }
 
-// sizeOf is about how many bytes a value takes, looking into containers to a depth. It stops when
+// sizeOf is roughly how many bytes a value takes, looking into containers to a depth. It stops when
 // there are more than limit.
 func sizeOf(v ast.Value, limit int64, depth int) int64 {
 	switch v := v.(type) {

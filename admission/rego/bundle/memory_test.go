@@ -173,7 +173,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestDataFiles: each file stands where its folder stands, and no two say different things of one place.
+// TestDataFiles: each file has the path of its folder, and no two have different values for one
+// path.
 func TestDataFiles(t *testing.T) {
 	for _, test := range []struct {
 		files map[string]string
