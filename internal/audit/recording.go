@@ -61,7 +61,7 @@ type Start struct {
 	Agent    string
 	Info     *resource.Info
 	User     *identity.User
-	Client   string // the address of who asks
+	Client   string // the client's address
 	Peer     string // the address that the connection comes from
 	Received time.Time
 }

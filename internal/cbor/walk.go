@@ -152,7 +152,7 @@ func (w *walker) items(n uint64, isIndefinite bool, depth int) error {
 	return nil
 }
 
-// members goes through a map. Its keys are plain strings: readers differ in what they make of others.
+// members goes through a map. Its keys are plain strings: readers differ in how they read others.
 func (w *walker) members(n uint64, isIndefinite bool, depth int) error {
 	if err := w.take(64, 2); err != nil {
 		return err

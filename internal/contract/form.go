@@ -32,7 +32,8 @@ type Part struct {
 // errEncoding refuses a form that two servers could read in two ways.
 var errEncoding = errors.New("a '%' must be followed by two hexadecimal digits, and ';' must be written as %3B")
 
-// ReadFields makes JSON of an urlencoded form. The failures are of fields; an error is about the body as a whole.
+// ReadFields makes JSON of an urlencoded form. The failures are of fields; an error concerns the
+// body as a whole.
 func (f *Form) ReadFields(body []byte) (json []byte, failures field.ErrorList, err error) {
 	r := readers.Get().(*reader)
 	defer r.release()

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/quote"
 )
 
-// Place is where in a request a parameter stands.
+// Place is the part of a request that has a parameter.
 type Place uint8
 
 // The places in the order in which their failures are named.

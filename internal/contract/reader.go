@@ -24,11 +24,11 @@ type reader struct {
 	isDecoded  bool  // the texts are not percent-encoded
 }
 
-// A spot is where a value stands, for failures.
+// A spot is the place of a value, for failures.
 type spot struct {
 	of     *Parameter
 	member string
-	index  int // of an item in a list; -1 is none
+	index  int // of an item in a list; -1 if not in one
 }
 
 func (s spot) path() *field.Path {

@@ -64,7 +64,7 @@ func (r *reader) textsOf(k int, p *Parameter) []string {
 	return r.texts
 }
 
-// member begins a member of an object. It returns where the member is to be cut off again.
+// member begins a member of an object. It returns the length to cut the member off at again.
 func (r *reader) member(name string) (mark int) {
 	mark = len(r.json)
 	if r.json[mark-1] != '{' {

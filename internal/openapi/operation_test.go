@@ -323,8 +323,8 @@ components:
 	}
 }
 
-// What is readOnly is found wherever the objects of a request have it, and named if it cannot be
-// described.
+// What is readOnly is found wherever the objects of a request have it, and reported if that cannot
+// be decided.
 func TestReadOnly(t *testing.T) {
 	resources, _, found := read(t, things("3.0.3", `
 Thing:

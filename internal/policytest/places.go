@@ -57,7 +57,7 @@ func (p *written) find(path string, t story.Tree) {
 	}
 }
 
-// add adds to a policy where it is.
+// add adds its place to a policy.
 func (p *places) add(of *story.Policy) {
 	at, found := p.objects[placed{of.Kind, of.Name}]
 	if !found {

@@ -14,7 +14,7 @@ import (
 
 // sets compiles policy files, each combination once.
 type sets struct {
-	// observe is told of each set before it is in use; nil if nobody asks.
+	// observe is called with each set before it is in use; nil if not needed.
 	observe func(*policies.Compiled)
 	// changed has files whose content is not the one on disk, by their names.
 	changed map[string][]byte

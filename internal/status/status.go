@@ -1,5 +1,5 @@
 // Package status is the one place where the gateway's errors get their form: a Kubernetes Status
-// with a reason, a code and a sentence that tells what to do (ERR-1, ERR-2).
+// with a reason, a code and a sentence that says what to do (ERR-1, ERR-2).
 package status
 
 import (

@@ -1,6 +1,7 @@
-// Package versions converts objects of Kubernetes' own kinds between the versions in which API servers serve them, as policies with
-// `matchPolicy: Equivalent` see them. What it knows is a table, which a test makes of k8s.io/api, and a row for each pair of versions
-// whose fields differ; e2e/deploy holds both to a kube-apiserver.
+// Package versions converts objects of Kubernetes' own kinds between the versions in which API
+// servers serve them, as policies with `matchPolicy: Equivalent` see them. What it knows is a
+// table, which a test makes from k8s.io/api, and a row for each pair of versions whose fields
+// differ; e2e/deploy compares both with a kube-apiserver.
 package versions
 
 import (

@@ -105,7 +105,7 @@ func violations(packages []pkg) []string {
 	return found
 }
 
-// breach tells why a package of the module may not import another; empty if it may.
+// breach says why a package of the module may not import another; empty if it may.
 func breach(from, imported, module string) string {
 	room := roomOf(from)
 	for engine, rooms := range engines {

@@ -114,7 +114,8 @@ func judge(text string) (Origin, bool) {
 	return o, again == text
 }
 
-// FuzzOrigin holds Parse and Matches to net/url, and to equality with what is written again.
+// FuzzOrigin compares Parse and Matches with net/url, and checks that writing an origin gives the
+// same again.
 func FuzzOrigin(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"https://shop.example.com", "https://*.example.com"}, {"https://evil.com#.example.net", "https://*.example.net"}, {"http://[::1]:3000", "http://[::1]:3000"},
