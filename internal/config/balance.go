@@ -46,7 +46,7 @@ type HealthCheck struct {
 	// UnhealthyThreshold failures in a row make a server unhealthy, HealthyThreshold successes healthy again.
 	UnhealthyThreshold int32 `json:"unhealthyThreshold"`
 	HealthyThreshold   int32 `json:"healthyThreshold"`
-	// ExpectedStatus is the status of a success; 0 stands for all from 200 to 399.
+	// ExpectedStatus is the status of a success; 0 means all from 200 to 399.
 	ExpectedStatus int32 `json:"expectedStatus"`
 }
 

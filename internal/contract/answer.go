@@ -160,7 +160,7 @@ func (c *Content) IsRead(contentType string) bool {
 	return c != nil && c.Schema != nil && IsJSON(strings.TrimSpace(media))
 }
 
-// IsJSON reports whether a media type in lower case is JSON, or a format made of it (RFC 6839).
+// IsJSON reports whether a media type in lower case is JSON, or a format based on it (RFC 6839).
 func IsJSON(media string) bool {
 	return media == "application/json" || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "/json")
 }

@@ -1,6 +1,7 @@
-// Package contract checks requests against what a document says of them beside the JSON in their
-// bodies: the parameters in path, query, headers and cookies, the media types, the fields of forms,
-// and the credentials that have to be there. It checks answers against a document in the same way.
+// Package contract checks requests against the parts of a document that do not describe the JSON in
+// their bodies: the parameters in path, query, headers and cookies, the media types, the fields of
+// forms, and the credentials that have to be there. It checks answers against a document in the
+// same way.
 //
 // The texts of the parameters become one JSON object, by the types that they stand for, and that
 // object is checked against a compiled schema. So the words for what is wrong are the same as for
@@ -76,7 +77,7 @@ func (c *Contract) Set(verb resource.Verb, o *Operation) {
 // HasAnswers reports whether answers are checked against the document.
 func (c *Contract) HasAnswers() bool { return c != nil && c.hasAnswers }
 
-// Of returns what is said of a request; nil if nothing is.
+// Of returns the operation of a request; nil if there is none.
 func (c *Contract) Of(i *resource.Info) *Operation {
 	switch {
 	case c == nil:

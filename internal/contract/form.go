@@ -15,7 +15,7 @@ type Form struct {
 	Fields []Parameter
 	// Parts has for each of the Fields what holds for it in a body of parts.
 	Parts []Part
-	// Others is for fields that are not named; nil if there may be none.
+	// Others is for fields that are not named; nil if they are not allowed.
 	Others *Parameter
 }
 
@@ -95,7 +95,7 @@ type pairs struct {
 
 type pair struct{ name, text string }
 
-// add takes a field, or notes that there may be none.
+// add takes a field, or notes that it is not allowed.
 func (p *pairs) add(r *reader, name, text string) {
 	if p.form.Others == nil {
 		r.unknown(name)

@@ -169,7 +169,7 @@ func (r *reader) inJSON(at spot, text string) bool {
 // maxDepth bounds the nesting of a value in JSON.
 const maxDepth = 32
 
-// scalar writes the value of a text that stands for no object.
+// scalar writes the value of a text that is no object.
 func (r *reader) scalar(p *Parameter, at spot, text string) bool {
 	text = r.decoded(text)
 	to, ok := p.appendValue(r.json, text)

@@ -24,7 +24,7 @@ const (
 	varyOrigin = "Vary: Origin\r\n"
 )
 
-// everyone is the origin that stands for all of them.
+// everyone is the origin that means all of them.
 const everyone = "*"
 
 // exposed are the headers of the gateway's own answers that scripts have use for.

@@ -134,7 +134,7 @@ func (s *Grants) Share(head *message.Head, place string, r *message.Response, as
 	}
 }
 
-// ShareKnown does so by what is known, and asks nothing.
+// ShareKnown does so from what is known, and asks nothing.
 func (s *Grants) ShareKnown(head *message.Head, place string, r *message.Response) {
 	if s == nil {
 		return

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// ServiceAccount is who the gateway is to a server: by what it knows the server, and what it shows
-// of itself. It says and shows what a client of Kubernetes with the same settings would, for
-// client-go's own library makes it. Its methods are safe for concurrent use.
+// ServiceAccount is the identity of the gateway at a server: how it verifies the server, and the
+// credentials it shows. It says and shows what a client of Kubernetes with the same settings would,
+// for client-go's own library makes it. Its methods are safe for concurrent use.
 type ServiceAccount struct {
 	tls   *Value[clientTLS]
 	token *Value[string] // nil if it is in no file
@@ -220,7 +220,8 @@ func askFor(rt http.RoundTripper, code int) ([]byte, error) {
 // maxToken is how large a token may be, in bytes.
 const maxToken = 64 << 10
 
-// WatchToken reads a bearer token from a file and keeps it up to date. The name stands for it in logs.
+// WatchToken reads a bearer token from a file and keeps it up to date. The name identifies it in
+// logs.
 func WatchToken(w *Watcher, name, file string) (*Value[string], error) {
 	return Watch(w, name, []string{file}, readToken(file))
 }

@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Any stands for all groups or resources in a [Rule].
+// Any means all groups or resources in a [Rule].
 const Any = "*"
 
 // A Rule names requests. What is empty names all, but for Group, Resource and Actions.

@@ -107,7 +107,7 @@ func New(o Options) *http.Client {
 
 // Confine applies the rules to a transport that a library has made for a client of its own, which
 // has the timeout and says whether redirects are followed: of Options, Timeout, TLS and Redirects
-// do not count. A nil transport stands for one of this package. No connection is used twice, so the
+// do not count. A nil transport means one of this package. No connection is used twice, so the
 // result need not be kept.
 func Confine(t *http.Transport, o Options) http.RoundTripper {
 	if t == nil {

@@ -70,7 +70,7 @@ func decision(r *reply, expected int32) string {
 	return fmt.Sprintf("answered with the code %d", r.code)
 }
 
-// because says what an answer says of itself.
+// because returns the reason that an answer gives.
 func because(r *reply, p *problem) string {
 	switch {
 	case p.Message != "":

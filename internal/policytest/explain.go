@@ -19,7 +19,7 @@ import (
 type Question struct {
 	// Policies are the policy files and folders.
 	Policies []string
-	// Bundles are the bundles that policies may name; nil: none is known.
+	// Bundles are the bundles that policies may name; nil if none is known.
 	Bundles map[string]modules.Bundle
 	// Dialect of the backend; empty for the one that suits the files.
 	Dialect string

@@ -18,7 +18,7 @@ type sets struct {
 	observe func(*policies.Compiled)
 	// changed has files whose content is not the one on disk, by their names.
 	changed map[string][]byte
-	// bundles are the bundles that policies may name; nil: none is known.
+	// bundles are the bundles that policies may name; nil if none is known.
 	bundles map[string]modules.Bundle
 
 	mu    sync.Mutex

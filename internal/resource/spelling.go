@@ -38,7 +38,7 @@ type spelledEdge struct {
 	to      *spelling
 }
 
-// add describes a path. Each segment that has a brace stands for any.
+// add describes a path. Each segment that has a brace matches any.
 func (s *spellings) add(template string) {
 	s.lead(template).end = true
 }

@@ -108,7 +108,7 @@ const (
 	AdmitDelete
 	AdmitConnect
 
-	// AdmitAll are the operations that '*' stands for.
+	// AdmitAll are the operations that '*' means.
 	AdmitAll = AdmitCreate | AdmitUpdate | AdmitDelete | AdmitConnect
 )
 

@@ -24,7 +24,7 @@ const maxBackendText = 1024
 type BackendAnswer struct {
 	Code        int
 	ContentType string
-	RetryAfter  string // the header as it came: seconds or a date
+	RetryAfter  string // the header as it was received: seconds or a date
 	Body        []byte // may be cut
 	Resource    schema.GroupResource
 	Name        string
@@ -105,7 +105,8 @@ func backendText(contentType string, body []byte, members map[string]json.RawMes
 	return ""
 }
 
-// IsStatus reports whether a backend's JSON answer is a Status already, which is then passed on as it came.
+// IsStatus reports whether a backend's JSON answer is a Status already, which is then passed on
+// unchanged.
 func IsStatus(body []byte) bool { return isStatus(jsonObject(body)) }
 
 // jsonObject returns the members of a body that is one JSON object, else nil.

@@ -7,8 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that are
-// created and updated, that are made of what the API shows of the stored ones, and that are read. Each may be nil.
+// Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that
+// are created and updated, that consist of what the API shows of the stored ones, and that are
+// read. Each may be nil.
 type Schemas struct{ Create, Update, Patch, Read *schema.Schema }
 
 // For returns the schema of the objects that requests of a verb carry, or ask for.

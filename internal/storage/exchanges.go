@@ -432,7 +432,7 @@ func (e *Exchanges) Unlock() {
 	e.lock = ObjectLock{}
 }
 
-// IsDone reports whether a backend says of a write that it was done, or will be.
+// IsDone reports whether a backend says that a write was done, or will be.
 func IsDone(code int) bool { return code >= 200 && code < 300 }
 
 // str is the string of bytes that live as long as the request.

@@ -242,7 +242,7 @@ func (e *Expression) Outcome() string {
 	return "is " + e.Value
 }
 
-// Name is by what the expression is called.
+// Name is the name of the expression.
 func (e *Expression) Name() string {
 	switch {
 	case e.Variable != "":

@@ -105,8 +105,8 @@ func convertRequests(d *document.Document, to string, path ...string) {
 	}
 }
 
-// convertSlice moves what there is to say of a device: resource.k8s.io/v1beta1 has it in the member `basic` of the device, later
-// versions in the device.
+// convertSlice moves the description of a device: resource.k8s.io/v1beta1 has it in the member
+// `basic` of the device, later versions in the device.
 func convertSlice(d *document.Document, to string) error {
 	devices := find(d.Root(), "spec", "devices")
 	for r := devices.First(); r.Valid() && devices.Kind() == document.Array; r = r.Next() {

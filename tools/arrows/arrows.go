@@ -13,7 +13,7 @@ import (
 // arrow leads from a file to another one whose declarations it uses.
 type arrow struct{ from, to string }
 
-// graph holds the arrows between the files of a package, each with the names that it stands for.
+// graph holds the arrows between the files of a package, each with its names.
 type graph map[arrow][]string
 
 // arrowsOf returns the arrows of the package. Uses of fields do not count: code with a value of a

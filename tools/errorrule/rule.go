@@ -16,10 +16,10 @@ type function struct {
 	name     string
 	result   int
 	pointer  string
-	returned []ast.Expr // what stands for the result in its return statements
+	returned []ast.Expr // the results in its return statements
 	info     *types.Info
 	receiver types.Object
-	// assigned is what each local variable is given; nil stands for what is not known.
+	// assigned is what each local variable is given; nil means not known.
 	assigned map[types.Object][]ast.Expr
 	// guarded are the variables that errors.AsType has found something for.
 	guarded map[types.Object]bool

@@ -154,7 +154,7 @@ type Pattern struct {
 	below  bool
 }
 
-// wild begins the host of a pattern that stands for every host below the rest.
+// wild begins the host of a pattern that matches every host below the rest.
 const wild = "*."
 
 // ParsePattern reads an origin such as https://shop.example.com, or a pattern such as https://*.example.com.
@@ -171,8 +171,8 @@ func ParsePattern(text string) (Pattern, bool) {
 	return p, ok
 }
 
-// Matches reports whether the pattern stands for an origin: the scheme and the port are the same, and so is the host, or
-// it is one or more labels before it.
+// Matches reports whether the pattern matches an origin: the scheme and the port are the same, and
+// so is the host, or it is one or more labels before it.
 func (p Pattern) Matches(o Origin) bool {
 	if o.Scheme != p.origin.Scheme || o.Port != p.origin.Port {
 		return false

@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestMatches: a pattern stands for whole labels below its host, by the same scheme and port.
+// TestMatches: a pattern matches whole labels below its host, by the same scheme and port.
 func TestMatches(t *testing.T) {
 	hosts := map[string]bool{
 		"https://shop.example.net": true, "https://a.b.example.net": true, "https://a_b.example.net": true,
