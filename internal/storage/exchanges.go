@@ -260,6 +260,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	if protocol != nil {
 		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade}, message.Header{Name: nameUpgrade, Value: protocol})
 	}
+	if !e.Memory.MaySend() {
+		return nil, e.Exhausted() // what policies have judged may not be whole
+	}
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
@@ -273,6 +276,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Response, l *Limits) error {
 	if e.Sink != nil {
 		return divert(e, Message{Target: target, Body: body, ContentType: valueJSON})
+	}
+	if !e.Memory.MaySend() {
+		return e.Exhausted() // what policies have judged, or the body, may not be whole
 	}
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= aboutBody

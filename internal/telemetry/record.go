@@ -19,6 +19,8 @@ type Record struct {
 	Way     Way
 	Outcome Outcome
 	Spent   Spent
+	// Series remembers where the requests of the operation are counted; nil looks it up.
+	Series *Series
 }
 
 // A Trace names the span of a request in a trace. The zero value means none.

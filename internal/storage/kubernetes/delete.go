@@ -327,5 +327,5 @@ func pinnedOptions(w *storage.Write, l *storage.Limits, version []byte) ([]byte,
 	if sent, _ := at.Get("resourceVersion"); sent.Kind() != document.String || sent.Str() == "" {
 		d.Set(at, "resourceVersion", version)
 	}
-	return d.AppendTo(nil), nil
+	return d.AppendTo(nil), d.Err()
 }
