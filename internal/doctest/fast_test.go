@@ -21,29 +21,39 @@ func TestFastPathsHaveTargets(t *testing.T) {
 		t.Fatal("there is no table of fast paths")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
-	target, folder := regexp.MustCompile("`(Fuzz\\w+)`"), regexp.MustCompile("in `([^`]+)` \\|$")
+	target, folder := regexp.MustCompile("`(Fuzz\\w+)`"), regexp.MustCompile("`([^`]+)`")
 	for _, row := range strings.Split(table, "\n") {
-		names, in := target.FindAllStringSubmatch(row, -1), folder.FindStringSubmatch(row)
-		if len(names) == 0 || in == nil {
+		names := target.FindAllStringSubmatch(row, -1)
+		folders := folder.FindAllStringSubmatch(row[strings.LastIndex(row, " in `")+1:], -1)
+		if len(names) == 0 || len(folders) == 0 {
 			t.Errorf("%s: no fuzz target", row)
 			continue
 		}
-		var tests strings.Builder
-		files, err := filepath.Glob(filepath.Join(root, in[1], "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tests.Write(text)
-		}
-		for _, name := range names {
-			if !strings.Contains(tests.String(), "\nfunc "+name[1]+"(f *testing.F) {") {
-				t.Errorf("%s: %s has no %s", row, in[1], name[1])
+		for _, in := range folders {
+			tests := testsIn(t, filepath.Join(root, in[1]))
+			for _, name := range names {
+				if !strings.Contains(tests, "\nfunc "+name[1]+"(f *testing.F) {") {
+					t.Errorf("%s: %s has no %s", row, in[1], name[1])
+				}
 			}
 		}
 	}
+}
+
+// testsIn returns the text of the tests in a folder.
+func testsIn(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(text)
+	}
+	return tests.String()
 }
