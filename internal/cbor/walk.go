@@ -37,7 +37,7 @@ var selfDescribed = []byte{0xd9, 0xd9, 0xf7}
 type walker struct {
 	data    []byte // that was not gone through
 	depth   int
-	objects int64 // bytes of memory for what becomes of the body
+	objects int64 // bytes of memory for the decoded body
 	text    int64 // bytes of JSON
 	most    int64
 }

@@ -46,7 +46,7 @@ type Departure struct {
 	Detail string
 }
 
-// Kind is in what an answer departs from what is declared.
+// Kind is the part of an answer that departs from its declaration.
 type Kind uint8
 
 // The kinds of departures.

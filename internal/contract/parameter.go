@@ -53,7 +53,7 @@ type Parameter struct {
 	Name string
 	// Segment is the segment of the path that a parameter in the path is, counted from the last one.
 	Segment int
-	// Types are the types that the text, or each item of a list, may stand for.
+	// Types are the types that the text, or each item of a list, may have.
 	Types []Type
 	Shape Shape
 	// Style says what stands before the value of a parameter in the path.

@@ -21,8 +21,8 @@ type Rule struct {
 	Versions, Subresources []string
 	// Actions is a set of what requests do: a bit for each operation, or verb.
 	Actions uint16
-	// Namespaces are the names of the only namespaces that the rule is for. Whether it is for what
-	// is in no namespace is for the caller to decide.
+	// Namespaces are the names of the only namespaces that the rule is for. The caller decides
+	// whether it applies to objects without a namespace.
 	Namespaces []string
 	// The object or the stored object must have one of Labels.
 	Labels []Label

@@ -191,8 +191,8 @@ func (c *connections) transport() *http.Transport {
 // followNone is a CheckRedirect of http.Client.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// followReads is a CheckRedirect of http.Client. How many redirects there may be and where they may lead is for rules
-// to say, because clients of libraries pass them too.
+// followReads is a CheckRedirect of http.Client. The number of redirects and their targets are
+// limited by rules, because clients of libraries pass them too.
 func followReads(to *http.Request, before []*http.Request) error {
 	if m := before[0].Method; m != http.MethodGet && m != http.MethodHead {
 		return http.ErrUseLastResponse

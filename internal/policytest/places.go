@@ -39,7 +39,7 @@ func newPlaces(files *source.Source) *places {
 	return p
 }
 
-// find notes where the texts of an object are: of equal texts, the first one.
+// find notes the places of the texts of an object: of equal texts, the first one.
 func (p *written) find(path string, t story.Tree) {
 	switch t := t.(type) {
 	case map[string]any:

@@ -21,9 +21,9 @@ type Passing struct {
 	Scope Scope
 }
 
-// partial is an edge to what segments with variables inside lead to.
+// partial is an edge for segments with variables inside.
 type partial struct {
-	literals []string // what stands around the variables: one more than there are of these
+	literals []string // the texts around the variables: one more than there are variables
 	to       *node
 }
 

@@ -54,7 +54,7 @@ func StatusPath(r *resource.Resource) resource.FieldPath {
 	return KubernetesStatus
 }
 
-// KubernetesStatus is where objects of Kubernetes' form keep their status.
+// KubernetesStatus is the path of the status in objects of Kubernetes' form.
 var KubernetesStatus = resource.FieldPath{"status"}
 
 // UnreadableStored returns the answer to a write that depends on a stored object which cannot be read.

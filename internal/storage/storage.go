@@ -51,8 +51,8 @@ type Storage interface {
 
 // A Reader answers reads.
 type Reader interface {
-	// Read asks the backend for what a GET, LIST or WATCH is about. The answer is in Request.Response; an
-	// answer whose objects have to be completed while it streams has an Editor.
+	// Read sends a GET, LIST or WATCH to the backend. The answer is in Request.Response; an answer
+	// whose objects have to be completed while it streams has an Editor.
 	Read(r *Request) error
 }
 

@@ -121,7 +121,7 @@ func takeAnnotations(d *document.Document) (map[string]string, error) {
 	return taken, nil
 }
 
-// putAnnotations sets annotations to what stands for fields of v2.
+// putAnnotations sets the annotations that represent fields of v2.
 func putAnnotations(d *document.Document, kept map[string]any) {
 	if len(kept) == 0 {
 		return

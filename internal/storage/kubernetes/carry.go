@@ -34,8 +34,9 @@ func (s *Store) carry(w *storage.Write) {
 	w.Result = seen
 }
 
-// carryStatus makes the object that validating policies see of a PUT to a status. Of custom resources the server takes all
-// the rest from what is stored. Its own kinds differ in what they take from the client.
+// carryStatus makes the object that validating policies see of a PUT to a status. Of custom
+// resources the server takes all the rest from what is stored. Its own kinds take different fields
+// from the client.
 func (s *Store) carryStatus(w *storage.Write) {
 	existing := w.Existing.Root()
 	if s.Resource == nil && isOwnGroup(w.Info.Group) {
