@@ -49,8 +49,8 @@ var (
 	errNotJSON = errors.New("the backend's answer cannot be read")
 )
 
-// A Refusal is the error of a question that the server answers with an error. It is remembered as any answer is where the
-// server does not let the question be asked.
+// A Refusal is the error of a question that the server answers with an error. Like any answer, it
+// is remembered if the server forbids the question.
 type Refusal struct {
 	Code int
 	// lacks is what the gateway's own account would need, if it has asked.
@@ -93,7 +93,7 @@ type Reviews struct {
 	refused atomic.Int64
 }
 
-// key tells questions apart.
+// key identifies the question.
 type key struct {
 	server any
 	digest [sha256.Size]byte
@@ -142,12 +142,13 @@ func (r *Reviews) Subject(server any, post Post, about authorizer.Attributes) (*
 	return r.question(server, nil, post, SubjectTarget, subjectReview(about), readSubject)
 }
 
-// Self is the question whether who has the credentials may do what the attributes say. Post shows these credentials.
+// Self is the question whether the owner of the credentials may do what the attributes say. Post
+// shows these credentials.
 func (r *Reviews) Self(server any, credentials []byte, post Post, about authorizer.Attributes) (*Question, error) {
 	return r.question(server, credentials, post, SelfTarget, selfReview(about), readSubject)
 }
 
-// Who is the question for the name of who has the credentials. Post shows them.
+// Who is the question for the name of the owner of the credentials. Post shows them.
 func (r *Reviews) Who(server any, credentials []byte, post Post) (*Question, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
@@ -169,7 +170,7 @@ func (r *Reviews) question(server any, credentials []byte, post Post, target str
 	return q, nil
 }
 
-// ID tells the question apart from all others of the same server.
+// ID distinguishes the question from all others of the same server.
 func (q *Question) ID() [sha256.Size]byte { return q.key.digest }
 
 // Remember returns what is remembered of a question, and whether anything is.
@@ -194,14 +195,14 @@ func (r *Reviews) Ask(ctx context.Context, q *Question) (Answer, error) {
 	return r.join(ctx, q, nil).wait(ctx)
 }
 
-// Try is Ask for questions that anybody can cause: so many of them are asked at a time, and the error of one that does not
-// get its turn is [ErrBusy].
+// Try is Ask for questions that any client can cause: so many of them are asked at a time, and the
+// error of one that does not get its turn is [ErrBusy].
 func (r *Reviews) Try(ctx context.Context, q *Question) (Answer, error) {
 	return r.join(ctx, q, r.tried).wait(ctx)
 }
 
-// join returns the call that brings the answer, which is over already where the answer is remembered. A new one needs a
-// place among the slots, where there are any.
+// join returns the call that brings the answer, which is over already if the answer is remembered.
+// A new one needs a place among the slots, if there are any.
 func (r *Reviews) join(ctx context.Context, q *Question, slots chan struct{}) *call {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -175,7 +175,7 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestApart: whatever tells two questions apart, the answer to one is none to the other.
+// TestApart: whatever distinguishes two questions, the answer to one is not used for the other.
 func TestApart(t *testing.T) {
 	s, other, r := &server{code: 201, body: no}, &server{code: 201, body: no}, New()
 	change := func(f func(*authorizer.AttributesRecord)) *Question {
@@ -224,7 +224,8 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestTogether: who asks the same at the same time shares an answer, and none of them waits longer than they may.
+// TestTogether: requests that ask the same at the same time share an answer, and none of them waits
+// past its deadline.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := &server{code: 201, body: no, delay: 3 * time.Second}, New()

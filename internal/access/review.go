@@ -17,7 +17,7 @@ func subjectReview(about authorizer.Attributes) *authorizationv1.SubjectAccessRe
 	return r
 }
 
-// selfReview is the same question about who asks it.
+// selfReview is the same question for the user who asks it.
 func selfReview(about authorizer.Attributes) *authorizationv1.SelfSubjectAccessReview {
 	r := &authorizationv1.SelfSubjectAccessReview{}
 	r.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
@@ -56,8 +56,8 @@ func setUser(s *authorizationv1.SubjectAccessReviewSpec, u user.Info) {
 	}
 }
 
-// fieldRequirements returns the requirements of a field selector. Requirements only narrow: one that cannot be told is left out, which
-// asks for more than is needed.
+// fieldRequirements returns the requirements of a field selector. Requirements only narrow: one
+// that cannot be expressed is left out, which asks for more than is needed.
 func fieldRequirements(about authorizer.Attributes) []metav1.FieldSelectorRequirement {
 	var all []metav1.FieldSelectorRequirement
 	selected, _ := about.GetFieldSelector()

@@ -18,7 +18,7 @@ func InfoOf(method string, at *url.URL) (*request.RequestInfo, error) {
 	return infos.NewRequestInfo(&http.Request{Method: method, URL: at})
 }
 
-// RuleOf returns the rule that a role needs for a request; false if it is about no resource.
+// RuleOf returns the rule that a role needs for a request; false if it is not for a resource.
 func RuleOf(method, target string) (status.AccessRule, bool) {
 	at, err := url.ParseRequestURI(target)
 	if err != nil {

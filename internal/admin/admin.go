@@ -38,20 +38,21 @@ type Options struct {
 	Metrics http.Handler
 	// Policies describes the active policy set; nil means that there is no /policies.
 	Policies func() Policies
-	// Foresee describes what becomes of a request, a method and a path, for /policies?request=; nil means
-	// that nobody may ask.
+	// Foresee describes what becomes of a request, a method and a path, for /policies?request=; nil
+	// means that it is not served.
 	Foresee func(request string) Forecast
 	// Status describes everything, but for its checks; nil means that there is neither /status nor a page
 	// for people.
 	Status func() Status
-	// Token returns the token that who asks must show for anything but health; nil asks for none.
+	// Token returns the token that clients must show for anything but health; nil if they need
+	// none.
 	Token func() string
 	// Profiling serves /debug/pprof/.
 	Profiling bool
 	// Upstreams describes the backends; nil means that there is no /upstreams.
 	Upstreams func() Upstreams
-	// Hosts are names by which the listener is asked, beside IP addresses and localhost. Who asks by
-	// another name gets /livez and /readyz alone.
+	// Hosts are names by which the listener is asked, beside IP addresses and localhost. Requests
+	// for another name get /livez and /readyz alone.
 	Hosts []string
 	// Logger gets the errors of connections and the panics of pages; nil means none.
 	Logger *slog.Logger

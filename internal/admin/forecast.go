@@ -1,12 +1,12 @@
 package admin
 
-// Forecast is the answer of /policies?request=METHOD PATH: which policies and limits are about the
-// request, as far as its method and path tell, and why not the others.
+// Forecast is the answer of /policies?request=METHOD PATH: which policies and limits apply to the
+// request, as far as its method and path show, and why the others do not.
 type Forecast struct {
 	Request string `json:"request"`
 	// Refusal is why no policy is asked; empty if they are.
 	Refusal string `json:"refusal,omitempty"`
-	// Route is by which the request comes; nil if there is none.
+	// Route is the route of the request; nil if there is none.
 	Route *Route `json:"route,omitempty"`
 	// About says which resource is meant; nil if that is not known.
 	About *About `json:"about,omitempty"`
@@ -41,7 +41,7 @@ type About struct {
 	IsDescribed bool `json:"isDescribed"`
 }
 
-// Outlook says whether a policy, one of its bindings or a limit is about a request.
+// Outlook says whether a policy, one of its bindings or a limit applies to a request.
 type Outlook struct {
 	// Phase is Mutating, Conventions, Validating or None.
 	Phase string `json:"phase,omitempty"`

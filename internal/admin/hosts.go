@@ -49,9 +49,9 @@ func (h hosts) has(host string) bool {
 	return err == nil
 }
 
-// ask reports whether a request names this listener, and the name that is none of its own. A target
-// may have a host beside the header's. fasthttp goes by the target's, browsers write the header: both
-// must name the listener.
+// ask reports whether a request names this listener, and the name if it is not. A target may have a
+// host beside the header's. fasthttp goes by the target's, browsers write the header: both must
+// name the listener.
 func (h hosts) ask(ctx *fasthttp.RequestCtx) (string, bool) {
 	for _, host := range []string{string(ctx.Request.Header.Host()), string(ctx.Host())} {
 		if !h.has(host) {

@@ -11,7 +11,7 @@ type RateLimit struct {
 	Name string `json:"name"`
 	// Mode is Enforce or Warn.
 	Mode string `json:"mode"`
-	// Key is by what requests are counted; HeaderName names the header of the key Header.
+	// Key is the key by which requests are counted; HeaderName names the header of the key Header.
 	Key        string `json:"key"`
 	HeaderName string `json:"headerName,omitempty"`
 	// Verbs, APIGroups, Resources and Namespaces choose requests; an empty list chooses all.

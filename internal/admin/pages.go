@@ -21,11 +21,11 @@ type pages struct {
 	// health is no secret, and load balancers ask for it by names of their own. Below the path of a
 	// page each of its checks has one.
 	health map[string]checks
-	// private pages are for those who ask by a name of the listener.
+	// private pages are for requests that use a name of the listener.
 	private map[string]fasthttp.RequestHandler
-	// token returns the token that they must show; nil if there is none.
+	// token returns the token that they must have; nil if there is none.
 	token func() string
-	// all names the pages, for who asks for another one.
+	// all names the pages, for requests for another one.
 	all string
 }
 

@@ -54,7 +54,7 @@ type Bundle struct {
 	Name string `json:"name"`
 	// Revision is the one in the manifest of the version in force.
 	Revision string `json:"revision"`
-	// ActivationTime is when the version came into force; none while there is none.
+	// ActivationTime is when the version came into force; missing while there is none.
 	ActivationTime *time.Time `json:"activationTime,omitempty"`
 	// ConfirmationTime is when it was last known to be the newest.
 	ConfirmationTime *time.Time `json:"confirmationTime,omitempty"`

@@ -38,7 +38,7 @@ type Readiness struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// Tally is how often a policy or a limit came to something.
+// Tally counts the decisions of a policy or a limit.
 type Tally struct {
 	Policy  string `json:"policy"`
 	Verdict string `json:"verdict"`
@@ -66,7 +66,7 @@ type Certificate struct {
 	ExpireTime time.Time `json:"expireTime"`
 }
 
-// Lost counts the lines of the log and the events of the audit log that nobody will read.
+// Lost counts the lines of the log and the events of the audit log that were lost.
 type Lost struct {
 	LogLines    uint64  `json:"logLines"`
 	AuditEvents []Audit `json:"auditEvents"`

@@ -43,7 +43,7 @@ type UnresolvedName struct {
 
 // Endpoint is a server of a backend.
 type Endpoint struct {
-	// Address is dialled, Host is the host and port of the URL in the configuration that it stands for.
+	// Address is dialled, Host is the host and port of its URL in the configuration.
 	Address string `json:"address"`
 	Host    string `json:"host"`
 	// Status is Ready, Ejected or Unhealthy; only ready ones are asked, unless none is.

@@ -35,7 +35,7 @@ type Event struct {
 	Annotations []Annotation
 }
 
-// A Reference has what only the object of a request says of itself.
+// A Reference has what only the object of a request shows.
 type Reference struct{ Namespace, Name, UID, ResourceVersion string }
 
 // An Answer is the answer that the client got. The zero value is no answer yet.

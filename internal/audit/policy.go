@@ -42,7 +42,7 @@ type Stage uint8
 
 // The stages.
 const (
-	// RequestReceived is when who asks is known, and nothing has been done yet.
+	// RequestReceived is when the user is known, and nothing has been done yet.
 	RequestReceived Stage = iota
 	// ResponseStarted is when the head of an answer goes out that lasts, such as a watch's.
 	ResponseStarted
@@ -142,7 +142,7 @@ func bitsOf(omitted []auditinternal.Stage) (set uint8) {
 	return set
 }
 
-// Decide returns what the policy says of a request: what its method and path ask for, and who asks.
+// Decide returns what the policy says of a request: its method, its path and its user.
 func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	if p == nil {
 		return Decision{}

@@ -48,10 +48,10 @@ type Recording struct {
 	request     []byte // memory of the objects
 	response    []byte
 	omitted     string // why an object is missing
-	withholds   bool   // what is said of a Secret, whose object is not recorded
+	withholds   bool   // replaces the object of a Secret, which is not recorded
 }
 
-// leftOut stands for what may have data of a Secret.
+// leftOut replaces what may have data of a Secret.
 const leftOut = "(withheld)"
 
 // A Start has all that is known of a request when its recording begins.
@@ -61,7 +61,7 @@ type Start struct {
 	Agent    string
 	Info     *resource.Info
 	User     *identity.User
-	Client   string // the address of who asks
+	Client   string // the client's address
 	Peer     string // the address that the connection comes from
 	Received time.Time
 }
@@ -96,7 +96,7 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	return nil
 }
 
-// ID is by what both this log and the backend's name the request; empty if it is not recorded.
+// ID identifies the request in this log and the backend's; empty if it is not recorded.
 func (r *Recording) ID() string { return r.event.ID }
 
 // Wants reports whether so much of the request is recorded.
@@ -105,8 +105,8 @@ func (r *Recording) Wants(l Level) bool { return r.auditor != nil && r.decision.
 // OmitsManagedFields reports whether recorded objects are to have no metadata.managedFields.
 func (r *Recording) OmitsManagedFields() bool { return r.decision.OmitManagedFields }
 
-// NoteRequest keeps the object that the client sent, and what only the object says of itself. The first
-// one counts.
+// NoteRequest keeps the object that the client sent, and what only the object shows. The first one
+// counts.
 func (r *Recording) NoteRequest(object *document.Document) {
 	if r.auditor == nil || r.event.RequestObject != nil {
 		return
@@ -242,7 +242,8 @@ func (r *Recording) Detach() *Recording {
 	return d
 }
 
-// referenceOf returns what an object says of itself. The object may be released before it is recorded.
+// referenceOf returns the reference in an object's metadata. The object may be released before it
+// is recorded.
 func referenceOf(object document.Node) Reference {
 	metadata := member(object, "metadata")
 	of := func(name string) string {

@@ -24,7 +24,7 @@ type WebhookOptions struct {
 	Timeout time.Duration
 }
 
-// An Account proves who asks a server.
+// An Account holds the credentials for a server.
 type Account interface {
 	// Authorize adds what proves it to a request.
 	Authorize(r *http.Request) error

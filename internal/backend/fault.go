@@ -53,7 +53,7 @@ func (s *Server) inject(f Fault, w http.ResponseWriter, r *http.Request, body []
 	return true
 }
 
-// discard takes an answer that nobody is to see.
+// discard takes an answer that no client is to see.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

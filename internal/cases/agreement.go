@@ -60,7 +60,7 @@ func (m Measure) isNamed() bool { return m == ByAnswer || m == ByObject }
 type Deliberate struct {
 	ID     string
 	Code   int
-	Reason string   // empty where the answer is no failure
+	Reason string   // empty if the answer is no failure
 	Fields []string // in order
 	Why    string
 }
@@ -114,14 +114,14 @@ func (l *Ledger) count(m Measure, r *Result, onPurpose bool, open map[string]str
 	case isOpen:
 		l.Open[m][r.Case.ID] = missing
 	case m == ByObject && !r.Agrees(Code):
-		// There is no object to speak of; the case is held by its answer.
+		// There is no object; only the answer of the case counts.
 	default:
 		return []string{fmt.Sprintf("%s: does not agree by %s:\n\t%s", r.Case.ID, m, strings.ReplaceAll(r.Explain(m.aspects()...), "\n", "\n\t"))}
 	}
 	return nil
 }
 
-// compareWith tells where the ledger's entries for a measure are not what the results are now.
+// compareWith reports the ledger's entries for a measure that differ from the results.
 func (l *Ledger) compareWith(now *Ledger, m Measure) []string {
 	var problems []string
 	for _, id := range slices.Sorted(maps.Keys(l.Open[m])) {

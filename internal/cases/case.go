@@ -1,6 +1,6 @@
-// Package cases reads recorded answers of real API servers and plays them against the gateway: the requests of a
-// case go out byte for byte, and what comes back is held against what the real server said, aspect by aspect. It
-// supports tests only; nothing that ships imports it.
+// Package cases reads recorded answers of real API servers and plays them against the gateway: the
+// requests of a case go out byte for byte, and the answer is compared with the real server's,
+// aspect by aspect. It supports tests only; nothing that ships imports it.
 package cases
 
 import (
@@ -30,7 +30,8 @@ type Case struct {
 	Follow  []Request `json:"follow"`
 
 	Expect Answer `json:"expect"`
-	// ExpectKube is the full Kubernetes API server's answer where it differs from Expect; nil where it does not.
+	// ExpectKube is the full Kubernetes API server's answer if it differs from Expect; nil if it
+	// does not.
 	ExpectKube *Answer `json:"expectKube"`
 	// Oracle names the server that gave Expect.
 	Oracle string `json:"oracle"`
@@ -54,7 +55,7 @@ type Request struct {
 	RawBodyBase64 *string         `json:"rawBodyBase64"`
 }
 
-// A User is who sends a request.
+// A User is the sender of a request.
 type User struct {
 	Name   string   `json:"name"`
 	Groups []string `json:"groups"`

@@ -17,7 +17,7 @@ type Aspect string
 // The aspects of an answer.
 const (
 	Code     Aspect = "code"     // the HTTP status
-	Reason   Aspect = "reason"   // the Status' reason; not compared where the recorded answer is no Status
+	Reason   Aspect = "reason"   // the Status' reason; not compared if the recorded answer is no Status
 	Fields   Aspect = "fields"   // the set of the causes' fields
 	Message  Aspect = "message"  // the Status' message
 	Object   Aspect = "object"   // the object without the metadata that a server keeps itself
@@ -69,7 +69,8 @@ func (r *Result) Explain(aspects ...Aspect) string {
 	return strings.Join(lines, "\n")
 }
 
-// compare fills in the differences. Where two real servers answered differently, the nearer one counts.
+// compare fills in the differences. If two real servers answered differently, the nearer one
+// counts.
 func (r *Result) compare() {
 	r.Differences = r.against(&r.Case.Expect)
 	if kube := r.Case.ExpectKube; kube != nil {
@@ -116,11 +117,11 @@ func compareAnswers(to []Difference, step int, want, got *Answer, anyOrder bool)
 	return to
 }
 
-// fieldSet returns the causes' fields, each once, in order. Kubernetes writes <nil> where an error
-// is about no field and a dot before some paths that a CEL value error is about: the first names no
-// field, and the second is the same field. The denials of policies name no field there; causes that
-// the gateway derives come on top and do not count, and neither do the items that a rule's demand
-// on a list fails for.
+// fieldSet returns the causes' fields, each once, in order. Kubernetes writes <nil> for an error
+// without a field, and a dot before some paths of CEL value errors: the first names no field, and
+// the second is the same field. The denials of policies name no field there; causes that the
+// gateway derives come on top and do not count, and neither do the items that a rule's demand on a
+// list fails for.
 func fieldSet(a *Answer) []string {
 	set := map[string]bool{}
 	for _, c := range a.Causes {
@@ -143,8 +144,8 @@ func (a *Answer) isItem(c Cause) bool {
 // denial is how Kubernetes and the gateway begin the message of a policy's denial.
 const denial = "ValidatingAdmissionPolicy '"
 
-// sameMessage compares messages; where the order of causes is random, it compares the causes in any order. Kubernetes
-// names the first denial alone, the gateway further ones after it.
+// sameMessage compares messages; if the order of causes is random, it compares the causes in any
+// order. Kubernetes names the first denial alone, the gateway further ones after it.
 func sameMessage(want, got *Answer, anyOrder bool) bool {
 	if first, _, more := strings.Cut(got.Message, "; "+denial); more && strings.Contains(want.Message, denial) {
 		return matches(want.Message, first)
@@ -261,7 +262,8 @@ func decode(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// equal reports whether two decoded values are the same, and if not, where they first differ.
+// equal reports whether two decoded values are the same, and if not, the path of the first
+// difference.
 func equal(want, got any, path string) (string, bool) {
 	switch w := want.(type) {
 	case map[string]any:

@@ -131,7 +131,7 @@ func play(t *testing.T, gateway, suites string, group []*cases.Case) []*cases.Re
 	return results
 }
 
-// recordedUser sent the requests that name nobody.
+// recordedUser sent the requests that name no user.
 var recordedUser = cases.User{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}}
 
 // writeIdentity writes a configuration by which the gateway believes asFrontProxy.
@@ -146,7 +146,7 @@ func writeIdentity(t *testing.T) string {
 	return file
 }
 
-// asFrontProxy tells the gateway who asks.
+// asFrontProxy passes the user to the gateway.
 func asFrontProxy(u cases.User) []cases.Header {
 	all := []cases.Header{{Name: "X-Remote-User", Value: u.Name}}
 	for _, g := range u.Groups {
@@ -167,7 +167,7 @@ func serve(t *testing.T, gateway string, args ...string) string {
 	}
 	exited := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the output tells why
+		_ = cmd.Wait() // the output says why
 		close(exited)
 	}()
 	t.Cleanup(func() {

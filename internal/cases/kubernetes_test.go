@@ -12,10 +12,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/cases"
 )
 
-// TestAgreementBeforeKubernetes plays what was recorded of real servers, protocol and policies, before a real server that
-// knows nothing of the policies: clients get the answers of one that enforces them itself. What differs is named, on purpose
-// (testdata/kubernetes/deliberate.txt) or not yet. The server, whose base URL is in APISERVER, has the lab's definitions;
-// the tests in e2e/ start one and run this.
+// TestAgreementBeforeKubernetes plays what was recorded of real servers, protocol and policies, in
+// front of a real server without the policies: clients get the answers of one that enforces them
+// itself. What differs is named, on purpose (testdata/kubernetes/deliberate.txt) or not yet. The
+// server, whose base URL is in APISERVER, has the lab's definitions; the tests in e2e/ start one
+// and run this.
 func TestAgreementBeforeKubernetes(t *testing.T) {
 	server := os.Getenv("APISERVER")
 	if server == "" {

@@ -22,9 +22,10 @@ import (
 type Player struct {
 	Address string        // host:port of the server
 	Timeout time.Duration // for one request; 0 is 10 s
-	// Identify returns the headers that make the server see the user; nil sends requests as nobody.
+	// Identify returns the headers that make the server see the user; nil sends requests without a
+	// user.
 	Identify func(User) []Header
-	// As is who sends the requests that name no user; nil is nobody.
+	// As is the user of the requests that name none; nil for no user.
 	As *User
 }
 

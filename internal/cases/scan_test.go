@@ -46,7 +46,7 @@ func TestScanAgrees(t *testing.T) {
 	}
 }
 
-// verdicts are the codes by which the gateway says what it makes of an object.
+// verdicts are the codes of the gateway's judgements of an object.
 var verdicts = []int{http.StatusCreated, http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity}
 
 // replay plays cases over HTTP and by a scan, and compares the verdicts.

@@ -33,8 +33,8 @@ type Body struct {
 	limits Limits
 }
 
-// Read holds a body to what can be read in one way only. Every error is a *status.Error: 413 for a body that would be too
-// large, and 400 for one that cannot be read.
+// Read accepts only a body that can be read in one way. Every error is a *status.Error: 413 for a
+// body that would be too large, and 400 for one that cannot be read.
 func Read(data []byte, limits Limits) (*Body, error) {
 	w := walker{data: data, depth: limits.Depth}
 	if err := w.document(); err != nil {

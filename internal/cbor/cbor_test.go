@@ -168,8 +168,8 @@ func samples(t testing.TB) (bodies [][]byte) {
 	return bodies
 }
 
-// FuzzJSON: the JSON of a body is what Kubernetes' decoder makes of it, as an object without a type and as one of its own
-// kinds, and what the server's decoder refuses is refused.
+// FuzzJSON: the JSON of a body is what Kubernetes' decoder reads from it, as an object without a
+// type and as one of its own kinds, and what the server's decoder refuses is refused.
 func FuzzJSON(f *testing.F) {
 	for _, body := range samples(f) {
 		f.Add(body)

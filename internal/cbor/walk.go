@@ -37,7 +37,7 @@ var selfDescribed = []byte{0xd9, 0xd9, 0xf7}
 type walker struct {
 	data    []byte // that was not gone through
 	depth   int
-	objects int64 // bytes of memory for what becomes of the body
+	objects int64 // bytes of memory for the decoded body
 	text    int64 // bytes of JSON
 	most    int64
 }
@@ -152,7 +152,7 @@ func (w *walker) items(n uint64, isIndefinite bool, depth int) error {
 	return nil
 }
 
-// members goes through a map. Its keys are plain strings: readers differ in what they make of others.
+// members goes through a map. Its keys are plain strings: readers differ in how they read others.
 func (w *walker) members(n uint64, isIndefinite bool, depth int) error {
 	if err := w.take(64, 2); err != nil {
 		return err

@@ -50,8 +50,8 @@ import celconfig "k8s.io/apiserver/pkg/apis/cel"
 const (
 	// ExpressionLimit bounds one evaluation of one expression.
 	ExpressionLimit int64 = celconfig.PerCallLimit
-	// PolicyBudget is shared by what a policy evaluates for one binding and
-	// one parameter, and by all rules of a schema for one object.
+	// PolicyBudget is shared by all expressions of a policy for one binding and one parameter, and
+	// by all rules of a schema for one object.
 	PolicyBudget int64 = celconfig.RuntimeCELCostBudget
 	// MatchConditionsBudget is shared by a policy's match conditions.
 	MatchConditionsBudget int64 = celconfig.RuntimeCELCostBudgetMatchConditions

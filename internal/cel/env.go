@@ -126,8 +126,8 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 	return e.Env.Compile(expression)
 }
 
-// refuse is the error about an expression with issues. Kubernetes has no variable state, so that its library has no advice
-// on how to come by one.
+// refuse is the error about an expression with issues. Kubernetes has no variable state, so its
+// library has no advice on how to get one.
 func (e *env) refuse(expression string, issues *celgo.Issues) *CompileError {
 	detail := "compilation failed: " + issues.String()
 	if e.stateless && strings.Contains(detail, "undeclared reference to '"+plan.NameState+"'") {

@@ -23,9 +23,10 @@ type HTTP interface {
 	// is none.
 	Path() string
 	Route() string
-	// Query returns the query as it came.
+	// Query returns the query as it was received.
 	Query() string
-	// Parameters calls a function for each variable of the route with what stands for it in the path, as it came.
+	// Parameters calls a function for each variable of the route with its text in the path, as it
+	// was received.
 	Parameters(yield func(name, raw string) bool)
 	// Lines calls a function for each header line that expressions may read.
 	Lines(yield func(name, value string) bool)

@@ -11,7 +11,7 @@ import (
 )
 
 // limitedType is the type of the variable request of rate limits. It uses the names of an
-// AdmissionRequest for what that shows too.
+// AdmissionRequest for what both have.
 var limitedType = sync.OnceValue(func() *apiservercel.DeclType {
 	object := func(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
 		declared := make(map[string]*apiservercel.DeclField, len(fields))

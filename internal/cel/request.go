@@ -19,8 +19,8 @@ type Request struct {
 	// Group, Version and Resource are of the resource in the path, which expressions read as
 	// requestResource.
 	Group, Version, Resource string
-	// Kind is the kind of the objects, which expressions read as requestKind. That of a subresource
-	// may be of another group.
+	// Kind is the kind of the objects, which expressions read as requestKind. The kind of a
+	// subresource may be of another group.
 	Kind schema.GroupVersionKind
 	// Matched is the resource that the object was converted to for the policy, as expressions read
 	// it in kind and resource; nil if it is that in the path.
@@ -39,7 +39,7 @@ type Request struct {
 	Path          string // the raw path without the query
 	ClientAddress string
 	Headers       Headers
-	Query         string // as it came
+	Query         string // as it was received
 	BodyBytes     int64  // how long the body is, or may become
 }
 

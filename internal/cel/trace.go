@@ -51,7 +51,7 @@ type Trace struct {
 type TracedPart struct {
 	// Source is the part, as text.
 	Source string
-	// Line and Column are where it stands in the expression, from 1: at its operator, if it has one.
+	// Line and Column are its place in the expression, from 1: at its operator, if it has one.
 	Line, Column int
 	// Depth is how many parts are around it.
 	Depth int
@@ -361,7 +361,7 @@ func (f *partFinder) add(e celast.Expr, depth int, s scope) bool {
 	return true
 }
 
-// place returns where a part is: its operator, or else where it begins.
+// place returns the place of a part: its operator, or else its beginning.
 func (f *partFinder) place(e celast.Expr) celcommon.Location {
 	info := f.ast.SourceInfo()
 	at := info.GetStartLocation(e.ID())
@@ -382,7 +382,7 @@ func (f *partFinder) place(e celast.Expr) celcommon.Location {
 // isHelper reports whether a call is one that only macros make.
 func isHelper(c celast.CallExpr) bool { return c.FunctionName() == operators.NotStrictlyFalse }
 
-// text is a value as JSON, or what stands in its place.
+// text is a value as JSON, or its replacement.
 func (f *partFinder) text(v ref.Val) string {
 	switch v := v.(type) {
 	case nil:

@@ -75,9 +75,9 @@ type TypeChecker struct {
 
 // TypedVariables are the types of a policy's variables.
 type TypedVariables struct {
-	// Object is the type of object and oldObject; nil: any.
+	// Object is the type of object and oldObject; nil means any.
 	Object *ObjectType
-	// HasParams declares params. Params is their type; nil: any.
+	// HasParams declares params. Params is their type; nil means any.
 	HasParams bool
 	Params    *ObjectType
 	// States are the names of the collections behind state.

@@ -25,8 +25,8 @@ func (p *Program) ReadsUser() bool { return p.readsUser }
 // request.kind or request.requestKind, or takes request as a whole.
 func (p *Program) ReadsKind() bool { return p.readsKind }
 
-// NeedsNoObject reports whether the value of a match condition is certain before an object is read: it reads only what the
-// URL and the client's identity say of the request, and what the authorizer does.
+// NeedsNoObject reports whether the value of a match condition is certain before an object is read:
+// it reads only the URL, the client's identity, and the authorizer.
 func (p *Program) NeedsNoObject() bool { return p.needsNoObject }
 
 func readsUser(a *celast.AST) bool {

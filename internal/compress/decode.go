@@ -71,7 +71,7 @@ var (
 	ErrMalformed = errors.New("cannot be decoded")
 	// ErrTooLarge says that they stand for more than they may.
 	ErrTooLarge = errors.New("is too large when it is decoded")
-	// ErrMemory says that there is no memory for what they stand for.
+	// ErrMemory says that there is no memory for the decoded bytes.
 	ErrMemory = errors.New("there is no memory to decode it")
 )
 

@@ -30,8 +30,8 @@ type encoder interface {
 	Reset(w io.Writer)
 }
 
-// stream encodes what an editor makes of a body. What an edit makes of the bytes that have come can be decoded at once: an
-// event, and the first items of a list that still comes.
+// stream encodes the output of an editor of a body. The result of editing the bytes that have come
+// can be decoded at once: an event, and the first items of a list that still comes.
 type stream struct {
 	Editor
 	encoder encoder

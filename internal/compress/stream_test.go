@@ -16,7 +16,8 @@ func (asItCame) Append(dst, src []byte, _ int) ([]byte, int, error) {
 func (asItCame) Close(dst []byte) ([]byte, error) { return append(dst, "end"...), nil }
 func (asItCame) Release()                         {}
 
-// TestStreams: whoever reads a stream has each event when it has left, whichever the coding, and encoders are used again.
+// TestStreams: the reader of a stream has each event when it has left, whichever the coding, and
+// encoders are used again.
 func TestStreams(t *testing.T) {
 	for _, c := range ForStreams {
 		for range 2 {

@@ -7,9 +7,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// A strong ETag names bytes. Encoded ones are others (RFC 9110, 8.8.3.3), and so are edited ones, which depend on the policy
-// files too. So the ETag of such an answer is the backend's with a mark inside its quotes. Where a client names it again the
-// mark is taken off: the backend knows its own ETags only.
+// A strong ETag names bytes. Encoded ones are others (RFC 9110, 8.8.3.3), and so are edited ones,
+// which depend on the policy files too. So the ETag of such an answer is the backend's with a mark
+// inside its quotes. If a client names it again the mark is taken off: the backend knows its own
+// ETags only.
 const markStart = "-gateway-"
 
 // A Variant says how an answer differs from the backend's.

@@ -32,7 +32,7 @@ type Ejection struct {
 	// BaseSeconds is how long the first ejection lasts. Each further one lasts longer by as much, up to MaxSeconds.
 	BaseSeconds Seconds `json:"baseSeconds"`
 	MaxSeconds  Seconds `json:"maxSeconds"`
-	// MaxEjectedPercent is up to what share of the servers, but at least one, may be passed over.
+	// MaxEjectedPercent is the share of the servers, but at least one, that may be passed over.
 	MaxEjectedPercent int32 `json:"maxEjectedPercent"`
 }
 
@@ -46,7 +46,7 @@ type HealthCheck struct {
 	// UnhealthyThreshold failures in a row make a server unhealthy, HealthyThreshold successes healthy again.
 	UnhealthyThreshold int32 `json:"unhealthyThreshold"`
 	HealthyThreshold   int32 `json:"healthyThreshold"`
-	// ExpectedStatus is the status of a success; 0 stands for all from 200 to 399.
+	// ExpectedStatus is the status of a success; 0 means all from 200 to 399.
 	ExpectedStatus int32 `json:"expectedStatus"`
 }
 
@@ -76,7 +76,7 @@ func defaultBalance() Balance {
 	}
 }
 
-// setDefaults fills in what the file leaves out.
+// setDefaults sets the defaults of fields that the file leaves out.
 func (h *HealthCheck) setDefaults() {
 	orElse(&h.PeriodSeconds, 10)
 	orElse(&h.TimeoutSeconds, 2)
@@ -84,7 +84,7 @@ func (h *HealthCheck) setDefaults() {
 	orElse(&h.HealthyThreshold, 2)
 }
 
-// setDefaults fills in what the file leaves out.
+// setDefaults sets the defaults of fields that the file leaves out.
 func (b *CircuitBreaker) setDefaults() {
 	orElse(&b.ConsecutiveFailures, 20)
 	orElse(&b.OpenSeconds, 5)

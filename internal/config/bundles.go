@@ -15,8 +15,8 @@ import (
 type Bundle struct {
 	// Name is by which policies name the bundle.
 	Name string `json:"name"`
-	// URL is where a bundle server or a registry of OCI images has it, File an archive on disk: one of
-	// them is set.
+	// URL is its address at a bundle server or a registry of OCI images, File an archive on disk:
+	// one of them is set.
 	URL  string `json:"url"`
 	File string `json:"file"`
 	// TokenFile holds the bearer token for the server, or the password of User; empty if there is
@@ -45,7 +45,7 @@ type Bundle struct {
 	MaxBytes         int64 `json:"maxBytes"`
 	MaxUnpackedBytes int64 `json:"maxUnpackedBytes"`
 	MaxFiles         int32 `json:"maxFiles"`
-	// Signing says how the bundle must be signed; nil: it must not be.
+	// Signing says how the bundle must be signed; nil if it need not be.
 	Signing *BundleSigning `json:"signing"`
 }
 

@@ -131,7 +131,7 @@ type UpstreamSpec struct {
 	// TLS is how it is known, and what is shown to it, if its endpoints have the scheme https; nil
 	// means the authorities of the system.
 	TLS *UpstreamTLS `json:"tls"`
-	// Kubeconfig is a file that says of Endpoints, TLS and TokenFile what there is to say, in the context of the name
+	// Kubeconfig is a file that gives Endpoints, TLS and TokenFile, in the context of the name
 	// KubeconfigContext, or else its current one. A path in a file is relative to its directory.
 	Kubeconfig        string       `json:"kubeconfig"`
 	KubeconfigContext string       `json:"kubeconfigContext"`

@@ -15,8 +15,8 @@ import (
 // Identity says whose credentials count. Without it none do: all users are anonymous to policies,
 // and credentials go on to the backend.
 type Identity struct {
-	// Authenticators are tried in their order; the first that knows the credentials decides. There
-	// may be none if Anonymous is Allow: then all users are anonymous, as without an identity, and
+	// Authenticators are tried in their order; the first that knows the credentials decides. They
+	// may be empty if Anonymous is Allow: then all users are anonymous, as without an identity, and
 	// policies may read the user.
 	Authenticators []Authenticator `json:"authenticators"`
 	// Anonymous says what happens to requests without credentials.

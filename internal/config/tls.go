@@ -114,7 +114,7 @@ func (v *validator) clientTLS(path string, t *UpstreamTLS) {
 	v.check(path+".serverName", hostProblem(t.ServerName))
 }
 
-// setDefaults fills in what the file leaves out.
+// setDefaults sets the defaults of fields that the file leaves out.
 func (t *ListenerTLS) setDefaults() {
 	if t.MinVersion == "" {
 		t.MinVersion = VersionTLS12

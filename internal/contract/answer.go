@@ -46,7 +46,7 @@ type Departure struct {
 	Detail string
 }
 
-// Kind is in what an answer departs from what is declared.
+// Kind is the part of an answer that departs from its declaration.
 type Kind uint8
 
 // The kinds of departures.
@@ -88,16 +88,16 @@ func (o *Operation) AnswerOf(code int) (of *Answer) {
 type Presence uint8
 
 const (
-	// NoBody is for answers that have none whatever they are about: to HEAD, and of some codes.
+	// NoBody is for answers that never have one: to HEAD, and of some codes.
 	NoBody Presence = iota
 	// EmptyBody is for other answers without one.
 	EmptyBody
-	// SomeBody is for answers with one.
+	// SomeBody is for answers that have one.
 	SomeBody
 )
 
-// Check holds the head of an answer to what is declared. lines returns the values of the headers of a name. The content
-// declares the body; nil if nothing does.
+// Check checks the head of an answer against what is declared. lines returns the values of the
+// headers of a name. The content declares the body; nil if nothing does.
 func (a *Answer) Check(contentType string, lines func(name string) []string, body Presence) (found []Departure, of *Content) {
 	found = a.checkHeaders(lines)
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
@@ -154,18 +154,19 @@ func (a *Answer) checkHeaders(lines func(name string) []string) []Departure {
 	return departures(OfHeader, r.check(a.Values, func() *cel.Frame { return f }))
 }
 
-// IsRead reports whether bodies of a media type are held to a schema.
+// IsRead reports whether bodies of a media type are checked against a schema.
 func (c *Content) IsRead(contentType string) bool {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	return c != nil && c.Schema != nil && IsJSON(strings.TrimSpace(media))
 }
 
-// IsJSON reports whether a media type in lower case is JSON, or a format made of it (RFC 6839).
+// IsJSON reports whether a media type in lower case is JSON, or a format based on it (RFC 6839).
 func IsJSON(media string) bool {
 	return media == "application/json" || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "/json")
 }
 
-// CheckBody holds JSON to what is declared. Only a text that is too large, or that there is no memory for, is an error.
+// CheckBody checks JSON against what is declared. Only a text that is too large, or that there is
+// no memory for, is an error.
 func (c *Content) CheckBody(body []byte, limits document.Limits) ([]Departure, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return []Departure{{OfBody, "", "must not be empty"}}, nil

@@ -42,7 +42,7 @@ func covers(declared, media string) bool {
 	return len(media) > len(before)+len(after) && strings.HasPrefix(media, before) && strings.HasSuffix(media, after)
 }
 
-// rank is greater for what says more.
+// rank is greater for a more specific media type.
 func rank(declared string) int {
 	if !strings.Contains(declared, "*") {
 		return 1 << 10

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// Check holds the parameters of a request to what the document says of them, and returns all that is wrong. The frame is
-// asked for only if the schema has rules.
+// Check checks the parameters of a request against the document, and returns all that is wrong. The
+// frame is asked for only if the schema has rules.
 func (o *Operation) Check(i *resource.Info, head *message.Head, frame func() *cel.Frame) field.ErrorList {
 	if len(o.Parameters) == 0 {
 		return nil

@@ -1,10 +1,11 @@
-// Package contract holds requests to what a document says of them beside the JSON in their bodies: the parameters in path,
-// query, headers and cookies, the media types, the fields of forms, and the credentials that have to be there. It holds answers
-// to what a document says of them.
+// Package contract checks requests against the parts of a document that do not describe the JSON in
+// their bodies: the parameters in path, query, headers and cookies, the media types, the fields of
+// forms, and the credentials that have to be there. It checks answers against a document in the
+// same way.
 //
-// The texts of the parameters become one JSON object, by the types that they stand for, and that object is held against a
-// compiled schema. So the words for what is wrong are the same as for bodies, and fields begin with where the parameter is:
-// query.limit, path.id.
+// The texts of the parameters become one JSON object, by the types that they stand for, and that
+// object is checked against a compiled schema. So the words for what is wrong are the same as for
+// bodies, and fields begin with the place of the parameter: query.limit, path.id.
 package contract
 
 import (
@@ -21,8 +22,8 @@ type Contract struct {
 	hasAnswers bool
 }
 
-// A Target is where requests for a resource at the paths of an API server go. A list of all namespaces is another than the
-// list of one, and so are the parameters in their paths.
+// A Target identifies an operation on a resource at the paths of an API server. A list of all
+// namespaces is another than the list of one, and so are the parameters in their paths.
 type Target struct {
 	Verb         resource.Verb
 	Subresource  string
@@ -37,7 +38,7 @@ func (c *Contract) SetAt(t Target, o *Operation) {
 	c.targets[t] = o
 }
 
-// Operation says what a document asks of requests of one verb.
+// Operation says what a document demands of requests of one verb.
 type Operation struct {
 	// Parameters are in the order of their places.
 	Parameters []Parameter
@@ -46,7 +47,7 @@ type Operation struct {
 	Values *schema.Schema
 	// Bodies are the media types of bodies; nil if the document says nothing of them.
 	Bodies []Body
-	// Answers are the answers that are declared; nil if they are not held to the document.
+	// Answers are the answers that are declared; nil if they are not checked against the document.
 	Answers []Answer
 	// Security has the sets of credentials. A request needs one of the sets, and nothing if there is none.
 	Security []Credentials
@@ -73,10 +74,10 @@ func (c *Contract) Set(verb resource.Verb, o *Operation) {
 	c.hasAnswers = c.hasAnswers || len(o.Answers) > 0
 }
 
-// HasAnswers reports whether answers are held to the document.
+// HasAnswers reports whether answers are checked against the document.
 func (c *Contract) HasAnswers() bool { return c != nil && c.hasAnswers }
 
-// Of returns what is said of a request; nil if nothing is.
+// Of returns the operation of a request; nil if there is none.
 func (c *Contract) Of(i *resource.Info) *Operation {
 	switch {
 	case c == nil:

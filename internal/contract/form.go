@@ -15,7 +15,7 @@ type Form struct {
 	Fields []Parameter
 	// Parts has for each of the Fields what holds for it in a body of parts.
 	Parts []Part
-	// Others is for fields that are not named; nil if there may be none.
+	// Others is for fields that are not named; nil if they are not allowed.
 	Others *Parameter
 }
 
@@ -32,7 +32,8 @@ type Part struct {
 // errEncoding refuses a form that two servers could read in two ways.
 var errEncoding = errors.New("a '%' must be followed by two hexadecimal digits, and ';' must be written as %3B")
 
-// ReadFields makes JSON of an urlencoded form. The failures are of fields; an error is about the body as a whole.
+// ReadFields makes JSON of an urlencoded form. The failures are of fields; an error concerns the
+// body as a whole.
 func (f *Form) ReadFields(body []byte) (json []byte, failures field.ErrorList, err error) {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -94,7 +95,7 @@ type pairs struct {
 
 type pair struct{ name, text string }
 
-// add takes a field, or notes that there may be none.
+// add takes a field, or notes that it is not allowed.
 func (p *pairs) add(r *reader, name, text string) {
 	if p.form.Others == nil {
 		r.unknown(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/quote"
 )
 
-// Place is where in a request a parameter stands.
+// Place is the part of a request that has a parameter.
 type Place uint8
 
 // The places in the order in which their failures are named.
@@ -53,7 +53,7 @@ type Parameter struct {
 	Name string
 	// Segment is the segment of the path that a parameter in the path is, counted from the last one.
 	Segment int
-	// Types are the types that the text, or each item of a list, may stand for.
+	// Types are the types that the text, or each item of a list, may have.
 	Types []Type
 	Shape Shape
 	// Style says what stands before the value of a parameter in the path.
@@ -124,7 +124,8 @@ func (p *Parameter) path() *field.Path {
 	return field.NewPath(p.In.String()).Child(p.Name)
 }
 
-// appendBare appends the texts of the value that a styled text stands for; ok is false if it has not the style.
+// appendBare appends the texts of the value of a styled text; ok is false if it does not have the
+// style.
 func (p *Parameter) appendBare(to []string, text string) (_ []string, ok bool) {
 	if p.Style == Label {
 		text, ok = strings.CutPrefix(text, ".")
@@ -176,7 +177,7 @@ func (p *Parameter) member(name string) *Parameter {
 // anyText reads what is not described.
 var anyText = Parameter{Types: []Type{String}}
 
-// appendValue appends the JSON that a decoded text stands for; ok is false if it stands for none of the types.
+// appendValue appends the JSON value of a decoded text; ok is false if it has none of the types.
 func (p *Parameter) appendValue(to []byte, text string) (_ []byte, ok bool) {
 	for _, t := range p.Types {
 		switch {

@@ -24,11 +24,11 @@ type reader struct {
 	isDecoded  bool  // the texts are not percent-encoded
 }
 
-// A spot is where a value stands, for failures.
+// A spot is the place of a value, for failures.
 type spot struct {
 	of     *Parameter
 	member string
-	index  int // of an item in a list; -1 is none
+	index  int // of an item in a list; -1 if not in one
 }
 
 func (s spot) path() *field.Path {
@@ -48,7 +48,8 @@ func (s spot) path() *field.Path {
 	return at
 }
 
-// An occurrence is a text that a request has for a parameter, or for a member of one, as it came.
+// An occurrence is a text that a request has for a parameter, or for a member of one, as it was
+// received.
 type occurrence struct {
 	parameter    int
 	member, text string
@@ -166,7 +167,7 @@ func (r *reader) find(in Place, name, text string) bool {
 // isScattered reports whether the members of an object are parameters of their own.
 func (p *Parameter) isScattered() bool { return p.Shape == Object && p.Keys >= KeysSpread }
 
-// memberIn returns the member of an object that a name of a request stands for.
+// memberIn returns the member of an object that a name of a request refers to.
 func (p *Parameter) memberIn(name string) (member string, ok bool) {
 	if p.Keys == KeysDeep {
 		rest, ok := strings.CutPrefix(name, p.Name+"[")

@@ -64,7 +64,7 @@ func (r *reader) textsOf(k int, p *Parameter) []string {
 	return r.texts
 }
 
-// member begins a member of an object. It returns where the member is to be cut off again.
+// member begins a member of an object. It returns the length to cut the member off at again.
 func (r *reader) member(name string) (mark int) {
 	mark = len(r.json)
 	if r.json[mark-1] != '{' {
@@ -169,7 +169,7 @@ func (r *reader) inJSON(at spot, text string) bool {
 // maxDepth bounds the nesting of a value in JSON.
 const maxDepth = 32
 
-// scalar writes the value of a text that stands for no object.
+// scalar writes the value of a text that is no object.
 func (r *reader) scalar(p *Parameter, at spot, text string) bool {
 	text = r.decoded(text)
 	to, ok := p.appendValue(r.json, text)

@@ -1,5 +1,6 @@
-// Package cors lets scripts in browsers read the gateway's own answers (Fetch, "CORS protocol"). A [Policy]
-// says by itself who may read. [Grants] remembers what a backend allows, and asks if that is not known.
+// Package cors lets scripts in browsers read the gateway's own answers (Fetch, "CORS protocol"). A
+// [Policy] itself says which origins may read. [Grants] remembers what a backend allows, and asks
+// if that is not known.
 package cors
 
 import (
@@ -23,18 +24,18 @@ const (
 	varyOrigin = "Vary: Origin\r\n"
 )
 
-// everyone is the origin that stands for all of them.
+// everyone is the origin that means all of them.
 const everyone = "*"
 
 // exposed are the headers of the gateway's own answers that scripts have use for.
 var exposed = [...]string{"Retry-After", "RateLimit", "RateLimit-Policy", "Warning", "ETag", "Location"}
 
-// A grant lets the scripts of an origin read answers. The zero grant lets nobody.
+// A grant lets the scripts of an origin read answers. The zero grant allows nothing.
 type grant struct {
 	origin         string // "" grants nothing
 	hasCredentials bool
 	exposed        string // headers that the backend exposes
-	lines          string // that tell a browser so
+	lines          string // that say so to a browser
 }
 
 // newGrant makes a grant of an origin, or of everyone: to everyone without credentials.

@@ -40,7 +40,7 @@ type Ask func(q *Question) (*message.Response, error)
 type Grants struct {
 	mu      sync.Mutex
 	granted *simplelru.LRU[key, remembered]
-	// refused are apart, so that origins that anybody makes up displace no grant.
+	// refused are apart, so that made-up origins displace no grant.
 	refused *simplelru.LRU[key, time.Time] // until when
 	asking  map[key]chan struct{}          // closed when the answer has come
 	second  time.Time                      // in which asked questions were asked
@@ -134,7 +134,7 @@ func (s *Grants) Share(head *message.Head, place string, r *message.Response, as
 	}
 }
 
-// ShareKnown does so by what is known, and asks nothing.
+// ShareKnown does so from what is known, and asks nothing.
 func (s *Grants) ShareKnown(head *message.Head, place string, r *message.Response) {
 	if s == nil {
 		return
@@ -160,8 +160,8 @@ func (s *Grants) learn(q *Question, place string, ask Ask) *grant {
 	return g
 }
 
-// begin returns what is closed when the answer has come, and whether the caller is the one who has to ask; nil
-// if too much was asked within this second.
+// begin returns a channel that is closed when the answer has come, and whether the caller has to
+// ask; nil if too much was asked within this second.
 func (s *Grants) begin(k key) (done chan struct{}, isFirst bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// Options say who may read the answers of a route, and what they may ask for. "*" allows for all.
+// Options say which origins may read the answers of a route, and what they may ask for. "*" allows
+// for all.
 type Options struct {
 	// Origins are origins such as "https://shop.example.com"; "https://*.example.com" is every host below.
 	Origins []string
@@ -22,8 +23,8 @@ type Options struct {
 	MaxAgeSeconds  int
 }
 
-// A Policy answers the preflights of a route, and says in each of its answers who may read it. What the backend
-// says of that is left out. The nil Policy does nothing.
+// A Policy answers the preflights of a route, and says in each of its answers which origin may read
+// it. What the backend says of that is left out. The nil Policy does nothing.
 type Policy struct {
 	options Options
 	origins []origin.Pattern
@@ -127,7 +128,7 @@ func originOf(head *message.Head) string {
 			continue
 		}
 		if origin != "" || len(l.Value) > maxOrigin {
-			return "" // nobody knows which one it is
+			return "" // it is not known which one it is
 		}
 		origin = string(l.Value)
 	}

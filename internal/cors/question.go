@@ -36,7 +36,7 @@ func Relay(head *message.Head, ask Ask) (*message.Response, error) {
 	return ask(&Question{Head: head, Origin: originOf(head)})
 }
 
-// CopyGrant answers a preflight by what the backend answered to it.
+// CopyGrant answers a preflight with the backend's answer to it.
 func CopyGrant(r, answer *message.Response) {
 	r.Start(http.StatusNoContent)
 	if answer.Status() >= 300 {

@@ -13,11 +13,12 @@ import (
 type Server struct {
 	// Config is for handshakes.
 	Config *tls.Config
-	// ClientCAs are the authorities that sign the certificates of clients; nil where none are asked for.
+	// ClientCAs are the authorities that sign the certificates of clients; nil if none are asked
+	// for.
 	ClientCAs *x509.CertPool
 }
 
-// ServerFiles say where it is.
+// ServerFiles name its files.
 type ServerFiles struct {
 	// Cert and Key are a PEM file with a certificate and the intermediate ones after it, and one with its key.
 	Cert, Key string
@@ -41,7 +42,8 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 			MinVersion:   f.MinVersion,
 			NextProtos:   []string{"http/1.1"},
 			ClientAuth:   f.ClientAuth,
-			// Small records would show the first bytes sooner; but nobody reads JSON before its end, and each is a system call.
+			// Small records would show the first bytes sooner; but clients read JSON only as a
+			// whole, and each is a system call.
 			DynamicRecordSizingDisabled: true,
 		}}
 		if f.ClientCA != "" {

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// ServiceAccount is who the gateway is to a server: by what it knows the server, and what it shows
-// of itself. It says and shows what a client of Kubernetes with the same settings would, for
-// client-go's own library makes it. Its methods are safe for concurrent use.
+// ServiceAccount is the identity of the gateway at a server: how it verifies the server, and the
+// credentials it shows. It says and shows what a client of Kubernetes with the same settings would,
+// for client-go's own library makes it. Its methods are safe for concurrent use.
 type ServiceAccount struct {
 	tls   *Value[clientTLS]
-	token *Value[string] // nil where it is in no file
+	token *Value[string] // nil if it is in no file
 
 	// programme gets a credential from an exec plugin, each time anew; nil without one. The header lines of all else
 	// are known from the beginning.
@@ -33,7 +33,7 @@ type ServiceAccount struct {
 
 // clientTLS is how connections are made by TLS.
 type clientTLS struct {
-	// nobody shows no certificate, own the account's.
+	// nobody shows no certificate; own shows the account's.
 	nobody, own *tls.Config
 }
 
@@ -121,11 +121,12 @@ func watchTLS(w *Watcher, name string, t *transport.Config) (*Value[clientTLS], 
 	})
 }
 
-// HasCertificate reports whether the account may show a certificate, by which the server tells it for all requests of a
-// connection.
+// HasCertificate reports whether the account may show a certificate, by which the server knows it
+// for all requests of a connection.
 func (a *ServiceAccount) HasCertificate() bool { return a.certificate }
 
-// Anonymous reports whether the account shows nothing of itself, so that a server takes it for nobody.
+// Anonymous reports whether the account shows nothing of itself, so that it is anonymous to a
+// server.
 func (a *ServiceAccount) Anonymous() bool {
 	return !a.certificate && a.token == nil && a.programme == nil && len(a.lines) == 0
 }
@@ -140,7 +141,7 @@ func (a *ServiceAccount) OwnTLS() *tls.Config { return a.tls.Get().own }
 // the server is known by, are others. It must be called before the Watcher runs.
 func (a *ServiceAccount) OnChange(f func()) { a.tls.OnChange(f) }
 
-// AppendAuthorization appends the header lines by which the account tells who it is, if it does so by header lines.
+// AppendAuthorization appends the header lines that identify the account, if it uses header lines.
 func (a *ServiceAccount) AppendAuthorization(head []byte) ([]byte, error) {
 	if a.programme != nil {
 		lines, err := askFor(a.programme, http.StatusOK)
@@ -169,7 +170,7 @@ func (a *ServiceAccount) Refused() bool {
 	if a.programme == nil {
 		return false
 	}
-	_, _ = askFor(a.programme, http.StatusUnauthorized) // who needs it next learns of an error
+	_, _ = askFor(a.programme, http.StatusUnauthorized) // the next caller gets an error
 	return true
 }
 
@@ -219,7 +220,8 @@ func askFor(rt http.RoundTripper, code int) ([]byte, error) {
 // maxToken is how large a token may be, in bytes.
 const maxToken = 64 << 10
 
-// WatchToken reads a bearer token from a file and keeps it up to date. The name stands for it in logs.
+// WatchToken reads a bearer token from a file and keeps it up to date. The name identifies it in
+// logs.
 func WatchToken(w *Watcher, name, file string) (*Value[string], error) {
 	return Watch(w, name, []string{file}, readToken(file))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 )
 
-// The header lines by which an account tells who it is.
+// The header lines that identify an account.
 func TestAuthorization(t *testing.T) {
 	dir := t.TempDir()
 	token := credentialstest.WriteFile(t, dir, "token", []byte("filed\n"))

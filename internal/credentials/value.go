@@ -30,8 +30,8 @@ type Value[T any] struct {
 }
 
 // Watch reads the files, makes a value of their contents, which come in the order of the files, and
-// keeps it up to date. An empty name of a file stands for no content. The error names the file, or
-// comes from read. The name stands for the value in logs.
+// keeps it up to date. An empty name of a file means no content. The error names the file, or comes
+// from read. The name identifies the value in logs.
 func Watch[T any](w *Watcher, name string, files []string, read func(contents [][]byte) (T, error)) (*Value[T], error) {
 	v := &Value[T]{name: name, files: files, read: read}
 	if _, err := v.refresh(); err != nil {

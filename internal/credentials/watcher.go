@@ -1,6 +1,7 @@
-// Package credentials keeps what proves who somebody is up to date with the files that hold it: certificates and their
-// keys, certificate authorities, bearer tokens. Such files are replaced while the gateway runs, by the kubelet, by
-// cert-manager or by hand. A file that cannot be used never replaces what was read before.
+// Package credentials keeps credentials up to date with the files that hold them: certificates and
+// their keys, certificate authorities, bearer tokens. Such files are replaced while the gateway
+// runs, by the kubelet, by cert-manager or by hand. A file that cannot be used never replaces what
+// was read before.
 package credentials
 
 import (
@@ -21,7 +22,7 @@ type Options struct {
 	// Poll is how often the files are looked at whether or not a change was seen (default 1 minute), Quiet how long
 	// they must be left alone after a change before they are read (default 100 ms).
 	Poll, Quiet time.Duration
-	// Log is told of new credentials and of credentials that cannot be used.
+	// Log reports new credentials and credentials that cannot be used.
 	Log *slog.Logger
 }
 

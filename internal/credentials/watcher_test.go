@@ -75,8 +75,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A change is seen without anybody asking: of a file that is written or replaced, and of a mounted Secret, whose files are
-// links by way of a link that is swapped.
+// A change is seen without a request: of a file that is written or replaced, and of a mounted
+// Secret, whose files are links by way of a link that is swapped.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	data := func(version, content string) {
@@ -131,7 +131,7 @@ func TestRun(t *testing.T) {
 	running.Wait()
 }
 
-// Where changes go unnoticed they are found by looking.
+// If changes go unnoticed they are found by polling.
 func TestPoll(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "one"), 0o700); err != nil {
@@ -162,7 +162,7 @@ func TestPoll(t *testing.T) {
 	testutil.Becomes(t, "two", v.Get)
 }
 
-// A pool has every authority of its file, or is none.
+// A pool has every authority of its file, or is not used.
 func TestParsePool(t *testing.T) {
 	a, b := credentialstest.NewAuthority(t, "a"), credentialstest.NewAuthority(t, "b")
 	for _, c := range []struct {

@@ -100,7 +100,7 @@ func (c *Catalog) All() []schema.GroupVersionResource {
 	return c.order
 }
 
-// Failed returns why the server cannot speak of the versions that it lists, for example of an
+// Failed returns why the server cannot describe the versions that it lists, for example of an
 // aggregated API that is down.
 func (c *Catalog) Failed() map[schema.GroupVersion]string {
 	if c == nil {
@@ -109,14 +109,15 @@ func (c *Catalog) Failed() map[schema.GroupVersion]string {
 	return c.failed
 }
 
-// complete says of each resource what its subresources tell, once all are known.
+// complete adds to each resource what its subresources show, once all are known.
 func (c *Catalog) complete() {
 	for _, gvr := range c.order {
 		_, c.resources[Path{GroupVersionResource: gvr}].HasStatus = c.resources[Path{gvr, "status"}]
 	}
 }
 
-// unspeakable returns an error if the server cannot speak of a version, so that what is in it is not known.
+// unspeakable returns an error if the server cannot describe a version, so that what is in it is
+// not known.
 func (c *Catalog) unspeakable(gv schema.GroupVersion) error {
 	if why, found := c.Failed()[gv]; found {
 		return fmt.Errorf("the API server cannot speak of %s: %s", gv, why)
@@ -158,7 +159,7 @@ func (c *Catalog) add(p Path, r *Resource) {
 	}
 }
 
-// keep takes in what was known before of the versions that the server cannot speak of at the
+// keep takes in what was known before of the versions that the server cannot describe at the
 // moment: an aggregated API that is down is still the API that it was.
 func (c *Catalog) keep(before *Catalog) {
 	if before == nil || len(c.failed) == 0 {

@@ -15,7 +15,7 @@ import (
 
 const (
 	// Interval is how often a server is asked for what changed. A server that does not have
-	// aggregated discovery, which tells that nothing changed in a few bytes, is asked less often.
+	// aggregated discovery, which reports in a few bytes that nothing changed, is asked less often.
 	Interval        = 10 * time.Second
 	intervalOfLists = time.Minute
 	// remembered is how long the server's answer counts that it does not serve a resource. It
@@ -53,8 +53,8 @@ type Answer struct {
 type Options struct {
 	// Ask sends a question by the gateway's own account.
 	Ask func(ctx context.Context, q Question) (Answer, error)
-	// Changed is told when the server cannot be asked any more, and why, and with nil when it can
-	// be again; nil tells nobody.
+	// Changed is called with the reason when the server cannot be asked any more, and with nil when
+	// it can be again; it may be nil.
 	Changed func(err error)
 }
 
@@ -120,7 +120,8 @@ func (c *Client) Err() error {
 }
 
 // Find returns the resource at a path; nil if the server does not serve it. A resource that is not
-// known is asked for: the error is that the server could not be asked, or cannot speak of the version.
+// known is asked for: the error is that the server could not be asked, or cannot describe the
+// version.
 func (c *Client) Find(ctx context.Context, p Path) (*Resource, error) {
 	catalog, err := c.with(ctx, func(c *Catalog) bool { return c.Find(p) != nil })
 	r := catalog.Find(p)

@@ -154,7 +154,7 @@ func ours(t *testing.T, url string) []string {
 	return slices.Sorted(maps.Keys(lines))
 }
 
-// theirs returns what client-go says of a server as lines.
+// theirs returns what client-go finds at a server as lines.
 func theirs(t *testing.T, url string) []string {
 	c, err := clientgo.NewDiscoveryClientForConfig(&rest.Config{Host: url, QPS: -1})
 	if err != nil {

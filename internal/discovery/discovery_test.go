@@ -145,7 +145,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestUnknownIsAskedFor: a resource that appears is found, and clients who ask for what does not
+// TestUnknownIsAskedFor: a resource that appears is found, and clients that ask for what does not
 // exist make the gateway ask no more than once at a time.
 func TestUnknownIsAskedFor(t *testing.T) {
 	s := aggregated()
@@ -314,7 +314,8 @@ func TestNoDocumentLater(t *testing.T) {
 	}
 }
 
-// TestUnspeakable: what the server cannot speak of is not known, which is not the same as not served.
+// TestUnspeakable: what the server cannot describe is not known, which is not the same as not
+// served.
 func TestUnspeakable(t *testing.T) {
 	stale, down := aggregated(), lists()
 	stale.set("/apis", ok(fmt.Sprintf(aggregatedGroups, "Stale", ""), `"3"`))

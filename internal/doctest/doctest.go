@@ -149,7 +149,7 @@ func parse(page string) (blocks []block, err error) {
 // A reader follows a page.
 type reader struct {
 	Options
-	dir     string // where the reader works; bin, beside it, has the programs
+	dir     string // the reader's directory; bin, beside it, has the programs
 	env     []string
 	here    *strings.Replacer // from the page's ports to the ports of this run
 	page    *strings.Replacer // and back

@@ -6,7 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// An edit leaves every other byte as it came: order, spacing and the spelling of numbers.
+// An edit leaves every other byte unchanged: order, spacing and the spelling of numbers.
 func Example() {
 	d, err := document.Parse([]byte(`{ "price": 1.50,  "name":"o1", "draft": true }`), document.Limits{})
 	if err != nil {

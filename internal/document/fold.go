@@ -44,8 +44,8 @@ func (s *FoldSet) Variant(key string) (name string, ok bool) {
 	return name, ok
 }
 
-// appendFolded appends s with each character replaced by the one that stands
-// for all its case variants: the least of them, in lower case within ASCII.
+// appendFolded appends s with each character replaced by the representative of all its case
+// variants: the least of them, in lower case within ASCII.
 func appendFolded(dst []byte, s string) []byte {
 	for _, r := range s {
 		if r < utf8.RuneSelf {

@@ -3,9 +3,9 @@ package document
 // room is the tape with all of its capacity.
 func (d *Document) room() []entry { return d.tape[:cap(d.tape)] }
 
-// grow makes room for more entries on a full tape, nil if there may be no more,
-// for the reason that code says. A long tape grows by what the text read so far lets expect, so that it is
-// neither copied often nor much too large in the end.
+// grow makes room for more entries on a full tape, nil if there may be no more, for the reason that
+// code says. A long tape grows by an estimate from the text read so far, so that it is neither
+// copied often nor much too large in the end.
 func (d *Document) grow(tape []entry, read, end, most int) (longer []entry, code ErrorCode) {
 	n := len(tape)
 	d.tape = tape

@@ -49,8 +49,8 @@ func (n Node) Index() uint32 { return n.i }
 // Node is the value with the index, which a node of the document returned.
 func (d *Document) Node(index uint32) Node { return Node{d, index} }
 
-// Offset returns the offset of the value in the text that was parsed, for a member that of its key;
-// it is not ok if an edit brought the value.
+// Offset returns the offset of the value in the text that was parsed, for a member the offset of
+// its key; it is not ok if an edit brought the value.
 func (n Node) Offset() (offset int, ok bool) {
 	if n.d == nil {
 		return 0, false

@@ -62,14 +62,12 @@ func (d *Document) ApplyJSONPatch(patch Node, limits Limits) error {
 	return d.applyJSONPatch(patch, limits, false)
 }
 
-// ApplyPolicyPatch is ApplyJSONPatch for the patches of policies, which are
-// written against kube-apiserver and the library that it applies them with,
-// gopkg.in/evanphx/json-patch.v4: replacing a missing member adds it, copying
-// one gives null, so does an operation without a value, indices may be negative
-// (from the end) or have leading zeros, what stands before the first '/' of a
-// pointer does not count, '~' may stand for itself, and the whole document can
-// only be replaced and tested. A test of a missing or null member holds only
-// without a value.
+// ApplyPolicyPatch is ApplyJSONPatch for the patches of policies, which are written against
+// kube-apiserver and the library that it applies them with, gopkg.in/evanphx/json-patch.v4:
+// replacing a missing member adds it, copying one gives null, so does an operation without a value,
+// indices may be negative (from the end) or have leading zeros, what stands before the first '/' of
+// a pointer does not count, '~' may mean itself, and the whole document can only be replaced and
+// tested. A test of a missing or null member holds only without a value.
 func (d *Document) ApplyPolicyPatch(patch Node, limits Limits) error {
 	return d.applyJSONPatch(patch, limits, true)
 }

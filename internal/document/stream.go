@@ -22,7 +22,7 @@ type Stream struct {
 
 // StreamOptions say where the items are and how else to process the text.
 type StreamOptions struct {
-	// Place is where the items are.
+	// Place is the place of the items.
 	Place ItemPlace
 	// Path leads from the root to the list of items, by names of members; the empty path is a root that is the list.
 	Path []string
@@ -73,7 +73,8 @@ type ItemEditor interface {
 	ItemMemory(kept []byte, least int) ([]byte, error)
 }
 
-// ownMemory is up to what size in bytes a Stream keeps an item in memory of its own, which it keeps for the next text.
+// ownMemory is the size in bytes up to which a Stream keeps an item in its own memory, which it
+// reuses for the next text.
 const ownMemory = 16 << 10
 
 // Reset makes the Stream ready for a text.

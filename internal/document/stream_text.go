@@ -91,7 +91,7 @@ type streamEvent uint8
 const (
 	nothing     streamEvent = iota
 	tokenBegins             // with this character
-	rootOpens               // the root is an array, and an object is to be made of it
+	rootOpens               // the root is an array, to be turned into an object
 	rootCloses              // an object that may get Members, or a wrapped array
 )
 

@@ -1,8 +1,8 @@
 package document
 
-// An entry is one value on the tape. Which fields hold something depends on
-// what the value is and where it stands; the others hold what the last document
-// left there, so that a scalar in an array costs no more writes than it needs.
+// An entry is one value on the tape. Which fields are set depends on the kind and the place of the
+// value; the others hold what the last document left there, so that a scalar in an array costs no
+// more writes than it needs.
 type entry struct {
 	off, end    uint32 // the value's bytes in its source
 	key, keyEnd uint32 // a member's key between the quotes, in the same source

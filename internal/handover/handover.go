@@ -1,5 +1,6 @@
-// Package handover lets a process listen on an address on which another one still does, if that one offers it: a gateway that
-// drains serves on, and the next one begins meanwhile. An address that nobody offers is in use, as ever.
+// Package handover lets a process listen on an address on which another one still does, if that one
+// offers it: a gateway that drains serves on, and the next one begins meanwhile. An address that no
+// process offers is in use, as ever.
 //
 // The kernel gives each new connection to one of the two processes, which both serve. Both have to be of the same user, in
 // one network namespace of Linux. Elsewhere nothing can be offered.
@@ -18,7 +19,8 @@ type Listener struct {
 	*net.TCPListener
 
 	mu sync.Mutex
-	// claim is held by whoever took an address over, until it offers the address itself; nil if none is.
+	// claim is held by the process that took an address over, until it offers the address itself;
+	// nil if none is.
 	claim io.Closer
 }
 

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestListen: an address can be taken over once it is offered, and not before. Whoever took it over does not offer it.
+// TestListen: an address can be taken over once it is offered, and not before. The process that
+// took it over does not offer it.
 func TestListen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("how a kernel shares an address is known of Linux")

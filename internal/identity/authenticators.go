@@ -80,7 +80,8 @@ type method struct {
 	review bool // the token is remembered for ReviewTTL
 }
 
-// presenter authenticates by what is not a bearer token. Neither a principal nor an error is no opinion.
+// presenter authenticates by something else than a bearer token. Neither a principal nor an error
+// is no opinion.
 type presenter interface {
 	present(r *Request) (*Principal, error)
 }

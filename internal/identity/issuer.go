@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
-// issuer is the way to what an issuer of JWTs publishes. It bounds what is read, and how often its
-// keys are: tokens that name an unknown key make the library look for new ones each time.
+// issuer reads what an issuer of JWTs publishes. It bounds what is read, and how often its keys
+// are: tokens that name an unknown key make the library look for new ones each time.
 type issuer struct {
 	base http.RoundTripper
 	// failures counts the requests without a usable answer.

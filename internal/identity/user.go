@@ -34,7 +34,8 @@ var unauthenticated = [...]string{UnauthenticatedGroup}
 // credentials.
 func (u *User) IsAnonymous() bool { return u.Name == AnonymousName }
 
-// known returns the user of valid credentials: with the group of all users who are known, as kube-apiserver adds it.
+// known returns the user of valid credentials: with the group of all known users, as kube-apiserver
+// adds it.
 func known(u User) User {
 	if u.Name == AnonymousName || slices.Contains(u.Groups, AuthenticatedGroup) || slices.Contains(u.Groups, UnauthenticatedGroup) {
 		return u

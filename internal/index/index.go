@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Any stands for all groups or resources in a [Rule].
+// Any means all groups or resources in a [Rule].
 const Any = "*"
 
 // A Rule names requests. What is empty names all, but for Group, Resource and Actions.
@@ -21,8 +21,8 @@ type Rule struct {
 	Versions, Subresources []string
 	// Actions is a set of what requests do: a bit for each operation, or verb.
 	Actions uint16
-	// Namespaces are the names of the only namespaces that the rule is for. Whether it is for what
-	// is in no namespace is for the caller to decide.
+	// Namespaces are the names of the only namespaces that the rule is for. The caller decides
+	// whether it applies to objects without a namespace.
 	Namespaces []string
 	// The object or the stored object must have one of Labels.
 	Labels []Label
@@ -46,13 +46,13 @@ const (
 // An Index has rules. The zero value has none. It must not change once it is in use.
 type Index struct {
 	resources map[string]*table
-	any       *table // of rules for any resource; nil: there are none
+	any       *table // of rules for any resource; nil if there are none
 }
 
 // table has the rules for a resource, or for any.
 type table struct {
 	groups map[string]*group
-	any    *group // of rules for any group; nil: there are none
+	any    *group // of rules for any group; nil if there are none
 }
 
 // group has the rules for the versions and subresources of a group: few.
@@ -65,15 +65,18 @@ type part struct {
 
 // A List has positions of rules for the same requests, in order and each once.
 type List struct {
-	// Plain are those of rules that ask for nothing more.
+	// Plain are the positions of rules that ask for nothing more.
 	Plain []int32
-	// Named are those of rules that ask for a namespace, by its name; AllNamed are all of these.
+	// Named are the positions of rules that ask for a namespace, by its name; AllNamed are all of
+	// these.
 	Named    map[string][]int32
 	AllNamed []int32
-	// Labelled are those of rules that ask for a label, by each label that they ask for; AllLabelled are all of these.
+	// Labelled are the positions of rules that ask for a label, by each label that they ask for;
+	// AllLabelled are all of these.
 	Labelled    map[Label][]int32
 	AllLabelled []int32
-	// Marked are those of rules that have a mark, by the number of its bit; nil: there are none.
+	// Marked are the lists of rules that have a mark, by the number of its bit; nil if there are
+	// none.
 	Marked [marks]*List
 }
 
@@ -196,8 +199,8 @@ func with(list []int32, position int32) []int32 {
 	return append(list, position)
 }
 
-// Find appends to lists those of the rules for a key and any of some actions. None of them is empty, and
-// the same position may be in several.
+// Find appends to lists the lists of the rules for a key and any of some actions. None of them is
+// empty, and the same position may be in several.
 func (x *Index) Find(lists []*List, k *Key, actions uint16) []*List {
 	return x.find(lists, k, actions, false)
 }

@@ -93,7 +93,7 @@ func isBlankOrComment(line []byte) bool {
 	return text == "" || text[0] == '#'
 }
 
-// What resolve says of text that no value comes of.
+// The results of resolve for text without a value.
 const (
 	outOfRange = "out of range"
 	notANumber = "not a number"

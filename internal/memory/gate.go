@@ -53,7 +53,8 @@ func (g *gate) enter(until time.Time, client Client) Refusal {
 	}
 }
 
-// line takes a place, or else one in the line, which is nil where there is no need to wait, or no room to.
+// line takes a place, or else one in the line, which is nil if there is no need to wait, or no room
+// to.
 func (g *gate) line() (turn chan struct{}, refusal Refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +82,7 @@ func (g *gate) giveUp(turn chan struct{}, refusal Refusal) Refusal {
 	return refusal
 }
 
-// leave gives the place to who has waited longest.
+// leave gives the place to the request that has waited longest.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,9 +101,9 @@ func (g *gate) count() (working, waiting int) {
 	return g.working, len(g.queue)
 }
 
-// Work is called before heavy work, and again from time to time while it goes on. It waits until the request is one of the
-// few that may, and reports whether it is; where it is not, Refusal says why. It does not wait once the request has its
-// place.
+// Work is called before heavy work, and again from time to time while it goes on. It waits until
+// the request is one of the few that may, and reports whether it is; if it is not, Refusal says
+// why. It does not wait once the request has its place.
 func (a *Reservation) Work() bool {
 	switch {
 	case a == nil || a.budget == nil:
@@ -122,7 +123,7 @@ func (a *Reservation) Work() bool {
 	return false
 }
 
-// wanted reports whether somebody still waits for what a request works on.
+// wanted reports whether a client still waits for what a request works on.
 func (a *Reservation) wanted() bool {
 	if a.done || a.client == nil || !a.client.Gone() {
 		return true

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Machine is how much memory the garbage collector may use, in bytes, and who says so: GOMEMLIMIT, or the control group that
-// a container is. It is 0 if nobody does. The lower one counts.
+// Machine is how much memory the garbage collector may use, in bytes, and who says so: GOMEMLIMIT,
+// or the control group that a container is. It is 0 if neither does. The lower one counts.
 func Machine() (bytes int64, by string) {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		bytes, by = limit, "GOMEMLIMIT"
@@ -23,8 +23,9 @@ func Machine() (bytes int64, by string) {
 	return bytes, by
 }
 
-// groupLimit is the lowest memory limit of the control groups that the process is in; 0 is none. Groups are the file that
-// says which they are, root is where the kernel shows them.
+// groupLimit is the lowest memory limit of the control groups that the process is in; 0 if there is
+// none. Groups are the file that says which they are, root is the directory in which the kernel
+// shows them.
 func groupLimit(groups, root string) int64 {
 	b, err := os.ReadFile(groups)
 	if err != nil {
@@ -67,7 +68,8 @@ func limitAbove(root, group, file string) (lowest int64) {
 	}
 }
 
-// unlimited is beyond any memory there is: version 1 says so, rounded to pages, where there is no limit.
+// unlimited is beyond any memory there is: version 1 says so, rounded to pages, if there is no
+// limit.
 const unlimited = 1 << 60
 
 func readLimit(file string) int64 {
@@ -82,7 +84,7 @@ func readLimit(file string) int64 {
 	return n
 }
 
-// lower is the lower one of two limits, where 0 is none.
+// lower is the lower one of two limits, where 0 means no limit.
 func lower(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -90,8 +92,9 @@ func lower(a, b int64) int64 {
 	return a
 }
 
-// Keep makes the garbage collector keep the process within the container's memory limit, where there is one and GOMEMLIMIT
-// names no lower one. It returns the limit that holds for the collector, 0 for none.
+// Keep makes the garbage collector keep the process within the container's memory limit, if there
+// is one and GOMEMLIMIT names no lower one. It returns the limit that holds for the collector, 0
+// for none.
 func Keep() int64 {
 	current := debug.SetMemoryLimit(-1)
 	if limit := groupLimit("/proc/self/cgroup", "/sys/fs/cgroup"); limit > 0 {

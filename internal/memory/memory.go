@@ -2,7 +2,8 @@
 //
 // A [Budget] is the process's; a [Reservation] is one request's share of it. What a request holds
 // beyond a small allowance (its body, parsed documents and edits, old objects, what expressions
-// make) is asked for before it is taken, and given back when it is let go. Nobody waits for memory: a request that cannot have it is refused, and others go on.
+// make) is asked for before it is taken, and given back when it is let go. Requests do not wait for
+// memory: one that cannot have it is refused, and others go on.
 package memory
 
 import (
@@ -88,7 +89,7 @@ const (
 
 // A Client is whom a request is worked on for.
 type Client interface {
-	// Gone reports whether nobody waits for the answer any more.
+	// Gone reports whether the client has stopped waiting for the answer.
 	Gone() bool
 }
 

@@ -146,8 +146,8 @@ type client struct{ gone bool }
 
 func (c *client) Gone() bool { return c.gone }
 
-// TestGate: few work at a time, the others in the order in which they came; too many, and any that wait for too long, or for
-// nobody, are refused.
+// TestGate: few work at a time, the others in the order in which they came; too many, and any that
+// wait for too long, or whose client is gone, are refused.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(1<<30, 1)

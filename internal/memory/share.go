@@ -5,7 +5,7 @@ import "sync"
 // shareOf is the part of the budget that one client may hold of answers that it has not taken yet.
 const shareOf = 4
 
-// shares count by client what is held of answers that wait for who reads them.
+// shares count by client what is held of answers that wait for their readers.
 type shares struct {
 	mu   sync.Mutex
 	held map[string]int64 // without those that hold nothing

@@ -9,9 +9,10 @@ import (
 	"syscall"
 )
 
-// ForgetStart gives back what only the start needed: the heap on which policies were compiled, and the memory in which the
-// system holds the program's own file, the code and constants of hundreds of packages that are made ready once. What is
-// used again is mapped again, from the system's own copy of the file. It is no error where that cannot be done.
+// ForgetStart gives back what only the start needed: the heap on which policies were compiled, and
+// the memory in which the system holds the program's own file, the code and constants of hundreds
+// of packages that are made ready once. What is used again is mapped again, from the system's own
+// copy of the file. It is no error if that cannot be done.
 func ForgetStart() {
 	debug.FreeOSMemory()
 	program, err := os.Executable()

@@ -28,15 +28,15 @@ type Type struct {
 	Scalar Scalar
 	List   *List
 	Object *Object
-	// Nullable says that null is a value like any other. Else it stands for one that is not set,
-	// also where merges keep it.
+	// Nullable says that null is a value like any other. Else it means one that is not set, even if
+	// merges keep it.
 	Nullable bool
 }
 
 // Scalar says which scalars a type allows.
 type Scalar uint8
 
-// The scalars. Null is allowed everywhere, as what stands for nothing.
+// The scalars. Null is allowed everywhere, and means "not set".
 const (
 	None    Scalar = iota
 	Numeric        // any number
@@ -70,7 +70,7 @@ const (
 // A Key is a member that identifies items of a list.
 type Key struct {
 	Name document.Name
-	// Default stands for a missing member; invalid if there is none.
+	// Default replaces a missing member; invalid if there is none.
 	Default document.Node
 }
 
@@ -111,7 +111,7 @@ func (o *Object) SetFields(fields []Field) {
 // Fields are the fields, sorted by name. The slice must not be changed.
 func (o *Object) Fields() []Field { return o.fields }
 
-// Member is the type of the member with the name; nil if there may be none.
+// Member is the type of the member with the name; nil if it is not allowed.
 func (o *Object) Member(name string) *Type {
 	if i, ok := slices.BinarySearchFunc(o.fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) }); ok {
 		return o.fields[i].Type
@@ -152,7 +152,7 @@ func (t *Type) Allows(k document.Kind) bool {
 	return k == document.Null
 }
 
-// list is how lists of the type are merged, nil if there may be none or nothing is known of them.
+// list is how lists of the type are merged, nil if they are not allowed or not known.
 func (t *Type) list() *List {
 	if t == nil {
 		return nil

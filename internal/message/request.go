@@ -34,8 +34,8 @@ type Options struct {
 // Head is the head of a request. All slices alias the bytes that were parsed.
 type Head struct {
 	Method []byte
-	// Target is the request target in origin form, byte for byte as it came
-	// (of a target in absolute form the part from the path on).
+	// Target is the request target in origin form, byte for byte as it was received (of a target in
+	// absolute form the part from the path on).
 	Target []byte
 	// Host is the value of Host; empty only for HTTP/1.0.
 	Host []byte
@@ -443,8 +443,8 @@ func clientField(name []byte) Field {
 	return disguised(name)
 }
 
-// drop marks the lines of that name. Host stays: the gateway's own Host is made of it, whatever the
-// client says about it. So does what asks the gateway for an explanation: without it the request
+// drop marks the lines of that name. Host stays: the gateway's own Host is derived from it, even if
+// the client names it. So does what asks the gateway for an explanation: without it the request
 // would be made. Lines that identify the client are not found by their field any more, since
 // readers of those look at dropped ones, too.
 func drop(headers []Header, name []byte) {

@@ -144,7 +144,7 @@ func TestResponseStart(t *testing.T) {
 	}
 }
 
-// The heads of streams, by what is known of their length and what becomes of them.
+// The heads of streams, by what is known of their length and how they are sent.
 func TestResponseStreamHead(t *testing.T) {
 	const known = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nA: b\r\n\r\n"
 	const unknown = "HTTP/1.1 200 OK\r\nA: b\r\n\r\n"
@@ -211,7 +211,8 @@ func TestResponseCopyFrom(t *testing.T) {
 	}
 }
 
-// Once its memory has grown, an answer takes no more: as it came, with a line added, or with another body.
+// Once its memory has grown, an answer takes no more: unchanged, with a line added, or with another
+// body.
 func TestResponseAllocatesNothing(t *testing.T) {
 	var r Response
 	head, body, edited := []byte(plainHead), []byte("ok"), make([]byte, 0, 100)

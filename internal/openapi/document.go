@@ -83,7 +83,7 @@ const (
 // isAnswer reports whether the values are answers.
 func (p purpose) isAnswer() bool { return p == ofAnswers || p == ofResponses }
 
-// lacksHidden reports whether the values are made of what the API shows.
+// lacksHidden reports whether the values consist of what the API shows.
 func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
@@ -167,8 +167,8 @@ func item(list document.Node, token string) (document.Node, bool) {
 	return list.At(n)
 }
 
-// follow returns what a value stands for: itself, or what it refers to. The result is invalid if
-// that cannot be found, which is reported.
+// follow returns a value itself, or what it refers to. The result is invalid if that cannot be
+// found, which is reported.
 func (d *Document) follow(n document.Node) document.Node {
 	for range maxRefs {
 		ref, found := n.Get("$ref")

@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// gvk is how Kubernetes says of what kind a schema's objects are, and what an operation is about.
+// gvk is how Kubernetes gives the kind of a schema's objects, and of an operation's.
 const gvk = "x-kubernetes-group-version-kind"
 
 // isKubernetes reports whether the document is one that a Kubernetes API server publishes.
@@ -101,7 +101,8 @@ func (at *kubernetesPlace) isForeign() bool {
 	return at.isDeeper
 }
 
-// kubernetesOperations finds what the document says of requests for the resources at paths of Kubernetes.
+// kubernetesOperations finds the operations of the document for the resources at paths of
+// Kubernetes.
 func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 	for _, p := range paths {
 		at, _ := kubernetesPath(p.segments)
@@ -121,8 +122,8 @@ func kubernetesOperations(d *Document, all []*Resource, paths []*pathItem) {
 	}
 }
 
-// kubernetesSaid returns what the document says of an operation. What every API server reads in the same way is left to
-// the gateway's own reading of it, which is Kubernetes'.
+// kubernetesSaid returns the document's description of an operation. What every API server reads in
+// the same way is left to the gateway's own reading of it, which is Kubernetes'.
 func kubernetesSaid(d *Document, at *kubernetesPlace, verb resource.Verb, p *pathItem, operation document.Node) Operation {
 	o := Operation{Verb: verb, At: &contract.Target{Verb: verb, Subresource: at.subresource, IsNamespaced: at.namespaced}}
 	var enforced []document.Node

@@ -29,7 +29,7 @@ type Operation struct {
 	Answers []Answer
 }
 
-// operations finds what the document says of requests for an ordinary resource.
+// operations finds the operations of the document for an ordinary resource.
 func (d *Document) operations(r *Resource) {
 	for _, of := range [...]struct {
 		path *pathItem
@@ -48,7 +48,7 @@ func (d *Document) operations(r *Resource) {
 	}
 }
 
-// saidOf returns what the document says of an operation.
+// saidOf returns the document's description of an operation.
 func saidOf(d *Document, verb resource.Verb, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
 	o := Operation{Verb: verb}
 	d.parameters(&o, p, operation, d.declared(p, operation))
@@ -60,7 +60,7 @@ func saidOf(d *Document, verb resource.Verb, p *pathItem, operation document.Nod
 	return o
 }
 
-// Operations returns what is said of requests beside their bodies.
+// Operations returns the descriptions of requests except their bodies.
 func (r *Resource) Operations() []Operation { return r.said }
 
 // Matrix returns the names of the parameters in paths that begin with a semicolon.

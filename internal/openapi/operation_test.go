@@ -51,7 +51,7 @@ components:
   schemas: {Limit: {type: integer, minimum: 1, maximum: 50, default: 10}}
 `
 
-// operation compiles what a document says of requests of a verb.
+// operation compiles a document's operation of a verb.
 func operation(t testing.TB, document string, verb resource.Verb) *contract.Operation {
 	t.Helper()
 	resources, _, found := read(t, document).Resources()
@@ -323,8 +323,8 @@ components:
 	}
 }
 
-// What is readOnly is found wherever the objects of a request have it, and named if it cannot be
-// described.
+// What is readOnly is found wherever the objects of a request have it, and reported if that cannot
+// be decided.
 func TestReadOnly(t *testing.T) {
 	resources, _, found := read(t, things("3.0.3", `
 Thing:

@@ -32,7 +32,7 @@ func (d *Document) passing(paths []*pathItem) []resource.Passing {
 	return all
 }
 
-// warnPassing names what is said of an operation that passes, and is not enforced.
+// warnPassing names the parts of an operation that passes which are not enforced.
 func (d *Document) warnPassing(p *pathItem, operation document.Node) {
 	if _, found := operation.Get("requestBody"); found {
 		d.report.warn(operation, "passes without being validated: the path is neither a collection that is posted to nor an object that is replaced")

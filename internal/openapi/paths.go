@@ -13,7 +13,7 @@ import (
 type pathItem struct {
 	path       string
 	node       document.Node // in the document
-	item       document.Node // what it stands for
+	item       document.Node // what it refers to
 	segments   []string
 	bases      []string // the paths at the API's servers
 	trailing   bool     // a slash at the end

@@ -48,7 +48,7 @@ func (r *Resource) static() (plain []string) {
 	return plain
 }
 
-// Path is where in the document the resource is described.
+// Path is the place of the resource's description in the document.
 func (r *Resource) Path() string { return Place(r.at) }
 
 // Routes returns the Paths with the document's own names of variables.

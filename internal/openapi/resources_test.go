@@ -201,7 +201,7 @@ components: {schemas: {NAME: {type: object}}}
 	}
 }
 
-// What an operation says of itself by the extension.
+// What the extension of an operation says.
 func TestActions(t *testing.T) {
 	d := read(t, `
 openapi: 3.0.3

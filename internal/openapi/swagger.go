@@ -74,8 +74,8 @@ func convertSwagger(text []byte) ([]byte, error) {
 	return json.Marshal(made)
 }
 
-// separateByComma says of a list in a query how Swagger separates its items if nothing is said, which the
-// converter leaves to OpenAPI 3, whose default is another one.
+// separateByComma gives a list in a query Swagger's default separator. The converter leaves it out,
+// and the default of OpenAPI 3 is another one.
 func separateByComma(p *openapi2.Parameter) {
 	if p.In == openapi3.ParameterInQuery && p.Type.Is("array") && p.CollectionFormat == "" {
 		p.CollectionFormat = "csv"

@@ -82,8 +82,8 @@ func intersect(a, b []string) []string {
 	return both
 }
 
-// keywordTypes are the keywords that only say something of objects, or of lists. An author who
-// writes them without a type means one.
+// keywordTypes are the keywords that only constrain objects, or lists. An author who writes them
+// without a type means one.
 var keywordTypes = map[string]string{
 	"properties": "object", "additionalProperties": "object", "required": "object", "minProperties": "object", "maxProperties": "object",
 	"patternProperties": "object", "propertyNames": "object", "unevaluatedProperties": "object",

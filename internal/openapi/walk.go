@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A shape says of each keyword of one kind of object in a document what becomes of it. Keywords that it lacks are named, so
-// that nothing of a document is left out without a word.
+// A shape says for each keyword of one kind of object in a document how it is handled. Keywords
+// that it lacks are named, so that nothing of a document is left out without a word.
 type shape struct {
 	keywords map[string]keyword
 	// others is for members whose names are the author's own; nil if there are none.

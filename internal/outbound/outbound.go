@@ -46,7 +46,7 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// Redirects says that redirects of GET and HEAD are followed.
 	Redirects bool
-	// Trace lays spans around the requests of a transport; nil: the contexts of requests say who does.
+	// Trace adds spans to the requests of a transport; if nil, the contexts of requests decide.
 	Trace Trace
 }
 
@@ -105,9 +105,10 @@ func New(o Options) *http.Client {
 	return c
 }
 
-// Confine applies the rules to a transport that a library has made for a client of its own, which has the timeout and
-// says whether redirects are followed: of Options, Timeout, TLS and Redirects do not count. A nil transport stands for
-// one of this package. No connection is used twice, so that nobody has to keep the result.
+// Confine applies the rules to a transport that a library has made for a client of its own, which
+// has the timeout and says whether redirects are followed: of Options, Timeout, TLS and Redirects
+// do not count. A nil transport means one of this package. No connection is used twice, so the
+// result need not be kept.
 func Confine(t *http.Transport, o Options) http.RoundTripper {
 	if t == nil {
 		t = newTransport(&o)
@@ -190,8 +191,8 @@ func (c *connections) transport() *http.Transport {
 // followNone is a CheckRedirect of http.Client.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// followReads is a CheckRedirect of http.Client. How many redirects there may be and where they may lead is for rules
-// to say, because clients of libraries pass them too.
+// followReads is a CheckRedirect of http.Client. The number of redirects and their targets are
+// limited by rules, because clients of libraries pass them too.
 func followReads(to *http.Request, before []*http.Request) error {
 	if m := before[0].Method; m != http.MethodGet && m != http.MethodHead {
 		return http.ErrUseLastResponse

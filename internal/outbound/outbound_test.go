@@ -234,7 +234,8 @@ func TestTLS(t *testing.T) {
 
 const asked = "OUTBOUND_TEST_ASKS"
 
-// TestProxies: who is asked by the proxies of the environment, which a process reads once.
+// TestProxies: which servers are reached through the proxies of the environment, which a process
+// reads once.
 func TestProxies(t *testing.T) {
 	to := "http://server.invalid/x"
 	if os.Getenv(asked) != "" {

@@ -65,7 +65,7 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// made returns where a file makes a client.
+// made returns the places in a file that make a client.
 func made(t *testing.T, path string) (found []string) {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)

@@ -105,7 +105,8 @@ func (g *source) pattern(depth int) string {
 	return next()
 }
 
-// text is what a pattern is held against; often its first characters are ASCII and the others are not.
+// text is what a pattern is matched against; often its first characters are ASCII and the others
+// are not.
 func (g *source) text() string {
 	var b strings.Builder
 	for range g.pick(8) {
@@ -118,8 +119,8 @@ func (g *source) text() string {
 	return b.String()
 }
 
-// compare holds a pattern with each of the texts to package regexp, and returns how many pairs were compared and how many
-// of them by the table alone.
+// compare compares a pattern on each of the texts with package regexp, and returns how many pairs
+// were compared and how many of them by the table alone.
 func compare(t *testing.T, text string, subjects []string) (compared, byTable int) {
 	re, err := regexp.Compile(text)
 	p, ownErr := New(text)

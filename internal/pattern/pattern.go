@@ -10,9 +10,10 @@ import (
 	"unicode"
 )
 
-// A Pattern is a regular expression as Go reads it (RE2). Most patterns of schemas and policies are small, and most strings
-// that are held against them are ASCII: those are decided by a table with one look-up per byte, everything else by package
-// regexp. Both answer the same. A Pattern is immutable.
+// A Pattern is a regular expression as Go reads it (RE2). Most patterns of schemas and policies are
+// small, and most strings that are matched against them are ASCII: those are decided by a table
+// with one look-up per byte, everything else by package regexp. Both answer the same. A Pattern is
+// immutable.
 type Pattern struct {
 	text   string
 	regexp *regexp.Regexp
@@ -31,7 +32,7 @@ func New(text string) (*Pattern, error) {
 // String is the expression.
 func (p *Pattern) String() string { return p.text }
 
-// Regexp is the expression for those who want to know where it matches.
+// Regexp is the expression for callers that need the position of a match.
 func (p *Pattern) Regexp() *regexp.Regexp { return p.regexp }
 
 // Match reports whether the string contains a match.
@@ -57,7 +58,7 @@ type automaton struct {
 	next  []uint16   // row of a state + class
 	start uint16
 	end   []bool   // by offset of a state: matches when the string ends here
-	stay  []uint64 // by offset of a state: a bit for each class that leads back to it; none where classes are more than 64
+	stay  []uint64 // by offset of a state: a bit for each class that leads back to it; none if there are more than 64 classes
 }
 
 // The states that decide the match, by offset. No row but these is that short, so that others lie
@@ -73,7 +74,8 @@ const (
 func (a *automaton) match(s string) (yes, decided bool) {
 	state := a.start
 	for i := 0; state >= firstOpen; i++ {
-		// Most of a string is read in states that lead back to themselves, where no byte waits for the one before.
+		// Most of a string is read in states that lead back to themselves, so that no byte waits
+		// for the one before.
 		stay := a.stay[state]
 		for i < len(s) && stay>>(a.class[s[i]]&63)&1 != 0 {
 			i++
@@ -237,7 +239,7 @@ func (b *builder) row(at int) (row [128]int) {
 	return row
 }
 
-// compress merges the characters that no state tells apart, and makes states out of what is
+// compress merges the characters that no state distinguishes, and makes states out of what is
 // decided.
 func (b *builder) compress(rows [][128]int) *automaton {
 	a := &automaton{}

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// server is the backend of tests: a store of objects. In the dialect Kubernetes it answers as an API server does that
-// takes every object as it comes, and lets everybody do everything.
+// server is the backend of tests: a store of objects. In the dialect Kubernetes it answers as an
+// API server does that accepts every object unchanged, and allows every user everything.
 type server struct {
 	kubernetes bool
 	patcher    patcher
@@ -175,7 +175,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, objects []json.Raw
 	answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":`+string(items)+`}`)
 }
 
-// allow answers who may do what: everybody may do everything.
+// allow answers reviews of access: every user may do everything.
 func allow(w http.ResponseWriter, r *http.Request) {
 	var review struct{ Kind, APIVersion string }
 	if json.NewDecoder(r.Body).Decode(&review) != nil {

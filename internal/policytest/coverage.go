@@ -50,7 +50,7 @@ func (s *Share) count(is bool) {
 type Gap struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Field is where the expression is, or the name of the rule.
+	// Field is the field of the expression, or the name of the rule.
 	Field string `json:"field"`
 	Why   string `json:"why"`
 }

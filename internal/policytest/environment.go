@@ -72,7 +72,7 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	return e, e.synced()
 }
 
-// newOffline makes a gateway before a backend in memory. It serves nobody yet.
+// newOffline makes a gateway in front of a backend in memory. It does not serve yet.
 func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]json.RawMessage, metrics *telemetry.Telemetry) (_ *environment, err error) {
 	e := &environment{set: set, server: newServer(dialect == config.Kubernetes, set), limiter: ratelimit.New(0)}
 	for _, source := range set.States() {
@@ -107,8 +107,8 @@ func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]js
 	return e, err
 }
 
-// An Offline is a gateway before a backend in memory, which serves nobody: it judges. Collections that policies read are
-// empty, and every namespace exists.
+// An Offline is a gateway in front of a backend in memory. It serves no clients, it only judges.
+// Collections that policies read are empty, and every namespace exists.
 type Offline struct{ environment *environment }
 
 // NewOffline makes a gateway of a policy set.

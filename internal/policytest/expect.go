@@ -57,7 +57,7 @@ func compare(c *testCase, r *reply, golden json.RawMessage) (problems []string) 
 	return problems
 }
 
-// decision returns what an answer comes to.
+// decision returns the decision in an answer.
 func decision(r *reply, expected int32) string {
 	switch {
 	case r.code < 400 && len(r.warnings) > 0:
@@ -70,7 +70,7 @@ func decision(r *reply, expected int32) string {
 	return fmt.Sprintf("answered with the code %d", r.code)
 }
 
-// because says what an answer says of itself.
+// because returns the reason that an answer gives.
 func because(r *reply, p *problem) string {
 	switch {
 	case p.Message != "":
@@ -138,7 +138,7 @@ func compareObjects(got, want []byte) []string {
 	return differences("", g, w, nil)
 }
 
-// strip takes out of the metadata what only a server knows and nobody expects.
+// strip takes out of the metadata what only a server knows and no test expects.
 func strip(got, want any) {
 	g, _ := got.(map[string]any)
 	w, _ := want.(map[string]any)

@@ -19,17 +19,17 @@ import (
 type Question struct {
 	// Policies are the policy files and folders.
 	Policies []string
-	// Bundles are the bundles that policies may name; nil: none is known.
+	// Bundles are the bundles that policies may name; nil if none is known.
 	Bundles map[string]modules.Bundle
 	// Dialect of the backend; empty for the one that suits the files.
 	Dialect string
-	// Case has the request, who sends it, and what is there. Further headers are in Headers.
+	// Case has the request, its user, and the objects that exist. Further headers are in Headers.
 	Case    testcase.Case
 	Headers [][2]string
 }
 
-// Explain plays a request through the gateway, before a backend in memory, and returns its story. The
-// error is Errors if the policies have errors.
+// Explain plays a request through the gateway, in front of a backend in memory, and returns its
+// story. The error is Errors if the policies have errors.
 func Explain(q *Question) (*story.Story, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
 	all := newSets(q.Bundles)
@@ -70,7 +70,7 @@ func Explain(q *Question) (*story.Story, error) {
 	return explained, nil
 }
 
-// explanations lets everybody ask in this process, and shows them everything but Secrets.
+// explanations lets every user ask in this process, and shows them everything but Secrets.
 func explanations() *config.Explanations {
 	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
-// TestExplainAgrees plays recorded cases twice, explained and for real: both come to one verdict, word for word.
+// TestExplainAgrees plays recorded cases twice, explained and for real: both have one verdict, word
+// for word.
 func TestExplainAgrees(t *testing.T) {
 	suites := suitesDir(t)
 	metrics, err := telemetry.New(telemetry.Options{Version: "test"})

@@ -38,8 +38,8 @@ type moduleTest struct {
 	files []string // whose tests are asked for
 }
 
-// readModules finds the tests in Rego that paths lead to, and the ones in bundles of their policies, with
-// the modules that they are of. c is told of the policies that have these.
+// readModules finds the tests in Rego that paths lead to, and the ones in bundles of their
+// policies, with the modules that they are of. c records the policies that have these.
 func readModules(paths []string, bundles map[string]modules.Bundle, c *coverage) (all []moduleTest) {
 	var folders, asked []string
 	for _, path := range paths {

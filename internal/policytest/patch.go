@@ -140,7 +140,7 @@ func (p patcher) strategicType(kind schema.GroupVersionKind) *merge.Type {
 	return kubernetes.TypeOf(kind)
 }
 
-// patch answers a PATCH before a backend of the dialect Kubernetes.
+// patch answers a PATCH as a backend of the dialect Kubernetes.
 func (s *server) patch(w http.ResponseWriter, contentType string, existing json.RawMessage, body []byte) {
 	result, err := s.patcher.apply(existing, contentType, body)
 	var refused *refusedPatch

@@ -39,7 +39,7 @@ func newPlaces(files *source.Source) *places {
 	return p
 }
 
-// find notes where the texts of an object are: of equal texts, the first one.
+// find notes the places of the texts of an object: of equal texts, the first one.
 func (p *written) find(path string, t story.Tree) {
 	switch t := t.(type) {
 	case map[string]any:
@@ -57,7 +57,7 @@ func (p *written) find(path string, t story.Tree) {
 	}
 }
 
-// add adds to a policy where it is.
+// add adds its place to a policy.
 func (p *places) add(of *story.Policy) {
 	at, found := p.objects[placed{of.Kind, of.Name}]
 	if !found {

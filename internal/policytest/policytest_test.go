@@ -14,7 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
-// TestRecorded: cases that real API servers answered come to the same decision here: the policies, and who refuses.
+// TestRecorded: cases that real API servers answered have the same decision here: the policies, and
+// which of them refuses.
 func TestRecorded(t *testing.T) {
 	dir := os.Getenv("SUITES_DIR")
 	if dir == "" {

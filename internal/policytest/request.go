@@ -29,7 +29,7 @@ type request struct {
 	at           time.Time // when it comes; zero is now
 }
 
-// requestOf returns the request of a case, and where its existing object is stored.
+// requestOf returns the request of a case, and the path of its existing object.
 func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, err error) {
 	r = &request{body: c.Object}
 	asked := c.Request
@@ -89,7 +89,8 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 
 func (r *request) add(name, value string) { r.headers = append(r.headers, [2]string{name, value}) }
 
-// identify says who asks, as a proxy does that the gateway trusts. The gateway itself adds the group of all who are known.
+// identify names the user, as a proxy does that the gateway trusts. The gateway itself adds the
+// group of all known users.
 func (r *request) identify(u *testcase.User) {
 	if u == nil {
 		u = &testcase.User{Name: "test-user"}

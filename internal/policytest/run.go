@@ -26,7 +26,7 @@ type Options struct {
 	Update bool
 	// Parallel is how many gateways play at a time; 0 means one for each processor.
 	Parallel int
-	// Bundles are the bundles that policies may name; nil: none is known.
+	// Bundles are the bundles that policies may name; nil if none is known.
 	Bundles map[string]modules.Bundle
 }
 
@@ -124,7 +124,7 @@ type player struct {
 // largestGroup is how many cases one gateway plays at most, so that the processors share the work.
 const largestGroup = 100
 
-// groups returns the cases by what they have in common.
+// groups returns the cases in groups by their settings.
 func groups(cases []*testCase) (all [][]*testCase) {
 	open := map[string]int{}
 	for _, c := range cases {

@@ -14,11 +14,11 @@ import (
 
 // sets compiles policy files, each combination once.
 type sets struct {
-	// observe is told of each set before it is in use; nil if nobody asks.
+	// observe is called with each set before it is in use; nil if not needed.
 	observe func(*policies.Compiled)
 	// changed has files whose content is not the one on disk, by their names.
 	changed map[string][]byte
-	// bundles are the bundles that policies may name; nil: none is known.
+	// bundles are the bundles that policies may name; nil if none is known.
 	bundles map[string]modules.Bundle
 
 	mu    sync.Mutex

@@ -1,5 +1,5 @@
-// Package policytest plays the cases of policy tests through a gateway in this process, before a backend in memory: as a
-// policy answers a test, so it answers requests in service.
+// Package policytest plays the cases of policy tests through a gateway in this process, in front of
+// a backend in memory: as a policy answers a test, so it answers requests in service.
 package policytest
 
 import (
@@ -17,7 +17,7 @@ type suite struct {
 // A testCase is one case, whatever the form of the file that it is from.
 type testCase struct {
 	testcase.Case
-	// file and line say where it stands; id is its full name.
+	// file and line are its place; id is its full name.
 	file, id string
 	line     int
 	setting  setting
@@ -41,7 +41,7 @@ type setting struct {
 	State   map[string][]json.RawMessage
 }
 
-// key tells settings apart.
+// key identifies settings.
 func (s *setting) key() string {
 	key, _ := json.Marshal(s) // raw JSON that was read once can be written
 	return string(key)

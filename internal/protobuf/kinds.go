@@ -62,8 +62,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// newScheme knows the kinds that client-go's scheme does, and CustomResourceDefinitions. That scheme itself is one of the whole
-// process, which fills it as it starts: every gateway would pay for it, where few are sent protobuf.
+// newScheme knows the kinds that client-go's scheme does, and CustomResourceDefinitions. That
+// scheme itself is one of the whole process, which fills it as it starts: every gateway would pay
+// for it, though few are sent protobuf.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})

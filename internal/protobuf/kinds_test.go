@@ -174,7 +174,7 @@ func TestServerReadsTheSame(t *testing.T) {
 	}
 }
 
-// Many read at once what nobody has read before.
+// Many read at once what was not read before.
 func TestReadersAtOnce(t *testing.T) {
 	var reader Reader
 	_, all := kinds(t)

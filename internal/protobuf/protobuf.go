@@ -1,7 +1,7 @@
-// Package protobuf reads the bodies in which clients of Kubernetes send objects of its own kinds by default:
-// application/vnd.kubernetes.protobuf. What it reads it makes JSON of, the way Kubernetes itself would: by the kinds'
-// generated code. That code passes over whatever it does not know; a body is held to its kind before, so that nothing
-// in it goes unread.
+// Package protobuf reads the bodies in which clients of Kubernetes send objects of its own kinds by
+// default: application/vnd.kubernetes.protobuf. What it reads it makes JSON of, the way Kubernetes
+// itself would: by the kinds' generated code. That code skips what it does not know. So a body is
+// checked against its kind before, and nothing in it goes unread.
 package protobuf
 
 import (
@@ -83,9 +83,10 @@ func (r *Reader) Knows(version schema.GroupVersion) bool {
 	return r.failed == nil && r.scheme.IsVersionRegistered(version)
 }
 
-// Read holds a body to its kind. Every error is a *status.Error, or wraps one: 415 for a kind that is not known, 413 for a body
-// whose object would be too large, and 400 for one that cannot be read, or in which there is something that the kind does not
-// have. The refusal of what is not known is a *[Beyond].
+// Read checks a body against its kind. Every error is a *status.Error, or wraps one: 415 for a kind
+// that is not known, 413 for a body whose object would be too large, and 400 for one that cannot be
+// read, or in which there is something that the kind does not have. The refusal of what is not
+// known is a *[Beyond].
 func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
 	if r.learn(); r.failed != nil {
 		return nil, r.failed
@@ -115,7 +116,7 @@ func (r *Reader) Read(body []byte, limits Limits) (*Message, error) {
 	return m, err
 }
 
-// object is an empty object of a kind; nil where the kind is not known, or has no protobuf.
+// object is an empty object of a kind; nil if the kind is not known, or has no protobuf.
 func (r *Reader) object(kind schema.GroupVersionKind) object {
 	if kind.Kind == "DeleteOptions" {
 		return &metav1.DeleteOptions{} // which clients send in the version of what they delete
@@ -128,7 +129,7 @@ func (r *Reader) object(kind schema.GroupVersionKind) object {
 	return o
 }
 
-// check holds a message to its type and returns about how much memory it takes to read it.
+// check checks a message against its type and returns about how much memory it takes to read it.
 func (r *Reader) check(t reflect.Type, data []byte, limits Limits) (int64, error) {
 	w := walker{depth: limits.Depth, room: roomFor(len(data))}
 	err := w.message(r.shapeOf(t), data, 1)
@@ -167,9 +168,10 @@ func (m *Message) JSON() (text []byte, err error) {
 	return b.Bytes()[:b.Len()-1], nil
 }
 
-// Identity returns the version and the uid that the object in a body names in its metadata, which is the first field of every kind
-// that has one. It reads as the server does, whatever else is in the object; "" for what is not there. The version 0 is none: it
-// lets the server overwrite any other.
+// Identity returns the version and the uid that the object in a body names in its metadata, which
+// is the first field of every kind that has one. It reads as the server does, whatever else is in
+// the object; "" for what is not there. The version 0 counts as none: it lets the server overwrite
+// any other.
 func Identity(body []byte) (version, uid string) {
 	var envelope runtime.Unknown
 	var object metav1.PartialObjectMetadata

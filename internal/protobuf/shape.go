@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shape describes the fields of a message, as the tags of its Go type tell the generator of the code that reads it.
+// shape describes the fields of a message, as the tags of its Go type give them to the generator of
+// the code that reads it.
 type shape struct {
 	fields map[uint64]*field
 	blank  int // bytes of JSON of a message with nothing in it

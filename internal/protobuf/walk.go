@@ -40,7 +40,7 @@ func (r *room) take(objects, text int64) error {
 // used is about how much memory the message takes as object and as JSON, which is copied once, with what every one takes.
 func (r *room) used() int64 { return 4<<10 + r.objects + 3*r.text }
 
-// message goes through a message of the shape. An error says where in it the fault is.
+// message goes through a message of the shape. An error names the place of the fault in it.
 func (w *walker) message(s *shape, data []byte, depth int) error {
 	if depth > w.depth {
 		return misfitf("messages must be nested at most %d levels deep", w.depth)

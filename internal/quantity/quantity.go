@@ -1,5 +1,5 @@
-// Package quantity tells which texts may be read as quantities: Kubernetes' library takes time and memory without bound for
-// some of a few characters.
+// Package quantity decides which texts may be read as quantities: Kubernetes' library takes time
+// and memory without bound for some of a few characters.
 package quantity
 
 import (

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // escaping says how strings are written as JSON.
 type escaping struct {
 	ascii   [utf8.RuneSelf]string // what stands for a character; "" for itself
-	invalid string                // what stands for a byte that is not UTF-8
+	invalid string                // replaces a byte that is not UTF-8
 	lines   bool                  // U+2028 and U+2029, which end lines in JavaScript, are escaped
 }
 

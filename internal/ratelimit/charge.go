@@ -63,9 +63,9 @@ type Crowd uint8
 const (
 	// NoCrowd means no queue: there is a place for the request.
 	NoCrowd Crowd = iota
-	// CrowdOfKey stands for the requests of the same key.
+	// CrowdOfKey means the requests of the same key.
 	CrowdOfKey
-	// CrowdInAll stands for the requests of all keys together.
+	// CrowdInAll means the requests of all keys together.
 	CrowdInAll
 )
 
@@ -174,7 +174,7 @@ func (c *compiled) isTried(q *Request, key []byte) bool {
 
 // cost is how many requests a request counts as. If an author's expression fails, or says more than
 // can ever pass, the request counts as the most that can: as the seats of a request are cut to
-// those there are in Kubernetes. Less than one request is none that a client could send for free.
+// those there are in Kubernetes. A request never counts as less than one, so that none is free.
 func (c *compiled) cost(q *Request) int64 {
 	if c.limit.Cost == nil {
 		return 1

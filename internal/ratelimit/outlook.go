@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Outlooks says of each rule whether it counts a request that comes by a route, in the order of
+// Outlooks says for each rule whether it counts a request that comes by a route, in the order of
 // their names. The user and the header lines are not known. The time is the one by which rollouts
 // are judged.
 func (r *Rules) Outlooks(i *resource.Info, place *resource.Place, at time.Time) []resource.Outlook {

@@ -21,7 +21,8 @@ type Rules struct {
 // zero value is a scope that is open.
 type route struct{ name, upstream, host string }
 
-// routesOf returns by what a rule is found; each request has at most one of them in common with the rule.
+// routesOf returns the keys by which a rule is found; each request has at most one of them in
+// common with the rule.
 func routesOf(s *resource.Scope) []route {
 	switch {
 	case s.Route != "":

@@ -23,7 +23,7 @@ const (
 //   - a flat table, where nearly all are found with one access to memory: in their own line, or in
 //     its twin;
 //   - an LRU cache, for buckets whose lines in the table are full of others that still count;
-//   - the overflow, one bucket of each rule and shard that stands for all buckets that were pushed
+//   - the overflow, one bucket of each rule and shard that replaces all buckets that were pushed
 //     out of the cache.
 //
 // A bucket whose time has come counts no more, and its room is free: nothing is swept.
@@ -53,7 +53,7 @@ type line struct {
 }
 
 // bucket is the location of a bucket: a shard, a pair of lines, and a tag of 48 bits of the key's
-// hash and 16 bits of the rule's, whose first bit tells which of the lines is its own. The hash is
+// hash and 16 bits of the rule's, whose first bit says which of the lines is its own. The hash is
 // seeded, so that no client can choose its bucket.
 type bucket struct {
 	tag   uint64

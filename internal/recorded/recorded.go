@@ -1,6 +1,7 @@
-// Package recorded reads requests that others have recorded: HTTP archives (HAR) of browsers and proxies, and audit
-// logs of Kubernetes. What it returns is what the gateway would see of such a request from a client that it has no
-// reason to trust: header lines by which only a proxy could say who asks, or from where, are left out.
+// Package recorded reads requests that others have recorded: HTTP archives (HAR) of browsers and
+// proxies, and audit logs of Kubernetes. What it returns is what the gateway would see of such a
+// request from a client that it has no reason to trust: header lines by which only a proxy could
+// name the user, or the client's address, are left out.
 package recorded
 
 import (
@@ -22,8 +23,8 @@ import (
 
 // A Request is a request as it was sent, as far as the record says.
 type Request struct {
-	// Method is empty for the event of a verb that is none of the API's. Target is the path with the
-	// query.
+	// Method is empty for the event of a verb that the API does not have. Target is the path with
+	// the query.
 	Method, Target string
 	// Headers has neither Content-Type nor lines about the connection.
 	Headers     [][2]string
@@ -43,7 +44,7 @@ type Request struct {
 	Unknown string
 }
 
-// ownHeaders are not taken over: they are about the connection of the record, or say who asks.
+// ownHeaders are not taken over: they belong to the connection of the record, or name the user.
 var ownHeaders = map[string]bool{
 	"host": true, "connection": true, "content-length": true, "transfer-encoding": true, "accept-encoding": true, "content-type": true,
 	"upgrade": true, "keep-alive": true, "te": true, "trailer": true, "expect": true, "proxy-connection": true, "x-admission-explain": true,
@@ -201,7 +202,8 @@ func Audit(log io.Reader, id string) (*Request, error) {
 	return nil, errors.New("must have events of audit.k8s.io, one a line")
 }
 
-// Changes reports whether the request is about an object that is stored already, unless a PUT creates it.
+// Changes reports whether the request changes an object that is stored already, unless a PUT
+// creates it.
 func (r *Request) Changes() bool {
 	return r.Method == http.MethodPut || r.Method == http.MethodPatch || r.Method == http.MethodDelete
 }
@@ -233,7 +235,7 @@ func member(n document.Node, key string) document.Node {
 	return m
 }
 
-// textOf returns a string of its own; empty if the node is none.
+// textOf returns a string of its own; empty if the node is not one.
 func textOf(n document.Node) string {
 	if n.Kind() != document.String {
 		return ""
@@ -251,7 +253,7 @@ func textsOf(list document.Node) (all []string) {
 	return all
 }
 
-// codeOf returns the code of an answer; 0 if the node is none.
+// codeOf returns the code of an answer; 0 if the node is not one.
 func codeOf(n document.Node) int {
 	if n.Kind() != document.Number {
 		return 0

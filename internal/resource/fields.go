@@ -18,8 +18,8 @@ func (e Envelope) String() string {
 	return "Kubernetes"
 }
 
-// FieldPath is where a value is in an object: member names from the root. The
-// empty path is the root itself.
+// FieldPath is the path of a value in an object: member names from the root. The empty path is the
+// root itself.
 type FieldPath []string
 
 // Fields are the fields of a resource's objects that mean something to the

@@ -83,7 +83,8 @@ type Info struct {
 	// is read or written, and the request is admitted as CONNECT.
 	Connect bool
 
-	// Foresight knows of policies, beyond what the rest of Info says, that they are not about the request; nil: of none.
+	// Foresight names policies that do not apply to the request, beyond what the rest of Info
+	// shows; nil if none.
 	Foresight Foresight
 }
 
@@ -111,8 +112,8 @@ func (i *Info) VerbName() string {
 	return i.Verb.String()
 }
 
-// ObjectNamespace returns what the URL says of metadata.namespace. It is the
-// Namespace but for namespaces themselves, which are in none.
+// ObjectNamespace returns the metadata.namespace that the URL names. It is the Namespace but for
+// namespaces themselves, which are in none.
 func (i *Info) ObjectNamespace() string {
 	if i.Resource == "namespaces" && i.APIPrefix != "" {
 		return ""

@@ -29,8 +29,8 @@ func (i *Info) setOperation(m method, e *endpoint) error {
 	return nil
 }
 
-// Parameters calls a function for each variable of the route with what stands for it in the path, as it was sent,
-// until the function returns false.
+// Parameters calls a function for each variable of the route with its text in the path, as it was
+// sent, until the function returns false.
 func (i *Info) Parameters(yield func(name, raw string) bool) {
 	eachVariable(i.Route, i.Path, yield)
 }

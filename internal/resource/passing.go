@@ -10,8 +10,8 @@ import (
 // action on an object. Requests to it pass as those to any path that no policy
 // file describes do, though a resource's template may match the path too.
 type Passing struct {
-	// Template is the path. '{…}' stands for any text within a segment; a slash
-	// at the end may be left out of requests.
+	// Template is the path. '{…}' matches any text within a segment; a slash at the end may be left
+	// out of requests.
 	Template string
 	// Methods are the methods that pass, except methods that the path of a resource has a verb for.
 	// Other methods belong to the resource whose template matches the path, lest it could be
@@ -21,9 +21,9 @@ type Passing struct {
 	Scope Scope
 }
 
-// partial is an edge to what segments with variables inside lead to.
+// partial is an edge for segments with variables inside.
 type partial struct {
-	literals []string // what stands around the variables: one more than there are of these
+	literals []string // the texts around the variables: one more than there are variables
 	to       *node
 }
 

@@ -131,7 +131,7 @@ func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 	return info, res, nil
 }
 
-// undescribed fills in what there is to say of a request that no file describes.
+// undescribed fills in what is known of a request that no file describes.
 func (i *Info) undescribed(method string, target []byte) {
 	if i.Verb = methodOf(method).verbs().path; i.Verb == VerbOther {
 		i.OtherMethod = method

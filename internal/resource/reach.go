@@ -10,19 +10,20 @@ import (
 // A Reach says which resources at Kubernetes' paths the match blocks of files are about, without a
 // file that describes them. These blocks are taken from an ordinary API that serves such a path.
 type Reach struct {
-	// Resources are meant in any version. A Resource "*" stands for all resources of the group.
+	// Resources are meant in any version. A Resource "*" means all resources of the group.
 	Resources []schema.GroupResource
-	// Core are Kubernetes' own resources of the core group that a wildcard stands for. They are meant in the version v1,
-	// the only one that there is: an ordinary API has resources of its own below /api.
+	// Core are Kubernetes' own resources of the core group that a wildcard matches. They are meant
+	// in the version v1, the only one that there is: an ordinary API has resources of its own below
+	// /api.
 	Core []string
-	// Dotted are resources of each group whose name has a dot. "*" stands for all of them.
+	// Dotted are resources of each group whose name has a dot. "*" means all of them.
 	Dotted []string
 }
 
 // IsEmpty reports whether no such resource is meant.
 func (r *Reach) IsEmpty() bool { return len(r.Resources)+len(r.Core)+len(r.Dotted) == 0 }
 
-// anyResource stands for all resources.
+// anyResource means all resources.
 const anyResource = "*"
 
 // namespaces are the only resource whose objects have paths of other resources below their own.
@@ -105,8 +106,8 @@ func (p *Plain) describeReach(r *Reach) {
 	}
 }
 
-// describeMeant adds the paths of a resource that a wildcard stands for. What else is below a namespace is in it,
-// and not a part of the namespace itself.
+// describeMeant adds the paths of a resource that a wildcard matches. What else is below a
+// namespace is in it, and not a part of the namespace itself.
 func (p *Plain) describeMeant(prefix, name string) {
 	switch name {
 	case anyResource:

@@ -2,7 +2,7 @@ package resource
 
 import "slices"
 
-// A Scope says for which requests a file describes something. What is empty stands for all.
+// A Scope says for which requests a file describes something. What is empty means all.
 type Scope struct {
 	// Hosts are hosts of routes, exactly as the routes name them.
 	Hosts []string
@@ -10,7 +10,7 @@ type Scope struct {
 	Upstream, Route string
 }
 
-// A Place is a route as scopes name it. A Host that is empty stands for all hosts.
+// A Place is a route as scopes name it. A Host that is empty means all hosts.
 type Place struct{ Host, Upstream, Route string }
 
 // Covers reports whether the requests of a route are meant.

@@ -38,7 +38,7 @@ type spelledEdge struct {
 	to      *spelling
 }
 
-// add describes a path. Each segment that has a brace stands for any.
+// add describes a path. Each segment that has a brace matches any.
 func (s *spellings) add(template string) {
 	s.lead(template).end = true
 }
@@ -329,7 +329,7 @@ func isOnlyExtension(s string) bool {
 	return s != "" && s[0] == '.'
 }
 
-// isNothing reports whether nothing comes from segment i on that some server would not drop.
+// isNothing reports whether some server would drop everything from segment i on.
 func (w *walker) isNothing(i int) bool {
 	for _, s := range w.segments[i:] {
 		if !isCut(s) {

@@ -183,7 +183,7 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	return segments, end, nil
 }
 
-// isVariable reports whether a segment stands for any other.
+// isVariable reports whether a segment matches any other.
 func isVariable(s string) bool {
 	return len(s) > 2 && s[0] == '{' && s[len(s)-1] == '}' && !strings.ContainsAny(s[1:len(s)-1], "{}")
 }

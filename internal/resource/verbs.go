@@ -113,7 +113,7 @@ const (
 	AdmitDelete
 	AdmitConnect
 
-	// AdmitAll are the operations that '*' stands for.
+	// AdmitAll are the operations that '*' means.
 	AdmitAll = AdmitCreate | AdmitUpdate | AdmitDelete | AdmitConnect
 )
 

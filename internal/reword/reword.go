@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// Message holds an author's message to the wording that the API conventions ask for (VAL-3, VAL-4). problems says what
-// is against them, one short sentence each; better is the message as it could be instead. A message that keeps to the
-// conventions has no problems.
+// Message checks an author's message against the wording of the API conventions (VAL-3, VAL-4).
+// problems says what is against them, one short sentence each; better is the message as it could be
+// instead. A message that keeps to the conventions has no problems.
 //
-// literals are the string literals of the expression that the message is about, and fields the names of the members
-// that it reads: in the message they are recognised where they cannot be mistaken for plain words. What stands in
-// quotes is code and nobody's business.
+// literals are the string literals of the expression of the message, and fields the names of the
+// members that it reads: in the message they are recognised if they cannot be mistaken for plain
+// words. What stands in quotes is code and is left alone.
 func Message(message string, literals, fields []string) (better string, problems []string) {
 	r := rewording{text: message}
 	r.quote('"', "'", "literals must be in single quotes")
@@ -32,9 +32,9 @@ func Message(message string, literals, fields []string) (better string, problems
 	return r.text, r.problems
 }
 
-// Advice says in a sentence what is against the conventions in an author's message, and what it could say instead; ""
-// for a message that keeps to them. See [Message]; names returns the literals and fields, where they matter, and may be
-// nil.
+// Advice says in a sentence what is against the conventions in an author's message, and what it
+// could say instead; "" for a message that keeps to them. See [Message]; names returns the literals
+// and fields, if they matter, and may be nil.
 func Advice(message string, names func() (literals, fields []string)) string {
 	var literals, fields []string
 	if names != nil && mayName(message) {
@@ -47,7 +47,7 @@ func Advice(message string, names func() (literals, fields []string)) string {
 	return strings.Join(problems, "; ") + "; better: " + better
 }
 
-// mayName reports whether there is anything in a message that [isCode] could hold to be a name.
+// mayName reports whether there is anything in a message that [isCode] could take for a name.
 func mayName(message string) bool {
 	for i, c := range message {
 		if i > 0 && (c < 'a' || c > 'z') && !strings.ContainsRune(" ,.:;()", c) {
@@ -158,7 +158,7 @@ func atLeast(n string) string {
 
 var numerals = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}
 
-// inCaseOf begins with a capital where what is replaced did.
+// inCaseOf begins with a capital if the replaced text did.
 func inCaseOf(found, with string) string {
 	if first := rune(found[0]); unicode.IsUpper(first) {
 		return string(unicode.ToUpper(rune(with[0]))) + with[1:]
@@ -177,7 +177,7 @@ func (s spans) has(at int) bool {
 	return slices.ContainsFunc(s, func(x [2]int) bool { return x[0] <= at && at < x[1] })
 }
 
-// quotes finds what is in quotes of any kind. An apostrophe within a word is none.
+// quotes finds what is in quotes of any kind. An apostrophe within a word is not a quote.
 func quotes(text string) spans {
 	var found spans
 	for i := 0; i < len(text); i++ {
@@ -210,8 +210,8 @@ func (r *rewording) quote(q byte, with, why string) {
 // asValue matches the words before a value: "is 'x'", "set to 'x'".
 var asValue = regexp.MustCompile(`(?i)\b(?:be|is|are|not|to|equals|of|or)\s+$`)
 
-// mark puts a name that the expression uses into quotes, where it stands in the text without any: the name of a field
-// anywhere but at the beginning, a literal where a value stands.
+// mark puts a name that the expression uses into quotes if it has none in the text: the name of a
+// field anywhere but at the beginning, a literal where a value stands.
 func (r *rewording) mark(name string, quote byte, why string) {
 	if !isCode(name, quote == '`') {
 		return

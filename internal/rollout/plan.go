@@ -11,12 +11,12 @@ import (
 
 // A Request has what a plan looks at.
 type Request struct {
-	// At is when it came.
+	// At is when it arrived.
 	At time.Time
 	// Namespace is the one that it is about; empty for none.
 	Namespace string
 	// Selects reports whether a selector selects the namespace, and true if that cannot be found
-	// out; nil: no selector selects it. It is called only if labels decide.
+	// out; nil if no selector does. It is called only if labels decide.
 	Selects func(labels.Selector) bool
 	// Subject always has the same verdict: an object by all of its names, or a client.
 	Subject []string

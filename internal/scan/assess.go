@@ -41,14 +41,14 @@ type assessor struct {
 	decisions decisions
 }
 
-// A verdict has all that a set says of an object.
+// A verdict has all findings of a set on an object.
 type verdict struct {
 	effects []effect
 	object  []byte
 	isKnown bool // object is
 }
 
-// An effect is one thing that a set says of an object.
+// An effect is one finding of a set on an object.
 type effect struct {
 	Effect                  Effect
 	policy, binding         string
@@ -167,7 +167,7 @@ func (w *worker) parts(o *proxy.Outcome, group string) (parts [3]*Part) {
 	return parts
 }
 
-// count counts an object by what was said of it.
+// count counts an object by its findings.
 func (w *worker) count(effects []effect, parts [3]*Part) {
 	var has [4]int64
 	for i := range effects {

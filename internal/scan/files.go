@@ -20,7 +20,7 @@ import (
 // endings are of the files that are read in folders.
 var endings = []string{".json", ".ndjson", ".jsonl", ".yaml", ".yml"}
 
-// expand returns the files that paths name; a folder stands for its files in the order of their names.
+// expand returns the files that paths name; a folder means its files in the order of their names.
 func expand(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		if path == "-" {

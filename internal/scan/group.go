@@ -6,7 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A group says by what objects are counted beside policies and resources. The zero group counts by nothing.
+// A group is a further key by which objects are counted, beside policies and resources. The zero
+// group counts by nothing.
 type group struct {
 	byNamespace bool
 	label       string

@@ -27,7 +27,7 @@ type Side struct {
 	Gateway *proxy.Gateway
 }
 
-// Options say what is judged, by what and how.
+// Options say what is judged, by which policies and how.
 type Options struct {
 	// New judges. Old, if it is not nil, judges too, and the report says what differs.
 	New, Old *Side

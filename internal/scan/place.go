@@ -29,7 +29,7 @@ type subject struct {
 	namespaced bool
 }
 
-// apiVersion returns what objects say of their version.
+// apiVersion returns the apiVersion of the objects.
 func (s *subject) apiVersion() string {
 	if s.resource != nil {
 		return s.resource.APIVersion()

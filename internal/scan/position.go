@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// A position is a place in what the sources have.
+// A position is a place in the sources.
 type position struct {
 	Source string `json:"source"`
 	// Continue is the token of the page, if the source has pages, and Last names the object before it.

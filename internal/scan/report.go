@@ -32,7 +32,7 @@ const (
 	Accepted = "noLongerDenied"
 )
 
-// A Finding is one thing that is said of one object.
+// A Finding is one finding on one object.
 type Finding struct {
 	// Change says how the two sets differ about the object; empty if one set judges.
 	Change  string `json:"change,omitempty"`

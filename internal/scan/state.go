@@ -13,7 +13,7 @@ import (
 
 // A savedState is how far a scan is, as its file has it.
 type savedState struct {
-	// Scan identifies the scan: what is judged, by what and how.
+	// Scan identifies the scan: what is judged, by which policies and how.
 	Scan     string    `json:"scan"`
 	Position position  `json:"position"`
 	Tally    *Tally    `json:"tally"`

@@ -116,9 +116,9 @@ func addParts(to, from map[string]*Part) {
 const (
 	// maxParts is how many names of one kind are counted each on its own.
 	maxParts = 10_000
-	// others stands for all further names.
+	// others replaces all further names.
 	others = "(others)"
-	// unknown stands for the resource of an object at a path that cannot be read.
+	// unknown replaces the resource of an object at a path that cannot be read.
 	unknown = "(unknown)"
 )
 

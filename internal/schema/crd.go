@@ -117,8 +117,8 @@ func deprecationOf(crd *apiextensions.CustomResourceDefinitionSpec, deprecated s
 type Options struct {
 	// Path is the location of the schema in its file, for errors.
 	Path *field.Path
-	// Resource is set for objects with the envelope of Kubernetes: kind, apiVersion and metadata are known whatever
-	// the schema says of them, and metadata is checked.
+	// Resource is set for objects with the envelope of Kubernetes: kind, apiVersion and metadata
+	// are known even if the schema does not describe them, and metadata is checked.
 	Resource bool
 	// Namespaced reports whether metadata may have a namespace.
 	Namespaced bool

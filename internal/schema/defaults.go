@@ -15,8 +15,8 @@ type memberDefault struct {
 	shape    *Shape
 }
 
-// Bit 0 of the mask of members that are there stands for all members without a bit of their own.
-// The highest bit is no member's: a mask that has it is never complete.
+// Bit 0 of the mask of members that are there covers all members without a bit of their own. The
+// highest bit is no member's: a mask that has it is never complete.
 const (
 	maxBits        = 62
 	never   uint64 = 1 << 63

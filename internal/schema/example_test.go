@@ -10,7 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// A schema prunes what it does not know; after the defaults are set, it says of everything that is wrong where it stands.
+// A schema prunes what it does not know; after the defaults are set, it reports everything that is
+// wrong with its path.
 func Example() {
 	atMost := 10.0
 	s, _, errs := schema.Compile(&apiextensionsv1.JSONSchemaProps{

@@ -33,7 +33,7 @@ func hasImmutable(s *Shape) bool { return s != nil && s.extra != nil && s.extra.
 
 func hasUnions(s *Shape) bool { return s != nil && s.extra != nil && s.extra.hasUnions }
 
-// extend adds to the shapes what the extensions say of them.
+// extend adds the extensions to the shapes.
 func (c *compiler) extend(s *Schema, st *structuralschema.Structural, e *Extensions) field.ErrorList {
 	if e == nil {
 		return nil
@@ -55,7 +55,8 @@ func (x *extender) forbid(path *field.Path, message string) {
 	x.errs = append(x.errs, field.Forbidden(path, message))
 }
 
-// shape adds to a shape what e says of it and of those in it. at is the object that the value is, or that is around it.
+// shape adds e to a shape and to those in it. at is the object that the value is, or that is around
+// it.
 func (x *extender) shape(s *Shape, e *Extensions, at object) {
 	more := &extra{immutable: e.Immutable, hasImmutable: e.Immutable}
 	if len(at.steps) == 0 {

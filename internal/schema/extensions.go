@@ -22,7 +22,7 @@ const (
 	keywordUnion     = ExtensionPrefix + "union"
 )
 
-// Extensions holds what a schema says of one value, and of the values in it, that Kubernetes' types
+// Extensions holds the keywords for one value, and for the values in it, that Kubernetes' types
 // have no place for. It is read beside these and given to [CompileCRD] and [Compile] with them.
 type Extensions struct {
 	// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack.
@@ -163,7 +163,7 @@ func (r *ExtensionReader) tree(n document.Node, path *field.Path) *Extensions {
 	return e
 }
 
-// SetProperty sets what is said of the member with the name.
+// SetProperty sets the extensions of the member with the name.
 func (e *Extensions) SetProperty(name string, of *Extensions) {
 	if e.Properties == nil {
 		e.Properties = map[string]*Extensions{}

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack. It adds to
-// what the structural schema says of the same value.
+// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack. It adds to the
+// structural schema of the same value.
 type Beyond struct {
 	// Types are JSON types, null among them. The value has one of them; empty means what the schema
 	// says.
@@ -166,7 +166,7 @@ func preserveUnknown(s *Shape) {
 	s.summarise()
 }
 
-// freely adds to a shape that is not structural what the extensions say of it and of those in it.
+// freely adds the extensions to a shape that is not structural and to those in it.
 func (x *extender) freely(s *Shape, e *Extensions) {
 	if e.Empty() {
 		return

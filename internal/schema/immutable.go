@@ -9,9 +9,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// Carry completes an update by what the schema says of changes, before defaults are set: immutable values that it leaves
-// out get their old value (DEF-7), and of a union whose discriminator it changes, members that it leaves as they were
-// are taken out (VAL-6). Of a patched object nothing is completed that the patch took out.
+// Carry completes an update by the schema's rules for changes, before defaults are set: immutable
+// values that it leaves out get their old value (DEF-7), and of a union whose discriminator it
+// changes, members that it leaves as they were are taken out (VAL-6). Of a patched object nothing
+// is completed that the patch took out.
 //
 // old is the stored object with its defaults set. What the update changes though it may not is left for
 // [Schema.Validate].
@@ -63,7 +64,7 @@ func (s *Shape) descend(v, old document.Node, concerned func(*Shape) bool, visit
 	}
 }
 
-// unset reports whether a member is no value of its shape, but stands for a missing one.
+// unset reports whether a member is no value of its shape, but means a missing one.
 func (s *Shape) unset(m document.Node, found bool) bool {
 	return !found || m.Kind() == document.Null && s.null != nullIsValue
 }

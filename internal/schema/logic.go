@@ -139,7 +139,7 @@ func anyOfFailure(path *field.Path, branches []*Shape) *field.Error {
 	return status.AnyOf(path.String(), wording.Omitted)
 }
 
-// oneOfFailure says of alternatives that each demand a member that they are a union (VAL-6).
+// oneOfFailure reports alternatives that each demand a member as a union (VAL-6).
 func oneOfFailure(path *field.Path, fitting int, branches []*Shape) *field.Error {
 	err, verb := status.OneOf(path.String(), wording.Omitted), "matches"
 	if names := demands(branches); names != nil {

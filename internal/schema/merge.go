@@ -47,7 +47,7 @@ func (s *Schema) MergeType() *merge.Type {
 // ItemMergeType is the type of the items of a list.
 func (s *Schema) ItemMergeType() *merge.Type { return s.root.list.items.mergeType(false) }
 
-// HasMergeKeys reports whether the schema says of any list how its items are identified.
+// HasMergeKeys reports whether the schema identifies the items of any list.
 func (s *Schema) HasMergeKeys() bool { return s.root.hasMergeKeys() }
 
 func (s *Shape) hasMergeKeys() bool {

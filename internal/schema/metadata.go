@@ -71,7 +71,7 @@ func newMetadata(keepUnknown bool) *Shape {
 	return meta
 }
 
-// newShape is a value of one kind. Null is readable everywhere, as what stands for nothing.
+// newShape is a value of one kind. Null is readable everywhere, and means "not set".
 func newShape(kind document.Kind, name string) *Shape {
 	s := &Shape{typeName: name}
 	s.accepts[kind], s.accepts[document.Null] = match, match

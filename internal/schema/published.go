@@ -27,7 +27,8 @@ func Published(props *apiextensionsv1.JSONSchemaProps, resource bool) *spec.Sche
 	return s
 }
 
-// withEnvelope gives a schema the members that every resource has, whatever it says of them itself.
+// withEnvelope gives a schema the members that every resource has, even if it describes them
+// itself.
 func withEnvelope(s *spec.Schema) {
 	properties := maps.Clone(s.Properties)
 	if properties == nil {

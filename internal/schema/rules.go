@@ -253,8 +253,8 @@ func (e *evaluator) failure(s *Shape, r *rule, v document.Node, detail string) *
 	return field.Invalid(path, value, detail)
 }
 
-// fieldOf is the field that the rule names, or the value that it is about. A rule about the whole object that names
-// none is about what all its paths have in common.
+// fieldOf is the field that the rule names, or the value that it constrains. For a rule of the
+// whole object that names none it is what all its paths have in common.
 func (e *evaluator) fieldOf(r *rule, v document.Node) *field.Path {
 	path, rest := e.walk.path(v), r.FieldPath
 	if path == nil && rest == "" {

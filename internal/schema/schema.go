@@ -133,7 +133,7 @@ const (
 	rulesOnOld // some of them read oldSelf
 )
 
-// nullMeaning says what a null stands for.
+// nullMeaning says what a null means.
 type nullMeaning uint8
 
 const (
@@ -142,8 +142,8 @@ const (
 	nullIsEmpty               // an empty string, as in metadata
 )
 
-// envelope says whether an object has kind, apiVersion and metadata, whatever its schema says of
-// them.
+// envelope says whether an object has kind, apiVersion and metadata, even if its schema does not
+// describe them.
 type envelope uint8
 
 const (
@@ -202,9 +202,8 @@ const (
 // changed.
 func (s *Shape) Properties() []Property { return s.object.properties }
 
-// Default is the JSON that stands for a missing value, in which all defaults
-// inside it are already filled in; nil when there is none. It must not be
-// changed.
+// Default is the JSON that replaces a missing value, in which all defaults inside it are already
+// filled in; nil when there is none. It must not be changed.
 func (s *Shape) Default() []byte {
 	if s == nil {
 		return nil

@@ -165,7 +165,7 @@ func (w *validator) refuse(at document.Node, err *field.Error) {
 	}
 }
 
-// extended checks what the gateway's own keywords say of a value and of those in it.
+// extended checks a value and those in it against the gateway's own keywords.
 func (w *validator) extended(s *Shape, v, old document.Node) {
 	if s.extra == nil {
 		return

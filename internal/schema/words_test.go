@@ -30,7 +30,7 @@ var textFormats = []string{"bsonobjectid", "uri", "email", "hostname", "ipv4", "
 var wrongTexts = []string{`""`, `"a"`, `"\u0001"`, `"%zz"`, `"http://a b\u007f/%zz"`, `"http://[::1"`, `"1e400"`, `"99999999999999999999h"`, `"10.0.0.1/99"`, `"999.1.1.1"`, `"2024-13-45"`,
 	`"2024-01-02T25:61:00Z"`, `"5 parsecs"`, `"!!"`, `"é\u0000"`, `1`, `1.5`, `true`, `null`, `[]`, `{"a":{"b":[1]},"c":"d","e":2}`, `[{"x":1,"y":2,"z":3}]`}
 
-// complaints returns everything that is said of an object.
+// complaints returns all failures of an object.
 func complaints(t *testing.T, s *schema.Schema, raw, oldRaw []byte) (all []string) {
 	parse := func(raw []byte) *document.Document {
 		d, err := document.Parse(slices.Clone(raw), document.Limits{})

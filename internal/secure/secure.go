@@ -77,8 +77,8 @@ func (c *Conn) ReadArrived(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Buffered reports whether TLS has taken bytes off the socket that nobody has read. The error is the
-// end of the connection, if TLS knows of it, or what broke it.
+// Buffered reports whether TLS has taken bytes off the socket that were not read yet. The error is
+// the end of the connection, if TLS knows of it, or what broke it.
 func (c *Conn) Buffered() (bool, error) {
 	if c.isAhead {
 		return true, nil

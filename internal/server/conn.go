@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// A conn is the connection of a client that speaks HTTP/1.1. One goroutine serves it; a shutdown uses
-// life and sending alone, and closes the socket. It stands for the exchange on it too, for it
+// A conn is the connection of a client that speaks HTTP/1.1. One goroutine serves it; a shutdown
+// uses life and sending alone, and closes the socket. It represents the exchange on it too, for it
 // carries one at a time: it is both a connection and an ongoing exchange.
 type conn struct {
 	server   *Server

@@ -8,8 +8,8 @@ type Editor interface {
 	IsHolding() bool
 	// Rest gives back memory of a large object, at a time when none is held.
 	Rest()
-	// Append edits the start of src, appends what comes of it to dst up to a length of about limit,
-	// and returns how many bytes of src it used.
+	// Append edits the start of src, appends the result to dst up to a length of about limit, and
+	// returns how many bytes of src it used.
 	Append(dst, src []byte, limit int) ([]byte, int, error)
 	// Close ends the body.
 	Close(dst []byte) ([]byte, error)

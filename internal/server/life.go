@@ -2,8 +2,7 @@ package server
 
 import "sync/atomic"
 
-// A life says of a connection of HTTP/1.1 whether a shutdown, in another goroutine, has to wait for
-// it.
+// A life says whether a shutdown, in another goroutine, has to wait for a connection of HTTP/1.1.
 type life struct{ state atomic.Int32 }
 
 // The states of a connection.

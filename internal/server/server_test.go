@@ -77,8 +77,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// What peers that are trusted say of the client is kept, and underscores are
-// treated as set.
+// Trusted peers' headers about the client are kept, and underscores are treated as set.
 func TestSettings(t *testing.T) {
 	identity := "X-Remote-User: a\r\nImpersonate-User: b\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\n"
 	for _, c := range []struct {

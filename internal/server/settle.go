@@ -113,7 +113,7 @@ func (s *Server) cutAwaited() (any bool) {
 	return any
 }
 
-// release says of an exchange that a settling need not wait for it.
+// release marks an exchange as one that settling need not wait for.
 func (s *Server) release(x ongoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ type API interface {
 	SelectorQuery(selector labels.Selector) string
 	// firstPage returns the target of the first page of a collection.
 	firstPage(target string) string
-	// isEmpty reports whether an answer with the code stands for a collection without objects.
+	// isEmpty reports whether an answer with the code means a collection without objects.
 	isEmpty(code int) bool
 	// reviews returns who answers what users may do; nil if the backend does not know.
 	reviews(r *access.Reviews) *access.Reviews

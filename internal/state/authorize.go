@@ -16,15 +16,15 @@ import (
 // and asks each question at most once. Before any other backend it denies
 // everything.
 type Authorizer struct {
-	// Backend is asked; nil is none.
+	// Backend is asked; nil if there is none.
 	Backend Backend
 	// Reviews asks it, and remembers the answers for all requests.
 	Reviews *access.Reviews
 	// Gate is asked first, if there is one: its error ends the question.
 	Gate Gate
-	// Deadline is the request's; the zero time is none.
+	// Deadline is the request's; the zero time if there is none.
 	Deadline time.Time
-	// Context has the trace of the request; nil is none.
+	// Context has the trace of the request; nil if there is none.
 	Context context.Context
 
 	known map[[sha256.Size]byte]decision
@@ -32,7 +32,7 @@ type Authorizer struct {
 
 // A Gate keeps a request from reading what policies refer to.
 type Gate interface {
-	// MayRead returns an error where nothing may be read for the request.
+	// MayRead returns an error if nothing may be read for the request.
 	MayRead() error
 }
 

@@ -3,10 +3,9 @@
 // needed; single objects such as parameters and namespaces; and answers to
 // whether a user may do something.
 //
-// A [Manager] owns it all and outlives the policy sets that ask. What it hands
-// out is immutable and shared: nobody may edit or release it. Everything it keeps
-// is bounded, by number and by bytes; a collection that is too large is not known
-// at all rather than known in part.
+// A [Manager] owns it all and outlives the policy sets that ask. What it hands out is immutable and
+// shared: it must not be edited or released. Everything it keeps is bounded, by number and by
+// bytes; a collection that is too large is not known at all rather than known in part.
 //
 // The errors of this package are for clients: they say what is not known and why,
 // and never hold anything that was read.
@@ -29,7 +28,7 @@ type Backend interface {
 	// API returns the kind of backend that it is.
 	API() API
 	// Discovery returns what knows which kinds a Kubernetes API server serves; nil if the backend
-	// is none.
+	// is not one.
 	Discovery() *discovery.Client
 	// Send sends a request and returns the whole answer, whatever its code. Its
 	// errors are for clients.
@@ -41,8 +40,8 @@ type Backend interface {
 
 // Backends are the upstreams of the gateway.
 type Backends interface {
-	// Backend returns the upstream with the name; with none that to which requests
-	// for the path go. It is nil where there is none.
+	// Backend returns the upstream with the name; with none that to which requests for the path go.
+	// It is nil if there is none.
 	Backend(name, path string) Backend
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// discovering is a part of a Backend whose kinds nobody asks for.
+// discovering is a part of a Backend whose kinds are not asked for.
 type discovering struct{}
 
 func (discovering) Discovery() *discovery.Client { return nil }

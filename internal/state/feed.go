@@ -128,7 +128,7 @@ func (f *feed) follow(ctx context.Context, version string) error {
 			f.noteSuccess()
 		})
 		if f.watched.Load() {
-			f.seen.Store(time.Now().UnixNano()) // first, so that nobody sees it older than it is
+			f.seen.Store(time.Now().UnixNano()) // first, so that no reader sees it older than it is
 			f.watched.Store(false)
 		}
 		switch {

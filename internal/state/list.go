@@ -26,8 +26,8 @@ type listing struct {
 	objects []document.Node
 	sizes   []int  // of the objects' JSON, in bytes
 	bytes   int64  // all of them
-	version string // the resourceVersion of the list; empty where it has none
-	absent  bool   // of a single object: there is none
+	version string // the resourceVersion of the list; empty if it has none
+	absent  bool   // a single object has none
 }
 
 // list reads a whole collection, page by page. items and kind are as in a [Source].
@@ -64,7 +64,8 @@ func list(ctx context.Context, b Backend, target string, items resource.FieldPat
 	}
 }
 
-// readPage reads a list, or a page of one, and where the next page begins. Its objects share a document.
+// readPage reads a list, or a page of one, and the start of the next page. Its objects share a
+// document.
 func readPage(body []byte, items resource.FieldPath, kind schema.GroupVersionKind, most bounds) (page listing, more string, err error) {
 	d, err := document.Parse(body, limitsFor(len(body)))
 	if err != nil {

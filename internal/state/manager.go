@@ -31,7 +31,8 @@ type Options struct {
 	// Linger is how long a collection that no policy reads any more is kept up to date;
 	// 0 means a minute.
 	Linger time.Duration
-	// Changed is told when a collection can no longer be read, and why, and with nil that it can be read again.
+	// Changed is called with the reason when a collection can no longer be read, and with nil when
+	// it can be read again.
 	Changed func(path string, err error)
 }
 
@@ -185,9 +186,8 @@ func (m *Manager) Ages() map[string]time.Duration {
 	return all
 }
 
-// Objects returns the objects of a source, for a request in the namespace. The
-// error says why they are not known; it is [cel.ErrSkip] where policies are to be
-// left out then.
+// Objects returns the objects of a source, for a request in the namespace. The error says why they
+// are not known; it is [cel.ErrSkip] if policies are to be left out then.
 func (m *Manager) Objects(ctx context.Context, s *Source, namespace string) ([]document.Node, error) {
 	if s.Mode == OnDemand {
 		return m.onDemand(ctx, s, namespace)
@@ -199,8 +199,8 @@ func (m *Manager) Objects(ctx context.Context, s *Source, namespace string) ([]d
 	return v.objects, nil
 }
 
-// Find returns the object of a source with the name; an invalid node where there is
-// none. The source must cover the kind of it.
+// Find returns the object of a source with the name; an invalid node if there is none. The source
+// must cover the kind of it.
 func (m *Manager) Find(ctx context.Context, s *Source, namespace, name string) (document.Node, error) {
 	if s.Mode == OnDemand {
 		all, err := m.onDemand(ctx, s, "")
@@ -274,7 +274,7 @@ func (m *Manager) onDemand(ctx context.Context, s *Source, namespace string) ([]
 	return found, nil
 }
 
-// noBackend says why nobody can be asked.
+// noBackend says why there is no backend to ask.
 func (s *Source) noBackend() error {
 	if s.Upstream != "" {
 		return fmt.Errorf("no upstream has the name '%s'", s.Upstream)

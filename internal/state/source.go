@@ -29,15 +29,15 @@ type Source struct {
 	// Upstream is the name of the backend; empty means that to which requests for the
 	// path go.
 	Upstream string
-	// Path is where the collection is. {namespace} in it is the namespace of the
-	// request, for OnDemand alone.
+	// Path is the path of the collection. {namespace} in it is the namespace of the request, for
+	// OnDemand alone.
 	Path string
 	// Query narrows what is listed, encoded; empty for all.
 	Query string
-	// Items is where the objects are in the answer; nil means 'items', or the answer
-	// itself where that is an array.
+	// Items is the path of the objects in the answer; nil means 'items', or the answer itself if
+	// that is an array.
 	Items resource.FieldPath
-	// Kind is of the objects; empty where it is not known.
+	// Kind is of the objects; empty if it is not known.
 	Kind schema.GroupVersionKind
 	// Namespace is the one that the objects are all in; empty for all namespaces, or
 	// none.

@@ -258,7 +258,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestOnDemand: read when needed, once for all who need it at a time, and for as long as the source says.
+// TestOnDemand: read when needed, once for all requests that need it at a time, and for as long as
+// the source says.
 func TestOnDemand(t *testing.T) {
 	s := newServer()
 	s.set("a", "1")

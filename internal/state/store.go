@@ -16,7 +16,7 @@ type view struct {
 	sizes   []int // of the objects' JSON, in bytes
 }
 
-// find is the object with the name; an invalid node where there is none.
+// find is the object with the name; an invalid node if there is none.
 func (v *view) find(namespace, name string) document.Node {
 	if i, found := slices.BinarySearch(v.keys, namespace+"/"+name); found {
 		return v.objects[i]
@@ -97,7 +97,7 @@ func (s *store) forget() {
 	s.published.Store(nil)
 }
 
-// put adds or replaces an object of so many bytes, and tells what is kept then.
+// put adds or replaces an object of so many bytes, and returns what is kept then.
 func (s *store) put(o document.Node, size int) (objects int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

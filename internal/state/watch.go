@@ -13,7 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// errGone tells that a watch cannot go on where it was: the collection has to be listed anew.
+// errGone means that a watch cannot be resumed: the collection has to be listed anew.
 var errGone = errors.New("the backend no longer knows the version to watch from")
 
 // maxEvent is how large one event of a watch may be, in bytes.

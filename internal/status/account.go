@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An AccessRule is one rule of a role: what somebody may do with what. The zero value is none.
+// An AccessRule is one rule of a role: what a user may do with which resources. The zero value
+// means no rule.
 type AccessRule struct {
 	Group, Resource, Subresource string
 	Verb                         string
@@ -46,7 +47,7 @@ func AccountLacks(rule *AccessRule, upstream, refusal string) string {
 		who, upstream, rule))
 }
 
-// MessageOf returns the message of a Status; "" if the body is none.
+// MessageOf returns the message of a Status; "" if the body is not one.
 func MessageOf(body []byte) string {
 	var s struct{ Kind, Message string }
 	if err := json.Unmarshal(body, &s); err != nil || s.Kind != "Status" {

@@ -24,7 +24,7 @@ const maxBackendText = 1024
 type BackendAnswer struct {
 	Code        int
 	ContentType string
-	RetryAfter  string // the header as it came: seconds or a date
+	RetryAfter  string // the header as it was received: seconds or a date
 	Body        []byte // may be cut
 	Resource    schema.GroupResource
 	Name        string
@@ -33,7 +33,7 @@ type BackendAnswer struct {
 }
 
 // FromBackend makes a Status of a backend's error answer, keeping its code and what it says (ERR-1,
-// ERR-5): the words are the message where Kubernetes has no sentence of its own for the code, and a
+// ERR-5): its text is the message if Kubernetes has no sentence of its own for the code, and a
 // cause of reason UnexpectedServerResponse in any case. Of JSON the usual members for a message are
 // read, of an HTML page its title. An answer that is a Status under another media type is taken as
 // it is; IsStatus finds answers that need no change at all.
@@ -68,7 +68,7 @@ func FromBackend(a BackendAnswer) *Error {
 	return e
 }
 
-// backendMessage is Kubernetes' own sentence where the code has one, else what the backend said.
+// backendMessage is Kubernetes' own sentence if the code has one, else what the backend said.
 func backendMessage(a BackendAnswer, code int, said string) string {
 	known := a.Resource.Resource != "" && a.Name != ""
 	switch {
@@ -105,7 +105,8 @@ func backendText(contentType string, body []byte, members map[string]json.RawMes
 	return ""
 }
 
-// IsStatus reports whether a backend's JSON answer is a Status already, which is then passed on as it came.
+// IsStatus reports whether a backend's JSON answer is a Status already, which is then passed on
+// unchanged.
 func IsStatus(body []byte) bool { return isStatus(jsonObject(body)) }
 
 // jsonObject returns the members of a body that is one JSON object, else nil.
@@ -197,8 +198,8 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// retryAfter reads a Retry-After header: whole seconds, at least 1 where a
-// time is given, and 0 where there is none that can be read.
+// retryAfter reads a Retry-After header: whole seconds, at least 1 if a time is given, and 0 if
+// there is none that can be read.
 func retryAfter(header string, now time.Time) int32 {
 	header = strings.TrimSpace(header)
 	if header == "" {

@@ -25,7 +25,7 @@ type Denial struct {
 	// Details are further causes: what else is wrong, or which items are. The
 	// answer's message does not repeat them.
 	Details []metav1.StatusCause
-	// Failed is set if the policy could not come to a decision.
+	// Failed is set if the policy could not decide.
 	Failed bool
 	// Webhook is the name of the admission webhook as whose answer the denial is worded; empty for
 	// policies that are no webhook's.
@@ -58,7 +58,7 @@ func (d *Denial) Warning() string {
 	return message
 }
 
-// PlaceIn says that the denial is about a part of the body: an item such as "[3]".
+// PlaceIn says that the denial concerns a part of the body: an item such as "[3]".
 func (d *Denial) PlaceIn(item string) {
 	place := func(c *metav1.StatusCause) {
 		rest, isPlaced := strings.CutPrefix(c.Message, c.Field+": ")
@@ -152,8 +152,8 @@ func Denied(gr schema.GroupResource, name string, denials []Denial) *Error {
 	return err
 }
 
-// distinct returns the denials that an answer tells, and words for the others. A denial of a webhook
-// is told again and again, as the webhook does.
+// distinct returns the denials that an answer lists, and words for the others. A denial of a
+// webhook is repeated, as the webhook does.
 func distinct(denials []Denial) (kept []*Denial, more string) {
 	kept = make([]*Denial, 0, min(len(denials), MaxCauses))
 	for i := range denials {

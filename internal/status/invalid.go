@@ -17,9 +17,10 @@ import (
 // MaxCauses is how many failures one answer names; the rest are counted in a last cause.
 const MaxCauses = 100
 
-// Invalid is 422 with every failure as a cause (VAL-1): `<Kind.group> "<name>" is invalid: <e>`, or `[<e1>, <e2>]` for several.
-// Failures of the same text are named once, as Kubernetes does. more counts failures that the caller found and did not keep.
-// Of a long name only the beginning is shown: it may be a client's, who has the whole of a body to write it in.
+// Invalid is 422 with every failure as a cause (VAL-1): `<Kind.group> "<name>" is invalid: <e>`, or
+// `[<e1>, <e2>]` for several. Failures of the same text are named once, as Kubernetes does. more
+// counts failures that the caller found and did not keep. Of a long name only the beginning is
+// shown: it may come from a client, which can fill a whole body with it.
 func Invalid(gk schema.GroupKind, name string, failures field.ErrorList, more int) *Error {
 	return invalidObject(gk, name, fmt.Sprintf("%s %q", short(gk), quote.ClipDots(name, quote.MaxCause)), failures, more)
 }

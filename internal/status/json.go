@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/quote"
 )
 
-// AppendJSON appends the Status as encoding/json would write it (kind and
-// apiVersion filled in where they are empty), without reflection.
+// AppendJSON appends the Status as encoding/json would write it (kind and apiVersion filled in if
+// they are empty), without reflection.
 func AppendJSON(dst []byte, s *metav1.Status) []byte {
 	kind, apiVersion := s.Kind, s.APIVersion
 	if kind == "" {

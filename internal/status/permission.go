@@ -8,8 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// MayNot is 403 for a user who may not do something, in the words of kube-apiserver. The reason comes from whoever decided,
-// and may be empty; so may the name, of a user whose name is not known.
+// MayNot is 403 for a user without a permission, in the words of kube-apiserver. The reason comes
+// from the authorizer, and may be empty; so may the name, of a user whose name is not known.
 func MayNot(user string, about authorizer.Attributes, reason string) *Error {
 	who := "the user"
 	if user != "" {

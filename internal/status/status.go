@@ -1,5 +1,5 @@
 // Package status is the one place where the gateway's errors get their form: a Kubernetes Status
-// with a reason, a code and a sentence that tells what to do (ERR-1, ERR-2).
+// with a reason, a code and a sentence that says what to do (ERR-1, ERR-2).
 package status
 
 import (
@@ -73,7 +73,7 @@ func MethodNotAllowed(gr schema.GroupResource, verb string) *Error {
 	return of(apierrors.NewMethodNotSupported(gr, verb))
 }
 
-// MethodNotAllowedf is 405 in words of its own, for what is no resource.
+// MethodNotAllowedf is 405 with the given message, for paths that are no resource.
 func MethodNotAllowedf(format string, args ...any) *Error {
 	return failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf(format, args...))
 }

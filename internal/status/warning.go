@@ -45,8 +45,9 @@ func WarningHeaders(texts []string) []string {
 	return headers
 }
 
-// warningHeader quotes a text. What a header may not hold (control characters, invalid UTF-8) is replaced, where
-// apimachinery's NewWarningHeader would refuse the text: a warning that is hard to read is better than none.
+// warningHeader quotes a text. What a header may not hold (control characters, invalid UTF-8) is
+// replaced. apimachinery's NewWarningHeader would refuse the text: a warning that is hard to read
+// is better than none.
 func warningHeader(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(`299 - ""`))

@@ -11,13 +11,12 @@ import (
 )
 
 // This file has one function per validation failure, so that schemas, rules and policies word the
-// same failure the same way. The words come from Kubernetes' native validation where it follows the
+// same failure the same way. The words come from Kubernetes' native validation if it follows the
 // API conventions ("must", "must not" for formats, "may not" for behaviour, inequalities in words),
 // and not from its CRD schemas ("should be at most 3 chars long"). The path is a field path as
 // field.Path prints it.
 
-// Minimum says that the number must be at least min, or greater than min
-// where min itself is excluded.
+// Minimum says that the number must be at least min, or greater than min if min itself is excluded.
 func Minimum(path string, value any, min float64, exclusive bool) *field.Error {
 	if exclusive {
 		return invalid(path, value, "must be greater than "+Number(min))
@@ -25,8 +24,7 @@ func Minimum(path string, value any, min float64, exclusive bool) *field.Error {
 	return invalid(path, value, "must be greater than or equal to "+Number(min))
 }
 
-// Maximum says that the number must be at most max, or less than max where
-// max itself is excluded.
+// Maximum says that the number must be at most max, or less than max if max itself is excluded.
 func Maximum(path string, value any, max float64, exclusive bool) *field.Error {
 	if exclusive {
 		return invalid(path, value, "must be less than "+Number(max))
@@ -114,9 +112,9 @@ func Enum(path string, value any, supported []string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeNotSupported, Field: path, BadValue: value, Detail: detail}
 }
 
-// Type says that the value must be of one of the JSON types. actual is the
-// type that it has, which is shown in place of the value, as Kubernetes does:
-// a whole object in place of a number tells the reader nothing.
+// Type says that the value must be of one of the JSON types. actual is the type that it has, which
+// is shown in place of the value, as Kubernetes does: a whole object in place of a number does not
+// help the reader.
 func Type(path, actual string, expected ...string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeTypeInvalid, Field: path, BadValue: actual,
 		Detail: "must be of type " + strings.Join(expected, " or ")}

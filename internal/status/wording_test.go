@@ -54,7 +54,7 @@ func TestWording(t *testing.T) {
 	}
 }
 
-// VAL-3: where Kubernetes' native validation conforms, its text is ours.
+// VAL-3: if Kubernetes' native validation conforms, its text is ours.
 func TestWordingAgainstKubernetes(t *testing.T) {
 	path := field.NewPath("spec", "size")
 	tests := []struct{ got, want string }{

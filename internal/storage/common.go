@@ -7,8 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that are
-// created and updated, that are made of what the API shows of the stored ones, and that are read. Each may be nil.
+// Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that
+// are created and updated, that consist of what the API shows of the stored ones, and that are
+// read. Each may be nil.
 type Schemas struct{ Create, Update, Patch, Read *schema.Schema }
 
 // For returns the schema of the objects that requests of a verb carry, or ask for.
@@ -53,7 +54,7 @@ func StatusPath(r *resource.Resource) resource.FieldPath {
 	return KubernetesStatus
 }
 
-// KubernetesStatus is where objects of Kubernetes' form keep their status.
+// KubernetesStatus is the path of the status in objects of Kubernetes' form.
 var KubernetesStatus = resource.FieldPath{"status"}
 
 // UnreadableStored returns the answer to a write that depends on a stored object which cannot be read.

@@ -131,7 +131,7 @@ func (d *Identity) Fill(w *Write) {
 	}
 }
 
-// CheckIdentity compares what an object of Kubernetes' form says of itself with the URL, and takes the
+// CheckIdentity compares the identity in an object of Kubernetes' form with the URL, and takes the
 // name of a new object. Nothing is added.
 func CheckIdentity(w *Write) error {
 	if err := CheckEnvelope(w.Object.Root()); err != nil {

@@ -108,8 +108,8 @@ func divert(e *Exchanges, m Message) error {
 	return ErrNotSent
 }
 
-// A Watcher looks at the backend's answers to what a client asks for, before anything is made of them. It may put another
-// stream in the place of an answer's.
+// A Watcher sees the backend's answers to a client's request, before they are edited. It may put
+// another stream in the place of an answer's.
 type Watcher interface {
 	// Answered is called with the method of the request to the backend.
 	Answered(method []byte, answer *message.Response)
@@ -438,7 +438,7 @@ func (e *Exchanges) Unlock() {
 	e.lock = ObjectLock{}
 }
 
-// IsDone reports whether a backend says of a write that it was done, or will be.
+// IsDone reports whether a backend says that a write was done, or will be.
 func IsDone(code int) bool { return code >= 200 && code < 300 }
 
 // str is the string of bytes that live as long as the request.

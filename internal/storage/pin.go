@@ -107,7 +107,7 @@ func (w *Write) MakeDeleteOptions(l *Limits) error {
 	return err
 }
 
-// CloneDeleteOptions returns a copy of the options of a deletion, or new ones if it came without.
+// CloneDeleteOptions returns a copy of the options of a deletion, or new ones if there were none.
 func (w *Write) CloneDeleteOptions(l *Limits) (*document.Document, error) {
 	if w.Object != nil {
 		return w.Object.Clone(), nil

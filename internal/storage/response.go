@@ -15,8 +15,8 @@ const (
 	headerWarning         = "Warning"
 )
 
-// A Response is the answer to the client. It is an answer of the backend, as it came or with other lines or another body,
-// or one of the gateway.
+// A Response is the answer to the client. It is an answer of the backend, unchanged or with other
+// lines or another body, or one of the gateway.
 type Response struct {
 	message.Response
 
@@ -82,8 +82,8 @@ func (r *Response) SetEncoded(encode func(dst, body []byte) ([]byte, bool)) bool
 // exactBytes are the headers of an answer that depend on the exact bytes of its body.
 var exactBytes = [...]string{"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "Accept-Ranges"}
 
-// ForgetBody takes out of the head of an answer without a body, or with one that changes on its way,
-// what the head says of the bytes that the backend would have sent.
+// ForgetBody takes out of the head of an answer without a body, or with one that changes on its
+// way, the headers that describe the bytes that the backend would have sent.
 func (r *Response) ForgetBody(length bool) {
 	r.Remove(exactBytes[:]...)
 	if length {
@@ -128,7 +128,7 @@ type Editor interface {
 	IsHolding() bool
 	// Rest gives back memory of a large object, at a time when none is held.
 	Rest()
-	// Append edits the start of src, appends what comes of it to dst up to a length of about limit, and
+	// Append edits the start of src, appends the result to dst up to a length of about limit, and
 	// returns how many bytes of src it used.
 	Append(dst, src []byte, limit int) ([]byte, int, error)
 	// Close ends the body.

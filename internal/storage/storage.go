@@ -40,9 +40,10 @@ type Storage interface {
 	Updater
 	Patcher
 	Deleter
-	// Pass sends a body on as it came.
+	// Pass sends a body on unchanged.
 	Pass(w *Write) error
-	// Scaler returns how the Scale is written that the gateway makes of the object itself; nil if it makes none.
+	// Scaler returns the Scaler for a Scale that the gateway itself derives from the object; nil if
+	// it derives none.
 	Scaler() Scaler
 	// Shower returns how the backend shows what it would store; nil if it cannot.
 	Shower() Shower
@@ -50,8 +51,8 @@ type Storage interface {
 
 // A Reader answers reads.
 type Reader interface {
-	// Read asks the backend for what a GET, LIST or WATCH is about. The answer is in Request.Response; an
-	// answer whose objects have to be completed while it streams has an Editor.
+	// Read sends a GET, LIST or WATCH to the backend. The answer is in Request.Response; an answer
+	// whose objects have to be completed while it streams has an Editor.
 	Read(r *Request) error
 }
 
@@ -63,7 +64,7 @@ type Strategy interface {
 	MediaTypes() *MediaTypes
 	// StatusPath returns the path of the field that only the status subresource may write; nil for none.
 	StatusPath() resource.FieldPath
-	// IsOpaque reports whether the body passes as it came: no policy concerns it, and nothing of the
+	// IsOpaque reports whether the body passes unchanged: no policy concerns it, and nothing of the
 	// resource has to be prepared, defaulted or validated.
 	IsOpaque(i *resource.Info) bool
 	// CheckOptions refuses parameters of a write that the backend would not refuse itself.
@@ -109,9 +110,9 @@ type Updater interface {
 	NeedsExisting(w *Write) bool
 	// Get reads the stored object into the write, which is pinned to its version from then on.
 	Get(w *Write) error
-	// Lock makes the request the only one that writes the object, if what it writes depends on what is stored,
-	// or another write could put back what it changes. isOpaque says that the body passes as it came.
-	// Request.Unlock ends that.
+	// Lock makes the request the only one that writes the object, if what it writes depends on what
+	// is stored, or another write could put back what it changes. isOpaque says that the body
+	// passes unchanged. Request.Unlock ends that.
 	Lock(r *Request, isOpaque bool) error
 	Update(w *Write) error
 	// Refusal returns the answer to a write that was refused: what the backend would have said first.
@@ -157,7 +158,7 @@ type Shower interface {
 	Show(w *Write) (isShown bool, err error)
 }
 
-// A Scaler writes the Scale that the gateway makes of an object.
+// A Scaler writes the Scale that the gateway derives from an object.
 type Scaler interface {
 	// Object returns the storage of the objects behind, whose writes are answered with a Scale.
 	Object() Storage

@@ -16,7 +16,8 @@ import (
 type Subject struct {
 	Info     resource.Info
 	Resource *resource.Resource // nil if no policy file describes it
-	// Served is what the API server says of the resource; nil if it is not asked, or does not serve it.
+	// Served is the API server's description of the resource; nil if it is not asked, or does not
+	// serve it.
 	Served *discovery.Resource
 }
 
@@ -47,8 +48,8 @@ func (s *Subject) Unplaced(err error) error {
 	return s.Invalid(s.Info.Name, field.ErrorList{misplaced}, 0)
 }
 
-// Invalid returns the Status of an object with failures. A name that an ordinary API has yet to give is left out. No field
-// stands for the whole of an ordinary object.
+// Invalid returns the Status of an object with failures. A name that an ordinary API has yet to
+// give is left out. No field means the whole of an ordinary object.
 func (s *Subject) Invalid(name string, failures field.ErrorList, more int) *status.Error {
 	if s.Resource != nil && s.Resource.Envelope == resource.Bare {
 		failures = ofWhole(failures)

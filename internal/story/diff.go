@@ -20,7 +20,7 @@ const (
 // A Tree is a JSON value as edits are found in it.
 type Tree any
 
-// Parse reads a JSON text. What is none has no tree.
+// Parse reads a JSON text. What is not a value has no tree.
 func Parse(text []byte) Tree {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

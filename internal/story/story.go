@@ -22,7 +22,7 @@ type Story struct {
 	// Others are the policies that are not about the request.
 	Others []Policy `json:"others,omitempty"`
 	Limits []Limit  `json:"limits,omitempty"`
-	// Unknown says what cannot be told.
+	// Unknown says what cannot be known.
 	Unknown []string `json:"unknown,omitempty"`
 	Answer  Answer   `json:"answer"`
 	// Sent are the requests that the backend would get.
@@ -31,7 +31,7 @@ type Story struct {
 	IsCut bool `json:"isCut,omitempty"`
 }
 
-// A Request says who asks, for what.
+// A Request is the request of a story, and its user.
 type Request struct {
 	Method string   `json:"method"`
 	Path   string   `json:"path"`
@@ -75,13 +75,13 @@ type Step struct {
 type Policy struct {
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name"`
-	// File and Line are where it is, if that is known.
+	// File and Line are its place, if that is known.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	// Item is the item of the body that it looked at, such as "[3]"; empty for the whole.
 	Item    string `json:"item,omitempty"`
 	Binding string `json:"binding,omitempty"`
-	// Verdict says what it came to: Allow, Deny, Ignore, Audit, Mutate or Unchanged; "NoMatch" if it is
+	// Verdict is its result: Allow, Deny, Ignore, Audit, Mutate or Unchanged; "NoMatch" if it is
 	// not about the request.
 	Verdict string   `json:"verdict"`
 	Reasons []Reason `json:"reasons,omitempty"`
@@ -108,7 +108,7 @@ type Reason struct {
 
 // An Expression is a CEL expression with its value.
 type Expression struct {
-	// Field is where the expression stands in the policy, if that is known.
+	// Field is the field of the expression in the policy, if that is known.
 	Field string `json:"field,omitempty"`
 	Line  int    `json:"line,omitempty"`
 	// Variable is the variable that it computes.
@@ -169,7 +169,7 @@ const (
 	Refused Decision = "Refused"
 	// Answered says that the request is answered without the backend's deciding anything.
 	Answered Decision = "Answered"
-	// Undecided says that it cannot be told.
+	// Undecided says that it cannot be known.
 	Undecided Decision = "Unknown"
 )
 

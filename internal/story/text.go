@@ -231,7 +231,7 @@ func place(file string, line int) string {
 	return fmt.Sprintf("  %s:%d", file, line)
 }
 
-// Outcome says what an expression came to.
+// Outcome describes the result of an expression.
 func (e *Expression) Outcome() string {
 	switch {
 	case e.Error != "":
@@ -242,7 +242,7 @@ func (e *Expression) Outcome() string {
 	return "is " + e.Value
 }
 
-// Name is by what the expression is called.
+// Name is the name of the expression.
 func (e *Expression) Name() string {
 	switch {
 	case e.Variable != "":
@@ -281,8 +281,8 @@ type CaretLine struct {
 	IsSource bool
 }
 
-// Carets are the lines of the expression, and below each the values of its parts, with a caret where
-// the part stands.
+// Carets are the lines of the expression, and below each the values of its parts, with a caret at
+// the part.
 func (e *Expression) Carets() (all []CaretLine) {
 	for i, source := range strings.Split(strings.TrimRight(e.Text, "\n"), "\n") {
 		all = append(all, CaretLine{strings.ReplaceAll(source, "\t", " "), true})

@@ -9,7 +9,7 @@ import (
 // everything that reports it: the access log, metrics and the trace. Its strings are the request's
 // own memory: who keeps one for longer clones it.
 type Record struct {
-	// ID is by what the logs of the client, the gateway and the backend name the request.
+	// ID identifies the request in the logs of the client, the gateway and the backend.
 	ID      string
 	Trace   Trace
 	Client  netip.Addr

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Sampler lets the log mention an event that comes again and again once in a period, with how often it
-// came since (EVT-1). The zero value is ready.
+// A Sampler logs a repeated event once in a period, with the number of repetitions (EVT-1). The
+// zero value is ready.
 type Sampler struct {
 	mu   sync.Mutex
 	last map[string]sample

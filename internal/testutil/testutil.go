@@ -42,8 +42,8 @@ func within(patience time.Duration, ok func() bool) bool {
 	return true
 }
 
-// FreeAddress returns an address on the loopback interface on which nothing listens now. Somebody else may take it: a
-// test that can listen on port 0 itself needs none.
+// FreeAddress returns an address on the loopback interface on which nothing listens now. Another
+// process may take it: a test that can listen on port 0 itself needs none.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for {

@@ -25,7 +25,7 @@ func (r *recorder) Fatalf(format string, a ...any) {
 func TestWaiting(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		after time.Duration // when it comes to pass
+		after time.Duration // when it happens
 		wait  func(t testing.TB, since func() time.Duration, after time.Duration)
 		takes time.Duration
 		want  string

@@ -108,7 +108,7 @@ type HealthCheck struct {
 	// the answer is there.
 	Period, Timeout time.Duration
 	balance.Thresholds
-	// Status is the status of a success; zero stands for all from 200 to 399.
+	// Status is the status of a success; zero means all from 200 to 399.
 	Status int
 }
 

@@ -170,7 +170,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// ioFailed is the failure that an error of reading or writing stands for.
+// ioFailed is the failure of an error of reading or writing.
 func ioFailed(sent bool, err error) *Error {
 	switch {
 	case isMalformed(err):

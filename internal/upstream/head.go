@@ -60,7 +60,7 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 	}
 }
 
-// noHead is the failure to read a head if only so many bytes of it came.
+// noHead is the failure to read a head if only so many bytes of it arrived.
 func noHead(have int, err error) error {
 	if err == bufio.ErrBufferFull {
 		return malformed("the head of the answer is too large")

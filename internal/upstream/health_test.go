@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// What counts as a healthy answer, and what is said of others.
+// What counts as a healthy answer, and how others are reported.
 func TestHealthCheckAnswers(t *testing.T) {
 	for _, c := range []struct {
 		answer string

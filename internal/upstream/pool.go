@@ -186,7 +186,7 @@ func (p *pool) unmade(e *endpoint, o balance.Outcome, now time.Time) {
 	p.unlock()
 }
 
-// serve gives the requests that wait longest what there is.
+// serve grants the available links to the requests that wait longest.
 func (p *pool) serve() {
 	for w := p.queue.first; w != nil; w = p.queue.first {
 		e := p.set.Choose(&w.tried)

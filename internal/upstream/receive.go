@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// maxErrorBody is up to what size the bodies of errors are read whole whatever their framing, for they are small and may
-// have to be reworded.
+// maxErrorBody is the size up to which the bodies of errors are read whole in any framing, for they
+// are small and may have to be reworded.
 const maxErrorBody = SmallBody
 
 // reception is the reading of one answer.

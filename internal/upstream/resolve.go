@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxAddresses bounds the endpoints that one name stands for.
+	// maxAddresses bounds the endpoints of one name.
 	maxAddresses = 256
 	// lookupTimeout bounds one lookup, and firstRetry is after what time a
 	// failed one is made again; each failure doubles that up to the period.

@@ -32,7 +32,7 @@ type Unresolved struct {
 
 // EndpointState describes an endpoint at a moment.
 type EndpointState struct {
-	// Address is dialled; Authority is the host and port of the base URL that it stands for.
+	// Address is dialled; Authority is the host and port of its base URL.
 	Address, Authority string
 	Status             balance.EndpointStatus
 	// Until is when an ejection ends.

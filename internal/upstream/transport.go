@@ -8,7 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// smallRequest is up to what size head and body are copied together: that costs less than a vectored write.
+// smallRequest is the size up to which head and body are copied together: that costs less than a
+// vectored write.
 const smallRequest = 8 << 10
 
 // transport is what all connections of HTTP/1.1 to a backend share.

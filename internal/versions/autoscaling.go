@@ -121,7 +121,7 @@ func takeAnnotations(d *document.Document) (map[string]string, error) {
 	return taken, nil
 }
 
-// putAnnotations sets annotations to what stands for fields of v2.
+// putAnnotations sets the annotations that represent fields of v2.
 func putAnnotations(d *document.Document, kept map[string]any) {
 	if len(kept) == 0 {
 		return
@@ -148,7 +148,7 @@ func isCPU(t autoscalingv2.MetricSourceType, name corev1.ResourceName) bool {
 	return t == autoscalingv2.ResourceMetricSourceType && name == corev1.ResourceCPU
 }
 
-// olderAutoscaler makes of an autoscaler of v2 one of v1, and the values of its annotations.
+// olderAutoscaler turns an autoscaler of v2 into one of v1, and the values of its annotations.
 func olderAutoscaler(spec *autoscalingv2.HorizontalPodAutoscalerSpec, status *autoscalingv2.HorizontalPodAutoscalerStatus) (
 	*autoscalingv1.HorizontalPodAutoscalerSpec, *autoscalingv1.HorizontalPodAutoscalerStatus, map[string]any) {
 	older := &autoscalingv1.HorizontalPodAutoscalerSpec{
@@ -219,8 +219,8 @@ func (r *scalingRules) read() *autoscalingv2.HPAScalingRules {
 	return made
 }
 
-// newerAutoscaler makes of an autoscaler of v1, with its annotations, one of v2. As the server does, it passes over annotations that
-// cannot be read.
+// newerAutoscaler turns an autoscaler of v1, with its annotations, into one of v2. As the server
+// does, it passes over annotations that cannot be read.
 func newerAutoscaler(spec *autoscalingv1.HorizontalPodAutoscalerSpec, status *autoscalingv1.HorizontalPodAutoscalerStatus, annotations map[string]string) (
 	*autoscalingv2.HorizontalPodAutoscalerSpec, *autoscalingv2.HorizontalPodAutoscalerStatus) {
 	newer := &autoscalingv2.HorizontalPodAutoscalerSpec{

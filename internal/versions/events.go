@@ -23,7 +23,7 @@ var eventFields = [...]struct{ core, modern string }{
 	{"reportingComponent", "reportingController"},
 }
 
-// convertEvent makes of an event of one group one of the other.
+// convertEvent turns an event of one group into one of the other.
 func convertEvent(d *document.Document, toModern bool) {
 	root := d.Root()
 	for _, f := range eventFields {

@@ -1,6 +1,7 @@
-// Package versions converts objects of Kubernetes' own kinds between the versions in which API servers serve them, as policies with
-// `matchPolicy: Equivalent` see them. What it knows is a table, which a test makes of k8s.io/api, and a row for each pair of versions
-// whose fields differ; e2e/deploy holds both to a kube-apiserver.
+// Package versions converts objects of Kubernetes' own kinds between the versions in which API
+// servers serve them, as policies with `matchPolicy: Equivalent` see them. What it knows is a
+// table, which a test makes from k8s.io/api, and a row for each pair of versions whose fields
+// differ; e2e/deploy compares both with a kube-apiserver.
 package versions
 
 import (
@@ -104,8 +105,8 @@ func convertRequests(d *document.Document, to string, path ...string) {
 	}
 }
 
-// convertSlice moves what there is to say of a device: resource.k8s.io/v1beta1 has it in the member `basic` of the device, later
-// versions in the device.
+// convertSlice moves the description of a device: resource.k8s.io/v1beta1 has it in the member
+// `basic` of the device, later versions in the device.
 func convertSlice(d *document.Document, to string) error {
 	devices := find(d.Root(), "spec", "devices")
 	for r := devices.First(); r.Valid() && devices.Kind() == document.Array; r = r.Next() {

@@ -14,7 +14,8 @@ func versionOf(resource, version string) schema.GroupVersionResource {
 	return r.WithVersion(version)
 }
 
-// TestConvert: e2e/versions holds the conversions to kube-apiserver's; here is what clients send and no server would.
+// TestConvert: e2e/versions compares the conversions with kube-apiserver's; here is what clients
+// send and no server would.
 func TestConvert(t *testing.T) {
 	const autoscalers, claims, slices = "horizontalpodautoscalers.autoscaling", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
 	for _, c := range []struct{ about, resource, from, to, object, want string }{

@@ -1,5 +1,6 @@
-// Package watch tells when files may have changed. Directories are watched, not files: those are replaced, by editors and by
-// the kubelet, which swaps the links to all files of a mount at once, and a watch on a file ends with it.
+// Package watch reports when files may have changed. Directories are watched, not files: those are
+// replaced, by editors and by the kubelet, which swaps the links to all files of a mount at once,
+// and a watch on a file ends with it.
 package watch
 
 import (
@@ -19,8 +20,8 @@ type Files struct {
 	Of string
 	// Dirs are the directories that they are in now. One that was removed and made again is watched anew.
 	Dirs func() []string
-	// Changed reads them: once at the start, soon after a change, and at every poll in case a change went unnoticed
-	// (network file systems tell nothing).
+	// Changed reads them: once at the start, soon after a change, and at every poll in case a
+	// change went unnoticed (network file systems send no events).
 	Changed func()
 	// Poll is the time between polls, Quiet how long the files must be left alone after a change before they are read,
 	// Patience the longest that changes that never cease hold a reading up.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A change in a directory is told, also in one that was removed and made again, and in one that is new.
+// A change in a directory is reported, also in one that was removed and made again, and in one that
+// is new.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	one, two := filepath.Join(root, "one"), filepath.Join(root, "two")
@@ -34,7 +35,7 @@ func TestRun(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Fatalf("%s was not told", what)
 		}
-		for { // one change may be told more than once
+		for { // one change may be reported more than once
 			select {
 			case <-changed:
 			case <-time.After(100 * time.Millisecond):

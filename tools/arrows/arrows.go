@@ -13,10 +13,11 @@ import (
 // arrow leads from a file to another one whose declarations it uses.
 type arrow struct{ from, to string }
 
-// graph holds the arrows between the files of a package, each with the names that it stands for.
+// graph holds the arrows between the files of a package, each with its names.
 type graph map[arrow][]string
 
-// arrowsOf returns the arrows of the package. Uses of fields do not count: whoever has a value of a type knows them.
+// arrowsOf returns the arrows of the package. Uses of fields do not count: code with a value of a
+// type knows them.
 func arrowsOf(p load.Package) graph {
 	all := graph{}
 	for id, used := range p.TypesInfo.Uses {
@@ -72,8 +73,8 @@ func (g graph) order() []string {
 	return files
 }
 
-// greedy takes files that no arrow leaves to the end, files that no arrow reaches to the front, and if there are
-// none, the file with most leaving over arriving arrows to the front.
+// greedy takes files that no arrow leaves to the end, files that no arrow reaches to the front, and
+// if there is neither, the file with most leaving over arriving arrows to the front.
 func (g graph) greedy() []string {
 	leaving, arriving := map[string]int{}, map[string]int{}
 	rest := map[string]bool{}
@@ -114,7 +115,8 @@ func (g graph) greedy() []string {
 	return append(front, end...)
 }
 
-// bestMove returns where the file at from has the fewest arrows up, and by how many they become fewer.
+// bestMove returns the position at which the file at from has the fewest arrows up, and by how many
+// they become fewer.
 func (g graph) bestMove(files []string, from int) (to, gain int) {
 	file, sum := files[from], 0
 	// To pass another file turns the arrows between the two: one to it then points up, one from it down.

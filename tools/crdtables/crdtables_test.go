@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPages holds the pages of docs/policies to the definitions in policies/crds.
+// TestPages compares the pages of docs/policies with the definitions in policies/crds.
 func TestPages(t *testing.T) {
 	pages, err := render("../..")
 	if err != nil {

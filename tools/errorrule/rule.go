@@ -16,10 +16,10 @@ type function struct {
 	name     string
 	result   int
 	pointer  string
-	returned []ast.Expr // what stands for the result in its return statements
+	returned []ast.Expr // the results in its return statements
 	info     *types.Info
 	receiver types.Object
-	// assigned is what each local variable is given; nil stands for what is not known.
+	// assigned is what each local variable is given; nil means not known.
 	assigned map[types.Object][]ast.Expr
 	// guarded are the variables that errors.AsType has found something for.
 	guarded map[types.Object]bool
@@ -35,8 +35,8 @@ func violations(packages []load.Package) []function {
 			all = append(all, functionsOf(p, file)...)
 		}
 	}
-	// A constructor returns new values alone, or what another constructor returned. Those that are none are taken
-	// out until nothing changes.
+	// A constructor returns new values alone, or what another constructor returned. Candidates that
+	// are not constructors are taken out until nothing changes.
 	makers := map[string]bool{}
 	for _, f := range all {
 		if f.of != nil {
@@ -241,7 +241,8 @@ func calledBy(info *types.Info, call *ast.CallExpr) *types.Func {
 	return f
 }
 
-// isOwn reports whether a variable is the receiver, or a parameter that is an error: whoever calls has to give one.
+// isOwn reports whether a variable is the receiver, or a parameter that is an error: the caller has
+// to give one.
 func (f *function) isOwn(of types.Object) bool {
 	if of == nil || of == f.receiver {
 		return of != nil

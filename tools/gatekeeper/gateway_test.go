@@ -39,8 +39,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// apiServer is as much of a Kubernetes API server as the gateway asks for. It stores what it is told
-// to, and remembers the last object that was written.
+// apiServer is as much of a Kubernetes API server as the gateway asks for. It stores what it is
+// sent, and remembers the last object that was written.
 type apiServer struct {
 	mu      sync.Mutex
 	stored  map[string][]byte // by path
@@ -88,7 +88,7 @@ func encoded(value any) []byte {
 	return raw
 }
 
-// A gateway runs with policy files before an API server.
+// A gateway runs with policy files in front of an API server.
 type gateway struct {
 	url    string
 	server *apiServer

@@ -54,7 +54,7 @@ func library(t *testing.T, dir string) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// requests are about the objects of the recorded cases.
+// requests carry the objects of the recorded cases.
 func requests(t *testing.T, dir string) (all []*request) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "cases", "rego-gatekeeper.jsonl"))

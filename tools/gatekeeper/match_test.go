@@ -48,7 +48,7 @@ func randomMatch(r *rand.Rand) string {
 	return "{" + strings.Join(members[:r.IntN(4)], ", ") + "}"
 }
 
-// randomRequest is about an object of one of a few kinds, in a namespace or in none.
+// randomRequest carries an object of one of a few kinds, in a namespace or in none.
 func randomRequest(r *rand.Rand) *request {
 	q := &request{}
 	kind := r.IntN(5)
@@ -103,7 +103,7 @@ func randomAction(r *rand.Rand) string {
 		"enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}, {name: gator.gatekeeper.sh}]}], ")
 }
 
-// TestMatch: the same constraints match, do the same, and are told in the same order.
+// TestMatch: the same constraints match, do the same, and are reported in the same order.
 func TestMatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var constraints strings.Builder

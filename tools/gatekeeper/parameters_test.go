@@ -19,8 +19,8 @@ func withoutPlaces(message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestParameters: constraints with parameters refuse what Gatekeeper refuses, also where a rule is
-// evaluated with another input, and where a rule has two values. Two constraints of a template have
+// TestParameters: constraints with parameters refuse what Gatekeeper refuses, also if a rule is
+// evaluated with another input, and if a rule has two values. Two constraints of a template have
 // their own parameters each.
 func TestParameters(t *testing.T) {
 	const conflicting = 2

@@ -36,8 +36,8 @@ var order = [][]string{
 	{"internal/quote", "internal/discovery", "internal/index"},
 }
 
-// aside are the rooms that stand beside the order: whom they may import, and who may import them. Tests, cases and
-// programs at the top may import anything.
+// aside are the rooms that stand beside the order: which rooms they may import, and which may
+// import them. Tests, cases and programs at the top may import anything.
 var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/credentials":      {[]string{"internal/file", "internal/watch"}, []string{"cmd", "proxy", "internal/server"}},
 	"internal/file":             {nil, []string{"cmd", "policies", "internal/config", "internal/credentials", "internal/manifest"}},
@@ -105,7 +105,7 @@ func violations(packages []pkg) []string {
 	return found
 }
 
-// breach tells why a package of the module may not import another; empty if it may.
+// breach says why a package of the module may not import another; empty if it may.
 func breach(from, imported, module string) string {
 	room := roomOf(from)
 	for engine, rooms := range engines {

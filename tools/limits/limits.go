@@ -1,6 +1,6 @@
-// Package limits holds the counts that linters find in the code against a file of limits that may only
-// shrink: a count above its limit is a step back, and a count below it has to be written down, so that
-// nobody takes the room again.
+// Package limits compares the counts that linters find in the code with a file of limits that may
+// only shrink: a count above its limit is a step back, and a count below it has to be written down,
+// so that it cannot rise again.
 package limits
 
 import (

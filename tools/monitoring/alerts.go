@@ -8,7 +8,7 @@ const runbooks = "https://github.com/admission-gateway/gateway/blob/main/docs/ru
 // An alert is raised if its expression has a value for so long.
 type alert struct {
 	name     string
-	severity string // critical: wake somebody up; warning: look at it today
+	severity string // critical: page the operator; warning: look at it today
 	during   string // how long it must hold; empty is at once
 	expr     string
 	summary  string

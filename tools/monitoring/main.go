@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// header says in generated YAML where it comes from.
+// header names the source in generated YAML.
 const header = "# Written by `make monitoring` from tools/monitoring. docs/runbooks.md says what to do about each alert.\n"
 
 // render returns the files by their paths in the repository.

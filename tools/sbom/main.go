@@ -32,7 +32,8 @@ func main() {
 	}
 }
 
-// bill returns the bill of a binary. The version replaces what the binary says of itself, if it is not empty.
+// bill returns the bill of a binary. The version replaces the one in the binary, if it is not
+// empty.
 func bill(info *debug.BuildInfo, version string) *cdx.BOM {
 	main := info.Main
 	if version != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// explain evaluates a condition that must be false and writes what Explain says of it, one violation a line, items after
-// a dash.
+// explain evaluates a condition that must be false and writes its explanation, one violation a
+// line, items after a dash.
 func explain(t testing.TB, p *cel.Program, x *Explanation, set func(*cel.Vars), variables *cel.Variables) string {
 	t.Helper()
 	f := cel.NewFrame(context.Background())

@@ -93,7 +93,7 @@ func (x *explainer) failure(c *clause) *field.Error {
 	return err
 }
 
-// nearest is the path of what an operand that stands at no one place is about.
+// nearest is the nearest path for an operand that has no single place.
 func (x *explainer) nearest(o operand) string {
 	if o.located {
 		if _, path, ok := x.at(o.about); ok {

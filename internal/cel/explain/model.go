@@ -12,7 +12,7 @@ import (
 type Explanation struct {
 	program *cel.Program
 	field   []step  // of the field that the expression is about; see Field
-	operand operand // what an expression stands for, of a variable
+	operand operand // the expression of a variable
 
 	// what must hold for a condition to be true, and what must for it to be false
 	whenTrue, whenFalse *clause

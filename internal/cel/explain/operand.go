@@ -49,7 +49,8 @@ func (r *reader) other(e celast.Expr) operand {
 	return o
 }
 
-// unconverted is the expression without conversions around it, and without the value that stands in for a missing one.
+// unconverted is the expression without conversions around it, and without the default for a
+// missing value.
 func (r *reader) unconverted(e celast.Expr) celast.Expr {
 	for e.Kind() == celast.CallKind {
 		call := e.AsCall()

@@ -7,7 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 )
 
-// A Compiler compiles the expressions of a policy, and explains its conditions by what its variables stand for.
+// A Compiler compiles the expressions of a policy, and explains its conditions by the expressions
+// of its variables.
 type Compiler struct {
 	*cel.AdmissionCompiler
 	known knowledge
@@ -54,7 +55,7 @@ func (k *knowledge) add(name string, x *Explanation) *Explanation {
 	return x
 }
 
-// derive finds out what a variable stands for.
+// derive finds the expression of a variable.
 func (x *Explanation) derive(c *cel.Checked, known *knowledge) {
 	d := deriver{reader: reader{ast: c.AST, variables: known}, checked: c}
 	root := c.AST.Expr()

@@ -89,7 +89,7 @@ var (
 	// compared is one pass over everything in the arguments.
 	compared = &cost{size: deepSize, deep: true, work: func(s []int64) int64 { return sum(s) / value.BytesPerUnit }}
 
-	// printed is one pass over everything in the arguments, and over the string that is made of it.
+	// printed is one pass over everything in the arguments, and over the resulting string.
 	printed = &cost{size: deepSize, deep: true, work: compared.work, pays: true}
 
 	// matched is the cost of matching in Kubernetes. Short patterns cost no more than what was counted for the string.
@@ -133,7 +133,7 @@ func patternSize(s []int64) int64 {
 	return s[1]
 }
 
-// formatPattern is the length of the pattern that a named format stands for, as Kubernetes counts it.
+// formatPattern is the length of the pattern of a named format, as Kubernetes counts it.
 func formatPattern(v ref.Val) int64 {
 	if f, ok := v.Value().(apiservercel.Format); ok {
 		return int64(f.MaxRegexSize)

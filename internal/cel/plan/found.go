@@ -102,7 +102,7 @@ func (f *Machine) walk(c *chain, n document.Node) (document.Node, int) {
 	return child, last + 1
 }
 
-// parent is where the path leads but for its last name.
+// parent is the result of the path without its last name.
 func (f *Machine) parent(c *chain, n document.Node, r *knownRoot) (document.Node, bool) {
 	e := &f.paths.found[c.most.at]
 	if e.id == c.most.id && e.epoch == r.epoch {

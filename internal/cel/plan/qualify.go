@@ -143,7 +143,7 @@ func (f *Machine) item(v, key Val, soft bool) (Val, reach) {
 	return nodeVal(f.indexed(n).Nth(i), t.Items), present
 }
 
-// indexed is the list of the array, which remembers where it was read last.
+// indexed is the list of the array, which remembers the last position that was read.
 func (f *Machine) indexed(n document.Node) *value.List {
 	l := &f.recent[n.Index()%uint32(len(f.recent))]
 	if l.Node != n {

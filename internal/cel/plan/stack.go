@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// growStack makes room on the stack, where lists are made.
+// growStack makes room on the stack, on which lists are made.
 func (f *Machine) growStack() {
 	n := max(2*cap(f.stack), value.FirstChunk)
 	if n*RefBytes >= 2*value.MadeLimit {
@@ -47,7 +47,7 @@ func (b *built) ref(f *Machine) ref.Val {
 	return list
 }
 
-// push puts a value on the stack, where lists are made.
+// push puts a value on the stack, on which lists are made.
 func (f *Machine) push(v Val) {
 	if len(f.stack) == cap(f.stack) {
 		f.growStack()

@@ -52,7 +52,7 @@ func (v *evaluation) assumeIn(x, list celast.Expr, f facts) facts {
 	return f.with(path, func(f *fact) { f.enum = enum })
 }
 
-// bound adds what a comparison of a field with a literal says of the field.
+// bound adds what a comparison of a field with a literal implies for the field.
 func (v *evaluation) bound(operator string, x, y celast.Expr, f facts) facts {
 	path, whole := v.measured(x)
 	if path == "" || y.Kind() == celast.IdentKind {

@@ -22,7 +22,7 @@ var mirror = map[string]string{
 
 func isComparison(name string) bool { return mirror[name] != "" }
 
-// compare compares two values by what is allowed for them.
+// compare compares two values by their possible ranges.
 func (v *evaluation) compare(operator string, x, y result) result {
 	t := either
 	switch {

@@ -19,7 +19,7 @@ const (
 	grantFree = 4 << 10
 	// heavyBytes is the memory from which evaluations are heavy work.
 	heavyBytes = 2 << 20
-	// ShortText is up to what length strings that functions make are not counted.
+	// ShortText is the length up to which strings that functions make are not counted.
 	ShortText = 256
 )
 
@@ -39,7 +39,7 @@ func (b *bill) close() {
 	*b = bill{}
 }
 
-// grow asks for what is missing to so many bytes.
+// grow asks for the memory that is missing to so many bytes.
 func (b *bill) grow(to int) {
 	if b.memory == nil {
 		b.granted = to

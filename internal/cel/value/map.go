@@ -12,8 +12,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A Map is an object of a document as a CEL map. Without a type it behaves as cel-go's map of a decoded object does, with
-// one as Kubernetes' unstructuredMap does; where the two differ, the code says so.
+// A Map is an object of a document as a CEL map. Without a type it behaves as cel-go's map of a
+// decoded object does, with one as Kubernetes' unstructuredMap does; the code says so if the two
+// differ.
 type Map struct {
 	frame *Arena
 	Node  document.Node

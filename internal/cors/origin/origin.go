@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// An Origin is where a page comes from.
+// An Origin is the origin of a page.
 type Origin struct {
 	// Scheme is in lower case, such as "https".
 	Scheme string
@@ -41,7 +41,7 @@ func Parse(text string) (o Origin, ok bool) {
 	return o, true
 }
 
-// portAt returns where the colon before a port stands; -1 if there is none.
+// portAt returns the index of the colon before a port; -1 if there is none.
 func portAt(authority string) int {
 	after := strings.LastIndexByte(authority, ']') + 1
 	if at := strings.IndexByte(authority[after:], ':'); at >= 0 {
@@ -71,7 +71,8 @@ func parsePort(s string) (uint16, bool) {
 	return uint16(n), true
 }
 
-// ownPort is the port that is not written after a scheme (URL Standard, "special scheme"); 0 is none.
+// ownPort is the port that is not written after a scheme (URL Standard, "special scheme"); 0 if
+// there is none.
 func ownPort(scheme string) uint16 {
 	switch scheme {
 	case "http", "ws":
@@ -153,7 +154,7 @@ type Pattern struct {
 	below  bool
 }
 
-// wild begins the host of a pattern that stands for every host below the rest.
+// wild begins the host of a pattern that matches every host below the rest.
 const wild = "*."
 
 // ParsePattern reads an origin such as https://shop.example.com, or a pattern such as https://*.example.com.
@@ -170,8 +171,8 @@ func ParsePattern(text string) (Pattern, bool) {
 	return p, ok
 }
 
-// Matches reports whether the pattern stands for an origin: the scheme and the port are the same, and so is the host, or
-// it is one or more labels before it.
+// Matches reports whether the pattern matches an origin: the scheme and the port are the same, and
+// so is the host, or it is one or more labels before it.
 func (p Pattern) Matches(o Origin) bool {
 	if o.Scheme != p.origin.Scheme || o.Port != p.origin.Port {
 		return false

@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestMatches: a pattern stands for whole labels below its host, by the same scheme and port.
+// TestMatches: a pattern matches whole labels below its host, by the same scheme and port.
 func TestMatches(t *testing.T) {
 	hosts := map[string]bool{
 		"https://shop.example.net": true, "https://a.b.example.net": true, "https://a_b.example.net": true,
@@ -114,7 +114,8 @@ func judge(text string) (Origin, bool) {
 	return o, again == text
 }
 
-// FuzzOrigin holds Parse and Matches to net/url, and to equality with what is written again.
+// FuzzOrigin compares Parse and Matches with net/url, and checks that writing an origin gives the
+// same again.
 func FuzzOrigin(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"https://shop.example.com", "https://*.example.com"}, {"https://evil.com#.example.net", "https://*.example.net"}, {"http://[::1]:3000", "http://[::1]:3000"},

@@ -10,9 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 )
 
-// Published is the schema of one of Kubernetes' own kinds, as far as it says of
-// what types fields are; nil for any other kind. What can be of several types,
-// such as a quantity, is an int-or-string.
+// Published is the schema of one of Kubernetes' own kinds, as far as it gives the types of fields;
+// nil for any other kind. What can be of several types, such as a quantity, is an int-or-string.
 func Published(kind schema.GroupVersionKind) *spec.Schema {
 	t := TypeOf(kind)
 	if t == nil || t.Object == nil {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// TestPublished: the schemas of all kinds say of each field what its Go type says.
+// TestPublished: the schemas of all kinds agree with the Go type of each field.
 func TestPublished(t *testing.T) {
 	compared := 0
 	for kind, goType := range scheme.Scheme.AllKnownTypes() {

@@ -201,7 +201,7 @@ func (r Rules) Quick(notes *document.Noter, meta document.Node) bool {
 				if c.Kind() != document.String || !isLabelKey(key, true) {
 					return false
 				}
-				total += len(key) + len(c.Node().Raw()) // what is quoted and escaped is never shorter than what it stands for
+				total += len(key) + len(c.Node().Raw()) // quoted and escaped text is never shorter than the original
 			}
 			if total > validation.TotalAnnotationSizeLimitB {
 				return false

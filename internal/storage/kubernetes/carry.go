@@ -10,9 +10,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A server carries fields over from the stored object before its own validating admission sees an update: those of
-// metadata that it sets itself, and a status that is a subresource (rest.BeforeUpdate and the PrepareForUpdate of each
-// kind in k8s.io/apiserver). Validating policies see the object so, in Write.Result. What is sent stays the client's.
+// A server carries fields over from the stored object before its own validating admission sees an
+// update: the fields of metadata that it sets itself, and a status that is a subresource
+// (rest.BeforeUpdate and the PrepareForUpdate of each kind in k8s.io/apiserver). Validating
+// policies see the object so, in Write.Result. What is sent stays the client's.
 
 // showsCarried reports whether validating policies see fields of a PUT that the server carries over.
 func (s *Store) showsCarried(i *resource.Info) bool {
@@ -33,8 +34,9 @@ func (s *Store) carry(w *storage.Write) {
 	w.Result = seen
 }
 
-// carryStatus makes the object that validating policies see of a PUT to a status. Of custom resources the server takes all
-// the rest from what is stored. Its own kinds differ in what they take from the client.
+// carryStatus makes the object that validating policies see of a PUT to a status. Of custom
+// resources the server takes all the rest from what is stored. Its own kinds take different fields
+// from the client.
 func (s *Store) carryStatus(w *storage.Write) {
 	existing := w.Existing.Root()
 	if s.Resource == nil && isOwnGroup(w.Info.Group) {

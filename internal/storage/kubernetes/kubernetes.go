@@ -1,7 +1,7 @@
-// Package kubernetes is the storage of an API server, or of something that behaves like one. The server
-// keeps versions, status and metadata itself, so that little is prepared here. What it would make of a
-// write only it knows: it is asked by dry runs, and what it is sent then is pinned to the version that it
-// answered with.
+// Package kubernetes is the storage of an API server, or of something that behaves like one. The
+// server keeps versions, status and metadata itself, so that little is prepared here. Only the
+// server knows the result of a write: it is asked by dry runs, and what it is sent then is pinned
+// to the version that it answered with.
 package kubernetes
 
 import (

@@ -10,9 +10,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// The storage of some kinds writes into the options of a deletion before a server's own admission sees them: that of Pods
-// the grace that the Pod gets, and that of Namespaces and definitions the uid. Both follow from the stored object. Of a
-// collection the admission sees the options as they came.
+// The storage of some kinds writes into the options of a deletion before a server's own admission
+// sees them: the storage of Pods writes the grace period of the Pod, and the storage of Namespaces
+// and definitions the uid. Both follow from the stored object. For a collection the admission sees
+// the options as they were sent.
 
 // OperationOptions implements storage.Strategy: policies see what the server's own admission has.
 func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation) (document.Node, error) {

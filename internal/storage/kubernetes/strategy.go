@@ -136,7 +136,8 @@ func (s *Store) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) 
 	return s.strategy.validate(schema, f, w)
 }
 
-// Preview implements storage.Creater. What a patch results in is known already, but for what policies change of it.
+// Preview implements storage.Creater. The result of a patch is known already, but for the changes
+// of policies.
 func (s *Store) Preview(w *storage.Write) error {
 	switch {
 	case w.Patch != nil:

@@ -29,7 +29,7 @@ func (s objectBodies) Complete(w *storage.Write) error { return s.c.complete(w, 
 // patchedBodies are the bodies of objects at a backend that has PATCH itself.
 type patchedBodies struct{ c *collection }
 
-// IsOpaque implements storage.Strategy. A patch passes as it came if nothing depends on its result.
+// IsOpaque implements storage.Strategy. A patch passes unchanged if nothing depends on its result.
 func (s patchedBodies) IsOpaque(i *resource.Info) bool {
 	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.c.admitsAnyPatch() && !storage.IsConcerned(s.c.Policies, i)
 }

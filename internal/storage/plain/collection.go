@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A collection is the objects of a resource at a backend: what the files say of them, and how they are
-// read, pinned to a version and sent. The strategies of a store share one.
+// A collection is the objects of a resource at a backend: how the files describe them, and how they
+// are read, pinned to a version and sent. The strategies of a store share one.
 type collection struct {
 	Options
 	status     resource.FieldPath // that only the status subresource may write; nil for none

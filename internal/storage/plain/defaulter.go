@@ -115,7 +115,7 @@ func (d *defaulter) isTyped() bool { return d.collection.Resource.Envelope == re
 // eventEnvelope bounds the bytes of an event around its object.
 const eventEnvelope = 4 << 10
 
-// listMembers returns what a list of Kubernetes' form says of itself.
+// listMembers returns the kind, apiVersion and metadata of a list of Kubernetes' form.
 func (d *defaulter) listMembers() []document.StreamMember {
 	r := d.collection.Resource
 	d.text = document.AppendString(d.text[:0], r.Names.ListKind)

@@ -136,7 +136,7 @@ func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored
 	return nil
 }
 
-// checkPreconditions compares the stored object with what the options say of it.
+// checkPreconditions compares the stored object with the preconditions in the options.
 func checkPreconditions(w *storage.Write) error {
 	r := w.Resource
 	metadata, kind := storage.Metadata(w.Existing.Object), apischema.GroupResource{Group: r.Group, Resource: r.Names.Kind}

@@ -69,7 +69,7 @@ func (f *fold) object(patch, stored, asked, want document.Node) {
 	}
 }
 
-// member changes what the patch says of a member. An invalid node is a member that is not there.
+// member changes the patch's value for a member. An invalid node is a member that is not there.
 func (f *fold) member(patch, stored document.Node, key string, asked, want document.Node) {
 	if asked.Valid() == want.Valid() && document.EqualNodes(asked, want) {
 		return

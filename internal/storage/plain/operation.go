@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// operationBodies are what the document of an operation says of them.
+// operationBodies are the bodies that the document of an operation describes.
 type operationBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy. A form that the document declares is checked against it if

@@ -24,7 +24,7 @@ func (s passedWrites) Create(w *storage.Write) error { return s.c.pass(w) }
 // Update implements storage.Updater.
 func (s passedWrites) Update(w *storage.Write) error { return s.c.pass(w) }
 
-// pass sends a body on as it came, or answers the dry run of it.
+// pass sends a body on unchanged, or answers the dry run of it.
 func (c *collection) pass(w *storage.Write) error {
 	if w.Info.Options.DryRun && c.emulates(resource.DryRun) {
 		code := http.StatusOK

@@ -106,7 +106,7 @@ func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte)
 	return nil
 }
 
-// carriesJSON reports whether a Content-Type says JSON, or a format made of it (RFC 6839).
+// carriesJSON reports whether a Content-Type says JSON, or a format based on it (RFC 6839).
 func carriesJSON(contentType []byte) bool {
 	media, _, _ := bytes.Cut(contentType, []byte(";"))
 	media = bytes.ToLower(bytes.TrimSpace(media))

@@ -107,7 +107,8 @@ func number(object document.Node, path resource.FieldPath) (n int32, found bool,
 	return int32(v), true, nil
 }
 
-// unsetReplicas stands for a number of replicas that is not set, for patches to set it, as in Kubernetes.
+// unsetReplicas represents a number of replicas that is not set, for patches to set it, as in
+// Kubernetes.
 const unsetReplicas = math.MinInt32
 
 // A scaler makes an update of the object of a write of its Scale.

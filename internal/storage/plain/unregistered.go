@@ -5,7 +5,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// unregistered stands for a resource that no policy file describes: its objects get nothing but
+// unregistered represents a resource that no policy file describes: its objects get nothing but
 // what a patch and a dry run need.
 var unregistered = resource.Resource{
 	Envelope: resource.Bare,

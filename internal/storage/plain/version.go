@@ -36,7 +36,8 @@ func strong(etag []byte) []byte {
 	return etag
 }
 
-// appendVersion appends the resourceVersion that stands for an ETag. No ETag has none, and neither has a weak one.
+// appendVersion appends the resourceVersion made from an ETag. No ETag has none, and neither has a
+// weak one.
 func appendVersion(dst, etag []byte) []byte {
 	tag := strong(etag)
 	switch {

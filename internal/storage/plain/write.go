@@ -382,7 +382,7 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 
 // objectIn returns the object in the backend's answer, and whether it shows what is stored:
 // backends also answer with nothing, or with something else. An answer without an object, or equal
-// to the one that was sent, stands for that one.
+// to the one that was sent, counts as that one.
 func (s objectWrites) objectIn(w *storage.Write, body, sent []byte) (object *document.Document, isStored bool) {
 	if bytes.Equal(body, sent) {
 		// What changes with every write would not be the same.
@@ -427,8 +427,8 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 	return d, answer.Header("ETag")
 }
 
-// completeAnswer gives an object of the backend what a client that reads it would see. The error is ErrNoMemory: what is
-// stored is known to be complete but for what the backend made of it.
+// completeAnswer gives an object of the backend what a client that reads it would see. The error is
+// ErrNoMemory: what is stored is known but for the backend's own changes.
 func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document) error {
 	d := s.c.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Exchanges.Memory)
 	defer d.Release()

@@ -1,5 +1,5 @@
-// Package otlp reads what the environment says of sending by OTLP, in OpenTelemetry's standard
-// variables, as far as the SDK leaves that to programs.
+// Package otlp reads the environment's settings for OTLP, in OpenTelemetry's standard variables, as
+// far as the SDK leaves that to programs.
 package otlp
 
 import (

@@ -31,8 +31,8 @@ func Exchange(t testing.TB, c net.Conn, request []byte) []byte {
 	return endLine(answer)
 }
 
-// Ask sends one request on a connection, which it closes. It returns the answer as it came, and its
-// body, which may have come in chunks.
+// Ask sends one request on a connection, which it closes. It returns the answer as it was received,
+// and its body, which may have come in chunks.
 func Ask(c net.Conn, request []byte) (answer, body []byte, err error) {
 	defer func() { _ = c.Close() }()
 	go func() { _, _ = c.Write(request) }() // the other end may answer and close before it has read all of it

@@ -30,7 +30,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// A Story is a file with what is sent and what comes of it.
+// A Story is a file with requests and their answers.
 type Story struct {
 	file    string
 	archive *txtar.Archive

@@ -15,7 +15,7 @@ const (
 	Unhealthy
 	// Healthy: it passes them again.
 	Healthy
-	// AddressesChanged: the name of an endpoint stands for other addresses.
+	// AddressesChanged: the name of an endpoint has other addresses.
 	AddressesChanged
 	// LookupFailed: the name of an endpoint cannot be resolved; its last addresses stay in force.
 	LookupFailed
