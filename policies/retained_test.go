@@ -11,7 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestSetsBeforeAreFreed: what a set shares with those before it keeps none of them, however many files were edited one by one.
+// TestSetsBeforeAreFreed: what a set shares with those before it keeps none of them, however many files
+// were edited one by one.
 func TestSetsBeforeAreFreed(t *testing.T) {
 	numbers := map[int]int{8: 2, 10: 1} // of writers whose number 0 is wrong
 	remarks := make([]int, len(writers))
