@@ -73,6 +73,7 @@ var writers = []func(name, other string, n int) string{
 	func(name, other string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: PolicyException\nmetadata: {name: " + name + "}\nspec:\n  policies: [{kind: " +
 			[]string{"ValidatingAdmissionPolicy", "RegoPolicy", "Check", "ConventionPolicy"}[n%4] + ", names: [" + other + "]}]\n  reason: because\n" +
+			"  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}\n" +
 			"  matchConditions: [{name: a, expression: \"object.spec.size == " + fmt.Sprint(n) + "\"}]\n" + []string{"", "  expires: '2020-01-01T00:00:00Z'\n"}[n%2]
 	},
 	func(name, _ string, n int) string {

@@ -173,7 +173,8 @@ func TestMemoryEndsAtAnyEdit(t *testing.T) {
 	}
 }
 
-// TestMemoryEndsAtACollection: an API server is asked to delete no object of a collection that no policy has seen whole.
+// TestMemoryEndsAtACollection: an API server is asked to delete no object of a collection that no policy
+// has seen whole.
 func TestMemoryEndsAtACollection(t *testing.T) {
 	policy := `
 apiVersion: admissionregistration.k8s.io/v1

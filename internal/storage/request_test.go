@@ -67,7 +67,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentWithoutMemory: no request that may change something leaves for a client whose memory has ended.
+// TestNothingIsSentWithoutMemory: no request that may change something leaves for a client whose memory
+// has ended.
 func TestNothingIsSentWithoutMemory(t *testing.T) {
 	var m memory.Reservation
 	m.Open(memory.NewBudget(1<<20, 1), nil)

@@ -16,7 +16,8 @@ type frozen struct{ isClosed bool }
 func (f *frozen) Grow(int) bool { return !f.isClosed }
 func (f *frozen) Shrink(int)    {}
 
-// TestNoScaleOfAFailedObject: an object whose memory ended reads as null, which must not be answered as a Scale of no replicas.
+// TestNoScaleOfAFailedObject: an object whose memory ended reads as null, which must not be answered
+// as a Scale of no replicas.
 func TestNoScaleOfAFailedObject(t *testing.T) {
 	m := &frozen{}
 	object, err := document.Parse([]byte(`{"spec":{"replicas":3}}`), document.Limits{Memory: m})
