@@ -3,7 +3,7 @@
 //
 // A [Chain] holds the compiled policies of one set: mutators, which change the object, and
 // validators, which collect what is wrong with it in a [Report]. It finds the policies that a
-// request concerns through an index, so that policies about other resources cost nothing, and runs
+// request concerns through an index, so that policies for other resources cost nothing, and runs
 // them in the order of their names. A policy that fails or panics stops the request or is skipped,
 // as its [FailurePolicy] says; nothing fails open by accident.
 //
@@ -38,10 +38,10 @@ const (
 type Attributes struct {
 	// Info has what method and path say.
 	Info *resource.Info
-	// Resource is the resource's description; nil where no policy file has one.
+	// Resource is the resource's description; nil if no policy file has one.
 	Resource *resource.Resource
-	// Served is what the API server says of the resource or subresource; nil if nobody asked it, or
-	// if it does not serve it.
+	// Served is what the API server says of the resource or subresource; nil if it was not asked,
+	// or if it does not serve it.
 	Served *discovery.Resource
 	// Operation says what the request does.
 	Operation Operation
@@ -51,19 +51,20 @@ type Attributes struct {
 	User *identity.User
 	// Object is the object as it would be stored; nil for a delete.
 	Object *document.Document
-	// Item is where Object stands in the body, such as "[3]", if policies see its items one after the other.
+	// Item is the position of Object in the body, such as "[3]", if policies see its items one
+	// after the other.
 	Item string
-	// Old is the stored object; nil for a create, and where no policy that
-	// concerns the request needs it (see [Chain.NeedsOld]).
+	// Old is the stored object; nil for a create, and if no policy that matches the request needs
+	// it (see [Chain.NeedsOld]).
 	Old *document.Document
 	// NamespaceObject is the request's namespace, once something needed it (see
 	// [Attributes.LookUpNamespace]); invalid for a cluster-scoped resource.
 	NamespaceObject document.Node
 	// Received is when the request came, by which rollouts and exceptions are judged; zero is now.
 	Received time.Time
-	// DryRun tells that nothing will be stored.
+	// DryRun is set if nothing will be stored.
 	DryRun bool
-	// Options are the operation's options, such as DeleteOptions; nil where there are none.
+	// Options are the operation's options, such as DeleteOptions; nil if there are none.
 	Options cel.Options
 	// Lookup answers what policies ask beyond the request; nil: nothing is known.
 	Lookup Lookup
@@ -135,7 +136,7 @@ func root(d *document.Document) document.Node {
 	return d.Root()
 }
 
-// at is the node at a path of members; invalid where there is none.
+// at is the node at a path of members; invalid if there is none.
 func at(n document.Node, path ...string) document.Node {
 	if len(path) == 0 {
 		return document.Node{}

@@ -12,10 +12,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// Bind binds the variables of admission policies in the Frame's Vars to the
-// attributes as they are now. The Chain calls it before it calls a policy. The
-// variables params and namespaceObject are null until a policy that reads them
-// binds them.
+// Bind binds the variables of admission policies in the Frame's Vars to the attributes as they are
+// now. The Chain calls it first, and then a policy. The variables params and namespaceObject are
+// null until a policy that reads them binds them.
 func (a *Attributes) Bind() *cel.Vars {
 	v := a.Frame.Vars()
 	v.Set(value.Object, root(a.Object), nil)
@@ -139,7 +138,7 @@ func (a *Attributes) own() schema.GroupVersion {
 	return schema.GroupVersion{Group: a.Info.Group, Version: a.Info.Version}
 }
 
-// hasKnownKind reports whether the policy files say of which kind the objects are.
+// hasKnownKind reports whether the policy files name the kind of the objects.
 func (a *Attributes) hasKnownKind() bool {
 	return a.Resource != nil && (a.Info.Subresource == "" || a.Info.Subresource == "status")
 }

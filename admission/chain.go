@@ -43,7 +43,7 @@ func names[P Policy](policies []P) (all []string) {
 	return all
 }
 
-// validate runs those of the validators found that match the request.
+// validate runs the found validators that match the request.
 func (c *Chain) validate(ctx context.Context, f found, a *Attributes, r *Report) {
 	if len(f) == 0 {
 		return

@@ -32,7 +32,7 @@ type policyIndex struct {
 // A found is what the index has for operations on a resource or a subresource.
 type found []*index.List
 
-// room is where a found has its lists, so that to look one up allocates nothing.
+// room is the space for the lists of a found, so that a lookup allocates nothing.
 type room [6]*index.List
 
 func newIndex[P Policy](policies []P) (x policyIndex) {
@@ -100,8 +100,8 @@ func each(l *index.List, i *resource.Info, yield func(position int32) bool) bool
 	return true
 }
 
-// namedBy returns those of the positions that ask for a namespace which are for the request's. What is in no namespace is
-// never exempt.
+// namedBy returns the positions that name the request's namespace, of all that name one. What is in
+// no namespace is never exempt.
 func namedBy(l *index.List, i *resource.Info) []int32 {
 	if i.Namespace == "" || i.Resource == "namespaces" {
 		return l.AllNamed

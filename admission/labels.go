@@ -6,7 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// Labels are the labels of an object; false where it has none.
+// Labels are the labels of an object; false if it has none.
 func Labels(object document.Node) (document.Node, bool) {
 	n := at(object, "metadata", "labels")
 	return n, n.Kind() == document.Object

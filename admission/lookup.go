@@ -65,9 +65,9 @@ func (e unread) Error() string { return e.cause.Error() }
 // Is lets [errors.Is] find what the policy does about its cause.
 func (e unread) Is(target error) bool { return errors.Is(e.cause, target) }
 
-// LookUpNamespace returns the namespace of the request, or the one that the
-// request is about; invalid where there is none. It is looked up once. The error
-// about one that does not exist is a *NoNamespace.
+// LookUpNamespace returns the namespace of the request, or the Namespace object that the request
+// names; invalid if there is none. It is looked up once. The error about one that does not exist is
+// a *NoNamespace.
 func (a *Attributes) LookUpNamespace(ctx context.Context) (document.Node, error) {
 	name := a.Namespace()
 	if a.NamespaceObject.Valid() || name == "" {

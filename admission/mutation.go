@@ -29,11 +29,9 @@ const (
 	StageEngines
 )
 
-// A Run is one run of a mutator: for one of its bindings and one parameter,
-// where it has such.
+// A Run is one run of a mutator: for one of its bindings and one parameter, if it has such.
 type Run struct {
-	// Binding tells which of the mutator's bindings it is for, and Param the
-	// parameter; invalid for none.
+	// Binding is the mutator's binding that it is for, and Param the parameter; invalid for none.
 	Binding int
 	Param   document.Node
 	// As is the resource as which the mutator matched the request: its own or
@@ -41,8 +39,8 @@ type Run struct {
 	As schema.GroupVersionResource
 	// Reinvocable runs may come a second time, when the object was changed.
 	Reinvocable bool
-	// Invoked is set by Mutate where the mutator's conditions hold, and Patched
-	// where it could change the object, or did.
+	// Invoked is set by Mutate if the mutator's conditions hold, and Patched if it could change the
+	// object, or did.
 	Invoked, Patched bool
 
 	// Tried are the terms by which the run is only tried; nil: it changes the object.
@@ -82,7 +80,7 @@ type mutation struct {
 	report *Report
 }
 
-// mutate runs those of the mutators found that match the request, as [Chain.Mutate] says.
+// mutate runs the found mutators that match the request, as [Chain.Mutate] says.
 func (c *Chain) mutate(ctx context.Context, f found, a *Attributes, r *Report) error {
 	a.mutated.changes = 0
 	if len(f) == 0 && len(r.denials) == 0 {
@@ -148,8 +146,8 @@ func (m *mutation) pass(f found, again []Run, second bool) (runs int, changed bo
 	return len(a.mutated.runs), a.mutated.changes > afterDefaults, nil
 }
 
-// plan adds the runs of a mutator. One that cannot tell them has failed. What is tried runs in the
-// first pass alone. The error is the answer to the request.
+// plan adds the runs of a mutator. A mutator that cannot determine its runs has failed. What is
+// tried runs in the first pass alone. The error is the answer to the request.
 func (m *mutation) plan(position int, second bool) error {
 	if m.mutatorTerms != nil && m.mutatorTerms[position] != nil {
 		return m.planBy(m.mutatorTerms[position], position, second)

@@ -6,13 +6,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// An Explainer is a policy that says more of the requests it is about than its rules do.
+// An Explainer is a policy that says more of the requests it matches than its rules do.
 type Explainer interface {
-	// Outlooks says whether the policy is about a request that has no object yet.
+	// Outlooks says whether the policy matches a request that has no object yet.
 	Outlooks(a *Attributes) []resource.Outlook
 }
 
-// Outlooks says of each policy whether it is about a request that has no object yet: mutators first,
+// Outlooks says of each policy whether it matches a request that has no object yet: mutators first,
 // each kind in the order in which they run.
 func (c *Chain) Outlooks(a *Attributes) (mutating, validating []resource.Outlook) {
 	return outlooks(c.mutators, a), outlooks(c.validators, a)
@@ -43,7 +43,7 @@ func outlooks[P Policy](policies []P, a *Attributes) (all []resource.Outlook) {
 	return all
 }
 
-// OutlookOf says by its rules alone whether something is about a request that has no object yet.
+// OutlookOf says by its rules alone whether something matches a request that has no object yet.
 func OutlookOf(name string, rules []Rule, a *Attributes) resource.Outlook {
 	o := resource.Outlook{Name: name, Applies: resource.Always}
 	i := a.Info

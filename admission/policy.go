@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// FailurePolicy says what happens when a policy cannot come to a decision.
+// FailurePolicy says what happens when a policy cannot decide.
 type FailurePolicy uint8
 
 const (
@@ -23,8 +23,8 @@ type Policy interface {
 	// Name is the policy's name, unique among the policies of its kind; policies run in the order
 	// of their names.
 	Name() string
-	// Rules tell which requests the policy may concern. The policy itself looks
-	// closer: the chain calls it for any request that one of them matches.
+	// Rules select the requests that the policy may match. The policy itself looks closer: the
+	// chain calls it for any request that one of them matches.
 	Rules() []Rule
 	// FailurePolicy is for what the policy itself does not handle: panics and
 	// errors that its methods return.
@@ -65,23 +65,22 @@ type Mutator interface {
 	Policy
 	// Stage is when it runs.
 	Stage() Stage
-	// Plan appends its runs for the request, none where it is not about it. It
-	// changes nothing. An error is handled as the failure policy says; failures
-	// that it handles itself it adds to the report.
-	Plan(ctx context.Context, a *Attributes, to []Run, r *Report) ([]Run, error)
-	// Mutate edits a.Object for a run, and tells of it with [Attributes.Changed].
-	// A *status.Error is the answer to the request; any other error is handled as
-	// the failure policy says, and failures that it handles itself it adds to the
+	// Plan appends its runs for the request, none if it does not match it. It changes nothing. An
+	// error is handled as the failure policy says; failures that it handles itself it adds to the
 	// report.
+	Plan(ctx context.Context, a *Attributes, to []Run, r *Report) ([]Run, error)
+	// Mutate edits a.Object for a run, and reports that with [Attributes.Changed]. A *status.Error
+	// is the answer to the request; any other error is handled as the failure policy says, and
+	// failures that it handles itself it adds to the report.
 	Mutate(ctx context.Context, a *Attributes, run *Run, r *Report) error
 }
 
 // A Validator judges a request.
 type Validator interface {
 	Policy
-	// Validate adds everything that is wrong to the report. A *status.Error is the
-	// answer to the request; any other error tells that it could not come to a
-	// decision, and is handled as the failure policy says.
+	// Validate adds everything that is wrong to the report. A *status.Error is the answer to the
+	// request; any other error means that it could not decide, and is handled as the failure policy
+	// says.
 	Validate(ctx context.Context, a *Attributes, r *Report) error
 }
 
@@ -90,17 +89,16 @@ type Validator interface {
 type Rule struct {
 	Group, Resource string
 	Operations      Operation // one or more
-	// Versions are the only ones that the policy is about; none: it may be about
-	// any.
+	// Versions are the only ones that the policy matches; none: it may match any.
 	Versions []string
-	// Subresources are the only ones that the policy is about, "" the resource itself; none: it may be
-	// about any.
+	// Subresources are the only ones that the policy matches, "" the resource itself; none: it may
+	// match any.
 	Subresources []string
-	// Namespaces are the names of the only namespaces that the policy is about,
-	// besides objects in no namespace; none: it may be about any.
+	// Namespaces are the names of the only namespaces that the policy matches, besides objects in
+	// no namespace; none: it may match any.
 	Namespaces []string
-	// The object or the stored object must have one of Labels; none: the policy may be about any
-	// object. It is for validators: what a mutator is about changes with the object.
+	// The object or the stored object must have one of Labels; none: the policy may match any
+	// object. It is for validators: the objects that a mutator matches change with its mutations.
 	Labels []Label
 	// NeedsOld is set if the policy reads the stored object for requests that the rule names, though it
 	// does not for all of its rules.

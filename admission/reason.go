@@ -13,12 +13,12 @@ type Reason struct {
 
 // A Reasoner is a policy that says why it is not about a request.
 type Reasoner interface {
-	// Reasons returns nothing if the policy is about the request.
+	// Reasons returns nothing if the policy matches the request.
 	Reasons(ctx context.Context, a *Attributes) []Reason
 }
 
-// ReasonsOf returns why a policy is not about a request; nothing if it is, or if only the policy
-// itself can tell.
+// ReasonsOf returns why a policy does not match a request; nothing if it does, or if only the
+// policy itself can decide.
 func ReasonsOf(ctx context.Context, p Policy, a *Attributes) []Reason {
 	if r, is := p.(Reasoner); is {
 		return r.Reasons(ctx, a)

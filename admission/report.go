@@ -22,11 +22,12 @@ type Annotation struct{ Key, Value string }
 // A Report collects what policies find in one request. The zero value is empty
 // and ready; Reset makes a used one so again.
 type Report struct {
-	// Observer is told what each policy came to; nil if nobody is.
+	// Observer is called with the verdict of each policy; it may be nil.
 	Observer Observer
-	// Decisions logs the evaluations of rules in Rego and of constraints; nil if nobody does.
+	// Decisions logs the evaluations of rules in Rego and of constraints; nil if they are not
+	// logged.
 	Decisions DecisionLogger
-	// Recorder is told of all that policies do; nil if nobody asks.
+	// Recorder records all that policies do; nil if no explanation is wanted.
 	Recorder Recorder
 
 	denials  []status.Denial
@@ -39,7 +40,7 @@ type Report struct {
 	trials   trials
 }
 
-// A Verdict says in a word what a policy came to about a request.
+// A Verdict is a policy's decision on a request, in a word.
 type Verdict string
 
 // The verdicts.
@@ -60,15 +61,15 @@ const (
 	NotAsked    Verdict = "Except"
 )
 
-// An Observer is told what policies come to.
+// An Observer is called with the verdicts of policies.
 type Observer interface {
 	// Decided is called after each policy that concerned the request, with the units of cost that its
 	// expressions took. The binding is the one of the first denial, if any.
 	Decided(policy, binding string, v Verdict, cost int64)
 }
 
-// A Recorder is told of all that policies do for one request. It is there while somebody asks for an
-// explanation, and nil otherwise.
+// A Recorder records all that policies do for one request. It is nil unless an explanation is
+// wanted.
 type Recorder interface {
 	// Begin is called before a policy runs, with the report as it is then.
 	Begin(ctx context.Context, p Policy, a *Attributes, r *Report)
@@ -98,7 +99,7 @@ func spentOf(a *Attributes) int64 {
 	return a.Frame.Spent()
 }
 
-// decided tells the observer of a policy by what it added to the report, and otherwise of the verdict.
+// decided reports a policy to the observer: what it added to the report, or otherwise the verdict.
 func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise Verdict) {
 	if r.Observer == nil && r.Recorder == nil {
 		return
@@ -184,8 +185,8 @@ func (r *Report) Reset() {
 	*r = Report{Observer: r.Observer, Decisions: r.Decisions, Recorder: r.Recorder, denials: r.denials[:0], warnings: r.warnings[:0], ignored: r.ignored[:0], relaxed: r.relaxed[:0], audited: r.audited[:0], notes: r.notes[:0]}
 }
 
-// nameIn is how an answer names the object of a request, as in Kubernetes: by what its name is to be made of where it has
-// none yet. An ordinary API gives names later, and knows none called Unknown.
+// nameIn is how an answer names the object of a request, as in Kubernetes: by the prefix of its
+// name if it has none yet. An ordinary API gives names later, and knows none called Unknown.
 func nameIn(a *Attributes) string {
 	if name := a.Name(); name != "" || a.Resource != nil && a.Resource.Envelope == resource.Bare {
 		return name

@@ -177,10 +177,10 @@ func (c *Chain) ReadsCarried(i *resource.Info) bool {
 // Mutate runs the mutators that concern the request. The error is the answer,
 // a *status.Error. Failures that were ignored are noted in the report.
 //
-// As in Kubernetes what a policy matches is decided by the object as it is when
-// its stage begins, all policies run though one of them failed, and where a
-// policy was able to change the object those run a second time that ask for it.
-// So do the policies that set defaults, if something was changed after them.
+// As in Kubernetes what a policy matches is decided by the object as it is when its stage begins,
+// all policies run though one of them failed, and if a policy was able to change the object, the
+// policies that ask for it run a second time. So do the policies that set defaults, if something
+// was changed after them.
 func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 	var m room
 	return c.mutate(ctx, c.mutating.find(&m, a.Info, a.Operation), a, r)

@@ -38,7 +38,7 @@ func (s *Selection[P]) For(i *resource.Info, o Operation) iter.Seq[P] {
 	}
 }
 
-// each goes through those of the policies found that may be for the namespace of a request.
+// each goes through the found policies that may be for the namespace of a request.
 func (s *Selection[P]) each(f found, i *resource.Info, yield func(P) bool) {
 	positions := search(f, i)
 	for p := positions.Next(); p >= 0; p = positions.Next() {
@@ -99,8 +99,8 @@ func (s *Selection[P]) References() (r References) {
 	return r
 }
 
-// Reasons returns why none of the policies is about a request; nothing if one is. A reason has the name of its policy in the
-// place of a binding's. There are at most a few.
+// Reasons returns why none of the policies matches a request; nothing if one is. A reason has the
+// name of its policy in the place of a binding's. There are at most a few.
 func (s *Selection[P]) Reasons(ctx context.Context, a *Attributes) (all []Reason) {
 	const most = 20
 	for p := range s.For(a.Info, a.Operation) {

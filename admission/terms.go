@@ -13,8 +13,8 @@ type Terms interface {
 	Stand(ctx context.Context, a *Attributes) Standing
 	// NeedsOld reports whether Stand reads the stored object.
 	NeedsOld() bool
-	// Tried is told of each request for which the policy was tried, and whether the policy would have
-	// refused or changed it.
+	// Tried is called with each request for which the policy was tried, and whether the policy
+	// would have refused or changed it.
 	Tried(would bool)
 	// Outlook adds to an outlook of the policy what is known without an object.
 	Outlook(a *Attributes, o resource.Outlook) resource.Outlook
@@ -35,7 +35,8 @@ func (s *Standing) IsExcepted() bool { return s.Exception != "" }
 // termed is a policy that may have terms; nil: it has none.
 type termed interface{ Terms() Terms }
 
-// matching is a policy that says whether it judges a request, or cannot tell if it does.
+// matching is a policy that reports whether it judges a request, or whether it does cannot be
+// determined.
 type matching interface {
 	IsAbout(ctx context.Context, a *Attributes) bool
 }
@@ -61,7 +62,7 @@ func allTerms[P Policy](policies []P) (all []Terms) {
 	return all
 }
 
-// trials say which policies were tried and what they came to, and which ones were not asked.
+// trials are the policies that were tried with their results, and the ones that were not evaluated.
 type trials struct {
 	all      []trial
 	failures []TriedFailure

@@ -26,8 +26,8 @@ func isAbout(ctx context.Context, m matching, a *Attributes) (is bool) {
 	return m.IsAbout(ctx, a)
 }
 
-// Stand returns how a policy that is about the request stands to it, and notes it. Terms that fail hold
-// nothing back: the policy is enforced.
+// Stand returns how a policy that matches the request is enforced for it, and records that. Terms
+// that fail hold nothing back: the policy is enforced.
 func (r *Report) Stand(ctx context.Context, a *Attributes, policy string, t Terms) (s Standing) {
 	if t == nil {
 		return s
@@ -60,7 +60,7 @@ func (r *Report) try(t Terms) *trial {
 // OnceEnforced ends the warnings of policies that are only tried.
 const OnceEnforced = ": this request will be refused once it is enforced"
 
-// Try warns of what a policy would have refused, were it enforced.
+// Try warns of the denials of a policy, were it enforced.
 func (r *Report) Try(t Terms, d status.Denial) {
 	r.Warn(d.Warning() + OnceEnforced)
 	r.NoteTrial(t, &TriedFailure{d.Cause.Message, d.Policy, d.Binding})
@@ -78,7 +78,7 @@ func (r *Report) NoteTrial(t Terms, f *TriedFailure) {
 	}
 }
 
-// TryChange warns of what a policy would have changed, were it enforced.
+// TryChange warns of the changes of a policy, were it enforced.
 func (r *Report) TryChange(t Terms, policy string) {
 	r.try(t).would = true
 	r.Warn(status.PolicyWarns(policy, "the object will be changed once it is enforced"))
@@ -118,7 +118,7 @@ func (r *Report) Exceptions() []Excepted { return r.trials.excepted }
 // TriedFailures are the reasons for which policies that are only tried would have refused the request.
 func (r *Report) TriedFailures() []TriedFailure { return r.trials.failures }
 
-// Settle tells the terms of the policies that were tried what they came to. Each call tells it once.
+// Settle reports the results of the tried policies to their terms. Each call reports them once.
 func (r *Report) Settle() {
 	for _, t := range r.trials.all {
 		t.terms.Tried(t.would)

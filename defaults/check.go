@@ -8,9 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// CheckLiteral holds a JSON value to the field that the path names in objects of
-// the type and, unless that is nil, of the schema. The error says what is wrong
-// first.
+// CheckLiteral checks a JSON value for the field that the path names in objects of the type and,
+// unless that is nil, of the schema. The error says what is wrong first.
 func (p *Path) CheckLiteral(t *merge.Type, s *schema.Schema, value []byte) error {
 	field, err := p.In(t)
 	if err != nil {

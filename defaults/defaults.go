@@ -1,7 +1,6 @@
-// Package defaults fills in what objects leave unset. It only ever sets unset
-// fields: nothing that a client gave is changed, other than a null where the
-// schema has no null, which stands for an unset field. Applying defaults again
-// changes nothing.
+// Package defaults fills in what objects leave unset. It only ever sets unset fields: nothing that
+// a client gave is changed, other than a null that the schema does not allow, which stands for an
+// unset field. Applying defaults again changes nothing.
 package defaults
 
 import (
@@ -16,9 +15,9 @@ import (
 // that it adds to an object stand behind the ones that are there, sorted by name.
 func Apply(d *document.Document, s *schema.Schema) { ApplyWithin(d, s, math.MaxInt) }
 
-// ApplyWithin is Apply up to a size: where the document becomes longer than most
-// bytes it returns false, and some defaults are not set. A long list of empty
-// objects would become many times as long with the defaults of each.
+// ApplyWithin is Apply up to a size: if the document becomes longer than most bytes it returns
+// false, and some defaults are not set. A long list of empty objects would become many times as
+// long with the defaults of each.
 func ApplyWithin(d *document.Document, s *schema.Schema, most int) bool {
 	return newFiller(d, s, most).fillRoot(s, d.Root())
 }

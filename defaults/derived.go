@@ -18,9 +18,9 @@ var ErrTooLong = errors.New("the object becomes too long")
 // maxFailures is how many defaults that have no value are named.
 const maxFailures = 100
 
-// Derive computes the defaults that a schema derives from the object itself (DEF-2). It comes after [Apply]: an
-// expression sees literal defaults, and those computed before it. Only unset fields are set, and what is set gets the
-// literal defaults within it.
+// Derive computes the defaults that a schema derives from the object itself (DEF-2). It comes after
+// [Apply]: an expression sees literal defaults, and the ones computed earlier. Only unset fields
+// are set, and what is set gets the literal defaults within it.
 //
 // Failures name the fields whose default has no value, which stay unset: the object may not be stored so. The error is
 // ErrTooLong, or a [*cel.Error] after which nothing more may be evaluated for the object. The frame's budget is spent.
@@ -49,7 +49,7 @@ type deriver struct {
 	err      error
 }
 
-// derive sets a field of an object; it returns false where nothing more may be set.
+// derive sets a field of an object; it returns false if nothing more may be set.
 func (c *deriver) derive(d *schema.Derived, object document.Node) bool {
 	m, found := object.Lookup(d.Name)
 	if found && (m.Kind() != document.Null || d.Field.Shape.Nullable()) {

@@ -40,12 +40,12 @@ const (
 	toItem
 )
 
-// key is a member by which a path tells items apart.
+// key is a member by which a path identifies items.
 type key struct {
 	name    string
 	member  document.Name
 	value   string
-	literal document.Node // the value as a number or truth value; invalid where it is none, or in quotes
+	literal document.Node // the value as a number or truth value; invalid if it is neither, or in quotes
 }
 
 // maxSteps is the depth to which documents are read at most.
@@ -317,7 +317,7 @@ func (s *step) unaddable(path string, l *merge.List) error {
 
 var scalarNames = [...]string{merge.None: "value", merge.Numeric: "number", merge.Text: "string", merge.Boolean: "truth value", merge.Any: "value"}
 
-// keysOf says how the items of a list are told apart.
+// keysOf says which keys identify the items of a list.
 func keysOf(l *merge.List) string {
 	if l.Relation != merge.Associative || len(l.Keys) == 0 {
 		return "its schema gives no keys by which they are (x-kubernetes-list-type: map)"

@@ -5,7 +5,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 )
 
-// A Place is where a field that a path names is unset in an object.
+// A Place is a position in an object at which the field that a path names is unset.
 type Place struct {
 	path *Path
 	at   document.Node // the object or list in which the rest of the path is missing
@@ -14,16 +14,15 @@ type Place struct {
 	self document.Node
 }
 
-// Self is the object that has the field: an empty one where it is not there yet,
-// or one with the keys of the item that it is going to be.
+// Self is the object that has the field: an empty one if it is not there yet, or one with the keys
+// of the item that it is going to be.
 func (p *Place) Self() document.Node { return p.self }
 
-// Unset appends the places in an object of the type where the field is unset and
-// can be set without a change to anything that is there. A null counts as unset
-// unless the type says that it is a value, or nothing. Items are added only to
-// lists whose items the type tells apart by just the keys that the path gives.
-// Places of one call do not touch each other, and stay good until anything else
-// edits the object.
+// Unset appends the places in an object of the type at which the field is unset and can be set
+// without a change to anything that is there. A null counts as unset unless the type says that it
+// is a value, or nothing. Items are added only to lists whose items are identified, by the type, by
+// just the keys that the path gives. Places of one call do not touch each other, and stay good
+// until anything else edits the object.
 func (p *Path) Unset(to []Place, object document.Node, t *merge.Type) []Place {
 	f := placeFinder{path: p, found: to}
 	f.value(object, t, 0, document.Node{})
@@ -96,8 +95,8 @@ func (f *placeFinder) item(v document.Node, t *merge.Type, i int, owner document
 	}
 }
 
-// missing notes the place if what is missing after the step i can be made: t is the type of what is
-// there, next the type of the step.
+// missing notes the place if what is missing after the step i can be made: t is the type of the
+// last existing value, next the type of the step.
 func (f *placeFinder) missing(at document.Node, t, next *merge.Type, i int, owner document.Node) {
 	steps := f.path.steps
 	for n := i + 1; n < len(steps); n++ {
@@ -188,7 +187,7 @@ func (k *key) is(v document.Node) bool {
 }
 
 // addable reports whether an item with the keys can be added to a list: they are just the keys that
-// tell its items apart, other than keys with defaults, and of their types.
+// identify its items, other than keys with defaults, and of their types.
 func (s *step) addable(l *merge.List) bool {
 	if l == nil || l.Relation != merge.Associative || len(l.Keys) == 0 {
 		return false
@@ -277,7 +276,7 @@ func scalarOf(items *merge.Type, name string) merge.Scalar {
 	return merge.Any
 }
 
-// typeWithin is the type of what the step leads to.
+// typeWithin is the type of the value that the step leads to.
 func (s *step) typeWithin(t *merge.Type) *merge.Type {
 	if s.kind == toMember {
 		return memberType(t, s.name)
@@ -285,7 +284,7 @@ func (s *step) typeWithin(t *merge.Type) *merge.Type {
 	return itemType(t)
 }
 
-// memberType is the type of an object's member, nil where nothing is known.
+// memberType is the type of an object's member, nil if nothing is known.
 func memberType(t *merge.Type, name string) *merge.Type {
 	if t == nil || t.Object == nil {
 		return nil

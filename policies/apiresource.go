@@ -35,7 +35,7 @@ type APIResourceSpec struct {
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
 	StatusSubresource string                                        `json:"statusSubresource"`
-	// Scale is the scale subresource; nil where there is none.
+	// Scale is the scale subresource; nil if there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
 	Concurrency         string                                          `json:"concurrency"`
 	DataMaps            []string                                        `json:"dataMaps"`
@@ -170,8 +170,8 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	return r
 }
 
-// hasStatus reports whether objects have a status that is a subresource. An ordinary API's own field of that name is none
-// unless the file says so.
+// hasStatus reports whether objects have a status that is a subresource. A plain API's own field of
+// that name is an ordinary field unless the file says otherwise.
 func (s *APIResourceSpec) hasStatus() bool {
 	if s.StatusSubresource == "" && s.Envelope != resource.Kubernetes.String() {
 		return s.Fields != nil && s.Fields.Status != nil && *s.Fields.Status != ""

@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// auditPolicies have the audit Policy of the files, and where it stands.
+// auditPolicies have the audit Policy of the files and its position.
 type auditPolicies struct {
 	policy *audit.Policy
 	at     *manifest.Object

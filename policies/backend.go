@@ -36,7 +36,7 @@ func (b *APIResourceBackend) settings() map[string]string {
 }
 
 const (
-	// passedErrors says that errors of a plain backend come to clients as they are.
+	// passedErrors says that errors of a plain backend reach clients unchanged.
 	passedErrors = "Pass"
 	// problemFormat says that refusals of the gateway are problem details.
 	problemFormat = "Problem"
@@ -184,7 +184,7 @@ func kebabCase(s string) string {
 
 func quoted(words []string) string { return "'" + strings.Join(words, "', '") + "'" }
 
-// warnOfBestEffort says what remains where nothing but the gateway keeps writers apart.
+// warnOfBestEffort says which conflicts remain if only the gateway keeps writers apart.
 func warnOfBestEffort(f *findings, r *loadedResource) {
 	if r.Backend.Versions == resource.NativeVersions || r.Backend.Versions == resource.FieldVersions {
 		return
@@ -235,7 +235,8 @@ func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity)
 	return "", Warning
 }
 
-// pinnable refuses resources whose writes have to be pinned to a version that their backend does not tell.
+// pinnable refuses resources whose writes have to be pinned to a version that their backend does
+// not report.
 func (l *loader) pinnable() {
 	chain := l.set.chain
 	for _, r := range l.resources {

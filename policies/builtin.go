@@ -12,8 +12,8 @@ type native struct {
 	namespaced bool
 }
 
-// natives are the kinds of Kubernetes itself, so that nobody has to be asked about them. Their versions come and go; what
-// they are called and where they live does not.
+// natives are the kinds of Kubernetes itself, so that no server has to be asked about them. Their
+// versions come and go; what they are called and where they live does not.
 var natives = map[schema.GroupKind]native{
 	{Group: "", Kind: "ConfigMap"}:             {"configmaps", true},
 	{Group: "", Kind: "Endpoints"}:             {"endpoints", true},

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// ConventionPolicy holds objects to rules of the API conventions. Its definition, crds/conventionpolicies.yaml, says what
-// the fields mean and may hold.
+// ConventionPolicy checks objects against rules of the API conventions. Its definition,
+// crds/conventionpolicies.yaml, says what the fields mean and may hold.
 type ConventionPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -30,7 +30,7 @@ type ConventionPolicySpec struct {
 // conventionPolicies are the ConventionPolicies of the files.
 type conventionPolicies struct{ all []loadedConvention }
 
-// loadedConvention is a ConventionPolicy and where it comes from.
+// loadedConvention is a ConventionPolicy and its source.
 type loadedConvention struct {
 	from    *manifest.Object
 	rollout *rollout.Spec

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/versions"
 )
 
-// otherVersions are the versions of a resource that the files describe beside the one; false where they do not describe
-// it at all.
+// otherVersions are the versions of a resource that the files describe beside the one; false if
+// they do not describe it at all.
 func (s *Set) otherVersions(i *resource.Info) (others []schema.GroupVersionResource, described bool) {
 	for _, r := range s.registry.Resources() {
 		if r.Operation != nil || r.Group != i.Group || r.Names.Plural != i.Resource {

@@ -70,7 +70,7 @@ func convertible(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter || crd.Spec.Conversion.Strategy == ""
 }
 
-// propsOf is the schema of a version, nil where it has none.
+// propsOf is the schema of a version, nil if it has none.
 func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	if v.Schema == nil {
 		return nil

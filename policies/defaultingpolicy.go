@@ -58,7 +58,7 @@ func (d *defaultingPolicies) compile(l *loader) {
 	}
 }
 
-// suited holds the fields and values of a policy to the resources that its rules name.
+// suited checks the fields and values of a policy against the resources that its rules name.
 func suited(f *findings, p loadedDefaulting, compiled *mutate.Defaulting, kinds *knownKinds) {
 	severity := Error
 	if !p.spec.Enabled() {
@@ -94,7 +94,8 @@ func unsuited(d *mutate.Setting, t *merge.Type, s *kschema.Schema) (what string,
 	return "", nil
 }
 
-// mergeType is the type of a resource's objects, and the schema where the files have it; nil where nothing is known.
+// mergeType is the type of a resource's objects, and the schema if the files have it; nil if
+// nothing is known.
 func (k *knownKinds) mergeType(gvr schema.GroupVersionResource) (*merge.Type, *kschema.Schema) {
 	if r, ok := k.resources[gvr]; ok {
 		switch {

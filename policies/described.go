@@ -45,7 +45,7 @@ func (n *describedNames) unmatched(f *findings, objects iter.Seq[*manifest.Objec
 			resources, _ := block.Get("resources")
 			groups, found := block.Get("apiGroups")
 			if !found || groups.Len() == 0 {
-				continue // limits without groups are about all of them
+				continue // limits without groups match all of them
 			}
 			for g := groups.First(); g.Valid(); g = g.Next() {
 				onPlain = append(onPlain, n.unmatchedGroup(f, o, g, wildcardIn(resources).Valid())...)
@@ -177,12 +177,12 @@ const (
 // matchedVerbs has the verbs that requests for the resources of a match block can have.
 type matchedVerbs struct {
 	named, verbs []string
-	// isOpen says that the block may be about more than the files describe, isOpenOnPlain that it may be if there is an
-	// API server.
+	// isOpen says that the block may match more than the files describe, isOpenOnPlain that it may
+	// if there is an API server.
 	isOpen, isOpenOnPlain bool
 }
 
-// matched returns what the files say of the resources that a block is about.
+// matched returns what the files say of the resources that a block matches.
 func (n *describedNames) matched(block document.Node, isLimit bool) (m matchedVerbs) {
 	list, _ := block.Get("apiGroups")
 	groups := textsIn(list)
@@ -253,7 +253,7 @@ func (r *loadedResource) verbs(subresource string) (verbs []resource.Verb, isKno
 	return r.Verbs(subresource), true
 }
 
-// lacks says what the resources can be asked for in place of what is wanted.
+// lacks says which verbs the resources have instead of the wanted ones.
 func (m *matchedVerbs) lacks() string {
 	var verbs []string
 	for _, verb := range m.verbs {

@@ -21,7 +21,8 @@ const (
 	auditGroup                 = "audit.k8s.io"
 )
 
-// kinds are all kinds that the gateway serves. Policies are compiled in this order, those of one group sorted by name.
+// kinds are all kinds that the gateway serves. Policies are compiled in this order, and within one
+// group by name.
 var kinds = []kind{
 	declare(apiExtensionsGroup, "CustomResourceDefinition", v1, readDefinition, (*loader).customResourceDefinition),
 	define(admissionRegistrationGroup, "MutatingAdmissionPolicy", mutating, readKubernetes, (*mutatingPolicies).policy),
@@ -136,7 +137,8 @@ func (l *loader) compileKinds() {
 	})
 }
 
-// binds returns the kind as one of bindings: of one that cannot be read nobody can tell which policy it names.
+// binds returns the kind as one of bindings: the policy that an unreadable binding names is
+// unknown.
 func (k kind) binds() kind {
 	k.unread = func(l *loader) { part[unreadBindings](l).any = true }
 	return k

@@ -38,7 +38,7 @@ func Check(paths []string) []Finding {
 // Compile compiles files that were read already, as Load does.
 func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
-// CompileTimed is Compile, and gives the times of its stages to timed; nil is nobody.
+// CompileTimed is Compile, and passes the times of its stages to timed, which may be nil.
 func CompileTimed(s *source.Source, timed func([]StageTime)) (*Set, []Finding) {
 	return compileWith(nil, s, &Gateway{Timed: timed})
 }
@@ -236,7 +236,7 @@ func (l *loader) index() {
 	l.set.chain = admission.NewChain(l.mutators, l.validators)
 }
 
-// reach finds the resources at Kubernetes' paths that policies and limits are about.
+// reach finds the resources at Kubernetes' paths that policies and limits match.
 func (l *loader) reach() {
 	for _, p := range l.mutators {
 		l.matched.rules(p.Rules())
@@ -300,7 +300,7 @@ func describe(r loadedResource) string {
 	return fmt.Sprintf("the resource '%s' in version '%s'", r.GroupResource(), r.Version)
 }
 
-// blame finds the resource that the registry does not take beside those before it.
+// blame finds the resource that the registry does not accept beside the previous ones.
 func (l *loader) blame(all []*resource.Resource) {
 	for i := range all {
 		if _, err := resource.NewRegistry(all[:i+1]); err != nil {

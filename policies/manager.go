@@ -19,25 +19,27 @@ import (
 
 // Options of a Manager.
 type Options struct {
-	// Loaded, if set, is told of each set as it comes into force, the first one included.
+	// Loaded, if set, is called with each set as it comes into force, the first one included.
 	Loaded func(set *Set, at time.Time)
-	// Activated, if set, is told instead of each set that comes into force because a bundle changed,
-	// and not the files.
+	// Activated, if set, is called instead with each set that comes into force because a bundle
+	// changed, and not the files.
 	Activated func(set *Set, at time.Time)
-	// Confirmed, if set, is told when the files were read again, by a change or by Reload, and are those in force: with
-	// Rejected before, that what was refused is gone.
+	// Confirmed, if set, is called when the files were read again, by a change or by Reload, and
+	// are those in force: with Rejected before, that what was refused is gone.
 	Confirmed func(set *Set, at time.Time)
-	// Rejected, if set, is told of each change of the files that was refused; the set in force stays.
+	// Rejected, if set, is called with each change of the files that was refused; the set in force
+	// stays.
 	Rejected func(found []Finding)
-	// Overdue, if set, is told of a reading that has taken longer than a minute and goes on. Loaded, Confirmed or Rejected is
-	// told how it ends.
+	// Overdue, if set, is called for a reading that has taken longer than a minute and goes on.
+	// Loaded, Confirmed or Rejected is called when it ends.
 	Overdue func(Finding)
 	// Gateway says what the gateway's configuration has. Files that ask for something else are
 	// refused.
 	Gateway Gateway
 	// Log gets every finding and every change; nil discards it.
 	Log *slog.Logger
-	// Poll is how often the files are looked at even if nothing tells of a change; 0 means every minute.
+	// Poll is how often the files are looked at even if no change is reported; 0 means every
+	// minute.
 	Poll time.Duration
 	// Quiet is how long the files must be left alone after a change before they are read, so that what is written in
 	// several steps is read once and whole; 0 means 100 milliseconds.
@@ -101,7 +103,8 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	return m, found
 }
 
-// logged returns a function that logs the times of the stages of a load, and gives them to told, which may be nil.
+// logged returns a function that logs the times of the stages of a load, and passes them to told,
+// which may be nil.
 func logged(log *slog.Logger, told func([]StageTime)) func([]StageTime) {
 	return func(times []StageTime) {
 		if told != nil {
@@ -120,7 +123,7 @@ func logged(log *slog.Logger, told func([]StageTime)) func([]StageTime) {
 // Current is the set in force. A request asks once and keeps the answer.
 func (m *Manager) Current() *Set { return m.current.Load() }
 
-// Outcome says what a reading of the files came to.
+// Outcome is the result of a reading of the files.
 type Outcome string
 
 // The outcomes.
@@ -140,7 +143,7 @@ type Reading struct {
 	Found   []Finding
 }
 
-// LastReading returns the last reading of the files that came to an end.
+// LastReading returns the last reading of the files that has ended.
 func (m *Manager) LastReading() *Reading { return m.last.Load() }
 
 func (m *Manager) note(o Outcome, found []Finding) { m.last.Store(&Reading{time.Now(), o, found}) }
@@ -163,7 +166,8 @@ func (m *Manager) refresh(force bool) []Finding {
 	set, found := CompileAfter(m.Current(), s, m.options.Gateway)
 	done()
 	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
-		// A mount that was lost, or a folder between two versions: nobody asks for no policies by that.
+		// A mount that was lost, or a folder between two versions: that is not meant as a wish for
+		// no policies.
 		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),
 			Message: "must hold policy files; to run without any the gateway must be started anew"})
 	}
@@ -227,7 +231,7 @@ func (m *Manager) expect() (p *source.Progress, done func() bool) {
 	})
 }
 
-// swap brings a set into force and tells of it.
+// swap brings a set into force and reports it.
 func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 	set.generation = 1
 	if old := m.Current(); old != nil {

@@ -45,7 +45,7 @@ func ownType(r *resource.Resource) *merge.Type {
 	return kubernetes.TypeOf(r.GroupVersionKind())
 }
 
-// mergeKey names the objects that a schema merges. The kind is empty if the objects do not tell
+// mergeKey names the objects that a schema merges. The kind is empty if the objects do not name
 // theirs.
 type mergeKey struct {
 	resource schema.GroupVersionResource

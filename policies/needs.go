@@ -31,7 +31,8 @@ func (s *Set) HoldsParams(p admission.ParamReference) bool {
 	return found
 }
 
-// PluralOf returns the name of the resource of a kind, as far as the files and Kubernetes itself tell.
+// PluralOf returns the name of the resource of a kind, as far as the files and Kubernetes itself
+// name it.
 func (s *Set) PluralOf(kind schema.GroupVersionKind) (plural string, known bool) {
 	if r := s.kinds.described[kind]; r != nil {
 		return r.Names.Plural, true

@@ -35,7 +35,7 @@ func (l *loader) openAPI(o *manifest.Object) {
 	l.plans.note(o, d.programs)
 }
 
-// documented is what a document came to.
+// documented is the result of compiling a document.
 type documented struct {
 	resources []loadedResource // whose origins have no object
 	passing   []resource.Passing
@@ -43,7 +43,7 @@ type documented struct {
 	programs  []*cel.Program
 }
 
-// documentedScope is a scope, and where the document says a member of it.
+// documentedScope is a scope, and the positions of its members in the document.
 type documentedScope struct {
 	scope resource.Scope
 	place func(member string) string
@@ -173,7 +173,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}})
 }
 
-// derived makes the APIResource of a resource. What is wrong with it is reported where the extension says it.
+// derived makes the APIResource of a resource. Errors point at the extension.
 func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool {
 	o := c.from
 	spec, err := json.Marshal(derivedSpec(r))
@@ -248,7 +248,7 @@ func derivedSpec(r *openapi.Resource) map[string]any {
 	return spec
 }
 
-// saidAt is where the extension says the member of an APIResource's spec; where it does not, the resource.
+// saidAt is where the extension says the member of an APIResource's spec; otherwise the resource.
 func saidAt(r *openapi.Resource, path string) string {
 	for i := len(r.Settings) - 1; i >= 0; i-- {
 		at, rest := r.Settings[i], path
@@ -282,7 +282,7 @@ type compiledKey struct {
 	scale               *apiextensionsv1.CustomResourceSubresourceScale
 }
 
-// compile compiles a schema; nil is none, and what was refused.
+// compile compiles a schema; nil if there is none or if it was refused.
 func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.Schema {
 	if s == nil {
 		return nil

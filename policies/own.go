@@ -108,7 +108,7 @@ func isValidOwn(f *findings, o *manifest.Object, s *schema.Schema, d *document.D
 // policyTest takes a test, which says nothing of requests in service.
 func (l *loader) policyTest(*manifest.Object, *testcase.Test) {}
 
-// ReadTests returns the tests among the objects of a file. The findings are about them alone.
+// ReadTests returns the tests among the objects of a file. The findings concern them alone.
 func ReadTests(objects []*manifest.Object) (tests []testcase.Test, from []*manifest.Object, found []Finding) {
 	var f findings
 	for _, o := range objects {

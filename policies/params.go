@@ -22,7 +22,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// A place is where a backend has the objects of a kind, as path templates with {namespace} and {name}.
+// A place is the location of a kind's objects at a backend, as path templates with {namespace} and
+// {name}.
 type place struct {
 	all, collection, item string // all namespaces, or the only collection; one namespace; one object
 	namespaced, bare      bool
@@ -51,7 +52,7 @@ func placeOf(r *resource.Resource) place {
 	return p
 }
 
-// isPlace reports whether namespace and name say where each object of the resource is.
+// isPlace reports whether namespace and name locate each object of the resource.
 func isPlace(r *resource.Resource) bool {
 	for _, template := range r.Paths {
 		if strings.Contains(expand(template, "", ""), "{") {
@@ -77,10 +78,11 @@ func expand(template, namespace, name string) string {
 	return strings.NewReplacer("{namespace}", url.PathEscape(namespace), "{name}", url.PathEscape(name)).Replace(template)
 }
 
-// kindPlaces are the places of what the files describe, and the objects that they hold, by kind.
+// kindPlaces are the places of the kinds that the files describe, and the objects in the files, by
+// kind.
 type kindPlaces struct {
 	described map[schema.GroupVersionKind]*resource.Resource
-	scopes    map[schema.GroupKind]bool // whether the kind is namespaced, where the files tell
+	scopes    map[schema.GroupKind]bool // whether the kind is namespaced, if the files say so
 	objects   map[schema.GroupKind][]*Object
 }
 
@@ -114,8 +116,8 @@ func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPla
 	return k
 }
 
-// place is where objects of the kind are, as far as the files and Kubernetes itself tell. Only a Kubernetes API server
-// has what is native.
+// place is the location of the kind's objects, as far as the files and Kubernetes itself define it.
+// Only a Kubernetes API server has what is native.
 func (k *kindPlaces) place(kind schema.GroupVersionKind) (at place, isNative, found bool) {
 	if r := k.described[kind]; r != nil {
 		return placeOf(r), false, isPlace(r)

@@ -16,10 +16,10 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// A Plan tells how an expression in a policy file runs, or a rule in Rego.
+// A Plan says how an expression in a policy file runs, or a rule in Rego.
 type Plan struct {
-	// File, Line and Field say where, as in a [Finding]. Field is the name of a rule in Rego, and Line
-	// is where the policy begins.
+	// File, Line and Field are its position, as in a [Finding]. For a rule in Rego, Field is its
+	// name and Line the beginning of the policy.
 	File  string
 	Line  int
 	Field string
@@ -45,8 +45,8 @@ func (p Plan) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Field, how)
 }
 
-// Plans tells how the expressions in policy files run, sorted by file and line. Objects that do not
-// compile are left out.
+// Plans returns how the expressions in policy files run, sorted by file and line. Objects that do
+// not compile are left out.
 func Plans(paths []string) []Plan {
 	return CompileWithPlans(source.Read(paths, &source.Progress{})).Plans
 }
@@ -69,8 +69,9 @@ type Modules struct {
 	Program    *rego.Program
 }
 
-// CompileWithPlans compiles files as Compile does, and tells how their expressions run. It leaves out the warnings about the
-// types and the wording of expressions, which take longer than everything else.
+// CompileWithPlans compiles files as Compile does, and returns how their expressions run. It leaves
+// out the warnings about the types and the wording of expressions, which take longer than
+// everything else.
 func CompileWithPlans(s *source.Source) *Compiled { return CompileWithBundles(s, nil) }
 
 // CompileWithBundles is CompileWithPlans for files that name bundles; nil: none is known.
@@ -89,7 +90,7 @@ func CompileWithBundles(s *source.Source, bundles map[string]modules.Bundle) *Co
 // expressionKeys are the members of all kinds that hold expressions.
 var expressionKeys = document.NewNames([]string{"rule", "expression", "messageExpression", "valueExpression", "keyExpression", "when"})
 
-// plans collects how expressions run, if somebody asks.
+// plans collects how expressions run, if that is wanted.
 type plans struct {
 	on      bool
 	list    []Plan

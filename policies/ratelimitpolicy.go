@@ -176,7 +176,7 @@ func network(f *findings, o *manifest.Object, path, text string) netip.Prefix {
 	return p.Masked()
 }
 
-// adviseLimit warns of what a limit says that cannot be meant.
+// adviseLimit warns of settings of a limit that cannot be meant.
 func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	if r.InFlight.QueueLength > 0 && r.Mode == ratelimit.Warn {
 		f.At(o, Warning, "spec.queueLength", "has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused")
@@ -193,7 +193,8 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	}
 }
 
-// adviseCost tries what a request of each verb costs that has nothing else to tell, as far as that says anything.
+// adviseCost tries the cost of a request of each verb that has nothing but its verb, as far as that
+// says anything.
 func adviseCost(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 	verbs := r.Verbs
 	if len(verbs) == 0 || slices.Contains(verbs, "*") {

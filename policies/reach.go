@@ -13,14 +13,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Reach returns the resources at Kubernetes' paths that the match blocks of policies and limits are about. No file
-// has to define them: an ordinary API that serves their paths is held to the policies.
+// Reach returns the resources at Kubernetes' paths that the match blocks of policies and limits
+// name. No file has to define them: the policies apply to a plain API that serves their paths, too.
 func (s *Set) Reach() resource.Reach { return s.reach }
 
 // anyName stands in match blocks for all groups or all resources.
 const anyName = "*"
 
-// reach collects what match blocks are about.
+// reach collects the resources that match blocks name.
 type reach struct {
 	named  map[schema.GroupResource]bool
 	core   map[string]bool
@@ -67,8 +67,8 @@ func (r *reach) rules(rules []admission.Rule) {
 	}
 }
 
-// limit notes what a limit is about. One that names neither groups nor resources counts every request as it is, and asks
-// for none to be read.
+// limit notes the resources that a limit names. One that names neither groups nor resources counts
+// every request as it is, and asks for none to be read.
 func (r *reach) limit(l *ratelimit.Rule) {
 	groups, resources := l.APIGroups, l.Resources
 	if len(groups)+len(resources) == 0 {

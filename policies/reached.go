@@ -11,7 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/constraints"
 )
 
-// A wideBlock is a match block that names no resource: it is about all of some groups, or about some of all groups.
+// A wideBlock is a match block that names no single resource: it matches all resources of some
+// groups, or some of all groups.
 type wideBlock struct {
 	path              string // of the name that says so
 	groups, resources []string
@@ -60,7 +61,7 @@ func wideBlocks(o *manifest.Object) (wide []wideBlock) {
 	return wide
 }
 
-// reached says what each wildcard of match blocks reaches before an ordinary API.
+// reached says which resources each wildcard of match blocks matches at a plain backend.
 func (n *describedNames) reached(objects iter.Seq[*manifest.Object], plain plainKinds) []Finding {
 	var found []Finding
 	for o := range objects {

@@ -17,9 +17,10 @@ import (
 	"github.com/admission-gateway/gateway/policies/constraints"
 )
 
-// requestReads are the places in policy files that read what a gateway may not know of a request. Without `identity` in
-// the configuration everybody is system:anonymous, so that what reads the user would hold for nobody, or for everybody.
-// Without an account at an API server the kind of an object that no file describes is what the client says.
+// requestReads are the places in policy files that read what a gateway may not know of a request.
+// Without `identity` in the configuration every client is system:anonymous, so that a condition on
+// the user would match no client, or all of them. Without an account at an API server the kind of
+// an object that no file describes is what the client says.
 type requestReads struct{ users, kinds []Finding }
 
 func (r *requestReads) userAt(o *manifest.Object, path string) { r.addUser(placeIn(o, path)) }
@@ -78,7 +79,7 @@ func each(o *manifest.Object, programs []*cel.Program, reads func(*cel.Program) 
 		}
 	}
 	in(o.Document().Root())
-	if !found { // the text of the expression is not that of the file
+	if !found { // the text of the expression is not the file's own
 		add(placeIn(o, "spec"))
 	}
 }
@@ -117,7 +118,7 @@ func (r *requestReads) limit(o *manifest.Object, rule *ratelimit.Rule) {
 	}
 }
 
-// audit notes the rules about users of an audit Policy.
+// audit notes the rules of an audit Policy that name users.
 func (r *requestReads) audit(o *manifest.Object, p *auditv1.Policy) {
 	for i, rule := range p.Rules {
 		if len(rule.Users) > 0 {

@@ -62,7 +62,7 @@ func (r *Referred) Begin(ctx context.Context, set *Set, states *state.Manager, b
 	}
 }
 
-// mayRead returns an error where nothing but the files may be read for the request.
+// mayRead returns an error if only the files may be read for the request.
 func (r *Referred) mayRead() error {
 	if r.gate == nil {
 		return nil
@@ -120,7 +120,7 @@ func (r *Referred) Namespaced(ctx context.Context, kind schema.GroupVersionKind)
 // hasKinds reports whether the backend serves kinds that no policy file describes, and says which.
 func (r *Referred) hasKinds() bool { return r.backend != nil && r.backend.Discovery() != nil }
 
-// place is where the request's backend has the objects of a kind; false where it can have none.
+// place is the location of a kind's objects at the request's backend; false if it can have none.
 func (r *Referred) place(ctx context.Context, kind schema.GroupVersionKind) (place, bool, error) {
 	at, isNative, found := r.set.kinds.place(kind)
 	switch {

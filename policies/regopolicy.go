@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
-// loadedRego is a RegoPolicy and where it comes from.
+// loadedRego is a RegoPolicy and its source.
 type loadedRego struct {
 	from *manifest.Object
 	spec *rego.RegoPolicy
@@ -121,8 +121,8 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string) *
 	return policy
 }
 
-// bundle returns the bundle that a policy names; false if the configuration has none of the name. Until it was loaded, the
-// policy fails for each request that it is about.
+// bundle returns the bundle that a policy names; false if the configuration has none of the name.
+// Until it was loaded, the policy fails for each request that it matches.
 func (r *regoPolicies) bundle(l *loader, p loadedRego) (modules.Bundle, bool) {
 	b, ok := l.gateway.Bundles[p.spec.Spec.Bundle]
 	switch {
@@ -142,8 +142,9 @@ func (r *regoPolicies) bundle(l *loader, p loadedRego) (modules.Bundle, bool) {
 // errUnknownBundle is the failure of a policy that was compiled without a configuration.
 var errUnknownBundle = errors.New("the bundle of the policy is not known")
 
-// regoKey is the key of a RegoPolicy beside its text. A policy that changes has its modules compiled for it: those of the set
-// before are in use, and preparing a rule of them changes them.
+// regoKey is the key of a RegoPolicy beside its text. A policy that changes has its modules
+// compiled for it: the previous set's modules are in use, and preparing one of their rules changes
+// them.
 type regoKey struct {
 	states  string
 	origin  rego.Origin

@@ -26,7 +26,7 @@ type origin struct {
 	path string
 }
 
-// showsItems reports whether policies see the items of what the schema describes, one after the other.
+// showsItems reports whether policies see the items of the described list, one after the other.
 func (r *loadedResource) showsItems() bool { return r.ShowsItems() && r.compiled.schema.IsList() }
 
 // compiledResource has what the files say of a resource beyond how it is found.
@@ -42,7 +42,8 @@ type compiledResource struct {
 	// varies reports that they have schemas of their own.
 	varies              bool
 	create, patch, read *schema.Schema
-	// contract holds requests to a document beside their bodies; nil if the document says nothing of that.
+	// contract checks everything but the bodies of requests against a document; nil if the document
+	// says nothing of that.
 	contract *contract.Contract
 	// ownedOnCreate and ownedOnUpdate say what the API itself sets in objects; nil if nothing is known.
 	ownedOnCreate, ownedOnUpdate *contract.Members

@@ -34,8 +34,9 @@ func schemaTypes(t reflect.Type, isObject bool) (reflect.Type, bool) {
 	return nil, false
 }
 
-// extensionsOf reads the gateway's own keywords of the schemas at the paths; ok is false if something is wrong with them,
-// which is noted. Of a schema without such keywords, and where there is no schema, nothing is said.
+// extensionsOf reads the gateway's own keywords of the schemas at the paths; ok is false if
+// something is wrong with them, which is noted. A schema without such keywords, or no schema, is
+// ok.
 func extensionsOf(f *findings, o *manifest.Object, paths ...*field.Path) (all []*schema.Extensions, ok bool) {
 	all = make([]*schema.Extensions, len(paths))
 	if !bytes.Contains(o.JSON, []byte(schema.ExtensionPrefix)) {
@@ -55,7 +56,8 @@ func extensionsOf(f *findings, o *manifest.Object, paths ...*field.Path) (all []
 	return all, ok
 }
 
-// unsettable warns of members that a schema requires, and that nobody can send, because no property has the name.
+// unsettable warns of members that a schema requires, and that no client can send, because no
+// property has the name.
 func unsettable(f *findings, resources []loadedResource) {
 	for _, r := range resources {
 		path := r.at.path + ".schema.openAPIV3Schema"

@@ -49,10 +49,10 @@ func (r *Route) words() string {
 	return fmt.Sprintf("the route of %s and the prefix '%s'", host, r.PathPrefix)
 }
 
-// servedResource is a resource with paths of its own, and where a file says so.
+// servedResource is a resource with paths of its own, and the line of a file that says so.
 type servedResource struct {
 	*resource.Resource
-	// form is where the file says how the objects look, paths where it says the paths.
+	// form is the position of the objects' form in the file, paths that of the paths.
 	form, paths Finding
 }
 
@@ -100,8 +100,8 @@ func (s *Set) twins(routes []Route) []Finding {
 	return found
 }
 
-// leftOpen finds described paths that a route outside of the scope leads to the same upstream, where they pass
-// undescribed.
+// leftOpen finds described paths that a route outside of the scope sends to the same upstream, so
+// that they pass undescribed.
 func leftOpen(served []servedResource, routes []Route) []Finding {
 	var found []Finding
 	for _, s := range served {

@@ -46,10 +46,10 @@ type Set struct {
 
 // remarks are findings that matter by what the configuration has.
 type remarks struct {
-	sharing   []Finding // of limits that gateways share, where they cannot
+	sharing   []Finding // of limits that gateways share, if they cannot
 	unmatched []Finding // of names in match blocks that no ordinary API has
-	users     []Finding // of what reads who asks, if the configuration does not say how to know
-	kinds     []Finding // of what reads kinds, if the gateway has no account by which to ask for them
+	users     []Finding // of policies that read the user, if the configuration does not say how to know it
+	kinds     []Finding // of policies that read kinds, if the gateway has no account by which to ask for them
 	raced     []Finding // of writes that several gateways without common locks may send at once
 	reached   []Finding // of wildcards before ordinary APIs
 }
@@ -70,7 +70,7 @@ type Object struct {
 	Document *document.Document
 }
 
-// objectID tells objects apart. The version does not count: it is another view of the same object.
+// objectID identifies an object. The version does not count: it is another view of the same object.
 type objectID struct {
 	group, kind, namespace, name string
 }
@@ -84,7 +84,7 @@ func (s *Set) Hash() string { return s.hash }
 // Registry finds the resource of a request.
 func (s *Set) Registry() *resource.Registry { return s.registry }
 
-// Schema is the schema of a resource; nil where it has none, and for a nil resource.
+// Schema is the schema of a resource; nil if it has none, and for a nil resource.
 func (s *Set) Schema(r *resource.Resource) *schema.Schema {
 	if r == nil {
 		return nil
@@ -120,7 +120,7 @@ func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operat
 	return s.compiled[r.ID].contract.Of(i)
 }
 
-// WatchesAnswers reports whether the answers to a request are held to a document.
+// WatchesAnswers reports whether the answers to a request are checked against a document.
 func (s *Set) WatchesAnswers(r *resource.Resource, i *resource.Info) bool {
 	return r != nil && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
 }
@@ -155,7 +155,7 @@ func (s *Set) Deprecation(r *resource.Resource) string {
 // Admission has the admission policies.
 func (s *Set) Admission() *admission.Chain { return s.chain }
 
-// Conventions are the checks of API conventions; nil where there are none.
+// Conventions are the checks of API conventions; nil if there are none.
 func (s *Set) Conventions() *conventions.Policies { return s.conventions }
 
 // Limits are the rate limits.

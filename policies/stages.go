@@ -32,8 +32,8 @@ var stages = []stage{
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
 }
 
-// A StageTime says how long a stage of a load took. Of the stages that go through the kinds of objects there are times of
-// each kind beside those of the stage.
+// A StageTime says how long a stage of a load took. The stages that go through the kinds of objects
+// have a time for each kind beside their own.
 type StageTime struct {
 	Stage, Kind string
 	Took        time.Duration
@@ -92,7 +92,7 @@ func (l *loader) checkSchemas() {
 	unsettable(&l.findings, l.resources)
 }
 
-// checkExceptions finds exceptions that are about nothing.
+// checkExceptions finds exceptions that match nothing.
 func (l *loader) checkExceptions() {
 	l.terms.Finish(maps.Values(l.known))
 	l.Found = append(l.Found, l.terms.Found...)

@@ -24,7 +24,8 @@ type StateSource struct {
 	Spec              StateSourceSpec `json:"spec"`
 }
 
-// StateSourceSpec says what is read, from where, how, and what happens while it is not known.
+// StateSourceSpec says what is read, from which backend, how, and what happens while it is not
+// known.
 type StateSourceSpec struct {
 	Upstream            string               `json:"upstream"`
 	Resource            *StateSourceResource `json:"resource"`
@@ -57,7 +58,7 @@ const (
 // stateSources are the StateSources of the files.
 type stateSources struct{ all []loadedSource }
 
-// loadedSource is a StateSource and where it comes from.
+// loadedSource is a StateSource and its source.
 type loadedSource struct {
 	from *manifest.Object
 	spec *StateSourceSpec

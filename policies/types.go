@@ -23,8 +23,8 @@ type knownKinds struct {
 	kinds     map[schemaruntime.GroupVersionKind]*loadedResource
 }
 
-// nativeType is the key of the type of one of Kubernetes' own kinds, describedType that of a kind of the files, whose schema
-// is kept too.
+// nativeType is the key of the type of one of Kubernetes' own kinds, describedType the key of the
+// type of a kind of the files, whose schema is kept too.
 type (
 	nativeType    schemaruntime.GroupVersionKind
 	describedType struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// upstreamUse is where a file names an upstream of the gateway's configuration.
+// upstreamUse is the position at which a file names an upstream of the gateway's configuration.
 type upstreamUse struct {
 	name string
 	at   Finding
@@ -32,15 +32,16 @@ type RouteScope struct {
 	Route    string   `json:"route"`
 }
 
-// scope returns the scope as requests are held to it.
+// scope returns the scope as requests are compared with it.
 func (s *RouteScope) scope() resource.Scope {
 	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route}
 }
 
-// scopeUse is where a file names hosts, an upstream or a route of the gateway's configuration.
+// scopeUse is the position at which a file names hosts, an upstream or a route of the gateway's
+// configuration.
 type scopeUse struct {
 	scope resource.Scope
-	at    func(member string) Finding // where the file says a member of the scope
+	at    func(member string) Finding // the position of a member of the scope in the file
 }
 
 // useScope notes that a file names hosts, an upstream or a route.
@@ -54,7 +55,7 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 	}})
 }
 
-// inSpec is where the objects of our kinds say a member of their scope.
+// inSpec is the path at which the objects of our kinds have a member of their scope.
 func inSpec(member string) string { return "spec." + member }
 
 // lost returns what a scope names that the configuration does not have, or that it has of no route.
@@ -142,15 +143,16 @@ type Gateway struct {
 	// there are several gateways and each locks objects for its own writes alone.
 	// MayLoseUpdates says that the configuration asks for such locks.
 	SharedLimits, LocalLocks, MayLoseUpdates bool
-	// NoIdentity reports whether the configuration neither says how to know who asks, nor that everybody is anonymous.
+	// NoIdentity reports whether the configuration neither says how users are known, nor that every
+	// client is anonymous.
 	NoIdentity bool
 	// AuditSinks are the names of the places that events of requests go to; nil if they are not known.
 	AuditSinks []string
-	// Timed is given the times of the stages of a load, at its end; nil is nobody.
+	// Timed is called with the times of the stages of a load, at its end; it may be nil.
 	Timed func([]StageTime)
 	// Print is given what modules in Rego print; nil: they print nothing.
 	Print func(file string, line int, text string)
-	// Memory is asked for what it takes to read files; nil is nobody.
+	// Memory bounds what is taken to read files; nil sets no bound.
 	Memory *memory.Budget
 	// Bundles are the bundles by their names; nil if they are not known.
 	Bundles map[string]modules.Bundle
@@ -177,8 +179,9 @@ func CheckFor(paths []string, g Gateway) []Finding {
 // CompileFor compiles files for a gateway. The Set is nil if a finding is an error.
 func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) { return CompileAfter(nil, s, g) }
 
-// CompileAfter is CompileFor for files that are to take the place of those of another set, which may be nil. The sets share
-// what was compiled from the same. Of the gateway, only the bundles may have changed.
+// CompileAfter is CompileFor for files that are to replace the files of another set, which may be
+// nil. The sets share what was compiled from the same. Of the gateway, only the bundles may have
+// changed.
 func CompileAfter(before *Set, s *source.Source, g Gateway) (*Set, []Finding) {
 	set, found := compileWith(before, s, &g)
 	if set == nil {

@@ -49,7 +49,7 @@ type admitter struct {
 	schema     objectSchema         // what the policies that change the object know of it
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
-	checked    conventions.Result   // what conventions came to that are tried, or not asked
+	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
 	outside    outside              // which policies are not about the request
 }
 
@@ -72,7 +72,7 @@ func (a *admitter) context() context.Context {
 	return context.Background()
 }
 
-// story records the request; nil if nobody asks for an explanation.
+// story records the request; nil if no explanation is wanted.
 func (a *admitter) story() *explaining.Recorder {
 	if a.trail == nil {
 		return nil
@@ -126,8 +126,8 @@ func (a *admitter) reset() {
 	*a = admitter{report: a.report, referred: a.referred, outside: a.outside}
 }
 
-// Complete holds the object to the URL, and takes out of it what its schema does not know. It says so as far as
-// the request or the resource asks for it.
+// Complete checks the object against the URL, and removes the fields that its schema does not know.
+// It says so as far as the request or the resource asks for it.
 func (a *admitter) Complete(w *storage.Write) error {
 	at(a.story(), explaining.URL, w)
 	if err := a.scope.storage.Complete(w); err != nil {
@@ -213,8 +213,8 @@ func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
 // ownedChange is a member that the API itself sets, as a client sent it and as it is stored.
 type ownedChange struct{ sent, stored document.Node }
 
-// changesOwned returns the members that the API itself sets and that are not sent as they are stored. The name in the URL is
-// none of them: it was compared already.
+// changesOwned returns the members that the API itself sets and that are not sent as they are
+// stored. The name in the URL is not one of them: it was compared already.
 func (a *admitter) changesOwned(owned *contract.Members, w *storage.Write) (changed []ownedChange) {
 	root := w.Object.Root()
 	name, _ := storage.Find(root, a.request.Resource.Fields.Name)
@@ -260,9 +260,9 @@ func tooLargeDefaulted(limit int) error {
 	return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", limit)
 }
 
-// mutate lets the mutating policies change the object. What they made of it is held to what holds for the object
-// of a client: it is the one that the URL names, its status is not theirs to set, and what it leaves unset has
-// defaults.
+// mutate lets the mutating policies change the object. Their result must meet the same rules as a
+// client's object: it is the one that the URL names, its status is not theirs to set, and what it
+// leaves unset has defaults.
 func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	if !a.describe(w) {
 		return nil
@@ -317,7 +317,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 // policies returns the policies that may match what is described.
 func (a *admitter) policies() *admission.Scoped { return a.scope.rulesOf(a.attributes.Info).policies }
 
-// mutateSeen and validateSeen run the policies about what they see.
+// mutateSeen and validateSeen run the policies on the objects that they see.
 func (a *admitter) mutateSeen() error {
 	return a.policies().Mutate(a.context(), &a.attributes, &a.report)
 }
@@ -363,8 +363,8 @@ func (a *admitter) seen(w *storage.Write, step func(*admitter) error) (changes i
 	return changes, nil
 }
 
-// identifyAgain holds the changed object to the URL. As in Kubernetes a policy may give another name to an object
-// that is created, and none to one that exists.
+// identifyAgain checks the changed object against the URL. As in Kubernetes a policy may give
+// another name to an object that is created, and none to one that exists.
 func (a *admitter) identifyAgain(s storage.Storage, w *storage.Write) error {
 	if w.Info.Verb == resource.VerbCreate {
 		w.Info.Name = ""
@@ -386,7 +386,7 @@ func (a *admitter) isBare() bool {
 	return a.request.Resource != nil && a.request.Resource.Envelope == resource.Bare
 }
 
-// objectSchema tells mutating policies about the object that they change. It implements
+// objectSchema gives mutating policies the schema of the object that they change. It implements
 // admission.Schema.
 type objectSchema struct {
 	admitter *admitter
@@ -533,7 +533,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 	return err
 }
 
-// Collect runs the policies about the deletion of one object of several.
+// Collect runs the policies that match the deletion of one object of several.
 func (a *admitter) Collect(w *storage.Write) {
 	if a.describe(w) {
 		a.policies().Validate(a.context(), &a.attributes, &a.report)
@@ -542,13 +542,13 @@ func (a *admitter) Collect(w *storage.Write) {
 	a.attributes.Old = nil // which does not last until the decision
 }
 
-// validateAs runs the policies about an operation that the verb does not tell.
+// validateAs runs the policies that match an operation other than the verb's own.
 func (a *admitter) validateAs(w *storage.Write, operation admission.Operation) {
 	a.describeAs(w, operation)
 	a.policies().Validate(a.context(), &a.attributes, &a.report)
 }
 
-// Decide returns what the policies came to.
+// Decide returns the decision of the policies.
 func (a *admitter) Decide(*storage.Write) error {
 	if p := a.permission; p.refusal != nil {
 		return p.forbid(p.refusal)

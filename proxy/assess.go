@@ -19,15 +19,16 @@ import (
 var (
 	// ErrOldUnknown is the outcome of a write whose verdict depends on a stored object that is not known.
 	ErrOldUnknown = errors.New("the stored object, on which the verdict depends, is not known")
-	// ErrNotWrite is the outcome of what neither creates nor replaces an object.
+	// ErrNotWrite is the outcome of a request that neither creates nor replaces an object.
 	ErrNotWrite = errors.New("it neither creates nor replaces an object")
 	// ErrUndescribed is the outcome of a write at a path that no file describes.
 	ErrUndescribed = errors.New("no policy file describes its path")
 )
 
-// An Assessor leads writes through the steps that requests pass, with the handlers that serve them, and sends
-// nothing: what the backend would get is the last thing that is known of an object. Who asks is given, so that
-// nobody is identified, and nothing counts against rate limits. An Assessor belongs to one goroutine.
+// An Assessor leads writes through the steps that requests pass, with the handlers that serve them,
+// and sends nothing: what the backend would get is the last thing that is known of an object. The
+// user is given, so that no credentials are checked, and nothing counts against rate limits. An
+// Assessor belongs to one goroutine.
 type Assessor struct {
 	handler  *handler
 	incoming server.Request
@@ -53,7 +54,7 @@ type Trial struct {
 	IsStored bool
 	// User sends the request.
 	User *identity.User
-	// Decided is told what each policy comes to; nil if nobody asks.
+	// Decided is called with the result of each policy; it may be nil.
 	Decided admission.Observer
 	// IsKept asks for the object that policies made.
 	IsKept bool
@@ -63,7 +64,8 @@ type Trial struct {
 type Outcome struct {
 	Info     *resource.Info
 	Resource *resource.Resource // nil if no file describes it
-	// IsConcerned is false if there was nothing to judge: no policy and no schema is about such writes.
+	// IsConcerned is false if there was nothing to judge: no policy and no schema matches such
+	// writes.
 	IsConcerned bool
 	// Err is why the write is refused: a *status.Error, or one of the errors above if it cannot be judged. It is
 	// nil for a write that is admitted.
@@ -72,8 +74,8 @@ type Outcome struct {
 	Report *admission.Report
 	// Warnings are the texts that the client would be warned by.
 	Warnings []string
-	// Object is the object as the policies that change objects left it, without what the system sets; nil if no
-	// write came that far, or nobody asked.
+	// Object is the object as the policies that change objects left it, without what the system
+	// sets; nil if no write came that far, or it was not wanted.
 	Object []byte
 }
 
@@ -169,7 +171,7 @@ func (j *Assessor) try(t *Trial) (err error) {
 	return h.update(h.write)
 }
 
-// resolve finds what the write is about.
+// resolve finds the resource of the write.
 func (j *Assessor) resolve(t *Trial) error {
 	h := j.handler
 	g, head := h.gateway, &j.incoming.Head

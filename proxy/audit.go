@@ -43,9 +43,9 @@ func (a *admitter) noteKind() {
 	}
 }
 
-// audit records what policies found: failures that are ignored, denials, failures that bindings only want noted, and the
-// annotations that policies make of the request. Values of other objects are among them only where the author of a policy
-// wrote them into an annotation (ERR-7).
+// audit records what policies found: failures that are ignored, denials, failures that bindings
+// only want noted, and the annotations that policies make of the request. Values of other objects
+// are among them only if the author of a policy wrote them into an annotation (ERR-7).
 func (a *admitter) audit() {
 	a.noteKind()
 	for _, f := range a.report.IgnoredFailures() {
@@ -81,7 +81,8 @@ func (a *admitter) audit() {
 	a.gateway.log.LogAttrs(context.Background(), slog.LevelInfo, "audit annotations", noted...)
 }
 
-// auditTerms counts what policies came to that are only tried, and which ones were not asked.
+// auditTerms counts the results of policies that are only tried, and the policies that were not
+// evaluated.
 func (a *admitter) auditTerms() {
 	a.report.Settle()
 	failures := a.report.TriedFailures()
@@ -95,7 +96,8 @@ func (a *admitter) auditTerms() {
 	}
 }
 
-// noteConventions adds to the report what conventions came to that are only tried, and which ones were not asked.
+// noteConventions adds to the report the results of conventions that are only tried, and the
+// conventions that were not evaluated.
 func (a *admitter) noteConventions() {
 	for _, t := range a.checked.Trials {
 		a.report.NoteTrial(t.Terms, nil)
@@ -143,8 +145,9 @@ func (a *admitter) kindOfObject() string {
 	return a.attributes.Kind().Kind
 }
 
-// recordEvents records at the backend what policies refused, and which of them could not judge, unless the client was not
-// told of it: who may not write the object does not make Events about it either.
+// recordEvents records at the backend what policies refused, and which of them could not judge,
+// unless this was hidden from the client: who may not write the object does not make Events about
+// it either.
 func recordEvents(h *handler, code int) {
 	a := h.admission
 	if a.kind == "" || h.permission.refusal != nil || h.request.Info.Options.DryRun {

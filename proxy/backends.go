@@ -190,10 +190,11 @@ func (b *backend) appendOwnGet(head, target []byte) ([]byte, error) {
 
 // connect makes the clients of a backend.
 //
-// A client's request goes to the backend as the client sent it, its own credentials included. If it went by a connection
-// that shows the gateway's certificate, the backend could take it for a request of the gateway itself: any client would
-// be who the gateway is. So such connections carry what the gateway asks on its own account, and nothing else, unless
-// the gateway tells the backend with each request who asks.
+// A client's request goes to the backend as the client sent it, its own credentials included. If it
+// went by a connection that shows the gateway's certificate, the backend could take it for a
+// request of the gateway itself: any client would be who the gateway is. So such connections carry
+// what the gateway asks on its own account, and nothing else, unless the gateway names the user to
+// the backend with each request.
 func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials.Watcher) (err error) {
 	if b.account, err = credentials.WatchServiceAccount(files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials
 	}
 	b.own = b.client
 	if apart {
-		// What changes about the servers one client tells of is enough.
+		// It is enough that one client reports the servers' changes.
 		settings.TLS, settings.HealthCheck, settings.OnChange = b.account.OwnTLS, nil, nil
 		if b.own, err = upstream.New(settings); err != nil {
 			b.client.Close()
@@ -239,7 +240,8 @@ func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials
 	return nil
 }
 
-// noteLack tells of a right that the gateway's own account lacks, if the backend is one that can say so.
+// noteLack reports a right that the gateway's own account lacks, if the backend is one that can say
+// so.
 func (b *backend) noteLack(method, target string, body []byte) {
 	if rule, is := access.RuleOf(method, target); is && b.kind.authorizes() {
 		b.lacks(rule, status.MessageOf(body))

@@ -93,8 +93,8 @@ func (b *backend) state() upstream.State {
 	return s
 }
 
-// upstreamFailed counts a failed exchange, and logs the first of its kind and how many come after it; clients are not told
-// its cause.
+// upstreamFailed counts a failed exchange, and logs the first of its kind and how many come after
+// it; clients do not see its cause.
 func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
 	kind := err.Kind.String()
 	g.metrics.UpstreamError(name, kind)
@@ -103,14 +103,14 @@ func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
 	}
 }
 
-// upstreamUnproved tells the operator that a backend is not what the configuration says.
+// upstreamUnproved warns the operator that a backend is not what the configuration says.
 func (g *Gateway) upstreamUnproved(name string, lack error) {
 	if times, isDue := g.often.failures.Allow(name+" unproved", time.Now()); isDue {
 		g.log.Warn("no dry run is sent to an upstream of the dialect Kubernetes", "upstream", name, "cause", lack, "times", times)
 	}
 }
 
-// accountLacks tells the operator of a right that the gateway's own account would need.
+// accountLacks warns the operator of a right that the gateway's own account would need.
 func (g *Gateway) accountLacks(name string, rule *status.AccessRule, reason string) {
 	if times, isDue := g.often.failures.Allow(name+" lacks "+rule.Group+"/"+rule.Name()+" "+rule.Verb, time.Now()); isDue {
 		g.log.Warn("the gateway's own account lacks a right, so that policies cannot judge requests", "upstream", name,
@@ -118,7 +118,8 @@ func (g *Gateway) accountLacks(name string, rule *status.AccessRule, reason stri
 	}
 }
 
-// versionsFound returns what tells the operator what a backend makes of the versions that writes are pinned to.
+// versionsFound returns the function that reports to the operator how a backend treats the versions
+// that writes are pinned to.
 func (g *Gateway) versionsFound(name string) func(schema.GroupResource, string, plain.Finding) {
 	const alone = ": only the gateway's locks keep writers of the resource apart, and several gateways need `redis`"
 	return func(r schema.GroupResource, method string, f plain.Finding) {

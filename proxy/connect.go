@@ -119,7 +119,7 @@ func (h *handler) answerConnect() error {
 	return nil
 }
 
-// upgrades are where the clients of a backend may go on in another protocol.
+// upgrades are the paths on which clients of a backend may switch to another protocol.
 type upgrades struct {
 	subresources []subresource
 	prefixes     []string // of paths that are no resources

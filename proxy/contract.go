@@ -31,7 +31,7 @@ func (h *handler) checkContract() error {
 	return nil
 }
 
-// watchAnswers lets answers to the request be held to what its document declares.
+// watchAnswers lets answers to the request be checked against what its document declares.
 func (h *handler) watchAnswers() error {
 	r := h.request
 	name := r.Info.Resource

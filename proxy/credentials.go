@@ -10,12 +10,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// clientsCredentials are the fields by which a client tells who it is, or whom it asks to act as. Where the gateway tells the
-// backend, none of them survives.
+// clientsCredentials are the fields by which a client says who it is, or whom it asks to act as. If
+// the gateway itself names the user to the backend, all of them are removed.
 var clientsCredentials = message.Fields(message.FieldAuthorization, message.FieldXRemote, message.FieldImpersonate)
 
-// tell makes the header lines by which the backend learns who asks, for every request that is made of this one: the write,
-// and what is read or tried before it.
+// tell makes the header lines by which the backend learns who asks, for every request that is made
+// of this one: the write, and what is read or tried first.
 func (w *who) tell(h *handler, p *identity.Principal) (err error) {
 	impersonates := h.incoming.Head.Has(message.FieldImpersonate)
 	w.lines = append(w.lines[:0], h.request.From.Lines...)
@@ -117,8 +117,8 @@ func withholdTokens(h *message.Head) {
 // tokenProtocol is the start of a protocol that is a token.
 var tokenProtocol = []byte("base64url.bearer.authorization.k8s.io.")
 
-// remoteLines are the lines X-Remote-* of a head, of peers too that are no trusted proxies: which of them count, identity
-// tells by itself.
+// remoteLines are the lines X-Remote-* of a head, of peers too that are no trusted proxies:
+// identity decides which of them count.
 type remoteLines message.Head
 
 // Each implements identity.Headers.
@@ -142,5 +142,6 @@ func (h *impersonationLines) Each(yield func(name, value []byte)) {
 	eachAfter((*message.Head)(h), message.FieldImpersonate, len("Impersonate-"), yield)
 }
 
-// errMayNotImpersonate is the error of a request that asks to act as somebody whom the backend would not hear of.
+// errMayNotImpersonate is the error of a request that asks to act as another user, which the
+// backend would not learn of.
 var errMayNotImpersonate = status.BadRequest("the request has a header 'Impersonate-…': the backend is told who asks by the gateway, which lets nobody act as somebody else")

@@ -19,8 +19,8 @@ import (
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
-// explainHeader asks for an explanation in place of the request. It never reaches a backend: whoever
-// sends it is answered with an explanation or refused, on every path.
+// explainHeader asks for an explanation in place of the request. It never reaches a backend: its
+// sender gets an explanation or a refusal, on every path.
 const explainHeader = "X-Admission-Explain"
 
 // beginStory lets the request be explained, and go no further, if the client may ask for that. Nothing

@@ -165,8 +165,8 @@ func (a *admitter) forbid(s storage.Storage, sent, stored document.Node, owned *
 	}
 }
 
-// checkPatch holds the fields of a form that patches an object to what its document says of them, whatever the object
-// itself has to be. All that is wrong with them is named at once.
+// checkPatch checks the fields of a form that patches an object against their declarations in the
+// document, whatever the object itself has to be. All that is wrong with them is named at once.
 func (a *admitter) checkPatch(s storage.Storage, w *storage.Write, declared *contract.Body) error {
 	a.forbid(s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
 	var f *cel.Frame

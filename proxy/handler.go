@@ -20,8 +20,8 @@ import (
 type handler struct {
 	gateway  *Gateway
 	incoming *server.Request // as the server read it
-	// set is the snapshot of policies that every step of this request uses, storage what the request is
-	// about at the backend that it goes to.
+	// set is the snapshot of policies that every step of this request uses, storage the request's
+	// resource at the backend that it goes to.
 	set    *policies.Set
 	route  *route // nil until it is known
 	scope  *scope // of the operation that it asks for; nil until it is known
@@ -56,7 +56,7 @@ type who struct {
 	refusal   error            // of a client that is not known; nil for one that is
 	asking    identity.Request // what the request says of who sent it
 	challenge string           // what a client that is not known has to show
-	lines     []byte           // the header lines that tell the backend
+	lines     []byte           // the header lines that name the user to the backend
 }
 
 // newHandler returns a handler with parts that keep memory from one request to the next.

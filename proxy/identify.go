@@ -24,8 +24,8 @@ func (h *handler) identify() error {
 	return nil
 }
 
-// identify finds out who asks, and from where: the peer, or the client for which a trusted proxy speaks. Credentials do
-// not count unless the configuration has `identity`.
+// identify determines the user and the address of the client: the peer, or the client for which a
+// trusted proxy speaks. Credentials do not count unless the configuration has `identity`.
 func (w *who) identify(h *handler) error {
 	peer := h.incoming.Peer()
 	w.client = peer.Addr
@@ -64,8 +64,8 @@ func (w *who) identify(h *handler) error {
 	return w.tell(h, principal)
 }
 
-// proofs returns the certificates that the peer has shown by TLS, and what they came to before on its
-// connection; nil without TLS.
+// proofs returns the certificates that the peer has shown by TLS, and the result of checking them
+// before on its connection; nil without TLS.
 func proofs(p *server.Peer) *identity.Connection {
 	if !p.HasTLS() {
 		return nil
@@ -78,7 +78,7 @@ func proofs(p *server.Peer) *identity.Connection {
 	return known
 }
 
-// newIdentity makes the authenticators of the configuration; nil where it has none.
+// newIdentity makes the authenticators of the configuration; nil if it has none.
 func (g *Gateway) newIdentity(c *config.Configuration, files *credentials.Watcher) (*identity.Authenticators, error) {
 	if c.Identity == nil {
 		return nil, nil
@@ -163,8 +163,8 @@ func headerOptions(r *config.RequestHeader, files *credentials.Watcher) (*identi
 // maxCause is how much of the cause the log has, in bytes.
 const maxCause = 300
 
-// refusedCredentials counts and logs why credentials were refused; clients are not told. What the cause says of the
-// credentials is the client's word.
+// refusedCredentials counts and logs why credentials were refused; clients do not see it. What the
+// cause says of the credentials is the client's word.
 func (g *Gateway) refusedCredentials(method, cause string) {
 	g.metrics.CredentialsRefused(method)
 	if times, tell := g.often.refusals.Allow(method, time.Now()); tell {

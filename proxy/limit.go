@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// limits are the rate limits about one request.
+// limits are the rate limits that match one request.
 type limits struct {
 	gateway   *Gateway
 	scope     *scope // nil until it is known
@@ -68,7 +68,7 @@ func (l *limits) enforce() error {
 	limiter := l.gateway.limiter
 	if full := limiter.Enter(&l.charges); full != nil {
 		if d := limiter.Peek(&l.charges, time.Now()); !d.Allowed() {
-			return l.tooMany(d) // who has come too often need not wait to be told
+			return l.tooMany(d) // a client over its limit need not wait for the refusal
 		}
 		if err := l.queue(full); err != nil {
 			return err
@@ -107,8 +107,9 @@ func (l *limits) decide(now time.Time) ratelimit.Decision {
 	return d
 }
 
-// queue waits until the request may be served, under the limit on requests in flight that has no room for it and under all
-// others: not longer than its queue and the client's own deadline allow, and not where the client has gone.
+// queue waits until the request may be served, under the limit on requests in flight that has no
+// room for it and under all others: not longer than its queue and the client's own deadline allow,
+// and not after the client has gone.
 func (l *limits) queue(full *ratelimit.Charge) error {
 	if l.gateway.server.Draining() {
 		return status.ServiceUnavailable("the gateway is about to stop, and lets no more requests wait", ratelimit.ShutdownRetryAfter)
@@ -172,7 +173,8 @@ func (l *limits) share() memory.Share {
 	return l.gateway.memory.ShareOf(client)
 }
 
-// networkOf is an address without what its holder chooses: whoever has an IPv6 address has a /64 of them.
+// networkOf is an address without what its holder chooses: a holder of an IPv6 address has a /64 of
+// them.
 func networkOf(a netip.Addr) netip.Addr {
 	if a = a.Unmap(); a.Is6() {
 		if network, err := a.Prefix(64); err == nil {
@@ -230,7 +232,7 @@ func (l *limits) frame() *cel.Frame {
 	return f
 }
 
-// announced is how long the body is, or may become where the client does not say it beforehand.
+// announced is how long the body is, or may become if the client does not declare it beforehand.
 func (l *limits) announced() int64 {
 	if length := l.incoming.Head.ContentLength; length >= 0 {
 		return length
@@ -316,6 +318,7 @@ func lowerCase(b []byte) string {
 	return string(lower)
 }
 
-// sentAtOnce is up to which size an answer fits what a socket takes without waiting. The place of its request
-// is free before it is sent: who has read it may ask again at once.
+// sentAtOnce is up to which size an answer fits what a socket takes without waiting. The place of
+// its request is free before it is sent: a client that has read it may send the next request at
+// once.
 const sentAtOnce = 32 << 10

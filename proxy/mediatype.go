@@ -30,10 +30,10 @@ const (
 	inBeyond // protobuf in which there is something that the gateway does not know
 	inForm   // of fields, or of parts
 	inBytes  // which are not read
-	inUnread // whatever it is: nothing is about it
+	inUnread // whatever it is: no rule matches it
 )
 
-// A bodyReader reads the body of a request, and makes JSON of what is written in another language.
+// A bodyReader reads the body of a request, and converts bodies in other languages to JSON.
 type bodyReader struct {
 	gateway  *Gateway
 	incoming *server.Request
@@ -45,11 +45,11 @@ type bodyReader struct {
 	isJSON    bool // what the client sent has been made JSON, if it was not
 	// parsed is the object in the body, if that was parsed already; decode takes it.
 	parsed *document.Document
-	// mayPass is set if nothing in force is about the body.
+	// mayPass is set if nothing in force reads the body.
 	mayPass bool
 	message *protobuf.Message // of a body in protobuf
 	beyond  *protobuf.Beyond  // why the gateway cannot read it
-	json    []byte            // what was made of a body that is sent as it came if nobody edits it
+	json    []byte            // the JSON of a body that is sent as it came unless it is edited
 
 	declared *contract.Body // of a form, by the API's document
 	boundary string         // between its parts
@@ -252,7 +252,7 @@ func (b *bodyReader) reader() (memory int64, read func() ([]byte, error), err er
 	return memory, read, err
 }
 
-// yamlMemory is about how many times its own size YAML takes in memory while it is read.
+// yamlMemory is roughly how many times its own size YAML takes in memory while it is read.
 const yamlMemory = 40
 
 // readerOfYAML returns what makes JSON of YAML, which an object in braces is already.
@@ -403,8 +403,8 @@ func (b *bodyReader) readOpaque() (err error) {
 	return err
 }
 
-// decode is the one reading of the body. What follows works on its tape; what nobody edits leaves byte for byte
-// as it came.
+// decode is the one reading of the body. What follows works on its tape; unedited values leave byte
+// for byte as they came.
 func (b *bodyReader) decode(w *storage.Write) error {
 	switch {
 	case b.parsed != nil:

@@ -1,9 +1,15 @@
 package proxy
 
 import (
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/memory"
@@ -163,6 +169,73 @@ func TestMemoryEndsAtAnyEdit(t *testing.T) {
 		}
 	}
 	if refused < 4 {
+		t.Errorf("it is refused with %d amounts of memory", refused)
+	}
+}
+
+// TestMemoryEndsAtACollection: an API server is asked to delete no object of a collection that no policy has seen whole.
+func TestMemoryEndsAtACollection(t *testing.T) {
+	policy := `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: keep}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]
+  validations:
+  - {expression: "oldObject == null || oldObject.data.mode != 'Locked'", message: "it is locked"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: keep}
+spec: {policyName: keep, validationActions: [Deny]}
+`
+	var items []string
+	for _, name := range []string{"a", "b"} {
+		items = append(items, `{"metadata":{"name":"`+name+`","resourceVersion":"1"},"data":{"mode":"Locked"},"list":[`+strings.Repeat("1,", 10_000)+`1]}`)
+	}
+	const collection = "/api/v1/namespaces/team-a/configmaps"
+	list := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + strings.Join(items, ",") + `]}`
+	deleted := atomic.Int64{}
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodDelete:
+			deleted.Add(1)
+			_, _ = io.WriteString(w, "{}")
+		case r.URL.Path == collection:
+			_, _ = io.WriteString(w, list)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(backend.Close)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused, denied := 0, 0
+	for limit := int64(64 << 10); denied < 2; limit += limit / 8 {
+		if limit > 256<<20 {
+			t.Fatal("it is never denied")
+		}
+		g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes", "memory=" + strconv.FormatInt(limit, 10)})
+		nc, br := dial(t, startGateway(t, g))
+		_, _ = io.WriteString(nc, "DELETE "+collection+" HTTP/1.1\r\nHost: gw\r\n\r\n")
+		got, _ := readAnswer(t, br, false)
+		switch got.StatusCode {
+		case http.StatusServiceUnavailable:
+			refused++
+		case http.StatusUnprocessableEntity, http.StatusForbidden:
+			denied++
+		default:
+			t.Errorf("with %d bytes of memory it is answered %d", limit, got.StatusCode)
+		}
+		if n := deleted.Swap(0); n > 0 {
+			t.Errorf("with %d bytes of memory %d objects are deleted", limit, n)
+		}
+	}
+	if refused < 2 {
 		t.Errorf("it is refused with %d amounts of memory", refused)
 	}
 }

@@ -121,8 +121,8 @@ func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
 	}
 	switch t.ClientCertificates {
 	case config.RequestCertificates:
-		// The gateway verifies what is shown itself: who shows a certificate that nobody signed is not who they say they
-		// are, which the answer to their request can tell better than a handshake that fails.
+		// The gateway verifies the certificates itself: a certificate that no trusted authority
+		// signed proves nothing, which an answer can explain better than a failed handshake.
 		f.ClientAuth = tls.RequestClientCert
 	case config.RequireCertificates:
 		f.ClientAuth = tls.RequireAndVerifyClientCert

@@ -55,7 +55,7 @@ type Options struct {
 	Tracer *tracing.Tracer
 	// Decisions logs what policies in Rego and constraints decide; nil logs none.
 	Decisions *decisions.Log
-	// Pod is the gateway's own; the zero value is none.
+	// Pod is the gateway's own; the zero value means that it runs in no Pod.
 	Pod corev1.ObjectReference
 	// Clock has the time by which rollouts and exceptions are judged; nil: requests are judged by when they came.
 	Clock func() time.Time
@@ -78,7 +78,7 @@ type Gateway struct {
 	locks         *storage.Locks
 	unregistered  config.UnregisteredResources
 	proxies       identity.TrustedProxies
-	identity      *identity.Authenticators // nil if nobody's credentials count
+	identity      *identity.Authenticators // nil if no credentials are read
 	anonymous     identity.User
 	often         samplers
 	observers     observers
@@ -123,7 +123,7 @@ func errNoBudget(d *drops) error {
 	return status.ServiceUnavailable("the gateway holds as much of requests in memory as it may", d.full.Add(time.Now()))
 }
 
-// observers are told of requests, beside the metrics.
+// observers are notified of requests, beside the metrics.
 type observers struct {
 	access *telemetry.AccessLog // nil if no request has a line
 	audit  *audit.Auditor       // nil if no event is recorded
@@ -131,13 +131,13 @@ type observers struct {
 	redis  tracing.Redis        // as spans name it
 	// own has nil if nothing is recorded of the gateway itself.
 	own *atomic.Pointer[events.Own]
-	// decisions logs what policies in Rego and constraints decide; nil if nobody does.
+	// decisions logs what policies in Rego and constraints decide; nil if none are logged.
 	decisions *decisions.Log
-	// answers is told of answers that are held to a document.
+	// answers is notified of answers that are checked against a document.
 	answers *responses.Observer
 	// isIDShown says that all answers have the id of their request, not only refusals.
 	isIDShown bool
-	// explanations says who may ask for them; nil is nobody.
+	// explanations says who may ask for them; nil refuses every client.
 	explanations *config.Explanations
 }
 
@@ -158,7 +158,7 @@ func newObservers(o Options, budget *memory.Budget) observers {
 	}
 }
 
-// redisOf says which Redis of the configuration is asked; nil is none.
+// redisOf says which Redis of the configuration is used; nil if no Redis is.
 func redisOf(c *config.Redis) (r tracing.Redis) {
 	if c == nil {
 		return r

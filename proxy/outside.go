@@ -55,7 +55,7 @@ func (o *outside) ask(p admission.Foreseer, i *resource.Info, operation admissio
 	to.DryRun = i.Options.DryRun
 	a.referred.Begin(a.context(), a.scope.set, a.gateway.states, a.scope.backend, i, a.permission, a.request.Deadline())
 	to.Lookup, to.Frame = &a.referred, a.frame()
-	if s := to.Frame.Tracer(); s != nil { // which is told when the policy itself is asked
+	if s := to.Frame.Tracer(); s != nil { // which is reported when the policy itself is evaluated
 		to.Frame.Trace(nil)
 		defer to.Frame.Trace(s)
 	}

@@ -26,9 +26,10 @@ import (
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
-// A Kubernetes API server authorizes a request before it looks at the object, so that who may not write learns nothing of
-// policies and schemas. The gateway does not authorize: the server does, when the write gets there. What the gateway itself
-// refuses does not get there, so that the server is asked before the refusal is told.
+// A Kubernetes API server authorizes a request before it looks at the object, so that a client that
+// may not write learns nothing of policies and schemas. The gateway does not authorize: the server
+// does, when the write gets there. What the gateway itself refuses does not get there, so that the
+// server is asked before the refusal is sent.
 
 // permission finds out whether the client may do what it asks for.
 type permission struct {
@@ -39,7 +40,8 @@ type permission struct {
 	upgrade *upgrade
 	trail   *trail
 	reviews *access.Reviews
-	// refusal is the answer to a client that may not, or of whom that must be known and is not; nil if it is not known.
+	// refusal is the answer to a client that may not, or whose permission must be known and is not;
+	// nil if it is not known.
 	refusal error
 	// isGiven is set once it is known that the client may.
 	isGiven bool
@@ -50,9 +52,9 @@ func (p *permission) begin(h *handler) {
 	*p = permission{scope: h.scope, request: h.request, write: h.write, who: &h.who, upgrade: &h.upgrade, trail: h.trail, reviews: h.gateway.states.Reviews()}
 }
 
-// orForbidden returns the refusal of a request, or, where the client may not do what it asks for anyway, the one that the
-// API server would give it. A client of whom nobody can tell gets the refusal, unless it depends on what the gateway's own
-// account has read.
+// orForbidden returns the refusal of a request, or, if the client may not do what it asks for
+// anyway, the one that the API server would give it. A client whose permission cannot be determined
+// gets the refusal, unless it depends on what the gateway's own account has read.
 func (p *permission) orForbidden(refusal error) error {
 	var told *status.Error
 	isTold := errors.As(refusal, &told)
@@ -87,8 +89,8 @@ func (p *permission) orForbidden(refusal error) error {
 	return refusal
 }
 
-// withhold returns the answer to a client of whom it is not known whether it may do what it asks for, in the place of one that
-// would show something of the stored object.
+// withhold returns the answer to a client whose permission is unknown, in place of an answer that
+// would reveal something of the stored object.
 func (p *permission) withhold(why error) *status.Error {
 	var refused *access.Refusal
 	switch i := &p.request.Info; {
@@ -103,20 +105,22 @@ func (p *permission) withhold(why error) *status.Error {
 	}
 }
 
-// maySee reports whether the client may be told of what the gateway's own account reads for its request.
+// maySee reports whether the client may learn what the gateway's own account reads for its request.
 func (p *permission) maySee() bool { return p.isGiven || p.scope.backend.storage.Account == nil }
 
-// forbid makes the API server's refusal the answer, without a word of what policies found. It does so too for a client
-// for which nothing was read that a policy needed, whatever the policy made of that.
+// forbid makes the API server's refusal the answer, without the findings of policies. It does so
+// too for a client for which nothing was read that a policy needed, whatever the policy made of
+// that.
 func (p *permission) forbid(refusal error) error {
 	p.refusal = refusal
 	p.request.Warnings = p.request.Warnings[:0]
 	return refusal
 }
 
-// orAsked returns the refusal that a client gets in the place of the API server's own, if the gateway's own account has read the
-// stored object for its request: what policies made of that nobody can tell then by who has refused the request. It returns nil if
-// the client may do what it asks for, so that the server's own admission has refused it.
+// orAsked returns the refusal that a client gets in the place of the API server's own, if the
+// gateway's own account has read the stored object for its request: otherwise the source of the
+// refusal would reveal what policies decided by that object. It returns nil if the client may do
+// what it asks for, so that the server's own admission has refused it.
 func (p *permission) orAsked() error {
 	if !p.request.KnowsStored() || p.isGiven || storage.IsDone(p.request.PreviewStatus()) || !p.scope.backend.kind.authorizes() {
 		return nil
@@ -194,7 +198,7 @@ func (p *permission) review(ask func(context.Context, *access.Question) (access.
 		var refused *access.Refusal
 		switch {
 		case errors.As(err, &refused) && refused.Code == http.StatusUnauthorized && w.self != nil:
-			return status.Unauthorized("Unauthorized"), nil // nobody has the client's credentials
+			return status.Unauthorized("Unauthorized"), nil // the client's credentials are not at hand
 		case err != nil:
 			return nil, err
 		case answer.Verdict == authorizer.DecisionAllow:
@@ -242,13 +246,15 @@ type asker struct {
 	upstream *backend
 	// user is who the client is to the backend, as far as the gateway knows.
 	user identity.User
-	// self are the credentials by which the client itself is asked about; nil where the gateway's own account asks.
+	// self are the credentials with which the client's own permission is asked for; nil if the
+	// gateway's own account asks.
 	self []byte
 	post access.Post
 }
 
-// asker returns how to ask about the client; nil where nobody may. Whom the gateway tells the backend of it knows. Else the
-// backend believes the client's own credentials, and without any takes the client for an anonymous one.
+// asker returns how to ask for the client's permission; nil if that is impossible. A user that the
+// gateway names to the backend is known. Else the backend believes the client's own credentials,
+// and without any takes the client for an anonymous one.
 func (p *permission) asker() *asker {
 	w := &asker{reviews: p.reviews, upstream: p.scope.backend, user: p.who.user, post: state.PostReview(p.scope.backend)}
 	switch p.scope.backend.credentials {
@@ -289,7 +295,7 @@ func (w *asker) name(ctx context.Context) string {
 	return answer.User
 }
 
-// shown are the lines by which the client shows the backend who it is; nil where there are none.
+// shown are the lines by which the client proves its identity to the backend; nil without any.
 func (p *permission) shown() (all []byte) {
 	if token, err := p.who.authorization(p.request.Head, p.upgrade.protocol, p.scope.backend.credentials); err == nil && token != nil {
 		all = append(append(all, token...), '\n')

@@ -61,7 +61,8 @@ func (h *handler) resolveTarget() error {
 	return nil
 }
 
-// A Forecast says what becomes of a request, as far as its method and target tell. It is for operators.
+// A Forecast says what becomes of a request, as far as its method and target determine it. It is
+// for operators.
 type Forecast struct {
 	// Place and PathPrefix are of the route by which the request comes.
 	Place      resource.Place

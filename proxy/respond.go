@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// onlyReads is the Allow header of what may only be read.
+// onlyReads is the Allow header of resources that may only be read.
 const onlyReads = "GET, HEAD, OPTIONS"
 
 // methodsOf returns the methods that the request's path takes, without one that was refused.

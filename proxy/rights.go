@@ -26,7 +26,8 @@ type Rights struct {
 	Upstream string
 	// HasAccount is false if the configuration names none: then stored objects are read as the client, and the rest cannot be had.
 	HasAccount bool
-	// TellsMore is set if the account tells the upstream attributes of users whose names only their proxies know.
+	// TellsMore is set if the account passes on attributes of users whose names only their proxies
+	// know.
 	TellsMore bool
 	Rights    []Right
 }
@@ -37,16 +38,16 @@ type Right struct {
 	For []string
 }
 
-// An Access is what somebody may do.
+// An Access is one thing that an account may do.
 type Access struct {
 	status.AccessRule
-	// Name is the only object that it is about; empty for all.
+	// Name is the only object that it covers; empty for all.
 	Name string
-	// Path is what it is about if that is no resource.
+	// Path is set instead of a resource for paths outside of the API's resources.
 	Path string
 }
 
-// IsGuessed is among the reasons of a right whose resource no file tells.
+// IsGuessed is among the reasons of a right whose resource no file names.
 const IsGuessed = "the name of the resource is a guess by the kind"
 
 // RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that everything
@@ -118,21 +119,22 @@ func (r *rights) configured() {
 	}
 }
 
-// tellsMore reports whether a proxy may tell attributes of users that go on to the upstream as an impersonation.
+// tellsMore reports whether a proxy may give attributes of users that go on to the upstream as an
+// impersonation.
 func (r *rights) tellsMore() bool {
 	identity := r.configuration.Identity
 	return r.upstream.Credentials == config.ImpersonateCredentials && identity != nil &&
 		slices.ContainsFunc(identity.Authenticators, func(a config.Authenticator) bool { return a.RequestHeader != nil })
 }
 
-// reviewedExtras are the attributes that Kubernetes' TokenReviews tell of users.
+// reviewedExtras are the attributes that Kubernetes' TokenReviews give users.
 var reviewedExtras = []string{
 	"authentication.kubernetes.io/credential-id", "authentication.kubernetes.io/node-name", "authentication.kubernetes.io/node-uid",
 	"authentication.kubernetes.io/pod-name", "authentication.kubernetes.io/pod-uid",
 }
 
-// extrasOf returns the attributes that authenticators give users, as far as the configuration tells: those that a proxy tells are
-// not among them.
+// extrasOf returns the attributes that authenticators give users, as far as the configuration names
+// them: attributes that a proxy gives are not among them.
 func extrasOf(identity *config.Identity) (all []string) {
 	if identity == nil {
 		return nil
@@ -172,7 +174,8 @@ func described(set *policies.Set, i *resource.Info) *resource.Resource {
 	return nil
 }
 
-// stored notes what is read of stored objects: for each policy alone, so that its name can be told, and for schemas.
+// stored notes what is read of stored objects: for each policy alone, so that its name can be
+// shown, and for schemas.
 func (r *rights) stored() {
 	b := &backend{name: r.upstream.Name, kind: kubernetesKind{}}
 	each := func(o kubernetes.Options, i resource.Info, why string) {
@@ -353,7 +356,8 @@ func (r *rights) isIncluded(one Access) bool {
 	return false
 }
 
-// includes reports whether who may do one thing may do the other too, as far as both are about resources.
+// includes reports whether the right to do one thing includes the other, as far as both name
+// resources.
 func (r *Access) includes(other *Access) bool {
 	const any = "*"
 	return r.Path == "" && other.Path == "" && r.Verb == other.Verb && (r.Group == any || r.Group == other.Group) &&

@@ -36,24 +36,24 @@ type backend struct {
 	// account is who the gateway is to the backend.
 	account       *credentials.ServiceAccount
 	accountFailed func(error) // gets the reason if it cannot be had
-	// lacks is told of a right that the account would need, and of the backend's reason.
+	// lacks is called with a right that the account would need, and the backend's reason.
 	lacks func(rule status.AccessRule, reason string)
 	// host is the host in requests of the gateway's own, base what their paths are below.
 	host, base string
 	// credentials says how the backend learns who asks.
 	credentials config.Credentials
-	// kind is how requests are served before it.
+	// kind is how its requests are served.
 	kind kind
 	// index is its place among the backends.
 	index int
-	// upgrades are where clients may go on in another protocol.
+	// upgrades are the paths on which clients may switch to another protocol.
 	upgrades *upgrades
 	// served knows which kinds the backend serves; nil if it is no Kubernetes API server. What it
 	// says counts in requests if the gateway has an account there.
 	served *discovery.Client
 	// proofs are of its being a Kubernetes API server, if its dialect says so.
 	proofs *kubernetes.Proofs
-	// comparisons are of what it makes of versions, if writes are pinned by its ETags.
+	// comparisons remember how it treats versions, if writes are pinned by its ETags.
 	comparisons *plain.Comparisons
 	// grants remembers what the backend lets the scripts of other origins read; nil if it is not asked.
 	grants *cors.Grants
@@ -63,8 +63,8 @@ type backend struct {
 	storage storage.Backend
 }
 
-// A kind of backend is how requests are served before it. It is chosen with the connections to the backend, by its
-// dialect, and nothing asks for the dialect afterwards.
+// A kind of backend is how requests to it are served. It is chosen with the connections to the
+// backend, by its dialect, and nothing asks for the dialect afterwards.
 type kind interface {
 	// storage makes the storage of the resource or subresource of a request; of a nil resource no file says anything.
 	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage
@@ -80,7 +80,8 @@ type kind interface {
 	options(h *handler) error
 	// servesUpgrades reports whether a request for a described path means the same in another protocol.
 	servesUpgrades() bool
-	// grants returns the memory of what a backend lets scripts read; nil if it is not asked.
+	// grants returns the memory of the answers that a backend lets scripts read; nil if it is not
+	// asked.
 	grants() *cors.Grants
 	// discovers reports whether the backend has the discovery API.
 	discovers() bool
@@ -96,7 +97,7 @@ func kindOf(d config.Dialect) kind {
 	return kubernetesKind{}
 }
 
-// kubernetesKind is the kind of Kubernetes API servers, and of what behaves like one.
+// kubernetesKind is the kind of Kubernetes API servers, and of servers that behave like one.
 type kubernetesKind struct{}
 
 func (kubernetesKind) api() state.API { return state.APIServer }
@@ -114,7 +115,7 @@ func (kubernetesKind) account(b *backend) *storage.Account {
 }
 
 func (kubernetesKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
-	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are held to the routes
+	r, _ := set.Registry().Within(&v.Place) // two of one place are found when the files are checked against the routes
 	return r
 }
 
@@ -127,7 +128,7 @@ func (plainKind) authorizes() bool { return false }
 
 func (plainKind) discovers() bool { return false }
 
-// account returns none: of what a client may do an ordinary API says nothing but by its answers to the client.
+// account returns none: a plain API says what a client may do only by its answers to the client.
 func (plainKind) account(*backend) *storage.Account { return nil }
 
 func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver {
@@ -200,8 +201,8 @@ func (r *route) admit(head *message.Head) error {
 	return nil
 }
 
-// admitRead refuses a request that may write: by its method, by a header that names another method, or by
-// another protocol, in which nobody knows what is asked.
+// admitRead refuses a request that may write: by its method, by a header that names another method,
+// or by another protocol, which the gateway cannot read.
 func admitRead(head *message.Head) error {
 	switch string(head.Method) {
 	case "GET", "HEAD", "OPTIONS":
@@ -227,8 +228,8 @@ func (r *routeTable) leadsTo(b *backend, path string) bool {
 // reaches reports whether the backend gets requests at or below a path, or at one above it, by the route.
 func (r *route) reaches(path string) bool { return under(path, r.shows) || under(r.shows, path) }
 
-// rewriteRequest makes of the client's request what the backend of its route gets: everything after it is about the
-// backend's paths.
+// rewriteRequest makes of the client's request what the backend of its route gets: everything after
+// it uses the backend's paths.
 func rewriteRequest(h *handler, rules *rewrite.Rules) (err error) {
 	head := &h.incoming.Head
 	room := h.target[:0]
@@ -271,7 +272,7 @@ func rewriteAnswer(h *handler) {
 
 const setCookie = "Set-Cookie"
 
-// authorize appends the header lines by which the gateway tells the backend who it is itself.
+// authorize appends the header lines with the gateway's own credentials.
 func (b *backend) authorize(head []byte) ([]byte, error) {
 	head, err := b.account.AppendAuthorization(head)
 	if err != nil {

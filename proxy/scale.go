@@ -5,8 +5,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// scale is the way of a Scale, which asks for another number of replicas. It is admitted by the policies about
-// the subresource, and then, as an update of the object that it stands for, by the policies about the object.
+// scale is the way of a Scale, which asks for another number of replicas. It is admitted by the
+// policies that match the subresource, and then, as an update of the object that it stands for, by
+// the policies that match the object.
 func (h *handler) scale(w *storage.Write) error {
 	s, scaler := h.scope.storage, h.scope.scaler
 	if err := s.CheckOptions(w); err != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -31,6 +32,7 @@ type scope struct {
 	limits *ratelimit.Scoped // nil if no limit may count requests
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
+	series    *telemetry.Series // of its requests in the metrics
 	// template is the path as a template, for traces; "" if no file describes it.
 	template string
 
@@ -54,7 +56,7 @@ type scope struct {
 func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	b, set := route.backend, t.set
 	s := &scope{
-		set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: i.Verb,
+		series: new(telemetry.Series), set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: i.Verb,
 		storage: b.kind.storage(g, set, b, r, i), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched:  set.WatchesAnswers(r, i),

@@ -29,7 +29,7 @@ const maxUnnamed = 4096
 // A scopeKey identifies an operation within a set.
 type scopeKey struct {
 	route int
-	id    int // of a resource that files describe; -1 for any other, of which the names count
+	id    int // of a resource that files describe; -1 for any other, which is found by its names
 	prefix, group, version, resource,
 	subresource string
 	verb                                                      resource.Verb
@@ -85,6 +85,9 @@ func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resourc
 	t.adding.Lock()
 	defer t.adding.Unlock()
 	known := *t.compiled.Load()
+	if first := known[key]; first != nil { // another request was at it too
+		return first
+	}
 	if r == nil {
 		if t.unnamed == maxUnnamed {
 			return s

@@ -19,8 +19,8 @@ type trail struct {
 	record telemetry.Record
 	events audit.Recording // for the audit log
 	target []byte          // as the client sent it
-	// lines tell the backend by what the request is named. They have the id, unless the client's own
-	// head has it.
+	// lines carry the request's ID to the backend. They have the id, unless the client's own head
+	// has it.
 	lines []byte
 	// object is the name of an object that is created, which the URL does not have.
 	object []byte
@@ -28,7 +28,7 @@ type trail struct {
 	stripped message.FieldSet
 	spans    *spans.Spans         // nil if the request is not traced
 	answers  *responses.Watch     // nil if no document is asked about answers
-	story    *explaining.Recorder // nil if nobody asks for an explanation
+	story    *explaining.Recorder // nil if no explanation is wanted
 	form     story.Form           // of the explanation
 	isNamed  bool
 }
@@ -69,8 +69,8 @@ func (h *handler) name(head *message.Head) {
 	}
 }
 
-// follow decides whether the request is traced, and tells backends. A client's own traceparent stays if the gateway adds no
-// span to the trace.
+// follow decides whether the request is traced, and propagates that to backends. A client's own
+// traceparent stays if the gateway adds no span to the trace.
 func follow(h *handler, head *message.Head) {
 	t := h.trail
 	start := h.gateway.observers.tracer.Look(head.Value(message.FieldTraceparent), head.Value(message.FieldTracestate))
@@ -120,6 +120,9 @@ func recorded(h *handler) *telemetry.Record {
 	if i.Name == "" {
 		r.About.Name = str(h.trail.object)
 	}
+	if h.scope != nil {
+		r.Series = h.scope.series
+	}
 	if s := h.trail.spans; s != nil {
 		template := ""
 		if h.scope != nil {
@@ -145,14 +148,14 @@ func detachedRecord(h *handler) telemetry.Record {
 	return r
 }
 
-// at says that a step of the way begins, if somebody asks for an explanation.
+// at records that a step of the way begins, if an explanation is wanted.
 func at(r *explaining.Recorder, s explaining.Step, w *storage.Write) {
 	if r != nil {
 		r.At(s, w)
 	}
 }
 
-// observe tells of a request that is over.
+// observe reports a request that is over.
 func (g *Gateway) observe(r *telemetry.Record, spans *spans.Spans) {
 	r.Spent.Took = time.Since(r.Spent.Started)
 	g.metrics.RequestEnded()

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
-// pass sends a body on that nothing is about: as it came, or, before a backend that could read something else in it, once it
-// is read strictly.
+// pass sends on a body that no rule reads: as it came, or, if the backend could read it
+// differently, after it was read strictly.
 func (h *handler) pass(w *storage.Write) error {
 	switch {
 	case h.body.language != inUnread:

@@ -29,7 +29,7 @@ func (c *checker) add(p *Policy, s admission.Standing) {
 	}
 }
 
-// check holds the object to the rules that are on.
+// check checks the object against the rules that are on.
 func (c *checker) check() Result {
 	if c.actions == [checks]Action{} {
 		return Result{}

@@ -14,14 +14,13 @@ import (
 
 // Object has the values that must obey the rules.
 type Object struct {
-	// Root is the object, Old the stored one; invalid where there is none.
+	// Root is the object, Old the stored one; invalid if there is none.
 	Root, Old document.Node
-	// Schema is the object's, which tells dates by their format; nil where it is
-	// not known.
+	// Schema is the object's, which gives dates their format; nil if it is not known.
 	Schema *schema.Schema
 	// Bare objects have no kind, apiVersion, metadata and spec.
 	Bare bool
-	// Status is where the status is; nil where objects have none.
+	// Status is the path of the status; nil if objects have none.
 	Status []string
 	// Part is the part of the object that the request may write.
 	Part Part
@@ -83,12 +82,12 @@ type checker struct {
 	trials     []Trial
 	excepted   []admission.Excepted
 
-	status document.Node // of the object; invalid where it has none
+	status document.Node // of the object; invalid if it has none
 	result Result
 	warned int // how many more failures there are to warn of
 }
 
-// keyRule has the rule of one policy about reserved keys.
+// keyRule has the rule of one policy on reserved keys.
 type keyRule struct {
 	action  Action
 	allowed []string
@@ -97,7 +96,7 @@ type keyRule struct {
 
 func (c *checker) on(check Check) bool { return c.actions[check] != Off }
 
-// found records a failure of a rule about a value.
+// found records a failure of a rule for a value.
 func (c *checker) found(check Check, v document.Node, err *field.Error) {
 	var tried []*Trial
 	for i := range c.trials {
@@ -160,7 +159,7 @@ func (c *checker) before(v document.Node) document.Node {
 	return n
 }
 
-// at is the value at a path of members; invalid where there is none, and for no path.
+// at is the value at a path of members; invalid if there is none, and for no path.
 func at(v document.Node, path []string) document.Node {
 	if len(path) == 0 {
 		return document.Node{}
@@ -179,7 +178,7 @@ func shown(v document.Node) any {
 	return strings.Clone(quote.Clip(v.Str(), quote.MaxScalar))
 }
 
-// path is where a value stands.
+// path is the position of a value.
 func (c *checker) path(v document.Node) string {
 	if c.Schema != nil {
 		return c.Schema.PathOf(v)
@@ -187,7 +186,7 @@ func (c *checker) path(v document.Node) string {
 	return v.Path()
 }
 
-// shape is the schema of the object's root; nil where it is not known.
+// shape is the schema of the object's root; nil if it is not known.
 func (c *checker) shape() *schema.Shape {
 	if c.Schema == nil {
 		return nil

@@ -68,7 +68,7 @@ func (c *checker) text(condition document.Node, key string) (v document.Node, ok
 	return v, true
 }
 
-// isConditionType tells names in PascalCase, with or without a domain.
+// isConditionType reports whether a name is in PascalCase, with or without a domain.
 func isConditionType(s string) bool {
 	if domain, name, found := strings.Cut(s, "/"); found {
 		return len(validation.IsDNS1123Subdomain(domain)) == 0 && isCamelCase(name)
@@ -76,7 +76,7 @@ func isConditionType(s string) bool {
 	return isCamelCase(s)
 }
 
-// isCamelCase tells words of letters and digits that begin with a capital letter.
+// isCamelCase reports whether a word has only letters and digits and begins with a capital letter.
 func isCamelCase(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -1,8 +1,7 @@
-// Package conventions holds objects to rules of the Kubernetes API conventions
-// that schemas do not express: the form of conditions, what may stand beside spec
-// and status, keys and names that are reserved, numbers that do not survive every
-// client, dates. A ConventionPolicy says for which requests a rule is off, warns
-// or refuses.
+// Package conventions checks rules of the Kubernetes API conventions that schemas do not express:
+// the form of conditions, what may stand beside spec and status, keys and names that are reserved,
+// numbers that do not survive every client, dates. A ConventionPolicy says for which requests a
+// rule is off, warns or refuses.
 //
 // All policies that match a request count, and of each rule the strictest action
 // among them. What an update leaves as it was is never refused, only warned of.
@@ -61,7 +60,7 @@ type Spec struct {
 	MatchConstraints *admissionv1.MatchResources
 	MatchConditions  []admissionv1.MatchCondition
 	Actions          [checks]Action
-	// AllowedKeyPrefixes are reserved prefixes of keys that anybody may use.
+	// AllowedKeyPrefixes are reserved prefixes of keys that every client may use.
 	AllowedKeyPrefixes []string
 }
 
@@ -139,8 +138,7 @@ func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
 // References implements admission.Referrer.
 func (p *Policy) References() admission.References { return p.match.References() }
 
-// NeedsOld implements admission.Policy. The stored object is only asked for where
-// it makes a difference.
+// NeedsOld implements admission.Policy. The stored object is only needed if it makes a difference.
 func (p *Policy) NeedsOld() bool { return false }
 
 // Outlooks implements admission.Explainer.
@@ -149,7 +147,7 @@ func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return []resource.Outlook{match.ConditionsOutlook(len(p.conditions), p.match.Outlook(a, o))}
 }
 
-// Outlooks says of each policy whether it is about a request that has no object yet.
+// Outlooks says of each policy whether it matches a request that has no object yet.
 func (p *Policies) Outlooks(a *admission.Attributes) []resource.Outlook {
 	if p == nil {
 		return nil
@@ -163,7 +161,7 @@ func (p *Policies) Outlooks(a *admission.Attributes) []resource.Outlook {
 	return all
 }
 
-// matches reports whether the policy is about the request. A match condition that cannot be
+// matches reports whether the policy matches the request. A match condition that cannot be
 // evaluated counts as true: a rule is rather applied once too often. The error is the answer to the
 // request.
 func (p *Policy) matches(ctx context.Context, a *admission.Attributes) (bool, error) {
@@ -185,8 +183,8 @@ func (p *Policy) matches(ctx context.Context, a *admission.Attributes) (bool, er
 	return true, nil
 }
 
-// Policies are the ConventionPolicies of a set. It is immutable and safe for
-// concurrent use; the nil Policies are none.
+// Policies are the ConventionPolicies of a set. It is immutable and safe for concurrent use; nil
+// Policies are empty.
 type Policies struct {
 	all       []*Policy
 	selection *admission.Selection[*Policy]
@@ -217,7 +215,7 @@ func (p *Policies) Concern(i *resource.Info, o admission.Operation) bool {
 	return isAny(p.selection.For(i, o), i, o)
 }
 
-// isAny reports whether any of some policies may be about the request.
+// isAny reports whether any of some policies may match the request.
 func isAny(policies iter.Seq[*Policy], i *resource.Info, o admission.Operation) bool {
 	for p := range policies {
 		if !p.match.Excludes(i, o) {

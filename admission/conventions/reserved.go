@@ -64,7 +64,7 @@ func (c *checker) reservedKey(m document.Node, prefix string) {
 	c.record(action, m, c.forbidden(m, "may not be set: prefixes under 'kubernetes.io' and 'k8s.io' are reserved for the Kubernetes project"), tried)
 }
 
-// isReserved tells the domains of the Kubernetes project.
+// isReserved reports whether a domain is one of the Kubernetes project.
 func isReserved(domain string) bool {
 	return domain == "kubernetes.io" || domain == "k8s.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io")
 }

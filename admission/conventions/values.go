@@ -68,7 +68,7 @@ func (c *checker) value(s *schema.Shape, v document.Node, spec bool) {
 	}
 }
 
-// safe is the first integer that a double does not tell from its neighbours.
+// safe is the first integer that a double does not distinguish from its neighbours.
 const safe = 1 << 53
 
 func (c *checker) number(v document.Node, spec bool) {
@@ -97,7 +97,7 @@ func isRFC3339(s string) bool {
 	return t.UnmarshalText([]byte(s)) == nil
 }
 
-// member is the shape of an object's member; nil where it is not known.
+// member is the shape of an object's member; nil if it is not known.
 func member(s *schema.Shape, key string) *schema.Shape {
 	if s == nil {
 		return nil

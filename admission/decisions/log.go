@@ -28,7 +28,7 @@ const (
 	Unsent     Reason = "Unsent"     // the gateway ended before the sink took it
 )
 
-// before is the name of what comes before all sinks, in metrics.
+// before is the name, in metrics, of the stage before all sinks.
 const before = "queue"
 
 // Options configure a Log.
@@ -45,7 +45,7 @@ type Options struct {
 	MaxEventBytes int
 	// Backoff is how long a sink is left alone after an error, at first, and MaxBackoff at most.
 	Backoff, MaxBackoff time.Duration
-	// Dropped is told how many events a sink will never have, and why.
+	// Dropped is called with the number of events that a sink will never have, and why.
 	Dropped func(sink string, events int, why Reason)
 }
 
@@ -105,7 +105,7 @@ type Request struct {
 // largeBuffer is how much memory is kept for the next event.
 const largeBuffer = 256 << 10
 
-// Add logs an evaluation. It waits for nobody, and keeps no reference to what it is given.
+// Add logs an evaluation. It never blocks, and keeps no reference to its arguments.
 func (l *Log) Add(e *admission.Evaluation, r *Request) {
 	buffer := l.buffers.Get().(*[]byte)
 	line, err := l.append((*buffer)[:0], e, r, false)

@@ -30,9 +30,9 @@ type Service struct {
 	Limit int
 	// Patience bounds how long the service may ask to be left alone.
 	Patience time.Duration
-	// Dropped is told of events that the service will never have.
+	// Dropped is called with events that the service will never have.
 	Dropped func(sink string, events int, why Reason)
-	// Sent is told of each body, and whether the service took it.
+	// Sent is called with each body, and whether the service accepted it.
 	Sent func(ok bool)
 }
 

@@ -114,8 +114,8 @@ func (c *templateCompiler) target() {
 	}
 }
 
-// setOperations says which operations the template is about. Gatekeeper's webhook reviews objects that
-// are created or changed, and others if it is configured to. Here templates ask for that.
+// setOperations says which operations the template judges. Gatekeeper's webhook reviews objects
+// that are created or changed, and others if it is configured to. Here templates ask for that.
 func (c *templateCompiler) setOperations(names []string, path *field.Path) {
 	const reviewed = admission.Create | admission.Update
 	if len(names) == 0 {

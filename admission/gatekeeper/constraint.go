@@ -116,8 +116,8 @@ func CompileConstraint(t *Template, name string, d *document.Document, resources
 	return c, nil
 }
 
-// complete sets the defaults of a constraint and holds it to its template's schema, which knows all of
-// its fields.
+// complete sets the defaults of a constraint and validates it by its template's schema, which knows
+// all of its fields.
 func (t *Template) complete(d *document.Document) (errs field.ErrorList) {
 	defaults.Apply(d, t.schema)
 	unknown := schema.Unknown{}
@@ -201,7 +201,7 @@ func (c *Constraint) setRules(s *match.Spec, resources match.Resources) {
 	}
 }
 
-// matches reports whether the constraint is about the request: about its object, or the one that is
+// matches reports whether the constraint matches the request: about its object, or the one that is
 // stored.
 func (c *Constraint) matches(ctx context.Context, q *request) (bool, error) {
 	for i := range q.objects {

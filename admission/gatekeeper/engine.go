@@ -38,7 +38,7 @@ const oldObject = "oldObject"
 // A violation is something that an engine finds wrong.
 type violation struct {
 	message, field string
-	failed         bool // the engine could not come to a decision
+	failed         bool // the engine could not decide
 }
 
 // A Template is a compiled ConstraintTemplate. It is immutable and safe for concurrent use.

@@ -13,7 +13,7 @@ import (
 // constraintKind is the kind of constraints in what is taken down.
 const constraintKind = "Constraint"
 
-// evaluate runs the template's code. The evaluation is taken down if anybody asks for it.
+// evaluate runs the template's code. The evaluation is recorded if that is wanted.
 func (c *Constraint) evaluate(ctx context.Context, q *request) ([]violation, error) {
 	if q.report.Decisions == nil {
 		return c.template.engine.find(ctx, q, c)
@@ -26,7 +26,7 @@ func (c *Constraint) evaluate(ctx context.Context, q *request) ([]violation, err
 	found, err := c.template.engine.find(ctx, q, c)
 	var answer *status.Error
 	if errors.As(err, &answer) {
-		return found, err // the policies did not come to it
+		return found, err // the policies were not reached
 	}
 	e.Violations = len(found)
 	c.describe(&e, q, found, err)
@@ -34,7 +34,7 @@ func (c *Constraint) evaluate(ctx context.Context, q *request) ([]violation, err
 	return found, err
 }
 
-// describe sets what the evaluation was for, and what it came to.
+// describe sets the subject of the evaluation, and its result.
 func (c *Constraint) describe(e *admission.Evaluation, q *request, found []violation, err error) {
 	in := &q.plain
 	if q.named.Review.Valid() && c.readsNamespace() {

@@ -21,7 +21,7 @@ type regoEngine struct {
 	inventory bool   // it reads data.inventory
 }
 
-// The names of what modules read, beside the review's object.
+// The names of the data that modules read, beside the review's object.
 const (
 	namespaceObject = "namespaceObject"
 	inventoryName   = "inventory"

@@ -71,7 +71,7 @@ type CELSource struct {
 	GenerateVAP     *bool           `json:"generateVAP,omitempty"`
 }
 
-// CELValidation is an expression that must hold, and what to say if it does not.
+// CELValidation is an expression that must be true, and the message if it is not.
 type CELValidation struct {
 	Expression        string `json:"expression,omitempty"`
 	Message           string `json:"message,omitempty"`

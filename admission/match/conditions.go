@@ -12,7 +12,7 @@ import (
 type Conditions []*cel.Program
 
 // Match reports whether all of them are true, within a budget of their own. One that is false
-// decides, whatever failed before it. They do not see the variable namespaceObject.
+// decides, even if others failed. They do not see the variable namespaceObject.
 func (c Conditions) Match(f *cel.Frame, v *cel.Vars) (bool, error) {
 	if len(c) == 0 {
 		return true, nil

@@ -22,7 +22,7 @@ const (
 	Yes
 )
 
-// VerdictOf is the verdict of what is decided.
+// VerdictOf is the verdict of a decision.
 func VerdictOf(holds bool) Verdict {
 	if holds {
 		return Yes

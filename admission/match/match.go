@@ -1,5 +1,5 @@
-// Package match tells which requests an admission policy or a binding of one is
-// about, as kube-apiserver's matcher of policies does.
+// Package match decides which requests an admission policy or a binding matches, as
+// kube-apiserver's matcher of policies does.
 //
 // # Where we differ from kube-apiserver
 //
@@ -56,7 +56,7 @@ func New(m *admissionv1.MatchResources, fldPath *field.Path) (*Matcher, field.Er
 	return compiled, errs
 }
 
-// isEquivalent reports whether rules are about other versions of their resources too, which is the
+// isEquivalent reports whether rules match other versions of their resources too, which is the
 // default.
 func isEquivalent(m *admissionv1.MatchResources) bool {
 	return m.MatchPolicy == nil || *m.MatchPolicy == admissionv1.Equivalent
@@ -65,8 +65,8 @@ func isEquivalent(m *admissionv1.MatchResources) bool {
 // SelectsObjects reports whether labels of objects decide, for which the stored object counts too.
 func (m *Matcher) SelectsObjects() bool { return m != nil && !m.objects.Empty() }
 
-// neverAdmitted tells of resources that nobody stores: they are questions to
-// kube-apiserver, which no policy may stand in the way of.
+// neverAdmitted reports whether a resource is never stored: they are questions to kube-apiserver,
+// which no policy may stand in the way of.
 func neverAdmitted(group, resource string) bool {
 	switch group {
 	case "authentication.k8s.io":
@@ -81,7 +81,7 @@ func neverAdmitted(group, resource string) bool {
 }
 
 // matchesObject reports whether the object selector selects the object or the stored object, so
-// that nobody escapes a policy by changing labels.
+// that no client escapes a policy by changing labels.
 func (m *Matcher) matchesObject(a *admission.Attributes) bool {
 	return m.objects.Empty() || a.Object != nil && admission.Selects(m.objects, a.Object.Root()) || a.Old != nil && admission.Selects(m.objects, a.Old.Root())
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Matches reports whether the matcher is about the request, and as which resource: its own or, if
+// Matches reports whether the matcher matches the request, and as which resource: its own or, if
 // the rules name only another version of it, that one, to which the object then has to be
 // converted. It errs only about requests that its rules match.
 func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as schema.GroupVersionResource, matches bool, err error) {

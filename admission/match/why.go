@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Why returns why the matcher is not about a request: the field that decides, below the matcher's own,
-// and a sentence. The sentence is empty if the matcher is about the request.
+// Why returns why the matcher is not about a request: the field that decides, below the matcher's
+// own, and a sentence. The sentence is empty if the matcher matches the request.
 func (m *Matcher) Why(ctx context.Context, a *admission.Attributes) (field, because string) {
 	q := &question{a.Info, a.Operation, ByObject, a}
 	v := m.judge(ctx, q)
@@ -72,7 +72,7 @@ func (r *rule) why(missed miss, q *question) (member, because string) {
 	return "apiVersions", "the rule does not name the version '" + q.info.Version + "'"
 }
 
-// Outlook adds to an outlook whether the matcher is about a request that has no object yet.
+// Outlook adds to an outlook whether the matcher matches a request that has no object yet.
 func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
 	q := &question{info: a.Info, operation: a.Operation}
 	v := m.judge(context.Background(), q)

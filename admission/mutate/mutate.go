@@ -11,7 +11,7 @@
 //
 //   - Policies run in the order of their names, there in no order.
 //   - If nothing is known of a resource its objects are merged as their values suggest, lists as a
-//     whole, where kube-apiserver waits for a schema.
+//     whole, whereas kube-apiserver waits for a schema.
 //   - A patch that cannot be applied says which operation failed.
 //   - Numbers in patches are never rounded or made strings, empty lists stay
 //     lists, and any part of the request and its namespace may be put into objects.
@@ -149,8 +149,8 @@ func (p *Policy) Reasons(ctx context.Context, a *admission.Attributes) []admissi
 // Stage implements admission.Mutator.
 func (p *Policy) Stage() admission.Stage { return admission.StagePolicies }
 
-// Applies reports whether the policy merges apply configurations, for which the types of the
-// resources that it is about are needed.
+// Applies reports whether the policy merges apply configurations, for which the types of its
+// resources are needed.
 func (p *Policy) Applies() bool {
 	return slices.ContainsFunc(p.mutations, func(m mutation) bool { return m.apply })
 }

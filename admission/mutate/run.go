@@ -45,8 +45,8 @@ func (p *Policy) Plan(ctx context.Context, a *admission.Attributes, to []admissi
 	return to, nil
 }
 
-// IsAbout reports whether the policy changes the object by one of its bindings, or cannot tell if it
-// does.
+// IsAbout reports whether the policy changes the object by one of its bindings, or whether it does
+// cannot be determined.
 func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
 	return p.IsAboutBy(ctx, p.bindings, a)
 }

@@ -26,8 +26,9 @@ func (p *Defaulting) Plan(ctx context.Context, a *admission.Attributes, to []adm
 	return append(to, admission.Run{As: as}), nil
 }
 
-// Mutate implements admission.Mutator. Each default sees what those before it set. One that fails is a failure of the
-// policy, but the others are set. No policy has to run again for what is set before it runs, so the run says nothing.
+// Mutate implements admission.Mutator. Each default sees the values of the previous ones. One that
+// fails is a failure of the policy, but the others are set. No policy has to run again for what is
+// set before it runs, so the run says nothing.
 func (p *Defaulting) Mutate(ctx context.Context, a *admission.Attributes, run *admission.Run, r *admission.Report) error {
 	s := setters.Get().(*setter)
 	defer s.release()
@@ -72,7 +73,7 @@ type setter struct {
 	buffer []byte // the values that expressions made
 }
 
-// span is where a value is in the buffer.
+// span is the position of a value in the buffer.
 type span struct{ from, to int }
 
 var setters = sync.Pool{New: func() any { return new(setter) }}
@@ -152,7 +153,8 @@ func (s *setter) evaluate(d *Setting) error {
 	return nil
 }
 
-// compute appends the value of the expression. A null, or an optional without a value, is none.
+// compute appends the value of the expression. A null, or an optional without a value, sets
+// nothing.
 func (s *setter) compute(d *Setting) (given bool, err error) {
 	from := len(s.buffer)
 	buffer, ok, err := d.expression.EvalJSON(s.attributes.Frame, s.attributes.Frame.Vars(), s.buffer)

@@ -39,7 +39,8 @@ func validateMatch(m *admissionv1.MatchResources, fldPath *field.Path) field.Err
 	return errs
 }
 
-// validateMutation holds a mutation to its patchType, which says where the expression is.
+// validateMutation checks a mutation against its patchType, which names the field of the
+// expression.
 func validateMutation(m *admissionv1.Mutation, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	apply, patch := fldPath.Child("applyConfiguration"), fldPath.Child("jsonPatch")

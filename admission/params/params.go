@@ -26,7 +26,7 @@ import (
 type Ref struct {
 	namespace, name string
 	selector        labels.Selector // nil: by name
-	deny            bool            // where there are none
+	deny            bool            // if there are none
 }
 
 // Compile checks and compiles the paramRef of a binding; nil for none. With
@@ -125,7 +125,8 @@ var (
 // with the variable params being null.
 var none = []document.Node{{}}
 
-// References returns what the reference asks for, if parameters are of a kind; the zero kind is none.
+// References returns what the reference asks for, if parameters are of a kind; the zero kind means
+// no parameters.
 func (r *Ref) References(kind schema.GroupVersionKind) []admission.ParamReference {
 	if r == nil || kind.Empty() {
 		return nil

@@ -21,7 +21,7 @@ func (p *Policy) outlook(a *admission.Attributes) resource.Outlook {
 	return match.ConditionsOutlook(len(p.conditions), p.match.Outlook(a, o))
 }
 
-// OutlookBy says whether the policy is about a request by one of its bindings.
+// OutlookBy says whether the policy matches a request by one of its bindings.
 func (p *Policy) OutlookBy(bindings []*Binding, a *admission.Attributes) resource.Outlook {
 	o := p.outlook(a)
 	if o.Applies == resource.Never {

@@ -55,7 +55,7 @@ func Settle(a *admission.Attributes, target *document.Document) error {
 	return a.Schema.SetDefaults()
 }
 
-// typeMeta tells which of the members are there that say what an object is.
+// typeMeta records which of the members are there that say what an object is.
 type typeMeta struct{ kind, version bool }
 
 func typeMetaOf(root document.Node) typeMeta {
@@ -67,7 +67,7 @@ func named(root document.Node, member string) bool {
 	return ok && n.Kind() == document.String && !n.Is("")
 }
 
-// check holds the result of a patch to what kube-apiserver can read.
+// check refuses the result of a patch that kube-apiserver could not read.
 func (m typeMeta) check(root document.Node) error {
 	switch {
 	case root.Kind() != document.Object:

@@ -160,8 +160,8 @@ func (p *Policy) References() admission.References {
 	return r
 }
 
-// Bound returns the policy with bindings, which shares with it all that is compiled. Without any it is
-// about no request. Bindings can only narrow what it matches. The policy must have none before.
+// Bound returns the policy with bindings, which shares with it all that is compiled. Without any it
+// matches no request. Bindings can only narrow what it matches. The policy must have none before.
 func (p *Policy) Bound(bindings ...*Binding) Policy {
 	bound := *p
 	if len(bindings) == 0 {
@@ -215,8 +215,8 @@ func (p *Policy) Programs() []*cel.Program {
 	return all
 }
 
-// Matches reports whether the policy is about the request, and as which version of
-// its resource. It handles failures; the error is the answer to the request.
+// Matches reports whether the policy matches the request, and as which version of its resource. It
+// handles failures; the error is the answer to the request.
 func (p *Policy) Matches(ctx context.Context, a *admission.Attributes, r *admission.Report) (as schema.GroupVersionResource, matches bool, err error) {
 	as, matches, err = p.match.Matches(ctx, a)
 	if err != nil {
@@ -347,8 +347,7 @@ func (p *Policy) Deny(b *Binding, d status.Denial, r *admission.Report) {
 	r.Deny(d)
 }
 
-// Failure is a denial by a policy that could not come to a decision. No object is
-// to blame for it.
+// Failure is a denial by a policy that could not decide. No object is to blame for it.
 func Failure(reason metav1.StatusReason, message string) status.Denial {
 	return status.Denial{
 		Reason: reason,

@@ -19,8 +19,8 @@ func (p *Policy) Governed(t admission.Terms) Policy {
 // Terms are the terms of the policy; nil: it has none.
 func (p *Policy) Terms() admission.Terms { return p.terms }
 
-// IsAbout reports whether the policy judges the request, or cannot tell if it does. Match conditions
-// do not count.
+// IsAbout reports whether the policy judges the request, or whether it does cannot be determined.
+// Match conditions do not count.
 func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
 	_, matches, err := p.match.Matches(ctx, a)
 	return matches || err != nil
@@ -40,7 +40,7 @@ func (b *Binding) Govern(t admission.Terms) { b.terms = t }
 // Terms are the terms of the binding; nil: it has none.
 func (b *Binding) Terms() admission.Terms { return b.terms }
 
-// Soften makes warnings of what the binding came to since the mark, and of an error, if its terms say
+// Soften turns the binding's denials since the mark, and an error, into warnings if its terms say
 // so. It returns the error otherwise.
 func (b *Binding) Soften(ctx context.Context, a *admission.Attributes, since admission.Mark, err error, r *admission.Report) error {
 	if b.terms == nil {

@@ -33,7 +33,8 @@ type budget struct {
 }
 
 // newBudget begins an evaluation, which ends at the request's deadline at the latest; the zero time
-// is none. What it spends is asked of the memory, if there is one, and given back by its end.
+// sets no deadline. What it spends is asked of the memory, if there is one, and given back by its
+// end.
 func newBudget(ctx context.Context, left int64, until time.Time, m Memory) *budget {
 	b := &budget{left: left, unseen: lookEach, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
 	for _, t := range []time.Time{until, deadlineOf(ctx)} {
@@ -56,7 +57,7 @@ var (
 	errTime   = fmt.Errorf("the policy took longer than %s", maxTime)
 )
 
-// lookEach is how much is spent between two looks at the clock: 64 steps, each of which may compare
+// lookEach is how much is spent between two looks at the clock: 64 64 steps, and each may compare
 // values of a few megabytes.
 const lookEach = 64 * stepCost
 

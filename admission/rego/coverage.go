@@ -7,7 +7,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// An Observation says what the evaluations of a rule came to, all of them together.
+// An Observation is the combined outcome of all evaluations of a rule.
 type Observation struct{ ran, defined, undefined atomic.Bool }
 
 // Ran reports whether the rule was evaluated.
@@ -29,8 +29,8 @@ type Rule struct {
 	IsFact bool
 }
 
-// An Observer returns where it is noted what a rule comes to. It returns the same Observation for
-// the same rule.
+// An Observer returns the place to record the outcomes of a rule. It returns the same Observation
+// for the same rule.
 type Observer func(Rule) *Observation
 
 // Rules are the rules of the program's modules, in no order.
@@ -42,14 +42,14 @@ func (p *Program) Rules() (all []Rule) {
 	return all
 }
 
-// Observe makes the program note what its rules come to, for the coverage of tests. It must be
+// Observe makes the program record the outcomes of its rules, for the coverage of tests. It must be
 // called before the program is in use.
 func (p *Program) Observe(by Observer) {
 	p.observed = p.observe(p.modules(), by)
 	p.compiler = p.compiled() // evaluations are many
 }
 
-// spot is where OPA says that a rule is.
+// spot is the position of a rule according to OPA.
 type spot struct {
 	file     string
 	row, col int

@@ -2,10 +2,10 @@ package rego
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// mayCycle reports whether OPA's evaluator may give a variable a value that has the variable as a part,
-// as x == [x] does if x has no value yet. It would follow that value until the stack is full, which
-// ends the process. A variable has no value where a comprehension is evaluated once for all values of
-// it, so that such modules are compiled without that.
+// mayCycle reports whether OPA's evaluator may give a variable a value that has the variable as a
+// part, as x == [x] does if x has no value yet. It would follow that value until the stack is full,
+// which ends the process. A variable has no value if a comprehension is evaluated once for all
+// values of it, so that such modules are compiled without that.
 func mayCycle(c *ast.Compiler) bool {
 	found := false
 	for _, m := range c.Modules {

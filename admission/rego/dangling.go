@@ -58,7 +58,7 @@ func (p *Program) replaced() (input, data bool) {
 	return input, data
 }
 
-// placeOf is where a reference is in its module.
+// placeOf is the position of a reference in its module.
 func placeOf(r ast.Ref) *ast.Location {
 	for _, t := range r {
 		if t.Location != nil && t.Location.File != "" {

@@ -11,7 +11,8 @@ import (
 // ReadsOthers reports whether rules may read other objects than the one in the request.
 func (p *Policy) ReadsOthers() bool { return p.NeedsOld() || p.HasParams() || len(p.states) > 0 }
 
-// FiredBy returns who is told of the rules that have a value for a request; nil if nobody is.
+// FiredBy returns the function to call with the rules that have a value for a request; nil if that
+// is not wanted.
 func FiredBy(a *admission.Attributes) func(Rule) {
 	if a.Frame == nil {
 		return nil
@@ -25,8 +26,8 @@ func FiredBy(a *admission.Attributes) func(Rule) {
 	return func(r Rule) { to.Fired(r.Name, r.File, r.Line) }
 }
 
-// tellFired tells which rules had a value, in the order of their lines. It evaluates the query once
-// more for that, as it is written, with a budget of its own.
+// tellFired reports the rules that had a value, in the order of their lines. It evaluates the query
+// once more for that, as it is written, with a budget of its own.
 func (q *Query) tellFired(ctx context.Context, in *Input) {
 	defer func() {
 		_ = recover() // of OPA; the evaluation that counts has failed too, and said so

@@ -16,7 +16,7 @@ import (
 // An Input has what modules know of a request. It belongs to one goroutine; its values may be
 // shared.
 type Input struct {
-	// Root is the whole input; if it is none, the input is an object of the members below.
+	// Root is the whole input; if it is unset, the input is an object of the members below.
 	Root Value
 	// Review is input.review, Parameters is input.parameters, and HTTP is input.http.
 	Review, Parameters, HTTP Value
@@ -28,16 +28,17 @@ type Input struct {
 	Deadline time.Time
 	// Memory is asked for what evaluations take; nil bounds it for each evaluation alone.
 	Memory Memory
-	// Fired is told of the rules that have a value; nil if nobody asks, for it costs a second evaluation.
+	// Fired is called with the rules that have a value; nil if that is not wanted, for it costs a
+	// second evaluation.
 	Fired func(Rule)
-	// Relaxed is told, after an evaluation, of the first error that counted as an undefined value; nil if
-	// nobody asks. Only lenient queries have such errors.
+	// Relaxed is called, after an evaluation, with the first error that counted as an undefined
+	// value; it may be nil. Only lenient queries have such errors.
 	Relaxed func(error)
 	// Shared has what other queries found out about the same Review; nil: each finds all by itself.
 	Shared *Shared
 	// More are further members of an input without a Root.
 	More []Member
-	// Evaluated is told what each rule comes to, if anybody asks.
+	// Evaluated, if set, is called with the value of each rule.
 	Evaluated func(rule string, v Value)
 }
 

@@ -21,7 +21,7 @@ const (
 	heavyBytes = 2 << 20
 )
 
-// A meter asks for memory as it is taken. The zero meter asks nobody.
+// A meter asks for memory as it is taken. The zero meter has no bound.
 type meter struct {
 	memory  Memory
 	used    int64
@@ -65,8 +65,8 @@ const (
 	sourceBytes = 2
 )
 
-// ParseWeight returns how much memory it takes to parse a module, at most. Words in strings and comments count as if they
-// were its own: where those begin and end only a parser knows.
+// ParseWeight returns how much memory it takes to parse a module, at most. Words in strings and
+// comments count as if they were its own: only a parser knows their ends.
 func ParseWeight(source []byte) int {
 	tokens, inWord := 0, false
 	for _, c := range source {

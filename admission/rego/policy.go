@@ -96,13 +96,13 @@ func (p *Policy) Queries() (all []*Query) {
 type reads struct {
 	old, carried bool
 	head         []func(in *Input, h *httpRequest, body Value) // each adds a form of the head
-	// lines are where these have header lines and the query.
+	// lines are the paths of header lines and the query in the input.
 	lines []string
 	// credentials are shown: the headers that prove who the client is.
 	credentials bool
 }
 
-// Source says where the modules of a policy come from.
+// Source is the origin of a policy's modules.
 type Source struct {
 	// Program is the compiled modules; nil while there are none, which Usable says.
 	Program *Program

@@ -86,8 +86,8 @@ func (q *Query) With(parameters Value) *Query {
 	return &bound
 }
 
-// Lenient returns the query with OPA's own way with errors of built-in functions: the value of the call
-// is undefined then, and the evaluation goes on. [Input.Relaxed] is told of them.
+// Lenient returns the query with OPA's own way with errors of built-in functions: the value of the
+// call is undefined then, and the evaluation goes on. [Input.Relaxed] is called with them.
 func (q *Query) Lenient() *Query {
 	lenient := *q
 	lenient.isLenient = true
@@ -238,7 +238,7 @@ func (p *Program) budget() int64 {
 	return DefaultBudget
 }
 
-// failure says why an evaluation failed, and where.
+// failure says why an evaluation failed, with the position.
 func (q *Query) failure(err error, b *budget) error {
 	if b.why != nil {
 		return fmt.Errorf("%s: %w", q.rule, b.why)
@@ -263,8 +263,8 @@ func (p printer) Print(at print.Context, text string) error {
 // A Violation says what is wrong with a request by a rule.
 type Violation struct {
 	Message string
-	// Field and Reason say what the violation is about, Code the status code of the answer; empty if
-	// the module does not say.
+	// Field and Reason are the violation's, Code the status code of the answer; empty if the module
+	// does not say.
 	Field, Reason string
 	Code          int
 	// Details are the details as JSON; nil if there are none.

@@ -135,7 +135,7 @@ func codeOf(err error) string {
 }
 
 // admit lets the policy judge the request for a parameter, if the match conditions hold. The
-// evaluation is taken down if anybody asks for it.
+// evaluation is recorded if that is wanted.
 func (p *Policy) admit(ctx context.Context, a *admission.Attributes, as schema.GroupVersionResource, param document.Node, r *admission.Report) error {
 	if r.Decisions != nil {
 		return p.admitRecorded(ctx, a, as, param, r)

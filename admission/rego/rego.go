@@ -27,7 +27,8 @@ import (
 type Module struct {
 	// File is the name of the file that the text is in.
 	File string
-	// Line is where the text begins in the file, from 1, if the module is inline; 0: at the beginning.
+	// Line is the first line of the text in the file, from 1, if the module is inline; 0: at the
+	// beginning.
 	Line int
 	// Source is the text.
 	Source []byte
@@ -44,7 +45,7 @@ type Options struct {
 	V0 bool
 	// Hosts are the only hosts that http.send may ask; none: modules that call it are refused.
 	Hosts []string
-	// Template holds the modules to what Gatekeeper takes in a template: the first one is the
+	// Template refuses modules that Gatekeeper would not accept in a template: the first one is the
 	// template's own, the others are its libraries.
 	Template bool
 	// Data is the document data, beside what modules define; the zero Value is an empty one.
@@ -93,8 +94,8 @@ func Compile(o Options, modules ...Module) (*Program, error) {
 	return p, nil
 }
 
-// Seal lets go of what only a compilation needs. No rule must be prepared any more. OPA's evaluator, and
-// what is asked about rules, compile the modules again.
+// Seal releases what only a compilation needs. No rule must be prepared any more. OPA's evaluator,
+// and what is asked about rules, compile the modules again.
 func (p *Program) Seal(queries ...*Query) {
 	for _, q := range queries {
 		if q != nil && q.native == nil {
@@ -106,7 +107,7 @@ func (p *Program) Seal(queries ...*Query) {
 			q.opa = nil
 		}
 	}
-	// The index of rules that a plan asks keeps the compiler, of which it needs no more than the rules.
+	// The index of rules that a plan asks keeps the compiler, but needs only its rules.
 	c := p.compiler
 	c.TypeEnv, c.Modules, c.ModuleTree, c.Graph = nil, nil, nil, nil
 	p.compiler = nil
@@ -394,7 +395,7 @@ func (s sources) names() []string {
 	return all
 }
 
-// place returns where a location is in the files.
+// place returns the position of a location in the files.
 func (s sources) place(l *ast.Location) (file string, line, column int) {
 	if l == nil {
 		return "", 0, 0
@@ -412,7 +413,7 @@ func (s sources) place(l *ast.Location) (file string, line, column int) {
 // Errors say what is wrong with modules.
 type Errors []Error
 
-// An Error is about a place in a file.
+// An Error has a position in a file.
 type Error struct {
 	File         string
 	Line, Column int
@@ -487,7 +488,7 @@ func wording(message string) string {
 	return message
 }
 
-// runtimeError says where an evaluation failed.
+// runtimeError gives the position at which an evaluation failed.
 func (s sources) runtimeError(err *topdown.Error) error {
 	message, _, _ := strings.Cut(err.Message, "\n") // the lines below name values
 	e := Error{Message: err.Code + ": " + worded(strings.TrimSuffix(message, ":"))}

@@ -40,7 +40,7 @@ func madeOf(a *admission.Attributes, as schema.GroupVersionResource) *made {
 	return fresh
 }
 
-// MemoryOf returns who is asked for the memory of the request; nil if nobody bounds it.
+// MemoryOf returns the budget for the memory of the request; nil if it is not bounded.
 func MemoryOf(a *admission.Attributes) Memory {
 	if a.Frame == nil {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// What modules of Gatekeeper's templates may read of data, and where their libraries are.
+// The parts of data that modules of Gatekeeper's templates may read, and the path of their
+// libraries.
 var (
 	libRef       = ast.MustParseRef("data.lib")
 	inventoryRef = ast.MustParseRef("data." + inventoryName)

@@ -33,7 +33,7 @@ type TestResult struct {
 
 // Test runs the rules of modules whose names begin with 'test_', as OPA's runner of tests does. Unlike
 // there, an error of a built-in function fails a test, since it fails a policy. Results come in the order
-// of the modules. What the other rules come to is noted; nil: nobody asks.
+// of the modules. The values of the other rules are noted, unless by is nil.
 func Test(ctx context.Context, o Options, by Observer, modules ...Module) ([]TestResult, error) {
 	return testWithin(ctx, maxTime, o, by, modules)
 }

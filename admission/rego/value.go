@@ -16,7 +16,7 @@ import (
 )
 
 // A Value is a JSON value as modules see it. It is immutable, safe for concurrent use, and holds
-// nothing of the document that it was made of. The zero Value is none.
+// nothing of the document that it was made of. The zero Value is no value.
 type Value struct{ term *ast.Term }
 
 // Valid reports whether there is a value.
@@ -32,8 +32,8 @@ func ValueOf(n document.Node) (Value, error) {
 	return valueWithin(n, nil)
 }
 
-// ValueWithin is ValueOf for a value whose memory is asked for before it is made; nil is nobody. The holder gives it back.
-// The error is ErrNoMemory if that is refused.
+// ValueWithin is ValueOf for a value whose memory is reserved before it is made; nil sets no bound.
+// The holder gives it back. The error is ErrNoMemory if that is refused.
 func ValueWithin(n document.Node, m Memory) (Value, error) {
 	return valueWithin(n, &meter{memory: m})
 }

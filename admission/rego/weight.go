@@ -12,8 +12,8 @@ import (
 const maxParts = 1 << 20
 
 // tooHeavy returns the rules that write a value of too many parts: OPA puts the values of variables
-// into it, without a step, each as often as it is named. Of x := [y, y], where y is [z, z], and so
-// on, forty lines fill any memory.
+// into it, without a step, each as often as it is named. With x := [y, y], y := [z, z], and so on,
+// forty lines fill any memory.
 func (p *Program) tooHeavy(c *ast.Compiler) (errs Errors) {
 	w := &weigher{compiler: c, functions: map[string]growth{}}
 	for _, name := range p.sources.names() {

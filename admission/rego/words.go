@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OPA's built-in functions tell what the packages of Go say of a failure that they use, with the names of these packages
-// and with types of Go. A client knows none of them.
+// OPA's built-in functions repeat the errors of the packages of Go that they use, with the names of
+// these packages and with types of Go. A client knows none of them.
 
 // rewordings replace what a package says, in their order.
 var rewordings = []struct {

@@ -139,7 +139,7 @@ func (e *Exception) Names(kind, name string) bool {
 // IsOver reports whether the exception has ended at a time.
 func (e *Exception) IsOver(at time.Time) bool { return !e.expires.IsZero() && !at.Before(e.expires) }
 
-// excepts reports whether the exception is about the request. One that cannot tell is not.
+// excepts reports whether the exception matches the request. One that cannot decide does not.
 func (e *Exception) excepts(ctx context.Context, a *admission.Attributes) bool {
 	if e.IsOver(a.Time()) {
 		return false
@@ -162,9 +162,9 @@ func (e *Exception) excepts(ctx context.Context, a *admission.Attributes) bool {
 	return err == nil && matches
 }
 
-// withoutOld returns the attributes without the stored object, unless there is no other. Policies are
-// about objects of whose two versions one has their labels, so that nobody escapes them by a change of
-// labels; an exception is about those alone that have its labels from now on.
+// withoutOld returns the attributes without the stored object, unless there is no other. A policy
+// matches an object if either of its two versions has the labels, so that no client escapes it by a
+// change of labels. An exception matches only objects that have its labels from now on.
 func withoutOld(a *admission.Attributes) *admission.Attributes {
 	if a.Object == nil || a.Old == nil {
 		return a
@@ -174,7 +174,7 @@ func withoutOld(a *admission.Attributes) *admission.Attributes {
 	return &alone
 }
 
-// outlook adds to the outlook of a policy whether the exception may be about the request.
+// outlook adds to the outlook of a policy whether the exception may match the request.
 func (e *Exception) outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
 	if o.Applies == resource.Never || e.IsOver(a.Time()) {
 		return o

@@ -1,9 +1,9 @@
 // Package terms has the terms of policies: rollouts, by which a policy is enforced from a time on, for
 // a share of objects or in some namespaces, and exceptions, by which it is not asked about a request.
 //
-// An exception comes before a rollout. What cannot be found out never holds a policy back: an
-// exception that fails to match excepts nothing, and a policy is enforced in a namespace whose labels
-// are not known.
+// An exception comes before a rollout. An unknown fact never suspends a policy: an exception that
+// fails to match excepts nothing, and a policy is enforced in a namespace whose labels are not
+// known.
 package terms
 
 import (
@@ -103,8 +103,8 @@ func requestOf(ctx context.Context, a *admission.Attributes) *rollout.Request {
 	return q
 }
 
-// selectsNamespace reports whether a selector selects the namespace that is written, as it is or as it
-// is stored: nobody leaves a rollout by a label.
+// selectsNamespace reports whether a selector selects the namespace that is written, as it is or as
+// it is stored: no client leaves a rollout by a label.
 func selectsNamespace(s labels.Selector, a *admission.Attributes) bool {
 	for _, d := range []*document.Document{a.Object, a.Old} {
 		if d != nil && admission.Selects(s, d.Root()) {

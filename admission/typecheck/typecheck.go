@@ -28,14 +28,14 @@ type Kind struct {
 	schema.GroupVersionKind
 	// Type is the type that the schema describes.
 	Type *cel.ObjectType
-	// Own tells that the schema is in the policy files, so that its author can set
-	// bounds where expressions could cost too much.
+	// Own is set if the schema is in the policy files, so that its author can set bounds on
+	// expressions that could cost too much.
 	Own bool
 }
 
 // Kinds knows kinds of objects.
 type Kinds interface {
-	// Resource is the kind of a resource's objects; false where it is not known.
+	// Resource is the kind of a resource's objects; false if it is not known.
 	Resource(schema.GroupVersionResource) (Kind, bool)
 	// Kind is false for a kind whose schema is not known.
 	Kind(schema.GroupVersionKind) (Kind, bool)
@@ -158,8 +158,9 @@ type warnings struct {
 
 func newWarnings(p *Policy) *warnings { return &warnings{texts: map[string][]string{}} }
 
-// addAll adds what is found about an expression against each kind. About several of Kubernetes' own kinds that are matched
-// together nothing is said where the expression itself tells them apart, or fits one of them.
+// addAll adds what is found about an expression against each kind. Nothing is reported for several
+// of Kubernetes' own kinds that are matched together, if the expression itself distinguishes them,
+// or fits one of them.
 func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker) error) {
 	texts := make([]string, len(checkers))
 	natives, fits := 0, tellsKinds.MatchString(e.Text)
@@ -185,7 +186,7 @@ func (w *warnings) constant(e Expression) {
 	}
 }
 
-// tellsKinds finds expressions that tell kinds apart.
+// tellsKinds finds expressions that distinguish kinds.
 var tellsKinds = regexp.MustCompile(`\b(?:object|oldObject)\.kind\b|\brequest\.(?:kind|resource|requestKind|requestResource)\b`)
 
 func (w *warnings) add(path *field.Path, text string) {

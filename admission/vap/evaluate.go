@@ -41,14 +41,14 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 	return nil
 }
 
-// IsAbout reports whether the policy judges the request by one of its bindings, or cannot tell if it
-// does.
+// IsAbout reports whether the policy judges the request by one of its bindings, or whether it does
+// cannot be determined.
 func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
 	return p.IsAboutBy(ctx, p.common(), a)
 }
 
-// bind evaluates the policy for a binding, once for each parameter. It reports whether the binding is about the request.
-// The error is the answer to the request.
+// bind evaluates the policy for a binding, once for each parameter. It reports whether the binding
+// matches the request. The error is the answer to the request.
 func (e *evaluation) bind(ctx context.Context, b *Binding, r *admission.Report) (about bool, err error) {
 	found, err := e.policy.Params(ctx, b.Binding, e.attributes, r)
 	if err != nil || len(found) == 0 {
@@ -98,7 +98,7 @@ type evaluation struct {
 	done     bool
 	param    document.Node
 	failed   error     // the policy could not be evaluated at all
-	outcomes []outcome // of what did not pass
+	outcomes []outcome // of the validations that did not pass
 	broken   []string  // messages of annotations that failed
 }
 
@@ -108,8 +108,9 @@ type outcome struct {
 	status.Denial     // its messages do not begin as sentences yet
 }
 
-// run evaluates the policy for a parameter; an invalid node is none. What it finds is noted; errors of expressions are handled as the
-// failure policy says. It returns an error where the policy could not be evaluated at all.
+// run evaluates the policy for a parameter; an invalid node means no parameter. What it finds is
+// noted; errors of expressions are handled as the failure policy says. It returns an error if the
+// policy could not be evaluated at all.
 func (e *evaluation) run(ctx context.Context, param document.Node, r *admission.Report) error {
 	if e.done && e.param == param {
 		return e.failed
@@ -150,7 +151,7 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 			return err
 		}
 		if err != nil {
-			// Nothing more can be evaluated, and Kubernetes reports nothing of what was.
+			// Nothing more can be evaluated, and Kubernetes reports none of the earlier results.
 			e.outcomes = e.outcomes[:0]
 			e.fail(i, p.validations[i].field, err, r)
 			break
@@ -180,7 +181,7 @@ func fatal(err error) bool {
 	return errors.As(err, &e) && e.Fatal()
 }
 
-// fail notes a failure of the policy, of an expression that is about a field.
+// fail records a failure of the policy, of an expression for a field.
 func (e *evaluation) fail(index int, about string, err error, r *admission.Report) {
 	if e.policy.FailurePolicy() == admission.Ignore {
 		r.Ignored(e.policy.Name(), err)

@@ -58,10 +58,10 @@ type Policy struct {
 type validation struct {
 	program *cel.Program
 	because *explain.Explanation // why it does not hold
-	message string               // the author's; "" where there is none
+	message string               // the author's; "" if there is none
 	compute *cel.Message
 	reason  metav1.StatusReason
-	field   string // that it is about; "" when it does not tell
+	field   string // that it names; "" if it names none
 }
 
 // annotation is an audit annotation of a policy.

@@ -26,7 +26,7 @@ type AdmissionCompiler struct {
 	hasParams bool
 	list      Variables
 	types     *apiservercel.DeclType // of the variable 'variables'
-	state     *apiservercel.DeclType // of the variable 'state'; nil: there is none
+	state     *apiservercel.DeclType // of the variable 'state'; nil if there is no state
 
 	composed bool // match conditions see the variables
 

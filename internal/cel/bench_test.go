@@ -213,8 +213,7 @@ func kubernetesPolicies(b testing.TB) contender {
 	}}
 }
 
-// kubernetesRules evaluates the rules as a schema's, over the typed values that Kubernetes makes of
-// an object.
+// kubernetesRules evaluates the rules as a schema's, over Kubernetes' typed values of an object.
 func kubernetesRules(b testing.TB) (theirs, ours contender) {
 	s := celtest.Structural(b, benchSchema)
 	rules := make(apiextensionsv1.ValidationRules, len(benchRules))

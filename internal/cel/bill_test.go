@@ -29,8 +29,8 @@ func (m *limitedMemory) Work() bool {
 	return m.worked <= m.leave
 }
 
-// TestMadeIsAskedFor: what expressions make is asked for, in both ways to run, and given back with the frame; where it is
-// refused the evaluation ends.
+// TestMadeIsAskedFor: what expressions make is asked for, in both ways to run, and given back with
+// the frame; if it is refused the evaluation ends.
 func TestMadeIsAskedFor(t *testing.T) {
 	e := adhocEnv(t)
 	for _, c := range []struct {

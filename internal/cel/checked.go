@@ -28,7 +28,7 @@ func (e *env) condition(expression string, variables *Variables) (*Checked, erro
 	return &Checked{p, ast, e, variables}, nil
 }
 
-// Part makes a program of a part of the expression; nil where that cannot be done.
+// Part compiles a part of the expression to a program; nil if that cannot be done.
 func (c *Checked) Part(e celast.Expr) *Program {
 	part := celast.NewCheckedAST(celast.NewAST(e, c.AST.SourceInfo()), c.AST.TypeMap(), c.AST.ReferenceMap())
 	p, _, err := c.env.interpreted("", part, c.variables)

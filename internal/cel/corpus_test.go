@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// tally counts what a corpus came to.
+// tally counts the results of a corpus.
 type tally struct {
 	expressions, native, compared int
 	reasons                       map[string]int
@@ -36,7 +36,7 @@ func (n *tally) report(t *testing.T, least float64) {
 	}
 }
 
-// same reports whether two evaluations came to the same value, or both to an error.
+// same reports whether two evaluations returned the same value, or both an error.
 func same(a, b outcome) bool { return a.value == b.value && (a.err == "") == (b.err == "") }
 
 // uncomparable reports whether Kubernetes answers differently for a reason that has nothing to do
@@ -44,10 +44,10 @@ func same(a, b outcome) bool { return a.value == b.value && (a.err == "") == (b.
 func uncomparable(ours, theirs outcome) bool {
 	return strings.Contains(ours.err, "beyond 64 bits") || // Kubernetes rounds
 		strings.Contains(theirs.err, "cost limit") || strings.Contains(theirs.err, "cost budget") || // counted by another measure
-		strings.HasPrefix(theirs.err, "internal error") // it panics where an argument is an error or of another type
+		strings.HasPrefix(theirs.err, "internal error") // it panics if an argument is an error or of another type
 }
 
-// compare compares an expression's value in three ways; natively has it where there is a native plan.
+// compare compares an expression's value in three ways; natively has it if there is a native plan.
 func (n *tally) compare(t *testing.T, expression string, natively func() (outcome, bool), lazily, kubernetes func() outcome) {
 	t.Helper()
 	lazy, theirs := lazily(), kubernetes()

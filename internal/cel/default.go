@@ -25,8 +25,8 @@ type DefaultCompiler struct {
 	object *value.Type
 }
 
-// NewDefaultCompiler begins with the schema of the whole object. resource is set where kind, apiVersion and metadata are
-// implied.
+// NewDefaultCompiler begins with the schema of the whole object. resource is set if kind,
+// apiVersion and metadata are implied.
 func NewDefaultCompiler(root *structuralschema.Structural, resource bool) (*DefaultCompiler, error) {
 	declared := model.SchemaDeclType(root, resource)
 	if declared == nil {
@@ -116,8 +116,8 @@ func (d *Default) Programs() []*Program {
 	return []*Program{d.when, d.value}
 }
 
-// Eval appends the default of a field of the object self, which is in the object whole, to dst as JSON; ok is false where
-// there is none. It sets the variables of the frame. The error is an [*Error].
+// Eval appends the default of a field of the object self, which is in the object whole, to dst as
+// JSON; ok is false if there is none. It sets the variables of the frame. The error is an [*Error].
 func (d *Default) Eval(f *Frame, self, whole document.Node, dst []byte) (json []byte, ok bool, err error) {
 	v := f.Vars()
 	v.Set(value.Self, self, d.self)
@@ -159,7 +159,7 @@ func wanted(s *structuralschema.Structural) string {
 	return s.Type
 }
 
-// fits reports whether values of a type can be right for a schema. What can be told only when the
+// fits reports whether values of a type can be right for a schema. What is known only when the
 // expression is evaluated is left to the check of the object.
 func fits(t *celgo.Type, s *structuralschema.Structural) bool {
 	switch t.Kind() {

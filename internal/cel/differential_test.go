@@ -81,7 +81,8 @@ func decode(t testing.TB, body string) any {
 	return v
 }
 
-// bothWays plans an expression in the two ways that there are. natively is nil where there is no native plan.
+// bothWays plans an expression in the two ways that there are. natively is nil if there is no
+// native plan.
 func bothWays(t testing.TB, e *env, expression string, ast *celast.AST) (natively, lazily *Program, err error) {
 	t.Helper()
 	p, err := e.plan(expression, ast, nil)
@@ -229,8 +230,8 @@ var plainExpressions = []string{
 	`object.spec.mixed.all(x, x == 1)`, `object.spec.mixed.exists(x, x > 1)`, `object.spec.mixed.filter(x, type(x) == int)`, `dyn([1, 2]) == object.spec.nested[0]`,
 }
 
-// TestPlainAgainstKubernetes holds lazy values without a schema against what a ValidatingAdmissionPolicy sees: a decoded
-// object as cel-go shows it.
+// TestPlainAgainstKubernetes compares lazy values without a schema with what a
+// ValidatingAdmissionPolicy sees: a decoded object as cel-go shows it.
 func TestPlainAgainstKubernetes(t *testing.T) {
 	e := adhocEnv(t)
 	old := strings.Replace(celtest.PlainObject, `"replicas": 3`, `"replicas": 2`, 1)
@@ -360,7 +361,7 @@ var typedExpressions = []string{
 	`quantity('1Gi').isGreaterThan(quantity('1Mi'))`, `self.spec.name.size() < self.spec.replicas + 1`,
 }
 
-// TestTypedAgainstKubernetes holds lazy values with a schema against Kubernetes' own.
+// TestTypedAgainstKubernetes compares lazy values with a schema with Kubernetes' own.
 func TestTypedAgainstKubernetes(t *testing.T) {
 	variants := map[string]string{
 		"as it is":       typedObject,
@@ -419,8 +420,8 @@ func TestTypedAgainstKubernetes(t *testing.T) {
 						v.Set(value.Self, node, typ)
 						v.Set(value.OldSelf, oldNode, typ)
 					})
-					// Kubernetes compares the members of objects in any order, and so comes to the first difference or to the
-					// first error.
+					// Kubernetes compares the members of objects in any order, and so finds the
+					// first difference or the first error.
 					for try := 0; try < 200 && got != want; try++ {
 						want = theirs(prog, vars)
 					}

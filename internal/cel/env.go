@@ -169,8 +169,8 @@ func checkType(got *celgo.Type, returns []*celgo.Type) error {
 	return fmt.Errorf("must evaluate to one of %v but got %v", returns, got)
 }
 
-// plan plans an expression natively, or for cel-go where that cannot be done. cel-go plans it in any case: what it
-// refuses cannot be evaluated.
+// plan plans an expression natively, or for cel-go if that cannot be done. cel-go plans it in any
+// case: what it refuses cannot be evaluated.
 func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*Program, error) {
 	p, m, err := e.interpreted(expression, ast, variables)
 	if err != nil {

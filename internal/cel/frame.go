@@ -77,11 +77,11 @@ func (f *Frame) SetDeadline(t time.Time) { f.Arena.SetDeadline(t) }
 // Deadline is when evaluations end; the zero time if there is none.
 func (f *Frame) Deadline() time.Time { return f.Arena.Deadline() }
 
-// SetMemory lets somebody bound what evaluations make, up to Release. If that is
-// refused they end with an [Error] of cause Refused.
+// SetMemory sets the bound of the memory that evaluations take, up to Release. If that is refused
+// they end with an [Error] of cause Refused.
 func (f *Frame) SetMemory(m value.Memory) { f.Arena.SetMemory(m) }
 
-// Memory is who bounds what evaluations make; nil if nobody does.
+// Memory bounds the memory that evaluations take; nil for no bound.
 func (f *Frame) Memory() value.Memory { return f.Arena.Memory() }
 
 // Vars is the Frame's own set of variables, empty at first.

@@ -15,7 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// compareGenerated compares an expression in three ways. ok is false where there is nothing to compare.
+// compareGenerated compares an expression in three ways. ok is false if there is nothing to
+// compare.
 func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression string, objects [2]string, set func(*Vars), values map[string]any) (ok bool) {
 	checked, issues := e.Compile(expression)
 	if issues != nil {
@@ -46,9 +47,9 @@ func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression strin
 	if native != lazy {
 		t.Errorf("%s\n%s\nnatively %v\nlazily   %v", expression, objects, native, lazy)
 	}
-	// A plan counts what cel-go's interpreter counts that reads the tape, and the steps that Kubernetes counts besides. Where
-	// an operand is of a wrong type it evaluates it twice, and lists it makes for less. So it neither works for nothing nor
-	// refuses what twice these have the units for.
+	// A plan counts what cel-go's interpreter counts that reads the tape, and the steps that
+	// Kubernetes counts besides. It evaluates an operand of a wrong type twice, and lists it makes
+	// for less. So it neither works for nothing nor refuses what twice these have the units for.
 	if prices, ok := kubernetesUnits(theirs, values); ok && (lazyUnits > 2*nativeUnits+prices+20 || nativeUnits > 2*(lazyUnits+prices)+10) {
 		t.Errorf("%s\n%s\nnatively %d units, lazily %d, by Kubernetes' prices %d", expression, objects, nativeUnits, lazyUnits, prices)
 	}
@@ -119,7 +120,7 @@ func generatedTyped(t testing.TB) func(t *testing.T, seed []byte) bool {
 	}
 }
 
-// TestGeneratedExpressions compares some expressions that nobody wrote.
+// TestGeneratedExpressions compares some generated expressions.
 func TestGeneratedExpressions(t *testing.T) {
 	for name, compare := range map[string]func(*testing.T, []byte) bool{"plain": generatedPlain(t), "typed": generatedTyped(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,8 @@ import (
 // HTTP gives the variable http its values, from a request. Nothing of it is asked for before an expression reads it. Its
 // strings must stay valid until the evaluations are over.
 type HTTP interface {
-	// Path returns the path as it came, Route the template that describes it, "" if there is none.
+	// Path returns the path as it was received, Route the template that describes it, "" if there
+	// is none.
 	Path() string
 	Route() string
 	// Query returns the query as it came.

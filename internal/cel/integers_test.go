@@ -10,17 +10,18 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// VAL-5: an expression reads a number that is spelled as an integer exactly, or not at all. Within int64 it reads what Kubernetes
-// reads. Beyond, Kubernetes reads the nearest double, so that several numbers are one to it; here reading it is an error, so
-// that a rule fails and the failurePolicy of a policy decides. Where a schema says `number` both read a double.
+// VAL-5: an expression reads a number that is spelled as an integer exactly, or not at all. Within
+// int64 it reads what Kubernetes reads. Beyond, Kubernetes reads the nearest double, so that
+// several numbers are one to it; here reading it is an error, so that a rule fails and the
+// failurePolicy of a policy decides. If a schema says `number` both read a double.
 func TestIntegersBeyondInt64(t *testing.T) {
 	env := adhocEnv(t)
 	number := value.NewType(celtest.Structural(t, `{"type":"number"}`), false)
 	for _, c := range []struct {
 		number, kubernetes string
-		exact              bool // we read the same where no schema says what it is
+		exact              bool // we read the same if no schema says what it is
 	}{
-		{"9007199254740993", "int(9007199254740993)", true}, // beyond what a double tells apart
+		{"9007199254740993", "int(9007199254740993)", true}, // beyond the precision of a double
 		{"9223372036854775807", "int(9223372036854775807)", true},
 		{"-9223372036854775808", "int(-9223372036854775808)", true},
 		{"9223372036854775808", "double(9.223372036854776e+18)", false},

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
-// limitedType is the type of the variable request of rate limits. Where it shows what an AdmissionRequest shows it uses
-// the same names.
+// limitedType is the type of the variable request of rate limits. It uses the names of an
+// AdmissionRequest for what that shows too.
 var limitedType = sync.OnceValue(func() *apiservercel.DeclType {
 	object := func(name string, fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
 		declared := make(map[string]*apiservercel.DeclField, len(fields))
@@ -69,8 +69,8 @@ func (RequestCompiler) Condition(expression string) (*Program, error) {
 	return compileLimited(expression, celgo.BoolType)
 }
 
-// Key compiles an expression whose value, a string, tells apart the requests
-// that are counted separately.
+// Key compiles an expression whose value, a string, groups requests: each value is counted
+// separately.
 func (RequestCompiler) Key(expression string) (*Program, error) {
 	return compileLimited(expression, celgo.StringType)
 }

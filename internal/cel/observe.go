@@ -2,13 +2,13 @@ package cel
 
 import "sync/atomic"
 
-// An Observation says what evaluations of a program came to, all of them together.
+// An Observation summarizes the results of all evaluations of a program.
 type Observation struct {
 	ran, wasTrue, wasFalse, failed atomic.Bool
 }
 
-// Observe makes the program note what it comes to, for the coverage of tests. It must be called before the program is in
-// use.
+// Observe makes the program record its results, for the coverage of tests. It must be called before
+// the program is in use.
 func (p *Program) Observe(o *Observation) { p.observed = o }
 
 func (o *Observation) note(result bool, err error) {

@@ -7,8 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// TestMapsInOrder: what a loop over a map comes to is the same each time, in the order of the keys, natively and by cel-go.
-// 60 evaluations of each expression: a map of Go's would show another order after a few.
+// TestMapsInOrder: the result of a loop over a map is the same each time, in the order of the keys,
+// natively and by cel-go. 60 evaluations of each expression: a map of Go's would show another order
+// after a few.
 func TestMapsInOrder(t *testing.T) {
 	e := adhocEnv(t)
 	node := celtest.Parse(t, celtest.PlainObject)

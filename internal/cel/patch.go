@@ -110,7 +110,8 @@ func (c *DefaultingCompiler) env() (*env, error) {
 	return c.defaults, nil
 }
 
-// jsonKind is the kind of JSON value that values of a type are written as, Invalid where that depends on the value.
+// jsonKind is the kind of JSON value that values of a type are written as, Invalid if that depends
+// on the value.
 func jsonKind(t *celgo.Type) document.Kind {
 	if t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName() && len(t.Parameters()) == 1 {
 		return jsonKind(t.Parameters()[0])

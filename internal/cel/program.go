@@ -16,13 +16,13 @@ import (
 type Program struct {
 	source        string
 	native        *plan.Native
-	plan          interpreter.InterpretableV2 // nil where native runs
+	plan          interpreter.InterpretableV2 // nil if native runs
 	reason        string                      // why there is no native plan
 	uses          plan.Uses
 	readsUser     bool // see user.go
 	readsKind     bool
 	needsNoObject bool
-	foreign       bool // it can come to values of other objects; see redact.go
+	foreign       bool // it can return values of other objects; see redact.go
 	optionalOld   bool // oldSelf is an optional value
 	limited       bool // request is the variable of rate limits
 	carried       bool // it reads fields of the object that a server carries over

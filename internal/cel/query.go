@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// query shows the parameters of a raw query as Headers. Names are compared decoded, as whoever reads the query next
-// would; what cannot be decoded stays as it is.
+// query shows the parameters of a raw query as Headers. Names are compared decoded, as the next
+// reader of the query would; what cannot be decoded stays as it is.
 type query string
 
 // Get implements Headers.
 func (q query) Get(name string) (string, bool) {
 	var first string
-	var all []string // where there are several
+	var all []string // if there are several
 	found := false
 	for rest := string(q); rest != ""; {
 		var k, v string

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRatios tells how many times faster one way is than another: the median of rounds in which both run, one after
-// the other, so that what else the machine does falls on both.
+// BenchmarkRatios reports how many times faster one way is than another: the median of rounds in
+// which both run, one after the other, so that what else the machine does falls on both.
 func BenchmarkRatios(b *testing.B) {
 	native, lazy, maps, policies := natively(b), lazily(b), guardedMaps(b), kubernetesPolicies(b)
 	typed, rules := kubernetesRules(b)

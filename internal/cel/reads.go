@@ -17,13 +17,14 @@ type Read struct {
 	// Root is the variable that it begins at.
 	Root value.Slot
 	Path []ReadStep
-	// Deep is set where everything in the value counts, and not only whether it is there and how many it holds.
+	// Deep is set if everything in the value counts, and not only whether it is there and how many
+	// it holds.
 	Deep bool
 }
 
 // A ReadStep leads from an object or list to a value in it.
 type ReadStep struct {
-	// Name is the member, where Any is not set.
+	// Name is the member, if Any is not set.
 	Name string
 	// Any is set for items of lists and for members whose names are computed.
 	Any bool
@@ -40,7 +41,8 @@ func readsOf(ast *celast.AST) []Read {
 // carriedFields are the members of metadata that a server carries over from the stored object.
 var carriedFields = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "uid"}
 
-// isCarried reports whether a read of the object may come to something that a server carries over from the stored object.
+// isCarried reports whether a read of the object may reach something that a server carries over
+// from the stored object.
 func isCarried(r Read) bool {
 	switch {
 	case r.Root != value.Object:

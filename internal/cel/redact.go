@@ -11,7 +11,7 @@ import (
 // a message only if its author put it there (ERR-7).
 const foreign = plan.Uses(1<<value.Params | 1<<value.NamespaceObject | plan.UsesState)
 
-// foreignIn reports whether an expression can come to values of other objects, itself or through
+// foreignIn reports whether an expression can return values of other objects, itself or through
 // variables.
 func foreignIn(u plan.Uses, variables *Variables) bool {
 	if u&foreign != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// TestErrorsTellNothingOfOthers: ERR-7: an expression that fails on parameters, states or namespaces does not tell what
-// they hold; one that fails on the request's own object does.
+// TestErrorsTellNothingOfOthers: ERR-7: an expression that fails on parameters, states or
+// namespaces does not show what they hold; one that fails on the request's own object does.
 func TestErrorsTellNothingOfOthers(t *testing.T) {
 	for _, c := range []struct{ expression, want string }{
 		{`url(object.word).getHost() == ''`, `URL parse error during conversion from string: parse "mine": invalid URI for request`},

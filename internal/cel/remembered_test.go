@@ -11,9 +11,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// remembered evaluates expressions one after another on one frame, which remembers where paths led and what was read of
-// lists, while their documents are edited, replaced and swapped in between. Each comes to what it comes to on a frame of its
-// own with the documents parsed anew. It returns how many expressions were compared.
+// remembered evaluates expressions one after another on one frame, which remembers where paths led
+// and what was read of lists, while their documents are edited, replaced and swapped in between.
+// Each must return the same on a new frame with newly parsed documents. It returns how many
+// expressions were compared.
 func remembered(t *testing.T, e *env, seed []byte) (compared int) {
 	g := celtest.OfObjects(seed)
 	parse := func(text string) *document.Document {

@@ -31,7 +31,7 @@ type Request struct {
 	DryRun          bool
 	User            User
 
-	// Options are the options of the operation, such as DeleteOptions; nil where there are none.
+	// Options are the options of the operation, such as DeleteOptions; nil if there are none.
 	Options Options
 
 	// What only rate limits see.
@@ -69,7 +69,7 @@ func (r *Request) matched() Matched {
 	return Matched{r.Kind, schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}}
 }
 
-// User is who sends a request.
+// User is the sender of a request.
 type User struct {
 	Name, UID string
 	Groups    []string
@@ -107,8 +107,8 @@ func part(name string, fields []value.Field) value.Field {
 	return value.Field{Name: name, Get: func(f *value.Arena, r any) ref.Val { return f.NewRecord(r, fields) }}
 }
 
-// The fields are present or absent as in an AdmissionRequest that was encoded and decoded: what is empty is left out where
-// its JSON tag says omitempty.
+// The fields are present or absent as in an AdmissionRequest that was encoded and decoded: what is
+// empty is left out if its JSON tag says omitempty.
 var (
 	kindFields = []value.Field{
 		always("group", func(r *Request) string { return r.Kind.Group }),

@@ -28,16 +28,16 @@ import (
 // A rule is not evaluated for a null, nor when UsesOldSelf is set, OptionalOldSelf
 // is not and there is no old value; see [Rule.Applies].
 type Rule struct {
-	// Program is the rule itself; nil where the rule is empty, which always holds.
+	// Program is the rule itself; nil if the rule is empty, which always holds.
 	Program *Program
 	// Source is the rule's text without blanks around it.
 	Source string
-	// Message is the author's message without blanks around it; "" where there is none.
+	// Message is the author's message without blanks around it; "" if there is none.
 	Message string
 	// Reason is the author's; nil means FieldValueInvalid.
 	Reason *apiextensionsv1.FieldValueErrorReason
-	// FieldPath is the author's fieldPath relative to the value, in the syntax
-	// of field.Path without a leading dot; "" where there is none.
+	// FieldPath is the author's fieldPath relative to the value, in the syntax of field.Path
+	// without a leading dot; "" if there is none.
 	FieldPath string
 	// UsesOldSelf reports whether the rule reads oldSelf: a transition rule, whose
 	// failure is never ratcheted.
@@ -88,8 +88,8 @@ func CompileRules(rules apiextensionsv1.ValidationRules, node *structuralschema.
 	return compiled, checked, errs
 }
 
-// selfTypeName is the name of the type of self where it is an object. Kubernetes makes up a new one each time so that no
-// rule can name it; no identifier has an '@'.
+// selfTypeName is the name of the type of self if it is an object. Kubernetes makes up a new one
+// each time so that no rule can name it; no identifier has an '@'.
 const selfTypeName = "@self"
 
 type ruleCompiler struct {
@@ -178,10 +178,9 @@ func (r *Rule) Programs() []*Program {
 	return all
 }
 
-// EvalMessage evaluates the author's messageExpression for a rule that does not
-// hold. It returns "" where there is none or it gives no usable message: then
-// Message counts. The error is an [*Error] after which no further rule may be
-// evaluated for the object.
+// EvalMessage evaluates the author's messageExpression for a rule that does not hold. It returns ""
+// if there is none or it gives no usable message: then Message counts. The error is an [*Error]
+// after which no further rule may be evaluated for the object.
 func (r *Rule) EvalMessage(f *Frame, v *Vars) (string, error) {
 	if r.message == nil {
 		return "", nil

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// An expression that exceeds its cost limit does so because of what it goes through. Whoever sent the object can only
-// shorten that, so that the error names it.
+// An expression that exceeds its cost limit does so because of what it goes through. The client can
+// only shorten that, so the error names it.
 
 // wholesOf are the places that an expression reads, up to the first index or item, each once: the lists, maps and strings
 // of the client's object that can make it cost more.

@@ -18,10 +18,9 @@ import (
 
 // States are the collections behind the variable state.
 type States interface {
-	// State returns the objects of a collection. It is called once or more in an
-	// evaluation and answers the same each time. The error tells that the objects are
-	// not known; it is [ErrSkip] where the policy that reads them is to be left out
-	// then. Its text is for clients.
+	// State returns the objects of a collection. It is called once or more in an evaluation and
+	// answers the same each time. The error says that the objects are not known; it is [ErrSkip] if
+	// the policy that reads them is to be left out then. Its text is for clients.
 	State(name string) ([]document.Node, error)
 }
 

@@ -171,7 +171,7 @@ func (a *questioned) Authorize(_ context.Context, q authorizer.Attributes) (auth
 	return authorizer.DecisionNoOpinion, "no rule", nil
 }
 
-// TestAuthorizer: what Kubernetes' library asks and makes of the answers.
+// TestAuthorizer: what Kubernetes' library asks, and how it reads the answers.
 func TestAuthorizer(t *testing.T) {
 	for _, c := range []struct{ expression, want, question string }{
 		{`authorizer.group('apps').resource('deployments').namespace('n').name('d').check('allowed').allowed()`, "true", "jane allowed apps/deployments/ in 'n' named 'd' path ''"},

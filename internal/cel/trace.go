@@ -21,21 +21,20 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// A Tracer is told of the expressions that are evaluated in a Frame.
+// A Tracer receives the expressions that are evaluated in a Frame.
 type Tracer interface {
 	// Traced is called after an evaluation.
 	Traced(*Trace)
 }
 
-// A Trace says what an expression came to, and what its parts did. It shares no memory with the
-// frame.
+// A Trace is the result of an expression, and of its parts. It shares no memory with the frame.
 type Trace struct {
 	Expression string
 	// Variable is the name of the variable that the expression computes; empty if it computes none.
 	Variable string
 	// Value is the value as JSON, cut at [MaxTracedBytes]; empty if there is none.
 	Value string
-	// IsCondition says that the value is a condition's, and shows in what the policy comes to.
+	// IsCondition says that the value is a condition's, and shows in the result of the policy.
 	IsCondition bool
 	// Err is why there is no value.
 	Err error
@@ -43,8 +42,8 @@ type Trace struct {
 	Reads Reads
 	// Parts are the parts that were evaluated, as they stand in the expression, outer ones first.
 	Parts []TracedPart
-	// IsDoubtful says that the second evaluation, which finds the values of the parts, came to
-	// something else than the first, so that they are left out.
+	// IsDoubtful says that the second evaluation, which finds the values of the parts, differed
+	// from the first, so the parts are left out.
 	IsDoubtful bool
 }
 
@@ -80,11 +79,11 @@ const (
 	maxTracedParts = 64
 )
 
-// Trace makes the Frame tell a tracer of evaluations, up to Release. It costs a second evaluation of
-// each expression, in a frame and with a budget of its own.
+// Trace makes the Frame report evaluations to a tracer, up to Release. It costs a second evaluation
+// of each expression, in a frame and with a budget of its own.
 func (f *Frame) Trace(t Tracer) { f.own.tracer = t }
 
-// Tracer returns who is told of evaluations; nil if nobody is.
+// Tracer returns the tracer of evaluations; nil if there is none.
 func (f *Frame) Tracer() Tracer { return f.own.tracer }
 
 // tracing is the environment of second evaluations. Nothing is checked in it: that was done when the
@@ -97,7 +96,7 @@ var tracing = sync.OnceValues(func() (*env, error) {
 	return e.extend(common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
 })
 
-// traced tells the tracer of an evaluation that is over.
+// traced reports a finished evaluation to the tracer.
 func (f *Frame) traced(p *Program, v *Vars, variable string, failure error) {
 	if p.source == "" { // a part of an expression that is explained
 		return
@@ -128,7 +127,7 @@ func (f *Frame) tracedBool(p *Program, v *Vars, result bool, failure error) {
 	f.own.tracer.Traced(t)
 }
 
-// evaluate evaluates the expression once more, and notes what its parts come to.
+// evaluate evaluates the expression once more, and notes the values of its parts.
 func (t *Trace) evaluate(f *Frame, p *Program, v *Vars) (out ref.Val) {
 	e, err := tracing()
 	if err != nil {

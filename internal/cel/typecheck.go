@@ -23,10 +23,9 @@ type ObjectType struct {
 	decl *apiservercel.DeclType // its parts have no names yet
 }
 
-// NewObjectType takes the fields and types from a schema as an API server
-// publishes it. The name, the kind's, is for messages. resource is set for
-// objects with the envelope of Kubernetes. It returns nil where the schema tells
-// nothing.
+// NewObjectType takes the fields and types from a schema as an API server publishes it. The name,
+// the kind's, is for messages. resource is set for objects with the envelope of Kubernetes. It
+// returns nil if the schema gives no type.
 func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
 	decl := common.SchemaDeclType(&openapi.Schema{Schema: s}, resource)
 	if decl == nil {
@@ -35,8 +34,8 @@ func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
 	return &ObjectType{name, typeNamed(decl, s)}
 }
 
-// TypeNameExtension names the type of an object in a schema, so that two fields of
-// the same type can be told to be.
+// TypeNameExtension names the type of an object in a schema, so that two fields are known to have
+// the same type.
 const TypeNameExtension = "x-type-name"
 
 // typeNamed gives the parts of a type the names that their schemas have.
@@ -167,9 +166,9 @@ func problem(expression string, issues *celgo.Issues) error {
 	return &CompileError{expression, issues.String()}
 }
 
-// Cost estimates what the expression costs for the largest object that its schema
-// and a request allow, in units, by Kubernetes' measure. It is false for an
-// expression of wrong types, and where the schema does not tell.
+// Cost estimates what the expression costs for the largest object that its schema and a request
+// allow, in units, by Kubernetes' measure. It is false for an expression of wrong types, and if the
+// schema does not say.
 func (c *TypeChecker) Cost(expression string) (units uint64, ok bool) {
 	ast, issues := c.env.Compile(expression)
 	if issues != nil {
@@ -180,7 +179,7 @@ func (c *TypeChecker) Cost(expression string) (units uint64, ok bool) {
 	return cost.Max, err == nil && !sizes.unknown
 }
 
-// sizeEstimator tells how large the parts of an object can be.
+// sizeEstimator estimates how large the parts of an object can be.
 type sizeEstimator struct {
 	roots   map[string]*apiservercel.DeclType
 	unknown bool // something was asked for that no schema bounds

@@ -17,8 +17,8 @@ const userMember = "userInfo"
 // kindMembers are the members that have the kind of the request's objects.
 var kindMembers = []string{"kind", "requestKind"}
 
-// ReadsUser reports whether the value of the expression may depend on who asks: it reads request.userInfo, asks the
-// authorizer, or takes request as a whole.
+// ReadsUser reports whether the value of the expression may depend on the user: it reads
+// request.userInfo, asks the authorizer, or takes request as a whole.
 func (p *Program) ReadsUser() bool { return p.readsUser }
 
 // ReadsKind reports whether the value of the expression may depend on the kind of the request's objects: it reads

@@ -21,7 +21,7 @@ type Vars struct {
 	state   stateVar
 
 	authorizer authorizer.UnconditionalAuthorizer
-	tracer     Tracer  // of all evaluations in the frame whose own variables these are; nil if nobody asks
+	tracer     Tracer  // of all evaluations in the frame whose own variables these are; nil if not needed
 	loops      []bound // variables of loops around a part of an expression that is evaluated alone
 }
 
@@ -60,10 +60,10 @@ func (v *Vars) Loop(name string, of ref.Val) { v.loops = append(v.loops, bound{n
 // LeaveLoop unbinds the last variables of loops.
 func (v *Vars) LeaveLoop(variables int) { v.loops = v.loops[:len(v.loops)-variables] }
 
-// SetAuthorizer binds the variables authorizer and authorizer.requestResource,
-// about the user and the resource of the request that SetRequest binds; nil means
-// that there are none. The context that the authorizer is given says nothing of
-// the request: it has to know the request's deadline itself.
+// SetAuthorizer binds the variables authorizer and authorizer.requestResource, for the user and the
+// resource of the request that SetRequest binds; nil means that there are none. The context that
+// the authorizer is given says nothing of the request: it has to know the request's deadline
+// itself.
 func (v *Vars) SetAuthorizer(a authorizer.UnconditionalAuthorizer) { v.authorizer = a }
 
 // authorizerVal is the value of one of the two variables.

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// What cel-go, Kubernetes' libraries and Go's packages say of a failure has types of Go, names of packages and, where they
-// print a value, an address or the members of a map in any order. A client knows none of them, and the answers to equal
-// requests are equal. [worded] leaves what the language itself has words for.
+// Failures of cel-go, Kubernetes' libraries and Go's packages name types of Go, packages and, if
+// they print a value, an address or the members of a map in any order. A client knows none of them,
+// and the answers to equal requests are equal. [worded] leaves what the language itself has words
+// for.
 
 // rewording replaces what a library says.
 type rewording struct {
@@ -25,8 +26,8 @@ func replacement(said, by string) rewording {
 	}}
 }
 
-// rewordings are in their order. Those of whole sentences begin where the sentence does, so that no text of a client's is
-// taken for one.
+// rewordings are in their order. Patterns of whole sentences begin where the sentence does, so that
+// no text of a client is taken for one.
 var rewordings = []rewording{
 	{regexp.MustCompile(`^(invalid qualifier type: |unsupported comprehension range type: |unsupported map key type: |got ')([*\w.\[\]]+)('?)`), func(p []string) string {
 		return p[1] + typeName(p[2]) + p[3]

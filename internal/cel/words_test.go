@@ -184,8 +184,9 @@ func failures(t *testing.T, visit func(expression, way, text string)) {
 	t.Logf("%d expressions", len(tried))
 }
 
-// TestFailuresSayNothingInternal: what fails is told in words of the language, whichever function fails over which values,
-// natively and by cel-go: no address, no type of Go, and nothing that a package of the program says of itself.
+// TestFailuresSayNothingInternal: failures are worded in terms of the language, whichever function
+// fails over which values, natively and by cel-go: no address, no type of Go, and no package of the
+// program.
 func TestFailuresSayNothingInternal(t *testing.T) {
 	seen, bad := map[string]bool{}, map[string]string{}
 	failures(t, func(expression, way, text string) {

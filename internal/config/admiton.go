@@ -7,8 +7,9 @@ type AdmitOn string
 const (
 	// AdmitOnRequest admits the object that the client sent, as defaults and mutating policies of the gateway left it.
 	AdmitOnRequest AdmitOn = "Request"
-	// AdmitOnDryRunResult admits the object that a Kubernetes backend would make of that, with the defaults of its own kinds and the changes
-	// of its own admission: it is asked by a dry run first. Patches are judged so in any case.
+	// AdmitOnDryRunResult admits the object that a Kubernetes backend would store for that, with
+	// the defaults of its own kinds and the changes of its own admission: it is asked by a dry run
+	// first. Patches are judged so in any case.
 	AdmitOnDryRunResult AdmitOn = "DryRunResult"
 )
 

@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-// Policies judge the request unless the file says that they judge what the server would make of it.
+// Policies judge the request unless the file says that they judge the server's result of it.
 func TestAdmitOn(t *testing.T) {
 	const head = "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams: [{name: a, endpoints: ['http://a']}]\n"
 	for _, c := range []struct {

@@ -24,7 +24,7 @@ type Audit struct {
 	// MaxEventBytes bounds one event. A larger one is recorded without its objects, and with the
 	// annotation audit.k8s.io/truncated.
 	MaxEventBytes int64 `json:"maxEventBytes"`
-	// Log is the file of events; nil for none. Webhook is who is told of them; nil for nobody.
+	// Log is the file of events; nil for none. Webhook receives them; nil if none does.
 	Log     *AuditLog     `json:"log"`
 	Webhook *AuditWebhook `json:"webhook"`
 }
@@ -75,7 +75,7 @@ func (a *Audit) Sinks() []string {
 	return sinks
 }
 
-// files are the names of files in a. Standard output is none.
+// files are the names of files in a. Standard output is not such a file.
 func (a *Audit) files() []*string {
 	var names []*string
 	if a != nil && a.Log != nil && a.Log.Path != "-" {
@@ -87,7 +87,7 @@ func (a *Audit) files() []*string {
 	return names
 }
 
-// audit checks where events go; nil is nowhere.
+// audit checks where events go; nil if they go nowhere.
 func (v *validator) audit(path string, a *Audit) {
 	if a == nil {
 		return
@@ -109,7 +109,7 @@ func (v *validator) audit(path string, a *Audit) {
 	}
 }
 
-// logFile checks a file that is rotated; nil is none.
+// logFile checks a file that is rotated; nil if there is none.
 func (v *validator) logFile(path string, l *AuditLog) {
 	if l == nil {
 		return

@@ -61,8 +61,8 @@ type Retries struct {
 type CircuitBreaker struct {
 	// ConsecutiveFailures is how many requests in a row must have got no answer. An error is an answer.
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
-	// OpenSeconds is how long no request is sent then. After that one is; where it fails too the next time is twice as
-	// long, up to MaxOpenSeconds.
+	// OpenSeconds is how long no request is sent then. After that one is; if it fails too the next
+	// time is twice as long, up to MaxOpenSeconds.
 	OpenSeconds    Seconds `json:"openSeconds"`
 	MaxOpenSeconds Seconds `json:"maxOpenSeconds"`
 }

@@ -19,9 +19,10 @@ type Bundle struct {
 	// them is set.
 	URL  string `json:"url"`
 	File string `json:"file"`
-	// TokenFile holds the bearer token for the server, or the password of User; empty is none.
+	// TokenFile holds the bearer token for the server, or the password of User; empty if there is
+	// none.
 	TokenFile string `json:"tokenFile"`
-	// User is who asks a registry; empty if the token says that.
+	// User is the user of a registry; empty if the token names it.
 	User string `json:"user"`
 	// TLS is how the server is known, and what is shown to it; nil means the authorities of the system.
 	TLS *UpstreamTLS `json:"tls"`

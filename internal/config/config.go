@@ -70,15 +70,15 @@ type Configuration struct {
 	UnderscoreHeaders UnderscoreHeaders `json:"underscoreHeaders"`
 	// TrustedProxies are the peers, as addresses or CIDR blocks, whose word on who the client is counts.
 	TrustedProxies []Prefix `json:"trustedProxies"`
-	// Identity says whose credentials count; nil is nobody's.
+	// Identity says whose credentials count; nil if none do.
 	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
 	UnregisteredResources UnregisteredResources `json:"unregisteredResources"`
 	// Replicas is how many gateways with this configuration write to the same backends.
 	Replicas int32 `json:"replicas"`
-	// Telemetry says what is told of requests.
+	// Telemetry says what is reported of requests.
 	Telemetry Telemetry `json:"telemetry"`
-	// Redis is where limits are kept that gateways share; nil is nowhere, and no policy may ask for it.
+	// Redis keeps the limits that gateways share; if nil, no policy may ask for shared limits.
 	Redis *Redis `json:"redis"`
 }
 
@@ -96,8 +96,9 @@ type Admin struct {
 	Hosts []string `json:"hosts"`
 	// TLS is how it speaks TLS; nil is plain HTTP.
 	TLS *ListenerTLS `json:"tls"`
-	// TokenFile is a file with the token that who asks must show for anything but health; empty asks for none. It is read
-	// again when it changes. In a configuration file, a path is relative to its directory.
+	// TokenFile is a file with the token that clients must show for anything but health; if empty,
+	// none is asked for. It is read again when it changes. In a configuration file, a path is
+	// relative to its directory.
 	TokenFile string `json:"tokenFile"`
 	// Profiling serves profiles of the process.
 	Profiling bool `json:"profiling"`
@@ -127,15 +128,15 @@ type UpstreamSpec struct {
 	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
 	// refer to, and what users may do. Empty means none. A path in a file is relative to its directory.
 	TokenFile string `json:"tokenFile"`
-	// TLS is how it is known, and what is shown to it, where its endpoints have the scheme https; nil means the
-	// authorities of the system.
+	// TLS is how it is known, and what is shown to it, if its endpoints have the scheme https; nil
+	// means the authorities of the system.
 	TLS *UpstreamTLS `json:"tls"`
 	// Kubeconfig is a file that says of Endpoints, TLS and TokenFile what there is to say, in the context of the name
 	// KubeconfigContext, or else its current one. A path in a file is relative to its directory.
 	Kubeconfig        string       `json:"kubeconfig"`
 	KubeconfigContext string       `json:"kubeconfigContext"`
 	clientConfig      *rest.Config // of the kubeconfig
-	// Credentials says how it is told who asks.
+	// Credentials says how the user is passed to it.
 	Credentials Credentials `json:"credentials"`
 	// Upgrades are the subresources ('pods/exec', 'machines.example.com/console') and the prefixes of paths that are no
 	// resources ('/live') on which clients may go on in another protocol: WebSocket or SPDY; nil is the default
@@ -143,7 +144,7 @@ type UpstreamSpec struct {
 	Upgrades []string `json:"upgrades"`
 	// ErrorFormat says how the gateway itself refuses requests; empty is Status.
 	ErrorFormat ErrorFormat `json:"errorFormat"`
-	// Events says whether refusals are recorded as Events of Kubernetes; empty is None.
+	// Events says whether refusals are recorded as Events of Kubernetes; empty means None.
 	Events Events `json:"events"`
 	// Undescribed says what happens to requests that no policy file describes; empty is Pass. Only an upstream
 	// of the dialect Plain has such requests.

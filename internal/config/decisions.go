@@ -9,7 +9,7 @@ import (
 
 // DecisionLogs says where decisions of policies in Rego and of constraints go, in OPA's form.
 type DecisionLogs struct {
-	// Service takes them by OPA's protocol; nil is nobody. Log is a file of them; nil for none.
+	// Service takes them by OPA's protocol; nil if none does. Log is a file of them; nil for none.
 	Service *DecisionService `json:"service"`
 	Log     *AuditLog        `json:"log"`
 	// Labels are on each of them.
@@ -28,7 +28,7 @@ type DecisionService struct {
 	// URL is the service, Partition a part of it; decisions are posted to URL/logs or URL/logs/PARTITION.
 	URL       string `json:"url"`
 	Partition string `json:"partition"`
-	// TokenFile holds the bearer token for it; empty is none.
+	// TokenFile holds the bearer token for it; empty if there is none.
 	TokenFile string `json:"tokenFile"`
 	// TLS is how it is known, and what is shown to it; nil means the authorities of the system.
 	TLS *UpstreamTLS `json:"tls"`
@@ -50,7 +50,7 @@ func defaultDecisionService() DecisionService {
 	return DecisionService{MinDelaySeconds: 5, MaxDelaySeconds: 10, TimeoutSeconds: 30, UploadSizeLimitBytes: 32 << 10}
 }
 
-// files are the names of files in d. Standard output is none.
+// files are the names of files in d. Standard output is not such a file.
 func (d *DecisionLogs) files() []*string {
 	if d == nil {
 		return nil
@@ -62,7 +62,7 @@ func (d *DecisionLogs) files() []*string {
 	return names
 }
 
-// decisionLogs checks where decisions go; nil is nowhere.
+// decisionLogs checks where decisions go; nil if they go nowhere.
 func (v *validator) decisionLogs(path string, d *DecisionLogs, bundles []Bundle) {
 	if d == nil {
 		return

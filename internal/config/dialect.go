@@ -1,6 +1,6 @@
 package config
 
-// assumeDialect gives an upstream whose dialect nobody says the one that its kind of address suggests.
+// assumeDialect gives an upstream without a dialect the one that its kind of address suggests.
 func (u *UpstreamSpec) assumeDialect() {
 	switch {
 	case u.Dialect != "":

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Explanations says who may ask, by the header X-Admission-Explain, what becomes of a request.
+// Explanations says which users may ask, by the header X-Admission-Explain, what becomes of a
+// request.
 type Explanations struct {
-	// Users and Groups are the names of who may.
+	// Users and Groups are the names of those users and groups.
 	Users  []string `json:"users"`
 	Groups []string `json:"groups"`
 	// Values says what explanations show of other objects than the one in the request.
@@ -36,7 +37,7 @@ func (e *Explanations) Allows(user string, groups []string) bool {
 		slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(e.Groups, g) }))
 }
 
-// checkExplanations checks who may ask. Only who is known may.
+// checkExplanations checks the users and groups that may ask. Only known users may.
 func checkExplanations(v *validator, path string, e *Explanations, identity *Identity) {
 	if e == nil {
 		return

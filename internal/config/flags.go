@@ -14,7 +14,8 @@ type Flags struct {
 	// Kubeconfig is a file that names the one backend for everything, and the gateway's account there, in the context of
 	// the name Context or else its current one.
 	Kubeconfig, Context string
-	// Pod is where the gateway runs: the API server of its cluster is the backend where nothing else says which is.
+	// Pod is where the gateway runs: the API server of its cluster is the backend if nothing else
+	// names one.
 	Pod Pod
 	// Dialect is the dialect of the one upstream, in any case of letters.
 	Dialect string

@@ -12,11 +12,12 @@ import (
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 )
 
-// Identity says whose credentials count. Without it nobody's do: everybody is anonymous to policies, and credentials go on
-// to the backend.
+// Identity says whose credentials count. Without it none do: all users are anonymous to policies,
+// and credentials go on to the backend.
 type Identity struct {
-	// Authenticators are tried in their order; the first that knows the credentials decides. There may be none if Anonymous
-	// is Allow: then everybody is anonymous, as without an identity, and policies may read who asks.
+	// Authenticators are tried in their order; the first that knows the credentials decides. There
+	// may be none if Anonymous is Allow: then all users are anonymous, as without an identity, and
+	// policies may read the user.
 	Authenticators []Authenticator `json:"authenticators"`
 	// Anonymous says what happens to requests without credentials.
 	Anonymous Anonymous `json:"anonymous"`
@@ -35,7 +36,7 @@ const (
 	AllowAnonymous Anonymous = "Allow"
 )
 
-// Authenticator is a way to tell who asks: exactly one of its members is set.
+// Authenticator is a way to identify the user: exactly one of its members is set.
 type Authenticator struct {
 	// ClientCertificate is by the certificates that the authorities of the listener's tls.clientCAFile have signed.
 	ClientCertificate *ClientCertificate `json:"clientCertificate"`
@@ -82,12 +83,13 @@ type TokenReview struct {
 	Audiences []string `json:"audiences"`
 }
 
-// RequestHeader says which proxies may tell who the user is.
+// RequestHeader says which proxies may name the user.
 type RequestHeader struct {
 	// CAFile is a PEM file with the authorities that sign the certificates of proxies; empty means
 	// the listener's tls.clientCAFile. A path in a file is relative to its directory.
 	CAFile string `json:"caFile"`
-	// ClientNames are the common names of proxies' certificates; none are all where there is a CAFile, and none elsewhere.
+	// ClientNames are the common names of proxies' certificates; if empty, all are accepted if
+	// there is a CAFile, and none otherwise.
 	ClientNames []string `json:"clientNames"`
 	// Addresses are of proxies that need no certificate.
 	Addresses []Prefix `json:"addresses"`
@@ -109,15 +111,15 @@ type Tokens struct {
 	FailureBurst      int32 `json:"failureBurst"`
 }
 
-// Credentials says how a backend is told who asks.
+// Credentials says how the user is passed to a backend.
 type Credentials string
 
-// The ways to tell it.
+// The ways to pass it.
 const (
 	// PassCredentials passes on what the client sent.
 	PassCredentials Credentials = "Pass"
-	// FrontProxyCredentials tells the user in X-Remote-User, -Uid, -Group and -Extra-* instead, which the backend must
-	// believe nobody but the gateway.
+	// FrontProxyCredentials passes the user in X-Remote-User, -Uid, -Group and -Extra-* instead,
+	// which the backend must accept from the gateway only.
 	FrontProxyCredentials Credentials = "FrontProxy"
 	// ImpersonateCredentials asks with the gateway's own account to act as the user, by Impersonate-User, -Uid, -Group
 	// and -Extra-*.
@@ -139,8 +141,8 @@ func defaultIdentity() *Identity {
 	}
 }
 
-// Knows reports whether there is a way to tell who asks. Without one everybody is anonymous: if there is an identity all the
-// same, the configuration says that this is meant.
+// Knows reports whether there is a way to identify the user. Without one all users are anonymous:
+// if there is an identity all the same, the configuration says that this is meant.
 func (i *Identity) Knows() bool { return i != nil && len(i.Authenticators) > 0 }
 
 // files are the names of files in it.
@@ -277,7 +279,7 @@ func (v *validator) jwt(path string, j *JWT, compiler func() authenticationcel.C
 	}
 }
 
-// credentials checks how a backend is told who asks.
+// credentials checks how the user is passed to a backend.
 func (v *validator) credentials(path string, u *UpstreamSpec) {
 	shows := u.Kubeconfig != "" || u.TLS != nil && u.TLS.CertFile != ""
 	secure := len(u.Endpoints) > 0 && scheme(u.Endpoints[0]) == "https"

@@ -24,7 +24,7 @@ const KubernetesUpstream = "kubernetes"
 
 // Pod holds a pod's knowledge of the API server of its cluster.
 type Pod struct {
-	// Host and Port are where the API server is; empty outside of pods.
+	// Host and Port are the address of the API server; empty outside of pods.
 	Host, Port string
 	// Directory has the files of the pod's service account. Empty is a pod that the configuration is only meant for.
 	Directory string
@@ -100,7 +100,7 @@ func (u *UpstreamSpec) readKubeconfig() error {
 	return nil
 }
 
-// loadKubeconfig reads the file as kubectl does, except that the gateway has nobody to ask for a password.
+// loadKubeconfig reads the file as kubectl does, except that the gateway cannot ask for a password.
 func loadKubeconfig(file, context string) (*rest.Config, error) {
 	text, _, err := regular.Read(file, maxKubeconfig)
 	if err != nil {

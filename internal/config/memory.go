@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// unknownMemory is the budget where nobody says how much memory there is.
+	// unknownMemory is the budget if the size of the memory is unknown.
 	unknownMemory = 256 << 20
 	// valueBytes is the memory that each value of a JSON text takes besides the text itself.
 	valueBytes = 40
 )
 
-// derive gives the limits that depend on the machine their values, where the configuration leaves them open.
+// derive gives the limits that depend on the machine their values, if the configuration leaves them
+// open.
 func (l *Limits) derive() {
 	machine, _ := memory.Machine()
 	l.deriveFrom(machine, runtime.GOMAXPROCS(0))
@@ -47,7 +48,7 @@ func (l *Limits) LargestBody() int64 {
 // roundedUp is the next power of two.
 func roundedUp(n int64) int64 { return 1 << bits.Len64(uint64(max(n, 1)-1)) }
 
-// Shortage says what does not fit the memory for requests; it is empty where all does.
+// Shortage says what does not fit the memory for requests; it is empty if all does.
 func (l *Limits) Shortage() string {
 	largest, budget := l.LargestBody(), memory.LargeShare(l.BodiesInFlightBytes)
 	if largest <= budget {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDerivedLimits: what requests may hold, and how many do heavy work, follow from the machine where the file leaves it open.
+// TestDerivedLimits: what requests may hold, and how many do heavy work, follow from the machine if
+// the file leaves it open.
 func TestDerivedLimits(t *testing.T) {
 	const mebi = 1 << 20
 	for _, c := range []struct {

@@ -33,9 +33,9 @@ const (
 
 var writeLocks = []WriteLocks{SharedLocks, LocalLocks}
 
-// Redis is where the gateways keep the limits that they share. Its files are read again when they
-// change. In a configuration file, a path is relative to its directory. There is no place for a
-// password in the file itself.
+// Redis keeps the limits that gateways share. Its files are read again when they change. In a
+// configuration file, a path is relative to its directory. There is no place for a password in the
+// file itself.
 type Redis struct {
 	// Mode is how Redis is deployed.
 	Mode RedisMode `json:"mode"`
@@ -49,7 +49,7 @@ type Redis struct {
 	// Username is the user of Redis' ACL, or UsernameFile the file that holds it; neither is the default user.
 	Username     string `json:"username"`
 	UsernameFile string `json:"usernameFile"`
-	// PasswordFile holds the user's password; empty is none.
+	// PasswordFile holds the user's password; empty if there is none.
 	PasswordFile string `json:"passwordFile"`
 	// SentinelUsername and SentinelPasswordFile are for the sentinels. They are read once.
 	SentinelUsername     string `json:"sentinelUsername"`
@@ -95,7 +95,7 @@ func (r *Redis) files() []*string {
 // maxPrefix is the length of the longest prefix of keys.
 const maxPrefix = 64
 
-// redis checks where shared limits are kept; nil is nowhere.
+// redis checks where shared limits are kept; nil if they are not.
 func (v *validator) redis(path string, r *Redis) {
 	if r == nil {
 		return

@@ -92,7 +92,7 @@ func pathPrefixProblem(prefix string) string {
 	return ""
 }
 
-// notPlain tells of characters that have more than one spelling in a URL or a meaning of their own.
+// notPlain reports characters that have more than one spelling in a URL or a meaning of their own.
 func notPlain(c rune) bool {
 	alphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 	return !alphanumeric && !strings.ContainsRune("-._~", c)

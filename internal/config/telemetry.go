@@ -35,7 +35,7 @@ const (
 	OpenTelemetryNames FieldNames = "OpenTelemetry"
 	ECSNames           FieldNames = "ECS"
 
-	// IDsOnRefusals shows the id where the gateway itself answers, IDsOnAnswers on all answers.
+	// IDsOnRefusals shows the id on answers of the gateway itself, IDsOnAnswers on all answers.
 	IDsOnRefusals RequestIDs = "Refusals"
 	IDsOnAnswers  RequestIDs = "Answers"
 )
@@ -48,9 +48,9 @@ var (
 	requestIDs     = []RequestIDs{IDsOnRefusals, IDsOnAnswers}
 )
 
-// Telemetry says what is told of requests.
+// Telemetry says what is reported of requests.
 type Telemetry struct {
-	// Log is about the log, which goes to stderr.
+	// Log configures the log, which goes to stderr.
 	Log Log `json:"log"`
 	// RequestIDs says which answers have the X-Request-Id of their request.
 	RequestIDs RequestIDs `json:"requestIDs"`
@@ -62,7 +62,7 @@ type Telemetry struct {
 	Tracing *Tracing `json:"tracing"`
 	// Metrics says how metrics are called and where they are sent.
 	Metrics Metrics `json:"metrics"`
-	// Explanations says who may ask what becomes of a request; nil is nobody.
+	// Explanations says which users may ask what becomes of a request; nil if none may.
 	Explanations *Explanations `json:"explanations"`
 }
 

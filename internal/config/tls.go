@@ -41,7 +41,8 @@ type ListenerTLS struct {
 	KeyFile string `json:"keyFile"`
 	// ClientCAFile is a PEM file with the authorities that sign the certificates of clients.
 	ClientCAFile string `json:"clientCAFile"`
-	// ClientCertificates says how clients are asked for them: Request where there is a ClientCAFile, Ignore elsewhere.
+	// ClientCertificates says how clients are asked for them: Request if there is a ClientCAFile,
+	// Ignore otherwise.
 	ClientCertificates ClientCertificates `json:"clientCertificates"`
 	// MinVersion is the least version of TLS.
 	MinVersion TLSVersion `json:"minVersion"`
@@ -53,13 +54,14 @@ type ListenerTLS struct {
 type UpstreamTLS struct {
 	// CAFile is a PEM file with the authorities that sign the certificates of the servers; empty means the system's.
 	CAFile string `json:"caFile"`
-	// CertFile and KeyFile are PEM files with the certificate that the gateway shows on its own account, and its key. Requests
-	// of clients go by connections that do not show it, unless Credentials say that the gateway tells the backend who asks.
+	// CertFile and KeyFile are PEM files with the certificate that the gateway shows on its own
+	// account, and its key. Requests of clients go by connections that do not show it, unless
+	// Credentials say that the gateway passes the user to the backend.
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
 	// ServerName is the name that the certificates must be for; empty means the host of the endpoint.
 	ServerName string `json:"serverName"`
-	// InsecureSkipTLSVerify takes whoever answers for the backend.
+	// InsecureSkipTLSVerify does not verify the backend's certificate.
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify"`
 }
 

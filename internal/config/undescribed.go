@@ -29,8 +29,8 @@ func (u *UpstreamSpec) UndescribedOn(r *Route) Undescribed {
 	return PassUndescribed
 }
 
-// undescribed checks the settings of upstreams and routes. On an upstream of the dialect Kubernetes they would
-// be without effect, and whoever wrote them would rely on it.
+// undescribed checks the settings of upstreams and routes. On an upstream of the dialect Kubernetes
+// they would be without effect, and their author would rely on them.
 func (v *validator) undescribed(path string, value Undescribed, u *UpstreamSpec) {
 	if value == "" {
 		return

@@ -19,7 +19,7 @@ func (u *UpstreamSpec) AllowedUpgrades() []string {
 	return u.Upgrades
 }
 
-// upgrades checks where clients may go on in another protocol.
+// upgrades checks the subresources and paths on which clients may change to another protocol.
 func (v *validator) upgrades(path string, entries []string) {
 	for i, e := range entries {
 		at := fmt.Sprintf("%s.upgrades[%d]", path, i)

@@ -136,7 +136,7 @@ func (v *validator) routes(c *Configuration) {
 	}
 }
 
-// routeName checks the name of a route, by which the scopes of policy files tell it from others.
+// routeName checks the name of a route, by which the scopes of policy files name it.
 func (v *validator) routeName(path string, routes []Route, i int) {
 	name := routes[i].Name
 	if name == "" {

@@ -67,7 +67,7 @@ func notOneOf[E ~string](value string, known []E) string {
 	return fmt.Sprintf("must be %s or %s, not '%s'", strings.Join(names[:last], ", "), names[last], value)
 }
 
-// atLeast checks that a time is no shorter than another one beside it, where both are in their bounds.
+// atLeast checks that a time is no shorter than another one beside it, if both are in their bounds.
 func (v *validator) atLeast(path string, value Seconds, name string, least Seconds) {
 	if value < least && value >= 1 && least <= maxSeconds {
 		v.check(path, fmt.Sprintf("must be greater than or equal to `%s`, which is %d", name, least))

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Memory is asked before documents take memory that somebody bounds, and told what they give back.
-// If it has a method Fail, it is also told when a document fails for the lack of it; see
+// Memory grants the memory that documents take, if it is bounded, and receives what they give back.
+// If it has a method Fail, that is called when a document fails for lack of memory; see
 // [Document.Err].
 type Memory interface {
 	// Grow asks for so many bytes more, and reports whether they may be taken.
@@ -24,7 +24,7 @@ const (
 	indexBytes = 4
 )
 
-// Memory is who is asked for what the document takes, nil for nobody.
+// Memory grants what the document takes; nil if that is not bounded.
 func (d *Document) Memory() Memory { return d.memory }
 
 // charge asks for what the document holds beyond what it asked for before. Memory that came from the pool counts as far as
@@ -79,7 +79,7 @@ func extend[T any](d *Document, s []T, n, size int) []T {
 
 // Err returns ErrNoMemory if the memory for an edit was refused, else nil. The document has failed
 // then: it reads as null, so that no part of the edit is ever seen, and later edits do nothing.
-// Whoever sends its text, or judges by it, must ask. A nil document has no error.
+// Code that sends its text, or judges by it, must check. A nil document has no error.
 func (d *Document) Err() error {
 	if d == nil || !d.failed {
 		return nil
@@ -89,8 +89,8 @@ func (d *Document) Err() error {
 
 var nullText = []byte("null")
 
-// fail makes every value of the document null. Nodes and cursors may be used on: they are at its
-// values still, and the last ones where they are.
+// fail makes every value of the document null. Nodes and cursors stay usable: each is at a value of
+// the document, which has no next one.
 func (d *Document) fail() {
 	if told, is := d.memory.(interface{ Fail() }); is {
 		told.Fail()

@@ -72,7 +72,8 @@ func TestDocumentsAskForMemory(t *testing.T) {
 				t.Errorf("%d bytes are not given back", m.used)
 			}
 
-			// Where there is too little, the parser or the document fails, and everything is given back.
+			// If there is too little, the parser or the document fails, and everything is given
+			// back.
 			m = &bounded{limit: c.least / 2}
 			d, err = Parse([]byte(c.body), Limits{Memory: m})
 			var refused *Error

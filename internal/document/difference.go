@@ -5,9 +5,10 @@ import (
 	"strconv"
 )
 
-// AppendDifference appends the operations of a JSON patch (RFC 6902), with commas between them and without the brackets,
-// that make of one value another one. Operations stand in document order; lists that differ in length, and values of
-// different kinds, are replaced as a whole. Members at the paths in except, from the root, are passed over.
+// AppendDifference appends the operations of a JSON patch (RFC 6902), with commas between them and
+// without the brackets, that turn one value into another. Operations stand in document order; lists
+// that differ in length, and values of different kinds, are replaced as a whole. Members at the
+// paths in except, from the root, are passed over.
 func AppendDifference(dst []byte, from, to Node, except [][]string) []byte {
 	d := difference{dst: dst, start: len(dst), except: except}
 	d.value(from, to)

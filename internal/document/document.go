@@ -1,12 +1,11 @@
 // Package document reads JSON strictly, once, onto a flat tape, and lays
 // edits over it.
 //
-// A Document keeps the bytes it was parsed from. Every value is one fixed-size
-// entry of the tape that says where its bytes are; strings, numbers and keys
-// are read from those bytes when somebody asks. An edit adds entries whose
-// bytes are in a side buffer, and printing copies whole runs of untouched
-// bytes, so that key order, number spelling, escapes and spacing of everything
-// nobody edited come out as they came in.
+// A Document keeps the bytes it was parsed from. Every value is one fixed-size entry of the tape
+// that says where its bytes are; strings, numbers and keys are read from those bytes when they are
+// asked for. An edit adds entries whose bytes are in a side buffer, and printing copies whole runs
+// of untouched bytes, so that key order, number spelling, escapes and spacing of everything that
+// was not edited come out as they came in.
 //
 // # What is refused
 //
@@ -26,11 +25,10 @@
 //
 // # Lifetimes
 //
-// Documents are pooled. What a Document hands out (nodes, the strings of
-// [Node.Key] and [Node.Str], the bytes of [Node.Raw]) is valid until
-// [Document.Release] and shares memory with the body given to [Parse]; whoever
-// keeps a string for longer must clone it. Any number of goroutines may read a
-// Document at once as long as none edits or releases it.
+// Documents are pooled. What a Document hands out (nodes, the strings of [Node.Key] and [Node.Str],
+// the bytes of [Node.Raw]) is valid until [Document.Release] and shares memory with the body given
+// to [Parse]; code that keeps a string for longer must clone it. Any number of goroutines may read
+// a Document at once as long as none edits or releases it.
 package document
 
 import (
@@ -98,7 +96,7 @@ type Document struct {
 	failed bool  // see Err
 	idle   uint8 // how many texts in a row needed little of the tape
 
-	memory  Memory // who is asked for what the document takes, nil for nobody
+	memory  Memory // grants what the document takes; nil if that is not bounded
 	charged int    // how much of it was granted
 
 	revision uint64 // how often the document was edited, in all of its lives
@@ -211,10 +209,9 @@ func (d *Document) Revision() uint64 { return d.revision }
 // it left out, into a Document of its own, which shares nothing with d.
 func (d *Document) Clone() *Document { return d.Root().Clone() }
 
-// Clone copies the value as it is now into a Document of its own, which shares
-// nothing with the node's but who is asked for its memory. It returns nil for an
-// invalid node. A clone of a document that has failed, or for which the memory is
-// refused, has failed too; see [Document.Err].
+// Clone copies the value as it is now into a Document of its own, which shares with the node's only
+// the Memory. It returns nil for an invalid node. A clone of a document that has failed, or for
+// which the memory is refused, has failed too; see [Document.Err].
 func (n Node) Clone() *Document {
 	if !n.Valid() {
 		return nil

@@ -22,8 +22,8 @@ func (d *Document) AppendTo(dst []byte) []byte {
 // ever less: values that edits put in the place of others are counted with them.
 func (d *Document) Extent() int { return len(d.body) + len(d.side) }
 
-// Raw is the value's text as it is now. It shares memory with the document
-// where nothing below the value has been edited, and must not be written to.
+// Raw is the value's text as it is now. It shares memory with the document if nothing below the
+// value has been edited, and must not be written to.
 func (n Node) Raw() []byte {
 	if n.d == nil {
 		return nil

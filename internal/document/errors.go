@@ -59,7 +59,7 @@ func msgTooMany(limit int) string {
 	return "number of values must be less than or equal to " + strconv.Itoa(limit)
 }
 
-// unexpected describes the byte at i where something else is required.
+// unexpected describes the byte at i if something else is required.
 func unexpected(src []byte, i int, required string) string {
 	if i >= len(src) {
 		return "unexpected end of the document, " + required + " must stand here"

@@ -10,9 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// FuzzParse holds what is accepted against encoding/json and sigs.k8s.io/json:
-// both accept it too and read the same value, and what is printed after an edit
-// they read as the edited value.
+// FuzzParse compares what is accepted with encoding/json and sigs.k8s.io/json: both accept it too
+// and read the same value, and what is printed after an edit they read as the edited value.
 func FuzzParse(f *testing.F) {
 	for _, body := range editBodies {
 		f.Add([]byte(body))
@@ -69,8 +68,8 @@ func checkAgainstDecoders(t *testing.T, d *Document, text []byte) {
 	}
 }
 
-// kubeTree reads a node as sigs.k8s.io/json decodes it: numbers spelled as
-// integers are int64 where they fit, others float64.
+// kubeTree reads a node as sigs.k8s.io/json decodes it: numbers spelled as integers are int64 if
+// they fit, others float64.
 func kubeTree(t *testing.T, n Node) any {
 	switch n.Kind() {
 	case Number:
@@ -127,7 +126,7 @@ func FuzzDecoders(f *testing.F) {
 	})
 }
 
-// FuzzEqual holds EqualNodes against exact arithmetic on decoded trees.
+// FuzzEqual compares EqualNodes with exact arithmetic on decoded trees.
 func FuzzEqual(f *testing.F) {
 	f.Add([]byte(`[1.50,"a",{"b":0}]`), []byte(`[15e-1,"\u0061",{"b":-0.0}]`))
 	f.Add([]byte(`{"a":1,"b":2}`), []byte(`{"b":2,"a":1}`))
@@ -172,7 +171,7 @@ func longExponent(text []byte) bool {
 	return false
 }
 
-// FuzzStrings holds quoting against reading, and FoldSet against strings.EqualFold.
+// FuzzStrings compares quoting with reading, and FoldSet with strings.EqualFold.
 func FuzzStrings(f *testing.F) {
 	f.Add("kind", "\u212aind")
 	f.Add("a\xff\x00\"\\\u2028", "Status\u017f")

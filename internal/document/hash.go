@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// The keys of objects are hashed with secrets of this process, so that nobody
-// can prepare keys that collide.
+// The keys of objects are hashed with secrets of this process, so that an attacker cannot prepare
+// keys that collide.
 var secret = [3]uint64{rand.Uint64() | 1, rand.Uint64() | 1, rand.Uint64() | 1}
 
 func load64(p unsafe.Pointer, i int) uint64 {
@@ -73,8 +73,8 @@ func hashEscaped(raw []byte) uint32 {
 	return hashString(viewString(appendDecoded(buf[:0], raw)))
 }
 
-// Hash is a hash of a string that is the same as long as the process lives, and
-// that nobody can prepare collisions for.
+// Hash is a hash of a string that is the same as long as the process lives, and that an attacker
+// cannot prepare collisions for.
 func Hash(s string) uint32 { return hashString(s) }
 
 // HashWords is such a hash of two words.
@@ -83,8 +83,8 @@ func HashWords(a, b uint64) uint64 { return mix(a^secret[0], b^secret[1]) }
 // maxShort is how many bytes are compared as two words.
 const maxShort = 16
 
-// sameShort compares size bytes, at most maxShort, at two places where eight bytes
-// can be read: with two comparisons instead of a call.
+// sameShort compares size bytes, at most maxShort, at two places that have eight readable bytes:
+// with two comparisons instead of a call.
 func sameShort(a, b unsafe.Pointer, size int) bool {
 	if size <= 8 {
 		return (load64(a, 0)^load64(b, 0))<<(64-8*size) == 0 // a shift by 64 leaves no bits

@@ -38,9 +38,8 @@ func (d *Document) newTable(members, last uint32) uint32 {
 	return uint32(place)
 }
 
-// indexParsed makes the table of the object f, which the parser has just closed.
-// It returns the first member whose key stood in the object before and may not,
-// 0 if there is none.
+// indexParsed makes the table of the object f, which the parser has just closed. It returns the
+// first member with a forbidden repeated key, 0 if there is none.
 func (d *Document) indexParsed(tape []entry, src []byte, node, last, count uint32, limits *Limits) uint32 {
 	place := d.newTable(count, last)
 	d.index[place+indexUsed] = count

@@ -17,8 +17,8 @@ type Names struct {
 	shift  uint8
 }
 
-// A nameMark says where a name begins in the text. The one before the first name
-// is not used, the one behind the last says where that ends.
+// A nameMark is the offset of a name in the text. The one before the first name is not used, the
+// one behind the last says where that ends.
 type nameMark struct {
 	hash, off uint32
 }

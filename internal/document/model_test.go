@@ -42,7 +42,7 @@ func modelOf(t testing.TB, text string) *model {
 	return newModel(d.Root())
 }
 
-// compare tells where the node is not what the model says.
+// compare reports where the node differs from the model.
 func (m *model) compare(n Node, path string) error {
 	if n.Kind() != m.kind || n.Len() != len(m.kids) {
 		return fmt.Errorf("%s: %s of %d, want %s of %d", path, n.Kind(), n.Len(), m.kind, len(m.kids))

@@ -42,15 +42,15 @@ func (n Node) Valid() bool { return n.d != nil }
 // Document is the document that the node belongs to, nil for the zero Node.
 func (n Node) Document() *Document { return n.d }
 
-// Index tells the values of one document apart. It is small and dense, for use
-// as an index of side tables.
+// Index identifies a value of one document. It is small and dense, for use as an index of side
+// tables.
 func (n Node) Index() uint32 { return n.i }
 
-// Node is the value with the index, which one of the document's nodes told.
+// Node is the value with the index, which a node of the document returned.
 func (d *Document) Node(index uint32) Node { return Node{d, index} }
 
-// Offset returns where the value begins in the text that was parsed, of a member its key; it is not
-// ok if an edit brought the value.
+// Offset returns the offset of the value in the text that was parsed, for a member that of its key;
+// it is not ok if an edit brought the value.
 func (n Node) Offset() (offset int, ok bool) {
 	if n.d == nil {
 		return 0, false
@@ -162,8 +162,8 @@ func (n Node) Parent() Node {
 	return Node{n.d, n.d.tape[n.i].parent}
 }
 
-// Key is the decoded name of a member, "" for values that are none. It shares
-// the document's memory unless it has escapes.
+// Key is the decoded name of a member, "" for values that are not members. It shares the document's
+// memory unless it has escapes.
 func (n Node) Key() string {
 	if n.d == nil {
 		return ""

@@ -413,7 +413,7 @@ func TestConcurrentReads(t *testing.T) {
 	readers.Wait()
 }
 
-// Texts may follow one another, and who reads them may allow that keys stand twice.
+// Texts may follow one another, and their reader may allow duplicate keys.
 func TestParseNext(t *testing.T) {
 	const text = ` {"a": [1, "b"], "c": {"d": null}} [2] x`
 	d, read, err := ParseNext([]byte(text), Limits{})

@@ -14,8 +14,7 @@ const (
 	Complete                   // nothing is left to be filled in
 )
 
-// A Noter tells the notes of different authors apart. A document has notes of
-// one author at a time.
+// A Noter identifies the author of notes. A document has notes of one author at a time.
 type Noter struct {
 	_ byte // so that no two have the same address
 }
@@ -68,5 +67,5 @@ func (n Node) Note(author *Noter) int {
 func (n Node) Mark(marks Marks) { n.d.tape[n.i].meta |= marks.bits() }
 
 // Marked reports whether the value was marked so, and nothing in it edited since.
-// Whose marks they are [Document.NotedBy] tells.
+// [Document.NotedBy] says whose marks they are.
 func (n Node) Marked(marks Marks) bool { return n.d.tape[n.i].meta&marks.bits() == marks.bits() }

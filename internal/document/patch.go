@@ -34,7 +34,7 @@ const (
 
 // PatchError says which operation of a patch was refused, and why.
 type PatchError struct {
-	Operation int    // from 0; -1 if it is about the patch as a whole
+	Operation int    // from 0; -1 for the patch as a whole
 	Op        string // as the patch has it
 	Path      string // as the patch has it, a JSON pointer
 	Code      PatchCode
@@ -210,7 +210,7 @@ func (p *patcher) operation(n Node) (op, path string, _ *refusal) {
 	return op, path, malformed("'op' must be one of 'add', 'copy', 'move', 'remove', 'replace', 'test'")
 }
 
-// rawOrNull is the text of a value, null where there is none.
+// rawOrNull is the text of a value, null if there is none.
 func rawOrNull(value Node) []byte {
 	if !value.Valid() {
 		return []byte("null")
@@ -342,7 +342,7 @@ func (p *patcher) transfer(from, path string, move bool) *refusal {
 	return p.add(path, raw)
 }
 
-// measure holds the result to the limits.
+// measure checks the result against the limits.
 func (p *patcher) measure(n Node, depth int) *refusal {
 	if p.nodes++; p.nodes > p.limits.Nodes {
 		return &refusal{PatchResultLimit, "the result: " + msgTooMany(p.limits.Nodes)}

@@ -1,9 +1,8 @@
 package document
 
-// MergePatch makes the edits of a JSON merge patch (RFC 7386): members of the
-// patch are set, merged where both are objects, and removed where they are null.
-// Patch is a value of another document. The result is no deeper than the deeper
-// of both and has no more values than both together.
+// MergePatch makes the edits of a JSON merge patch (RFC 7386): members of the patch are set, merged
+// if both are objects, and removed if they are null. Patch is a value of another document. The
+// result is no deeper than the deeper of both and has no more values than both together.
 func (d *Document) MergePatch(patch Node) {
 	if !patch.Valid() || patch.d == d {
 		return
@@ -31,8 +30,8 @@ func (d *Document) merge(target, patch Node) {
 	}
 }
 
-// withoutNulls is the text of a patch's value where there is none to merge it
-// into: members that are null, which would remove something, are left out.
+// withoutNulls is the text of a patch's value if there is none to merge it into: members that are
+// null, which would remove something, are left out.
 func withoutNulls(n Node) []byte {
 	if !hasNulls(n) {
 		return n.Raw()

@@ -47,8 +47,7 @@ func token(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// listPosition reads a token as a position in a list where there are so many; it
-// may be beyond them.
+// listPosition reads a token as a position in a list of so many items; it may be beyond them.
 func (p *patcher) listPosition(token string, places int) (int, *refusal) {
 	if p.lenient {
 		position, err := strconv.Atoi(token)

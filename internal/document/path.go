@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Path writes where the value stands in JavaScript's syntax, without a leading
-// dot: "spec.items[1].name". A key that has more in it than ASCII letters,
-// digits, '_', '$' and '-', or that begins with a digit or '-', stands in
-// brackets: "metadata.labels[example.com/x]"; in quotes too if it could be
-// misread even so. The root's path is "".
+// Path writes the location of the value in JavaScript's syntax, without a leading dot:
+// "spec.items[1].name". A key that has more in it than ASCII letters, digits, '_', '$' and '-', or
+// that begins with a digit or '-', stands in brackets: "metadata.labels[example.com/x]"; in quotes
+// too if it could be misread even so. The root's path is "".
 func (d *Document) Path(n Node) string {
 	if n.d != d || d == nil {
 		return ""

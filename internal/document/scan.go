@@ -23,7 +23,7 @@ func special(w uint64) uint64 {
 	return (control | backslash) &^ w & highBits
 }
 
-// blank tells the four bytes that JSON takes as white space.
+// blank reports whether a byte is one of the four that are white space in JSON.
 func blank(c byte) bool {
 	return c <= ' ' && 1<<c&(1<<' '|1<<'\n'|1<<'\r'|1<<'\t') != 0
 }
@@ -42,11 +42,10 @@ func skipBlank(src []byte, i int) int {
 	return i
 }
 
-// plain returns the offset from i on of the quotation mark that ends a string,
-// and whether there are bytes beyond ASCII up to there or little further. It is
-// -1 where a backslash or a control character comes before, or the mark is not
-// followed by the few bytes that it takes to look for it in words of eight; wide
-// is the last offset at which such a word begins.
+// plain returns the offset from i on of the quotation mark that ends a string, and whether there
+// are bytes beyond ASCII up to there or little further. It is -1 if a backslash or a control
+// character comes before, or the mark is not followed by the few bytes that it takes to look for it
+// in words of eight; wide is the last offset at which such a word begins.
 func plain(base unsafe.Pointer, i, wide int) (at int, ascii bool) {
 	var all uint64 // every byte, or-ed together
 	for ; i <= wide; i += 8 {

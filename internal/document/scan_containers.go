@@ -55,7 +55,7 @@ func (s *scanner) array(i int, node uint32) int {
 			if i = s.value(i, x, s.origin); i == broken {
 				return broken
 			}
-			s.tape[x].next = s.n // where the next one will be
+			s.tape[x].next = s.n // the index of the next one
 			if i < len(src) && blank(src[i]) {
 				i = skipBlank(src, i)
 			}
@@ -151,7 +151,7 @@ func (s *scanner) object(i int, node uint32) int {
 			if i = s.value(i, x, place); i == broken {
 				return broken
 			}
-			s.tape[x].next = s.n // where the next member will be
+			s.tape[x].next = s.n // the index of the next member
 		}
 		if i < len(src) && blank(src[i]) {
 			i = skipBlank(src, i)
@@ -203,7 +203,7 @@ func (s *scanner) repeats(first, x uint32) uint32 {
 	return 0
 }
 
-// allow reports whether a key may stand twice, and tells of it if so.
+// allow reports whether a key may be repeated, and records it if so.
 func (l *Limits) allow(first, again *entry) bool {
 	if l.Repeated == nil {
 		return false

@@ -20,7 +20,7 @@ type Stream struct {
 	token openToken
 }
 
-// StreamOptions say where the items are and what else is to be done with the text.
+// StreamOptions say where the items are and how else to process the text.
 type StreamOptions struct {
 	// Place is where the items are.
 	Place ItemPlace
@@ -29,7 +29,8 @@ type StreamOptions struct {
 	// Limits bound each item: its bytes, its depth, its values. What stands outside of items may be as deep, and each
 	// string and number there as long.
 	Limits Limits
-	// Members are added at the end of a root object that lacks them, where the place is List. There may be 64 of them.
+	// Members are added at the end of a root object that lacks them, if the place is List. There
+	// may be 64 of them.
 	Members []StreamMember
 	// Wrap makes an object of a root that is an array though Path is one key: the array becomes the member with that
 	// key, and the Members follow it.
@@ -88,13 +89,14 @@ func (s *Stream) Reset(o StreamOptions, editor ItemEditor) {
 // Holding reports whether an item, or a string or number outside of items, has come in part.
 func (s *Stream) Holding() bool { return s.token.kind != noToken }
 
-// Listed reports whether a list of items has come: an array where the Path leads, or null, or a root object without any member.
+// Listed reports whether a list of items has come: an array at the Path, or null, or a root object
+// without any member.
 func (s *Stream) Listed() bool { return s.list.found }
 
-// Append reads src and appends to dst what is to be sent for it. It stops early where that has
-// become most bytes long, and returns how many bytes of src it has read. What it has read of an
-// item that goes on in the next part of the text is kept. An error, which is an [*Error] or the
-// editor's, ends the Stream; what is in dst then is still good.
+// Append reads src and appends to dst what is to be sent for it. It stops early if that has become
+// most bytes long, and returns how many bytes of src it has read. What it has read of an item that
+// goes on in the next part of the text is kept. An error, which is an [*Error] or the editor's,
+// ends the Stream; what is in dst then is still good.
 func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err error) {
 	if s.o.ItemsOnly {
 		return s.appendItems(dst, src, most)

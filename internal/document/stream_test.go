@@ -244,8 +244,9 @@ func referenceList(text []byte, path []string) ([]byte, error) {
 	return d.AppendTo(nil), nil
 }
 
-// FuzzStream holds the pieces against the whole: what Parse accepts comes out as if the document had been edited as a
-// whole, whatever the pieces; what Parse refuses is refused, but for duplicate keys that do not matter.
+// FuzzStream compares the pieces with the whole: what Parse accepts comes out as if the document
+// had been edited as a whole, whatever the pieces; what Parse refuses is refused, but for duplicate
+// keys that do not matter.
 func FuzzStream(f *testing.F) {
 	for _, text := range []string{
 		`{"items":[{"a":1},{"done":true}, {} ,1,"x",[{}]],"kind":"X"}`, `{"a":{"items":[{}]},"items":[]}`, `[{},{"a":"\"}{"}]`, `{"\u0069tems":[{"a":[{"b":{}}]}]}`,

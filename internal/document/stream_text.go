@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// streamPosition is where in the text a Stream is, as far as the text lies outside of items.
+// streamPosition is the position of a Stream in the text outside of items.
 type streamPosition struct {
 	state streamState
 	stack []byte // the open containers, each by its opening character
@@ -53,7 +53,7 @@ type openToken struct {
 // ends forgets the token, which has been read.
 func (t *openToken) ends() { t.kind, t.kept = noToken, t.room[:0] }
 
-// textPlace is where the next character of a token is, seen from the strings in it.
+// textPlace is the place of the next character of a token, relative to the strings in it.
 type textPlace uint8
 
 const (

@@ -49,7 +49,7 @@ func (d *Document) source(e *entry) []byte {
 	return d.body
 }
 
-// chainFirst is the first child in the chain, removed ones included; 0 is none.
+// chainFirst is the first child in the chain, removed ones included; 0 if there is none.
 func (d *Document) chainFirst(i uint32) uint32 {
 	e := &d.tape[i]
 	if e.meta&flagHead != 0 {
@@ -61,7 +61,7 @@ func (d *Document) chainFirst(i uint32) uint32 {
 	return i + 1
 }
 
-// chainNext is the next sibling in the chain, removed ones included; 0 is none.
+// chainNext is the next sibling in the chain, removed ones included; 0 if there is none.
 func (d *Document) chainNext(i uint32) uint32 {
 	next := d.tape[i].next
 	if int32(next) < 0 {
@@ -86,7 +86,7 @@ func (d *Document) setLast(e *entry, last uint32) {
 	e.last = last
 }
 
-// start is where the text of an entry begins, a member's key included.
+// start is the offset of the text of an entry, a member's key included.
 func (e *entry) start() uint32 {
 	if e.meta&flagMember != 0 {
 		return e.key - 1
@@ -94,7 +94,7 @@ func (e *entry) start() uint32 {
 	return e.off
 }
 
-// rootExtent is where the parsed root stands in the body.
+// rootExtent is the extent of the parsed root in the body.
 func (d *Document) rootExtent() (off, end uint32) {
 	if root := &d.tape[0]; root.meta&flagInserted == 0 {
 		return root.off, root.end

@@ -1,23 +1,24 @@
 package document
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strings"
 	"sync"
-	"unicode/utf8"
+	"unsafe"
 )
 
-// DataKeys says which keys are names that somebody chose, such as keys of labels, and not fields
-// that a reader could take one for the other.
+// DataKeys says which keys are names that users chose, such as keys of labels, and not fields that
+// a reader could take one for the other.
 type DataKeys interface {
 	// IsData reports whether the keys of an object are data.
 	IsData(object Node) bool
 }
 
-// CaseTwins returns two members of one object, in n or anywhere below it, whose keys differ in case alone: a reader that
-// folds case, as encoding/json does, takes them for one field, and one of the values for the other. The Nodes are invalid
-// if there are none. Objects whose keys are data are passed over. It takes linear time, and no memory where objects have
-// few members.
+// CaseTwins returns two members of one object, in n or anywhere below it, whose keys differ in case
+// alone: a reader that folds case, as encoding/json does, takes them for one field, and one of the
+// values for the other. The Nodes are invalid if there are none. Objects whose keys are data are
+// passed over. It takes linear time, and no memory if objects have few members.
 func (n Node) CaseTwins(names DataKeys) (first, second Node) {
 	switch n.Kind() {
 	case Object:
@@ -43,23 +44,34 @@ func twins(object Node) (first, second Node) {
 	if object.Len() > indexFrom {
 		return twinsOfMany(object)
 	}
+	if object.Len() <= few {
+		var members [few]Node
+		var hashes [few]uint32
+		return twinsIn(object, members[:0], hashes[:0])
+	}
 	var members [indexFrom]Node
 	var hashes [indexFrom]uint32
+	return twinsIn(object, members[:0], hashes[:0])
+}
+
+// few is the length of most objects, whose room takes no time to clear.
+const few = 8
+
+// twinsIn finds two keys of one object. It has room for all members, and for the hashes of their keys.
+func twinsIn(object Node, members []Node, hashes []uint32) (first, second Node) {
 	var seen uint64
-	count := 0
 	for m := object.First(); m.Valid(); m = m.Next() {
 		h := coarse(m.Key())
 		bit := uint64(1) << (h & 63)
 		if seen&bit != 0 {
-			for i, other := range hashes[:count] {
+			for i, other := range hashes {
 				if other == h && strings.EqualFold(members[i].Key(), m.Key()) {
 					return members[i], m
 				}
 			}
 		}
 		seen |= bit
-		members[count], hashes[count] = m, h
-		count++
+		members, hashes = append(members, m), append(hashes, h)
 	}
 	return Node{}, Node{}
 }
@@ -67,23 +79,30 @@ func twins(object Node) (first, second Node) {
 // coarse is a hash that is the same for keys that differ in case alone. Clients can prepare
 // collisions, but few keys have few of them.
 func coarse(key string) uint32 {
-	h := uint32(2166136261) // FNV-1a
-	for i := range len(key) {
-		if key[i] >= utf8.RuneSelf {
-			var buf [64]byte
-			return coarseFolded(appendFolded(buf[:0], key))
-		}
-		h = (h ^ uint32(key[i]|0x20)) * 16777619
+	h, isASCII := coarseOf(unsafe.Slice(unsafe.StringData(key), len(key)))
+	if !isASCII {
+		var buf [64]byte
+		h, _ = coarseOf(appendFolded(buf[:0], key))
 	}
-	return h ^ h>>16
+	return h
 }
 
-func coarseFolded(folded []byte) uint32 {
-	h := uint32(2166136261)
-	for _, c := range folded {
-		h = (h ^ uint32(c|0x20)) * 16777619
+// coarseOf hashes a key by words of eight bytes, and reports whether it is ASCII.
+func coarseOf(key []byte) (h uint32, isASCII bool) {
+	const lower, high, prime = 0x2020202020202020, 0x8080808080808080, 0x9E3779B97F4A7C15
+	sum, seen := uint64(len(key)), uint64(0)
+	for ; len(key) >= 8; key = key[8:] {
+		word := binary.LittleEndian.Uint64(key)
+		seen |= word
+		sum = (sum ^ (word | lower)) * prime
 	}
-	return h ^ h>>16
+	word := uint64(0)
+	for i, c := range key {
+		word |= uint64(c) << (8 * i)
+	}
+	seen |= word
+	sum = (sum ^ (word | lower)) * prime
+	return uint32(sum >> 32), seen&high == 0
 }
 
 // twinFinder is the memory for an object of many members: slots has numbers of members, from 1.
@@ -101,7 +120,7 @@ var twinFinders = sync.Pool{New: func() any { return new(twinFinder) }}
 const maxKeptMembers = 4096
 
 // twinsOfMany is twins for an object of many members, by a hash table. The hash has a secret of the
-// process, so that nobody can prepare keys that collide.
+// process, so that an attacker cannot prepare keys that collide.
 func twinsOfMany(object Node) (first, second Node) {
 	f := twinFinders.Get().(*twinFinder)
 	defer func() {

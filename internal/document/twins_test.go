@@ -93,7 +93,7 @@ func TestCaseTwinsIsLinear(t *testing.T) {
 	}
 }
 
-// Two keys are found where, and only where, encoding/json reads both into one field.
+// Two keys are found if, and only if, encoding/json reads both into one field.
 func FuzzCaseTwins(f *testing.F) {
 	f.Add("a", "A")
 	f.Add("kind", "\u212aind")

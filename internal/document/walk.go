@@ -2,8 +2,8 @@ package document
 
 import "unsafe"
 
-// Walk follows the path from member to member as far as there are such members.
-// It returns the value that it came to and how many names of the path led there.
+// Walk follows the path from member to member as far as there are such members. It returns the
+// value that it reached and how many names of the path it followed.
 func (n Node) Walk(path []Name) (Node, int) {
 	if n.d == nil {
 		return n, 0
@@ -61,7 +61,7 @@ func (d *Document) isNamed(o *entry, name *Name) bool {
 	return load64(p, 0) == name.first && load64(p, size-8) == name.last
 }
 
-// Step is the member with the name, which walking a path of one name comes to.
+// Step is the member with the name, which a walk along a path of one name reaches.
 func (n Node) Step(name *Name) (Node, bool) {
 	if n.d == nil {
 		return n, false

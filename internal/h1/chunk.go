@@ -1,5 +1,5 @@
-// Package h1 is the framing of HTTP/1.1: where the bodies of messages end. The heads are read by
-// package message. It neither reads from nor writes to connections.
+// Package h1 is the framing of HTTP/1.1: it finds the ends of the bodies of messages. The heads are
+// read by package message. It neither reads from nor writes to connections.
 package h1
 
 import "github.com/admission-gateway/gateway/internal/message"
@@ -48,8 +48,7 @@ const (
 	maxExcess = 16 << 10
 )
 
-// Left is the number of data bytes that come next; 0 where framing comes next
-// or the body is over.
+// Left is the number of data bytes that come next; 0 if framing comes next or the body is over.
 func (c *Chunked) Left() int64 {
 	if c.state == chunkData {
 		return c.size

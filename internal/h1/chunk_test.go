@@ -63,8 +63,8 @@ func TestChunkedExcess(t *testing.T) {
 	}
 }
 
-// A flaw in the framing is the fault of whoever sent it: of a client 400, or 431 if the trailers are too long, and of a
-// backend always 502.
+// A flaw in the framing is the fault of its sender: of a client 400, or 431 if the trailers are too
+// long, and of a backend always 502.
 func TestFlaws(t *testing.T) {
 	for _, c := range []struct {
 		body, message string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// TrustedProxies are the networks of the proxies whose X-Forwarded-For is
-// believed. The zero value trusts nobody.
+// TrustedProxies are the networks of the proxies whose X-Forwarded-For is believed. The zero value
+// trusts no address.
 type TrustedProxies struct {
 	networks []netip.Prefix
 }
@@ -47,12 +47,11 @@ func (t *TrustedProxies) Trusts(a netip.Addr) bool {
 	return false
 }
 
-// Client returns the address of the client: the peer, or where the peer is a
-// trusted proxy the last address in the X-Forwarded-For lines that is not one.
-// The lines are in the order of the request and walked from their end, because
-// only what a trusted proxy appended is known to be true: an entry that is no
-// address ends the walk at the proxy that sent it. IPv4 addresses mapped to
-// IPv6 are returned as IPv4, and zones are dropped.
+// Client returns the address of the client: the peer, or if the peer is a trusted proxy the last
+// address in the X-Forwarded-For lines that is not one. The lines are in the order of the request
+// and walked from their end, because only what a trusted proxy appended is known to be true: an
+// entry that is no address ends the walk at the proxy that sent it. IPv4 addresses mapped to IPv6
+// are returned as IPv4, and zones are dropped.
 func (t *TrustedProxies) Client(peer netip.Addr, forwardedFor ...string) netip.Addr {
 	client := plain(peer)
 	for i := len(forwardedFor) - 1; i >= 0; i-- {

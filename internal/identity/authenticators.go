@@ -22,7 +22,8 @@ type Options struct {
 	// AllowAnonymous lets requests without credentials pass as system:anonymous.
 	AllowAnonymous bool
 	Tokens         TokenOptions
-	// Refused is told why credentials were refused, which clients are not; it may be nil.
+	// Refused is called with the reason why credentials were refused, which clients do not see; it
+	// may be nil.
 	Refused func(method, cause string)
 	// Transport makes the way to issuers of the one without it; nil leaves it.
 	Transport func(http.RoundTripper) http.RoundTripper
@@ -62,10 +63,10 @@ const (
 	DefaultBurst      = 20
 )
 
-// Authenticators tell who sends a request. They are safe for concurrent use.
+// Authenticators identify the user of a request. They are safe for concurrent use.
 type Authenticators struct {
 	methods   []method
-	tokens    *tokens // nil where no method is about tokens
+	tokens    *tokens // nil if no method uses tokens
 	anonymous *Principal
 	stop      context.CancelFunc
 	refused   func(method, cause string)
@@ -84,7 +85,7 @@ type presenter interface {
 	present(r *Request) (*Principal, error)
 }
 
-// Request holds the credentials of a request, and where it came from.
+// Request holds the credentials of a request, and its origin.
 type Request struct {
 	// Now is the time of the request.
 	Now time.Time
@@ -96,13 +97,13 @@ type Request struct {
 	Connection *Connection
 	// Remote has the lines X-Remote-*, of any peer.
 	Remote Headers
-	// Context has the trace of the request; nil is none.
+	// Context has the trace of the request; nil if there is none.
 	Context context.Context
 	// RemoteNamed: the header Connection names one of these lines, which Remote then lacks.
 	RemoteNamed bool
 }
 
-// Headers are the header lines of a request that tell of a user.
+// Headers are the header lines of a request that describe a user.
 type Headers interface {
 	// Each calls yield with each line that is not hop by hop; of its name with what follows the prefix X-Remote- or
 	// Impersonate-, in any case.
@@ -160,9 +161,9 @@ func newMethod(ctx context.Context, m *Method, compiler func() authenticationcel
 // Close ends what goes on in the background.
 func (a *Authenticators) Close() { a.stop() }
 
-// Identify tells who sends a request. An error is a *Refusal, or the error of an authenticator that
-// cannot tell now (503) or will not (429), or that reads the request in two ways (400): a request
-// with credentials that are not valid never passes as anonymous.
+// Identify returns the user of a request. An error is a *Refusal, or the error of an authenticator
+// that cannot answer now (503) or will not (429), or that reads the request in two ways (400): a
+// request with credentials that are not valid never passes as anonymous.
 func (a *Authenticators) Identify(r *Request) (*Principal, error) {
 	var found tokenResult
 	var failure error

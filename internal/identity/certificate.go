@@ -15,8 +15,9 @@ import (
 type Connection struct {
 	// Shown are the certificates that the client has shown, its own first.
 	Shown []*x509.Certificate
-	// Chain returns the chain from the client's own certificate, which comes first, to one of the listener's authorities;
-	// nil where the client has shown none. It returns the same chain until something changes.
+	// Chain returns the chain from the client's own certificate, which comes first, to one of the
+	// listener's authorities; nil if the client has shown none. It returns the same chain until
+	// something changes.
 	Chain func() ([]*x509.Certificate, error)
 
 	first     *x509.Certificate // of the chain that the principal was made of
@@ -66,7 +67,7 @@ const proxyTTL = 10 * time.Second
 
 var errOtherName = errors.New("the certificate has none of the names of proxies")
 
-// isProxy reports whether the client has shown a certificate of a proxy that may tell who the user is.
+// isProxy reports whether the client has shown a certificate of a proxy that may name the user.
 func (m *remote) isProxy(c *Connection, now time.Time) bool {
 	if c == nil || len(c.Shown) == 0 || m.o.Verify == nil && len(m.o.Names) == 0 {
 		return false

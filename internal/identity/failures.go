@@ -26,7 +26,7 @@ type failures struct {
 	now      int64 // of the call that holds the lock
 }
 
-// maxAddresses is how many addresses are told apart.
+// maxAddresses is how many addresses are counted separately.
 const maxAddresses = 1 << 14
 
 func newFailures(perMinute, burst int) *failures {

@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/outbound"
 )
 
-// issuer is the way to what an issuer of JWTs publishes. It bounds what is read, and how often its keys are: tokens
-// that name a key that nobody knows make the library look for new ones each time.
+// issuer is the way to what an issuer of JWTs publishes. It bounds what is read, and how often its
+// keys are: tokens that name an unknown key make the library look for new ones each time.
 type issuer struct {
 	base http.RoundTripper
 	// failures counts the requests without a usable answer.
@@ -29,7 +29,7 @@ type issuer struct {
 const (
 	// issuerTimeout bounds one request.
 	issuerTimeout = 10 * time.Second
-	// keysPeriod is how often keys are read at most. Who needs them sooner waits.
+	// keysPeriod is how often keys are read at most. A request that needs them sooner waits.
 	keysPeriod = time.Second
 	// maxPublished is the size of the largest answer, in bytes.
 	maxPublished = 1 << 20
@@ -72,7 +72,8 @@ func (i *issuer) get(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// learn notes where the keys are, which the issuer's metadata tell. It returns false for keys that cannot be read.
+// learn reads the location of the keys from the issuer's metadata. It returns false for keys that
+// cannot be read.
 func (i *issuer) learn(r *http.Request, body []byte) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

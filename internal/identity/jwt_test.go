@@ -56,7 +56,7 @@ func bearing(token string) *Request {
 	return &Request{Now: time.Now(), Authorization: []byte("Bearer " + token), Client: client, Peer: client}
 }
 
-// outcome is a user, or what the client is told instead.
+// outcome is a user, or the client's error.
 func outcome(p *Principal, err error) any {
 	var refusal *Refusal
 	var own *status.Error
@@ -138,14 +138,14 @@ func TestJWTKeysRotate(t *testing.T) {
 	claims := map[string]any{"sub": "kim", "uid": "1"}
 	for published := 1; published <= 3; published++ {
 		token := issuer.Token(claims)
-		// The library gives who asks at the very end of a reading its result once more.
+		// The library gives its result once more to a caller at the very end of a reading.
 		testutil.Eventually(t, "a token of the published keys is taken", func() bool {
 			p, err := a.Identify(bearing(token))
 			return reflect.DeepEqual(outcome(p, err), kim)
 		})
 		issuer.Rotate(t, published)
 	}
-	// However many tokens name keys that nobody knows, the issuer is asked once a second.
+	// However many tokens name unknown keys, the issuer is asked once a second.
 	before := issuer.Asked()
 	start := time.Now()
 	var all sync.WaitGroup

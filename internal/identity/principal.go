@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Principal is a user with what backends are told of them. It is not changed once made, and shared by all requests
-// of the user's token or connection.
+// Principal is a user with the headers that backends get. It is not changed once made, and shared
+// by all requests of the user's token or connection.
 type Principal struct {
 	User
 	remote, impersonate string
@@ -24,8 +24,9 @@ func NewPrincipal(u User) *Principal {
 	return p
 }
 
-// AppendRemote appends the header lines X-Remote-User, -Uid, -Group and -Extra-*, by which a front proxy tells a
-// Kubernetes API server who asks. An error means that no header can carry a name of the user as it is.
+// AppendRemote appends the header lines X-Remote-User, -Uid, -Group and -Extra-*, by which a front
+// proxy names the user to a Kubernetes API server. An error means that no header can carry a name
+// of the user as it is.
 func (p *Principal) AppendRemote(dst []byte) ([]byte, error) {
 	return append(dst, p.remote...), p.untold
 }
@@ -57,8 +58,8 @@ func (u *User) headers(prefix string) string {
 	return b.String()
 }
 
-// untold is the error of a user whom no header can tell of. Readers of headers cut spaces off values: ' admin' would
-// become another user.
+// untold is the error of a user that headers cannot express. Readers of headers cut spaces off
+// values: ' admin' would become another user.
 func (u *User) untold() error {
 	switch {
 	case !carriable(u.Name):
@@ -80,7 +81,7 @@ func untoldError(what string) error {
 	return fmt.Errorf("the user has a %s with characters that no header can carry, so that the backend cannot be told who asks", what)
 }
 
-// carriable reports whether a header value comes to its reader as it is.
+// carriable reports whether a header value reaches its reader unchanged.
 func carriable(value string) bool {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {

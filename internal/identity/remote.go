@@ -53,9 +53,10 @@ func repeated(prefix, name string) *status.Error {
 	return status.BadRequest("the request has the header '%s%s' more than once", prefix, name)
 }
 
-// Impersonated is the user whom a client asks to act as, by the headers Impersonate-User, -Uid, -Group and -Extra-*, as a
-// Kubernetes API server reads them: a service account has its groups. Its name is empty without them, and where one of them
-// is empty, which that server does not pass over as it is done here. An error means that the user is there twice (400).
+// Impersonated is the user whom a client asks to act as, by the headers Impersonate-User, -Uid,
+// -Group and -Extra-*, as a Kubernetes API server reads them: a service account has its groups. Its
+// name is empty without them, and if one of them is empty, which that server does not skip as we
+// do. An error means that the user is there twice (400).
 func Impersonated(h Headers) (User, error) {
 	u, twice := readUser(h)
 	if twice != "" {
@@ -76,7 +77,7 @@ func Impersonated(h Headers) (User, error) {
 }
 
 // readUser reads a user from header lines. Groups and extra attributes may have several lines;
-// twice is User or Uid where one of these has.
+// twice is User or Uid if one of these has.
 func readUser(h Headers) (u User, twice string) {
 	users, uids := 0, 0
 	h.Each(func(name, value []byte) {

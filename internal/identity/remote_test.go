@@ -101,8 +101,8 @@ func TestRequestHeader(t *testing.T) {
 	}
 }
 
-// What two readers of a proxy's headers could read in two ways is refused, before any other authenticator is asked. Other
-// peers' headers are nobody's.
+// What two readers of a proxy's headers could read in two ways is refused, before any other
+// authenticator is asked. Other peers' headers name no user.
 func TestAmbiguousRequestHeader(t *testing.T) {
 	networks, err := ParseTrustedProxies([]string{"192.0.2.1"})
 	if err != nil {
@@ -180,7 +180,7 @@ func TestUserIsRead(t *testing.T) {
 			}
 		}
 	}
-	// The same as Kubernetes' own client tells, where that tells all.
+	// The same as Kubernetes' own client sends, if that sends all.
 	u := User{Name: "kim", UID: "1", Groups: []string{"a", "b"}, Extra: map[string][]string{"example.com/reason": {"x", "y"}, "a b": {"z"}}}
 	seen := http.Header{}
 	client := transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{UserName: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, roundTripper(func(r *http.Request) {
@@ -238,7 +238,7 @@ func indexOf(text []byte, s string) int {
 	return -1
 }
 
-// A user whom no header can tell of is told to no backend.
+// A user that headers cannot express is sent to no backend.
 func TestUntold(t *testing.T) {
 	const sentence = "the user has a %s with characters that no header can carry, so that the backend cannot be told who asks"
 	for _, tt := range []struct {
@@ -443,8 +443,8 @@ func TestProxyIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// FuzzUserIsRead holds that a user is either told to nobody or read by Kubernetes as it is, and never in more lines
-// than there are.
+// FuzzUserIsRead checks that a user is either not sent at all or read by Kubernetes unchanged, and
+// never in more lines than there are.
 func FuzzUserIsRead(f *testing.F) {
 	kubernetes, err := headerrequest.New([]string{"X-Remote-User"}, []string{"X-Remote-Uid"}, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {

@@ -35,7 +35,7 @@ type reviewer struct {
 
 func newReviewer(o *ReviewOptions) *reviewer { return &reviewer{*o, make(chan struct{}, maxReviews)} }
 
-// verify implements verifier. Tokens that were valid before wait for nobody.
+// verify implements verifier. Tokens that were valid before do not wait.
 func (r *reviewer) verify(ctx context.Context, token string, by *bearer) (*User, time.Time, error) {
 	if err := by.mayAsk(); err != nil {
 		return nil, time.Time{}, err

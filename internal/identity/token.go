@@ -20,15 +20,16 @@ import (
 
 // verifier verifies bearer tokens.
 type verifier interface {
-	// verify returns the user of a token and when the token expires, the zero time if that is not known. No user is no
-	// opinion: the token is not one that the verifier knows. An error that is errUnavailable tells that it cannot say.
+	// verify returns the user of a token and when the token expires, the zero time if that is not
+	// known. No user is no opinion: the token is not one that the verifier knows. An error that is
+	// errUnavailable means that it cannot decide.
 	verify(ctx context.Context, token string, by *bearer) (*User, time.Time, error)
 }
 
 // bearer is who brings a token to be verified.
 type bearer struct {
 	client netip.Addr
-	// known tokens were valid before: nobody has made them up.
+	// known tokens were valid before, so they are not made up.
 	known bool
 
 	failures *failures
@@ -45,7 +46,7 @@ func (b *bearer) mayAsk() error {
 	return b.failures.allow(b.client, time.Now())
 }
 
-// errUnavailable tells that what a verifier depends on does not answer.
+// errUnavailable means that what a verifier depends on does not answer.
 var errUnavailable = errors.New("not available")
 
 // verifyTimeout bounds the verification of a token by all verifiers together.
@@ -54,8 +55,8 @@ const verifyTimeout = 10 * time.Second
 // maxToken is the size of the largest token that is looked at, in bytes.
 const maxToken = 64 << 10
 
-// bearerOf returns the token of the value of Authorization; bearer is false where there is none. What follows the
-// scheme and is not one token is a token that no verifier knows.
+// bearerOf returns the token of the value of Authorization; bearer is false if there is none. What
+// follows the scheme and is not one token is a token that no verifier knows.
 func bearerOf(authorization []byte) (token []byte, bearer bool) {
 	const scheme = "bearer"
 	v := bytes.TrimSpace(authorization)
@@ -72,9 +73,10 @@ func bearerOf(authorization []byte) (token []byte, bearer bool) {
 	return token, true
 }
 
-// tokens remembers which bearer tokens are whose. It keeps none of them: a token is known by its GMAC with a secret key,
-// which for a token of 1 KB takes a third of the time of SHA-256. That each has the same nonce does no harm: nobody but this
-// process ever sees one, and to who does not, tokens of the same are as unlikely as 2^-120.
+// tokens remembers which bearer tokens are whose. It keeps none of them: a token is known by its
+// GMAC with a secret key, which for a token of 1 KB takes a third of the time of SHA-256. That each
+// has the same nonce does no harm: only this process ever sees one, and without seeing one, finding
+// tokens of the same is as unlikely as 2^-120.
 type tokens struct {
 	o        TokenOptions
 	methods  []method
@@ -87,8 +89,8 @@ type tokens struct {
 
 const tokenShards = 32
 
-// tokenShard is a part of the memory, with a lock of its own. Valid and invalid tokens are apart: a
-// token that somebody makes up never pushes out a valid one.
+// tokenShard is a part of the memory, with a lock of its own. Valid and invalid tokens are kept
+// apart, so that a made-up token never pushes out a valid one.
 type tokenShard struct {
 	mu             sync.Mutex
 	valid, invalid *simplelru.LRU[tokenID, tokenResult]
@@ -96,7 +98,7 @@ type tokenShard struct {
 
 type tokenID [16]byte
 
-// tokenResult is the answer about a token: its user, or that it is nobody's.
+// tokenResult is the answer for a token: its user, or that it has none.
 type tokenResult struct {
 	principal *Principal
 	until     int64 // nanoseconds since 1970
@@ -134,7 +136,8 @@ func newTokens(o TokenOptions, methods []method) (*tokens, error) {
 	return t, nil
 }
 
-// find tells whose a token is, by memory or by asking the verifiers. An error is that they cannot tell, or will not now.
+// find returns the user of a token, from memory or by asking the verifiers. An error means that
+// they cannot decide, or will not now.
 func (t *tokens) find(a *Authenticators, token []byte, r *Request) (tokenResult, error) {
 	if len(token) == 0 {
 		return tokenResult{}, nil
@@ -192,7 +195,7 @@ func (t *tokens) remember(id *tokenID, result tokenResult) {
 	s.invalid.Add(*id, result)
 }
 
-// ask has the verifiers tell, once for all requests that bring the token at the same time.
+// ask asks the verifiers, once for all requests that bring the token at the same time.
 func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (tokenResult, error) {
 	v, err, _ := t.flight.Do(string(id[:]), func() (any, error) {
 		result, found := t.recall(&id, time.Now().UnixNano())
@@ -215,7 +218,8 @@ func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (t
 	return v.(tokenResult), nil
 }
 
-// verify asks one verifier after the other. Where one cannot tell and no other knows the token, nobody can.
+// verify asks one verifier after the other. If one cannot decide and no other knows the token, the
+// token stays undecided.
 func (t *tokens) verify(ctx context.Context, a *Authenticators, token string, by *bearer) (tokenResult, error) {
 	if ctx == nil {
 		ctx = context.Background()

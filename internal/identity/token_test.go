@@ -128,7 +128,8 @@ func TestTokenReview(t *testing.T) {
 	}
 }
 
-// The first that knows a token decides; where one fails, what another knows still counts, and else nobody can tell.
+// The first that knows a token decides; if one fails, what another knows still counts, and
+// otherwise the token is undecided.
 func TestMethodsTogether(t *testing.T) {
 	issuer := identitytest.NewIssuer(t)
 	s := &server{answer: func(r *authenticationv1.TokenReview) (int, string, error) {

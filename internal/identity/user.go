@@ -1,5 +1,4 @@
-// Package identity tells who sends a request: the user, and the address that
-// the request comes from.
+// Package identity identifies the sender of a request: the user, and the client's address.
 package identity
 
 import "slices"

@@ -20,7 +20,8 @@ type Decoder struct {
 	// that the value is an object or an array, so that its members are checked too. It may be nil; false leaves
 	// the check to the type's own method.
 	Inside func(t reflect.Type, isObject bool) (reflect.Type, bool)
-	// Elsewhere tells of a member that the type does not have whether it is read elsewhere. It may be nil.
+	// Elsewhere reports whether a member that the type does not have is read elsewhere. It may be
+	// nil.
 	Elsewhere func(t reflect.Type, key string) bool
 	// WarnUnknown makes warnings of unknown fields, which are then left out.
 	WarnUnknown bool
@@ -77,7 +78,7 @@ func (o *Object) raw(n document.Node) []byte {
 	return append(out, raw[end-start:]...)
 }
 
-// valueOffset is where a value begins in the JSON, which is compact, behind the key of a member.
+// valueOffset is the offset of a value in the JSON, which is compact, behind the key of a member.
 func (o *Object) valueOffset(n document.Node) int {
 	offset, _ := n.Offset()
 	if n.Parent().Kind() == document.Object {

@@ -9,8 +9,8 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// Expansion returns how many values the documents of YAML mean, and about how many bytes of JSON, with all that aliases
-// repeat. The error says that it is none, or means too much.
+// Expansion returns how many values the documents of YAML mean, and about how many bytes of JSON,
+// with all that aliases repeat. The error says that it is not a number, or means too much.
 func Expansion(data []byte) (values, size int, err error) {
 	if items(data) > MaxValues {
 		return 0, 0, errors.New(tooMany)

@@ -1,9 +1,9 @@
 // Package manifest reads the files that people write for the gateway: YAML and JSON with any number of objects.
 //
-// It is strict where two readers of the same file could disagree: duplicate keys, keys that are not strings,
-// unknown tags, aliases that explode, invalid UTF-8 and trailing junk are refused, each with its line. Plain
-// scalars mean what they mean to kubectl (YAML 1.1, as sigs.k8s.io/yaml reads it), save that no number is ever
-// rounded.
+// It is strict about what two readers of the same file could read differently: duplicate keys, keys
+// that are not strings, unknown tags, aliases that explode, invalid UTF-8 and trailing junk are
+// refused, each with its line. Plain scalars mean what they mean to kubectl (YAML 1.1, as
+// sigs.k8s.io/yaml reads it), save that no number is ever rounded.
 package manifest
 
 import (
@@ -26,7 +26,7 @@ type Error struct {
 	Path string
 	// Msg is a sentence without a final full stop.
 	Msg string
-	// Warning tells that the file was read all the same, though perhaps not as its author means it.
+	// Warning says that the file was read all the same, though perhaps not as its author means it.
 	Warning bool
 }
 
@@ -60,8 +60,8 @@ func ReadFile(name string) ([]*Object, []*Error) {
 // Objects without an error of their own are returned beside the errors of others. The name is used in messages only.
 func Read(name string, data []byte) ([]*Object, []*Error) { return ReadWithin(name, data, nil) }
 
-// ReadWithin is Read for a file whose memory is asked for before it is taken; nil is nobody. Who asks gives back what the
-// objects take.
+// ReadWithin is Read for a file whose memory is asked for before it is taken; nil means no bound.
+// The caller gives back what the objects take.
 func ReadWithin(name string, data []byte, memory document.Memory) ([]*Object, []*Error) {
 	r := &reader{file: name, held: held{memory: memory}}
 	if len(data) > MaxBytes {
@@ -135,7 +135,7 @@ func limitsOf(json []byte) document.Limits {
 	return document.Limits{Bytes: len(json), Nodes: len(json), Depth: maxDepth + 1}
 }
 
-// add takes a document's value; failed tells that errors were found inside it.
+// add takes a document's value; failed says that errors were found inside it.
 func (r *reader) add(t *text, failed bool) {
 	if failed {
 		return

@@ -10,12 +10,12 @@ import (
 type Object struct {
 	// File is the name by which the file was read.
 	File string
-	// OpenAPI tells that the object is an OpenAPI document, whose APIVersion is the version of the specification that it
-	// follows, its Kind 'OpenAPI' and its Name its title.
+	// OpenAPI says that the object is an OpenAPI document, whose APIVersion is the version of the
+	// specification that it follows, its Kind 'OpenAPI' and its Name its title.
 	OpenAPI bool
 	// APIVersion and Kind are never empty.
 	APIVersion, Kind string
-	// Namespace and Name come from metadata and are empty where it has none.
+	// Namespace and Name come from metadata and are empty if it has none.
 	Namespace, Name string
 	// JSON is the object as compact JSON, members in the file's order, numbers unrounded.
 	JSON []byte

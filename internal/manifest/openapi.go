@@ -5,7 +5,8 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// OpenAPI documents are policy files too. They have neither apiVersion nor kind: their first line tells what they are.
+// OpenAPI documents are policy files too. They have neither apiVersion nor kind: their first line
+// says what they are.
 const (
 	openAPIKey = "openapi"
 	swaggerKey = "swagger" // of version 2

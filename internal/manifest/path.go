@@ -23,7 +23,7 @@ func (o *Object) Line(path string) int {
 	return o.lineOf(at)
 }
 
-// At returns the value at a field path, which must not be edited; false where there is none.
+// At returns the value at a field path, which must not be edited; false if there is none.
 func (o *Object) At(path string) (document.Node, bool) {
 	at := o.document.Root()
 	for path != "" {

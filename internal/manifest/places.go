@@ -2,7 +2,8 @@ package manifest
 
 import "sort"
 
-// places is the table of lines of a JSON text: where in the file its members and items begin.
+// places is the table of lines of a JSON text: the first lines of its members and items in the
+// file.
 type places struct {
 	marks   []mark   // by offset, one wherever the line changes
 	letters []letter // by offset
@@ -15,7 +16,7 @@ type mark struct{ offset, line uint32 }
 type letter struct {
 	offset uint32
 	char   byte
-	isText bool // somebody asked for a string there
+	isText bool // a string is expected there
 }
 
 // line returns the line of the member or item that begins at an offset of the JSON.

@@ -18,8 +18,8 @@ type scalar struct {
 	letter   byte // of a boolean that is written as a letter, else 0
 }
 
-// scalar returns what a scalar means to sigs.k8s.io/yaml, that is to YAML 1.1 as go-yaml v2 reads it: "yes" is
-// true, "0777" is octal. Numbers keep every digit where that library would round.
+// scalar returns what a scalar means to sigs.k8s.io/yaml, that is to YAML 1.1 as go-yaml v2 reads
+// it: "yes" is true, "0777" is octal. Numbers keep every digit that the library would round off.
 func (t *translator) scalar(n *yaml.Node, path string) (s scalar, ok bool) {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	tag := ""
@@ -147,7 +147,7 @@ func resolveDecimal(in string) (tag, text string) {
 	}
 	f, err := strconv.ParseFloat(in, 64)
 	if err != nil || math.IsInf(f, 0) {
-		return outOfRange, "" // a string to go-yaml, which nobody can have meant
+		return outOfRange, "" // a string to go-yaml, which no author can have meant
 	}
 	rounded, err := json.Marshal(f)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzRead holds what Read accepts against sigs.k8s.io/yaml, which is how kubectl reads the same file: same value,
-// numbers that it would round aside.
+// FuzzRead compares what Read accepts with sigs.k8s.io/yaml, which is how kubectl reads the same
+// file: same value, numbers that it would round aside.
 func FuzzRead(f *testing.F) {
 	const head = "apiVersion: v1\nkind: K\n"
 	for _, seed := range []string{
@@ -46,7 +46,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzReadJSON holds what Read accepts of JSON against encoding/json: same value, every number spelled as it was.
+// FuzzReadJSON compares what Read accepts of JSON with encoding/json: same value, every number
+// spelled as it was.
 func FuzzReadJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"K","a":[1.0,1e2,-0,"\ud83d\ude00\/",null,true,{"b":{}}]}`, "{\"apiVersion\":\"v1\",\n\"kind\":\"K\"}\n{}", `[]`, `{"a":01}`, `{"a":"\u0000"}`,
@@ -146,7 +147,7 @@ func same(ours, theirs any) bool {
 		a, errA := ours.Float64()
 		b, errB := number.Float64()
 		_, isInt := new(big.Int).SetString(number.String(), 10)
-		isExact := strconv.FormatFloat(a, 'f', -1, 64) != ours.String() // where theirs is a double, as of 070000000000080001
+		isExact := strconv.FormatFloat(a, 'f', -1, 64) != ours.String() // if theirs is a double, as of 070000000000080001
 		return errA == nil && errB == nil && a == b && (!isInt || isExact || a >= 1<<63 || a <= -1<<63)
 	default:
 		return reflect.DeepEqual(ours, theirs)

@@ -6,7 +6,7 @@ import "github.com/admission-gateway/gateway/internal/document"
 type text struct {
 	json []byte
 	places
-	bare bool // nobody asks for lines
+	bare bool // lines are not needed
 }
 
 // mark notes the line of what is written next.
@@ -65,7 +65,7 @@ func (t *text) part(start, end int) *text {
 	return p
 }
 
-// withType returns an object that is not empty with apiVersion and kind where it has none.
+// withType returns an object that is not empty with apiVersion and kind if it has none.
 func (t *text) withType(root document.Node, apiVersion, kind string) *text {
 	typed := &text{json: make([]byte, 0, len(t.json)+64)}
 	typed.mark(t.line(0))

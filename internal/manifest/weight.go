@@ -39,7 +39,7 @@ func objectWeight(json []byte) int {
 
 // held is what was asked for to read a file. Its objects take a part of it, or more if they are many and small.
 type held struct {
-	memory      document.Memory // nil is nobody
+	memory      document.Memory // nil means no bound
 	asked, kept int
 }
 

@@ -361,7 +361,7 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 	} else if !s.isString {
 		switch is, text := resolve(n.Value); {
 		case is == "!!bool":
-			// kubectl takes `on:` for `true:`; so do we, but nobody means it.
+			// kubectl takes `on:` for `true:`; so do we, but authors never mean it.
 			if text != n.Value {
 				t.warn(line, path, "the key '%s' is read as '%s', as in YAML 1.1; to mean the word it must be in quotes", n.Value, text)
 			}

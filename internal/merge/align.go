@@ -2,7 +2,7 @@ package merge
 
 import "github.com/admission-gateway/gateway/internal/document"
 
-// items are the items of an associative list with numbers that tell them apart.
+// items are the items of an associative list, each with a number for its identity.
 type items struct {
 	nodes []document.Node
 	ids   []int
@@ -30,11 +30,10 @@ func (n *numbering) items(list document.Node) items {
 	return all
 }
 
-// align finds the order in which the items of two associative lists are merged,
-// as structured-merge-diff does: like the left list as long as the right one
-// allows it, and like the right one where it gives items in another order. An
-// item that stands in the left list more than once is replaced where the right
-// one has it too.
+// align finds the order in which the items of two associative lists are merged, as
+// structured-merge-diff does: like the left list as long as the right one allows it, and like the
+// right one if it gives items in another order. An item that stands in the left list more than once
+// is replaced if the right one has it too.
 func align(l *List, left, right document.Node) []pair {
 	n := numbering{list: l, numbers: make(map[string]int, left.Len()+right.Len())}
 	there, given := n.items(left), n.items(right)

@@ -167,8 +167,8 @@ func (p pair) result() document.Node {
 	return p.right
 }
 
-// arrange makes of a list one with these items in this order. Where they are its
-// own items and new ones behind them, nothing else of it is touched.
+// arrange gives a list these items in this order. If they are its own items and new ones behind
+// them, nothing else of it is touched.
 func (a *applier) arrange(list document.Node, pairs []pair) {
 	at := list.First()
 	i := 0

@@ -171,7 +171,7 @@ func atomicsIn(path fieldpath.Path, s *schema.Schema, tr schema.TypeRef, v any) 
 	return found
 }
 
-// against holds one merge to Kubernetes' libraries.
+// against compares one merge with Kubernetes' libraries.
 func (w world) against(t *testing.T, live, patch any) (merged bool) {
 	t.Helper()
 	liveText, patchText := encoded(t, live), encoded(t, patch)

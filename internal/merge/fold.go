@@ -4,9 +4,9 @@ import "github.com/admission-gateway/gateway/internal/document"
 
 // Fold changes an apply configuration so that it asks for everything in which the object that it
 // would result in, before, was changed to after: members and items that were added or changed are
-// set, and removed ones are no longer asked for. What did not change is left as it is, so that
-// whoever applies the configuration owns nothing else. Before and after are values of documents
-// other than the configuration's.
+// set, and removed ones are no longer asked for. What did not change is left as it is, so that the
+// manager that applies the configuration owns nothing else. Before and after are values of
+// documents other than the configuration's.
 func (t *Type) Fold(configuration *document.Document, before, after document.Node) {
 	f := folder{configuration}
 	f.value(t, configuration.Root(), before, after)
@@ -73,7 +73,8 @@ func (f folder) member(t *Type, at document.Node, key string, before, after docu
 	}
 }
 
-// list folds the items of an associative list, which are told apart by their keys, or by their values.
+// list folds the items of an associative list, which are identified by their keys, or by their
+// values.
 func (f folder) list(l *List, at, before, after document.Node) {
 	was, is, asked := l.index(before), l.index(after), l.index(at)
 	var id []byte
@@ -104,7 +105,7 @@ func (f folder) list(l *List, at, before, after document.Node) {
 	}
 }
 
-// index finds the items of a list by what tells them apart.
+// index finds the items of a list by their identities.
 func (l *List) index(list document.Node) map[string]document.Node {
 	items := make(map[string]document.Node, list.Len())
 	var id []byte

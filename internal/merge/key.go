@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// identity tells the items of a list apart, as text: equal for items with equal keys, or in a set
-// for equal items. present is false where the item has none of the keys, or is no object; the
+// identity is the identity of an item of a list, as text: equal for items with equal keys, or in a
+// set for equal items. present is false if the item has none of the keys, or is no object; the
 // identity of an item of a set is the item.
 func identity(dst []byte, keys []Key, item document.Node) (id []byte, present bool) {
 	if len(keys) == 0 {

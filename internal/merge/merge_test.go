@@ -110,7 +110,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchBySeveralKeys: items that several keys tell apart. One key has a default.
+// TestPatchBySeveralKeys: items with several keys. One key has a default.
 func TestPatchBySeveralKeys(t *testing.T) {
 	d := parsed(t, []byte(`{"ports":[{"port":80},{"port":80,"protocol":"UDP"}]}`))
 	p := parsed(t, []byte(`{"ports":[{"port":80,"protocol":"TCP","name":"web"},{"port":53,"name":"dns"}]}`))

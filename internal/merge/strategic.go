@@ -43,7 +43,7 @@ func refuse(part document.Node, format string, args ...any) error {
 //
 // What k8s.io/apimachinery's strategicpatch does is done, with these differences: a directive never
 // becomes part of the result; '$patch: merge' is taken at its word, which changes nothing; items
-// may be told apart by several keys; fields that the type does not know are merged as if it said
+// may be identified by several keys; fields that the type does not know are merged as if it said
 // nothing of them; and of additions to a list of scalars and deletions from it, which come there in
 // any order, the deletions are first.
 func (t *Type) Patch(d *document.Document, patch document.Node) error {
@@ -143,7 +143,7 @@ func mergeMember(o *Object, target, m document.Node) error {
 	return nil
 }
 
-// typeOf is the type of a member, nil where nothing is known of it.
+// typeOf is the type of a member, nil if nothing is known of it.
 func (o *Object) typeOf(m document.Node) *Type {
 	if o == nil {
 		return nil
@@ -233,8 +233,8 @@ func appendMembers(dst []byte, n document.Node) []byte {
 	return appendObject(dst, n, false)
 }
 
-// appendClean writes a value of a patch that nothing is merged with: without
-// directives, and where nulls is set also without members that are null.
+// appendClean writes a value of a patch that nothing is merged with: without directives, and if
+// nulls is set also without members that are null.
 func appendClean(dst []byte, n document.Node, nulls bool) []byte {
 	switch n.Kind() {
 	case document.Object:

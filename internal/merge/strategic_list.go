@@ -127,8 +127,8 @@ func unite(old elements, patch document.Node) (merged elements, given []string) 
 	return merged, given
 }
 
-// sort tells the items of a patch apart: the items to merge, and the identities of the items to
-// delete. replaced reports whether the former are all there is to be.
+// sort divides the items of a patch: the items to merge, and the identities of the items to delete.
+// replaced reports whether the former are all there is to be.
 func sort(l *List, patch document.Node) (plain elements, gone map[string]bool, replaced bool, err error) {
 	gone = map[string]bool{}
 	for item := patch.First(); item.Valid(); item = item.Next() {
@@ -219,8 +219,8 @@ func arrange(merged elements, order []string, old elements) elements {
 	return append(append(result, named...), others...)
 }
 
-// write makes of a list one with these items. Where they are its own items and
-// new ones behind them, nothing else of it is touched.
+// write gives a list these items. If they are its own items and new ones behind them, nothing else
+// of it is touched.
 func (e elements) write(list document.Node) {
 	d := list.Document()
 	at, i := list.First(), 0

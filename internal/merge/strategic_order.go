@@ -83,8 +83,7 @@ func mergeInOrder(l *List, target, patch document.Node, name string, order docum
 	return nil
 }
 
-// replacing are the items of a patch that make a list where there is none to
-// merge with.
+// replacing are the items of a patch that make a list if there is none to merge with.
 func replacing(l *List, changes document.Node) (elements, error) {
 	var all elements
 	for item := changes.First(); item.Valid(); item = item.Next() {
@@ -100,8 +99,8 @@ func replacing(l *List, changes document.Node) (elements, error) {
 	return all, nil
 }
 
-// inOrder holds the items of a patch to the order that the patch sets: all that
-// it does not delete must be named there, one behind the other.
+// inOrder checks the items of a patch against the order that the patch sets: all that it does not
+// delete must be named there, one behind the other.
 func inOrder(l *List, changes document.Node, order []string) error {
 	if len(order) == 0 || changes.Len() == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Package merge puts a patch and a document together as the types of their
-// values say: which lists have items that are told apart by keys, which are
-// sets, and what is only ever replaced as a whole.
+// Package merge puts a patch and a document together as the types of their values say: which lists
+// have items that are identified by keys, which are sets, and what is only ever replaced as a
+// whole.
 //
 // [Type.Apply] is the structured merge of apply configurations, by which
 // MutatingAdmissionPolicies change objects; sigs.k8s.io/structured-merge-diff is
@@ -28,8 +28,8 @@ type Type struct {
 	Scalar Scalar
 	List   *List
 	Object *Object
-	// Nullable tells that null is a value like any other. Else it stands for one
-	// that is not set, also where merges keep it.
+	// Nullable says that null is a value like any other. Else it stands for one that is not set,
+	// also where merges keep it.
 	Nullable bool
 }
 
@@ -50,11 +50,10 @@ type List struct {
 	Items *Type
 	// Relation says what a structured merge does.
 	Relation Relation
-	// Keys tell the items of an [Associative] list apart; without any it is a
-	// set of scalars.
+	// Keys identify the items of an [Associative] list; without any it is a set of scalars.
 	Keys []Key
-	// Merged tells that a strategic merge patch merges the list, where it would
-	// replace it otherwise; by MergeKeys, or without any as a set of scalars.
+	// Merged says that a strategic merge patch merges the list, which it would otherwise replace;
+	// by MergeKeys, or without any as a set of scalars.
 	Merged    bool
 	MergeKeys []Key
 }
@@ -68,21 +67,20 @@ const (
 	Associative                 // each item is a value of its own
 )
 
-// A Key is a member by which items of a list are told apart.
+// A Key is a member that identifies items of a list.
 type Key struct {
 	Name document.Name
-	// Default stands for a missing member; invalid where there is none.
+	// Default stands for a missing member; invalid if there is none.
 	Default document.Node
 }
 
 // An Object says how objects are merged.
 type Object struct {
-	// Rest is the type of members that are no field; nil where there are none.
+	// Rest is the type of members that are no field; nil if there are none.
 	Rest *Type
-	// Atomic tells that the object is one value for a structured merge.
+	// Atomic says that the object is one value for a structured merge.
 	Atomic bool
-	// Replaced tells that a strategic merge patch replaces the object as a
-	// whole.
+	// Replaced says that a strategic merge patch replaces the object as a whole.
 	Replaced bool
 	// Grows reports whether a later version of the type may name further
 	// members. What is merged into an object must not set them, but the object
@@ -113,7 +111,7 @@ func (o *Object) SetFields(fields []Field) {
 // Fields are the fields, sorted by name. The slice must not be changed.
 func (o *Object) Fields() []Field { return o.fields }
 
-// Member is the type of the member with the name; nil where there may be none.
+// Member is the type of the member with the name; nil if there may be none.
 func (o *Object) Member(name string) *Type {
 	if i, ok := slices.BinarySearchFunc(o.fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) }); ok {
 		return o.fields[i].Type
@@ -154,8 +152,7 @@ func (t *Type) Allows(k document.Kind) bool {
 	return k == document.Null
 }
 
-// list is how lists of the type are merged, nil where there may be none or
-// nothing is known of them.
+// list is how lists of the type are merged, nil if there may be none or nothing is known of them.
 func (t *Type) list() *List {
 	if t == nil {
 		return nil

@@ -47,17 +47,16 @@ func (p problem) String() string {
 // checker finds values that do not have their types.
 type checker struct {
 	path     []byte // of the value that is looked at
-	original bool   // nobody merged it yet
+	original bool   // it was not merged yet
 	err      *ValidationError
 }
 
-// Check holds a value to the type: fields that it does not name are wrong, and
-// values of other types. The error is a [*ValidationError].
+// Check checks a value against the type: fields that it does not name are wrong, and values of
+// other types. The error is a [*ValidationError].
 func (t *Type) Check(n document.Node) error { return t.check(n, false) }
 
-// checkOriginal holds an object that nobody merged yet to its type: items may
-// have the same keys, and objects of types that grow may have members that the
-// type does not name.
+// checkOriginal checks an object that was not merged yet against its type: items may have the same
+// keys, and objects of types that grow may have members that the type does not name.
 func (t *Type) checkOriginal(n document.Node) error { return t.check(n, true) }
 
 func (t *Type) check(n document.Node, original bool) error {
@@ -80,8 +79,8 @@ func (c *checker) fail(format string, args ...any) {
 	c.err.problems = append(c.err.problems, problem{string(c.path), fmt.Sprintf(format, args...)})
 }
 
-// value holds a value to what its type allows of its form. A type that allows
-// none of that form fails as the first form that it does allow would.
+// value checks a value against the forms that its type allows. A type that allows none of that form
+// fails as the first form that it does allow would.
 func (c *checker) value(t *Type, n document.Node) {
 	kind := n.Kind()
 	switch {
@@ -177,8 +176,7 @@ func (c *checker) list(l *List, n document.Node) {
 	c.path = c.path[:length]
 }
 
-// unkeyable tells why an item cannot be told apart from others; empty where it
-// can.
+// unkeyable says why an item cannot be distinguished from others; empty if it can.
 func (l *List) unkeyable(item document.Node) string {
 	kind := item.Kind()
 	if len(l.Keys) == 0 {

@@ -5,12 +5,13 @@ package message
 type Answer struct {
 	// Status is the status code, 100 to 599.
 	Status int
-	// ContentLength is -1 where the head does not tell it.
+	// ContentLength is -1 if the head does not give it.
 	ContentLength int64
 	Chunked       bool
-	// Close is set where the connection ends with this answer.
+	// Close is set if the connection ends with this answer.
 	Close bool
-	// Upgrade is the protocol that a 101 (Switching Protocols) goes on in; nil where it does not say so in one way only.
+	// Upgrade is the protocol that a 101 (Switching Protocols) goes on in; nil if it does not say
+	// so in one way only.
 	Upgrade []byte
 
 	headers []Header
@@ -25,7 +26,7 @@ func (a *Answer) NoBody(head bool) bool {
 	return head || a.Status < 200 || a.Status == 204 || a.Status == 304
 }
 
-// CloseDelimited reports whether the body ends where the connection does.
+// CloseDelimited reports whether the body ends with the connection.
 func (a *Answer) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 0 }
 
 // Parse reads the head of an answer as strictly as Head.Parse reads the head of a request. b is the
@@ -136,8 +137,7 @@ func (a *Answer) statusLine(line []byte) (minor int, err error) {
 	return int(line[7] - '0'), nil
 }
 
-// Value returns the value of the first line of the field f, nil where there is
-// none.
+// Value returns the value of the first line of the field f, nil if there is none.
 func (a *Answer) Value(f Field) []byte {
 	for i := range a.headers {
 		if a.headers[i].Field == f && !a.headers[i].Dropped {

@@ -10,7 +10,7 @@ const (
 	FieldAccept
 	FieldAcceptEncoding
 	FieldAuthorization
-	FieldClientAddress // fields of foreign that tell who the client is
+	FieldClientAddress // fields of foreign that identify the client
 	FieldConnection
 	FieldContentEncoding
 	FieldContentLength

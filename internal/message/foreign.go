@@ -21,7 +21,8 @@ var foreign = []struct {
 	{"script-name", FieldTargetOverride, "gunicorn takes SCRIPT_NAME from its proxies"},
 	{"path-info", FieldTargetOverride, "gunicorn takes PATH_INFO from its proxies"},
 
-	// Who the client is only a proxy can know, and X-Forwarded-For is where the gateway itself tells it.
+	// Only a proxy can know the client, and X-Forwarded-For is the field in which the gateway
+	// itself names it.
 	{"true-client-ip", FieldClientAddress, "Akamai, Cloudflare"},
 	{"x-client-ip", FieldClientAddress, "Apache's mod_remoteip as its manual sets it up, Azure"},
 	{"x-cluster-client-ip", FieldClientAddress, "Rackspace, Riverbed"},

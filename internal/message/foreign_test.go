@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each field of the table is found by its name in any case, and where a server reads '_' as '-'.
+// Each field of the table is found by its name in any case, and if a server reads '_' as '-'.
 func TestForeign(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range foreign {
@@ -69,7 +69,8 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// A trusted proxy that passes on its client's Connection would shed what it tells of the client itself.
+// A trusted proxy that passes on its client's Connection would drop what the proxy says of the
+// client.
 func TestConnectionNamesWhoTheClientIs(t *testing.T) {
 	const message = "the header 'Connection' must not name headers by which a trusted proxy tells who the client is"
 	for _, named := range []string{

@@ -8,10 +8,10 @@ type Forward struct {
 	// Method and Target replace the client's if they are not nil.
 	// They are written byte for byte.
 	Method, Target []byte
-	// Host replaces the client's Host where it is not empty.
+	// Host replaces the client's Host if it is not empty.
 	Host string
-	// Peer is the address of the client's end of the connection, Proto its
-	// scheme; both are told to the backend.
+	// Peer is the address of the client's end of the connection, Proto its scheme; both are sent to
+	// the backend.
 	Peer, Proto string
 	// Via is the name of the gateway in Via.
 	Via string

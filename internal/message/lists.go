@@ -7,7 +7,7 @@ var lists = [...]string{
 	"cache-control", "connection", "content-digest", "content-language", "forwarded", "if-match", "if-none-match", "link", "pragma", "prefer",
 	"priority", "repr-digest", "sec-websocket-extensions", "sec-websocket-protocol", "signature", "signature-input",
 	"te", "tracestate", "trailer", "upgrade", "via", "want-content-digest", "want-repr-digest", "warning", "x-forwarded-for",
-	// A front proxy tells each group of a user in a line of its own.
+	// A front proxy sends each group of a user in a separate line.
 	"x-remote-group", "impersonate-group",
 }
 

@@ -13,7 +13,7 @@ const (
 	PassUnderscores
 )
 
-// The limits of a head where Options leaves them zero.
+// The limits of a head if Options leaves them zero.
 const (
 	DefaultHeadBytes   = 16 << 10
 	DefaultTargetBytes = 8 << 10
@@ -26,8 +26,8 @@ type Options struct {
 	// longest request target, Headers the largest number of header lines.
 	HeadBytes, TargetBytes, Headers int
 	Underscores                     Underscores
-	// Trusted peers may tell who the client is: their X-Remote-*,
-	// Impersonate-*, X-Forwarded-*, Forwarded and X-Real-IP are kept.
+	// Trusted peers may identify the client: their X-Remote-*, Impersonate-*, X-Forwarded-*,
+	// Forwarded and X-Real-IP are kept.
 	Trusted bool
 }
 
@@ -44,14 +44,14 @@ type Head struct {
 	// ContentLength is the length of the body: 0 if there is none, -1 if the length is not known before
 	// its end.
 	ContentLength int64
-	// Close is set where the connection must end with the answer: the client
-	// asked for it, or asked for an upgrade that it does not get.
+	// Close is set if the connection must end with the answer: the client asked for it, or asked
+	// for an upgrade that it does not get.
 	Close bool
-	// Expect is set where the client waits for 100 (Continue) before it sends
-	// the body.
+	// Expect is set if the client waits for 100 (Continue) before it sends the body.
 	Expect bool
-	// Upgrade is the protocol that the client asks to go on in, where it asks as RFC 9110, 7.8 wants it; else nil. An
-	// upgrade that nobody makes needs no more care: the connection ends with the answer.
+	// Upgrade is the protocol that the client asks to go on in, if it asks as RFC 9110, 7.8 wants
+	// it; else nil. An upgrade that is not made needs no more care: the connection ends with the
+	// answer.
 	Upgrade []byte
 
 	headers []Header
@@ -80,7 +80,8 @@ func (h *Head) HasLength() bool {
 // Has reports whether there is a line of the field f that is not dropped.
 func (h *Head) Has(f Field) bool { return h.seen.Has(f) }
 
-// ConnectionNames reports whether the header Connection names a field f, which tells who the client is.
+// ConnectionNames reports whether the header Connection names a field f, which identifies the
+// client.
 func (h *Head) ConnectionNames(f Field) bool { return h.named.Has(f) }
 
 // Drop drops the lines of the fields, as if the client had not sent them.
@@ -96,8 +97,8 @@ func (h *Head) Drop(fields FieldSet) {
 	h.seen &^= fields
 }
 
-// Value returns the value of the first line of the field f that is not
-// dropped, nil where there is none.
+// Value returns the value of the first line of the field f that is not dropped, nil if there is
+// none.
 func (h *Head) Value(f Field) []byte {
 	if !h.seen.Has(f) {
 		return nil
@@ -127,9 +128,8 @@ func (h *Head) Reset() {
 	*h = Head{headers: h.headers[:0]}
 }
 
-// Parse reads the head of a request. b is the whole head as HeadEnd found it.
-// After an error h may hold what was read before the fault: Method where the
-// request line was well-formed so far.
+// Parse reads the head of a request. b is the whole head as HeadEnd found it. After an error h may
+// hold what was read before the fault: Method if the request line was well-formed so far.
 func (h *Head) Parse(b []byte, o *Options) error {
 	h.Reset()
 	line, rest := cutLine(b)
@@ -308,7 +308,7 @@ func (h *Head) known(l *Header, o *Options) error {
 	return nil
 }
 
-// finish checks what only the whole head can tell.
+// finish checks what only the whole head shows.
 func (h *Head) finish(authority []byte, o *Options) error {
 	if !h.seen.Has(FieldHost) && h.Minor > 0 {
 		return badRequest("the request must have the header 'Host'")
@@ -367,7 +367,8 @@ func (h *Head) connection(o *Options) error {
 	// A trusted proxy passes on the Connection of its client, whose request would be made under the proxy's own rights.
 	case h.named.Has(FieldImpersonate):
 		return badRequest("the header 'Connection' must not name headers 'Impersonate-…'")
-	// And the client would shed what the proxy tells of it: a group that a policy denies by, or its address.
+	// And the client would drop what the proxy says of it: a group that a policy denies by, or its
+	// address.
 	case o.Trusted && h.named != 0:
 		return badRequest("the header 'Connection' must not name headers by which a trusted proxy tells who the client is")
 	}
@@ -380,9 +381,9 @@ func (h *Head) connection(o *Options) error {
 	return nil
 }
 
-// CheckStrict refuses what only some servers understand, and what others than the gateway could therefore
-// read in another way: a method outside the request line, a body where none has a meaning, and names of
-// headers with '_', unless those are allowed.
+// CheckStrict refuses what only some servers understand, and what others than the gateway could
+// therefore read in another way: a method outside the request line, a body for a method that gives
+// it no meaning, and names of headers with '_', unless those are allowed.
 func (h *Head) CheckStrict() error {
 	if h.underscored != nil {
 		return badRequest("the request has the header '%s': a header name must not contain '_'", h.underscored)
@@ -413,15 +414,15 @@ func (h *Head) lines(f Field) (n int) {
 	return n
 }
 
-// aboutClient are the fields that tell who the client is, or what it asks for, and that only trusted peers may send, if
-// any.
+// aboutClient are the fields that identify the client, or say what it asks for, and that only
+// trusted peers may send, if any.
 const aboutClient FieldSet = 1<<FieldClientAddress | 1<<FieldForwarded | 1<<FieldImpersonate | 1<<FieldMethodOverride | 1<<FieldTargetOverride |
 	1<<FieldXForwarded | 1<<FieldXForwardedFor | 1<<FieldXForwardedHost | 1<<FieldXForwardedProto | 1<<FieldXRealIP | 1<<FieldXRemote
 
-// disguised is the field that a name with '_' becomes where a server reads that as '-', if it is one that tells who the
-// client is.
+// disguised is the field that a name with '_' becomes if a server reads that as '-', if that field
+// identifies the client.
 func disguised(name []byte) Field {
-	var b [32]byte // the longest name that matters is shorter, or is told by how it begins
+	var b [32]byte // the longest name that matters is shorter, or is known by how it begins
 	n := copy(b[:], name)
 	for i, c := range b[:n] {
 		if c == '_' {
@@ -442,11 +443,10 @@ func clientField(name []byte) Field {
 	return disguised(name)
 }
 
-// drop marks the lines of that name. Host stays: the gateway's own Host is
-// made of it, whatever the client says about it. So does what asks the gateway
-// for an explanation: without it the request would be made. Lines that tell who asks are
-// not told by their field any more, since readers of those look at dropped
-// ones, too.
+// drop marks the lines of that name. Host stays: the gateway's own Host is made of it, whatever the
+// client says about it. So does what asks the gateway for an explanation: without it the request
+// would be made. Lines that identify the client are not found by their field any more, since
+// readers of those look at dropped ones, too.
 func drop(headers []Header, name []byte) {
 	for i := range headers {
 		if equalFold(headers[i].Name, name) && headers[i].Field != FieldHost && headers[i].Field != FieldXAdmissionExplain {

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// A Response is an answer on its way to whoever asked for it. Its head is bytes, as the backend sent them or as the
-// gateway makes them. Its body stands behind the head, is bytes of its own, or is a stream that is still on its way.
+// A Response is an answer on its way to the client. Its head is bytes, as the backend sent them or
+// as the gateway makes them. Its body stands behind the head, is bytes of its own, or is a stream
+// that is still on its way.
 //
-// An answer that nobody changes is sent in the bytes that came. The head is parsed, once, when a header is read or a line
-// is taken out. The memory of a response is used again by the next one.
+// An unchanged answer is sent in the bytes that were received. The head is parsed, once, when a
+// header is read or a line is taken out. The memory of a response is used again by the next one.
 type Response struct {
 	status int
 	// bytes[start:head] is the head with the empty line at its end. The body stands behind it, unless it is apart or a
@@ -31,7 +32,7 @@ type Response struct {
 	spare []byte // memory for bodies apart
 }
 
-// bodyKind says where a body is that is no stream.
+// bodyKind says where a body is kept that is no stream.
 type bodyKind uint8
 
 const (

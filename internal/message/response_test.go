@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// pending is a Stream that nobody reads in these tests.
+// pending is a Stream that is not read in these tests.
 type pending struct {
 	Stream
 	length int64

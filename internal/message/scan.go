@@ -9,16 +9,14 @@ import (
 type Header struct {
 	Name, Value []byte
 	Field       Field
-	// Dropped lines are not passed on and no reader of the head sees them:
-	// hop-by-hop lines, identity headers of peers that are not trusted, and
-	// names with '_' where the settings say so.
+	// Dropped lines are not passed on and no reader of the head sees them: hop-by-hop lines,
+	// identity headers of peers that are not trusted, and names with '_' if the settings say so.
 	Dropped bool
 }
 
-// HeadEnd looks for the empty line that ends a head. It returns the length of
-// the head with that line, or 0 where more bytes are needed; next is where to
-// go on then. A line that does not end in CR LF is refused at once, so that a
-// head made of bare LFs is not waited for.
+// HeadEnd looks for the empty line that ends a head. It returns the length of the head with that
+// line, or 0 if more bytes are needed; next is then the offset to go on from. A line that does not
+// end in CR LF is refused at once, so that a head made of bare LFs is not waited for.
 func HeadEnd(b []byte, from int) (length, next int, err *Flaw) {
 	for {
 		i := bytes.IndexByte(b[from:], '\n')
@@ -90,8 +88,8 @@ func validValue(b []byte) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for len(b) >= 8 {
 		x := binary.LittleEndian.Uint64(b)
-		// The high bit of a byte of low is set where the byte is below 0x20
-		// (or above 0x7f, which the mask takes out), of del where it is 0x7f.
+		// The high bit of a byte of low is set if the byte is below 0x20 (or above 0x7f, which the
+		// mask takes out), of del if it is 0x7f.
 		low := (x - 0x20*ones) &^ x
 		y := x ^ 0x7f*ones
 		del := (y - ones) &^ y
@@ -112,8 +110,8 @@ func validBytes(b []byte) bool {
 	return true
 }
 
-// eachToken calls f for each element of a comma-separated list of tokens.
-// It returns false where the list has an element that is no token.
+// eachToken calls f for each element of a comma-separated list of tokens. It returns false if the
+// list has an element that is no token.
 func eachToken(list []byte, f func(element []byte)) bool {
 	for len(list) > 0 {
 		var element []byte
@@ -134,7 +132,7 @@ func eachToken(list []byte, f func(element []byte)) bool {
 	return true
 }
 
-// token tells which bytes may be in a token (RFC 9110, 5.6.2).
+// token says which bytes may be in a token (RFC 9110, 5.6.2).
 var token = [256]bool{
 	'!': true, '#': true, '$': true, '%': true, '&': true, '\'': true, '*': true, '+': true, '-': true, '.': true,
 	'^': true, '_': true, '`': true, '|': true, '~': true,

@@ -2,7 +2,8 @@ package message
 
 import "testing"
 
-// TestUpgrade tells which heads ask for another protocol, and which answers agree to one: in one way only.
+// TestUpgrade checks which heads ask for another protocol, and which answers agree to one: in one
+// way only.
 func TestUpgrade(t *testing.T) {
 	const asked = "GET / HTTP/1.1\r\nHost: a\r\n"
 	for head, want := range map[string]string{

@@ -135,7 +135,7 @@ func (b *builder) children(c *conjunction, p part, discriminator document.Node) 
 	b.e.Beyond.Choices = append(b.e.Beyond.Choices, choice)
 }
 
-// component is the name of a schema among the components; empty where it is none of them.
+// component is the name of a schema among the components; empty if it is none of them.
 func (d *Document) component(n document.Node) string {
 	schemas, err := d.resolve("#/components/schemas")
 	if err != nil || n.Parent() != schemas {

@@ -35,7 +35,7 @@ type Content struct {
 	Schema *Schema
 }
 
-// WatchesAnswers reports whether the author wants answers to be held to the document.
+// WatchesAnswers reports whether the author wants answers to be checked against the document.
 func (r *Resource) WatchesAnswers() bool { return r.setting(AnswersKey) == AnswersWarned }
 
 // answersOf returns the answers that an operation declares.

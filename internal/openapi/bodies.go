@@ -98,7 +98,8 @@ func isJSONType(name string) bool {
 	return name == "application/json" || strings.HasSuffix(name, "+json") || strings.HasSuffix(name, "/json")
 }
 
-// bodyOf returns what a member of `content` lets clients send. JSON is the member whose schema JSON is held to.
+// bodyOf returns what a member of `content` lets clients send. JSON is the member whose schema JSON
+// is checked against.
 func bodyOf(d *Document, m, json document.Node) []Body {
 	name := mediaName(m)
 	value, hasSchema := m.Get("schema")

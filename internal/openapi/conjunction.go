@@ -16,9 +16,9 @@ type conjunction struct {
 	deepest int
 	// trail are the references that led to the schema, its own among them.
 	trail *trail
-	// cut is set where the schema is left out: it stands in itself, or too deep.
+	// cut is set if the schema is left out: it stands in itself, or too deep.
 	cut bool
-	// null is set where alternatives allow null.
+	// null is set if alternatives allow null.
 	null bool
 	// name is the name of the component, if the schema refers to one and says nothing else; else empty.
 	name string

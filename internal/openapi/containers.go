@@ -28,7 +28,7 @@ func (b *builder) list(c *conjunction) {
 		}
 	}
 	if tuple {
-		items = nil // what follows the first items cannot be told from them
+		items = nil // what follows the first items cannot be distinguished from them
 	}
 	if len(items) > 0 {
 		props, e := b.t.emit(b.t.flatten(items, c.trail), b.at+"."+"items", b.free)
@@ -114,8 +114,9 @@ func (b *builder) properties(c *conjunction) (left []string) {
 	return left
 }
 
-// isZeroWhenMissing tells of a member of one of Kubernetes' own kinds whether it is read as the zero value of its type in
-// Go where it is missing, however required: what has a default that says so, lists and maps.
+// isZeroWhenMissing reports whether a missing member of one of Kubernetes' own kinds is read as the
+// zero value of its type in Go, even if it is required: what has a default that says so, lists and
+// maps.
 func (c *conjunction) isZeroWhenMissing() bool {
 	if _, found := c.get("default"); found {
 		return true
@@ -217,8 +218,8 @@ func (b *builder) own(c *conjunction) {
 	b.checkListType(c)
 }
 
-// checkListType drops a list type whose keys cannot tell items apart, because they may be missing. Kubernetes has some, and
-// with it keys are required at any rate where it says so.
+// checkListType drops a list type whose keys cannot identify items, because they may be missing.
+// Kubernetes has some, and with it keys are required at any rate if it says so.
 func (b *builder) checkListType(c *conjunction) {
 	if b.p.XListType == nil || *b.p.XListType != "map" {
 		return

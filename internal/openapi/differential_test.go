@@ -16,9 +16,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// The verdict on an object is the verdict of a validator of JSON Schema 2020-12, the dialect of OpenAPI 3.1, for random schemas of
-// what is enforced. Where the gateway means to differ the generator does not go: nulls where there is none are dropped, a
-// schema that names members means an object, and formats and discriminators are the gateway's own.
+// The verdict on an object is the verdict of a validator of JSON Schema 2020-12, the dialect of
+// OpenAPI 3.1, for random schemas of what is enforced. The generator avoids what the gateway means
+// to do differently: nulls that the schema does not allow are dropped, a schema that names members
+// means an object, and formats and discriminators are the gateway's own.
 func TestAgreesWithJSONSchema(t *testing.T) {
 	compared, valid := 0, 0
 	for seed := range uint64(3000) {
@@ -231,7 +232,7 @@ func (g *generator) scalar() map[string]any {
 	return map[string]any{}
 }
 
-// value is a value without null; an object where one is asked for.
+// value is a value without null; an object if one is asked for.
 func (g *generator) value(depth int, object bool) []byte {
 	kind := g.IntN(6)
 	switch {

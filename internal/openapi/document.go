@@ -1,8 +1,10 @@
-// Package openapi makes of OpenAPI documents, as the teams of APIs publish them, what policies are about: resources with
-// their paths, and the schemas of their objects in the form that package schema compiles.
+// Package openapi turns OpenAPI documents, as the teams of APIs publish them, into what policies
+// apply to: resources with their paths, and the schemas of their objects in the form that package
+// schema compiles.
 //
-// Versions 3.0 and 3.1 are read, and version 2 by making 3.0 of it. A document says of an API more than a gateway can hold requests to, and says some of it
-// in ways that have no meaning here; whatever is in a document and will not be enforced is a [Finding].
+// Versions 3.0 and 3.1 are read, and version 2 by making 3.0 of it. A document says more about an
+// API than a gateway can enforce, and says some of it in ways that have no meaning here; whatever
+// is in a document and will not be enforced is a [Finding].
 package openapi
 
 import (
@@ -29,7 +31,7 @@ type Document struct {
 	translated map[cacheKey]*Schema
 	sizes      map[sizeKey]int
 	actions    []*Action
-	watched    map[uint32]bool // the operations whose answers are held to the document
+	watched    map[uint32]bool // the operations whose answers are checked against the document
 }
 
 // Schema is a schema of a document as package schema compiles it.
@@ -70,10 +72,11 @@ const (
 	ofAnswers
 	// ofForms are the fields of forms, to which no defaults are given: forms are sent on as they are.
 	ofForms
-	// ofPatches are the objects that patches make of what is stored, as far as the API shows it: what is writeOnly may be
-	// missing, however required, and a default would replace what is stored.
+	// ofPatches are the results of patches of what is stored, as far as the API shows it: what is
+	// writeOnly may be missing, however required, and a default would replace what is stored.
 	ofPatches
-	// ofResponses are answers as they are held to the document: nothing is added to them, and they may be of any type.
+	// ofResponses are answers as they are checked against the document: nothing is added to them,
+	// and they may be of any type.
 	ofResponses
 )
 
@@ -86,7 +89,7 @@ func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 // isUndefaulted reports whether no defaults are given.
 func (p purpose) isUndefaulted() bool { return p == ofForms || p == ofResponses }
 
-// cacheKey tells the translations of a document apart.
+// cacheKey identifies a translation of a document.
 type cacheKey struct {
 	node    uint32
 	options translation

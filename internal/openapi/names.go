@@ -9,9 +9,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// name gives the resources their groups, versions, plurals and kinds. What the author says goes first. A plural is the last
-// plain segment of the path, a kind the name of the schema; where two resources have the same, the one with the longer path
-// gets a name of more segments.
+// name gives the resources their groups, versions, plurals and kinds. What the author says goes
+// first. A plural is the last plain segment of the path, a kind the name of the schema; if two
+// resources have the same, the one with the longer path gets a name of more segments.
 func (d *Document) name(all []*Resource) {
 	ordered := slices.Clone(all)
 	slices.SortStableFunc(ordered, func(a, b *Resource) int { return len(a.static()) - len(b.static()) })

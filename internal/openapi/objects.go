@@ -39,7 +39,7 @@ func objectAs(d *Document, to *contract.Parameter, n document.Node, props *apiex
 	return true
 }
 
-// keyed finds where the names of the members stand.
+// keyed finds the keyword that constrains the names of the members.
 func keyed(d *Document, to *contract.Parameter, n document.Node) bool {
 	inQuery := to.In == contract.InQuery || to.In == contract.InBody
 	style := cmp.Or(text(n, "style"), "form")

@@ -96,7 +96,7 @@ type schemaCase struct {
 }
 
 type object struct {
-	text, want string // the same where want is empty
+	text, want string // the same if want is empty
 	wrong      []string
 }
 

@@ -25,7 +25,7 @@ type Operation struct {
 	Bodies []Body
 	// Security has the sets of credentials. A request needs one of them.
 	Security []contract.Credentials
-	// Answers are the answers that are declared; none if they are not held to the document.
+	// Answers are the answers that are declared; none if they are not checked against the document.
 	Answers []Answer
 }
 
@@ -170,7 +170,7 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 // ignoredHeaders are headers that the specification takes from parameters: bodies and credentials describe them.
 var ignoredHeaders = []string{"accept", "content-type", "authorization"}
 
-// place finds where a parameter stands; ok is false if it is not enforced.
+// place finds the location of a parameter; ok is false if it is not enforced.
 func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (ok bool) {
 	to.Name = strings.Clone(text(n, "name"))
 	if to.In, ok = contract.PlaceNamed(text(n, "in")); !ok || to.Name == "" {
@@ -192,7 +192,7 @@ func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (
 	return true
 }
 
-// valueOf finds the schema of a parameter's value, and where it stands.
+// valueOf finds the schema of a parameter's value, and its place.
 func (d *Document) valueOf(to *contract.Parameter, n document.Node) (at, value document.Node, ok bool) {
 	if value, ok = n.Get("schema"); ok {
 		return value, value, true

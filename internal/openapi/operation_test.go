@@ -323,7 +323,8 @@ components:
 	}
 }
 
-// What is readOnly is found wherever the objects of a request have it, and named if it cannot be told.
+// What is readOnly is found wherever the objects of a request have it, and named if it cannot be
+// described.
 func TestReadOnly(t *testing.T) {
 	resources, _, found := read(t, things("3.0.3", `
 Thing:
@@ -367,8 +368,8 @@ Base: {type: object, properties: {id: {type: string, readOnly: true}, name: {typ
 	}
 }
 
-// What is writeOnly is found wherever objects have it. What patches make of the stored object may lack it, and gets no default
-// for it, in alternatives too.
+// What is writeOnly is found wherever objects have it. The result of a patch of the stored object
+// may lack it, and gets no default for it, in alternatives too.
 func TestWriteOnly(t *testing.T) {
 	resources, _, found := read(t, things("3.0.3", `
 Thing:

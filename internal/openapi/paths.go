@@ -15,7 +15,7 @@ type pathItem struct {
 	node       document.Node // in the document
 	item       document.Node // what it stands for
 	segments   []string
-	bases      []string // where the API's servers have the path
+	bases      []string // the paths at the API's servers
 	trailing   bool     // a slash at the end
 	part       partOf   // of a resource
 	noBody     bool     // a POST needs none
@@ -172,7 +172,7 @@ func (d *Document) needsNoBody(operation document.Node) bool {
 	return !found || !truth(d.follow(body), "required")
 }
 
-// requestSchema is the schema of the JSON that an operation is sent; invalid where there is none.
+// requestSchema is the schema of the JSON that an operation is sent; invalid if there is none.
 func (d *Document) requestSchema(operation document.Node) document.Node {
 	body, found := operation.Get("requestBody")
 	if !found {
@@ -183,7 +183,8 @@ func (d *Document) requestSchema(operation document.Node) document.Node {
 	return s
 }
 
-// responseSchema is the schema of the JSON that an operation answers with; invalid where there is none.
+// responseSchema is the schema of the JSON that an operation answers with; invalid if there is
+// none.
 func (d *Document) responseSchema(operation document.Node) document.Node {
 	responses, _ := operation.Get("responses")
 	for _, code := range []string{"200", "201", "2XX", "2xx", "default"} {

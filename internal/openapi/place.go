@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// Place is where a value of a document stands, as findings write it. Unlike the paths of messages to clients it is never cut: it leads to a
-// line of a file.
+// Place is the location of a value of a document, as findings write it. Unlike the paths of
+// messages to clients it is never cut: it leads to a line of a file.
 func Place(n document.Node) string {
 	var steps []string
 	for parent := n.Parent(); parent.Valid(); n, parent = parent, parent.Parent() {

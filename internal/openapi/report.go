@@ -10,11 +10,12 @@ import (
 
 // Finding is something about a document that its author should know.
 type Finding struct {
-	// Path is where in the document it is about.
+	// Path is its place in the document.
 	Path string
 	// Message is a sentence without a final full stop.
 	Message string
-	// Error tells that what the document asks for cannot be done; else it is not enforced, and the rest is.
+	// Error says that what the document asks for cannot be done; else it is not enforced, and the
+	// rest is.
 	Error bool
 }
 

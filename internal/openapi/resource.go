@@ -16,13 +16,15 @@ type Resource struct {
 	// Paths are the path templates; empty for Kubernetes' own.
 	Paths      []string
 	Namespaced bool
-	// NameField is the member that repeats the name in the path, ItemsField the member of a list's answer with the items;
-	// empty where there is none, and where the answer is the list itself.
+	// NameField is the member that repeats the name in the path, ItemsField the member of a list's
+	// answer with the items; empty if there is none, and if the answer is the list itself.
 	NameField, ItemsField string
 	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
 	Status, Scale bool
 	Subresources  []string
-	// Create, Update and Read are the schemas of objects that are created, that replace others, and that are read; nil where there is nothing to hold them against, and nothing to fill in on reads.
+	// Create, Update and Read are the schemas of objects that are created, that replace others, and
+	// that are read; nil if there is nothing to check them against, and nothing to fill in on
+	// reads.
 	Create, Update, Read *Schema
 	// Settings are the members of the extension x-admission-gateway-resource, of the whole document and of the
 	// resource's own paths, the latter last. Their values are in the document.

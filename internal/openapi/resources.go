@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Resources are the resources that the document describes, the paths that are none of theirs, and everything that was
+// Resources are the resources that the document describes, the other paths, and everything that was
 // found on the way.
 func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
 	paths := d.paths()
@@ -176,7 +176,7 @@ func (d *Document) describe(r *Resource) {
 		r.Kind = d.kindOf(r, read, update, create)
 	}
 	o := translation{envelope: r.Envelope == resource.Kubernetes, kubernetes: d.isKubernetes() && len(r.Paths) == 0}
-	// What the gateway cannot read it refuses: nothing has to be held against a schema then.
+	// The gateway refuses what it cannot read, so nothing has to be checked against a schema then.
 	unread := r.takesNoJSON(create, update)
 	if n := first(create, update, read); n.Valid() && !unread {
 		r.Create = d.cached(n, o)

@@ -19,8 +19,8 @@ const (
 	maxDepth = 24 // of references
 )
 
-// translate makes a schema of an object, or of a list without envelope; nil where it is neither. Where the whole would be too large, what is deepest is left
-// out.
+// translate makes a schema of an object, or of a list without envelope; nil if it is neither. If
+// the whole would be too large, what is deepest is left out.
 func (d *Document) translate(n document.Node, o translation, without map[string]bool) *Schema {
 	for depth := maxDepth; ; depth = min(depth-1, d.depthOf(n)) {
 		saved := d.report
@@ -63,7 +63,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 // isList reports whether the schema is one of lists.
 func (s *Schema) isList() bool { return s != nil && s.Props.Type == "array" }
 
-// Where finds the place in the document that a path within Props is about.
+// Where finds the place in the document of a path within Props.
 func (s *Schema) Where(path string) string {
 	for at := path; ; {
 		if n, found := s.origins[at]; found {
@@ -82,7 +82,8 @@ func (s *Schema) Without(paths map[string]bool) *Schema {
 	return s.doc.translate(s.node, s.options, paths)
 }
 
-// emit translates a conjunction that stands at a place of the result. free is set where the result need not be structural.
+// emit translates a conjunction that stands at a place of the result. free is set if the result
+// need not be structural.
 func (t *translator) emit(c conjunction, at string, free bool) (apiextensionsv1.JSONSchemaProps, *schema.Extensions) {
 	t.nodes++
 	e := &schema.Extensions{}

@@ -82,15 +82,15 @@ func intersect(a, b []string) []string {
 	return both
 }
 
-// keywordTypes are the keywords that only say something of objects, or of lists. Whoever writes them without a type means
-// one.
+// keywordTypes are the keywords that only say something of objects, or of lists. An author who
+// writes them without a type means one.
 var keywordTypes = map[string]string{
 	"properties": "object", "additionalProperties": "object", "required": "object", "minProperties": "object", "maxProperties": "object",
 	"patternProperties": "object", "propertyNames": "object", "unevaluatedProperties": "object",
 	"items": "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "uniqueItems": "array", "contains": "array",
 }
 
-// infer finds the type that is meant where none is named.
+// infer finds the type that is meant if none is named.
 func (b *builder) infer(c *conjunction) {
 	if len(b.typed) > 0 {
 		return

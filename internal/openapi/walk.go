@@ -48,7 +48,7 @@ var (
 		"content": {why: answersPass, mild: true}, "headers": {why: answersPass, mild: true},
 		"links": beyond("links are not followed, and not enforced"),
 	})
-	// Answers that are held to the document.
+	// Answers that are checked against the document.
 	answerContentShape = shapeOfObject(nil, map[string]keyword{"schema": schemas})
 	headerShape        = shapeOfObject(nil, map[string]keyword{
 		"required": seen, "style": seen, "explode": seen, "schema": schemas, "content": {of: mapOf(mediaShape)},
@@ -79,7 +79,8 @@ var (
 
 const answersPass = "answers pass as they come, whatever their codes, headers and bodies"
 
-// shapeOfObject returns the shape of an object with these keywords, besides the ones that only tell.
+// shapeOfObject returns the shape of an object with these keywords, besides the ones that only
+// describe.
 func shapeOfObject(others *keyword, keywords map[string]keyword) *shape {
 	s := &shape{keywords: map[string]keyword{}, others: others}
 	for name, k := range noted {
@@ -94,8 +95,9 @@ func shapeOfObject(others *keyword, keywords map[string]keyword) *shape {
 // mapOf returns the shape of an object whose members the author names.
 func mapOf(of *shape) *shape { return &shape{others: &keyword{of: of}} }
 
-// Overlooked names what a document says and the gateway does not enforce, in all that its paths lead to, once Resources has
-// found the resources. What that reports is not named again. Mild findings are about what nearly every document says.
+// Overlooked names what a document says and the gateway does not enforce, in all that its paths
+// lead to, once Resources has found the resources. What that reports is not named again. Mild
+// findings name what nearly every document has.
 func Overlooked(d *Document) (found, mild []Finding) {
 	w := &walker{
 		watchesAll: watchesAll(d), doc: d, report: newReport(), mild: d.mild, done: map[visit]bool{}, isServer: d.isKubernetes(),
@@ -110,10 +112,10 @@ type walker struct {
 	report, mild *report
 	done         map[visit]bool
 	isServer     bool // the document is one of an API server
-	watchesAll   bool // the answers of all operations are held to the document
+	watchesAll   bool // the answers of all operations are checked against the document
 }
 
-// watchesAll reports whether the answers of all operations are held to the document.
+// watchesAll reports whether the answers of all operations are checked against the document.
 func watchesAll(d *Document) bool {
 	for _, p := range d.paths() {
 		for _, method := range methods {

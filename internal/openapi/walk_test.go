@@ -94,8 +94,8 @@ func TestOverlooked(t *testing.T) {
 	}
 }
 
-// TestOverlookedAnswers: what is said of answers that are held to the document is not named, but for what the gateway does not
-// read.
+// TestOverlookedAnswers: keywords of answers that are checked against the document are not named,
+// but for what the gateway does not read.
 func TestOverlookedAnswers(t *testing.T) {
 	const answers = `
 openapi: 3.0.3

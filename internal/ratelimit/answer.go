@@ -72,8 +72,9 @@ func scope(r *Rule) string {
 	return "in all"
 }
 
-// AppendPolicy appends the value of the header RateLimit-Policy, as the IETF's draft has it: of each limit over time its
-// name, how many requests it allows (q) and in how many seconds (w). It appends nothing where there are none to show.
+// AppendPolicy appends the value of the header RateLimit-Policy, as the IETF's draft has it: of
+// each limit over time its name, how many requests it allows (q) and in how many seconds (w). It
+// appends nothing if there are none to show.
 func (c *Charges) AppendPolicy(b []byte) []byte {
 	from := len(b)
 	for i := range c.list {

@@ -23,11 +23,12 @@ type Charges struct {
 	failure error // of the store that gateways share
 }
 
-// Repeated is a header that a request has more than once, and the rule that reads it: which line the backend takes for its
-// value nobody knows here, so that a client could choose its key.
+// Repeated is a header that a request has more than once, and the rule that reads it: it is not
+// known which line the backend takes for its value, so a client could choose its key.
 type Repeated struct{ Header, Rule string }
 
-// Repeated returns such a header of the request; the zero value where there is none. Rules that only warn refuse nothing.
+// Repeated returns such a header of the request; the zero value if there is none. Rules that only
+// warn refuse nothing.
 func (c *Charges) Repeated() Repeated { return c.repeated }
 
 // Charge is the claim of one rule on one request.
@@ -52,7 +53,7 @@ type Charge struct {
 	where  found
 	after  int64 // the arrival time if it is taken
 	by     decider
-	flight *flight // under which it is served, or waits; nil where neither
+	flight *flight // under which it is served, or waits; nil if neither
 	lane   *lane
 }
 
@@ -60,7 +61,7 @@ type Charge struct {
 type Crowd uint8
 
 const (
-	// NoCrowd is nobody: there is a place for the request.
+	// NoCrowd means no queue: there is a place for the request.
 	NoCrowd Crowd = iota
 	// CrowdOfKey stands for the requests of the same key.
 	CrowdOfKey
@@ -126,13 +127,13 @@ func (c *Charges) WereSent() (bool, error) {
 // Flying reports whether one of the rules bounds requests in flight.
 func (c *Charges) Flying() bool { return c.flying }
 
-// Charge adds what the rules make of a request.
+// Charge adds the charges of a request by the rules.
 func (r *Rules) Charge(c *Charges, q *Request) {
 	var to room
 	r.charge(c, search(r.find(to[:0], q.Info, q.Place), q.Info), q)
 }
 
-// charge adds what some of the rules make of a request.
+// charge adds the charges of a request by some of the rules.
 func (r *Rules) charge(c *Charges, found index.Search, q *Request) {
 	for p := found.Next(); p >= 0; p = found.Next() {
 		rule := r.list[p]
@@ -171,9 +172,9 @@ func (c *compiled) isTried(q *Request, key []byte) bool {
 	return !plan.Enforces(&rollout.Request{At: q.At, Namespace: q.Info.Namespace, Subject: []string{string(key)}})
 }
 
-// cost is how many requests a request counts as. What an author's expression cannot tell, or says is beyond what can ever
-// pass, counts as the most that can: as the seats of a request are cut to those there are in Kubernetes. Less than one
-// request is none that a client could send for free.
+// cost is how many requests a request counts as. If an author's expression fails, or says more than
+// can ever pass, the request counts as the most that can: as the seats of a request are cut to
+// those there are in Kubernetes. Less than one request is none that a client could send for free.
 func (c *compiled) cost(q *Request) int64 {
 	if c.limit.Cost == nil {
 		return 1
@@ -213,7 +214,7 @@ func (c *compiled) appendKey(key []byte, q *Request) []byte {
 	return key
 }
 
-// appendAddress appends an address: whoever has an IPv6 address has a /64 of them.
+// appendAddress appends an address: a client with one IPv6 address has a /64 of them.
 func appendAddress(key []byte, a netip.Addr) []byte {
 	a = a.Unmap()
 	switch {

@@ -15,7 +15,8 @@ type compiled struct {
 	limit Rule
 	pace  pace
 	verbs resource.VerbSet
-	// id tells apart the buckets of different rules, and of a rule before and after its terms were changed.
+	// id distinguishes the buckets of different rules, and of a rule before and after its terms
+	// were changed.
 	id uint64
 	// flightID does so for the requests in flight, whose number outlives a change of the bound.
 	flightID uint64

@@ -8,6 +8,7 @@
 // are no timers and nothing to refill. Buckets live in the Limiter, which outlives the policy sets that rules come from.
 // So do the places of requests that are served, and the queues in which others wait for them.
 //
-// Limits that all gateways count together are decided by a [SharedStore], which package shared keeps in Redis. What is counted
-// here is decided first, and given back where the store refuses; without the store each rule says what happens.
+// Limits that all gateways count together are decided by a [SharedStore], which package shared
+// keeps in Redis. What is counted here is decided first, and given back if the store refuses;
+// without the store each rule says what happens.
 package ratelimit

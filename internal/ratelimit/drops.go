@@ -8,13 +8,15 @@ import (
 // maxRetryAfter is the longest wait that Drops asks for, in seconds.
 const maxRetryAfter = 32
 
-// ShutdownRetryAfter is how many seconds clients of a gateway that is going away are told to wait, as Kubernetes does.
+// ShutdownRetryAfter is how many seconds clients of a gateway that is shutting down are asked to
+// wait, as Kubernetes does.
 const ShutdownRetryAfter = 5
 
-// Drops tells clients that are turned away by overload how long to wait: longer while drops go on, as the tracker of
-// Kubernetes' priority and fairness does. It begins with 1 second. In the first drop of a second it looks back that many
-// seconds: with three times as many drops it doubles, at most to 32 and at most once in the time that it asks for; with
-// fewer drops than seconds it goes down by one. The zero value is ready for use, and safe for concurrent use.
+// Drops computes how long clients that are turned away by overload have to wait: longer while drops
+// go on, as the tracker of Kubernetes' priority and fairness does. It begins with 1 second. In the
+// first drop of a second it looks back that many seconds: with three times as many drops it
+// doubles, at most to 32 and at most once in the time that it asks for; with fewer drops than
+// seconds it goes down by one. The zero value is ready for use, and safe for concurrent use.
 type Drops struct {
 	mu         sync.Mutex
 	history    [maxRetryAfter]drops // of past seconds, each at its number modulo the length

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// kubernetesDrops is the rule of k8s.io/apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go, which exports nothing
-// that takes a clock, told with a list of all drops instead of its counters: retryAfter begins at 1. The first drop of a
-// second counts those in the retryAfter seconds before it. Three times as many double it, at most to 32, unless it was
-// doubled less than retryAfter seconds ago; fewer than retryAfter take one away.
+// kubernetesDrops is the rule of k8s.io/apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go,
+// which exports nothing that takes a clock, written with a list of all drops instead of its
+// counters: retryAfter begins at 1. The first drop of a second counts those in the retryAfter
+// seconds before it. Three times as many double it, at most to 32, unless it was doubled less than
+// retryAfter seconds ago; fewer than retryAfter take one away.
 type kubernetesDrops struct {
 	retryAfter, doubled int64
 	seconds             []int64
@@ -36,7 +37,8 @@ func (k *kubernetesDrops) add(second int64) int64 {
 	return k.retryAfter
 }
 
-// ERR-3: the waits of those who are turned away are Kubernetes', whatever the history of drops is.
+// ERR-3: the waits of clients that are turned away are Kubernetes', whatever the history of drops
+// is.
 func TestDropsAsKubernetes(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -30,7 +30,7 @@ type lane struct {
 	key     uint64
 	served  int
 	waiting list.List     // of the requests, as channels that are closed when their turn has come
-	turn    *list.Element // in ready; nil where it is not there
+	turn    *list.Element // in ready; nil if it is not there
 }
 
 // maxIdleFlights is how many rules are known before those are forgotten under which nothing is served.
@@ -113,7 +113,7 @@ func (r *flight) serve(l *lane) {
 	l.served++
 }
 
-// queue puts a lane in which a request waits where it gets its turn, if its key has room.
+// queue puts a lane in which a request waits into the order of turns, if its key has room.
 func (r *flight) queue(l *lane) {
 	if l.turn == nil && l.waiting.Len() > 0 && r.hasFor(l) {
 		l.turn = r.ready.PushBack(l)

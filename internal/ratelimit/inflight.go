@@ -56,9 +56,10 @@ func (l *Limiter) leave(c *Charges) {
 	}
 }
 
-// Wait waits for the place that Enter did not find under the rule of a charge, and for those under the others, until the
-// given time at the latest, or until gone is closed. A request holds no place while it waits for another. Wait returns nil
-// where it has all of them, else the charge whose queue is full, or in whose queue the time passed.
+// Wait waits for the place that Enter did not find under the rule of a charge, and for those under
+// the others, until the given time at the latest, or until gone is closed. A request holds no place
+// while it waits for another. Wait returns nil if it has all of them, else the charge whose queue
+// is full, or in whose queue the time passed.
 func (l *Limiter) Wait(c *Charges, full *Charge, until time.Time, gone <-chan struct{}) *Charge {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -84,7 +85,7 @@ func (l *Limiter) Wait(c *Charges, full *Charge, until time.Time, gone <-chan st
 	return nil
 }
 
-// line puts a request into the queue of its key under the rule of a charge; nil where that is full.
+// line puts a request into the queue of its key under the rule of a charge; nil if that is full.
 func (l *Limiter) line(c *Charge) (turn chan struct{}, place *list.Element) {
 	f := &l.flights
 	f.mu.Lock()

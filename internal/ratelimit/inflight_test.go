@@ -83,7 +83,7 @@ func TestInFlightIsBounded(t *testing.T) {
 	}
 }
 
-// A limit that only warns has a place for everybody, and knows who had none.
+// A limit that only warns has a place for every request, and knows which had none.
 func TestInFlightWarns(t *testing.T) {
 	rule := crowd(1, 0, 0)
 	rule.Mode = Warn
@@ -234,7 +234,8 @@ func TestBoundsOutliveReload(t *testing.T) {
 	})
 }
 
-// Whatever comes and goes: no bound is ever exceeded, nobody waits where there is room, and nothing is left in the end.
+// Whatever comes and goes: no bound is ever exceeded, no request waits while there is room, and
+// nothing is left in the end.
 func TestInFlightAtRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// DefaultBuckets is how many buckets a Limiter has room for if it is not told; each takes 32 bytes.
+// DefaultBuckets is how many buckets a Limiter has room for by default; each takes 32 bytes.
 const DefaultBuckets = 1 << 20
 
 // Limiter holds the buckets of all rules, and what is served under them. It outlives policy sets, is safe for concurrent

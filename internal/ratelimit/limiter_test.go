@@ -384,7 +384,8 @@ func TestExemptions(t *testing.T) {
 	}
 }
 
-// A request counts at least as one and at most as the burst, and as the burst where nobody can tell.
+// A request counts at least as one and at most as the burst, and as the burst if the expression
+// fails.
 func TestCosts(t *testing.T) {
 	for _, c := range []struct {
 		expression string
@@ -494,7 +495,8 @@ func TestConcurrentDecisionsNeverAdmitMore(t *testing.T) {
 	}
 }
 
-// A decision while so many keys count. Beyond what the caches of the processor hold it is one access to memory.
+// A decision while so many keys count. Beyond the caches of the processor it is one access to
+// memory.
 func benchmarkDecide(b *testing.B, keys int) {
 	l := New(0)
 	rules := NewRules([]*Rule{byAddress(1000, 100_000*time.Second, 1000)})

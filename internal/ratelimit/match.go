@@ -41,7 +41,7 @@ func (why reason) says(i *resource.Info) string {
 	return ""
 }
 
-// match returns why the rule does not count a request, whoever asks.
+// match returns why the rule does not count a request, for any user.
 func (c *compiled) match(i *resource.Info, place *resource.Place) reason {
 	switch {
 	case !i.IsResource && c.resourcesOnly:

@@ -77,11 +77,11 @@ func (w *world) checkSpans(t *testing.T) {
 	}
 }
 
-// numbers are where a run takes its choices from.
+// numbers are the source of the choices of a run.
 type numbers interface{ IntN(n int) int }
 
 // play has many clients ask under several rules, and compares each decision with the model. Clients
-// that are refused sometimes wait exactly as long as they are told, and must be admitted then.
+// that are refused sometimes wait exactly as long as the answer says, and must be admitted then.
 func play(t *testing.T, n numbers, steps int) {
 	w := &world{buckets: map[string]*leaky{}}
 	keys := []Key{User, ClientAddress, Namespace, Resource, Header, Global}

@@ -9,8 +9,8 @@ import (
 )
 
 // Outlooks says of each rule whether it counts a request that comes by a route, in the order of
-// their names. Who asks, and by which header lines, is not known. The time is the one
-// by which rollouts are judged.
+// their names. The user and the header lines are not known. The time is the one by which rollouts
+// are judged.
 func (r *Rules) Outlooks(i *resource.Info, place *resource.Place, at time.Time) []resource.Outlook {
 	all := []resource.Outlook{}
 	for _, c := range r.all() {

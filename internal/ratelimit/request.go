@@ -12,14 +12,14 @@ import (
 type Request struct {
 	Info          *resource.Info
 	At            time.Time       // when it came, by which rollouts are judged
-	Place         *resource.Place // the route that the request came by; nil is none that a scope names
+	Place         *resource.Place // the route of the request; nil if no scope names it
 	ClientAddress netip.Addr
-	// Username and Groups are who asks; nobody in particular is "system:anonymous".
+	// Username and Groups are the user; an unknown one is "system:anonymous".
 	Username string
 	Groups   []string
 	Headers  cel.Headers
-	// Repeated returns the name of a header that a rule has looked up since the last call although the request has it more
-	// than once, where it is no list; "" is none. It may be nil.
+	// Repeated returns the name of a header that a rule has looked up since the last call although
+	// the request has it more than once, if it is no list; "" if there is none. It may be nil.
 	Repeated func() string
 	// Frame returns what CEL is evaluated in, with the request bound; it is called only if a rule needs it.
 	Frame func() *cel.Frame

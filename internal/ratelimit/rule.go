@@ -60,7 +60,7 @@ type Rule struct {
 	HeaderName string
 	KeyProgram *cel.Program
 
-	// Mode is Enforce where it is empty.
+	// Mode is Enforce if it is empty.
 	Mode Mode
 	// Rollout says how far the rule is enforced; beyond that it only warns. nil: everywhere.
 	Rollout *rollout.Plan
@@ -109,7 +109,7 @@ type Fallback string
 
 // The fallbacks.
 const (
-	// LocalLimit holds them to the limit in each gateway on its own.
+	// LocalLimit applies the limit in each gateway separately.
 	LocalLimit Fallback = "LocalLimit"
 	// Allow lets them pass.
 	Allow Fallback = "Allow"

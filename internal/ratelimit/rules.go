@@ -98,8 +98,8 @@ func unlessOpen(names []string) []string {
 	return names
 }
 
-// find looks up the rules that may count requests for a resource or subresource, or for a path that is none, that come by
-// a route; nil is a route that no scope names.
+// find looks up the rules that may count requests for a resource or subresource, or for a path that
+// is none, that come by a route; nil for a route that no scope names.
 func (r *Rules) find(lists []*index.List, i *resource.Info, place *resource.Place) []*index.List {
 	if len(r.list) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (r *Rules) findAt(lists []*index.List, at route, key *index.Key, verb uint1
 	return lists
 }
 
-// room is where the lists of a look-up have their place, so that one allocates nothing.
+// room has space for the lists of a look-up, so that it allocates nothing.
 type room [8]*index.List
 
 // Len is how many rules may count a request that comes by a route; nil is a route that no scope names.
@@ -179,7 +179,7 @@ func (s *Scoped) Len(i *resource.Info) (n int) {
 	return n
 }
 
-// Charge adds what the rules make of a request.
+// Charge adds the charges of a request by the rules.
 func (s *Scoped) Charge(c *Charges, q *Request) {
 	if s != nil {
 		s.rules.charge(c, search(s.lists, q.Info), q)

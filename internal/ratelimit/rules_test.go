@@ -25,8 +25,9 @@ func FuzzIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, other uint64) { compareIndex(t, rand.New(rand.NewPCG(one, other))) })
 }
 
-// compareIndex makes random rules, and holds what charges random requests to each rule's own verdict, in the order that
-// rules had before there was an index: those for all, then by resources, then by groups.
+// compareIndex makes random rules, and compares the charges of random requests with each rule's own
+// verdict, in the order that rules had before there was an index: those for all, then by resources,
+// then by groups.
 func compareIndex(t *testing.T, r *rand.Rand) {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	some := func(from ...string) (some []string) {

@@ -10,7 +10,8 @@ import (
 type SharedStore interface {
 	// Take reports whether a request passes, and takes what it demands if so. An error means that nothing was decided.
 	Take([]shared.Demand) (bool, error)
-	// Known fills in how long the demands have to wait, as far as that is known without asking anybody.
+	// Known fills in how long the demands have to wait, as far as that is known without asking the
+	// store.
 	Known([]shared.Demand)
 }
 
@@ -19,7 +20,7 @@ type SharedStore interface {
 func (l *Limiter) Share(s SharedStore) { l.shared = s }
 
 // decideShared decides on charges, some of shared limits. What is counted here comes first, so that
-// nobody else is asked about requests that are refused in any case; it is given back if the store
+// the store is not asked about requests that are refused in any case; it is given back if the store
 // refuses. In between, other requests may find the buckets here fuller than they are, but never
 // emptier.
 func (l *Limiter) decideShared(c *Charges, now int64) Decision {
@@ -128,9 +129,9 @@ func (l *Limiter) fallBack(c *Charges, now int64) Decision {
 	return d
 }
 
-// giveBack gives back what decide took at the time now from buckets here for a request that is refused elsewhere: all of it
-// where nobody has taken anything since, else less the time that has passed, so that never more is given back than is still
-// in them.
+// giveBack gives back what decide took at the time now from buckets here for a request that is
+// refused elsewhere: all of it if nothing was taken since, else less the time that has passed, so
+// that never more is given back than is still in them.
 func (l *Limiter) giveBack(c *Charges, now int64) {
 	passed := max(l.now(time.Now())-now, 0)
 	for i := range c.list {

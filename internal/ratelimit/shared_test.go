@@ -14,7 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// broken is a store that is unavailable, and knows nothing.
+// broken is a store that is unavailable.
 type broken struct{ asked int }
 
 func (b *broken) Take([]shared.Demand) (bool, error) {
@@ -139,7 +139,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackHeaders: a limit that is not counted shows no number that nobody knows.
+// TestFallbackHeaders: a limit that is not counted shows no number, as none is known.
 func TestFallbackHeaders(t *testing.T) {
 	l := New(0)
 	var c Charges

@@ -52,8 +52,9 @@ type line struct {
 	tats [ways]int64
 }
 
-// bucket is where a bucket is: a shard, a pair of lines, and a tag of 48 bits of the key's hash and 16 bits of the rule's,
-// whose first bit tells which of the lines is its own. The hash is seeded, so that no client can choose its bucket.
+// bucket is the location of a bucket: a shard, a pair of lines, and a tag of 48 bits of the key's
+// hash and 16 bits of the rule's, whose first bit tells which of the lines is its own. The hash is
+// seeded, so that no client can choose its bucket.
 type bucket struct {
 	tag   uint64
 	pair  uint32
@@ -70,21 +71,21 @@ func newStore(buckets int) *store {
 	return &store{pairs: 1 << bits.Len32(uint32(pairs-1)), cacheSize: max(4, buckets/16/shards)}
 }
 
-// place tells where the bucket of a rule and the hash of a key is.
+// place returns the location of the bucket of a rule and the hash of a key.
 func (s *store) place(rule, hash uint64) bucket {
 	// The constant spreads the keys of one rule apart from another's.
 	hash ^= rule * 0x9e3779b97f4a7c15
 	return bucket{tag: hash&^0xffff | rule&0xffff, pair: uint32(hash>>6) & (s.pairs - 1), shard: uint32(hash % shards)}
 }
 
-// found is where a bucket was found. The zero value is nowhere.
+// found is the place at which a bucket was found. The zero value is nowhere.
 type found struct {
 	tat      *int64 // in the table
 	isCached bool
 }
 
-// find returns the arrival time of a bucket, and where it is. For a bucket that is nowhere it
-// returns the arrival time of the overflow, or 0.
+// find returns the arrival time of a bucket, and its place. For a bucket that is nowhere it returns
+// the arrival time of the overflow, or 0.
 func (s *shard) find(b bucket) (int64, found) {
 	if s.table == nil {
 		return 0, found{}

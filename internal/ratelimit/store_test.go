@@ -83,7 +83,7 @@ func TestFloodIsLimitedInAll(t *testing.T) {
 	}
 }
 
-// Who has spent most keeps its bucket through a flood of other keys.
+// The client that has spent most keeps its bucket through a flood of other keys.
 func TestDeepestInDebtKeepsItsBucket(t *testing.T) {
 	l, _ := virtualLimiter(shards * ways)
 	rules := NewRules([]*Rule{byAddress(1, time.Hour, 3)})

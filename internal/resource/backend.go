@@ -3,7 +3,7 @@ package resource
 // Backend says what a plain backend does itself, and what is left to the
 // gateway. A backend of Kubernetes' own dialect does everything.
 type Backend struct {
-	// Versions say how it tells versions, Concurrency how writes depend on them.
+	// Versions say how it gives versions, Concurrency how writes depend on them.
 	Versions    Versions
 	Concurrency Concurrency
 	Patch       PatchMode
@@ -53,9 +53,9 @@ const (
 	// resourceVersion, or by ETag and If-Match); a backend that changed in
 	// between answers with a conflict.
 	Optimistic Concurrency = iota
-	// BestEffort does without a precondition where the backend has none. The
-	// writes of one gateway to one object come one after the other; another
-	// writer between the read and the write goes unnoticed.
+	// BestEffort does without a precondition if the backend has none. The writes of one gateway to
+	// one object come one after the other; another writer between the read and the write goes
+	// unnoticed.
 	BestEffort
 )
 
@@ -67,8 +67,8 @@ func (c Concurrency) String() string {
 	return "Optimistic"
 }
 
-// Versions say how a backend tells one version of an object from the next, and
-// what a write can be made to depend on.
+// Versions say how a backend distinguishes one version of an object from the next, and what a write
+// can be made to depend on.
 type Versions uint8
 
 const (
@@ -81,7 +81,7 @@ const (
 	// NativeVersions are metadata.resourceVersion, which the backend keeps
 	// itself as Kubernetes does.
 	NativeVersions
-	// NoVersions: nothing tells them apart, and no write can be pinned.
+	// NoVersions: versions cannot be distinguished, and no write can be pinned.
 	NoVersions
 )
 

@@ -47,9 +47,9 @@ func (i *Info) setConnect(m method) error {
 // proxied reports whether the request is one to another server, to which query and body belong.
 func (i *Info) proxied() bool { return i.Connect && i.Subresource == proxySubresource }
 
-// ConnectOptions is the object that policies see of a request that [Info.Connect] is set for, made of the query as
-// kube-apiserver makes it: a PodExecOptions and its like. It is nil where Kubernetes knows no such object, as for the
-// subresources of an API server of one's own. The error is a Status.
+// ConnectOptions is the object that policies see of a request that [Info.Connect] is set for, made
+// of the query as kube-apiserver makes it: a PodExecOptions and its like. It is nil if Kubernetes
+// knows no such object, as for the subresources of an aggregated API server. The error is a Status.
 func (i *Info) ConnectOptions() (any, error) {
 	if !i.Connect || !i.connects() {
 		return nil, nil

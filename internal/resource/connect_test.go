@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestConnectOptions holds what policies on CONNECT see to what kube-apiserver makes of a query.
+// TestConnectOptions compares what policies on CONNECT see with what kube-apiserver reads from a
+// query.
 func TestConnectOptions(t *testing.T) {
 	registry, err := NewRegistry(nil)
 	if err != nil {

@@ -6,7 +6,7 @@ type Envelope uint8
 const (
 	// Kubernetes objects have kind, apiVersion and metadata; lists have items.
 	Kubernetes Envelope = iota
-	// Bare objects are ordinary JSON objects; Fields says where what is.
+	// Bare objects are ordinary JSON objects; Fields says where the fields of an object are.
 	Bare
 )
 

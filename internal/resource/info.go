@@ -96,7 +96,7 @@ type Foresight interface {
 // IsWrite reports whether the verb changes stored objects.
 func (i *Info) IsWrite() bool { return i.IsResource && !i.Connect && i.Verb.Operation() != 0 }
 
-// IsObject reports whether the request is about an object that may be stored, or a part of it.
+// IsObject reports whether the request addresses an object that may be stored, or a part of it.
 func (i *Info) IsObject() bool { return i.IsResource && i.Verb.OfObject() }
 
 // HasBody reports whether the verb's requests carry an object or a patch.

@@ -16,7 +16,7 @@ import (
 
 var factory = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// compare holds an accepted request to what Kubernetes reads from it.
+// compare compares an accepted request with what Kubernetes reads from it.
 func compare(t *testing.T, method, target string, got Info) {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
@@ -106,8 +106,8 @@ func TestResolveAgainstKubernetes(t *testing.T) {
 	}
 }
 
-// compareOptions holds the options of a request that connects to what kube-apiserver makes of path and query: the path as
-// its getRequestOptions joins it, the query as apimachinery reads it.
+// compareOptions compares the options of a CONNECT request with what kube-apiserver reads from path
+// and query: the path as its getRequestOptions joins it, the query as apimachinery reads it.
 func compareOptions(t *testing.T, target string, got Info, want *request.RequestInfo) {
 	t.Helper()
 	options, err := got.ConnectOptions()

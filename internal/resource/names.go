@@ -48,7 +48,7 @@ func isSubdomain(s string) bool {
 	}
 }
 
-// checkName holds a decoded name to what the library allows in a path.
+// checkName checks that a decoded name is what the library allows in a path.
 func checkName(what, name string) error {
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c == '/' || c == '%' || c == '.' && (name == "." || name == "..") {
@@ -66,7 +66,7 @@ func checkLabel(what, s string) error {
 	return status.BadRequest("the %s '%s' in the request path must be a DNS label: %s", what, short(s), strings.Join(content.IsDNS1123Label(s), ", "))
 }
 
-// checkGroup holds an API group to its form.
+// checkGroup checks the form of an API group.
 func checkGroup(s string) error {
 	if isSubdomain(s) {
 		return nil

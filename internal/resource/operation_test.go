@@ -42,7 +42,8 @@ func issuesAPI(t testing.TB) *Plain {
 	return NewPlain(r, Reach{}, View{LeadsTo: anyPath, Reaches: anyPath})
 }
 
-// What templates with further variables, objects without a collection and operations make of requests.
+// How requests resolve by templates with further variables, objects without a collection, and
+// operations.
 func TestTemplates(t *testing.T) {
 	api := issuesAPI(t)
 	for _, tt := range []struct{ method, target, want string }{

@@ -1,17 +1,17 @@
 package resource
 
-// Applies says whether a policy or a limit is about a request.
+// Applies says whether a policy or a limit applies to a request.
 type Applies string
 
-// The ways in which it is about one.
+// The ways in which it applies.
 const (
 	Always    Applies = "Yes"
 	Sometimes Applies = "Maybe"
 	Never     Applies = "No"
 )
 
-// An Outlook says whether a policy, one of its bindings or a limit is about a request, as far as
-// method and path tell. It is for operators.
+// An Outlook says whether a policy, one of its bindings or a limit applies to a request, as far as
+// method and path show. It is for operators.
 type Outlook struct {
 	Kind, Name string
 	Applies    Applies
@@ -27,7 +27,7 @@ func (o Outlook) Unless(because string) Outlook {
 	return o
 }
 
-// Also adds a remark about something that is about the request.
+// Also adds a remark about something that applies to the request.
 func (o Outlook) Also(remark string) Outlook {
 	switch {
 	case o.Applies == Never || remark == "":
@@ -39,7 +39,7 @@ func (o Outlook) Also(remark string) Outlook {
 	return o
 }
 
-// If adds something that else decides whether it is about the request.
+// If adds a further condition for it to apply to the request.
 func (o Outlook) If(condition string) Outlook {
 	if o.Applies == Never {
 		return o

@@ -26,7 +26,7 @@ func TestPassing(t *testing.T) {
 	}
 	for _, c := range []struct {
 		request string
-		verb    string // of the resource; empty where the request passes
+		verb    string // of the resource; empty if the request passes
 		name    string
 		refused int32
 	}{
@@ -70,8 +70,8 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// Subresources that are declared may be created and connected to, as the subresources of resources
-// that nobody describes.
+// Subresources that are declared may be created and connected to, as the subresources of
+// undescribed resources.
 func TestConnectedSubresources(t *testing.T) {
 	r, err := NewRegistry([]*Resource{{Version: "v1", Names: Names{Kind: "Pod", Plural: "pods"}, Namespaced: true, Subresources: Subresources{Status: true, Other: []string{"eviction", "exec", "proxy"}}}})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// maxSegments is how many segments of a path are told apart; no resource has
-// as many, so a path with more is only scanned.
+// maxSegments is how many segments of a path are recorded; no resource has as many, so a path with
+// more is only scanned.
 const maxSegments = 16
 
 // path is a request path cut at its slashes.
@@ -18,9 +18,9 @@ type path struct {
 	segments [maxSegments]string
 	n        int
 	trailing bool
-	// disguised says what the path has that is only refused where resources
-	// are: an encoded character that needs no encoding. In the first segment
-	// it is refused everywhere, lest "/%61pis" be taken for no resource.
+	// disguised says what the path has that is only refused in paths of resources: an encoded
+	// character that needs no encoding. In the first segment it is refused everywhere, lest
+	// "/%61pis" be taken for no resource.
 	disguised string
 	// matrix is the set of segments that begin with a semicolon, as bits. They are refused unless a template
 	// has them: isMatrix.
@@ -127,7 +127,7 @@ func (p *path) encoded(raw string, i int) (int, error) {
 	return 3, nil
 }
 
-// strict refuses what is ambiguous only where resources are.
+// strict refuses what is ambiguous only in paths of resources.
 func (p *path) strict(trailingAllowed bool) error {
 	if p.disguised != "" {
 		return p.notDisguised()
@@ -192,8 +192,8 @@ func hexDigit(c byte) byte {
 	return 0xff
 }
 
-// decode returns a segment without its percent-encodings, which scan has
-// checked. It allocates only where there are any.
+// decode returns a segment without its percent-encodings, which scan has checked. It allocates only
+// if there are any.
 func decode(s string) string {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' {
@@ -222,8 +222,8 @@ func isUnreserved(c byte) bool {
 // RFC 3986's pchar without ';', which some servers cut paths at.
 var pathChars = charsOf("-._~!$&'()*+,=:@")
 
-// queryChars are the characters that a query may have as they are. Lenient
-// clients leave more unencoded than RFC 3986 allows; nobody cuts at these.
+// queryChars are the characters that a query may have as they are. Lenient clients leave more
+// unencoded than RFC 3986 allows; no reader cuts at these.
 var queryChars = charsOf("-._~!$&'()*+,;=:@/?%\"<>[]^`{|}\\")
 
 func charsOf(extra string) (set [256]bool) {

@@ -84,7 +84,7 @@ const (
 	dryRunParameter
 	watchParameter
 	timeoutParameter
-	// plainParameter and those after it are only held to one occurrence.
+	// plainParameter and those after it must only not occur twice.
 	plainParameter
 )
 
@@ -139,8 +139,8 @@ func parameterOf(key string) parameter {
 	return unknownParameter
 }
 
-// option takes over the value of a parameter that the gateway acts on. Where
-// the verb gives the parameter no meaning, Kubernetes ignores it, and so do we.
+// option takes over the value of a parameter that the gateway acts on. If the parameter has no
+// meaning for the verb, Kubernetes ignores it, and so do we.
 func (i *Info) option(p parameter, value string) error {
 	if i.Connect {
 		if p == dryRunParameter {
@@ -204,7 +204,7 @@ func (i *Info) timeout(value string) error {
 	d, err := time.ParseDuration(value)
 	switch {
 	case err == nil:
-		i.Options.Timeout = max(d, 0) // a negative one is none
+		i.Options.Timeout = max(d, 0) // a negative one counts as not given
 	case i.APIPrefix != "":
 		return status.BadRequest("the query parameter 'timeout' must be a duration such as '30s', not '%s'", short(value))
 	}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Reach says which resources at Kubernetes' paths the match blocks of files are about, without a file that
-// describes them. An ordinary API that serves such a path is held to these blocks.
+// A Reach says which resources at Kubernetes' paths the match blocks of files are about, without a
+// file that describes them. These blocks are taken from an ordinary API that serves such a path.
 type Reach struct {
 	// Resources are meant in any version. A Resource "*" stands for all resources of the group.
 	Resources []schema.GroupResource

@@ -80,7 +80,7 @@ func newRegistry(resources []*Resource, passing []Passing) *Registry {
 // selected returns a registry of some of the resources, which keep their numbers, and of what passes at a place.
 func (r *Registry) selected(resources []*Resource, at *Place) *Registry {
 	s := newRegistry(resources, slices.DeleteFunc(slices.Clone(r.passing), func(p Passing) bool { return !p.Scope.Covers(at) }))
-	_ = s.indexAll() // two of one place are found when the files are held to the routes
+	_ = s.indexAll() // two of one place are found when the files are checked against the routes
 	return s
 }
 
@@ -108,7 +108,7 @@ func (r *Registry) indexPassing() (errs []error) {
 	return errs
 }
 
-// A definition tells resources apart. A resource may have several operations beside its objects.
+// A definition distinguishes resources. A resource may have several operations beside its objects.
 type definition struct {
 	schema.GroupVersionResource
 	Operation
@@ -125,7 +125,7 @@ func (r *Resource) definition() definition {
 // Resources returns all resources, each at the index that is its ID.
 func (r *Registry) Resources() []*Resource { return r.resources }
 
-// check holds the names of a resource to their forms (RES-3).
+// check checks the forms of the names of a resource (RES-3).
 func (r *Resource) check() error {
 	var errs []error
 	bad := func(what, value string, msgs []string) {

@@ -10,14 +10,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// Resolve reads the method and target of a request. The Resource is nil for a
-// well-formed resource that no policy file describes and for a path that is no
-// resource (Info.IsResource tells which). A target that two servers could read
-// in two ways is refused with 400, what the resource does not have with 404,
-// and a method that it does not have with 405; the error is a Status,
-// and Info then has what was understood until there. The resource is returned
-// beside an error too if the path is one of its own, or of a subresource that it
-// does not have.
+// Resolve reads the method and target of a request. The Resource is nil for a well-formed resource
+// that no policy file describes and for a path that is no resource (Info.IsResource says which). A
+// target that two servers could read in two ways is refused with 400, what the resource does not
+// have with 404, and a method that it does not have with 405; the error is a Status, and Info then
+// has what was understood until there. The resource is returned beside an error too if the path is
+// one of its own, or of a subresource that it does not have.
 //
 // Resolve does not allocate unless it refuses or the name is percent-encoded.
 // Info refers to the target's bytes, which must stay unchanged.
@@ -106,7 +104,7 @@ func (r *Registry) route(m method, p *path, info *Info) (*Resource, error) {
 	return nil, nil
 }
 
-// ending returns where the path ends, if that is described.
+// ending returns the node at which the path ends, if that is described.
 func (hit *match) ending() *endpoint { return cmp.Or(hit.end, hit.elsewise) }
 
 // unlessVariable returns the endpoint, but none if its first segment could be any: an API server's own paths are
@@ -126,7 +124,7 @@ func (hit *match) goesBeyond(p *path) error {
 	return status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw), hit.below.template, hit.below.resource.GroupResource())
 }
 
-// strict holds a path to the form of the template that it matches.
+// strict checks the form of a path against the template that it matches.
 func (e *endpoint) strict(p *path) error {
 	if e.trailing && !p.trailing {
 		return status.NoSuchPath("the path '%s' must end in '/', as '%s' does", short(p.raw), e.template)
@@ -208,8 +206,8 @@ func apiVersion(p *path) string {
 	return p.raw[start : start+len(p.segments[1])+1+len(p.segments[2])]
 }
 
-// registered holds a Kubernetes path to the resource that it names. deeper
-// says that it has segments after the subresource.
+// registered checks a Kubernetes path against the resource that it names. deeper says that it has
+// segments after the subresource.
 func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Resource, error) {
 	res := r.byName[info.GroupVersionResource()]
 	// What follows a proxy subresource is a path of another server.
@@ -240,7 +238,7 @@ func (r *Registry) registered(m method, p *path, deeper bool, info *Info) (*Reso
 	return res, err
 }
 
-// checkForms holds the segments to the forms of what they are (RES-3).
+// checkForms checks the forms of the segments (RES-3).
 func (i *Info) checkForms(res *Resource) error {
 	if res == nil {
 		if err := checkLabel("version", i.Version); err != nil {
@@ -267,8 +265,7 @@ func (i *Info) checkForms(res *Resource) error {
 	return checkName("name", i.Name)
 }
 
-// has returns why a path of the right resource is none that it has: in a
-// namespace, or in none.
+// has returns an error if a resource does not have a path: one in a namespace, or one without.
 func (r *Resource) has(i *Info) error {
 	switch {
 	case !r.Namespaced && i.ObjectNamespace() != "":

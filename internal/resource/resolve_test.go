@@ -163,8 +163,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// RES-3, RES-4 and each row of "Paths" in the list of hostile input: code and
-// the piece of the message that tells what is wrong.
+// RES-3, RES-4 and each row of "Paths" in the list of hostile input: the code, and the piece of the
+// message that says what is wrong.
 func TestResolveRefuses(t *testing.T) {
 	r := testRegistry(t)
 	const ns = "/apis/lab.example.com/v1/namespaces/team-a"
@@ -225,7 +225,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"GET", "/%76%32/orders", 400, "'%76'"},
 		{"GET", "/x%25y", 400, "'%25'"},
 
-		// Where resources are.
+		// In paths of resources.
 		{"POST", ns + "/%77idgets", 400, "'%77'"},
 		{"POST", ns + "/%2577idgets", 400, "'%25'"},
 		{"GET", ns + "/widgets/w%2D1", 400, "'%2D'"},
@@ -330,7 +330,7 @@ func TestResolveRefuses(t *testing.T) {
 			if int(s.Code) != tt.code || !strings.Contains(s.Message, tt.message) {
 				t.Errorf("got %d %q, want %d with %q", s.Code, s.Message, tt.code, tt.message)
 			}
-			// The resource is known where only the method or a subresource is not one of its own.
+			// The resource is known even if it lacks the method or the subresource.
 			own := s.Code == http.StatusMethodNotAllowed || s.Message == "name must be provided" || s.Code == http.StatusNotFound && info.Subresource != ""
 			if res != nil && !own {
 				t.Errorf("refused with %d %q, and yet resolved to %s", s.Code, s.Message, res.GroupResource())

@@ -45,7 +45,7 @@ type Resource struct {
 	Envelope Envelope
 	Fields   Fields
 
-	// Writes says what clients may send, Backend what a plain backend makes of it.
+	// Writes says what clients may send, Backend what a plain backend does with it.
 	Writes  Writes
 	Backend Backend
 	// Errors says what clients get of errors.

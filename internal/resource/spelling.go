@@ -163,8 +163,8 @@ func (w *walker) readings(root *spelling, text string) bool {
 	return false
 }
 
-// maxSteps bounds the work on one path. A path that takes more counts as described: nobody sends such a path
-// but to get past something.
+// maxSteps bounds the work on one path. A path that takes more counts as described: such a path is
+// only sent to get past a check.
 const maxSteps = 1 << 14
 
 // A walker compares one path with the trie.

@@ -25,7 +25,7 @@ type edge struct {
 	to      *node
 }
 
-// endpoint is where a template ends.
+// endpoint is the end of a template.
 type endpoint struct {
 	template string
 	// route is the template as its author wrote it.
@@ -53,7 +53,7 @@ func (n *node) child(segment string) *node {
 	return nil
 }
 
-// plain is the node behind a plain segment, which is made where there is none.
+// plain is the node behind a plain segment, which is made if it is missing.
 func (n *node) plain(segment string) *node {
 	next := n.child(segment)
 	if next == nil {
@@ -113,7 +113,7 @@ func (n *node) ending(m method) *endpoint {
 	return n.end
 }
 
-// A TwinError is about a path that matches the same requests as one of another resource.
+// A TwinError names a path that matches the same requests as one of another resource.
 type TwinError struct {
 	Template string
 	Resource *Resource
@@ -133,8 +133,8 @@ func (e *TwinError) Error() string {
 // parseTemplate cuts a template into segments and finds its variables.
 func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	var p path
-	// The braces are not allowed in a path; everything else is held to the
-	// same form as the requests that it is to match.
+	// The braces are not allowed in a path; everything else must have the same form as the requests
+	// that it is to match.
 	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || p.matrix != 0 || strings.Contains(template, "%") {
 		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
@@ -194,7 +194,7 @@ type match struct {
 	end    *endpoint
 	// elsewise is an operation at the path whose method is another.
 	elsewise *endpoint
-	// subresource is the segment after an item, where the resource has it.
+	// subresource is the segment after an item, if the resource has it.
 	subresource string
 	// below is a template that the path goes beyond, to nothing that its
 	// resource has.

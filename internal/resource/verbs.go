@@ -36,8 +36,8 @@ var verbs = [NumVerbs]struct {
 	name string
 	// methods are the HTTP methods that ask for the verb, the usual one first.
 	methods []method
-	// object and collection say what the path of a request leads to. A verb with neither is none of
-	// a resource.
+	// object and collection say what the path of a request leads to. A verb with neither is not a
+	// verb of resources.
 	object, collection bool
 	// everywhere is set for verbs on a collection over all namespaces, part for those on the status
 	// and scale of an object.
@@ -127,7 +127,7 @@ func (o AdmissionOperation) String() string {
 	return "*"
 }
 
-// SchemaUse says which of the schemas of a resource is about an object. OpenAPI documents may have
+// SchemaUse says which of the schemas of a resource describes an object. OpenAPI documents may have
 // different ones.
 type SchemaUse uint8
 
@@ -154,10 +154,10 @@ func (v Verb) Method() string {
 // OfResource reports whether requests for resources can have the verb.
 func (v Verb) OfResource() bool { return verbs[v].object || verbs[v].collection }
 
-// OfObject reports whether a request of the verb is about one object that may be stored.
+// OfObject reports whether a request of the verb addresses one object that may be stored.
 func (v Verb) OfObject() bool { return verbs[v].object }
 
-// OfCollection reports whether a request of the verb is about the objects of a collection.
+// OfCollection reports whether a request of the verb addresses the objects of a collection.
 func (v Verb) OfCollection() bool { return verbs[v].collection }
 
 // Operation returns what a request of the verb is admitted as; 0 if it changes nothing that is stored.
@@ -178,14 +178,14 @@ func (v Verb) Selects() bool { return verbs[v].selects }
 // Lasts reports whether the answer goes on for as long as the client likes.
 func (v Verb) Lasts() bool { return verbs[v].lasts }
 
-// Schema returns which schema is about the objects that requests of the verb carry or ask for.
+// Schema returns which schema describes the objects that requests of the verb carry or ask for.
 func (v Verb) Schema() SchemaUse { return verbs[v].schema }
 
 // OptionsKind returns the kind of the options of a request, such as CreateOptions; "" for none.
 func (v Verb) OptionsKind() string { return verbs[v].options }
 
 // Documented returns the verb under which a document describes the requests of this one. A document
-// says nothing of a watch: its parameters are those of a list.
+// does not describe a watch: it has the parameters of a list.
 func (v Verb) Documented() Verb {
 	if of := verbs[v].variant; of != VerbOther {
 		return of
@@ -308,8 +308,8 @@ var verbsOfMethods = func() (all [numMethods]verbsOf) {
 	return all
 }()
 
-// verb returns the verb that the method asks for of a resource. If it asks for nothing there, this
-// is the verb that it has elsewhere.
+// verb returns the verb that the method asks for of a resource. If it does not ask for that, this
+// is its usual verb.
 func (m method) verb(ofObject bool) Verb {
 	of := verbsOfMethods[m]
 	first, second := of.collection, of.object

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// TestVerbsAreKubernetes compares the table of verbs with what Kubernetes makes of the methods.
+// TestVerbsAreKubernetes compares the table of verbs with how Kubernetes reads the methods.
 func TestVerbsAreKubernetes(t *testing.T) {
 	factory := &request.RequestInfoFactory{APIPrefixes: sets.NewString("apis"), GrouplessAPIPrefixes: sets.NewString()}
 	verbOf := func(method, path, query string) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/proxy"
 )
 
-// A trial is a write as a source tells it.
+// A trial is a write as a source describes it.
 type trial struct {
 	method, target []byte
 	upstream       string // whose paths the target has; "" for a client's
@@ -133,7 +133,7 @@ func (w *worker) try(side int) *proxy.Outcome {
 	})
 }
 
-// unjudgeable returns why a write is none that can be judged.
+// unjudgeable returns why a write cannot be judged.
 func unjudgeable(err error) string {
 	switch {
 	case err == nil:
@@ -198,7 +198,7 @@ func (w *worker) count(effects []effect, parts [3]*Part) {
 	}
 }
 
-// read reads what an outcome comes to.
+// read reads the result from an outcome.
 func (v *verdict) read(o *proxy.Outcome) {
 	clear(v.effects)
 	v.effects, v.isKnown = v.effects[:0], false
@@ -309,7 +309,7 @@ func (v *verdict) says(e *effect) bool {
 	})
 }
 
-// patchOf returns the JSON patch that makes of one object the other.
+// patchOf returns the JSON patch that turns one object into the other.
 func patchOf(from, to []byte) string {
 	a, err := document.Parse(from, document.Limits{})
 	if err != nil {

@@ -21,7 +21,7 @@ type item struct {
 	about *subject
 	// shape says how the text is to be read.
 	shape shape
-	// line is where it begins in its source, and place names the source; 0 and "" if it has none.
+	// line is its first line in its source, and place names the source; 0 and "" if it has none.
 	line  int64
 	place string
 }
@@ -35,7 +35,7 @@ type shape interface {
 // isCounted is the answer of a shape for a text that it has counted itself.
 const isCounted = "\x00"
 
-// A batch is items that one worker judges, and what they came to.
+// A batch is items that one worker judges, and their results.
 type batch struct {
 	text  []byte
 	items []item
@@ -69,7 +69,7 @@ type pipeline struct{ work, order, free chan *batch }
 
 // A source has items.
 type source interface {
-	// name tells the source from the others.
+	// name identifies the source.
 	name() string
 	// read hands on the items behind a position.
 	read(ctx context.Context, from position, to *emitter) error

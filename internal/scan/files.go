@@ -144,7 +144,8 @@ func isList(head []byte) bool {
 	return hasItems && (kind == "" && p["apiVersion"] != "" || strings.HasSuffix(kind, "List"))
 }
 
-// hasLines reports whether each line of a text is a value of its own, as far as its first line tells.
+// hasLines reports whether each line of a text is a value of its own, as far as its first line
+// shows.
 func hasLines(head []byte) bool {
 	end := bytes.IndexByte(head, '\n')
 	if end < 0 {

@@ -63,7 +63,7 @@ func (w *worker) ownedText(about *subject, d *document.Document) []byte {
 	return d.AppendTo(nil)
 }
 
-// unreadable counts a text that cannot be read, and says where it is.
+// unreadable counts a text that cannot be read, and reports its place.
 func (w *worker) unreadable(i *item, err error) string {
 	f := Finding{Effect: Unjudged, Source: i.place, Line: i.line, Message: clip(strings.TrimSpace(err.Error()))}
 	w.tally.Objects++

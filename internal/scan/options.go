@@ -55,7 +55,7 @@ type Options struct {
 	List int
 	// StateFile remembers how far the scan is, so that another one goes on; empty for none.
 	StateFile string
-	// Progress is told how far the scan is, from one goroutine; nil if nobody asks.
+	// Progress is called with the progress of the scan, from one goroutine; nil if not needed.
 	Progress func(Progress)
 }
 
@@ -63,7 +63,7 @@ type Options struct {
 type Progress struct {
 	// Source is the file or the resource that is read.
 	Source string
-	// Part is how much of all sources was read, from 0 to 1; less than 0 if nobody knows.
+	// Part is how much of all sources was read, from 0 to 1; less than 0 if unknown.
 	Part float64
 	// Objects were judged, Denied of them refused.
 	Objects, Denied int64

@@ -45,7 +45,7 @@ type placer struct {
 	path  []byte
 }
 
-// A place is where objects of one kind and namespace are.
+// A place is a kind and a namespace of objects.
 type place struct {
 	collection []byte
 	// isTemplated is set if the path of an object is made by the templates of its resource.
@@ -102,7 +102,7 @@ func (p *placer) item(about *subject, text []byte) (string, error) {
 	return item, err
 }
 
-// find finds where objects of a kind and namespace are.
+// find finds the place of objects of a kind and namespace.
 func (p *placer) find(apiVersion, kind, namespace string, about *subject, text []byte) *place {
 	var collection string
 	var err error

@@ -70,8 +70,9 @@ const builtinPolicy = "schema"
 // now is the time of results; tests set it.
 var now = time.Now
 
-// writePolicyReports writes a PolicyReport for each namespace and a ClusterPolicyReport for objects in none, each in a line,
-// in parts where one would be too large. The first part of each has the counts.
+// writePolicyReports writes a PolicyReport for each namespace and a ClusterPolicyReport for objects
+// in none, each in a line, in parts if one would be too large. The first part of each has the
+// counts.
 func (r *Report) writePolicyReports(w io.Writer) error {
 	byNamespace := map[string][]*Finding{}
 	for namespace := range r.Namespaces {

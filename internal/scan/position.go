@@ -14,7 +14,7 @@ type position struct {
 	Done int64 `json:"done"`
 }
 
-// notes tell a reader of the report something beside the findings.
+// notes give a reader of the report more than the findings.
 type notes struct {
 	mu  sync.Mutex
 	all []string

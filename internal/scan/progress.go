@@ -34,7 +34,7 @@ func (b *Bar) Show(p Progress) {
 		return
 	}
 	b.shown = now
-	_, _ = io.WriteString(b.to, "\r\x1b[K"+b.line(p, now.Sub(b.started))) // nobody minds a progress bar that is not seen
+	_, _ = io.WriteString(b.to, "\r\x1b[K"+b.line(p, now.Sub(b.started))) // a progress bar that cannot be shown does no harm
 }
 
 // line returns the line after a time.

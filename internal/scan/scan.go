@@ -106,7 +106,7 @@ func (s *scan) run(ctx context.Context, sources []source, from position) error {
 // saveEvery is how often the state is saved.
 const saveEvery = 2 * time.Second
 
-// take takes what a batch came to. Batches come in order.
+// take takes the results of a batch. Batches come in order.
 func (s *scan) take(b *batch) {
 	s.tally.add(b.tally)
 	room := max(s.options.List-len(s.listed), 0)

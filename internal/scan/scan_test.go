@@ -90,7 +90,7 @@ func (s *stopping) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestResume: a scan that was interrupted goes on where it was, and says in the end what one scan says.
+// TestResume: a scan that was interrupted resumes, and its final report is that of one scan.
 func TestResume(t *testing.T) {
 	text := deployments(4000)
 	o := offline(t, replicas)
@@ -150,7 +150,7 @@ type apiServer struct {
 	objects   []string // sorted
 	keys      []string
 	moment    int  // of the lists that can be continued
-	isLenient bool // it gives a token to go on with where one has expired
+	isLenient bool // it gives a token to go on with if one has expired
 	asked     []string
 	onPage    func(*apiServer)
 }
@@ -222,7 +222,7 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// before returns options with the gateway before a server.
+// before returns options with the gateway in front of a server.
 func before(t testing.TB, text, url string, dialect config.Dialect) Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policies.yaml")
@@ -334,8 +334,8 @@ func TestResumePages(t *testing.T) {
 	}
 }
 
-// TestOrdinaryAPI: a collection of an ordinary API is one answer, wherever its items are; what the API itself sets is not
-// held against its objects.
+// TestOrdinaryAPI: a collection of an ordinary API is one answer, wherever its items are; what the
+// API itself sets is not a finding on its objects.
 func TestOrdinaryAPI(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

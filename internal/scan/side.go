@@ -46,7 +46,8 @@ func Offline(set *policies.Set) (_ *Side, end func(), err error) {
 // syncTimeout is how long a scan waits for the collections that policies read.
 const syncTimeout = 30 * time.Second
 
-// Before returns a gateway before the backends of a configuration, which it asks for what policies refer to.
+// Before returns a gateway in front of the backends of a configuration, which it asks for what
+// policies refer to.
 func Before(ctx context.Context, set *policies.Set, c *config.Configuration) (_ *Side, end func(), err error) {
 	metrics, err := telemetry.New(telemetry.Options{Version: "scan"})
 	if err != nil {

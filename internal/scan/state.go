@@ -13,7 +13,7 @@ import (
 
 // A savedState is how far a scan is, as its file has it.
 type savedState struct {
-	// Scan tells scans apart: what is judged, by what and how.
+	// Scan identifies the scan: what is judged, by what and how.
 	Scan     string    `json:"scan"`
 	Position position  `json:"position"`
 	Tally    *Tally    `json:"tally"`
@@ -21,7 +21,7 @@ type savedState struct {
 	Notes    []string  `json:"notes,omitempty"`
 }
 
-// fingerprint tells scans apart.
+// fingerprint identifies the scan.
 func (s *scan) fingerprint() string {
 	old := ""
 	if s.options.Old != nil {
@@ -76,7 +76,7 @@ func (s *scan) save() error {
 		err = os.Rename(f.Name(), s.options.StateFile)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // a part of a state is none
+		_ = os.Remove(f.Name()) // a part of a state is not valid
 		return fmt.Errorf("the state cannot be written: %w", err)
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 )
 
-// A Tally counts what objects came to.
+// A Tally counts the results of objects.
 type Tally struct {
 	// Objects were read; Assessed are the ones that a policy or a schema is about.
 	Objects  int64 `json:"objects"`
@@ -30,7 +30,7 @@ type Tally struct {
 	Groups     map[string]*Part        `json:"groups,omitempty"`
 }
 
-// A PolicyTally counts the objects that a policy was about, by what it came to.
+// A PolicyTally counts the objects that a policy applied to, by its decision.
 type PolicyTally struct {
 	Assessed int64 `json:"judged"`
 	Denied   int64 `json:"denied"`
@@ -148,7 +148,8 @@ func (t *Tally) policy(name string) *PolicyTally {
 	return p
 }
 
-// decisions counts what policies came to about the object at hand. It implements admission.Observer.
+// decisions counts the decisions of policies on the current object. It implements
+// admission.Observer.
 type decisions struct {
 	tally  *Tally
 	passed int64

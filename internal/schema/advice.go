@@ -14,8 +14,8 @@ import (
 // OriginWording is the origin of warnings about the wording of messages.
 const OriginWording = "wording"
 
-// adviceOn holds the messages of a schema's own rules to the API conventions (VAL-4), and finds rules that no object
-// can meet because they always fail.
+// adviceOn checks the messages of a schema's own rules against the API conventions (VAL-4), and
+// finds rules that no object can meet because they always fail.
 func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
 	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
 		if advice := reword.Advice(message, names); advice != "" {

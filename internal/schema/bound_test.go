@@ -128,7 +128,8 @@ func TestLongMetadata(t *testing.T) {
 	}
 }
 
-// Where many items fail, wherever they stand, their places are found in one walk or two through each list (VAL-2).
+// If many items fail, at any position, their places are found in one walk or two through each list
+// (VAL-2).
 func TestPlacesOfManyFailures(t *testing.T) {
 	const n = 20_000
 	inner := &Shape{accepts: anyKind}

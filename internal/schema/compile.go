@@ -38,7 +38,7 @@ func newCompiler() *compiler {
 
 // shape compiles a schema. implied is set for objects that have kind, apiVersion and metadata at
 // any rate. The structural schema stands at the same place. It is nil below allOf, anyOf, oneOf and
-// not, where there is neither default nor list type nor rule.
+// not, which have neither default nor list type nor rule.
 func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.Structural, implied bool) (*Shape, error) {
 	s := &Shape{}
 	if p.Nullable {

@@ -115,7 +115,7 @@ func deprecationOf(crd *apiextensions.CustomResourceDefinitionSpec, deprecated s
 
 // Options say what kind of object a schema is of.
 type Options struct {
-	// Path is where the schema stands in its file, for errors.
+	// Path is the location of the schema in its file, for errors.
 	Path *field.Path
 	// Resource is set for objects with the envelope of Kubernetes: kind, apiVersion and metadata are known whatever
 	// the schema says of them, and metadata is checked.
@@ -128,9 +128,9 @@ type Options struct {
 	// MayRepeat lets lists of type set and map repeat themselves, as Kubernetes does in its own kinds: there the type
 	// says how lists are merged.
 	MayRepeat bool
-	// Scale says what the scale subresource reads; nil where there is none.
+	// Scale says what the scale subresource reads; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
-	// Extensions holds the gateway's own keywords of the schema; nil is none.
+	// Extensions holds the gateway's own keywords of the schema; nil if there are none.
 	Extensions *Extensions
 }
 
@@ -205,7 +205,7 @@ func pathText(path *field.Path) string {
 	return path.String()
 }
 
-// checkDefinition holds a definition to Kubernetes' own validation.
+// checkDefinition applies Kubernetes' own validation to a definition.
 func checkDefinition(crd *apiextensions.CustomResourceDefinition) (warnings, errs field.ErrorList) {
 	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), crd) {
 		err.Field = written(err.Field)

@@ -10,7 +10,7 @@ import (
 type memberDefault struct {
 	member   document.Member
 	harmless bool   // nothing can be wrong with it, nor, on its account, with what is around it
-	bit      uint64 // of the property; 0 where it has none
+	bit      uint64 // of the property; 0 if it has none
 	key      document.Name
 	shape    *Shape
 }
@@ -78,5 +78,5 @@ func (s *Shape) Fill(object document.Node, there uint64) {
 }
 
 // Fillable reports whether anything about the value may be filled in: what is in it, or the value
-// itself where it is null.
+// itself if it is null.
 func (s *Shape) Fillable() bool { return s != nil && (s.hasDefaults || s.def != nil) }

@@ -59,7 +59,7 @@ func follow(v document.Node, way []hop, visit func(document.Node) bool) bool {
 	return true
 }
 
-// Path is where a member of an object of a document is, for messages.
+// Path is the path of a member of an object of a document, for messages.
 func (s *Schema) Path(object document.Node, name string) *field.Path {
 	l := locator{top: object.Document().Root(), shape: s.root, meta: s.meta}
 	return l.path(object).Child(name)
@@ -227,7 +227,8 @@ func asRead(way []hop) []cel.ReadStep {
 	return steps
 }
 
-// meets reports whether a path that is read may lead where a way of the same length does.
+// meets reports whether a path that is read may lead to the same value as another path of that
+// length.
 func meets(path []cel.ReadStep, way []hop) bool {
 	for i, s := range way {
 		if s.kind == hopProperty && !path[i].Any && path[i].Name != s.name.String() {

@@ -72,7 +72,8 @@ func (e *evaluator) reword(x *violation, err *field.Error) {
 	*x.failure = *err
 }
 
-// further adds what else is wrong by a rule: as failures where the gateway speaks, as details where the author does.
+// further adds what else is wrong by a rule: as failures if the message is the gateway's, as
+// details if it is the author's.
 func (e *evaluator) further(x *violation, err *field.Error) {
 	switch {
 	case x.worded:

@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// extra holds the gateway's own keywords about a value. Few shapes have one; walks for the keywords go only where there
-// is something for them to do.
+// extra holds the gateway's own keywords about a value. Few shapes have one; walks for the keywords
+// visit only shapes that have one in them.
 type extra struct {
 	immutable bool
 	unions    []*union
@@ -174,7 +174,7 @@ func (x *extender) union(s *Shape, from *Union) *union {
 			refuse(path, "must be of type string")
 		default:
 			u.discriminator, u.discriminated = document.NewName(p.Name), true
-			_ = json.Unmarshal(p.Shape.def, &u.fallback) // what is no string is none
+			_ = json.Unmarshal(p.Shape.def, &u.fallback) // what is no string does not count
 			if p.Shape.enum != nil {
 				values = p.Shape.enum.strings
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// ExtensionPrefix is how the gateway's own keywords of schemas begin. A keyword that begins so and is none of them is an
-// error: nothing that an author asks for goes unenforced in silence.
+// ExtensionPrefix is how the gateway's own keywords of schemas begin. Any other keyword that begins
+// so is an error: nothing that an author asks for goes unenforced in silence.
 const ExtensionPrefix = "x-admission-gateway-"
 
 // The gateway's own keywords.
@@ -27,9 +27,9 @@ const (
 type Extensions struct {
 	// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack.
 	Beyond Beyond
-	// Default is how the value is computed where it is not set; nil is not at all.
+	// Default is how the value is computed if it is not set; nil if it is not.
 	Default *DerivedDefault
-	// Immutable is set where the value may not change once it is set.
+	// Immutable says that the value may not change once it is set.
 	Immutable bool
 	// Unions are sets of members; at most one member of each may be set.
 	Unions []Union
@@ -57,7 +57,8 @@ type DerivedDefault struct {
 
 // Union is the keyword x-admission-gateway-union.
 type Union struct {
-	// Discriminator is the member, a string, that says which of Members is set; empty where there is none.
+	// Discriminator is the member, a string, that says which of Members is set; empty if there is
+	// none.
 	Discriminator string
 	Members       []UnionMember
 
@@ -70,14 +71,14 @@ type UnionMember struct {
 	Field string
 	// Value is the discriminator's when the member is set.
 	Value string
-	// Optional is set where the member may be left out though the discriminator has its value.
+	// Optional says that the member may be left out though the discriminator has its value.
 	Optional bool
 
 	path *field.Path
 }
 
-// ReadExtensions reads the gateway's own keywords of a schema, which stands at path in its file, and of those in it. The
-// result is nil where there are none.
+// ReadExtensions reads the gateway's own keywords of a schema, which stands at path in its file,
+// and of those in it. The result is nil if there are none.
 func ReadExtensions(root document.Node, path *field.Path) (*Extensions, field.ErrorList) {
 	r := &ExtensionReader{}
 	return r.tree(root, path), r.Errors
@@ -175,7 +176,8 @@ func (e *Extensions) Empty() bool {
 	return e == nil || e.Beyond.empty() && e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
 }
 
-// forbid refuses keywords where a schema only asks whether a value fits: there is neither default nor old value.
+// forbid refuses keywords in a schema that only asks whether a value fits: there is neither default
+// nor old value.
 func (r *ExtensionReader) forbid(n document.Node, path *field.Path, keyword string) {
 	each(n, func(_ int, m document.Node) {
 		if strings.HasPrefix(m.Key(), ExtensionPrefix) {

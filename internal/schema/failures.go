@@ -21,7 +21,7 @@ type failure struct {
 	class class
 }
 
-// class tells failures apart that an update may leave as they were.
+// class is the kind of a failure that an update may leave as it was.
 type class uint8
 
 const (

@@ -23,7 +23,7 @@ type Beyond struct {
 	Rest *Free
 	// Unique refuses lists in which an item stands twice.
 	Unique bool
-	// Null is set where null is one of the values of the enumeration.
+	// Null is set if null is one of the values of the enumeration.
 	Null bool
 
 	// AllOf must all match. In each group of AnyOf and OneOf one must match. None of Not may match.

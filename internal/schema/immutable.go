@@ -38,8 +38,8 @@ func (s *Shape) carry(d *document.Document, v, old document.Node, patched bool) 
 	}
 }
 
-// descend visits the values in a value whose shapes concern somebody, each with what it was before the update, which is
-// invalid where there was none.
+// descend visits the values in a value whose shapes have immutable parts, each with its old value,
+// which is invalid if there was none.
 func (s *Shape) descend(v, old document.Node, concerned func(*Shape) bool, visit func(s *Shape, v, old document.Node)) {
 	var next document.Node
 	switch v.Kind() {
@@ -212,8 +212,8 @@ func sameItems(s *Shape, a, b document.Node) bool {
 	return true
 }
 
-// ancestors finds the old items of a list of type map where keys that are missing have their defaults: before an object's
-// defaults are set, and after.
+// ancestors finds the old items of a list of type map if missing keys have their defaults: before
+// an object's defaults are set, and after.
 type ancestors struct {
 	list  *listType
 	items keyedItems

@@ -166,7 +166,8 @@ func enumeration(values []apiextensions.JSON) (*enumRules, error) {
 	return e, nil
 }
 
-// Format is the name of the format that a string must have; "" where there is none that Kubernetes checks.
+// Format is the name of the format that a string must have; "" if there is none that Kubernetes
+// checks.
 func (s *Shape) Format() string {
 	if s == nil || s.text == nil || s.text.format == nil {
 		return ""

@@ -19,8 +19,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
 )
 
-// TestAgreesWithKubernetes holds pruning, defaults and validation against apiextensions-apiserver on random schemas and
-// objects (DEF-1, DEF-5, DEF-6, VAL-1, VAL-2, VAL-7, META-2).
+// TestAgreesWithKubernetes compares pruning, defaults and validation with apiextensions-apiserver
+// on random schemas and objects (DEF-1, DEF-5, DEF-6, VAL-1, VAL-2, VAL-7, META-2).
 func TestAgreesWithKubernetes(t *testing.T) {
 	schemas, refused := 2000, 0
 	if testing.Short() {
@@ -88,7 +88,7 @@ type comparison struct {
 	kube   *schematest.Kubernetes
 	frame  *cel.Frame
 
-	wordless *schema.Schema // whose rules have no messages; nil where the schema has no rules
+	wordless *schema.Schema // whose rules have no messages; nil if the schema has no rules
 }
 
 // ours prunes and defaults an object.
@@ -160,7 +160,7 @@ func (c *comparison) object(raw, oldRaw []byte) {
 	}
 	result := c.schema.Validate(c.frame, d.Root(), before)
 	if c.wordless != nil {
-		// What the gateway derives where there is no message changes no verdict.
+		// What the gateway derives if there is no message changes no verdict.
 		if derived := c.wordless.Validate(c.frame, d.Root(), before); derived.Valid() != result.Valid() || len(derived.Warnings) != len(result.Warnings) {
 			c.failf(raw, "without messages: got %v %q\nwant %v %q", derived.Errors, derived.Warnings, result.Errors, result.Warnings)
 		}
@@ -242,7 +242,7 @@ const fuzzedSchema = `{type: object, properties: {spec: {type: object, required:
 	choice: {type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]},
 	tpl: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}}}`
 
-// FuzzObject holds objects of any text against Kubernetes' libraries.
+// FuzzObject compares objects of any text with Kubernetes' libraries.
 func FuzzObject(f *testing.F) {
 	props := &apiextensionsv1.JSONSchemaProps{}
 	if err := yaml.UnmarshalStrict([]byte(fuzzedSchema), props); err != nil {
@@ -273,7 +273,7 @@ func FuzzObject(f *testing.F) {
 		refusal := s.Prune(d, nil)
 		d.Release()
 		if !isObject || refusal != nil && strings.Contains(refusal.Error(), "must be spelled") {
-			return // Kubernetes tells fields apart by case
+			return // Kubernetes distinguishes fields by case
 		}
 		c := comparison{t: t, props: props, schema: s, kube: kube}
 		c.object([]byte(text), nil)

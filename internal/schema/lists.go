@@ -11,8 +11,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// repeats appends the items that repeat an earlier one, once for each value that is repeated, in the list's order. Where
-// a list of type map has an item that cannot have keys, that misfit is all there is to say.
+// repeats appends the items that repeat an earlier one, once for each value that is repeated, in
+// the list's order. If a list of type map has an item that cannot have keys, only that misfit is
+// reported.
 func (l *listType) repeats(found []document.Node, list document.Node, scratch *keyedItems) (repeated []document.Node, misfit document.Node) {
 	if l.mayRepeat {
 		return found[:0], document.Node{}
@@ -212,7 +213,7 @@ func (p *predecessors) of(item document.Node) document.Node {
 // few is up to how many items are compared with each other rather than hashed.
 const few = 6
 
-// keyedItems are the items of a list by what tells them apart.
+// keyedItems are the items of a list by their keys.
 type keyedItems struct {
 	items  []keyedItem
 	slots  []uint64 // of a hash table: hash and index into items plus one, 32 bits each; empty while there are few

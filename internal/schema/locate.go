@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// A locator says where a value stands. Walks keep no account of where they are: the way is found backwards from the
-// value when something is wrong with it.
+// A locator finds the path of a value. Walks keep no account of where they are: the way is found
+// backwards from the value when something is wrong with it.
 type locator struct {
 	top   document.Node // the whole object
 	shape *Shape        // of top
@@ -83,7 +83,7 @@ func (l *locator) walk(n document.Node, visit func(step)) (s *Shape, lists int) 
 	return nil, lists
 }
 
-// position is where an item stands in its list, which has so many lists around it.
+// position is the position of an item in its list, which has so many lists around it.
 func (l *locator) position(list, item document.Node, lists int) int {
 	for len(l.places) <= lists {
 		l.places = append(l.places, located{})
@@ -163,7 +163,7 @@ func (s *Schema) HasDataKeys(object document.Node) bool {
 	return shape != nil && shape.object.others != othersUnknown
 }
 
-// shapeOf returns the shape of a value of the object; nil where the schema knows nothing about it.
+// shapeOf returns the shape of a value of the object; nil if the schema does not describe it.
 func (s *Schema) shapeOf(v document.Node) *Shape {
 	parent := v.Parent()
 	if !parent.Valid() {

@@ -108,7 +108,7 @@ func (w *validator) oneOf(branches []*Shape, v document.Node) int {
 	return w.explain(branches, v)
 }
 
-// weigh counts what matches in a branch that does, if somebody asks.
+// weigh counts what matches in a branch that does, if asked for.
 func (w *validator) weigh(branch *Shape, v document.Node) int {
 	if w.weighing == 0 || w.probing > 0 {
 		return 0

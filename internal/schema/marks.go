@@ -21,9 +21,8 @@ func (s *Schema) settle() {
 }
 
 // settleShape does so for a shape and the shapes in it. alone is set if nothing around a value
-// looks into it, other than for the keys that tell the items of a list apart: Prune takes the
-// defaults of missing keys, so that items which differ in its eyes differ with their defaults and
-// without.
+// looks into it, other than for the keys of the items of a list: Prune takes the defaults of
+// missing keys, so that items which differ in its eyes differ with their defaults and without.
 func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	if at == nil {
 		return
@@ -61,7 +60,7 @@ func (s *Schema) takes(shape *Shape, raw []byte) bool {
 	return w.matches(shape, d.Root())
 }
 
-// right reports whether a value is right, where what is in it may be marked.
+// right reports whether a value is right, if what is in it may be marked.
 func (w *validator) right(s *Shape, v document.Node) bool {
 	w.failed = false
 	w.value(s, v, document.Node{})

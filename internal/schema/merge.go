@@ -47,8 +47,7 @@ func (s *Schema) MergeType() *merge.Type {
 // ItemMergeType is the type of the items of a list.
 func (s *Schema) ItemMergeType() *merge.Type { return s.root.list.items.mergeType(false) }
 
-// HasMergeKeys reports whether the schema says of any list how its items are told
-// apart.
+// HasMergeKeys reports whether the schema says of any list how its items are identified.
 func (s *Schema) HasMergeKeys() bool { return s.root.hasMergeKeys() }
 
 func (s *Shape) hasMergeKeys() bool {
@@ -56,8 +55,8 @@ func (s *Shape) hasMergeKeys() bool {
 		slices.ContainsFunc(s.object.properties, func(p Property) bool { return p.Shape.hasMergeKeys() }))
 }
 
-// mergeType is the type of the shape's values. preserve is set where unknown fields of objects are kept, which is
-// inherited by all that is within.
+// mergeType is the type of the shape's values. preserve is set if unknown fields of objects are
+// kept, which is inherited by all that is within.
 func (s *Shape) mergeType(preserve bool) *merge.Type {
 	if s == nil {
 		return merge.Deduced()

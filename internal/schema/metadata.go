@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// newMetadata is the shape of metadata. It says how ObjectMeta is read, not what is right in it; where keepUnknown is
-// set, fields that it does not name are left alone.
+// newMetadata is the shape of metadata. It says how ObjectMeta is read, not what is right in it; if
+// keepUnknown is set, fields that it does not name are left alone.
 func newMetadata(keepUnknown bool) *Shape {
 	text := func() *Shape { return newShape(document.String, "string") }
 	instant := func() *Shape {

@@ -187,7 +187,7 @@ func united(a, b any) any {
 	return b
 }
 
-// partName tells the items of a list in a definition apart.
+// partName names the items of a list in a definition.
 func partName(v any) string {
 	if m, ok := v.(map[string]any); ok {
 		for _, key := range []string{"rule", "name"} {
@@ -223,7 +223,7 @@ func (s *sides) place(obj, old map[string]any, toStatus bool) map[string]any {
 	return into
 }
 
-// outcome is what a side makes of a write.
+// outcome is the result of a write on one side.
 type outcome struct {
 	object   map[string]any // as it would be stored, without its metadata
 	failures []schematest.Failure
@@ -406,7 +406,7 @@ func (c *authoredCase) play(t *testing.T, n *authoredRun, before, now *sides) {
 	c.expect(t, n, stored, now)
 }
 
-// expect compares what is stored with what the author expects, who may leave the status out.
+// expect compares what is stored with what the author expects, which may leave the status out.
 func (c *authoredCase) expect(t *testing.T, n *authoredRun, stored map[string]any, s *sides) {
 	t.Helper()
 	if c.Expected == "" {
@@ -423,9 +423,9 @@ func (c *authoredCase) expect(t *testing.T, n *authoredRun, stored map[string]an
 	}
 }
 
-// TestAuthoredCases plays the cases that the authors of OpenShift's APIs wrote (creations, updates, writes of the status,
-// definitions that became stricter) by our schemas and by Kubernetes' own packages. Both come to the same failures and
-// objects, and to what the authors expect.
+// TestAuthoredCases plays the cases that the authors of OpenShift's APIs wrote (creations, updates,
+// writes of the status, definitions that became stricter) by our schemas and by Kubernetes' own
+// packages. Both have the same failures and objects, which are those that the authors expect.
 func TestAuthoredCases(t *testing.T) {
 	files := authoredFiles(t)
 	names := slices.Sorted(maps.Keys(files))

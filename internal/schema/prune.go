@@ -77,8 +77,8 @@ func (s *Schema) Prune(d *document.Document, unknown *Unknown) error {
 	return s.prune(d, unknown, false)
 }
 
-// PruneUnknown is Prune of an object that policies have changed: nulls stay, as
-// in Kubernetes, where they come too late to stand for nothing.
+// PruneUnknown is Prune of an object that policies have changed: nulls stay, as in Kubernetes,
+// because they come too late to mean "not set".
 func (s *Schema) PruneUnknown(d *document.Document) error { return s.prune(d, nil, true) }
 
 func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) error {
@@ -276,7 +276,8 @@ func (p *pruner) clear(v document.Node) {
 	}
 }
 
-// null takes out a member that is null where null is no value of its own, and reports whether nothing is left to be done.
+// null takes out a member that is null if null is not a valid value, and reports whether nothing is
+// left to be done.
 func (p *pruner) null(s *Shape, m document.Node) (done bool) {
 	switch {
 	case s == nil || s.null == nullIsValue || s.def != nil || p.keepNulls:

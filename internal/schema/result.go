@@ -26,14 +26,14 @@ type Result struct {
 // Valid reports whether everything was checked and nothing found.
 func (r *Result) Valid() bool { return len(r.Errors) == 0 && r.Err == nil }
 
-// Validate holds an object against its schema, and against the schema's CEL rules unless something is wrong that makes
-// them meaningless. old is the object before an update, and invalid where there is none: failures of what an update
-// leaves as it was do not count, as in Kubernetes.
+// Validate checks an object against its schema, and against the schema's CEL rules unless something
+// is wrong that makes them meaningless. old is the object before an update, and invalid if there is
+// none: failures of what an update leaves as it was do not count, as in Kubernetes.
 //
 // An error names its field, keeps copies of what it shows of the object, and shows no more than a few hundred bytes.
 //
-// The frame is for the rules, and may be nil where [Schema.HasRules] is false. Its budget is spent and its variables
-// self and oldSelf are set.
+// The frame is for the rules, and may be nil if [Schema.HasRules] is false. Its budget is spent and
+// its variables self and oldSelf are set.
 func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	w := s.validator(obj, old)
 	defer w.release()
@@ -58,9 +58,10 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	return w.finish(s.root, f, obj, old)
 }
 
-// ValidateStatus holds the status of an object alone against its schema, and against the CEL rules within it: on a
-// write to the status subresource nothing else of what is sent counts. An object that is put together from what is
-// stored and what was sent is better held against the whole schema with [Schema.Validate].
+// ValidateStatus checks only the status of an object against its schema, and against the CEL rules
+// within it: on a write to the status subresource nothing else of what is sent counts. An object
+// that is put together from what is stored and what was sent is better checked against the whole
+// schema with [Schema.Validate].
 func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 	w := s.validator(obj, old)
 	defer w.release()
@@ -90,7 +91,7 @@ func (s *Schema) validator(obj, old document.Node) *validator {
 	return w
 }
 
-// dropListTypes drops failures of list types where the old value broke them too, as Kubernetes does.
+// dropListTypes drops failures of list types if the old value broke them too, as Kubernetes does.
 func (w *validator) dropListTypes(s *Shape, old document.Node) {
 	if w.failures.listTypes && old.Valid() && breaksListType(s, old) {
 		w.failures.drop(mark{}, func(f failure) bool { return f.class != ofListType })
@@ -184,8 +185,8 @@ func breaksListType(s *Shape, v document.Node) bool {
 	return false
 }
 
-// CheckLiteral holds a value that stands in a policy against the shape of the field that it is for: what it is whatever
-// the rest of the object, so without CEL rules. A nil shape takes any. Fields of errors are within the value.
+// CheckLiteral checks a value in a policy against the shape of its field. It looks at that value
+// alone, so CEL rules do not run. A nil shape takes any. Fields of errors are within the value.
 func (s *Schema) CheckLiteral(shape *Shape, value document.Node) field.ErrorList {
 	if shape == nil {
 		return nil

@@ -221,8 +221,9 @@ func (e *evaluator) violate(s *Shape, r *rule, v, old document.Node, nearest pre
 	e.violated = append(e.violated, x)
 }
 
-// tolerates reports whether an update leaves a value as it was, or what is around it where it was nothing by itself. The
-// values that are next to each other have the same around them, which is not compared again for each.
+// tolerates reports whether an update leaves a value as it was, or what is around it if it was
+// nothing by itself. The values that are next to each other have the same around them, which is not
+// compared again for each.
 func (e *evaluator) tolerates(current, nearest predecessor) bool {
 	if current.old.Valid() {
 		return current.unchanged()

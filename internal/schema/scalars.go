@@ -12,7 +12,7 @@ import (
 
 // textRules are the keywords of strings.
 type textRules struct {
-	minLength, maxLength int64 // in code points; -1 is none
+	minLength, maxLength int64 // in code points; -1 if there is none
 	pattern              *pattern.Pattern
 	format               *format.Format
 }
@@ -32,7 +32,7 @@ func (t *textRules) takes(s string) bool {
 
 // sizeRules are the keywords that count the items of a list, or the members of an object.
 type sizeRules struct {
-	least, most int64 // -1 is none
+	least, most int64 // -1 if there is none
 }
 
 // takes reports whether nothing is wrong with the size of an object or list.
@@ -55,11 +55,11 @@ type choice struct {
 	shapes   []*Shape // by the index of the value
 }
 
-// A listType says how the items of a list are told apart: x-kubernetes-list-type set or map.
+// A listType says how the items of a list are identified: x-kubernetes-list-type set or map.
 type listType struct {
 	keys     []document.Name // of x-kubernetes-list-type map; none for set
-	defaults []document.Node // of the keys; invalid where there is none; the documents are kept for good
-	// mayRepeat is set where the rules are for merging alone.
+	defaults []document.Node // of the keys; invalid if there is none; the documents are kept for good
+	// mayRepeat is set if the rules are for merging alone.
 	mayRepeat bool
 }
 
@@ -97,7 +97,7 @@ func (b *bound) least() int {
 // A factor is the value of multipleOf.
 type factor struct {
 	value float64
-	whole int64 // the value, where it is an integer; 0 otherwise
+	whole int64 // the value, if it is an integer; 0 otherwise
 }
 
 func newFactor(value float64) *factor {
@@ -142,8 +142,8 @@ type enumRules struct {
 	shown   []string        // as messages list them
 }
 
-// has reports whether the value is one of those listed. Null is none of Kubernetes' enumerations, and a nullable field with
-// one of these takes no null either.
+// has reports whether the value is one of those listed. Kubernetes' enumerations do not contain
+// null, and a nullable field with one of these takes no null either.
 func (e *enumRules) has(v document.Node, kind document.Kind) bool {
 	switch kind {
 	case document.Null:

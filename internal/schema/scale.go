@@ -43,7 +43,8 @@ func newScalePath(path string) scalePath {
 	return p
 }
 
-// find is the value at the path. Where something on the way there can have no members, that is a failure of the path too.
+// find is the value at the path. If something on the way there can have no members, that is a
+// failure of the path too.
 func (p *scalePath) find(w *validator, object document.Node) (document.Node, bool) {
 	at := object
 	for i, name := range p.names {

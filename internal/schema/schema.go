@@ -1,16 +1,15 @@
-// Package schema holds structural schemas in the form that requests are held
-// against: compiled once, immutable, walked without maps, reflection or
-// allocation.
+// Package schema compiles structural schemas to the form that requests are checked against:
+// compiled once, immutable, walked without maps, reflection or allocation.
 //
-// [CompileCRD] and [Compile] take Kubernetes' own types through Kubernetes' own
-// checks, so that what a real API server refuses is refused here with the same
-// words. The result answers three questions about a document, each in one walk:
-// which of its members the schema does not know ([Schema.Prune]), which members
-// it fills in (package defaults), and what is wrong with it ([Schema.Validate]).
+// [CompileCRD] and [Compile] take Kubernetes' own types through Kubernetes' own checks, so that
+// what a real API server refuses is refused here with the same words. The result answers three
+// questions about a document, each in one walk: which of its members the schema does not know
+// ([Schema.Prune]), which members it fills in (package defaults), and what is wrong with it
+// ([Schema.Validate]).
 //
-// k8s.io/apiextensions-apiserver is the judge of all three; tests and fuzz
-// targets hold the walks against it. Messages are worded as the API conventions
-// ask, and fields are named by the value they are about.
+// k8s.io/apiextensions-apiserver is the judge of all three: tests and fuzz targets compare the
+// walks with it. Messages are worded as the API conventions ask, and fields are named by the value
+// they are about.
 //
 // # Numbers
 //
@@ -28,12 +27,12 @@
 //     the field's type cannot hold refuses every value; and 1.5 equals 1, and 97
 //     equals 'a', in enumerations, because Go can convert one to the other.
 //   - CEL rules read 1.0 and 1e1 in a field of type integer as integers.
-//   - A failure names the field that it is about, where there it names none:
+//   - A failure names its field, where there it names none:
 //     formats of numbers, anyOf, oneOf, not, and rules about the whole object.
 //     The summary that a failed allOf adds to the failures of its branches is
 //     left out, and so is the anyOf that int-or-string schemas spell out.
 //   - Keys of maps are written as labels[example.com/x], not labels.example.com/x.
-//   - A string that is too long is also held against its pattern.
+//   - A string that is too long is also checked against its pattern.
 //   - A field whose name differs from a known one in case alone is refused.
 //   - The static estimate of what CEL rules cost is a warning.
 //
@@ -49,7 +48,7 @@ import (
 // immutable and safe for concurrent use.
 type Schema struct {
 	root     *Shape
-	notes    *document.Noter // who writes the notes of its walks, see marks.go
+	notes    *document.Noter // the author of the notes of its walks, see marks.go
 	resource bool            // kind, apiVersion and metadata are implied
 	scale    *scale
 	meta     *Shape      // of every metadata
@@ -63,7 +62,7 @@ func (s *Schema) Root() *Shape { return s.root }
 // IsList reports whether the value must be a list.
 func (s *Schema) IsList() bool { return s != nil && s.root.typeName == "array" }
 
-// A Shape says how one value looks. A nil *Shape knows nothing about its value.
+// A Shape says how one value looks. A nil *Shape does not describe its value.
 //
 // Walks look at what comes first for every scalar: it stands in the first cache line of 64 bytes.
 type Shape struct {
@@ -102,7 +101,7 @@ type objectRules struct {
 	additional *Shape // of members that are no property; may be nil if they are allowed
 	others     otherMembers
 	names      document.Names
-	notes      *document.Noter // who writes the numbers of properties on members; nil: nobody
+	notes      *document.Noter // the author of the numbers of properties on members; nil if there is none
 
 	defaults []memberDefault   // of the properties that have one, sorted by name
 	required []document.Name   // of members that must be there, in the schema's order
@@ -113,7 +112,7 @@ type objectRules struct {
 type listRules struct {
 	items *Shape
 	size  *sizeRules
-	kind  *listType // nil: its items are told apart by their places alone
+	kind  *listType // nil if its items are identified by their positions alone
 }
 
 // checks says how much of a value has to be checked.
@@ -125,7 +124,7 @@ const (
 	checkAll
 )
 
-// ruleReach says which CEL rules there are about a value or in it.
+// ruleReach says which CEL rules a value or its contents have.
 type ruleReach uint8
 
 const (
@@ -164,14 +163,14 @@ const (
 
 // A Property is a member of an object that its schema names.
 type Property struct {
-	Shape *Shape // nil where the name is known and nothing else
+	Shape *Shape // nil if only the name is known
 	Name  string
 
 	bit     uint8 // in the mask of the members that a walk has seen; 0 of members that have none
 	implied role  // kind, apiVersion and metadata of an embedded resource
 }
 
-// role tells the members apart that every Kubernetes object has.
+// role distinguishes the members that every Kubernetes object has.
 type role uint8
 
 const (
@@ -219,8 +218,7 @@ func (s *Shape) Additional() *Shape { return s.object.additional }
 // Items is the shape of a list's items, or nil.
 func (s *Shape) Items() *Shape { return s.list.items }
 
-// Nullable reports whether null is a value of its own. Where it is not, a null
-// stands for a missing value.
+// Nullable reports whether null is a value of its own. If it is not, a null means a missing value.
 func (s *Shape) Nullable() bool { return s != nil && s.null == nullIsValue }
 
 // HasDefaults reports whether anything within the value may be filled in.

@@ -23,7 +23,7 @@ type unionMember struct {
 	optional bool
 }
 
-// of is the member's value in an object, invalid where it is not set.
+// of is the member's value in an object, invalid if it is not set.
 func (m *unionMember) of(v document.Node) document.Node {
 	if n, found := v.Lookup(m.name); !m.shape.unset(n, found) {
 		return n
@@ -31,7 +31,7 @@ func (m *unionMember) of(v document.Node) document.Node {
 	return document.Node{}
 }
 
-// chosen is the value of the discriminator, or its default; empty where there is neither.
+// chosen is the value of the discriminator, or its default; empty if there is neither.
 func (u *union) chosen(v document.Node) string {
 	if n, found := v.Lookup(u.discriminator); found && n.Kind() == document.String {
 		return n.Str()

@@ -14,7 +14,7 @@ import (
 type ahead struct {
 	conn      *conn
 	share     memory.Share
-	interrupt func() // ends the reading of a body that nobody takes
+	interrupt func() // ends the reading of a body that has no reader
 	done      chan struct{}
 
 	mu      sync.Mutex

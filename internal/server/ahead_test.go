@@ -177,7 +177,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 		})
 		nc, br := h1test.Dial(t, address)
 		if over, ok := nc.(*net.TCPConn); ok {
-			_ = over.SetReadBuffer(64 << 10) // else the sockets take much before anybody waits
+			_ = over.SetReadBuffer(64 << 10) // else the sockets take much before a writer waits
 		}
 		h1test.Send(t, nc, "GET / HTTP/1.1\r\nHost: gw\r\n\r\n")
 		buf := make([]byte, 32<<10)

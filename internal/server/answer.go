@@ -15,7 +15,7 @@ func (x *exchange) finishBody() {
 }
 
 // connectionLine returns the line by which an answer says what becomes of the connection. HTTP/1.1
-// keeps it unless told otherwise.
+// keeps it unless a field says otherwise.
 func (x *exchange) connectionLine() string {
 	switch {
 	case x.fate != keep:

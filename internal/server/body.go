@@ -108,8 +108,8 @@ func (b *bodyBuffer) fill(in *input, most int) error {
 }
 
 // A chunkReader decodes a chunked body: in place as long as the buffer of the connection has room,
-// and then into memory. Trailers are read and dropped: nobody has looked at a header that comes
-// after the body.
+// and then into memory. Trailers are read and dropped: a header that comes after the body has not
+// been checked.
 type chunkReader struct {
 	in     *input
 	buffer *bodyBuffer

@@ -61,7 +61,7 @@ func (c *conn) endLasting() bool {
 	if !c.sending.interrupt(Lasting) {
 		return false
 	}
-	_ = c.socket.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read holds nobody up
+	_ = c.socket.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read delays no other
 	return true
 }
 
@@ -111,7 +111,7 @@ func (c *conn) leftBy(err error) error {
 
 // onClose calls gone, from another goroutine, when the client closes the connection, until stop is
 // called. What the client sends meanwhile is kept for later, as far as there is room: beyond that
-// the client is no longer watched, and a write tells in time.
+// the client is no longer watched, and a write shows it in time.
 func (c *conn) onClose(gone func()) (stop func()) {
 	wait := waiter(c.socket.Conn)
 	if wait == nil {
@@ -132,8 +132,8 @@ func (c *conn) onClose(gone func()) (stop func()) {
 	}
 }
 
-// watch reads what the client sends into the buffer, which nobody else uses for the time. It
-// returns true when the client has closed the connection.
+// watch reads what the client sends into the buffer, which nothing else uses meanwhile. It returns
+// true when the client has closed the connection.
 func (c *conn) watch(wait func() error) (gone bool) {
 	for {
 		if err := wait(); err != nil {

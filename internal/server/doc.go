@@ -6,8 +6,7 @@
 // fasthttp serves the admin listener (internal/admin): its Server accepts the connections, reads
 // requests, bounds workers, buffers and times, and shuts down; the pages read and fill its
 // RequestCtx, with its Request and Response; fasthttpadaptor serves the metrics, whose handler is
-// one of net/http. Nobody reads those requests a second time, so it does no harm how leniently they
-// are read.
+// one of net/http. Those requests are not read a second time, so a lenient reader does no harm.
 //
 // Clients' requests are another matter. fasthttp.Server cannot serve a connection unless it reads
 // the heads too. It joins folded lines, takes Content-Length beside Transfer-Encoding and promotes

@@ -31,7 +31,7 @@ func (s *texts) Read(p []byte) (int, error) {
 
 func (s *texts) ReadReady([]byte) (int, error) { return 0, nil }
 
-// upper is an editor that turns letters to upper case, until it comes to an '!'.
+// upper is an editor that turns letters to upper case, until it reaches a '!'.
 type upper struct{ hasEvents bool }
 
 var errExclamation = errors.New("an exclamation")

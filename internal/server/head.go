@@ -74,8 +74,8 @@ func (x *exchange) parse(length int) bool {
 	return true
 }
 
-// refuse keeps the refusal for the handler. Nothing more is read from the connection: where the
-// next request would start is not known.
+// refuse keeps the refusal for the handler. Nothing more is read from the connection: the start of
+// the next request is not known.
 func (x *exchange) refuse(err error) bool {
 	bad := &message.Error{Code: 400, Message: err.Error()}
 	errors.As(err, &bad)

@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/secure"
 )
 
-// An input holds what the client has sent and nobody has used yet. It has a buffer only while there
-// is a use for one.
+// An input holds what the client has sent and the server has not used yet. It has a buffer only
+// while there is a use for one.
 type input struct {
 	socket  *socket
 	buffers *buffers

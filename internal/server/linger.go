@@ -89,7 +89,7 @@ func (l *lingering) drain(c *conn) {
 // pacePause is how long a client waits for its turn if all together send too much.
 const pacePause = 10 * time.Millisecond
 
-// drop reads at most n bytes for nobody.
+// drop reads at most n bytes and discards them.
 func (c *conn) drop(n int) (int, error) {
 	buf := c.server.buffers.copy()
 	defer c.server.buffers.putCopy(buf)

@@ -124,7 +124,7 @@ func TestLingerBounds(t *testing.T) {
 	}
 }
 
-// TestLingerPace holds all clients together to the pace, whole bytes of what they send and no more.
+// TestLingerPace checks that all clients together keep the pace, counted in the bytes they send.
 func TestLingerPace(t *testing.T) {
 	l := lingering{lingerLimits: lingerLimits{Pace: 1000}}
 	start := time.Now()
@@ -145,7 +145,7 @@ func TestLingerPace(t *testing.T) {
 	}
 }
 
-// TestShutdownCutsLingering waits for nobody who goes on sending what was refused.
+// TestShutdownCutsLingering does not wait for clients that go on sending what was refused.
 func TestShutdownCutsLingering(t *testing.T) {
 	s, addr := refusing(t, Options{})
 	var ends []chan struct{}

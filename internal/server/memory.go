@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// Memory is where bodies of requests are kept: within the budget for all requests, and in memory
-// that is used again. A body that fits the buffer that each connection has anyway takes none of it.
+// Memory keeps the bodies of requests: within the budget for all requests, and in memory that is
+// used again. A body that fits the buffer that each connection has anyway takes none of it.
 type Memory struct {
 	*memory.Budget
 	full func() error
@@ -55,7 +55,7 @@ type bodyBuffer struct {
 	holder *memory.Reservation // whose memory it is
 }
 
-// open says where memory is taken from, and for whom.
+// open sets the source of the memory, and the owner it is taken for.
 func (b *bodyBuffer) open(m *Memory, holder *memory.Reservation) { b.memory, b.holder = m, holder }
 
 func (b *bodyBuffer) hasMemory() bool { return b.taken != nil }

@@ -27,9 +27,8 @@ func (c *canned) LocalAddr() net.Addr              { return c.RemoteAddr() }
 func (c *canned) SetReadDeadline(time.Time) error  { return nil }
 func (c *canned) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzConnection holds whole connections against net/http: each request that
-// is served is one that net/http reads too, at the same place of the stream,
-// with the same method, target and body.
+// FuzzConnection compares whole connections with net/http: each request that is served is one that
+// net/http reads too, at the same place of the stream, with the same method, target and body.
 func FuzzConnection(f *testing.F) {
 	for _, c := range h1test.HostileCases() {
 		if len(c.Send) < 4096 {

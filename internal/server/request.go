@@ -94,7 +94,7 @@ type Exchange interface {
 	IsDetached() bool
 }
 
-// A Flow says how an answer ends, if nobody ends it.
+// A Flow says how an answer ends by itself.
 type Flow uint8
 
 const (
@@ -102,7 +102,8 @@ const (
 	Whole Flow = iota
 	// Events is a sequence of events. A shutdown ends it after any of them, as a complete answer, and the client comes again.
 	Events
-	// Lasting goes on until somebody has enough of it, such as a log that is followed. A shutdown breaks it off.
+	// Lasting goes on until one side ends it, such as a log that is followed. A shutdown breaks it
+	// off.
 	Lasting
 )
 

@@ -11,7 +11,7 @@ type sending struct {
 	mu     sync.Mutex     // guards what follows
 	stream message.Stream // that is being sent
 	flow   Flow           // of what is being sent
-	end    func()         // ends the tunnel, both ways; nil if there is none
+	end    func()         // ends the tunnel, both ways; nil if there is no tunnel
 	isOver bool           // what is being sent has been interrupted
 }
 

@@ -41,7 +41,7 @@ type Options struct {
 	// returns after how many seconds it is to come again.
 	MaxConns   int
 	RetryAfter func(now time.Time) int
-	// Memory is where bodies of requests are kept.
+	// Memory keeps the bodies of requests.
 	Memory *Memory
 	Log    *slog.Logger
 	// Panicked fills the answer to a request whose handler panicked. The connection ends with it.
@@ -128,7 +128,7 @@ type connection interface {
 
 // An ongoing exchange is one in progress as a shutdown sees it, from another goroutine.
 type ongoing interface {
-	// flow returns how its answer ends, if nobody ends it.
+	// flow returns how its answer ends by itself.
 	flow() Flow
 	// endLasting ends a tunnel, or breaks off an answer that would last. It returns false if there is
 	// none, or its end has come already.

@@ -27,9 +27,10 @@ func (w *settling) release(x ongoing) {
 // young is the age up to which a request is likely to be short.
 const young = time.Second
 
-// Settle drains, and waits for what is in progress while it goes on to serve: whoever asks meanwhile is not refused. If that took
-// long, it does so once more for what began meanwhile, as far as there is time for that and for a Shutdown after it: what is in
-// progress then is young, and soon over.
+// Settle drains, and waits for what is in progress while it goes on to serve: requests that arrive
+// meanwhile are not refused. If that took long, it does so once more for what began meanwhile, as
+// far as there is time for that and for a Shutdown after it: what is in progress then is young, and
+// soon over.
 //
 // Tunnels and answers that would last are ended with lasting; it is nothing wrong that they are. Other requests that are
 // not done with requests are cut, and its error is returned. Streams of events are not waited for. Settle returns how many

@@ -148,7 +148,7 @@ func TestSettleTunnels(t *testing.T) {
 	testutil.Eventually(t, "draining", s.Draining)
 	h1test.Send(t, client, "still here")
 	h1test.Expect(t, far, "still here")
-	late, lateFar := openTunnel(t, address, ends) // a restart refuses nobody
+	late, lateFar := openTunnel(t, address, ends) // a restart refuses no client
 	end()
 	mustEnd(t, "the client", client)
 	mustEnd(t, "the backend", far)

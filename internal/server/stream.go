@@ -52,7 +52,7 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 		return 0, x.conn.sendAnswer(s.head)
 	}
 	if body.Length() < 0 && !x.upload.isUnderWay() {
-		// Only the end of the connection tells in time that nobody reads on.
+		// Only the end of the connection shows in time that the client has stopped reading.
 		x.lend()
 		stop := x.OnClose(body.Interrupt)
 		defer stop()
@@ -199,8 +199,7 @@ func (s *stream) readArrived(p []byte) (int, error) {
 	return n, err
 }
 
-// putChunkSize writes the size line of a chunk of n bytes to the end of b and returns where it
-// starts.
+// putChunkSize writes the size line of a chunk of n bytes to the end of b and returns its offset.
 func putChunkSize(b []byte, n int) int {
 	i := len(b) - 2
 	b[i], b[i+1] = '\r', '\n'

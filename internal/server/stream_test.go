@@ -312,7 +312,7 @@ func TestStreamMemory(t *testing.T) {
 		for {
 			n, err := nc.Read(buf)
 			if half := size / 2; got < half && got+n >= half {
-				// The stream soon stands still, for nobody reads it here, and then only what it
+				// The stream soon stands still, for it is not read here, and then only what it
 				// holds is left.
 				testutil.Eventually(t, name+": at most 1 MiB held", func() bool { return testutil.BytesBy(".(*Request).SendStream") <= 1<<20 })
 			}

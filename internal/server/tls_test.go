@@ -59,7 +59,7 @@ type shown struct {
 	names, problem, proto string
 }
 
-// startTLS serves requests by telling who the client is.
+// startTLS serves requests by answering with the client's identity.
 func startTLS(t testing.TB, s *h1test.TLS, o Options) (addr string, seen chan shown) {
 	t.Helper()
 	o.TLS = s.Server
@@ -110,7 +110,7 @@ func TestClientCertificates(t *testing.T) {
 		auth  tls.ClientAuthType
 		show  func(t *testing.T, s *h1test.TLS) []tls.Certificate
 		want  shown
-		fails string // what the client is told where there is no connection
+		fails string // the client's error if there is no connection
 	}{
 		{"none asked for", tls.NoClientCert, one("alice"), shown{proto: "https"}, ""},
 		{"requested and not shown", tls.RequestClientCert, nil, shown{proto: "https"}, ""},
@@ -221,7 +221,7 @@ func TestTLSFilesChange(t *testing.T) {
 		name   string
 		change func()
 		signed string // who signed what the server shows
-		alice  string // what her certificate comes to
+		alice  string // the identity in her certificate
 	}{
 		{"at first", func() {}, "servers", "/alice/clients"},
 		{"a key without its certificate", func() { credentialstest.WriteFile(t, s.Dir, "tls.key", pair.Key) }, "servers", "/alice/clients"},
@@ -271,8 +271,8 @@ func TestClientCertificateExpires(t *testing.T) {
 	}
 }
 
-// What does not speak TLS, or too slowly, gets no further; plain HTTP is told so. None of it holds
-// up others.
+// What does not speak TLS, or too slowly, gets no further; plain HTTP gets an answer that says so.
+// None of it holds up others.
 func TestNoHandshake(t *testing.T) {
 	s := h1test.NewTLS(t, credentials.ServerFiles{})
 	var mu sync.Mutex
@@ -343,7 +343,7 @@ func TestShutdownDuringHandshake(t *testing.T) {
 	}
 }
 
-// A stream over TLS ends for the client as one that is broken where the backend breaks off, even
+// A stream over TLS ends for the client as one that is broken if the backend breaks off, even
 // without chunks.
 func TestBrokenStreamOverTLS(t *testing.T) {
 	url, conns := h1test.Driven(t)

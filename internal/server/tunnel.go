@@ -46,7 +46,7 @@ type tunnel struct {
 	closeClient     func() // from another goroutine, without waiting
 	buffers         *buffers
 
-	idle     time.Duration // of both ways together, after which both ends are closed; 0 is none
+	idle     time.Duration // of both ways together, after which both ends are closed; 0 for no limit
 	start    time.Time
 	moved    atomic.Int64 // when the last bytes moved, since start
 	isHalved atomic.Bool  // one way is over

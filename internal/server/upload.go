@@ -49,9 +49,9 @@ func (x *exchange) HasArrived() bool {
 // Length implements message.Upload.
 func (u *upload) Length() int64 { return u.length }
 
-// Trailers implements message.Upload. Trailers of HTTP/1.1 are read and dropped: they come in a framing
-// that many servers skip without a look, and a field that nobody has checked must not become one of
-// the request.
+// Trailers implements message.Upload. Trailers of HTTP/1.1 are read and dropped: they come in a
+// framing that many servers skip without a look, and a field that was not checked must not become
+// one of the request.
 func (u *upload) Trailers() []message.Header { return nil }
 
 // Interrupt implements message.Upload.

@@ -75,9 +75,6 @@ func (foreign) Status() metav1.Status {
 }
 
 func TestFrom(t *testing.T) {
-	if From(nil) != nil {
-		t.Error("From(nil) is not nil")
-	}
 	own := NotFound(orders, "o1")
 	if got := From(fmt.Errorf("while reading: %w", own)); got != own {
 		t.Errorf("wrapped Status: got %v", got)

@@ -14,9 +14,10 @@ type Account struct {
 	Client *upstream.Client
 	// AppendHead appends the head of a GET without the empty line that ends it.
 	AppendHead func(dst, target []byte) ([]byte, error)
-	// Answered is told of the code of each answer.
+	// Answered is called with the code of each answer.
 	Answered func(code int)
-	// Lacks is told of a read that the backend did not let the account make, with the backend's reason.
+	// Lacks is called for a read that the backend did not let the account make, with the backend's
+	// reason.
 	Lacks func(rule status.AccessRule, reason string)
 }
 

@@ -41,7 +41,7 @@ type Backend struct {
 	URL string
 	// Patience is how long an answer may take, up to the end of its head.
 	Patience time.Duration
-	// Failed is told of an answer that cannot be used although its HTTP is good.
+	// Failed is called for an answer that cannot be used although its HTTP is good.
 	Failed func(*upstream.Error)
 	// Account is the gateway's own; nil if it has none by which it may read for clients.
 	Account *Account

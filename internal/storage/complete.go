@@ -9,9 +9,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// envelopeFields are the members of a Kubernetes object that some backends would also find under another
-// case, metadataFields the members of metadata that decide which object a request is about and who may
-// change it.
+// envelopeFields are the members of a Kubernetes object that some backends would also find under
+// another case, metadataFields the members of metadata that identify the object of a request and
+// decide who may change it.
 var (
 	envelopeFields = document.NewFoldSet("apiVersion", "kind", "metadata", "spec", "status")
 	metadataFields = document.NewFoldSet("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",

@@ -79,7 +79,7 @@ type decodedStream struct {
 // Length implements message.Stream.
 func (d *decodedStream) Length() int64 { return -1 }
 
-// Ready implements message.Stream. Nobody knows what the reader has.
+// Ready implements message.Stream. What the reader has is unknown.
 func (d *decodedStream) Ready() bool { return false }
 
 // Wait implements message.Stream: until the first byte comes it takes nothing.

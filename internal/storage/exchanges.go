@@ -21,7 +21,7 @@ import (
 // live as long as the request.
 type Exchanges struct {
 	Head *message.Head // as the client sent it
-	// From says in every request that is made for the client where it came from and who asks.
+	// From adds the client's address and user to every request that is made for it.
 	From     message.Forward
 	Body     []byte // of a write, in the client's own bytes or as the JSON made of them
 	Response Response
@@ -32,9 +32,9 @@ type Exchanges struct {
 
 	// Took is how long the backend was asked in all, up to the heads of its answers.
 	Took time.Duration
-	// Tracer is told of each of them; nil if the request is not traced.
+	// Tracer is called for each of them; nil if the request is not traced.
 	Tracer Tracer
-	// Watcher is told of the answers that clients may get; nil if nobody asks.
+	// Watcher is called with the answers that clients may get; nil if not needed.
 	Watcher Watcher
 	// Sink takes what the client asks for in the backend's place; nil if it is sent.
 	Sink Sink
@@ -138,7 +138,7 @@ type Message struct {
 	Upload message.Upload
 	// ContentType replaces the client's; nil leaves it.
 	ContentType []byte
-	// Precondition has to hold at the backend; the client's own preconditions stand if it is none.
+	// Precondition has to hold at the backend; if it is zero, the client's own preconditions stay.
 	Precondition Precondition
 	// IsEdited asks for an answer that is neither encoded nor a part: its bytes are going to be changed.
 	IsEdited bool
@@ -173,7 +173,7 @@ const Via = "admission-gateway"
 var (
 	// preconditions are the client's own.
 	preconditions = message.Fields(message.FieldIfMatch, message.FieldIfNoneMatch, message.FieldIfModifiedSince, message.FieldIfUnmodifiedSince)
-	// aboutBody is everything in the client's head that is about the body it sent or expects.
+	// aboutBody are the fields of the client's head that describe the body it sent or expects.
 	aboutBody = preconditions | message.Fields(message.FieldContentType, message.FieldContentEncoding, message.FieldAccept,
 		message.FieldAcceptEncoding, message.FieldRange, message.FieldIfRange, message.FieldDigest)
 	// aboutBytes are the client's wishes about the very bytes of an answer.
@@ -260,6 +260,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	if protocol != nil {
 		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade}, message.Header{Name: nameUpgrade, Value: protocol})
 	}
+	if !e.Memory.MaySend() {
+		return nil, e.Exhausted() // what policies have judged may not be whole
+	}
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
@@ -273,6 +276,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Response, l *Limits) error {
 	if e.Sink != nil {
 		return divert(e, Message{Target: target, Body: body, ContentType: valueJSON})
+	}
+	if !e.Memory.MaySend() {
+		return e.Exhausted() // what policies have judged, or the body, may not be whole
 	}
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= aboutBody
@@ -326,7 +332,7 @@ func (e *Exchanges) forwarding(m *Message) *message.Forward {
 		f.Length = int64(len(m.Body))
 	}
 	if e.Head.Has(message.FieldDigest) && !sendsOwn(e, m) {
-		f.Skip |= message.Fields(message.FieldDigest) // nobody can tell who made the new bytes (RFC 9530)
+		f.Skip |= message.Fields(message.FieldDigest) // a digest cannot say who made the new bytes (RFC 9530)
 	}
 	return f
 }

@@ -24,7 +24,7 @@ type lockShard struct {
 type takenLock struct {
 	object  uint64
 	waiters int
-	// turn passes the lock on to one of the waiters; nil while nobody ever waited.
+	// turn passes the lock on to one of the waiters; nil until there is a first waiter.
 	turn chan struct{}
 }
 
@@ -50,7 +50,7 @@ var (
 	ErrLockSlow    = errors.New("the writes to this object that came before took too long")
 )
 
-// NewLocks returns locks that nobody holds.
+// NewLocks returns locks that are free.
 func NewLocks() *Locks { return &Locks{seed: maphash.MakeSeed()} }
 
 // ObjectLock is the lock of one object. The zero value is none.
@@ -152,10 +152,10 @@ func (l ObjectLock) Release() {
 	s.taken = s.taken[:last]
 }
 
-// IsValid reports whether nobody else can have the lock.
+// IsValid reports whether the lock is still exclusively ours.
 func (l ObjectLock) IsValid() bool { return l.shared == nil || l.shared.IsValid() }
 
-// find returns the index of an object's lock; -1 if nobody has it.
+// find returns the index of an object's lock; -1 if it is free.
 func (s *lockShard) find(object uint64) int {
 	for i := range s.taken {
 		if s.taken[i].object == object {

@@ -70,7 +70,7 @@ func EnsureMetadata(d *document.Document) document.Node {
 	return d.Set(d.Root(), "metadata", []byte("{}"))
 }
 
-// TextIn returns a member that is a string; "" if it is none.
+// TextIn returns a member that is a string; "" if it is not one.
 func TextIn(object document.Node, key string) string {
 	at, _ := object.Get(key)
 	return at.Str()

@@ -13,10 +13,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// OperationOptions returns the options of the write as the admission of an API server has them: CreateOptions,
-// UpdateOptions (of patches too, which have no `force` there) or DeleteOptions, made of the query and of the body of a
-// deletion. It is invalid if the operation has none. It is made on the first call, so that it costs nothing if no
-// policy reads it. Settle completes those of a deletion as the server does before its admission; nil does nothing.
+// OperationOptions returns the options of the write as the admission of an API server has them:
+// CreateOptions, UpdateOptions (of patches too, which have no `force` there) or DeleteOptions, made
+// of the query and of the body of a deletion. It is invalid if the operation has none. It is made
+// on the first call, so that it costs nothing if no policy reads it. Settle completes the options
+// of a deletion as the server does before its admission; nil does nothing.
 func (w *Write) OperationOptions(operation admission.Operation, l *Limits, settle func(*metav1.DeleteOptions)) (document.Node, error) {
 	if w.shown.document != nil && w.shown.of == operation {
 		return w.shown.document.Root(), nil

@@ -11,9 +11,9 @@ import (
 // an object by then.
 const NoVersion = "1"
 
-// Unversioned is what a backend makes of a write that names no version.
+// Unversioned says how a backend handles a write that names no version.
 type Unversioned struct {
-	// ZeroIsNone says that the version "0" is none.
+	// ZeroIsNone says that the version "0" counts as no version.
 	ZeroIsNone bool
 	// IsRefused says that the backend refuses the write; nothing is written into it then.
 	IsRefused bool
@@ -21,9 +21,9 @@ type Unversioned struct {
 	IsUncertain bool
 }
 
-// PinResourceVersion makes the version that was read the precondition of the write, inside the object, or
-// inside the options of a deletion, unless the client named one itself. The rule says what the backend makes of a
-// write that names none.
+// PinResourceVersion makes the version that was read the precondition of the write, inside the
+// object, or inside the options of a deletion, unless the client named one itself. The rule says
+// how the backend handles a write that names none.
 func (w *Write) PinResourceVersion(l *Limits, rule Unversioned) error {
 	stored, _ := Find(w.Existing.Object.Root(), resource.FieldPath{"metadata", "resourceVersion"})
 	if stored.Kind() != document.String || stored.Str() == "" {

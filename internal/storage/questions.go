@@ -166,8 +166,8 @@ func (e *Exchanges) ForgetQuestions() {
 	}
 }
 
-// DryRun asks the backend what the request would come to with a body, which is of the client's media type
-// unless another one is given. The answer is valid until the next dry run.
+// DryRun asks the backend for the result that the request would have with a body, which is of the
+// client's media type unless another one is given. The answer is valid until the next dry run.
 func (e *Exchanges) DryRun(b *Backend, body, contentType []byte, l *Limits) (*message.Response, error) {
 	return e.dryRun(b, e.dryRunTarget(), body, contentType, l)
 }
@@ -216,8 +216,8 @@ func (e *Exchanges) PreviewStatus() int {
 // Previewed returns the body of the answer to the last dry run.
 func (e *Exchanges) Previewed() []byte { return e.memory().preview.Body() }
 
-// PreviewWarnings adds what the backend warned of in the dry run. A client whose object is denied is told
-// so; any other client is warned by the backend itself.
+// PreviewWarnings adds what the backend warned of in the dry run. A client whose object is denied
+// gets the warning with the denial; any other client is warned by the backend itself.
 func (e *Exchanges) PreviewWarnings() {
 	e.Warnings = append(e.Warnings, warningsOf(&e.memory().preview)...)
 }

@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/testutil"
@@ -61,6 +63,29 @@ func TestDeadline(t *testing.T) {
 		r.SetSubject(resource.Info{Options: c.options}, nil)
 		if got := r.Deadline(); !got.Equal(c.want) {
 			t.Errorf("with %+v the deadline is %s, not %s", c.options, got, c.want)
+		}
+	}
+}
+
+// TestNothingIsSentWithoutMemory: no request that may change something leaves for a client whose memory has ended.
+func TestNothingIsSentWithoutMemory(t *testing.T) {
+	var m memory.Reservation
+	m.Open(memory.NewBudget(1<<20, 1), nil)
+	m.Fail()
+	refused := errors.New("refused")
+	var head message.Head
+	if err := head.Parse([]byte("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"), &message.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	e := &Exchanges{Head: &head, Memory: &m, Limits: &Limits{Refused: func(memory.Refusal) error { return refused }}}
+	b := &Backend{} // has no client to send anything
+	_, connected := e.Connect(b, &Message{}, nil)
+	_, asked := e.DryRun(b, nil, nil, e.Limits)
+	for name, err := range map[string]error{
+		"a message": e.Send(b, &Message{}), "a part": e.SendPart(b, nil, nil, &message.Response{}, e.Limits), "a tunnel": connected, "a question": asked,
+	} {
+		if err != refused {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

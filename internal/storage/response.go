@@ -25,7 +25,7 @@ type Response struct {
 	edition edition
 }
 
-// An edition says what the gateway makes of an answer of the backend.
+// An edition says how the gateway edits an answer of the backend.
 type edition uint8
 
 const (
@@ -69,7 +69,7 @@ func (r *Response) IsRevised() bool { return r.edition == revised && !r.IsOwn() 
 // Revise notes that the answer to a read is edited, or may be on its way.
 func (r *Response) Revise() { r.edition = revised }
 
-// SetEncoded gives the answer the body that encode makes of the one it has, unless it reports false.
+// SetEncoded replaces the answer's body with its encoded form, unless encode reports false.
 func (r *Response) SetEncoded(encode func(dst, body []byte) ([]byte, bool)) bool {
 	encoded, isEncoded := encode(r.encoded[:0], r.Body())
 	if r.encoded = encoded; isEncoded {
@@ -79,7 +79,7 @@ func (r *Response) SetEncoded(encode func(dst, body []byte) ([]byte, bool)) bool
 	return isEncoded
 }
 
-// exactBytes are the headers of an answer that speak of the very bytes of its body.
+// exactBytes are the headers of an answer that depend on the exact bytes of its body.
 var exactBytes = [...]string{"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "Accept-Ranges"}
 
 // ForgetBody takes out of the head of an answer without a body, or with one that changes on its way,
@@ -113,8 +113,8 @@ func (r *Response) AnswerEdited(object *document.Document) error {
 // EditBuffer returns empty memory for AnswerEditedBytes.
 func (r *Response) EditBuffer() []byte { return r.edited[:0] }
 
-// AnswerEditedBytes gives the backend's answer another body, and takes the headers out that speak of the bytes of the one
-// it had.
+// AnswerEditedBytes gives the backend's answer another body, and takes out the headers that depend
+// on the bytes of the former one.
 func (r *Response) AnswerEditedBytes(body []byte) {
 	r.Remove(exactBytes[:]...)
 	r.edited = r.SetBody(body)

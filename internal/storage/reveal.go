@@ -20,7 +20,7 @@ type revealed struct {
 	namespace, name  hidden // of metadata
 	metadata         hidden
 	revision         uint64 // of the object with them
-	isPristine       bool   // nobody had edited the object before
+	isPristine       bool   // the object had not been edited before
 }
 
 // hidden is a member as it was before it was revealed.

@@ -1,6 +1,6 @@
-// Package storage is the backend as the verbs see it. A Storage is one resource, or one subresource, at one
-// backend: it knows how an object is prepared before admission, how the stored one is read, and how what
-// was admitted is written so that it is that, and nothing else, that comes to be stored. The interfaces
+// Package storage is the backend as the verbs see it. A Storage is one resource, or one
+// subresource, at one backend: it knows how an object is prepared before admission, how the stored
+// one is read, and how what was admitted is written so that exactly that is stored. The interfaces
 // follow k8s.io/apiserver's registry/rest.
 //
 // The kinds of backends are in the packages below: kubernetes, an API server, and plain, an ordinary JSON
@@ -73,14 +73,15 @@ type Strategy interface {
 	// Reveal lets policies see in the object what the backend itself would set before they ran there. The object is
 	// sent without it.
 	Reveal(w *Write, validates bool)
-	// Complete holds the object to the URL. What the URL says must not be contradicted by the object, and
-	// is set if the backend needs it (RES-2).
+	// Complete checks the object against the URL. What the URL says must not be contradicted by the
+	// object, and is set if the backend needs it (RES-2).
 	Complete(w *Write) error
 	// CheckKeys refuses keys that the backend could take for others.
 	CheckKeys(w *Write) error
 	// PrepareForCreate takes out of a new object what no client may set.
 	PrepareForCreate(w *Write) error
-	// PrepareForUpdate holds an update to the version that it names, and carries over what it may not change.
+	// PrepareForUpdate checks the version that an update names, and carries over what it may not
+	// change.
 	PrepareForUpdate(w *Write) error
 	// KeepStatus undoes what policies did to a part of the object that the request is not about.
 	KeepStatus(w *Write) error
@@ -119,7 +120,8 @@ type Updater interface {
 
 // A Patcher patches objects.
 type Patcher interface {
-	// Patched makes of the patch in the write the object that results from it, prepared as in an update.
+	// Patched applies the patch in the write, and returns the resulting object, prepared as in an
+	// update.
 	Patched(w *Write, h Handler) error
 	// Patch writes what was admitted of the result.
 	Patch(w *Write) error
@@ -135,7 +137,8 @@ type Deleter interface {
 
 // A Handler has the steps of a write for a storage that leads it itself, for it alone knows their order.
 type Handler interface {
-	// Complete holds the object to the URL, and takes out of it what its schema does not know.
+	// Complete checks the object against the URL, and takes out of it what its schema does not
+	// know.
 	Complete(w *Write) error
 	// Validate runs the policies about the write and returns the refusal.
 	Validate(w *Write) error
@@ -148,8 +151,9 @@ type Handler interface {
 
 // A Shower shows objects in JSON, whatever the backend is sent.
 type Shower interface {
-	// Show makes of a body that the gateway cannot read the object that the backend would store. It reports false if the
-	// gateway would have to change the body. An update has to be one of a version that the client names.
+	// Show returns the object that the backend would store for a body that the gateway cannot read.
+	// It reports false if the gateway would have to change the body. An update has to be one of a
+	// version that the client names.
 	Show(w *Write) (isShown bool, err error)
 }
 
@@ -157,9 +161,9 @@ type Shower interface {
 type Scaler interface {
 	// Object returns the storage of the objects behind, whose writes are answered with a Scale.
 	Object() Storage
-	// ReadScale makes of the Scale in the body, or of the one that results from a patch, the write of a
-	// Scale that policies about the subresource admit: before and after.
+	// ReadScale turns the Scale in the body, or the result of a patch, into the write of a Scale
+	// that policies for the subresource admit: before and after.
 	ReadScale(w, asked *Write) error
-	// ApplyScale makes of the admitted Scale the update of the object that it stands for.
+	// ApplyScale turns the admitted Scale into an update of its object.
 	ApplyScale(w, asked *Write) error
 }

@@ -37,7 +37,8 @@ func (s *Subject) Conflict() error {
 	return status.Conflict(s.Info.GroupResource(), s.Info.Name, status.ModifiedMessage)
 }
 
-// Unplaced returns the Status of an object in which something stands where a field has to; nil for nil.
+// Unplaced returns the Status of an object that has another value in place of a required parent of
+// a field; nil for nil.
 func (s *Subject) Unplaced(err error) error {
 	misplaced, is := errors.AsType[*field.Error](err)
 	if !is {

@@ -33,10 +33,11 @@ type Write struct {
 	// Object is written: the object of the body, what results from a patch, or the options of a
 	// deletion.
 	Object *document.Document
-	// Source are the bytes that Object was read from, which are sent if nobody edited it; nil if the
-	// gateway made it.
+	// Source are the bytes that Object was read from, which are sent if it was not edited; nil if
+	// the gateway made it.
 	Source []byte
-	// ContentType replaces the client's where what is sent is not what the client sent; nil leaves it.
+	// ContentType replaces the client's if something else is sent than the client sent; nil leaves
+	// it.
 	ContentType []byte
 	// EditedType is the type of what is sent in place of Source, if it differs from Source's.
 	EditedType []byte
@@ -84,7 +85,7 @@ type Existing struct {
 	IsCompleted bool
 	// Version is the version of the stored object, as its resourceVersion; empty if it is not known.
 	Version []byte
-	// ETag is the version as the backend told it; empty if it did not.
+	// ETag is the version as the backend gave it; empty if it gave none.
 	ETag []byte
 	// Pin says how the write depends on the stored object.
 	Pin Pin
@@ -158,8 +159,8 @@ func (w *Write) Admitted() *document.Document {
 	return w.Object
 }
 
-// Content returns the body to send: the client's own bytes if nobody edited the object. It is valid until
-// the next call.
+// Content returns the body to send: the client's own bytes if the object was not edited. It is
+// valid until the next call.
 func (w *Write) Content() []byte {
 	if w.Reveals {
 		w.Conceal()

@@ -17,8 +17,8 @@ func (t *Telemetry) HandshakeFailed() { t.security.handshakes.Add(context.Backgr
 // SlowReaderCut counts a client that was cut because it did not take its answer in time.
 func (t *Telemetry) SlowReaderCut() { t.security.slowReaders.Add(context.Background(), 1) }
 
-// CredentialsRead counts a reading of files with certificates, keys or tokens that have changed. Where it is not ok those
-// before stay in use.
+// CredentialsRead counts a reading of files with certificates, keys or tokens that have changed. If
+// it is not ok the former ones stay in use.
 func (t *Telemetry) CredentialsRead(ok bool) {
 	counter := t.security.newCredentials
 	if !ok {

@@ -12,7 +12,7 @@ var update = flag.Bool("update", false, "write the tables of docs/observability.
 
 const page = "../../docs/observability.md"
 
-// expectTable holds the table below a heading row to what the code has.
+// expectTable compares the table below a heading row with the code.
 func expectTable(t *testing.T, header string, rows []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

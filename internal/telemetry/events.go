@@ -40,7 +40,8 @@ type events struct {
 	excepted named
 }
 
-// PolicyDecided counts what a policy came to about a request, and the units of cost that its expressions took.
+// PolicyDecided counts the decision of a policy on a request, and the units of cost that its
+// expressions took.
 func (t *Telemetry) PolicyDecided(policy, verdict string, cost int64) {
 	if !isMeasured {
 		return
@@ -66,7 +67,8 @@ func knownCause(cause string) string {
 	return other
 }
 
-// AnswerChecked counts an answer of a backend that was held to its document. The result is Valid, Invalid or Unchecked.
+// AnswerChecked counts an answer of a backend that was checked against its document. The result is
+// Valid, Invalid or Unchecked.
 func AnswerChecked(t *Telemetry, resource, result string) { t.events.answers.add(resource, result) }
 
 // AnswerDeparted counts an answer that is not what its document declares, in something of a kind.
@@ -147,7 +149,7 @@ type Tally struct {
 
 // Totals has the present values of counters. Each list is in the order of its names.
 type Totals struct {
-	Verdicts   []Tally // what policies came to
+	Verdicts   []Tally // the decisions of policies
 	Limits     []Tally // what rate limits decided
 	LostEvents []Tally // of the audit log, by sink
 	InFlight   int64   // requests that are served now

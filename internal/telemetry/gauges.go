@@ -44,10 +44,12 @@ func (t *Telemetry) UpgradeStarted() { t.gauges.upgraded.Add(1) }
 // UpgradeEnded is the end of what UpgradeStarted began.
 func (t *Telemetry) UpgradeEnded() { t.gauges.upgraded.Add(-1) }
 
-// ObserveBodyBytes sets the function that tells how many bytes of memory request bodies hold. Each scrape calls it.
+// ObserveBodyBytes sets the function that returns how many bytes of memory request bodies hold.
+// Each scrape calls it.
 func (t *Telemetry) ObserveBodyBytes(inUse func() int64) { t.gauges.bodyBytes.Store(&inUse) }
 
-// ObserveDroppedLines sets the function that tells how many lines of the log were dropped. Each scrape calls it.
+// ObserveDroppedLines sets the function that returns how many lines of the log were dropped. Each
+// scrape calls it.
 func (t *Telemetry) ObserveDroppedLines(dropped func() uint64) { t.gauges.dropped.Store(&dropped) }
 
 func (g *gauges) register(m metric.Meter) error {

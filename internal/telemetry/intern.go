@@ -13,8 +13,8 @@ type intern[K comparable, V any] struct {
 	mu    sync.Mutex
 }
 
-// get returns the value of k and, if there is none, adds what create makes of it, which must not refer to memory that k
-// borrows. It returns nil for a new key when limit keys are known already.
+// get returns the value of k and, if there is none, adds what create returns for it, which must not
+// refer to memory that k borrows. It returns nil for a new key when limit keys are known already.
 func (c *intern[K, V]) get(k K, limit int, create func(K) (K, *V)) *V {
 	if known := c.known.Load(); known != nil {
 		if v, ok := (*known)[k]; ok {

@@ -10,8 +10,8 @@ import (
 // maxWaiting is how many bytes of the log may wait for a reader that is slow.
 const maxWaiting = 1 << 20
 
-// Lines is a writer of whole lines that never makes who writes wait: one goroutine writes them on.
-// If too many wait, new ones are dropped and counted. It is safe for concurrent use.
+// Lines is a writer of whole lines whose callers never wait: one goroutine writes them on. If too
+// many wait, new ones are dropped and counted. It is safe for concurrent use.
 type Lines struct {
 	to   io.Writer
 	tell func(dropped uint64) // which may write lines
@@ -25,15 +25,15 @@ type Lines struct {
 	wake    chan struct{}
 }
 
-// NewLines returns a writer of lines that come to w in the end. When there is room again after lines
-// were dropped, tell is called with their number.
+// NewLines returns a writer of lines that are written to w in the end. When there is room again
+// after lines were dropped, tell is called with their number.
 func NewLines(w io.Writer, tell func(dropped uint64)) *Lines {
 	l := &Lines{to: w, tell: tell, wake: make(chan struct{}, 1), isOver: make(chan struct{})}
 	go l.run()
 	return l
 }
 
-// Write takes a line. It reports no error: a log that cannot be written has nobody to tell.
+// Write takes a line. It reports no error: there is no place left to report it to.
 func (l *Lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

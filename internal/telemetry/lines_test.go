@@ -27,7 +27,8 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// Who writes a line does not wait for who reads it: what is too much is dropped and counted, and the log tells of it.
+// Writers of lines do not wait for the reader: what is too much is dropped and counted, and the log
+// says so.
 func TestLinesNeverBlock(t *testing.T) {
 	slow := &stuck{reading: make(chan struct{}, 1), free: make(chan struct{})}
 	log, err := OpenLog(slow, LogOptions{})

@@ -27,7 +27,8 @@ type LogOptions struct {
 	Access AccessOptions
 }
 
-// A Log has messages for whoever runs the gateway, and a line for each request that is to have one. Nobody who writes to it waits for who reads it.
+// A Log has messages for operators of the gateway, and a line for each request that is to have one.
+// Its writers never wait for its reader.
 type Log struct {
 	Messages *slog.Logger
 	// Access has the lines about requests.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Record says what happened to one request. It is made once, when the request is over, for everything
-// that tells of it: the access log, metrics and the trace. Its strings are the request's own memory:
-// who keeps one for longer clones it.
+// A Record says what happened to one request. It is made once, when the request is over, for
+// everything that reports it: the access log, metrics and the trace. Its strings are the request's
+// own memory: who keeps one for longer clones it.
 type Record struct {
 	// ID is by what the logs of the client, the gateway and the backend name the request.
 	ID      string
@@ -19,9 +19,11 @@ type Record struct {
 	Way     Way
 	Outcome Outcome
 	Spent   Spent
+	// Series remembers where the requests of the operation are counted; nil looks it up.
+	Series *Series
 }
 
-// A Trace names the span of a request in a trace. The zero value is none.
+// A Trace names the span of a request in a trace. The zero value means none.
 type Trace struct {
 	ID      [16]byte
 	Span    [8]byte
@@ -59,8 +61,9 @@ type Outcome struct {
 	Noted
 }
 
-// Noted has what policies came to that refused nothing: the names of the policies that would have refused the request once
-// they are enforced, and of the exceptions by which policies were not asked, each in a list with commas.
+// Noted has the decisions of policies that refused nothing: the names of the policies that would
+// have refused the request once they are enforced, and of the exceptions by which policies were not
+// asked, each in a list with commas.
 type Noted struct{ WouldDeny, Exceptions string }
 
 // A Decision names what refused a request: the policy, its binding if it has one, and the first field

@@ -35,15 +35,61 @@ func (t *Telemetry) RequestDone(r *Record) {
 	if !isMeasured {
 		return
 	}
-	p := t.requests.placeOf(r)
-	verb, code := resource.VerbNamed(r.About.Verb), knownCode(r.Outcome.Code)
-	p.count(verb, code).Add(1)
-	if h := p.durationOf(verb, code); h != nil {
-		h.add(r.Spent.Took, &r.Trace)
+	code := knownCode(r.Outcome.Code)
+	s := r.Series.of(t, r, code)
+	s.count.Add(1)
+	if s.duration != nil {
+		s.duration.add(r.Spent.Took, &r.Trace)
 	}
 	if r.Spent.Backend > 0 {
-		t.requests.backends.get(r.Way, maxPlaces, newBackendSeries).orOther().add(r.Spent.Backend, &r.Trace)
+		t.requests.backendOf(r.Way, r.Series).add(r.Spent.Backend, &r.Trace)
 	}
+}
+
+// A Series remembers the series of the requests of one operation: of those that have the same verb, come by the same way
+// and name the same resource. It spares RequestDone to look them up. The zero value is one that remembers nothing yet.
+type Series struct {
+	last    [6]atomic.Pointer[codeSeries] // by the class of the code; most operations have one code of a class
+	backend atomic.Pointer[histogram]
+}
+
+// codeSeries are the series of requests that are answered by one code.
+type codeSeries struct {
+	code     int
+	count    *atomic.Uint64
+	duration *histogram // nil if durations are not counted
+}
+
+// of returns the series of a request.
+func (s *Series) of(t *Telemetry, r *Record, code int) codeSeries {
+	var last *atomic.Pointer[codeSeries]
+	if class := code / 100; s != nil && class < len(s.last) {
+		last = &s.last[class]
+		if last := last.Load(); last != nil && last.code == code {
+			return *last
+		}
+	}
+	p, verb := t.requests.placeOf(r), resource.VerbNamed(r.About.Verb)
+	found := codeSeries{code, p.count(verb, code), p.durationOf(verb, code)}
+	if last != nil {
+		kept := found
+		last.Store(&kept)
+	}
+	return found
+}
+
+// backendOf returns the histogram of the time that backends take.
+func (q *requests) backendOf(way Way, s *Series) *histogram {
+	if s != nil {
+		if h := s.backend.Load(); h != nil {
+			return h
+		}
+	}
+	h := q.backends.get(way, maxPlaces, newBackendSeries).orOther()
+	if s != nil {
+		s.backend.Store(h)
+	}
+	return h
 }
 
 // place is a resource by the way that leads to it.

@@ -10,7 +10,7 @@ import (
 )
 
 // sharedBounds are the upper bounds of the histogram of decisions on shared limits in seconds: from
-// decisions that ask nobody to the longest deadline.
+// decisions without a round trip to the longest deadline.
 var sharedBounds = []float64{0.000005, 0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1}
 
 // sharedLimits describes the limits that gateways share.

@@ -52,7 +52,8 @@ type Telemetry struct {
 	provider *sdkmetric.MeterProvider
 }
 
-// New makes a Telemetry that has recorded nothing yet. It fails only where an instrument is defined wrongly.
+// New makes a Telemetry that has recorded nothing yet. It fails only if an instrument is defined
+// wrongly.
 func New(o Options) (*Telemetry, error) {
 	t := &Telemetry{registry: prom.NewRegistry()}
 	t.requests.start, t.requests.names = time.Now(), names{o.AreNamesSemantic}

@@ -452,3 +452,28 @@ func TestExpect(t *testing.T) {
 		t.Errorf("verdicts are %v, want %v", got, want)
 	}
 }
+
+// TestSeriesIsWhereItIsLookedUp: what an operation remembers is counted where each request would be counted by itself.
+func TestSeriesIsWhereItIsLookedUp(t *testing.T) {
+	pages := make([]string, 2)
+	for i := range pages {
+		tel, series := newTelemetry(t), new(Series)
+		for n := range 40 {
+			r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: []int{201, 422, 201, 409, 0, 1000}[n%6], Took: time.Duration(n) * time.Millisecond}.record()
+			if r.Spent.Backend = time.Duration(n%3) * time.Millisecond; i == 1 {
+				r.Series = series
+			}
+			tel.RequestDone(r)
+		}
+		w := httptest.NewRecorder()
+		tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		for line := range strings.Lines(w.Body.String()) {
+			if strings.HasPrefix(line, "gateway_request") || strings.HasPrefix(line, "gateway_backend") || strings.HasPrefix(line, "gateway_upstream") {
+				pages[i] += line
+			}
+		}
+	}
+	if pages[0] != pages[1] || !strings.Contains(pages[0], `code="422"`) {
+		t.Errorf("with what is remembered:\n%s\nwithout:\n%s", pages[1], pages[0])
+	}
+}

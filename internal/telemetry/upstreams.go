@@ -22,12 +22,12 @@ type Upstream struct {
 	Retries, Ejections uint64
 }
 
-// upstreams is where the state of backends comes from.
+// upstreams is the source of the state of backends.
 type upstreams struct {
 	observe atomic.Pointer[func() []Upstream]
 }
 
-// ObserveUpstreams sets the function that tells what the backends are like. Each scrape calls it.
+// ObserveUpstreams sets the function that returns the state of the backends. Each scrape calls it.
 func (t *Telemetry) ObserveUpstreams(observe func() []Upstream) { t.upstreams.observe.Store(&observe) }
 
 func (u *upstreams) register(m metric.Meter) error {

@@ -56,8 +56,8 @@ func (s *socket) open(nc net.Conn) {
 // isStale implements link.
 func (cn *conn) isStale() bool { return cn.socket.isStale() }
 
-// isStale reports whether an unused connection has ended, or has bytes that nobody asked for: in both cases no request
-// may be sent on it.
+// isStale reports whether an unused connection has ended, or has bytes that were not asked for: in
+// both cases no request may be sent on it.
 func (s *socket) isStale() bool {
 	if s.raw == nil {
 		return false
@@ -99,8 +99,8 @@ func (t *turn) at(fd uintptr) bool {
 	return len(t.rest) > 0
 }
 
-// buffered returns what TLS has taken off the socket, and nobody off TLS: bytes, or the end of the connection. On a
-// socket without TLS isStale finds it.
+// buffered returns what TLS has read from the socket and has not handed out: bytes, or the end of
+// the connection. On a socket without TLS isStale finds it.
 func (cn *conn) buffered() (bytes, end bool) {
 	s, ok := cn.Conn.(*secure.Conn)
 	if !ok {

@@ -159,7 +159,7 @@ func (e *Error) setRetryAfter(c *Config) {
 	}
 }
 
-// isMalformed reports whether an error is about the bytes that the backend sent.
+// isMalformed reports whether the bytes that the backend sent caused an error.
 func isMalformed(err error) bool {
 	var w *message.Error
 	return errors.As(err, &w)

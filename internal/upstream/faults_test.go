@@ -286,7 +286,7 @@ func TestStreamsAreSpread(t *testing.T) {
 	client.pool.check(t, nil)
 }
 
-// What is sent again, and where.
+// Which requests are sent again, and to which endpoints.
 func TestRetries(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -339,7 +339,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A request is tried at a few endpoints where nobody can be reached, not at all of them.
+// If no endpoint can be reached, a request is tried at a few of them, not at all.
 func TestTriesAreBounded(t *testing.T) {
 	var endpoints []string
 	for range 10 {
@@ -474,8 +474,8 @@ func TestFaultyAnswersEject(t *testing.T) {
 	}
 }
 
-// Answers eject nobody where they may be about something else than the server,
-// nor where the client set the time.
+// Answers eject no endpoint if they may have another cause than the server, or if the client set
+// the time.
 func TestAnswersThatDoNotEject(t *testing.T) {
 	for _, c := range []struct {
 		code     int

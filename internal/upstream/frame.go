@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// frame is the framing of the body of one answer: where it ends.
+// frame is the framing of the body of one answer: how its end is found.
 type frame struct {
 	kind  frameKind
 	left  int64 // of a body of known length

@@ -8,15 +8,15 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// A link makes round trips to an endpoint on one connection, whatever its protocol. That of HTTP/1.1
-// makes one at a time.
+// A link makes round trips to an endpoint on one connection, whatever its protocol. A link of
+// HTTP/1.1 makes one at a time.
 type link interface {
 	// roundTrip sends the request and reads the answer into resp, as [Client.Do] says. It gives the
 	// slot back to the pool when nothing of the answer is to come any more: a stream or a tunnel keeps
 	// it. The error is an *Error.
 	roundTrip(s slot, req *Request, resp *message.Response) error
-	// isStale reports whether a link that makes no round trip has ended, or has received what nobody
-	// asked for. No request may be sent on it then.
+	// isStale reports whether a link that makes no round trip has ended, or has received what was
+	// not asked for. No request may be sent on it then.
 	isStale() bool
 	// Close ends the link at once.
 	io.Closer

@@ -237,7 +237,7 @@ func (p *pool) sweepIn(d time.Duration) {
 	}
 }
 
-// sweep closes the connections that nobody used for as long as one is kept.
+// sweep closes the connections that were unused for as long as one is kept.
 func (p *pool) sweep(now time.Time) {
 	p.mu.Lock()
 	p.isSweeping = false

@@ -28,7 +28,7 @@ func (n *nowhere) Close() error {
 // closed returns how often the connection was closed.
 func (cn *connection) closed() int32 { return cn.link.(*nowhere).closed.Load() }
 
-// newTestPool is the pool of a client for endpoints that nobody connects to.
+// newTestPool is the pool of a client for endpoints that are never connected to.
 func newTestPool(t *testing.T, config Config, endpoints ...string) *pool {
 	t.Helper()
 	for _, e := range endpoints {
@@ -297,8 +297,8 @@ func TestPoolAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Where no more connections may be made an idle one makes room for one to the
-// endpoint that was chosen.
+// If no more connections may be made an idle one makes room for one to the endpoint that was
+// chosen.
 func TestIdleConnectionMakesRoom(t *testing.T) {
 	p := newTestPool(t, Config{Limits: Limits{Conns: 2}}, "10.0.0.1")
 	first, second := p.acquire(t), p.acquire(t)
@@ -395,8 +395,7 @@ func TestClosedPool(t *testing.T) {
 	}
 }
 
-// Where no endpoint is known yet requests wait, and fail when it is known that
-// there is none.
+// If no endpoint is known yet requests wait, and fail when it is known that there is none.
 func TestNoEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(&Config{Limits: Limits{Conns: 1, Pending: 1, Wait: time.Second}, Retries: &balance.RetryBudget{}})

@@ -89,8 +89,8 @@ func (r *reception) takeBody() (*Body, error) {
 	return nil, nil
 }
 
-// checkSurplus makes sure that nothing follows the answer. A server that sent more than it announced, and one that
-// answers a request that nobody sent, cannot be told apart.
+// checkSurplus makes sure that nothing follows the answer. A server that sent more than it
+// announced, and one that answers a request that was not sent, cannot be distinguished.
 func (r *reception) checkSurplus() error {
 	if r.cn.frame.kind == frameClose {
 		return nil

@@ -98,7 +98,7 @@ func TestNamesAreFollowed(t *testing.T) {
 		}
 		news()
 
-		// What fails, or has no addresses, leaves all as it is, and is told once.
+		// What fails, or has no addresses, leaves all as it is, and is reported once.
 		resolver.say("a.example.com", "!the name server is away")
 		resolver.say("b.example.com", "")
 		asked := resolver.lookups()
@@ -169,7 +169,7 @@ func TestNamesAreBounded(t *testing.T) {
 	})
 }
 
-// The first request waits until its backend's name is known, and fails where it cannot be.
+// The first request waits until its backend's name is known, and fails if it cannot be.
 func TestFirstLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := &names{answers: map[string]string{"a.example.com": "!no such host"}}

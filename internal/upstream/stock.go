@@ -127,8 +127,8 @@ func (s *stock) put(cn *connection, isReusable bool, now time.Time) bool {
 	return false
 }
 
-// expire closes the idle connections of an endpoint that nobody used for a time. It returns when the next one is due, if
-// there is one.
+// expire closes the idle connections of an endpoint that were unused for a time. It returns when
+// the next one is due, if there is one.
 func (s *stock) expire(e *endpoint, after time.Duration, now time.Time) (left time.Duration, any bool) {
 	c, n := &e.Conns, 0
 	for n < c.idle && now.Sub(c.free[n].freed) >= after {

@@ -35,9 +35,9 @@ func (t *transport) begin(cn *conn, req *Request) *sending {
 	return s
 }
 
-// run sends the upload to its end. If the client fails, the backend must not take what came for the whole,
-// so the connection is broken, and nobody waits for an answer. If the backend takes no more, its answer may
-// still say why.
+// run sends the upload to its end. If the client fails, the backend must not take what came for the
+// whole, so the connection is broken, and no answer is awaited. If the backend takes no more, its
+// answer may still say why.
 func (s *sending) run() {
 	defer close(s.done)
 	failed, isComplete := s.copy()
@@ -123,9 +123,8 @@ func (s *sending) answered() {
 // everything by then keeps its connection, with the requests that it may have sent behind the upload.
 const uploadGrace = 250 * time.Millisecond
 
-// finish gives an upload whose answer is complete the time to come to its end, stops it otherwise, and
-// reports whether all of it was sent. Backends answer before they have read a body that they do not
-// need.
+// finish gives an upload whose answer is complete the time to end, stops it otherwise, and reports
+// whether all of it was sent. Backends answer before they have read a body that they do not need.
 func (s *sending) finish() (isComplete bool) {
 	if s == nil {
 		return true

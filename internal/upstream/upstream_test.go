@@ -136,7 +136,7 @@ func TestAnswers(t *testing.T) {
 	chunkedHead := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for _, c := range []struct {
 		name   string
-		method string // GET where empty
+		method string // GET if empty
 		whole  int64
 		answer string
 		kind   string // of the failure of Do
@@ -308,8 +308,8 @@ func waitStirred(t *testing.T, client *Client) {
 	})
 }
 
-// A read is sent once more where the pooled connection ended without a byte of
-// an answer, and only once.
+// A read is sent once more if the pooled connection ended without a byte of an answer, and only
+// once.
 func TestReadIsSentAgain(t *testing.T) {
 	s := newScripted(t, okReply, cut, okReply, cut)
 	client := newTestClient(t, s, Config{})

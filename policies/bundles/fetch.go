@@ -95,7 +95,7 @@ func readWithin(from io.Reader, held *memory.Reservation) ([]byte, error) {
 
 // A Server gets a bundle from a server by OPA's protocol.
 type Server struct {
-	// URL is where the bundle is.
+	// URL is the address of the bundle.
 	URL string
 	// Network makes connections: it says what is particular to the server, and Server the rest.
 	Network outbound.Options

@@ -46,7 +46,7 @@ func (f *follower) usable() error {
 	return nil
 }
 
-// loaded returns why the bundle is not there, with what went wrong, which clients are not told.
+// loaded returns why the bundle is not there, with what went wrong, which clients do not see.
 func (f *follower) loaded() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,7 +257,7 @@ func (f *follower) failed(err error) error {
 	return err
 }
 
-// tell notes an error, counts it and logs it.
+// tell records an error, counts it and logs it.
 func (f *follower) tell(err error) {
 	stage := Download
 	var at *failure

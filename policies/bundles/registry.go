@@ -43,11 +43,11 @@ type Registry struct {
 
 // RegistryOptions configure a Registry.
 type RegistryOptions struct {
-	// URL is where the bundle is, such as oci://registry.example.com/team/bundle:v1.
+	// URL is the address of the bundle, such as oci://registry.example.com/team/bundle:v1.
 	URL string
 	// Network makes connections: it says what is particular to the registry, and Registry the rest.
 	Network outbound.Options
-	// User is who asks, whose password the token is; if there is none, the token is a bearer token.
+	// User is the user whose password the token is; if there is none, the token is a bearer token.
 	User string
 	// Token returns the token; nil or empty: there is none.
 	Token func() string
@@ -156,8 +156,8 @@ func (r *Registry) layer(ctx context.Context, image ocispec.Descriptor, depth in
 	return nil, nil
 }
 
-// readManifest returns the first layer of a manifest that has a bundle, and the images of an index, as far as any of them may
-// be asked for. It makes nothing of the others, of which a manifest may have as many as fit into it.
+// readManifest returns the first layer of a manifest that has a bundle, and the images of an index,
+// as far as any of them may be asked for. It ignores the others, however many a manifest has.
 func readManifest(text []byte, held *memory.Reservation) (layer *ocispec.Descriptor, images []ocispec.Descriptor, err error) {
 	d, err := document.Parse(text, document.Limits{Bytes: maxManifest, Nodes: maxManifest, Memory: held})
 	var at *document.Error
@@ -178,7 +178,7 @@ func readManifest(text []byte, held *memory.Reservation) (layer *ocispec.Descrip
 	manifests, _ := d.Root().Get("manifests")
 	for one := manifests.First(); one.Valid() && len(images) <= maxManifests; one = one.Next() {
 		if p := member(one, "platform"); member(p, "os").Is("unknown") && member(p, "architecture").Is("unknown") {
-			continue // says where another image comes from
+			continue // gives the source of another image
 		}
 		image, err := descriptor(one)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
-// A Source says where a bundle comes from.
+// A Source is the location of a bundle and how to fetch it.
 type Source struct {
 	// From gets it.
 	From Fetcher
@@ -36,15 +36,15 @@ type Options struct {
 	Activate func(name string, b modules.Bundle) error
 	// Failed counts what went wrong with a bundle, by stage.
 	Failed func(name string, s Stage)
-	// Log is told of new versions and of what goes wrong; nil discards it.
+	// Log receives new versions and errors; nil discards it.
 	Log *slog.Logger
-	// Memory is asked for what it takes to fetch and decode bundles; nil is nobody.
+	// Memory bounds what is taken to fetch and decode bundles; nil sets no bound.
 	Memory *memory.Budget
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 }
 
-// A Stage is where a version of a bundle failed.
+// A Stage is the step at which a version of a bundle failed.
 type Stage string
 
 // The stages.

@@ -66,7 +66,7 @@ type templateKey struct {
 	line int
 }
 
-// compiledTemplate is what a template came to.
+// compiledTemplate is the result of compiling a template.
 type compiledTemplate struct {
 	compiled *gatekeeper.Template // nil if it did not compile
 	errs     field.ErrorList
@@ -80,7 +80,7 @@ type loadedMutator struct {
 	compile func(mutation.Compiler) (*mutation.Mutator, field.ErrorList)
 }
 
-// syncedKind is a kind of objects that data.inventory has, and where a file says so.
+// syncedKind is a kind of objects that data.inventory has, and the line of a file that says so.
 type syncedKind struct {
 	apischema.GroupVersionKind
 	from *manifest.Object
@@ -208,8 +208,8 @@ func Refused(group string) string {
 	return ""
 }
 
-// Compile compiles the objects. resources returns the resources that serve a kind; note is told of
-// each template.
+// Compile compiles the objects. resources returns the resources that serve a kind; note is called
+// with each template.
 func (f *Files) Compile(resources match.Resources, note func(*manifest.Object, *gatekeeper.Template, rego.RequestReads)) (mutators []admission.Mutator, validators []admission.Validator) {
 	f.resources = resources
 	if s := f.compileMutators(); s != nil {
@@ -274,8 +274,8 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 	}
 }
 
-// dangling warns of what the modules of a template read and what is never there, and of rules that are
-// fail-open.
+// dangling warns of data that the modules of a template read and that is never there, and of rules
+// that are fail-open.
 func (f *Files) dangling(all rego.Errors) {
 	for _, e := range all {
 		found := finding.Finding{File: e.File, Line: e.Line, Message: e.Message, Severity: finding.Warning}
@@ -284,7 +284,7 @@ func (f *Files) dangling(all rego.Errors) {
 	}
 }
 
-// findingOf finds the column of a problem in its file, where a module is indented.
+// findingOf finds the column of a problem in its file if the module is indented.
 func (f *Files) findingOf(p gatekeeper.Problem) finding.Finding {
 	found := finding.Finding{File: p.File, Line: p.Line, Field: p.Path, Message: p.Message}
 	found.Point(f.Texts[p.File], p.Text, p.Column)
@@ -351,7 +351,7 @@ type constraintKey struct {
 	template *gatekeeper.Template
 }
 
-// compiledConstraint is what a constraint came to, and which resources its kinds had.
+// compiledConstraint is the result of compiling a constraint, and the resources that its kinds had.
 type compiledConstraint struct {
 	constraint *gatekeeper.Constraint
 	errs       field.ErrorList

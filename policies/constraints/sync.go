@@ -19,7 +19,7 @@ type Known struct {
 	Objects []document.Node
 	// States are the StateSources.
 	States []*state.Source
-	// Locate says where the objects of a resource are.
+	// Locate returns the place of a resource's objects.
 	Locate func(s *state.Source, kind apischema.GroupVersionKind, resource string)
 }
 

@@ -44,7 +44,7 @@ type Files struct {
 	plans      []*rollout.Plan
 }
 
-// loaded is an exception and where it comes from.
+// loaded is an exception and its source.
 type loaded struct {
 	from     *manifest.Object
 	read     *terms.PolicyException
@@ -128,7 +128,7 @@ func (f *Files) compile(o *manifest.Object, s *rollout.Spec, path string) *rollo
 	return plan
 }
 
-// annotation returns the annotation of a rollout, and where it stands.
+// annotation returns the annotation of a rollout and its position.
 func annotation(o *manifest.Object) (text, path string, found bool) {
 	path = "metadata.annotations[" + rollout.Annotation + "]"
 	annotations, _ := o.At("metadata.annotations")
@@ -152,7 +152,7 @@ func (f *Files) Check(o *manifest.Object) {
 	}
 }
 
-// unexceptable are the kinds that exceptions cannot be about, and why not.
+// unexceptable are the kinds that exceptions cannot name, and why not.
 var unexceptable = map[string]string{
 	"RateLimitPolicy":                  "its own `spec.exemptions` say whom it does not count",
 	"APIResource":                      "what a schema, the protection of the status or the contract of an API refuses has no exceptions",
@@ -163,7 +163,7 @@ var unexceptable = map[string]string{
 	"MutatingAdmissionPolicyBinding":   "an exception is about the policy, with all of its bindings",
 }
 
-// Finish says which exceptions are about nothing, of all objects in the files.
+// Finish reports the exceptions that match nothing, of all objects in the files.
 func (f *Files) Finish(objects iter.Seq[*manifest.Object]) {
 	if len(f.exceptions) == 0 {
 		return

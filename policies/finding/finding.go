@@ -54,7 +54,7 @@ type Finding struct {
 }
 
 // Point lets f point into a line of text, which its file, with the content, has in the line of f,
-// indented if need be. If the file writes the text in another way, f is about the line as a whole.
+// indented if need be. If the file writes the text in another way, f points at the whole line.
 func (f *Finding) Point(content []byte, text string, column int) {
 	f.Column, f.Excerpt = 0, ""
 	lines := bytes.Split(content, []byte("\n"))

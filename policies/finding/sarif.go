@@ -53,7 +53,7 @@ type (
 	}
 )
 
-// Loader is the id of what the loader of policy files itself finds.
+// Loader is the id of findings of the loader of policy files itself.
 const Loader = "policy-file"
 
 func writeSARIF(w io.Writer, found []Finding, checks []Check) error {

@@ -12,7 +12,7 @@ import (
 
 const compatible = "Clients and stored objects of the old version must go on to work."
 
-// The ways in which a version breaks the one before it.
+// The ways in which a version breaks the previous one.
 var (
 	goneDefinition = &rule{"BREAK/removed", compatible, "Types (Kinds)", finding.Error}
 	otherNames     = &rule{"BREAK/renamed", compatible, "Types (Kinds)", finding.Error}

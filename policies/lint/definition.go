@@ -17,7 +17,8 @@ type definition struct {
 // node is a schema within a definition.
 type node struct {
 	at document.Node
-	// path is where it stands, name the member that it describes; empty for the schema of an object or an item.
+	// path is its position, name the member that it describes; empty for the schema of an object or
+	// an item.
 	path, name string
 	// parent is the schema that it is in; nil for the schema of a whole object.
 	parent *node

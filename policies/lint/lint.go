@@ -1,6 +1,7 @@
-// Package lint finds in policy files what the loader leaves alone: what CustomResourceDefinitions and OpenAPI documents have
-// against the API conventions (Of), what a new version of them breaks (Against), and what compiles and still cannot be
-// meant (Review). Refine makes findings exact, those of the loader too.
+// Package lint finds in policy files what the loader leaves alone: what CustomResourceDefinitions
+// and OpenAPI documents have against the API conventions (Of), what a new version of them breaks
+// (Against), and what compiles and still cannot be meant (Review). Refine makes findings exact, the
+// loader's too.
 package lint
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// Of holds the definitions in files to the conventions.
+// Of checks the definitions in files against the conventions.
 func Of(files []source.File) []finding.Finding {
 	l := &linter{}
 	for _, d := range definitionsIn(files) {

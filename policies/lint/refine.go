@@ -54,7 +54,7 @@ func (r *refiner) line(file string, n int) string {
 	return ""
 }
 
-// column returns where the key of a finding's field stands in its line; 0 if that cannot be told.
+// column returns the position of the key of a finding's field in its line; 0 0 if that is unknown.
 func (r *refiner) column(f finding.Finding) int {
 	line := r.line(f.File, f.Line)
 	if line == "" {
@@ -87,7 +87,7 @@ func lastKey(path string) string {
 // celError matches one of the errors that cel-go joins: place, words, and the line of the expression.
 var celError = regexp.MustCompile(`ERROR: <input>:(\d+):(\d+): (.*)\n \| (.*)\n \| (\.*\^+)`)
 
-// expression takes the finding about an expression apart; nil if it is none.
+// expression takes the finding about an expression apart; nil if it is not about one.
 func (r *refiner) expression(f finding.Finding) []finding.Finding {
 	matches := celError.FindAllStringSubmatch(f.Message, -1)
 	if matches == nil {

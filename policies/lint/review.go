@@ -15,7 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// The ids of what a review finds.
+// The ids of a review's findings.
 const (
 	NeverFails  = "never-fails"
 	NeverPasses = "never-passes"
@@ -193,7 +193,7 @@ func (r *reviewer) policy(o *manifest.Object) {
 	}
 }
 
-// condition reviews a condition under the ones before it, which all have to be met.
+// condition reviews a condition given the previous ones, which all have to be met.
 func (r *reviewer) condition(o *manifest.Object, path, text string, before []string, roots map[string]*reach.Shape) {
 	for i, b := range before {
 		if strings.TrimSpace(b) == strings.TrimSpace(text) {
@@ -217,7 +217,8 @@ func (r *reviewer) condition(o *manifest.Object, path, text string, before []str
 	}
 }
 
-// shown returns the shape of what a policy sees as `object`; the zero shape if that is not one known kind.
+// shown returns the shape of the value that a policy sees as `object`; the zero shape if that is
+// not one known kind.
 func (r *reviewer) shown(p *policy) *reach.Shape {
 	var shape *reach.Shape
 	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
@@ -258,7 +259,7 @@ func isLetter(c byte) bool {
 // unusedStates finds collections that no expression reads.
 func (r *reviewer) unusedStates(objects []*manifest.Object) {
 	if !slices.ContainsFunc(objects, func(o *manifest.Object) bool { return strings.HasSuffix(o.Kind, "Policy") }) {
-		return // whoever reads them is in other files
+		return // their readers are in other files
 	}
 	for _, o := range objects {
 		group, _ := o.GroupVersion()

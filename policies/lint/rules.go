@@ -8,8 +8,8 @@ type rule struct {
 	severity         finding.Severity
 }
 
-// The rules, by the ids of the conventions that they are about. Advice that an author may have good reasons not to follow
-// has the severity of wording.
+// The rules, by the ids of the conventions that they check. Advice that an author may have good
+// reasons not to follow has the severity of wording.
 var (
 	kindNames     = &rule{"LINT-1/kind", "Kinds are CamelCase and singular, so that clients can derive other names of them.", "Types (Kinds)", finding.Warning}
 	resourceNames = &rule{"LINT-1/resource", "Resources are lower case and plural: they stand in URLs.", "Types (Kinds)", finding.Warning}
@@ -44,7 +44,7 @@ var (
 	keys           = &rule{"LINT-10/key", "Keys of labels and annotations are lower case, with dashes, behind a prefix of their owner.", "Label, selector, and annotation conventions", finding.Warning}
 )
 
-// rules are all rules about one version.
+// rules are all rules that look at one version.
 var rules = []*rule{
 	kindNames, resourceNames, groupNames, fieldNames, acronyms, imperatives, controllers, abbreviations, isPrefixes, stamps,
 	durations, intervals, floats, unsigned, bounds, booleans, enums, mapObjects, lists, references, crossReference, untyped,

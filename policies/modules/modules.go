@@ -60,21 +60,21 @@ type Unit struct {
 // Compile compiles the unit.
 func (u *Unit) Compile() *Compiled { return u.compile() }
 
-// sumOf returns the sum of texts, of which no two lists are written in the same way.
+// sumOf returns the sum of texts. No two lists of texts are written in the same way.
 func sumOf(texts ...string) [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", texts)) }
 
 // wayOf says in which way options have modules compiled.
 func wayOf(o *rego.Options) string { return fmt.Sprintf("%v %q", o.V0, o.Hosts) }
 
-// Text finds a text that is the only module of a policy. The tests in the policy's folder may be
-// about it.
+// Text finds a text that is the only module of a policy. The tests in the policy's folder may test
+// it.
 func (f *Files) Text(m rego.Module, o rego.Options) *Unit {
 	f.addText(filepath.Dir(m.File), Suite{Options: o, Modules: []rego.Module{m}})
 	o.Print = f.print
 	return &Unit{sumOf("text", wayOf(&o), m.File, strconv.Itoa(m.Line), string(m.Source)), func() *Compiled { return compile(o, m) }}
 }
 
-// addText notes modules of a policy in a folder. The tests in it may be about them.
+// addText notes modules of a policy in a folder. The tests in it may test them.
 func (f *Files) addText(folder string, s Suite) {
 	for _, known := range f.texts[folder] {
 		if len(s.Modules) > 0 && len(known.Modules) > 0 && known.Modules[0].File == s.Modules[0].File && known.Modules[0].Line == s.Modules[0].Line {
@@ -97,8 +97,8 @@ type Bundle struct {
 	Usable func() error
 }
 
-// Bundle finds the modules of a bundle, which has been loaded. The tests in the policy's folder may be
-// about them.
+// Bundle finds the modules of a bundle, which has been loaded. The tests in the policy's folder may
+// test them.
 func (f *Files) Bundle(name, folder string, b *bundle.Bundle, o rego.Options) *Unit {
 	o.Data = b.Data()
 	beside := Suite{Options: o}
@@ -235,7 +235,7 @@ func joined(all, more rego.Value) (rego.Value, error) {
 
 func isTest(name string) bool { return strings.HasSuffix(strings.ToLower(name), "_test.rego") }
 
-// dataOf reads a data file. As in OPA's bundles its folder says where in data it stands.
+// dataOf reads a data file. As in OPA's bundles its folder gives its path in data.
 func dataOf(file source.File, within []string) (rego.Value, error) {
 	text := file.Data
 	if strings.ToLower(filepath.Ext(file.Name)) != ".json" {

@@ -15,7 +15,7 @@ import (
 type Suite struct {
 	Options rego.Options
 	Modules []rego.Module
-	// Errors are about the data beside the modules. The tests must not be run then.
+	// Errors concern the data beside the modules. The tests must not be run then.
 	Errors rego.Errors
 }
 

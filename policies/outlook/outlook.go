@@ -1,5 +1,5 @@
-// Package outlook says which policies and limits of a set are about a request, and why not the others,
-// as far as the request's method and path tell.
+// Package outlook says which policies and limits of a set match a request, and why the others do
+// not, as far as the request's method and path decide it.
 package outlook
 
 import (
@@ -14,7 +14,7 @@ import (
 type Outlooks struct {
 	// Mutating and Validating are in the order in which they run.
 	Mutating, Validating, Conventions, Limits []resource.Outlook
-	// Idle are policies of the files that are about no request at all.
+	// Idle are policies of the files that match no request at all.
 	Idle []resource.Outlook
 }
 

@@ -1,6 +1,6 @@
-// Package reuse lets a set of policies share with the one before it what did not change. Whatever is compiled has a key of
-// all that it is compiled from; what had the same key in the set before is taken from there. A value that is kept must be
-// immutable, for the set before goes on using it.
+// Package reuse lets a set of policies share what did not change with the previous set. Whatever is
+// compiled has a key of all that it is compiled from; what had the same key in the set before is
+// taken from there. A value that is kept must be immutable, for the set before goes on using it.
 package reuse
 
 import (
@@ -21,7 +21,7 @@ func After(before *Store) *Store {
 	return s
 }
 
-// Close lets go of what the set before had and this one does not.
+// Close releases what the previous set had and this one does not.
 func (s *Store) Close() { s.before = nil }
 
 // Find returns the value of a key, in this set or in the one before, and keeps it.
@@ -48,7 +48,7 @@ func Of[V any, K comparable](s *Store, key K, make func() V) V {
 	return v
 }
 
-// An Object is the key of what a step makes of an object.
+// An Object is the key of a step's result for an object.
 type Object struct {
 	Step string
 	Sum  manifest.Sum

@@ -42,7 +42,7 @@ const (
 	Data
 )
 
-// roleOf is the role of a file; beside tells that there are modules in its folder.
+// roleOf is the role of a file; beside is set if there are modules in its folder.
 func roleOf(name string, beside bool) Role {
 	base := strings.ToLower(filepath.Base(name))
 	switch {
@@ -253,7 +253,7 @@ func isRego(name string) bool {
 	return strings.EqualFold(filepath.Ext(name), ".rego")
 }
 
-// reasonOf is an error of the file system without the name, which stands before it.
+// reasonOf is an error of the file system without the name, which precedes it.
 func reasonOf(err error) string {
 	if p, ok := err.(*fs.PathError); ok {
 		return p.Err.Error()

@@ -1,5 +1,5 @@
 // Package events records what admission refused, and which policies failed, as Events of Kubernetes
-// (events.k8s.io) beside the objects that they are about. Events that are alike become one series.
+// (events.k8s.io) beside the objects that they regard. Events that are alike become one series.
 package events
 
 import (
@@ -51,7 +51,7 @@ const (
 type Options struct {
 	// Send sends a request to the backend on the gateway's own account.
 	Send Send
-	// Ended is told what became of events; the error says why one is lost.
+	// Ended is called with the outcome of events; the error says why one is lost.
 	Ended func(Outcome, error)
 }
 

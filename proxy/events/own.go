@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The kinds of what happens to the gateway itself. A Subject names one of them.
+// The kinds of events that happen to the gateway itself. A Subject names one of them.
 const (
 	// Policies are the policy files.
 	Policies = "Policies"

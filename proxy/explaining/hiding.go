@@ -34,7 +34,8 @@ type hiding struct {
 
 // Secrets say which of the other objects that expressions read may be Secrets.
 type Secrets struct {
-	// Parameters are the ones of the policy that runs, or of any where none does, Collections those of any StateSource.
+	// Parameters are the ones of the policy that runs, or of any if none runs. Collections are the
+	// objects of any StateSource.
 	Parameters, Collections bool
 }
 
@@ -130,7 +131,7 @@ func (h *hiding) digest(json string) string {
 	return "(" + kind + " " + hex.EncodeToString(m.Sum(nil)[:4]) + ")"
 }
 
-// An origin says where the values of an edit may come from.
+// An origin lists the possible sources of an edit's values.
 type origin struct{ others, secrets bool }
 
 // edit hides the values of an edit, if they may come from other objects or are a Secret's.
@@ -204,7 +205,7 @@ func (h *hiding) text(s string) string {
 	return s
 }
 
-// body adds the body of a message. SHA256 and Bytes are of what would be sent.
+// body adds the body of a message. SHA256 and Bytes describe the bytes that would be sent.
 func (h *hiding) body(m *story.Message, body []byte) {
 	sum := sha256.Sum256(body)
 	m.Bytes = len(body)

@@ -35,7 +35,7 @@ type Recorder struct {
 	isRead bool            // there is such
 	stores bool            // what changes now may come from the stored object
 	policy *running        // nil if none runs
-	ran    map[string]bool // policies that were about the request
+	ran    map[string]bool // policies that matched the request
 	hides  hidesAnswer
 	// attributes are the ones that policies saw last.
 	attributes *admission.Attributes
@@ -56,7 +56,7 @@ type running struct {
 
 // findings say what is found of a policy while it runs.
 type findings struct {
-	opaque    bool // it may read other objects, and nothing tells which values come from them
+	opaque    bool // it may read other objects, and which values come from them is unknown
 	mixed     bool // its variables may have what is taken from the stored object
 	secret    bool // it may have read a Secret
 	tainted   bool // its variables may have what comes from a Secret
@@ -122,7 +122,8 @@ func (r *Recorder) Object(d *document.Document, isStored bool) {
 	s.Edits = append(s.Edits, r.edits(story.Diff(before, r.tree), origin{others: isStored})...)
 }
 
-// Reread takes the object as it is now for the state that the next edits begin with: nobody edited what policies alone saw of it.
+// Reread takes the object as it is now for the state that the next edits begin with: fields that
+// only policies saw were not edited.
 func (r *Recorder) Reread(d *document.Document) {
 	if r != nil && d != nil && r.isRead {
 		r.tree = story.Parse(d.AppendTo(nil))
@@ -205,7 +206,7 @@ func (r *Recorder) End(a *admission.Attributes, report *admission.Report, bindin
 	r.close(a, report, binding, v)
 }
 
-// close ends the policy that runs. One that nobody ended has answered the request.
+// close ends the policy that runs. One that was not ended has answered the request.
 func (r *Recorder) close(a *admission.Attributes, report *admission.Report, binding string, v admission.Verdict) {
 	one := r.policy
 	if one == nil {
@@ -275,14 +276,14 @@ func (r *Recorder) step() *story.Step {
 	return &r.story.Steps[len(r.story.Steps)-1]
 }
 
-// Unmatched is told that a match condition of the policy is false.
+// Unmatched records that a match condition of the policy is false.
 func (r *Recorder) Unmatched() {
 	if r.policy != nil {
 		r.policy.is.unmatched = true
 	}
 }
 
-// Fired is told of a rule in Rego that had a value.
+// Fired records a rule in Rego that had a value.
 func (r *Recorder) Fired(name, file string, line int) {
 	if r.policy == nil || !r.spend(len(name)+len(file)) {
 		return
@@ -376,7 +377,7 @@ func (r *Recorder) Take(m *storage.Message) {
 	r.story.Sent = append(r.story.Sent, one)
 }
 
-// Unknown says something that cannot be told.
+// Unknown records something that cannot be known.
 func (r *Recorder) Unknown(what string) {
 	if r != nil {
 		r.story.Unknown = append(r.story.Unknown, what)
@@ -465,7 +466,7 @@ func (r *Recorder) others(ctx context.Context, chain *admission.Chain) {
 	})
 }
 
-// See tells of the attributes that policies would see, if none saw them.
+// See records the attributes that policies would see, if none saw them.
 func (r *Recorder) See(a *admission.Attributes) {
 	if r != nil && r.attributes == nil {
 		r.attributes = a
@@ -491,7 +492,7 @@ func kindOf(p admission.Policy, a *admission.Attributes) string {
 	return ""
 }
 
-// reasonsOf returns why a policy is not about the request. A panic of a policy is none.
+// reasonsOf returns why a policy does not match the request. A panic of a policy is not a reason.
 func reasonsOf(ctx context.Context, p admission.Policy, a *admission.Attributes) (found []story.Reason) {
 	defer func() {
 		if recover() != nil {

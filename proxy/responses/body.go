@@ -49,7 +49,7 @@ func (s *seen) leave(why string) {
 	s.unread, s.text = why, nil
 }
 
-// stop takes nothing more of what comes.
+// stop ignores the rest of the body.
 func (s *seen) stop() {
 	if s.stream != nil {
 		s.stream.seen, s.stream = nil, nil
@@ -104,7 +104,7 @@ func (w *Watch) grow(bytes int) bool {
 	return b.InUse() <= b.Limit()/4 && w.memory.Grow(bytes)
 }
 
-// read holds the body to what is declared for it.
+// read checks the body against its declaration.
 func (s *seen) read(w *Watch) {
 	defer s.stop()
 	if s.content == nil || s.unread != "" {

@@ -1,5 +1,5 @@
-// Package responses holds answers of backends to what OpenAPI documents declare. Answers are never changed, and wait for
-// nothing: what is kept of a body is looked at when the answer has been sent.
+// Package responses checks answers of backends against OpenAPI documents. Answers are never
+// changed, and wait for nothing: what is kept of a body is looked at when the answer has been sent.
 package responses
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
-// An Observer counts answers that are not what a document declares, and tells the log of them. It is safe for concurrent use.
+// An Observer counts answers that are not what a document declares, and logs them. It is safe for
+// concurrent use.
 type Observer struct {
 	// Budget is the memory that bodies and what is made of them count towards.
 	Budget  *memory.Budget
@@ -48,7 +49,7 @@ type Watch struct {
 	limits    *storage.Limits
 	operation func(verb resource.Verb) *contract.Operation
 	memory    memory.Reservation
-	seen      *seen // nil if there is nothing to hold an answer to
+	seen      *seen // nil if no answer is declared
 }
 
 var _ storage.Watcher = (*Watch)(nil)
@@ -129,7 +130,7 @@ func (w *Watch) Detach() {
 	w.Finish()
 }
 
-// Finish looks at the body, counts the answer and tells the log. It is called when the answer was sent.
+// Finish looks at the body, counts the answer and logs it. It is called when the answer was sent.
 func (w *Watch) Finish() {
 	if w == nil {
 		return
@@ -148,7 +149,7 @@ const (
 	unchecked = "Unchecked"
 )
 
-// report counts an answer and tells the log.
+// report counts an answer and logs it.
 func (o *Observer) report(about *Subject, s *seen) {
 	result := valid
 	switch {

@@ -12,13 +12,14 @@ import (
 
 // Rules say what a route changes of requests and answers. Paths have no slash at the end; "" is the root.
 type Rules struct {
-	// From is the prefix of what clients ask for, To what the backend gets in its place.
+	// From is the prefix of clients' paths, To the prefix that the backend gets in its place.
 	From, To string
 	// Host takes the place of the client's Host; empty keeps it.
 	Host string
 	// Authority is the host and port of the backend itself, by which it may name its own URLs.
 	Authority string
-	// Forwarded is the header line that tells the backend of the prefix it does not see; nil if there is none.
+	// Forwarded is the header line that names the removed prefix to the backend; nil if there is
+	// none.
 	Forwarded []byte
 }
 
@@ -82,7 +83,7 @@ func leaves(path string) bool {
 		}
 		path = next
 	}
-	return true // nobody encodes a path so often
+	return true // no client encodes a path so often
 }
 
 // decode decodes each '%' that two hexadecimal digits follow.
@@ -104,7 +105,7 @@ func decode(s string) string {
 	return string(out)
 }
 
-// digit returns the value of a hexadecimal digit; -1 if it is none.
+// digit returns the value of a hexadecimal digit; -1 if c is not one.
 func digit(c byte) int {
 	if 'A' <= c && c <= 'F' {
 		c += 'a' - 'A'
@@ -112,8 +113,9 @@ func digit(c byte) int {
 	return strings.IndexByte("0123456789abcdef", c)
 }
 
-// ForwardedLines returns the header lines that tell the backend of the prefix it does not see. Prefixes that a proxy before
-// the gateway has stripped, and that count, come before it; their own lines are dropped.
+// ForwardedLines returns the header lines that name the removed prefix to the backend. Prefixes
+// that a trusted proxy in front of the gateway has stripped come first; their own lines are
+// dropped.
 func (r *Rules) ForwardedLines(head *message.Head) []byte {
 	if r.Forwarded == nil || !head.Has(message.FieldXForwarded) {
 		return r.Forwarded

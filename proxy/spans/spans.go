@@ -1,4 +1,4 @@
-// Package spans makes the spans of one request that is traced, as the steps of its way come to pass.
+// Package spans makes the spans of one traced request as its steps begin and end.
 package spans
 
 import (
@@ -33,7 +33,7 @@ func (s *Spans) Finish(r *telemetry.Record) { s.Request.End(r, s.scheme, s.route
 // New returns the spans below the one of a request. The Redis is the one that it may ask.
 func New(r *tracing.Request, redis *tracing.Redis) *Spans { return &Spans{Request: r, redis: redis} }
 
-// Context is the context of what is done for a request; nil are the spans of one that is not traced.
+// Context is the context of the work for a request; nil are the spans of one that is not traced.
 func (s *Spans) Context() context.Context {
 	if s == nil {
 		return context.Background()

@@ -212,7 +212,7 @@ func (m *Matcher) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	return not != fits && err == nil
 }
 
-// Outlook adds to an outlook whether the matcher is about a request that has no object yet.
+// Outlook adds to an outlook whether the matcher matches a request that has no object yet.
 func (m *Matcher) Outlook(i *resource.Info, o resource.Outlook) resource.Outlook {
 	switch not, isOpen, _ := m.judge(context.Background(), &question{info: i}); {
 	case not != fits:

@@ -1,4 +1,4 @@
-// Package match says which requests a constraint or a mutator of Gatekeeper is about, by its match
+// Package match says which requests a constraint or a mutator of Gatekeeper matches, by its match
 // block, as Gatekeeper's own package of that name does.
 package match
 
@@ -56,7 +56,7 @@ type Matcher struct {
 	namespace  labels.Selector // of the namespace; nil: any
 	byName     bool            // namespace asks for nothing but the name of the namespace
 	name       Wildcard
-	never      bool // it is about generated objects alone, and the gateway generates none
+	never      bool // it matches generated objects alone, and the gateway generates none
 }
 
 // kinds are kinds in groups; nil stands for any.

@@ -31,8 +31,8 @@ func (w Wildcard) Matches(name string) bool {
 	return name == text
 }
 
-// MatchesGenerated reports whether the wildcard stands for every name that is generated from the
-// beginning, or is about its beginning.
+// MatchesGenerated reports whether the wildcard matches every name that is generated from the
+// beginning, or matches the beginning itself.
 func (w Wildcard) MatchesGenerated(beginning string) bool {
 	text, before, after := w.parts()
 	switch {

@@ -32,7 +32,7 @@ const mutated = admission.Create | admission.Update
 
 // A Compiler compiles mutators.
 type Compiler struct {
-	// Resources tells which resources serve a kind.
+	// Resources returns the resources that serve a kind.
 	Resources match.Resources
 }
 
@@ -320,7 +320,7 @@ func (m *compiling) applyTo(p *field.Path, to []ApplyTo, matches *match.Spec) {
 		m.errs = append(m.errs, field.Required(p, "must name the groups, versions and kinds of the objects"))
 	}
 	narrow := matches.Rules(mutated, m.compiler.Resources)[0]
-	narrow.Labels = nil // what a mutator is about changes with the object
+	narrow.Labels = nil // which requests a mutator matches changes with the object
 	for i, t := range to {
 		at := p.Index(i)
 		for name, list := range map[string][]string{"groups": t.Groups, "versions": t.Versions, "kinds": t.Kinds} {

@@ -33,8 +33,8 @@ func (assignImage) item() (document.Node, bool) { return document.Node{}, false 
 func (assignImage) kind() kindOfValue           { return stringValue }
 func (assignImage) isFinal() bool               { return true }
 
-// What the parts of an image's name may look like. No part may be read as another one when the name
-// is taken apart again, for then the mutation would never come to an end.
+// The syntax of the parts of an image's name. No part may be read as another one when the name is
+// parsed again, for then the mutation would never end.
 var (
 	imageDomain = regexp.MustCompile(`(^\w[\w\-_]*\.[\w\-_\.]*[\w](:\d+)?$)|(^localhost(:\d+)?$)`)
 	imagePath   = regexp.MustCompile(`^[a-z0-9]+(?:(?:(?:[._/]|__|[-]*)[a-z0-9]+)+)?`)

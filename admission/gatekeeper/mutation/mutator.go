@@ -19,7 +19,7 @@ type Mutator struct {
 	match      *match.Matcher
 	appliesTo  []applies // none: any object
 	path       []step
-	tests      []condition // of what is at each step
+	tests      []condition // of the value at each step
 	setter     setter
 	rules      []admission.Rule
 	about      []admission.Rule // of the match block alone
@@ -111,7 +111,7 @@ func (m *Mutator) appliesToKind(a *admission.Attributes) bool {
 	return len(m.appliesTo) == 0 || slices.ContainsFunc(m.appliesTo, func(to applies) bool { return to.match(kind, a.Operation) })
 }
 
-// matches reports whether the mutator is about the object as it is now.
+// matches reports whether the mutator matches the object as it is now.
 func (m *Mutator) matches(ctx context.Context, a *admission.Attributes) (bool, error) {
 	if !m.appliesToKind(a) {
 		return false, nil

@@ -12,7 +12,7 @@ import (
 // A step of a location leads to a member of an object, or to items of a list.
 type step struct {
 	list bool
-	// name is the member's, or the key by which items are told apart.
+	// name is the member's, or the key that identifies items.
 	name   string
 	member document.Name
 	each   bool // every item

@@ -45,7 +45,8 @@ func (s *System) Mutate(ctx context.Context, a *admission.Attributes, run *admis
 	return a.Schema.SetDefaults()
 }
 
-// stand returns how a mutator stands to the request. It is noted if the mutator is about the object.
+// stand returns how a mutator stands to the request. It is recorded if the mutator matches the
+// object.
 func (m *Mutator) stand(ctx context.Context, a *admission.Attributes, r *admission.Report) (s admission.Standing) {
 	if m.terms == nil {
 		return s

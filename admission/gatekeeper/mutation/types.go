@@ -58,7 +58,7 @@ type ModifySet struct {
 	Status            json.RawMessage `json:"status,omitempty"`
 }
 
-// ModifySetSpec says which values, and of what.
+// ModifySetSpec says which values, and of which list.
 type ModifySetSpec struct {
 	ApplyTo    []ApplyTo           `json:"applyTo,omitempty"`
 	Match      match.Spec          `json:"match,omitempty"`
@@ -83,7 +83,7 @@ type AssignImage struct {
 	Status            json.RawMessage `json:"status,omitempty"`
 }
 
-// AssignImageSpec says which parts, and of what.
+// AssignImageSpec says which parts, and of which image.
 type AssignImageSpec struct {
 	ApplyTo    []ApplyTo             `json:"applyTo,omitempty"`
 	Match      match.Spec            `json:"match,omitempty"`

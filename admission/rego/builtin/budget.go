@@ -81,7 +81,7 @@ type meter struct {
 // chunk is what is gathered before the budget is asked.
 const chunk = 16 << 10
 
-// take counts what is about to be done, and reports whether it may be.
+// take counts the next steps, and reports whether they may be done.
 func (m *meter) take(cost int64) bool {
 	if m.over {
 		return false

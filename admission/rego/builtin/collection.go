@@ -34,7 +34,7 @@ func merged(o operands) need {
 	return need{memory: 256 + sum}
 }
 
-// flattened is a list of what is in lists.
+// flattened is a list of the items of lists.
 func flattened(o operands) need {
 	count := int64(lenOf(o.of[0]))
 	forEach(o.of[0].Value, func(t *ast.Term) {
@@ -45,7 +45,7 @@ func flattened(o operands) need {
 	return need{memory: 256 + 64*count}
 }
 
-// united is a set of what is in sets.
+// united is a set of the members of sets.
 func united(o operands) need {
 	count := int64(0)
 	forEach(o.of[0].Value, func(t *ast.Term) { count += int64(lenOf(t)) })
@@ -178,7 +178,7 @@ func longestList(v ast.Value) (longest int64) {
 // queried is the text of a query that an object has.
 func queried(o operands) need { return need{memory: add(1024, multiply(16, o.deep(0)))} }
 
-// parameters is an object of what the text of a query has.
+// parameters is an object of the parameters in the text of a query.
 func parameters(o operands) need {
 	pairs := int64(strings.Count(o.text(0), "&")) + 1
 	return need{memory: parsedBytes*pairs + 8*o.len(0)}

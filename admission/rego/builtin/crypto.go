@@ -31,7 +31,7 @@ func keys(o operands) need {
 	return n
 }
 
-// keySteps returns the cost of the keys in a text, each of which may be in a block of its own.
+// keySteps returns the cost of the keys in a text; each may be in a block of its own.
 func keySteps(text string) (steps int64) {
 	rest := []byte(text)
 	if plain, err := base64.StdEncoding.DecodeString(text); err == nil {

@@ -38,7 +38,7 @@ func reachable(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter
 	return iter(ast.NewTerm(reached))
 }
 
-// paths are the paths in a graph. Each place of a path has a copy of what leads there.
+// paths are the paths in a graph. Each place of a path has a copy of the path that leads there.
 func paths(o operands) need {
 	g, ok := o.of[0].Value.(ast.Object)
 	if !ok {

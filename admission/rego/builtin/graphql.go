@@ -11,7 +11,7 @@ import (
 
 const (
 	wordBytes  = 6 << 10  // a word of GraphQL, parsed, written as JSON, and read again
-	levelBytes = 16 << 10 // a level of nesting, of which that JSON has three
+	levelBytes = 16 << 10 // a level of nesting (that JSON has three)
 	schemaRoom = 1 << 20  // what the schema takes that each schema includes
 )
 
@@ -52,7 +52,7 @@ func words(text string) (count, deepest int64) {
 	return count, deepest
 }
 
-// endOfText returns where a string ends that begins at i.
+// endOfText returns the end of a string that begins at i.
 func endOfText(text string, i int) int {
 	if len(text) >= i+3 && text[i:i+3] == `"""` {
 		for i += 3; i < len(text); i++ {
@@ -118,15 +118,15 @@ func checkedQuery(o operands) need {
 }
 
 // comparedFields is the check of a query: each of its fields is compared with each other one of its
-// name, with those of fragments as often as they are named.
+// name, and the fields of fragments as often as they are named.
 func comparedFields(o operands) need {
 	fields, pairs := fieldsOf(o.of[0].Value)
 	return need{memory: multiply(parsedBytes, fields), steps: multiply(128, pairs)}
 }
 
-// fieldsOf returns how many fields a query has with those of its fragments, and how many pairs of
-// them there may be of one name; the most there can be if a fragment is in itself. It is asked
-// about queries that are small.
+// fieldsOf returns how many fields a query has, fragments included, and how many pairs of them may
+// share a name; the most there can be if a fragment is in itself. It is asked about queries that
+// are small.
 func fieldsOf(query ast.Value) (fields, pairs int64) {
 	document, err := documentOf(query)
 	if err != nil || document == nil {

@@ -141,7 +141,7 @@ func (c *Contract) held(bctx topdown.BuiltinContext, b Budget, of []*ast.Term, f
 	})
 }
 
-// checked lets a function run if its operands are right, whoever calls it: of schemas, the name is
+// checked lets a function run if its operands are right, from every caller: of schemas, the name is
 // taken out.
 func (c *Contract) checked(name string, f topdown.BuiltinFunc) topdown.BuiltinFunc {
 	return func(bctx topdown.BuiltinContext, of []*ast.Term, iter func(*ast.Term) error) error {

@@ -143,7 +143,7 @@ func programSteps(re *syntax.Regexp) int64 {
 	return add(sum, 2+int64(len(re.Sub)))
 }
 
-// looksBack reports whether a pattern looks at what is before the place where it matches.
+// looksBack reports whether a pattern looks at what is before the place of its match.
 func looksBack(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginLine, syntax.OpBeginText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
@@ -205,8 +205,8 @@ func (p *pattern) matches(b Budget, text string) (bool, error) {
 }
 
 // all calls f with the places of at most limit matches, and of their groups if they are wanted, as
-// FindAll finds them; a limit below 0 is none. A pattern may look at the rest of the text for
-// each of its matches, so the work is metered.
+// FindAll finds them; a limit below 0 means no limit. A pattern may look at the rest of the text
+// for each of its matches, so the work is metered.
 func (p *pattern) all(b Budget, text string, limit int, wantsGroups bool, f func(match []int) bool) error {
 	if limit < 0 {
 		limit = len(text) + 1

@@ -64,7 +64,7 @@ var (
 	errLarge = errors.New("the schema is too large")
 )
 
-// schemaOf takes the schema apart that an operand is; nil if it is none.
+// schemaOf takes apart the schema in an operand; nil if it has none.
 func schemaOf(t *ast.Term, left int64) *schema {
 	s := &schema{left: left, refs: map[string]*part{}, ids: map[string]any{}}
 	switch v := t.Value.(type) {
@@ -114,7 +114,7 @@ func idOf(m map[string]any) (id, key string) {
 	return id, key
 }
 
-// look finds the references, none of which may lead out of the schema, and the names of parts.
+// look finds the names of parts, and the references: no reference may lead out of the schema.
 func (s *schema) look(v any, isRoot bool, base string) error {
 	switch v := v.(type) {
 	case []any:

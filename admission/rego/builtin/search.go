@@ -17,7 +17,7 @@ type sequence[T any] struct {
 	back  []int // how much of the front is at the end of each of its parts
 }
 
-// prepare finds out where the sequence is like its own front.
+// prepare finds the positions at which the sequence is like its own front.
 func (s *sequence[T]) prepare(m *meter) bool {
 	s.back = make([]int, len(s.of))
 	for i, k := 1, 0; i < len(s.of); i++ {
@@ -35,7 +35,7 @@ func (s *sequence[T]) prepare(m *meter) bool {
 	return true
 }
 
-// in calls f with each place where the sequence is in another one, until f is false. It reports
+// in calls f with each position of the sequence in another one, until f is false. It reports
 // whether the budget allowed for that.
 func (s *sequence[T]) in(m *meter, all []T, f func(at int) bool) bool {
 	k := 0

@@ -183,7 +183,7 @@ func (r *rendering) printf(format string, values ...any) (string, error) {
 	return fmt.Sprintf(format, values...), nil
 }
 
-// size is about how long a value is that is printed.
+// size is roughly how long a printed value is.
 func (r *rendering) size(v any) int64 {
 	size := int64(32)
 	switch v := v.(type) {

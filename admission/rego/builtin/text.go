@@ -58,7 +58,7 @@ func replacements(o operands) need {
 	return need{memory: add(multiply(3, made), tree), steps: add(multiply(o.len(1), 1+longest)/4, square(longest, 16))}
 }
 
-// trimmed is a string without some letters at its ends, each of which is looked for among them.
+// trimmed is a string without some letters at its ends: each letter is looked up among them.
 func trimmed(o operands) need {
 	letters := o.text(1)
 	for i := range len(letters) {

@@ -11,7 +11,7 @@ import (
 )
 
 // checkReferences returns the error about a schema that leads out of itself, or is a part of
-// itself. No file is opened and no host asked for a reference, whoever wrote it.
+// itself. No file is opened and no host asked for any reference.
 func checkReferences(schemas int) func(operands) error {
 	return func(o operands) error {
 		if s := schemaOf(o.of[schemas], max(o.left, 0)); s != nil {
@@ -304,7 +304,7 @@ func (v *validation) array(p *part, times int64, value []any, _ int64, children 
 	}
 }
 
-// jsonSize is about how long a value is as JSON.
+// jsonSize is roughly how long a value is as JSON.
 func jsonSize(v any) int64 {
 	size := int64(4)
 	switch v := v.(type) {

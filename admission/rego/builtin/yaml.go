@@ -26,7 +26,7 @@ func aliasedYAML(o operands) need {
 	return need{memory: multiply(2*parsedBytes, values), steps: multiply(8, values)}
 }
 
-// linesOf returns what a text takes by its lines and signs, each of which may begin a value.
+// linesOf returns what a text takes by its lines and signs, as each may begin a value.
 func linesOf(text string) need {
 	values, open, deepest := int64(1), 0, 0
 	indent, isStart := 0, true

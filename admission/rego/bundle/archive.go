@@ -20,8 +20,9 @@ type entry struct {
 	text []byte
 }
 
-// unpack returns the files of an archive, within the bounds and the memory that there is. An archive with anything else
-// than files and folders below its root is refused whole: what somebody put there is not what comes into force.
+// unpack returns the files of an archive, within the bounds and the memory that there is. An
+// archive with anything else than files and folders below its root is refused whole: its contents
+// would not be what comes into force.
 func unpack(archive []byte, o *Options) ([]entry, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -73,11 +74,11 @@ func unpack(archive []byte, o *Options) ([]entry, error) {
 	return all, nil
 }
 
-// entryBytes is about what a file takes besides its content and its name.
+// entryBytes is roughly what a file takes besides its content and its name.
 const entryBytes = 1 << 10
 
-// pathOf returns the path of a file or folder from the bundle's root. OPA writes it with a slash before it, tar with a dot
-// and a slash.
+// pathOf returns the path of a file or folder from the bundle's root. OPA writes it with a leading
+// slash, tar with a dot and a slash.
 func pathOf(header *tar.Header) (string, error) {
 	switch header.Typeflag {
 	case tar.TypeReg, tar.TypeDir:

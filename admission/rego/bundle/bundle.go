@@ -36,11 +36,12 @@ type Bundle struct {
 	modules  []rego.Module
 	data     rego.Value
 	manifest opa.Manifest
-	delta    *opa.Bundle // nil if the bundle is none
+	delta    *opa.Bundle // nil if the bundle is not one
 }
 
-// Read reads an archive. A bundle without modules and data but with a patch is a delta. Memory is asked for before it is
-// taken; what the bundle itself holds stays asked for until its holder gives it back.
+// Read reads an archive. A bundle without modules and data but with a patch is a delta. Memory is
+// reserved before it is used; what the bundle itself holds stays asked for until its holder gives
+// it back.
 func Read(archive []byte, o Options) (_ *Bundle, err error) {
 	defer recovered(&err)
 	files, err := unpack(archive, &o)
@@ -186,7 +187,7 @@ func patch(text []byte, manifest opa.Manifest, delta *opa.Bundle) ([]byte, error
 // bundleName is the bundle's name in the store that deltas are applied in.
 const bundleName = "patched"
 
-// system is where OPA notes what it knows of bundles.
+// system is the path at which OPA stores what it knows of bundles.
 const system = "system"
 
 // withoutSystem takes out what OPA notes of bundles in the data.

@@ -28,7 +28,8 @@ type folder struct {
 	below map[string]*folder
 }
 
-// dataOf reads the data files. Each stands in the document data where its folder stands in the bundle, within the roots.
+// dataOf reads the data files. A file's path in the document data is the path of its folder in the
+// bundle, within the roots.
 func dataOf(all []entry, roots []string, o *Options) (rego.Value, error) {
 	root := &folder{}
 	for _, e := range all {

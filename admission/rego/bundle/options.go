@@ -71,7 +71,7 @@ type Options struct {
 	// MaxBytes bounds the unpacked files together, MaxFiles their number.
 	MaxBytes int64
 	MaxFiles int
-	// Memory is asked for what it takes to decode them; nil is nobody.
+	// Memory bounds what is taken to decode them; nil sets no bound.
 	Memory rego.Memory
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
-// weigh returns how much memory OPA's reader takes for the files that it decodes itself, at most: the modules, what
-// describes the bundle, and, if signatures are verified, also the data, whose digests are about their values.
+// weigh returns how much memory OPA's reader takes for the files that it decodes itself, at most:
+// the modules, what describes the bundle, and, if signatures are verified, also the data, whose
+// digests are computed from their values.
 func (o *Options) weigh(all []entry, isVerified bool) (bytes int, err error) {
 	for _, e := range all {
 		base := path.Base(e.path)
@@ -33,8 +34,8 @@ func (o *Options) weigh(all []entry, isVerified bool) (bytes int, err error) {
 	return bytes, nil
 }
 
-// weighYAML returns how much memory it takes to make values of YAML: its nodes, and the texts and values that OPA makes of
-// what they mean, with all that aliases repeat.
+// weighYAML returns how much memory it takes to make values of YAML: its nodes, and the texts and
+// values that OPA makes of them, with all that aliases repeat.
 func (o *Options) weighYAML(text []byte) (bytes int, err error) {
 	nodes := manifest.Weight(text)
 	if !o.take(nodes) {

@@ -24,7 +24,7 @@ const (
 
 // Rules are compiled rules. They are immutable and safe for concurrent use.
 type Rules struct {
-	mask, drop *rego.Query // nil for a rule that there is none of
+	mask, drop *rego.Query // nil for a missing rule
 	usable     func() error
 }
 

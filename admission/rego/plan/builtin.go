@@ -12,7 +12,7 @@ type builtin struct {
 	seq
 	f      topdown.BuiltinFunc
 	args   []source
-	result *ast.Term // what the value must match; nil if nobody has it
+	result *ast.Term // what the value must match; nil if it is not used
 	at     *ast.Location
 	needs  needs
 	use    use
@@ -87,7 +87,7 @@ func (g *getInput) run(m *machine) bool {
 	return g.goOn(m, value)
 }
 
-// errEnough ends a function whose other values nobody needs.
+// errEnough ends a function whose other values are not needed.
 var errEnough = errors.New("enough")
 
 // many goes on with each of a function's values.

@@ -20,7 +20,7 @@ func (s *scope) call(terms []*ast.Term, at *ast.Location) {
 	}
 }
 
-// sources returns where operands are.
+// sources returns the sources of operands.
 func (s *scope) sources(terms []*ast.Term) []source {
 	all := make([]source, len(terms))
 	for i, t := range terms {

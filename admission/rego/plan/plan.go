@@ -2,9 +2,9 @@
 // evaluator.
 //
 // A [Plan] is made of the rules as OPA's compiler leaves them, whose expressions are in the order
-// in which they are evaluated: so it is known beforehand which variables have a value at each of
-// them, and where the value is. Each expression becomes some steps, and each step has a pointer to
-// the next one. Values and built-in functions are OPA's.
+// in which they are evaluated: so the variables that have a value at each of them, and the sources
+// of the values, are known beforehand. Each expression becomes some steps, and each step has a
+// pointer to the next one. Values and built-in functions are OPA's.
 //
 // A plan has the same result as OPA's evaluator, and the same error; of two errors, it may report the
 // other one if a rule has two values. What has no step, such as a function that with replaces, makes

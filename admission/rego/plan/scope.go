@@ -73,7 +73,7 @@ func (s *scope) end(last step) step {
 	return last
 }
 
-// known returns where the value of a term is, without a step; false if the term has variables
+// known returns the source of a term's value, without a step; false if the term has variables
 // without a value, or must be evaluated.
 func (s *scope) source(t *ast.Term) (source, bool) {
 	switch v := t.Value.(type) {
@@ -118,7 +118,7 @@ func (s *scope) made(v ast.Value) (source, bool) {
 	return source{}, false
 }
 
-// name is the same for two sources if they have the same value for sure; empty if nobody knows.
+// name is the same for two sources if they have the same value for sure; empty if that is unknown.
 func (s *source) name() string {
 	switch {
 	case s.made != nil:

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// A source says where a value is that is known when a step runs: a constant, a slot, or made of
-// other sources.
+// A source is the location of a value that is known when a step runs: a constant, a slot, or made
+// of other sources.
 type source struct {
 	term *ast.Term
 	made maker

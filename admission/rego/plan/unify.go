@@ -2,8 +2,8 @@ package plan
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// evaluate returns where the value of a term is, after the steps that evaluate it. If the value is
-// known that it must have, wanted says where.
+// evaluate returns the source of a term's value, after the steps that evaluate it. If the value
+// that it must have is known, wanted is its source.
 func (s *scope) evaluate(t *ast.Term, wanted wish) source {
 	switch v := t.Value.(type) {
 	case ast.Ref:
@@ -55,7 +55,8 @@ func (s *scope) unifyEvaluated(a, b *ast.Term) {
 	s.add(&equal{a: one, b: other})
 }
 
-// A wish returns where a value is that another one must be equal to; false if it is not known yet.
+// A wish returns the source of a value that another one must be equal to; false if it is not known
+// yet.
 type wish func() (source, bool)
 
 func (s *scope) wish(t *ast.Term) wish { return func() (source, bool) { return s.source(t) } }

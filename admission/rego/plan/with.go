@@ -48,8 +48,9 @@ func (s *scope) with(e *ast.Expr) {
 	s.refs = before
 }
 
-// settleInput makes the step that reads the whole input for each variable whose value it is. It must
-// be read where the variable got it, before with replaces the input or no longer does.
+// settleInput makes the step that reads the whole input for each variable whose value it is. It
+// must be read at the point at which the variable got it, before with replaces the input or no
+// longer does.
 func (s *scope) settleInput() {
 	for v, from := range s.known {
 		if _, isInput := from.made.(allInput); isInput {
@@ -126,7 +127,7 @@ func (m *machine) newFrame() *frame {
 	return &frame{docs: make([]document, len(m.root.docs))}
 }
 
-// A leave ends a frame: what follows sees the documents as they were before it.
+// A leave ends a frame: later steps see the documents as they were before the frame.
 type leave struct{ seq }
 
 func (l *leave) run(m *machine) bool {

@@ -104,7 +104,7 @@ func ofKind(subject operand, what string, want bool) atom {
 	return negated(subject, "be "+what, "is not "+valid(what))
 }
 
-// formatted is format.NAME().validate(x).hasValue(), which tells that x is not of the format.
+// formatted is format.NAME().validate(x).hasValue(), which says that x is not of the format.
 func (d *deriver) formatted(call celast.CallExpr, want bool) (atom, bool) {
 	target := call.Target()
 	if target.Kind() != celast.CallKind || target.AsCall().FunctionName() != "validate" || len(target.AsCall().Args()) != 1 {
@@ -148,7 +148,7 @@ func (d *deriver) textTest(call celast.CallExpr, demand, statement string, want 
 	return negated(subject, demand+" "+other.text, "does not "+demand+" "+other.text), true
 }
 
-// comparison is a demand on the operand that the object has; where both are, on the first.
+// comparison is a demand on the operand that belongs to the object; if both do, on the first.
 func (d *deriver) comparison(op string, left, right celast.Expr) (atom, bool) {
 	if a, ok := d.compareTo(op, left, right); ok {
 		return a, true

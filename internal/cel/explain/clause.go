@@ -209,7 +209,7 @@ func (d *deriver) each(e celast.Expr, l loop, want bool) (*clause, bool) {
 	var mapped *cel.Program
 	var as []step
 	if m, ok := loopOf(l.over); ok && m.kind == loopMap && l.second == "" {
-		// xs.map(x, x.name).all(n, …) is about the names of the items.
+		// xs.map(x, x.name).all(n, …) constrains the names of the items.
 		if source := d.operand(m.over); source.kind == operandPlace && !d.goesThroughMap(m.over, source.place) {
 			ok := false
 			d.iterate(m, source, func() {
@@ -228,7 +228,7 @@ func (d *deriver) each(e celast.Expr, l loop, want bool) (*clause, bool) {
 	}
 	c := &clause{kind: clauseEach, items: items, over: d.plan(over), mapped: mapped, names: [2]string{l.name, l.second}, source: d.source(e)}
 	if items.kind != operandPlace {
-		// Items of lists that were put together are found by where they are.
+		// Items of lists that were put together are found by their positions.
 		items = operand{kind: operandPlace, place: items.about}
 	}
 	var ok bool

@@ -14,7 +14,7 @@ type deriver struct {
 	inert   bool          // nothing is to be evaluated: only words are asked for
 }
 
-// plan makes a program of a part of the expression; nil where that cannot be done, or need not.
+// plan compiles a part of the expression to a program; nil if that cannot be done, or need not.
 func (d *deriver) plan(e celast.Expr) *cel.Program {
 	if d.inert {
 		return nil

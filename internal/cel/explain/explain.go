@@ -28,9 +28,9 @@ func OfRules(checked []*cel.Checked) []*Explanation {
 	return all
 }
 
-// Field is the path of the field that the expression is about, relative to self
-// or object, such as 'spec.replicas'; empty where the expression does not tell.
-// It is meant to be called when the expression is compiled.
+// Field is the path of the field that the expression constrains, relative to self or object, such
+// as 'spec.replicas'; empty if the expression does not show it. It is meant to be called when the
+// expression is compiled.
 func (x *Explanation) Field() string { return pathText(x.field) }
 
 // A Violation is one reason why a condition does not hold.
@@ -58,11 +58,10 @@ func (c *Violation) Worded() bool {
 // condition are named.
 const MaxItems = 10
 
-// Explain finds out why the condition, which was evaluated and does not hold,
-// does not: which parts of a conjunction are false, which items fail. There is
-// always one Violation at least. The parts are evaluated within what is left of the
-// shared budget, at most [ExpressionLimit] units of it; when that is used up,
-// the Violation is about the condition as a whole.
+// Explain finds out why the condition, which was evaluated and does not hold, does not: which parts
+// of a conjunction are false, which items fail. There is always one Violation at least. The parts
+// are evaluated within what is left of the shared budget, at most [ExpressionLimit] units of it;
+// when that is used up, the Violation names the condition as a whole.
 func (x *Explanation) Explain(f *cel.Frame, v *cel.Vars) []Violation {
 	run := explainer{frame: f, vars: v}
 	if run.run(x) == nil && len(run.found) > 0 {
@@ -84,7 +83,7 @@ type explainer struct {
 	found []Violation
 	// each is the demand on every item whose items are looked at, if any.
 	each *Violation
-	path []step // of p, for parts that do not tell what they are about
+	path []step // of p, for parts that name no field
 }
 
 // run is Explain within an evaluation, from which whatever is wrong leads out.

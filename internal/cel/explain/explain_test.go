@@ -436,8 +436,8 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
-// TestExplainLongLists holds that to explain a long list whose items all fail takes no longer than
-// to go through it a few times. It took seconds when the place of each item was counted out.
+// TestExplainLongLists checks that explaining a long list whose items all fail takes no longer than
+// going through it a few times. It took seconds when the place of each item was counted out.
 func TestExplainLongLists(t *testing.T) {
 	const n = 50_000
 	var members []string

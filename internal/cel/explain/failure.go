@@ -201,7 +201,7 @@ func (x *explainer) implied(s statement, subject operand) bool {
 	return true
 }
 
-// keysOf shows the members by which items are told apart.
+// keysOf shows the members that identify items.
 func keysOf(n document.Node, keys [][]step) any {
 	b := []byte{'{'}
 	for _, steps := range keys {

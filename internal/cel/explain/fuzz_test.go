@@ -20,8 +20,8 @@ import (
 // secret is in every string that only the stored object and the parameters have.
 const secret = "SECRET"
 
-// explained evaluates a condition and, where it is false, holds what is said of it to what must be true of anything that is
-// said: it is there, bounded, worded as VAL-3 has it, tells nothing of other objects (ERR-7), and changes nothing.
+// explained evaluates a condition and, if it is false, checks its explanation: it is there,
+// bounded, worded as VAL-3 has it, shows nothing of other objects (ERR-7), and changes nothing.
 func explained(t *testing.T, p *cel.Program, x *Explanation, set func(*cel.Vars), hides bool) (isFalse bool) {
 	t.Helper()
 	f := cel.NewFrame(context.Background())
@@ -74,7 +74,8 @@ var (
 	unconventional = regexp.MustCompile(`(?i)\b(should|shall|cannot|can't|larger|bigger|more than|fewer than|higher than)\b|[<>]`)
 )
 
-// shaped makes an object whose fields have the types that conditions expect of them, where they are set.
+// shaped makes an object whose fields have the types that conditions expect of them, if they are
+// set.
 func shaped(g *celtest.Generator) string {
 	var members []string
 	for _, m := range [][]string{
@@ -134,7 +135,7 @@ func generated(g *celtest.Generator, depth int) string {
 	}
 }
 
-// generatedConditions explains conditions that nobody wrote.
+// generatedConditions explains generated conditions.
 func generatedConditions(t testing.TB) func(t *testing.T, seed []byte) bool {
 	compiler := NewCompiler(cel.NewAdmissionCompiler(true))
 	return func(t *testing.T, seed []byte) bool {
@@ -159,7 +160,7 @@ func generatedConditions(t testing.TB) func(t *testing.T, seed []byte) bool {
 	}
 }
 
-// TestExplainGenerated explains many conditions that nobody wrote.
+// TestExplainGenerated explains many generated conditions.
 func TestExplainGenerated(t *testing.T) {
 	explain := generatedConditions(t)
 	random := rand.New(rand.NewPCG(3, 4))

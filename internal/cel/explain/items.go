@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// visited is an item that a loop has come to.
+// visited is an item that a loop has reached.
 type visited struct {
 	path string        // relative to self or object
 	node document.Node // its value, as far as it is part of the object

@@ -14,7 +14,7 @@ import (
 type loop struct {
 	kind   loopKind
 	over   celast.Expr
-	name   string // of the loop's variable; of an item's index or a member's name where second is set
+	name   string // of the loop's variable; of an item's index or a member's name if second is set
 	second string
 	body   celast.Expr // what is asked of each item; of map the result
 }

@@ -18,14 +18,15 @@ type Explanation struct {
 	whenTrue, whenFalse *clause
 }
 
-// A clause is a condition taken apart: what must hold, and of what it is made. It is made when the condition is compiled,
-// so that a request whose object fails it needs to evaluate only as much as tells which part failed.
+// A clause is a condition taken apart: what must hold, and of what it is made. It is made when the
+// condition is compiled, so that a request whose object fails it evaluates only what is needed to
+// find the part that failed.
 type clause struct {
 	kind   clauseKind
 	want   bool   // the value of the expression that holds
 	source string // the expression's own text, for what cannot be put in words
 
-	program *cel.Program // the expression; nil where it need not be evaluated again
+	program *cel.Program // the expression; nil if it need not be evaluated again
 	parts   []*clause
 
 	// of clauseUnless, and the conditions of the two parts of clauseChoice
@@ -122,7 +123,7 @@ const (
 	baseItem                // the only variable of a loop: an item of a list, the name of a member of a map
 	baseKey                 // the first of two variables of a loop: the index of an item, the name of a member
 	baseMember              // the second of two: the item, the value of a member
-	baseOther               // any other variable; its values are nobody else's to see (ERR-7)
+	baseOther               // any other variable; its values are not for the client (ERR-7)
 )
 
 // sentence says how a list has to be for each of its items to be as wanted.
@@ -132,16 +133,16 @@ type sentence struct{ be, is string }
 type statement struct {
 	subject operand
 	is      string
-	text    string // the whole of it, where it is about several things
+	text    string // the whole of it, if it concerns several things
 	// present: it says no more than that the subject is set, which goes without saying in a demand on what is in it.
 	present bool
-	// past: it is about the object before an update, or about there being one.
+	// past: it constrains the object before an update, or whether there is one.
 	past bool
 	// raw: text is CEL.
 	raw bool
 }
 
-// A place is where an operand stands: a variable, and the way from it.
+// A place is the location of an operand: a variable, and the path from it.
 type place struct {
 	base  basis
 	level int // of the loop whose item it is
@@ -163,8 +164,8 @@ type knowledge struct {
 	places map[string]int // by their names
 }
 
-// ofObject reports whether the operand is about the object that is validated, and not about the
-// request or the object before.
+// ofObject reports whether the operand belongs to the object that is validated, and not to the
+// request or the old object.
 func (o operand) ofObject() bool {
 	if o.kind == operandPlace {
 		return o.place.ofObject()
@@ -238,8 +239,8 @@ func (c *clause) exempts() bool {
 	return false
 }
 
-// ofObject reports whether the clause is about the object that is validated, and not about the
-// request or the object before.
+// ofObject reports whether the clause constrains the object that is validated, and not the request
+// or the old object.
 func (c *clause) ofObject() bool {
 	if c.kind != clauseAtom {
 		return true

@@ -19,7 +19,7 @@ type iteration struct {
 	text  string
 }
 
-// A reader finds the places that a checked expression speaks of.
+// A reader finds the places that a checked expression reads.
 type reader struct {
 	ast       *celast.AST
 	variables *knowledge // of the policy
@@ -37,8 +37,8 @@ func (r *reader) find(name string) *iteration {
 	return nil
 }
 
-// place is where the value of the expression stands, if that is one place: a chain of members and literal indexes from a
-// variable. What optional values add to such a chain changes nothing.
+// place is the location of the value of the expression, if there is just one: a chain of members
+// and literal indexes from a variable. What optional values add to such a chain changes nothing.
 func (r *reader) place(e celast.Expr) (place, bool) {
 	switch e.Kind() {
 	case celast.IdentKind:

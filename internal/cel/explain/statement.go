@@ -11,7 +11,7 @@ func (s statement) implied(subject operand) bool {
 	return s.present && s.subject.kind == operandPlace && subject.kind == operandPlace && subject.place.within(s.subject.place)
 }
 
-// when is the statement under conditions; false where one of them has no words.
+// when is the statement under conditions; false if one of them has no words.
 func (s statement) when(conditions []statement) (statement, bool) {
 	var texts []string
 	for _, c := range conditions {

@@ -37,7 +37,7 @@ func literalText(v ref.Val) string {
 	return ""
 }
 
-// text is a place as a message names it where the message is about another one.
+// text is a place as the message about another place names it.
 func (p place) text() string {
 	path := pathText(p.steps)
 	switch {

@@ -13,8 +13,8 @@ import (
 // code is the chain as a part of an expression.
 func (c *chain) code() code { return code{eval: c.eval, chain: c} }
 
-// then is the chain with one more link. name is the member's name in JSON where the link is a member of a value whose
-// type is known, so that it goes on with the path.
+// then is the chain with one more link. name is the member's name in JSON if the link is a member
+// of a value whose type is known, which continues the path.
 func (c *chain) then(l link, name string, known bool) *chain {
 	next := *c
 	next.links = append(append([]link{}, c.links...), l)
@@ -150,7 +150,7 @@ func (k code) lookup() func(*Machine) (Val, reach) {
 	return func(f *Machine) (Val, reach) { return f.unwrap(eval(f)) }
 }
 
-// unwrap is the value in an optional value. What is none is present.
+// unwrap is the value in an optional value. What is not optional is present.
 func (f *Machine) unwrap(v Val) (Val, reach) {
 	if v.Kind == ValErr {
 		return v, failed

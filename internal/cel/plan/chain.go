@@ -22,7 +22,7 @@ type chain struct {
 	// The links that are members with literal names, up to the first one that is not, lead along a path of names.
 	root *value.Type // how the variable's node is seen; nil as plain JSON
 	path []document.Name
-	typ  *value.Type // how the value's node is seen where path is all of the chain
+	typ  *value.Type // how the value's node is seen if path is all of the chain
 
 	// The keys of path and of path without its last name; for variables that are not local.
 	keyed       bool
@@ -31,10 +31,10 @@ type chain struct {
 
 // A link is a member or an item of the value before it.
 type link struct {
-	key      Val  // a literal; unset where index computes it
+	key      Val  // a literal; unset if index computes it
 	index    expr //
 	optional bool
-	child    *value.Type // how the value is seen, where the link is part of a path
+	child    *value.Type // how the value is seen, if the link is part of a path
 
 	field   *types.FieldType // of a type that reads its fields itself
 	adapter types.Adapter    // of what it reads

@@ -23,8 +23,8 @@ type cost struct {
 	characters bool
 	// deep: the size counts everything in the argument.
 	deep bool
-	// work is the units for arguments of these sizes; nil: there is none worth counting. Sizes of arguments that were
-	// counted when they were read are 0 unless always is set.
+	// work is the units for arguments of these sizes; nil if too little to count. Sizes of
+	// arguments that were counted when they were read are 0 unless always is set.
 	work func(sizes []int64) int64
 	// always: what was counted when arguments were read is not enough.
 	always bool

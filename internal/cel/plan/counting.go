@@ -83,7 +83,7 @@ type countedCall struct {
 
 const unknownSize = -1
 
-// one, two and all count the work of a call by native code; c is nil where nothing is to be counted.
+// one, two and all count the work of a call by native code; c is nil if nothing is to be counted.
 func (c *countedCall) one(f *Machine, v Val) {
 	if c != nil {
 		c.begin(f)

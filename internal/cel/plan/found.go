@@ -17,7 +17,7 @@ type pathKey struct {
 	at uint8 // its place in foundPaths.found
 }
 
-// newPathKey is the key of a path. The names are told apart by a byte that no key of a document has.
+// newPathKey is the key of a path. The names are separated by a byte that no key of a document has.
 func newPathKey(s value.Slot, path []document.Name) pathKey {
 	text := []byte{byte(s)}
 	for i := range path {
@@ -34,14 +34,14 @@ func newPathKey(s value.Slot, path []document.Name) pathKey {
 // say so.
 const maxFound = 64
 
-// foundPaths is where paths led.
+// foundPaths are the results of paths.
 type foundPaths struct {
 	roots [value.Slots]knownRoot
 	found [maxFound]foundPath
 	epoch uint32
 }
 
-// foundPath is where a path led.
+// foundPath is the result of a path.
 type foundPath struct {
 	id    unique.Handle[string]
 	epoch uint32

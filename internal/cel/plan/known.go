@@ -200,7 +200,7 @@ func findingAll(call *invocation, re *regexp.Regexp, subject func(*Machine) (str
 	}}
 }
 
-// counting is size() where its value is a number.
+// counting is size() if its value is a number.
 func counting(a code) func(*Machine) (int64, bool) {
 	arg := a.scalar()
 	if c := a.plain(value.KindInvalid); c != nil {

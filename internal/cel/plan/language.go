@@ -14,5 +14,5 @@ type Language struct {
 	Adapter   types.Adapter
 	Functions interpreter.Dispatcher
 	Container *containers.Container
-	Seen      [value.Slots]*value.Type // how variables are seen, where that is known; nil as plain JSON
+	Seen      [value.Slots]*value.Type // how variables are seen, if that is known; nil as plain JSON
 }

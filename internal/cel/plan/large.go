@@ -162,7 +162,7 @@ func limitTo(bytes int64) {
 	}
 }
 
-// pieces is how many parts a string has between separators, at most n where n is not negative.
+// pieces is how many parts a string has between separators, at most n if n is not negative.
 func pieces(s, separator string, n int64) int64 {
 	count := int64(strings.Count(s, separator)) + 1
 	if separator == "" {

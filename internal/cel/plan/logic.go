@@ -94,7 +94,7 @@ func conditional(a, b, c code) code {
 	}}
 }
 
-// equals is a == b, or a != b where equal is false.
+// equals is a == b, or a != b if equal is false.
 func equals(a, b code, equal bool, counted *countedCall) test {
 	x, y := a.scalar(), b.scalar()
 	compare := func(f *Machine) verdict {

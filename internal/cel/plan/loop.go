@@ -14,7 +14,7 @@ import (
 // A macro is a loop such as all or map, taken apart.
 type macro struct {
 	over  expr
-	array *chain // what it is over, where that is a path
+	array *chain // what it is over, if that is a path
 	pairs bool
 	first int // the places of its variables among all local ones
 	other int
@@ -173,7 +173,8 @@ func (c *nativeCompiler) quantifier(x celast.ComprehensionExpr, predicate celast
 	})
 }
 
-// quantifyKeys is the loop of all and exists over the names of an object's members, where all of them are seen as they are.
+// quantifyKeys is the loop of all and exists over the names of an object's members, if all of them
+// are seen as they are.
 func (l *macro) quantifyKeys(f *Machine, n document.Node, decisive, otherwise verdict) verdict {
 	f.locals[f.run.localsBase+l.first] = stringVal("")
 	var err ref.Val

@@ -74,7 +74,7 @@ type Marks struct {
 	Retained      int
 }
 
-// Mark returns the places where the slabs are.
+// Mark returns the current positions of the slabs.
 func (f *Machine) Mark() Marks {
 	return Marks{f.Arena.Places(), f.builts.Mark(), f.cells.Mark(), f.Retained}
 }
@@ -142,7 +142,7 @@ func (f *Machine) Begin(size *FrameSize, optionalOld bool, v *value.Bindings, li
 	f.Arena.Allow(limit)
 }
 
-// use notes where the slabs are before the running evaluation takes anything from them.
+// use notes the positions of the slabs before the running evaluation takes anything from them.
 func (f *Machine) use() {
 	if !f.run.used && f.depth > 0 {
 		f.run.used = true

@@ -13,9 +13,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// cel-go goes through a map that an expression makes as Go's maps are, in another order each time. What a loop comes to
-// would differ between equal requests: the items of a list, and which of two failures is told. Loops go through such a map
-// in the order of its keys.
+// cel-go goes through a map that an expression makes as Go's maps are, in another order each time.
+// The result of a loop would differ between equal requests: the items of a list, and which of two
+// failures is reported. Loops go through such a map in the order of its keys.
 
 // inOrder returns a value as a loop goes through it.
 func inOrder(v ref.Val) ref.Val {

@@ -32,17 +32,17 @@ func truthOf(b bool) verdict {
 // A Native plan runs an expression without cel-go's interpreter. It gives the same values and errors.
 type Native struct {
 	Eval   expr
-	Test   test // nil where the value is no condition
+	Test   test // nil if the value is no condition
 	Locals int  // how many local variables it has
 }
 
 // code is a compiled part of an expression.
 type code struct {
 	eval  expr
-	count func(*Machine) (int64, bool) // set where the value may be had as a number, such as a size
-	test  test                         // set where the value is computed as a truth
-	chain *chain                       // set where it is a chain
-	lit   *Val                         // set where it is a literal
+	count func(*Machine) (int64, bool) // set if the value can be computed as a number, such as a size
+	test  test                         // set if the value is computed as a truth
+	chain *chain                       // set if it is a chain
+	lit   *Val                         // set if it is a literal
 }
 
 // nativeCompiler compiles a checked expression. What it does not know it refuses: then cel-go runs the whole expression.
@@ -62,10 +62,10 @@ type nativeLocal struct {
 	name  string
 	index int
 	init  expr        // computes the value when it is read first; nil for a variable of a loop
-	typ   *value.Type // how its nodes are seen, where that is known
+	typ   *value.Type // how its nodes are seen, if that is known
 }
 
-// Compile compiles an expression; a reason is given where that cannot be done.
+// Compile compiles an expression; a reason is given if that cannot be done.
 func Compile(e *Language, ast *celast.AST, m *Meter, variables map[string]int) (plan *Native, reason string) {
 	c := &nativeCompiler{env: e, ast: ast, meter: m, variables: variables}
 	root := c.compile(ast.Expr())

@@ -35,7 +35,7 @@ const (
 	valUint                  //
 	valDouble                //
 	ValString                //
-	valNode                  // any value of a document; its scalars are read when somebody needs them
+	valNode                  // any value of a document; its scalars are read when they are needed
 	ValList                  // a list that the expression made
 	valRef                   // any other value of cel-go's
 	ValErr                   // an error of cel-go's

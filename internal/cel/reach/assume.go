@@ -5,7 +5,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// assume returns what else is known where an expression is true, or where it is not.
+// assume returns what else is known if an expression is true, or if it is not.
 func (v *evaluation) assume(e celast.Expr, is bool, f facts) facts {
 	if e.Kind() != celast.CallKind {
 		return f

@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// opposite has for each comparison the one that is true where it is false.
+// opposite has for each comparison the one that is true if it is false.
 var opposite = map[string]string{
 	operators.Equals: operators.NotEquals, operators.NotEquals: operators.Equals,
 	operators.Less: operators.GreaterEquals, operators.GreaterEquals: operators.Less,

@@ -91,7 +91,7 @@ func (v *evaluation) field(e celast.Expr) result {
 	return v.narrowed(r)
 }
 
-// narrowed holds a value to what is known of it beside the schema.
+// narrowed restricts a value to what is known of it beside the schema.
 func (v *evaluation) narrowed(r result) result {
 	if f, ok := v.facts[r.path]; ok && r.path != "" {
 		r.shape = f.narrow(r.shape)

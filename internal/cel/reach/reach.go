@@ -1,5 +1,5 @@
-// Package reach finds out what a CEL expression can come to, given what a schema allows: whether it can be true at all,
-// and whether it can be false. It says nothing where it is not sure.
+// Package reach finds the possible results of a CEL expression, given what a schema allows: whether
+// it can be true at all, and whether it can be false. It says nothing if it is not sure.
 //
 // It follows an expression as written, with the bounds of the schema and the bounds that other parts of the expression
 // set: in `!has(self.a) || self.a > 3` the comparison is only reached if the field is set.
@@ -13,20 +13,20 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 )
 
-// An Outcome says what an expression can come to.
+// An Outcome is the possible results of an expression.
 type Outcome struct {
 	CanBeTrue, CanBeFalse, CanFail bool
 	// Because says what of the schema decides, with an example for each part; empty if nothing does.
 	Because []string
 }
 
-// Of returns what an expression can come to over the roots, such as `self`. It is unsure about
-// whatever it does not understand.
+// Of returns the possible results of an expression over the roots, such as `self`. It is unsure
+// about whatever it does not understand.
 func Of(expression string, roots map[string]*Shape) Outcome {
 	return given(expression, nil, roots)
 }
 
-// Given returns what an expression can come to where all conditions are true.
+// Given returns the possible results of an expression if all conditions are true.
 func Given(expression string, conditions []string, roots map[string]*Shape) Outcome {
 	return given(expression, conditions, roots)
 }

@@ -162,14 +162,14 @@ func (a *Allowance) MakeRoom(bytes int) {
 	}
 }
 
-// SetMemory lets somebody bound what evaluations make, up to Release. Where that is refused they end with an [Error] of cause
-// Refused.
+// SetMemory sets the bound of the memory that evaluations take, up to Release. If that is refused
+// they end with an [Error] of cause Refused.
 func (a *Allowance) SetMemory(m Memory) {
 	a.Bill.close()
 	a.Bill = bill{memory: m, granted: grantFree}
 }
 
-// Memory is who was last given to SetMemory, up to Release; nil for nobody.
+// Memory is the argument of the last SetMemory, up to Release; nil if there was none.
 func (a *Allowance) Memory() Memory { return a.Bill.memory }
 
 // MadeText counts a string that a function made.

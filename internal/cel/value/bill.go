@@ -10,8 +10,9 @@ type Memory interface {
 }
 
 const (
-	// heavyUnits is the cost from which evaluations are heavy work: about a millisecond, or much more where a function does
-	// much for a unit. Policies as people write them cost a hundredth of it.
+	// heavyUnits is the cost from which evaluations are heavy work: about a millisecond, or much
+	// more if a function does much for a unit. Policies as people write them cost a hundredth of
+	// it.
 	heavyUnits = 100_000
 	// GrantStep is how many bytes are asked for at a time, and grantFree how many are never asked for.
 	GrantStep = 64 << 10

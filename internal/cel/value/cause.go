@@ -1,6 +1,6 @@
 package value
 
-// Cause tells the ways apart in which an evaluation can fail.
+// Cause is the way in which an evaluation failed.
 type Cause uint8
 
 const (

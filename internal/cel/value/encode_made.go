@@ -75,7 +75,7 @@ func (f *Arena) appendMade(dst []byte, m *Made, merged bool) (json []byte, probl
 	return append(dst, '}'), ""
 }
 
-// appendField writes the value of a field. Problems begin with where in it they are.
+// appendField writes the value of a field. Problems begin with their path in it.
 func (f *Arena) appendField(dst []byte, v ref.Val, merged bool) (json []byte, problem string) {
 	f.Charge(1)
 	switch v := v.(type) {
@@ -198,7 +198,7 @@ func (f *Arena) appendWithoutNull(dst []byte, n document.Node) (json []byte, pro
 	return f.appendNode(dst, n), ""
 }
 
-// null tells where a null is in a value.
+// null finds the path of a null in a value.
 func null(n document.Node) (problem string) {
 	if n.Kind() == document.Null {
 		return ": must not be null"

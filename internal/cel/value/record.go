@@ -91,7 +91,7 @@ func (r *Record) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("type conversion error from 'request' to '%s'", t)
 }
 
-// A Field is a member of a record. Get returns nil where it is absent.
+// A Field is a member of a record. Get returns nil if it is absent.
 type Field struct {
 	Name string
 	Get  func(f *Arena, of any) ref.Val

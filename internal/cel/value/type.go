@@ -19,8 +19,8 @@ type Type struct {
 	Kind     TypeKind
 	nullable bool
 
-	Members    map[string]*Type  // an object's, by name; nil where it is a map
-	names      map[string]string // from the names that expressions use, where they differ
+	Members    map[string]*Type  // an object's, by name; nil if it is a map
+	names      map[string]string // from the names that expressions use, if they differ
 	Additional *Type             // of a map's members; nil: they cannot be seen
 	Items      *Type             // of a list
 

@@ -16,9 +16,8 @@ type HostileCase struct {
 	Send string
 	// half closes the client's side for writing after that.
 	half bool
-	// codes are the statuses of the answers, in order. After them the
-	// connection must be closed where closes is set, else it must serve a
-	// further request.
+	// codes are the statuses of the answers, in order. After them the connection must be closed if
+	// closes is set, else it must serve a further request.
 	codes  []int
 	closes bool
 	// backend has the bytes that arrive there; {our} stands for the lines that the gateway adds
@@ -38,8 +37,8 @@ const Body7 = `{"a":1}`
 func refusedHeads() []HostileCase {
 	post := func(name string, code int, header ...string) HostileCase {
 		l := append([]string{"POST /v2/orders HTTP/1.1", "Host: gw", "Content-Type: application/json"}, header...)
-		// What follows the head is a request of its own for whoever reads the
-		// framing in another way.
+		// What follows the head is a separate request for a reader that reads the framing in
+		// another way.
 		return HostileCase{
 			name: name, Send: Lines(append(l, "", "7", Body7, "0", "", "GET /v2/smuggled HTTP/1.1", "Host: gw", "")...),
 			codes: []int{code}, closes: true,

@@ -55,7 +55,7 @@ func Start() (*Issuer, error) {
 // Close ends the issuer.
 func (i *Issuer) Close() { i.server.Close() }
 
-// Traceparents are the headers by which requests have told the issuer of traces.
+// Traceparents are the traceparent headers that the issuer received.
 func (i *Issuer) Traceparents() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -132,7 +132,8 @@ func (i *Issuer) Asked() int {
 	return i.asked
 }
 
-// Token signs claims. iss, aud ("gateway") and exp (an hour from now) are added where they are missing.
+// Token signs claims. iss, aud ("gateway") and exp (an hour from now) are added if they are
+// missing.
 func (i *Issuer) Token(claims map[string]any) string {
 	i.mu.Lock()
 	key, id := i.keys[len(i.keys)-1], fmt.Sprint(i.first+len(i.keys)-1)
@@ -140,7 +141,7 @@ func (i *Issuer) Token(claims map[string]any) string {
 	return sign(key, id, i.URL, claims)
 }
 
-// Forged is a token as Token makes it, signed with a key that nobody knows and that is named so.
+// Forged is a token as Token makes it, signed with an unknown key and named so.
 func (i *Issuer) Forged(t testing.TB, kid string, claims map[string]any) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -46,7 +46,8 @@ func TestApplyLikeKubernetes(t *testing.T) {
 		d, p := parse(t, objectText), parse(t, configurationText)
 		_, err := typ.Apply(d, p.Root())
 		got := d.AppendTo(nil)
-		// What the gateway does not know it cannot merge, so that a configuration is held to the types that it knows.
+		// What the gateway does not know it cannot merge, so a configuration is checked against the
+		// types that it knows.
 		_, wantErr := own.ObjectToTyped(&unstructured.Unstructured{Object: decode(t, configurationText)})
 		if wantErr != nil {
 			wantErr = fmt.Errorf("failed to convert patch object to typed object: %w", wantErr)

@@ -34,7 +34,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// differences holds a schema against a Go type.
+// differences compares a schema with a Go type.
 func differences(g reflect.Type, s spec.Schema, at string, around []reflect.Type) []string {
 	if g.Kind() == reflect.Pointer {
 		g = g.Elem()

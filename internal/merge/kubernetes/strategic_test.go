@@ -32,8 +32,8 @@ var kinds = []struct {
 	{schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, networkingv1.Ingress{}},
 }
 
-// patched returns what Kubernetes' library makes of a patch. It panics for some patches, and leaves
-// directives in values that it merges with nothing.
+// patched returns the result of a patch by Kubernetes' library. It panics for some patches, and
+// leaves directives in values that it merges with nothing.
 func patched(object, patch map[string]any, model any) (result map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -66,7 +66,7 @@ func cleanValue(v any) {
 	}
 }
 
-// ofLibrary tells the failures apart that come from the library's knowing nothing but structs.
+// ofLibrary reports the failures that only arise because the library knows nothing but structs.
 func ofLibrary(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "unable to find api field") || strings.Contains(err.Error(), "data type is not struct") ||
 		strings.Contains(err.Error(), "no elements in any of the given slices") || strings.Contains(err.Error(), "expected slice or array type") ||

@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 )
 
-// Patch is a strategic merge patch for an object of the type, with directives
-// where there is something that they could be about.
+// Patch is a strategic merge patch for an object of the type, with directives if there is something
+// that they could apply to.
 func (g Generator) Patch(t *merge.Type, object map[string]any, depth int) map[string]any {
 	patch := map[string]any{}
 	switch g.IntN(50) {

@@ -1,5 +1,5 @@
-// Package mergetest makes random values and patches of types, for tests that
-// hold the merges to Kubernetes' libraries.
+// Package mergetest makes random values and patches of types, for tests that compare the merges
+// with Kubernetes' libraries.
 package mergetest
 
 import (
@@ -31,7 +31,7 @@ func (g Generator) Value(t *merge.Type, depth int) any {
 			for range g.IntN(5) {
 				v := g.Value(t.List.Items, depth-1)
 				if t.List.Merged && len(t.List.MergeKeys) == 0 && slices.Contains(l, v) {
-					continue // Kubernetes' library shuffles sets that are none
+					continue // Kubernetes' library shuffles sets with duplicates
 				}
 				l = append(l, v)
 			}

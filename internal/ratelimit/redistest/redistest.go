@@ -17,7 +17,7 @@ import (
 
 // Server is a running redis-server.
 type Server struct {
-	// Address is where it listens, as host and port.
+	// Address is the address it listens on, as host and port.
 	Address string
 
 	t       testing.TB
@@ -27,8 +27,9 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Start runs a server that keeps nothing on disk, with further arguments as on the command line of redis-server, and waits
-// until it answers. The test is skipped where Redis is not installed. The server ends with the test.
+// Start runs a server that keeps nothing on disk, with further arguments as on the command line of
+// redis-server, and waits until it answers. The test is skipped if Redis is not installed. The
+// server ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return StartAt(t, FreePort(t), args...)
@@ -110,7 +111,8 @@ func kill(process *exec.Cmd, ended <-chan struct{}) {
 	<-ended
 }
 
-// Pause stops the server as it is: its connections stay, and nobody answers. Resume lets it go on.
+// Pause stops the server as it is: its connections stay, and it does not answer. Resume lets it go
+// on.
 func (s *Server) Pause()  { s.signal(syscall.SIGSTOP) }
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
@@ -127,7 +129,7 @@ func (s *Server) Port() int {
 	return n
 }
 
-// FreePort is a port that nobody listens on.
+// FreePort is a port without a listener.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

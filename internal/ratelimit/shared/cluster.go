@@ -33,7 +33,8 @@ func (s *Store) newCluster() *cluster {
 	return c
 }
 
-// discover asks for the map of slots until there is one. From then on go-redis keeps it up to date, without anybody waiting.
+// discover asks for the map of slots until there is one. From then on go-redis keeps it up to date,
+// and no request waits for that.
 func (c *cluster) discover() {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*c.store.options.ConnectTimeout)

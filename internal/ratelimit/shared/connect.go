@@ -28,7 +28,7 @@ func (o *Options) dial(ctx context.Context, network, address string) (net.Conn, 
 	if o.TLS == nil {
 		c, err = plain.DialContext(ctx, network, address)
 	} else {
-		// Where the configuration has no name, tls.Dialer takes the name in the address.
+		// If the configuration has no name, tls.Dialer takes the name in the address.
 		c, err = (&tls.Dialer{NetDialer: plain, Config: o.TLS()}).DialContext(ctx, network, address)
 	}
 	if err != nil {

@@ -77,8 +77,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestFailover: the server that the sentinels name is killed under load; its replica takes its place, with what it had
-// been told.
+// TestFailover: the server that the sentinels name is killed under load; its replica takes its
+// place, with what was replicated to it.
 func TestFailover(t *testing.T) {
 	first := redistest.Start(t)
 	second := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(first.Port()))
@@ -118,7 +118,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestDemoted: a server that has become a replica decides nothing, and is asked again when it is none any more.
+// TestDemoted: a server that has become a replica decides nothing, and is asked again when it no
+// longer is one.
 func TestDemoted(t *testing.T) {
 	ctx := context.Background()
 	other, server := redistest.Start(t), redistest.Start(t)
@@ -134,7 +135,7 @@ func TestDemoted(t *testing.T) {
 	until(t, s, true)
 }
 
-// TestFull: a server without memory left decides nothing, and lets nobody through unnoticed.
+// TestFull: a server without memory left decides nothing, and lets no request through unnoticed.
 func TestFull(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Start(t)

@@ -5,9 +5,10 @@
 // that is right, and a request takes one round trip. Times are seconds and nanoseconds apart, and everything the script
 // calculates with is a difference of at most [MaxDepth], because numbers of Lua are exact below 2^53 alone.
 //
-// In a Redis Cluster the buckets of a request are on several servers, which no script can reach together. There each is
-// decided on its own, at the same time, and where one refuses what the others took is given back. Until it is, for about a
-// round trip, other requests may find those buckets fuller than they are; never emptier.
+// In a Redis Cluster the buckets of a request are on several servers, which no script can reach
+// together. There each is decided on its own, at the same time, and if one refuses, what the others
+// took is given back. Until it is, for about a round trip, other requests may find those buckets
+// fuller than they are; never emptier.
 //
 // A refund is the amount that was taken less the time that has passed: so much is certainly still
 // in the bucket, whatever was taken after it. To give back therefore never lets more through than
@@ -20,8 +21,8 @@
 //
 //	burst + d/interval + gateways × lease
 //
-// since a gateway never has more than one batch in hand. A refusal is remembered, too: until the time that Redis told a
-// gateway refuses by itself, but for no longer than [rememberFor].
+// since a gateway never has more than one batch in hand. A refusal is remembered, too: until the
+// time that Redis gave, a gateway refuses by itself, but for no longer than [rememberFor].
 //
 // # When Redis fails
 //

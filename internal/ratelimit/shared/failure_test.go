@@ -132,8 +132,8 @@ func TestRedisStops(t *testing.T) {
 	}
 }
 
-// TestBreaker: who waits for a Redis that does not answer waits for the deadline, and after some of them nobody does but one
-// that tries.
+// TestBreaker: a request that waits for a Redis that does not answer waits for the deadline; after
+// some of them only a trial does.
 func TestBreaker(t *testing.T) {
 	server := redistest.Start(t)
 	s, r := open(t, server.Address, func(o *Options) { o.Timeout = 50 * time.Millisecond })
@@ -260,7 +260,7 @@ func TestLeaseOnce(t *testing.T) {
 	if n := strings.Count(fmt.Sprint(r.drain()), OutcomeAdmitted); n != 1 {
 		t.Errorf("Redis was asked %d times, want once", n)
 	}
-	// Where it gets nothing, nobody waits longer than for the deadline.
+	// If it gets nothing, no request waits longer than for the deadline.
 	s.options.Timeout = 50 * time.Millisecond
 	server.Pause()
 	s.known.sweep(s.clock()+int64(leaseFor), s.giveBack)

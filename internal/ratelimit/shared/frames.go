@@ -45,7 +45,7 @@ type frames struct {
 // A list is open, and has so many values left.
 type list struct {
 	left int
-	// isAside says that it is about the value that follows, and none itself.
+	// isAside says that it describes the value that follows, and is no value itself.
 	isAside bool
 }
 

@@ -76,8 +76,8 @@ func (b *buckets) shard(k *Key) *bucketShard {
 	return &b.shards[binary.LittleEndian.Uint64(k[:8])%knownShards]
 }
 
-// consult decides on a demand without asking Redis, if that is possible. Where another request is asking for a lease it
-// returns what to wait for until to consult again.
+// consult decides on a demand without asking Redis, if that is possible. If another request is
+// asking for a lease, it returns what to wait for before consulting again.
 func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 	s := b.shard(&d.Key)
 	s.mu.Lock()

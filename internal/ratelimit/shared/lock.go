@@ -15,15 +15,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A lock is a lease in Redis that makes one gateway of several the only one that writes an object. Redis
-// forgets it after lockTTL, so that a gateway that ends does not keep it; whoever still needs it renews
-// it long before. Only the owner of its token can renew or release it.
+// A lock is a lease in Redis that makes one gateway of several the only one that writes an object.
+// Redis forgets it after lockTTL, so that a gateway that ends does not keep it; a gateway that
+// still needs it renews it long before. Only the owner of its token can renew or release it.
 //
 // A lock does not replace a backend's own versions: a gateway that stands still between its last look at
 // the lock and the bytes that it sends may send them after another gateway has got the lock.
 
 const (
-	// lockTTL is how long Redis keeps a lock that nobody renews.
+	// lockTTL is how long Redis keeps a lock that is not renewed.
 	lockTTL = 15 * time.Second
 	// lockMargin is the end of that time, in which the lock no longer counts: for clocks that run
 	// differently, and for a request on its way to the backend.

@@ -41,7 +41,8 @@ type node struct {
 	changed func(available bool, cause error)
 	mu      sync.Mutex
 	breaker circuit.Breaker // guarded by mu
-	// redirect runs a call on another server that a cluster moved its bucket to; nil where there is no cluster.
+	// redirect runs a call on another server that a cluster moved its bucket to; nil if there is no
+	// cluster.
 	redirect func(c *call) ([]int64, error)
 
 	max, workers, idle atomic.Int32
@@ -87,7 +88,7 @@ func (n *node) admit() (probe int, err error) {
 	return n.breaker.Admit(time.Now())
 }
 
-// done notes what a call that was admitted came to.
+// done notes the result of a call that was admitted.
 func (n *node) done(probe int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,7 +109,7 @@ type call struct {
 	script *script
 	keys   []string
 	lines  []string
-	// ticket waits for the answer; nil if nobody does.
+	// ticket waits for the answer; nil if nothing does.
 	ticket *ticket
 
 	reply []int64
@@ -187,7 +188,7 @@ func (n *node) work() {
 			case <-timer.C:
 				n.idle.Add(-1)
 				n.workers.Add(-1)
-				// What was submitted while this worker still counted as idle has nobody else.
+				// What was submitted while this worker still counted as idle has no other worker.
 				if len(n.queue) > 0 {
 					n.hire()
 				}
@@ -202,7 +203,8 @@ func (n *node) work() {
 	}
 }
 
-// collect takes what else waits, and leaves out what nobody waits for any more: it has been decided elsewhere.
+// collect takes what else waits, and leaves out what is no longer waited for: it has been decided
+// elsewhere.
 func (n *node) collect(batch []*call) []*call {
 	if batch[0].abandoned() {
 		batch = batch[:0]
@@ -235,7 +237,8 @@ func (n *node) exchange(batch []*call, whole bool) (unknown []*call) {
 	if len(batch) == 0 {
 		return nil
 	}
-	// Nobody cancels: the connection has deadlines of its own, and each request leaves by itself.
+	// Calls are not cancelled: the connection has its own deadlines, and each request leaves by
+	// itself.
 	ctx := context.Background()
 	pipe := n.client.Pipeline()
 	commands := make([]*redis.IntSliceCmd, len(batch))

@@ -31,7 +31,8 @@ type Options struct {
 	MasterName string
 	// Database is the number of the database; a cluster has 0 alone.
 	Database int
-	// Credentials returns the user, which may be empty, and the password; it is called for each connection. Nil is none.
+	// Credentials returns the user, which may be empty, and the password; it is called for each
+	// connection. Nil if not used.
 	Credentials func() (user, password string)
 	// SentinelUser and SentinelPassword are for the sentinels.
 	SentinelUser, SentinelPassword string
@@ -43,15 +44,15 @@ type Options struct {
 	Timeout, ConnectTimeout time.Duration
 	// Connections is the largest number of connections to each server.
 	Connections int
-	// Memory is asked for what answers take; nil is nobody, and leaves the bounds on each.
+	// Memory grants what answers take; if nil, only the bounds on each answer apply.
 	Memory *memory.Budget
 	// Metrics may be nil.
 	Metrics Metrics
-	// Log is told when a server fails, and when it is back. Nil is no log.
+	// Log receives a message when a server fails, and when it is back. Nil is no log.
 	Log *slog.Logger
 }
 
-// Metrics are told what happens.
+// Metrics count what happens.
 type Metrics interface {
 	// SharedLimitDecided is called for each decision with its outcome, one of the constants, and the time that it took.
 	SharedLimitDecided(outcome string, took time.Duration)

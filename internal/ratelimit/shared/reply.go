@@ -32,8 +32,8 @@ const (
 // errReplyNoMemory is the error if the budget has no memory for an answer within the bounds.
 var errReplyNoMemory = errors.New("an answer of Redis is larger than the memory that is left of `limits.bodiesInFlightBytes`")
 
-// bounded is a connection that is cut by an answer beyond the bounds. Only what is answered to one question counts
-// together. Sentinels also tell what happens, while a question may be sent.
+// bounded is a connection that is cut by an answer beyond the bounds. Only what is answered to one
+// question counts together. Sentinels also send notifications, while a question may be sent.
 type bounded struct {
 	net.Conn
 	bounds replyBounds

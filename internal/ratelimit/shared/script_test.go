@@ -13,7 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
 )
 
-// at is a script whose clock is told the time: microseconds since 1970, as the last argument.
+// at is a script whose clock is given the time: microseconds since 1970, as the last argument.
 func at(t *testing.T, s *script) *script {
 	t.Helper()
 	const clock = "local time = redis.call('TIME')"
@@ -69,8 +69,9 @@ func (m model) take(now int64, demands []Demand) (passes bool, ahead, taken []in
 	return passes, ahead, taken
 }
 
-// TestScriptAgainstModel holds the script to the model to the nanosecond, for limits of all sizes, with buckets that share
-// requests, clocks that are set back, and requests that refuse what others would have let pass.
+// TestScriptAgainstModel compares the script with the model to the nanosecond, for limits of all
+// sizes, with buckets that share requests, clocks that are set back, and requests that refuse what
+// others would have let pass.
 func TestScriptAgainstModel(t *testing.T) {
 	c := client(t, redistest.Start(t))
 	script, back := at(t, take), at(t, giveBack)

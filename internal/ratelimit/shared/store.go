@@ -107,7 +107,7 @@ func (s *Store) giveAllBack() {
 	t.wait(stall)
 }
 
-// sweep gives leases back that nobody uses.
+// sweep gives unused leases back.
 func (s *Store) sweep() {
 	ticker := time.NewTicker(leaseFor / 4)
 	defer ticker.Stop()

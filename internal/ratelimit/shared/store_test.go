@@ -14,7 +14,7 @@ import (
 // patient is long enough that no decision of a server that works is late, on the slowest machine.
 const patient = 10 * time.Second
 
-// recorder keeps what a Store tells of itself.
+// recorder keeps what a Store reports.
 type recorder struct {
 	mu          sync.Mutex
 	outcomes    []string
@@ -149,12 +149,13 @@ func TestTakeKnown(t *testing.T) {
 		if passes, err := s.Take([]Demand{demand("alice", perHour(1))}); err != nil {
 			t.Fatal(err)
 		} else if passes {
-			return // what Redis forgot is not held against anybody for longer than that
+			return // what Redis forgot does not refuse requests for longer than that
 		}
 	}
 }
 
-// TestTakeWithoutScript: a server that forgot the scripts is told them again, within the same decision.
+// TestTakeWithoutScript: a server that forgot the scripts is sent them again, within the same
+// decision.
 func TestTakeWithoutScript(t *testing.T) {
 	server := redistest.Start(t)
 	s, r := open(t, server.Address, nil)

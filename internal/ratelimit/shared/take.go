@@ -133,7 +133,8 @@ func (s *Store) ask(demands []Demand, asking int, now int64) (bool, string, erro
 // maxInline is how many servers a request can ask without memory of its own.
 const maxInline = 8
 
-// prepare makes the calls for what is asked: one for all buckets, or one for each where they may be on different servers.
+// prepare makes the calls for what is asked: one for all buckets, or one for each if they may be on
+// different servers.
 func (s *Store) prepare(demands []Demand, asking int) *ticket {
 	calls, each := 1, asking
 	if s.many != nil {
@@ -155,7 +156,7 @@ func (s *Store) prepare(demands []Demand, asking int) *ticket {
 	return t
 }
 
-// report tells the breakers what became of the calls. It returns the first error.
+// report reports the results of the calls to the breakers. It returns the first error.
 func (t *ticket) report(waiting []admission) error {
 	var first error
 	for i := range t.calls {
@@ -180,7 +181,7 @@ type admission struct {
 	probe int
 }
 
-// problem is why the answer to a call is none.
+// problem is why a call has no usable answer.
 func (c *call) problem() error {
 	switch {
 	case c.err != nil:
@@ -191,7 +192,7 @@ func (c *call) problem() error {
 	return nil
 }
 
-// read tells the demands what Redis decided, and whether the request passes.
+// read sets in the demands what Redis decided, and whether the request passes.
 func (s *Store) read(demands []Demand, t *ticket, now int64) bool {
 	passes := true
 	for i := range t.calls {

@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// Equal reports whether two values are the same JSON. An integer and a double are two values even where they are as
-// large, as in Kubernetes' decoded objects.
+// Equal reports whether two values are the same JSON. An integer and a double are two values even
+// if they are as large, as in Kubernetes' decoded objects.
 func Equal(a, b document.Node) bool { return Same(a, b, false) }
 
 // Same is Equal, and if loose is set, numbers count by their value, as in Kubernetes' encoded objects.

@@ -20,7 +20,8 @@ func (f *Format) Matches(s string) bool {
 	return f.Quick != nil && f.Quick(s) || f.Decide(s)
 }
 
-// Of is the format with this name, or nil where Kubernetes' registry knows none. Dashes in names do not count.
+// Of is the format with this name, or nil if Kubernetes' registry has none. Dashes in names do not
+// count.
 func Of(name string) *Format {
 	if name == "" || !strfmt.Default.ContainsName(name) {
 		return nil

@@ -43,8 +43,8 @@ func bounded(meta document.Node) (raw []byte, left int) {
 	return d.Root().AppendRaw(nil), left
 }
 
-// suspects counts the members of labels and the like that are not surely right, and shows them, if anybody asks. again
-// tells that a second owner is the controller.
+// suspects counts the members of labels and the like that are not surely right, and shows them, if
+// asked for. again says that a second owner is the controller.
 func suspects(meta document.Node, show func(part) func(m document.Node, again bool)) (suspects int) {
 	for c := meta.Children(); c.Valid(); c.Next() {
 		member := part(c.Find(&parts)) + partName

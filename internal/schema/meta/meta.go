@@ -125,7 +125,7 @@ func inOrder(errs field.ErrorList) {
 	}
 }
 
-// rankOf tells apart what is wrong with keys and with values.
+// rankOf distinguishes failures of keys from failures of values.
 func rankOf(err *field.Error) int {
 	if strings.HasPrefix(err.Detail, "a valid label") {
 		return 1
@@ -143,7 +143,7 @@ func (r Rules) ask(meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 		namespaced = meta.Namespace != ""
 	}
 	if meta.Name == "" && (r.Embedded || meta.GenerateName != "") {
-		meta.Name = "generated" // the name is still to come, or nobody's business
+		meta.Name = "generated" // the name is still to come, or not checked here
 	}
 	if namespaced && meta.Namespace == "" {
 		meta.Namespace = "default" // it stands in the URL
@@ -167,8 +167,8 @@ func (r Rules) isName(s string) bool {
 	return isSubdomain(s, false)
 }
 
-// Quick reports whether the metadata is surely right. notes is as in partAt: who numbered its members by their places in
-// [Members]; nil if nobody did.
+// Quick reports whether the metadata is surely right. notes is as in partAt: the author of its
+// members' numbers, which are their places in [Members]; nil if they have none.
 func (r Rules) Quick(notes *document.Noter, meta document.Node) bool {
 	named := r.Embedded
 	for c := meta.Children(); c.Valid(); c.Next() {

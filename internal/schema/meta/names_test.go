@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// checkNames holds the quick checks against the library: they say yes to what it accepts, and to nothing else. META-2
+// checkNames compares the quick checks with the library: they accept exactly what it accepts.
+// META-2
 func checkNames(t *testing.T, s string) {
 	t.Helper()
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ type ownership uint8
 
 const (
 	carried   ownership = iota // it keeps its value, whatever the client sends; one that is not stored is dropped
-	completed                  // it keeps its value where the client leaves it out
+	completed                  // it keeps its value if the client leaves it out
 	final                      // once it is stored it keeps its value
 )
 
@@ -71,8 +71,8 @@ func Carry(d *document.Document, old document.Node) {
 	}
 }
 
-// ValidateUpdate holds the metadata of an update against the stored object's by the library's own check, which
-// knows what may not change. Versions are not compared.
+// ValidateUpdate checks the metadata of an update against the stored object's with the library's
+// own check, which knows what may not change. Versions are not compared.
 func ValidateUpdate(obj, old document.Node) field.ErrorList {
 	meta, _ := obj.Lookup(metadataName)
 	stored, _ := old.Lookup(metadataName)

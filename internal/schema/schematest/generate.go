@@ -15,7 +15,7 @@ type Generator struct {
 	*rand.Rand
 }
 
-// New is a Generator whose results are told by the seed.
+// New is a Generator whose results depend on the seed alone.
 func New(seed uint64) *Generator {
 	return &Generator{rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
 }

@@ -110,8 +110,8 @@ type Failure struct {
 	Field string
 }
 
-// Validate checks an object, and an update where old is not nil. The failures are sorted and each
-// is there once.
+// Validate checks an object, and an update if old is not nil. The failures are sorted and each is
+// there once.
 func (j *Kubernetes) Validate(obj, old map[string]any) ([]Failure, error) {
 	ctx := context.Background()
 	meta, _, err := objectmeta.GetObjectMeta(obj, false)

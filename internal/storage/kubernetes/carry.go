@@ -101,7 +101,8 @@ func carryNamespace(d *document.Document, i *resource.Info) {
 	}
 }
 
-// carryMetadata sets what of the metadata is the server's. Who sends managedFields changes them.
+// carryMetadata sets what of the metadata is the server's. A client that sends managedFields
+// changes them.
 func carryMetadata(d *document.Document, existing document.Node) {
 	var sent []byte
 	if managed, found := storage.Metadata(d).Get("managedFields"); found && managed.Len() > 0 {
@@ -153,7 +154,7 @@ func countedIn(group, plural string) string {
 	return ""
 }
 
-// equalMaps reports whether two objects have the same member, where an empty one is none.
+// equalMaps reports whether two objects have the same member, counting an empty one as missing.
 func equalMaps(a, b document.Node, name string) bool {
 	if name == "" {
 		return true

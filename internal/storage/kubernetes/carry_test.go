@@ -99,7 +99,7 @@ func TestCarryScale(t *testing.T) {
 	}
 }
 
-// TestOwnGroups: the groups of Kubernetes itself are those of its own clients.
+// TestOwnGroups: the groups of Kubernetes itself are those that its own clients have.
 func TestOwnGroups(t *testing.T) {
 	groups := map[string]bool{apiextensionsv1.GroupName: true, "apiregistration.k8s.io": true}
 	for _, v := range scheme.Scheme.PrioritizedVersionsAllGroups() {

@@ -141,10 +141,11 @@ func (s *Store) authorizeCollection(w *storage.Write) error {
 	return nil
 }
 
-// nobody is the name of no object. It can be looked up as any other name can.
+// nobody cannot be the name of an object. It can be looked up as any other name can.
 const nobody = "admission-gateway.io.nobody"
 
-// noDeletion are the options of a deletion that is a dry run. Options in a body count, and those of the query do not.
+// noDeletion are the options of a deletion that is a dry run. Options in a body count; options in
+// the query do not.
 var noDeletion = []byte(`{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`)
 
 // collectionTarget narrows the request to the object with a name.
@@ -326,5 +327,5 @@ func pinnedOptions(w *storage.Write, l *storage.Limits, version []byte) ([]byte,
 	if sent, _ := at.Get("resourceVersion"); sent.Kind() != document.String || sent.Str() == "" {
 		d.Set(at, "resourceVersion", version)
 	}
-	return d.AppendTo(nil), nil
+	return d.AppendTo(nil), d.Err()
 }

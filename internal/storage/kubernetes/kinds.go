@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A strategy is what stores of objects, of their status and of other subresources do differently. Each method is that of
-// Store without the capital letter.
+// A strategy is what stores of objects, of their status and of other subresources do differently.
+// Each method implements the exported method of Store with the same name.
 type strategy interface {
 	prepareForCreate(s *Store, w *storage.Write)
 	prepareForUpdate(s *Store, w *storage.Write) error
@@ -19,7 +19,7 @@ type strategy interface {
 	changes(s *Store) bool
 }
 
-// objectStrategy is that of whole objects.
+// objectStrategy is the strategy of whole objects.
 type objectStrategy struct{}
 
 // prepareForCreate takes the client's status out (STAT-1).
@@ -55,7 +55,8 @@ func dropStatus(s *Store, w *storage.Write) {
 	}
 }
 
-// statusStrategy is that of the status of objects. The server takes the rest from what is stored.
+// statusStrategy is the strategy of the status of objects. The server takes the rest from what is
+// stored.
 type statusStrategy struct{}
 
 func (statusStrategy) prepareForCreate(*Store, *storage.Write) {}
@@ -81,10 +82,12 @@ func (statusStrategy) validate(schema *schema.Schema, f *cel.Frame, w *storage.W
 
 func (statusStrategy) carry(s *Store, w *storage.Write) { s.carryStatus(w) }
 
-// changes reports false of what no file describes: nothing is changed in a body that is about the status alone.
+// changes reports false for what no file describes: nothing is changed in a body of the status
+// alone.
 func (statusStrategy) changes(s *Store) bool { return s.Resource != nil }
 
-// subresourceStrategy is that of a subresource whose object is of a kind of its own, such as a Scale.
+// subresourceStrategy is the strategy of a subresource whose object is of a kind of its own, such
+// as a Scale.
 type subresourceStrategy struct{}
 
 func (subresourceStrategy) prepareForCreate(*Store, *storage.Write) {}

@@ -30,7 +30,7 @@ type Options struct {
 	PreviewsWrites bool
 	// Proofs are of the backend's being an API server; all its resources share them.
 	Proofs *Proofs
-	// ChecksNames says that names of objects without a schema are held to Kubernetes' form.
+	// ChecksNames says that names of objects without a schema must have Kubernetes' form.
 	ChecksNames bool
 }
 

@@ -83,10 +83,10 @@ func (s *Store) Patch(w *storage.Write) error {
 
 // forcedTarget returns the client's own target with `force`, for an apply that policies have changed.
 //
-// The dry run, with the client's own `force`, has shown that nobody else owns what the client asks for, or that
-// the client takes it over; the pin makes sure that this still holds. Only fields can conflict now that policies
-// set, which another applier may own because its apply was changed by the same policies. An applier is not
-// refused for what it has not asked for.
+// The dry run, with the client's own `force`, has shown that no other manager owns what the client
+// asks for, or that the client takes it over; the pin makes sure that this still holds. Only fields
+// can conflict now that policies set, which another applier may own because its apply was changed
+// by the same policies. An applier is not refused for what it has not asked for.
 func forcedTarget(e *storage.Exchanges) []byte {
 	return e.Target(func(dst []byte) []byte {
 		path, query, _ := bytes.Cut(e.Head.Target, []byte("?"))

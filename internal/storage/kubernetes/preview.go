@@ -53,7 +53,7 @@ func preview(s *Store, w *storage.Write) error {
 	case root.Kind() != document.Object:
 		return status.BadGateway(unreadable)
 	case storage.TextIn(root, "kind") == "Status" && storage.TextIn(root, "apiVersion") == "v1":
-		// What a binding or an eviction comes to is no object, so that policies judge what was sent.
+		// The result of a binding or an eviction is no object, so policies judge what was sent.
 		w.Result.Release()
 		w.Result = nil
 		return nil
@@ -63,8 +63,8 @@ func preview(s *Store, w *storage.Write) error {
 	return nil
 }
 
-// hideToken takes the token out of what a TokenRequest comes to, which is a good one although nothing is stored. The server's
-// own admission sees none either.
+// hideToken takes the token out of the result of a TokenRequest. The token is valid although
+// nothing is stored. The server's own admission sees none either.
 func hideToken(w *storage.Write) {
 	if !storage.IsTokenRequest(&w.Info) {
 		return
@@ -74,7 +74,8 @@ func hideToken(w *storage.Write) {
 	}
 }
 
-// dryRun asks the server what a request would come to with a body, once it has proved to be one.
+// dryRun asks the server for the result of a request with a body, once the server has proved that
+// it supports dry runs.
 func (s *Store) dryRun(e *storage.Exchanges, body, contentType []byte) (*message.Response, error) {
 	if err := s.Proofs.prove(e, s.Backend); err != nil {
 		return nil, err
@@ -82,8 +83,8 @@ func (s *Store) dryRun(e *storage.Exchanges, body, contentType []byte) (*message
 	return e.DryRun(s.Backend, body, contentType, s.Limits)
 }
 
-// pinResult makes the write that follows fail if it would not come to what was judged: for another version,
-// or under another name.
+// pinResult makes the write that follows fail if its result would not be what was judged: for
+// another version, or under another name.
 func pinResult(w *storage.Write) {
 	metadata := storage.Metadata(w.Result)
 	switch w.Info.Verb {

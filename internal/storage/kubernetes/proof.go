@@ -44,7 +44,7 @@ var targetVersion = []byte("/version")
 
 // Proofs remember for which hosts an upstream has proved to be an API server.
 type Proofs struct {
-	// Lacking is told of the lack of a proof.
+	// Lacking is called if there is no proof.
 	Lacking func(lack error)
 
 	flight singleflight.Group // one question for each host at a time
@@ -54,7 +54,7 @@ type Proofs struct {
 
 // A proof is the answer of an upstream.
 type proof struct {
-	lack  error // why it is none; nil if it is one
+	lack  error // why the proof failed; nil if it did not
 	until time.Time
 }
 
@@ -115,7 +115,7 @@ func (p *Proofs) prove(e *storage.Exchanges, b *storage.Backend) error {
 func (p *Proofs) askVersion(b *storage.Backend, host string, head []byte) error {
 	now := time.Now()
 	if lack, found := p.recall(host, now); found {
-		return lack // somebody asked in between
+		return lack // another request asked in between
 	}
 	var answer message.Response
 	err := b.Client.Do(&upstream.Request{Head: head, Idempotent: true, Whole: maxVersionAnswer, Deadline: now.Add(proofTimeout)}, &answer)

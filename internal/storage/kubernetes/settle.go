@@ -21,7 +21,7 @@ func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation
 	}
 	settle := settlerOf(&w.Info)
 	if settle != nil && w.Existing.Object == nil {
-		// The policy reads the options and not the object, so that nobody has read it yet.
+		// The policy reads the options and not the object, so the object has not been read yet.
 		if w.Failed == nil {
 			w.Failed = s.Get(w)
 		}

@@ -15,7 +15,7 @@ import (
 
 // Show implements storage.Shower.
 func (s *Store) Show(w *storage.Write) (isShown bool, err error) {
-	if s.strategy.changes(s) || storage.IsTokenRequest(&w.Info) { // whose token nobody may see
+	if s.strategy.changes(s) || storage.IsTokenRequest(&w.Info) { // whose token must stay secret
 		return false, nil
 	}
 	answer, err := s.dryRun(w.Exchanges, w.Source, nil)
@@ -24,7 +24,7 @@ func (s *Store) Show(w *storage.Write) (isShown bool, err error) {
 	}
 	switch code := answer.Status(); {
 	case code == http.StatusCreated && w.Info.Verb == resource.VerbUpdate:
-		return false, nil // nobody could say that it still creates the object when it is sent
+		return false, nil // it might no longer create the object when it is sent
 	case !storage.IsDone(code):
 		w.Exchanges.Response.CopyFrom(answer)
 		return false, storage.ErrAnswered

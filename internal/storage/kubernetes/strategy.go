@@ -70,7 +70,8 @@ func (s *Store) Complete(w *storage.Write) error {
 // CheckKeys implements storage.Strategy. API servers do not fold case, and store both of two such keys.
 func (s *Store) CheckKeys(*storage.Write) error { return nil }
 
-// getStale reads the stored object if a member of a union may be stale, which only that object tells.
+// getStale reads the stored object if a member of a union may be stale, which only that object
+// shows.
 func (s *Store) getStale(w *storage.Write) error {
 	schema := s.Schema(w.Info.Verb)
 	if schema == nil || w.Existing.IsAbsent || w.Existing.Object != nil || !schema.Stale(w.Object.Root()) {
@@ -95,8 +96,9 @@ func (s *Store) needsVersion(w *storage.Write, named string) bool {
 	return (named == "" || named == "0") && w.Info.Verb == resource.VerbUpdate && s.replacesExactly()
 }
 
-// unversioned returns what the server makes of a write that names no version: it refuses that of custom resources, and
-// takes that of most of its own kinds. Of what no policy file describes only the server knows.
+// unversioned returns how the server handles a write that names no version: it refuses it for
+// custom resources, and takes it for most of its own kinds. Of what no policy file describes only
+// the server knows.
 func (s *Store) unversioned(w *storage.Write) storage.Unversioned {
 	if w.Info.Verb != resource.VerbUpdate {
 		return storage.Unversioned{}

@@ -6,9 +6,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A PUT that names no version overwrites whatever is stored, and a server refuses it for the kinds that it updates by
-// version alone. If policies judge the write against the stored object, the gateway pins it to that object's version, and
-// the server could no longer tell. So it is asked first, by a dry run of the write without the version.
+// A PUT that names no version overwrites whatever is stored, and a server refuses it for the kinds
+// that it updates by version alone. If policies judge the write against the stored object, the
+// gateway pins it to that object's version, and the server could no longer know that the client
+// named none. So it is asked first, by a dry run of the write without the version.
 
 // tryUnversioned finds out whether the server takes the write without the version that the gateway wrote into it. If it
 // does not, its answer is the client's.

@@ -27,8 +27,8 @@ func (s *Store) NeedsExisting(w *storage.Write) bool {
 	return schema != nil && schema.NeedsOld()
 }
 
-// areAbout reports whether a policy that may concern the write is about the stored object, or about what the server carries
-// over from it.
+// areAbout reports whether a policy that may match the write reads the stored object, or what the
+// server carries over from it.
 func (s *Store) areAbout(i *resource.Info) bool {
 	return storage.ReadsExisting(s.Policies, i) || s.showsCarried(i) && s.Policies.ReadsCarried()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// objectBodies are those of objects of the resource, and of patches of them.
+// objectBodies are the bodies of objects of the resource, and of patches of them.
 type objectBodies struct{ c *collection }
 
 // IsOpaque reports whether the body is a patch that is left to a backend which knows patches: the resource
@@ -26,7 +26,7 @@ func (s objectBodies) CheckOptions(w *storage.Write) error { return s.c.checkOpt
 // Complete implements storage.Strategy.
 func (s objectBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
 
-// patchedBodies are those of objects at a backend that has PATCH itself.
+// patchedBodies are the bodies of objects at a backend that has PATCH itself.
 type patchedBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy. A patch passes as it came if nothing depends on its result.
@@ -51,7 +51,7 @@ func (c *collection) admitsAnyPatch() bool {
 	return c.schema(resource.VerbPatch) == nil && c.status == nil && c.Resource.Fields.Name == nil && c.Resource.Fields.Version == nil
 }
 
-// checkOptions refuses parameters of a write that nobody but the gateway reads.
+// checkOptions refuses parameters of a write that only the gateway would read.
 func (c *collection) checkOptions(w *storage.Write) error {
 	if w.Info.Query == "" || c.Resource.Envelope != resource.Kubernetes {
 		return nil
@@ -69,7 +69,8 @@ func (c *collection) checkOptions(w *storage.Write) error {
 	return status.Invalid(apischema.GroupKind{Group: "meta.k8s.io", Kind: w.Info.Verb.OptionsKind()}, "", failures, 0)
 }
 
-// complete holds the object to the URL, and sets what it leaves out if the object is one of the resource.
+// complete checks the object against the URL, and sets what it leaves out if the object is one of
+// the resource.
 func (c *collection) complete(w *storage.Write, fills bool) error {
 	if c.Resource.Envelope == resource.Bare {
 		if c.schema(w.Info.Verb).IsList() {

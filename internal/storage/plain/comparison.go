@@ -28,8 +28,8 @@ const (
 	// Compared: the backend refuses a write that names another version than the stored one.
 	Compared
 	// Unclear: it refuses a write with an ETag that is not its own, but not as one of another
-	// version. So it reads If-Match, and nobody knows whether it compares two ETags of its own. Or
-	// no probe was answered in a way that shows anything.
+	// version. So it reads If-Match, but whether it compares two ETags of its own is unknown. Or no
+	// probe was answered in a way that shows anything.
 	Unclear
 	// NotCompared: it carries such a write out.
 	NotCompared
@@ -50,7 +50,7 @@ const maxProbes = 8
 type finding struct {
 	known  atomic.Uint32 // a Finding
 	probes atomic.Uint32 // that ended without one
-	told   atomic.Uint32 // the Finding that operators were told last
+	told   atomic.Uint32 // the Finding that was logged last
 }
 
 func (f *finding) get() Finding { return Finding(f.known.Load()) }
@@ -103,7 +103,7 @@ func (c *Comparison) note(method string, found Finding) {
 	c.tell(method, f, found)
 }
 
-// tell tells a finding once.
+// tell reports a finding once.
 func (c *Comparison) tell(method string, f *finding, found Finding) {
 	if found > asking && Finding(f.told.Swap(uint32(found))) != found && c.found != nil {
 		c.found(method, found)

@@ -18,14 +18,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// A defaulter completes the objects of one answer: it gives them the defaults that they lack (DEF-3), kind
-// and apiVersion (RES-8), and their version (RW-1), and makes of all the items of a collection the list that
-// was asked for.
+// A defaulter completes the objects of one answer: it gives them the defaults that they lack
+// (DEF-3), kind and apiVersion (RES-8), and their version (RW-1), and cuts the items of a
+// collection to the list that was asked for.
 type defaulter struct {
 	stream     document.Stream
 	collection *collection
 	schema     *schema.Schema // nil if there are no defaults
-	// hasEvents says that the answer is a sequence of events, isItem that it is about one object, and
+	// hasEvents says that the answer is a sequence of events, isItem that it is one object, and
 	// isVersioned that objects get their version.
 	hasEvents, isItem, isVersioned bool
 
@@ -65,7 +65,7 @@ func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservati
 		case d.isItem && !d.hasEvents:
 			d.etag = etag
 		case c.Resource.Fields.Version == nil:
-			// The ETag is the list's; versions of items can only be told apart by their content.
+			// The ETag is the list's; versions of items differ only by their content.
 			d.isVersioned = c.Resource.Backend.Versions == resource.NoVersions
 		}
 	}

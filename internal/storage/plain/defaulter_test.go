@@ -30,7 +30,7 @@ const (
 	wholeWidget = `{ "kind":"Widget", "apiVersion" :"example.com/v1","spec":{"size":1,"max":2,"mode":"Locked"}}`
 )
 
-// readOf prepares for a GET of a target before an API that policy files describe.
+// readOf prepares for a GET of a target at an API that policy files describe.
 func readOf(t testing.TB, files, target string) (*collection, *storage.Request) {
 	t.Helper()
 	set := policiestest.LoadFiles(t, files)
@@ -48,7 +48,7 @@ func readOf(t testing.TB, files, target string) (*collection, *storage.Request) 
 	return s.(*Store).collection, r
 }
 
-// completed makes of a body the answer that a client gets.
+// completed returns the answer that a client gets for a body of the backend.
 func completed(c *collection, r *storage.Request, body []byte) ([]byte, error) {
 	r.Response.StartJSON(http.StatusOK, nil, body)
 	err := c.completeWhole(r, nil, nil)
@@ -131,7 +131,8 @@ func completedReference(t *testing.T, c *collection, text []byte) ([]byte, bool)
 	return append(out, rest...), true
 }
 
-// FuzzDefaulter holds the list that comes in pieces against its items, each completed as a document of its own.
+// FuzzDefaulter compares the list that comes in pieces with its items, each completed as its own
+// document.
 func FuzzDefaulter(f *testing.F) {
 	for _, text := range []string{
 		`{"items":[` + bareWidget + "," + wholeWidget + `]}`, `{ "kind":"WidgetList", "items" : [ {"spec":{"mode":null}} , 1, {"kind":"","spec":1}, {} ] }`,

@@ -156,8 +156,8 @@ func checkPreconditions(w *storage.Write) error {
 	return nil
 }
 
-// finalizersLeft returns the finalizers that the object keeps when it is deleted with the options, and whether
-// they differ from the ones it has. What becomes of dependents is the business of whoever takes the
+// finalizersLeft returns the finalizers that the object keeps when it is deleted with the options,
+// and whether they differ from the ones it has. Dependents are handled by the client that takes the
 // finalizers out again.
 func finalizersLeft(w *storage.Write) (left []string, isChanged bool) {
 	stored, _ := storage.Metadata(w.Existing.Object).Get("finalizers")

@@ -189,8 +189,8 @@ func (c *collection) sendsPatch(w *storage.Write) bool {
 	return w.Info.Verb == resource.VerbPatch && c.Resource.Backend.Patch == resource.PatchValidated
 }
 
-// checkVersion holds a write to the version and the uid that it names: another one than the stored object's
-// is a Conflict, none is Invalid if the resource asks for one (RW-1).
+// checkVersion checks the version and the uid that a write names: another one than the stored
+// object's is a Conflict, none is Invalid if the resource asks for one (RW-1).
 func (c *collection) checkVersion(w *storage.Write) error {
 	if err := c.checkUnread(w); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (c *collection) checkVersion(w *storage.Write) error {
 	return c.compareVersion(w, named, "metadata", "resourceVersion")
 }
 
-// textOf reads a member of metadata that must be a string; a patch is to blame if it is none.
+// textOf reads a member of metadata that must be a string; if it is not, the patch is to blame.
 func (c *collection) textOf(w *storage.Write, metadata document.Node, key string) (string, error) {
 	text, err := storage.Text(metadata, key, "metadata.")
 	if err != nil && w.Info.Verb == resource.VerbPatch && c.appliesPatches() && c.Resource.Envelope == resource.Kubernetes {
@@ -257,7 +257,7 @@ func (c *collection) checkUID(w *storage.Write, metadata document.Node) error {
 	return nil
 }
 
-// untold refuses an update that names a version, or has to, if the backend tells none.
+// untold refuses an update that names a version, or has to, if the backend gives none.
 func untold() error {
 	return status.Internal("the backend gave the stored object no strong ETag, so that an update can name no version that it replaces; " +
 		"an APIResource may state `concurrency: BestEffort` to make versions of the content")

@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// A fold puts into a patch what the gateway changes of its result, so that the backend makes of the stored object the one
-// that was admitted, and keeps of the patch what need not be changed.
+// A fold puts into a patch what the gateway changes of its result, so that the backend arrives at
+// the object that was admitted. What need not change stays as in the client's patch.
 type fold struct {
 	patch *document.Document
 	// stored is the object as the backend has it, completed the same with the defaults that a client sees.
@@ -93,7 +93,7 @@ func (f *fold) member(patch, stored document.Node, key string, asked, want docum
 	}
 }
 
-// appendMergePatch appends the merge patch that makes of a value another one.
+// appendMergePatch appends the merge patch that turns one value into another.
 func appendMergePatch(dst []byte, from, to document.Node) []byte {
 	if from.Kind() != document.Object || to.Kind() != document.Object {
 		return to.AppendRaw(dst)
@@ -148,7 +148,7 @@ func (f *fold) jsonPatch() ([]byte, bool) {
 	return body, f.leads(body)
 }
 
-// leads reports whether a JSON patch makes of the stored object the wanted one.
+// leads reports whether a JSON patch turns the stored object into the wanted one.
 func (f *fold) leads(body []byte) bool {
 	patch, err := document.Parse(body, document.Limits{Depth: f.limits.Depth + 2, Memory: f.limits.Memory})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestKubernetesMaps holds the table to the types that an API server reads objects into: no object of Kubernetes' own that
-// has both keys is refused.
+// TestKubernetesMaps compares the table with the types that an API server reads objects into: no
+// object of Kubernetes' own that has both keys is refused.
 func TestKubernetesMaps(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	found := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// readListOptions reads what a request asks of a list, as Kubernetes does and with its words.
+// readListOptions reads the list options of a request, as Kubernetes does and with its messages.
 func (c *collection) readListOptions(i *resource.Info) (*listPass, error) {
 	l := &listPass{selection: selection{namespace: i.Namespace, resource: c.Resource}}
 	if i.Query == "" {
@@ -108,7 +108,8 @@ func isForBackend(verb resource.Verb, pair string) bool {
 	return true
 }
 
-// A selection is which objects a request is about. It reads them where they stand, for the selectors of Kubernetes.
+// A selection is which objects a request is about. It reads them in place, for the selectors of
+// Kubernetes.
 type selection struct {
 	labels    labels.Selector // nil selects all
 	fields    fields.Selector

@@ -27,8 +27,8 @@ func (c *collection) storesWhole() bool {
 	return c.Resource.Backend.Patch == resource.PatchEmulated || c.keepsStatus() && c.status != nil || c.emulates(resource.ScaleSubresource)
 }
 
-// patchesByRules reports whether a patch that the backend applies is held to rules over several fields, so that
-// another write in between breaks what was found to hold.
+// patchesByRules reports whether rules over several fields apply to a patch that the backend
+// applies. Another write in between could break such a rule.
 func (c *collection) patchesByRules() bool {
 	if c.Resource.Backend.Patch != resource.PatchValidated {
 		return false

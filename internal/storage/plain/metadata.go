@@ -14,8 +14,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// systemMembers are the members of metadata that a client cannot set when it creates an object. Some have no
-// other use here: nobody manages fields on a plain backend, and selfLink is of the past.
+// systemMembers are the members of metadata that a client cannot set when it creates an object.
+// Some have no other use here: fields are not managed on a plain backend, and selfLink is of the
+// past.
 var systemMembers = [...]string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"}
 
 // dropSystemMetadata takes out what the system owns, before any policy sees the object that is to be created
@@ -96,7 +97,7 @@ func (s objectStrategy) Warn(w *storage.Write) {
 	}
 }
 
-// ValidateMetadata holds an update to what of the metadata it may not change (META-1).
+// ValidateMetadata refuses an update that changes immutable metadata (META-1).
 func (s objectStrategy) ValidateMetadata(w *storage.Write) field.ErrorList {
 	if w.Existing.Object == nil || !s.c.keeps(resource.SystemMetadata) {
 		return nil

@@ -12,7 +12,8 @@ import (
 // operationBodies are what the document of an operation says of them.
 type operationBodies struct{ c *collection }
 
-// IsOpaque implements storage.Strategy. A form that the document declares is held to it if a rule names the resource.
+// IsOpaque implements storage.Strategy. A form that the document declares is checked against it if
+// a rule names the resource.
 func (s operationBodies) IsOpaque(i *resource.Info) bool {
 	return s.c.schema(i.Verb) == nil && !s.c.Policies.IsNamed(i.Verb.Operation())
 }
@@ -49,7 +50,7 @@ func (operationStrategy) ValidateMetadata(*storage.Write) field.ErrorList { retu
 // Warn implements storage.Strategy.
 func (operationStrategy) Warn(*storage.Write) {}
 
-// nothingStored is that of an operation, which depends on nothing.
+// nothingStored is the precondition of an operation, which depends on nothing.
 type nothingStored struct{}
 
 // NeedsExisting implements storage.Updater.

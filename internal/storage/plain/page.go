@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A listPass makes of all the items of a collection, which pass one by one, the list that was asked for.
+// A listPass cuts a collection to the list that was asked for, while its items pass one by one.
 type listPass struct {
 	selection
 	options internalversion.ListOptions
@@ -26,23 +26,23 @@ type listPass struct {
 	after    place // what comes first stands behind it
 	skipping bool  // it has not passed yet
 
-	version  []byte    // of the list, where the backend tells it
-	digest   hash.Hash // makes one of the items where it does not
+	version  []byte    // of the list, if the backend gives it
+	digest   hash.Hash // makes one from the items if it does not
 	passed   place     // the last item that came
 	unsorted bool      // the items do not come in the order of their names
 	last     place     // the last item of the page
 	sent     int64     // items of the page
 	left     int64     // items behind it
 	begun    bool      // something of the list was written
-	names    []string  // of the page; nil if nobody needs them
+	names    []string  // of the page; nil if not needed
 }
 
-// A place is where in a list an item stands.
+// A place is the position of an item in a list.
 type place struct {
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"name"`
-	// Sorted tells that the items of the list came in the order of their names, so that the next page can be found even
-	// if this item is gone.
+	// Sorted says that the items of the list came in the order of their names, so that the next
+	// page can be found even if this item is gone.
 	Sorted bool   `json:"sorted,omitempty"`
 	Kind   string `json:"v"`
 }
@@ -126,7 +126,7 @@ func clone(have, s string) string {
 	return string(append([]byte(nil), s...))
 }
 
-// checkVersion holds the list to the version that was asked for, once the version of what there is is known.
+// checkVersion checks that the list has the version that was asked for, once its version is known.
 func (l *listPass) checkVersion() error {
 	asked := l.options.ResourceVersion
 	if asked == "" || asked == "0" {

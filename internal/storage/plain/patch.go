@@ -78,7 +78,7 @@ func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strat
 	return prepared.PrepareForUpdate(w)
 }
 
-// apply makes of a document what the patch that was sent makes of it.
+// apply applies the patch that was sent to a document.
 func (c *collection) apply(w *storage.Write, result *document.Document) error {
 	switch patch := w.Patch.Root(); w.PatchType {
 	case storage.JSONPatch:
@@ -152,7 +152,8 @@ func isReadable(patch document.Node, operation int) bool {
 	return true
 }
 
-// reportUnknown says what of a JSON patch nobody reads, as far as the request asks for it (VAL-7).
+// reportUnknown reports the members of a JSON patch that have no meaning, as far as the request
+// asks for it (VAL-7).
 func reportUnknown(w *storage.Write) error {
 	if w.PatchType != storage.JSONPatch || w.Resource == nil {
 		return nil

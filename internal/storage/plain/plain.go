@@ -34,7 +34,8 @@ type Options struct {
 	ProtectsStatus, ChecksNames bool
 	Locks                       *storage.Locks
 	Memory                      Memory
-	// Comparison says whether the backend compares versions, as far as that is known; nil if nobody asks.
+	// Comparison says whether the backend compares versions, as far as that is known; nil if not
+	// needed.
 	Comparison *Comparison
 }
 

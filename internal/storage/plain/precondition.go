@@ -24,8 +24,8 @@ func isPermitted(head *message.Head, etag []byte) bool {
 	return matched || !asked
 }
 
-// unmatched returns the error of a write whose own preconditions do not hold. Who names a weak ETag would otherwise be told
-// for ever to try again with a newer one.
+// unmatched returns the error of a write whose own preconditions do not hold. Otherwise a client
+// that names a weak ETag would be asked for ever to try again with a newer one.
 func unmatched(w *storage.Write) error {
 	if neverMatches(w.Exchanges.Head) {
 		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "the header 'If-Match' names a weak ETag, which never matches: name a strong one or leave the header out")

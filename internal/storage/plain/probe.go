@@ -9,8 +9,8 @@ import (
 
 // ProbeETag returns an ETag that no backend has given to any object: 128 random bits behind a name
 // that a reader of the backend's log understands. Nothing that looks like an ETag of the backend
-// will do. The next number, or the last hexadecimal digit changed, may be what another writer makes
-// of the object before the probe arrives.
+// will do. The next number, or the last hexadecimal digit changed, may be the version that another
+// writer gives the object before the probe arrives.
 func ProbeETag() []byte { return []byte(`"admission-gateway-probe-` + rand.Text() + `"`) }
 
 // sendPinned sends a write that is pinned to the version that was read. The first one of a resource
@@ -70,16 +70,16 @@ func methodOf(method []byte) string {
 	return http.MethodPut
 }
 
-// isRepeatable reports whether a write that is carried out twice comes to the same as once. A probe
-// is such a write: a backend may carry it out and answer an error.
+// isRepeatable reports whether a write that is carried out twice has the same effect as once. A
+// probe is such a write: a backend may carry it out and answer an error.
 func isRepeatable(w *storage.Write, method string) bool {
 	return method == http.MethodPut || w.PatchType == storage.MergePatch
 }
 
-// isUnrelated reports whether an answer to a probe is the answer to the write, because nobody has
-// looked at either: it is about credentials, limits, or a server that is not there. After any other
-// refusal the write is sent as it is meant. A backend that reads versions as numbers may answer
-// 400, 422 or 500 to an ETag that is none, and one that looks for object and version at once 404.
+// isUnrelated reports whether an answer to a probe is the answer to the write, because the backend
+// looked at neither: credentials, limits, or a server that is not there. After any other refusal
+// the write is sent as it is meant. A backend that reads versions as numbers may answer 400, 422 or
+// 500 to an invalid ETag, and one that looks for object and version at once 404.
 func isUnrelated(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests,

@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// stream is a body that is still on its way; who asks gives its bytes to the editor.
+// stream is a body that is still on its way; its reader gives the bytes to the editor.
 type stream struct{ message.Stream }
 
 func (stream) Length() int64            { return -1 }

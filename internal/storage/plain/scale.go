@@ -317,6 +317,9 @@ func (s scaledWrites) answerScale(w *storage.Write, object *document.Document, e
 // scaleText returns the Scale of an object as it is answered.
 func (s scaledWrites) scaleText(w *storage.Write, object *document.Document) ([]byte, error) {
 	s.ofObject.setVersion(w, object)
+	if err := object.Err(); err != nil {
+		return nil, err
+	}
 	o, _, err := s.ofObject.c.scaleOf(w, object)
 	if err != nil {
 		return nil, status.Internal("%s", err.Error())

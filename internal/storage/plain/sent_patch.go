@@ -33,8 +33,8 @@ func (s sentStatusPatches) Patched(w *storage.Write, h storage.Handler) error {
 	return s.ofObject.Patched(w, h)
 }
 
-// Patch implements storage.Patcher. The client's patch is one of the status alone, so that a patch of the object is made
-// which comes to the same.
+// Patch implements storage.Patcher. The client's patch is one of the status alone, so a patch of
+// the object with the same effect is made.
 func (s sentStatusPatches) Patch(w *storage.Write) error {
 	text := []byte("{}")
 	if w.PatchType == storage.JSONPatch {
@@ -48,8 +48,8 @@ func (s sentStatusPatches) Patch(w *storage.Write) error {
 	return s.ofObject.sendPatch(w, patch)
 }
 
-// sendPatch sends a patch that makes of the stored object the one that was admitted: the given one, with what the gateway
-// changes of its result folded in.
+// sendPatch sends a patch that turns the stored object into the admitted one: the given patch, with
+// the gateway's changes to its result folded in.
 func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error {
 	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
 		return s.writes.answerUnwritten(w, http.StatusOK)
@@ -119,7 +119,8 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	return body, nil
 }
 
-// keepUnknown gives the object back what is stored in it and its schema does not know: nobody asked to change that.
+// keepUnknown gives the object back what is stored in it and its schema does not know: the client
+// did not ask to change that.
 func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
 	schema := c.schema(w.Info.Verb)
 	if schema == nil {
@@ -136,7 +137,7 @@ func (c *collection) keepUnknown(w *storage.Write, want *document.Document) erro
 	return nil
 }
 
-// restore sets what was pruned from an object wherever nobody changed what was left of it.
+// restore sets what was pruned from an object wherever the rest was not changed.
 func restore(d *document.Document, object, pruned, stored document.Node) {
 	for m := stored.First(); m.Valid(); m = m.Next() {
 		left, wasLeft := pruned.Get(m.Key())

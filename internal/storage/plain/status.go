@@ -21,7 +21,7 @@ func (s statusReads) Read(r *storage.Request) error {
 	return s.c.completeRead(r, nil)
 }
 
-// statusStrategy makes of a status that is sent the object with that status.
+// statusStrategy turns a status that is sent into the object with that status.
 type statusStrategy struct{ c *collection }
 
 // PrepareForCreate implements storage.Strategy. Nothing is created by its status.
@@ -38,8 +38,8 @@ func (s statusStrategy) PrepareForUpdate(w *storage.Write) error {
 	return s.c.carryOver(w)
 }
 
-// replaceStatus makes of a write to the status the stored object with the status that was sent; the rest of
-// what was sent does not count.
+// replaceStatus returns the stored object with the status that was sent; the rest of what was sent
+// does not count.
 func (s statusStrategy) replaceStatus(w *storage.Write) error {
 	if s.c.status == nil {
 		return nil
@@ -78,7 +78,7 @@ func (statusStrategy) ValidateMetadata(*storage.Write) field.ErrorList { return 
 // Warn implements storage.Strategy.
 func (statusStrategy) Warn(*storage.Write) {}
 
-// nativeStatusBodies are those of objects of which the backend takes the status.
+// nativeStatusBodies are the bodies of objects whose status the backend itself takes.
 type nativeStatusBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy.

@@ -29,14 +29,15 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// bodies check the body of a request against the URL. The methods are those of storage.Strategy.
+// bodies check the body of a request against the URL. The methods are described at
+// storage.Strategy.
 type bodies interface {
 	IsOpaque(i *resource.Info) bool
 	CheckOptions(w *storage.Write) error
 	Complete(w *storage.Write) error
 }
 
-// A strategy prepares and validates objects. The methods are those of storage.Strategy.
+// A strategy prepares and validates objects. The methods are described at storage.Strategy.
 type strategy interface {
 	PrepareForCreate(w *storage.Write) error
 	PrepareForUpdate(w *storage.Write) error
@@ -47,15 +48,15 @@ type strategy interface {
 	Warn(w *storage.Write)
 }
 
-// stored reads and locks what a write depends on. The methods are those of storage.Updater.
+// stored reads and locks what a write depends on. The methods are described at storage.Updater.
 type stored interface {
 	NeedsExisting(w *storage.Write) bool
 	Get(w *storage.Write) error
 	Lock(r *storage.Request, isOpaque bool) error
 }
 
-// writes send an admitted object, and complete the answer. The methods are those of storage.Creater and
-// storage.Updater.
+// writes send an admitted object, and complete the answer. The methods are described at
+// storage.Creater and storage.Updater.
 type writes interface {
 	Create(w *storage.Write) error
 	Update(w *storage.Write) error

@@ -63,8 +63,9 @@ func (s objectStrategy) protectStatus(w *storage.Write) error {
 	return s.c.misplace(w, storage.SetAt(w.Object, s.c.status, stored.Raw()))
 }
 
-// warnOfStatus tells a client of an ordinary API, which may know of no status, that the one it sent is dropped. A client
-// of Kubernetes knows, and one that sends the stored one loses nothing.
+// warnOfStatus warns a client that the status it sent is dropped. Clients of an ordinary API may
+// not know that there is a status. A client of Kubernetes knows, and one that sends the stored one
+// loses nothing.
 func (s objectStrategy) warnOfStatus(w *storage.Write) {
 	sent, found := storage.Find(w.Object.Root(), s.c.status)
 	if !found || s.c.Resource.Envelope != resource.Bare || !s.c.isRegistered() {
@@ -114,8 +115,8 @@ func (c *collection) carryOver(w *storage.Write) error {
 	return nil
 }
 
-// misplace notes that something stands where the status has to. With a schema that is said together with
-// everything else that is wrong.
+// misplace notes that another value is in the place of the status. With a schema that is said
+// together with everything else that is wrong.
 func (c *collection) misplace(w *storage.Write, err error) error {
 	w.Misplaced = nil
 	if c.schema(w.Info.Verb) == nil {

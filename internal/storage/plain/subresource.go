@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// subresourceBodies are those of a subresource, whose objects are of a kind of their own.
+// subresourceBodies are the bodies of a subresource, whose objects are of a kind of their own.
 type subresourceBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy.

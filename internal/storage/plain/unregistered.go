@@ -13,7 +13,8 @@ var unregistered = resource.Resource{
 	Backend:  resource.Backend{Patch: resource.PatchEmulated, Emulated: resource.DryRun | resource.StatusSubresource},
 }
 
-// undescribedBodies are those of objects that no policy file describes, and of their subresources.
+// undescribedBodies are the bodies of objects that no policy file describes, and of their
+// subresources.
 type undescribedBodies struct{ c *collection }
 
 // IsOpaque implements storage.Strategy.

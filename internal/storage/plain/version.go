@@ -14,12 +14,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A resourceVersion made of an ETag is the ETag's own text where that consists of letters, digits, '.' and '-'. Any other
-// character is '_' and two hexadecimal digits, and what is no plain ETag begins with '_' and one of these letters.
-// A number stays a number, so that clients can tell which of two versions is newer, but a greater one: 0 means no version
-// to Kubernetes, and clients and tests send 1 for a version that is surely past.
+// A resourceVersion made of an ETag is the ETag's own text if that consists of letters, digits, '.'
+// and '-'. Any other character is '_' and two hexadecimal digits, and what is no plain ETag begins
+// with '_' and one of these letters. A number stays a number, so that clients can see which of two
+// versions is newer, but a greater one: 0 means no version to Kubernetes, and clients and tests
+// send 1 for a version that is surely past.
 const (
-	strongMark = "_S" // needed where the text alone would be nothing, or a number that stands for another one
+	strongMark = "_S" // needed if the text alone would be nothing, or a number that stands for another one
 	bareMark   = "_B" // an ETag without quotes, which some APIs send
 
 	numberOffset = 1000
@@ -127,7 +128,7 @@ func isVersionChar(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-'
 }
 
-// versionIn is the version that a field holds: a string or a number; "" is none.
+// versionIn is the version that a field holds: a string or a number; "" means no version.
 func versionIn(at document.Node) string {
 	switch at.Kind() {
 	case document.String:
@@ -138,8 +139,9 @@ func versionIn(at document.Node) string {
 	return ""
 }
 
-// versionOf makes the version of an object as the backend gave it: of its field, of the ETag of the answer, or, where the
-// backend tells no versions, of its content. None is empty. In lists, too, objects have a field and content.
+// versionOf makes the version of an object as the backend gave it: of its field, of the ETag of the
+// answer, or, if the backend gives no versions, of its content. None is empty. In lists, too,
+// objects have a field and content.
 func versionOf(dst []byte, r *resource.Resource, object document.Node, etag []byte) []byte {
 	switch {
 	case r.Fields.Version != nil:

@@ -73,7 +73,8 @@ func FuzzVersionOfETag(f *testing.F) {
 	})
 }
 
-// Where the version is in a field it is the same in lists; where the backend tells none, content stands for it.
+// If the version is in a field it is the same in lists; if the backend gives none, it is made from
+// the content.
 func TestVersionOf(t *testing.T) {
 	field := &resource.Resource{Fields: resource.Fields{Version: resource.FieldPath{"meta", "rev"}}}
 	none := &resource.Resource{Backend: resource.Backend{Versions: resource.NoVersions, Concurrency: resource.BestEffort}}

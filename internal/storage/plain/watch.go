@@ -17,7 +17,7 @@ type transition struct {
 	*selection
 	seed maphash.Seed
 	seen map[uint64]bool // by object: it is of the selection, or it is known not to be
-	// resumed tells that the client knows objects already whose events have not passed here.
+	// resumed says that the client knows objects already whose events have not passed here.
 	resumed bool
 }
 
@@ -29,7 +29,7 @@ func newTransition(l *listPass) *transition {
 	return &transition{selection: &l.selection, seed: maphash.MakeSeed(), seen: map[uint64]bool{}, resumed: version != "" && version != "0"}
 }
 
-// take lets an event pass, as one of another type where need be, or returns document.ErrOmit.
+// take lets an event pass, as one of another type if need be, or returns document.ErrOmit.
 func (t *transition) take(d *document.Document) error {
 	event := d.Root()
 	object, isEvent := eventObject(event)

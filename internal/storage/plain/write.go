@@ -234,8 +234,8 @@ func (c *collection) send(w *storage.Write, m *storage.Message) error {
 // whatever the backend answers.
 func (c *collection) answersObject() bool { return c.keeps(resource.ResourceVersions) }
 
-// toStoredForm makes of the object that was admitted what is stored: the version is the backend's to tell,
-// and no part of it.
+// toStoredForm turns the admitted object into what is stored: the backend chooses the version, so
+// it is left out.
 func (s objectWrites) toStoredForm(w *storage.Write) error {
 	if s.c.keeps(resource.ResourceVersions) {
 		if at, found := storage.Metadata(w.Object).Get("resourceVersion"); found {
@@ -285,8 +285,8 @@ func (c *collection) hide(object *document.Document) {
 // maxNamedHidden bounds how many members one warning names.
 const maxNamedHidden = 8
 
-// warnOfHidden tells the client what a PUT that the gateway makes of the stored object lacks, because the API does not show
-// it. An object that shows it loses nothing.
+// warnOfHidden warns the client of what is missing in a PUT that the gateway makes from the stored
+// object, because the API does not show it. An object that shows it loses nothing.
 func (c *collection) warnOfHidden(w *storage.Write) {
 	var names []string
 	c.Hidden.Missing(w.Object.Root(), func(around document.Node, name string) {
@@ -308,7 +308,7 @@ func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) err
 	}
 	r := &w.Exchanges.Response
 	if r.Status() == http.StatusCreated && w.Existing.Object == nil {
-		code = http.StatusCreated // nobody had looked whether the object was there
+		code = http.StatusCreated // the gateway had not looked whether the object was there
 	}
 	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Exchanges, &r.Response, 2*s.c.Limits.Body) {
 		return nil // the write is done, and this is its answer
@@ -361,7 +361,7 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 	} else if e.Version = e.Version[:0]; s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Versions == resource.ETagVersions {
 		e.Version = appendVersion(e.Version, o.etag)
 	}
-	// A backend with weak ETags tells no version, however often it is asked.
+	// A backend with weak ETags gives no version, however often it is asked.
 	isUntellable := len(o.etag) > len(strong(o.etag)) && s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Concurrency != resource.BestEffort
 	isKnown := len(e.Version) > 0 || isUntellable
 	if !s.c.keeps(resource.ResourceVersions) {
@@ -380,8 +380,9 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 	return o, true, err
 }
 
-// objectIn returns the object in the backend's answer, and whether it tells what is stored: backends also
-// answer with nothing, or with something else. An answer without an object, or equal to the one that was sent, stands for that one.
+// objectIn returns the object in the backend's answer, and whether it shows what is stored:
+// backends also answer with nothing, or with something else. An answer without an object, or equal
+// to the one that was sent, stands for that one.
 func (s objectWrites) objectIn(w *storage.Write, body, sent []byte) (object *document.Document, isStored bool) {
 	if bytes.Equal(body, sent) {
 		// What changes with every write would not be the same.
@@ -398,9 +399,9 @@ func (s objectWrites) objectIn(w *storage.Write, body, sent []byte) (object *doc
 	return d, true
 }
 
-// readBack reads the object that was written, if the answer to the write did not tell its version. Object
-// and version are of one answer, so that they belong together even if another writer has come since. It
-// returns nil if that fails: what was written is known anyway.
+// readBack reads the object that was written, if the answer to the write did not have its version.
+// Object and version are of one answer, so that they belong together even if another writer has
+// come since. It returns nil if that fails: what was written is known anyway.
 func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 	if w.Existing.Object != nil {
 		w.Existing.Object.Release()

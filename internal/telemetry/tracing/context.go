@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ParseTraceparent reads the header of W3C Trace Context (level 2, 3.2). It reports false for what is
-// none, after which a new trace begins.
+// ParseTraceparent reads the header of W3C Trace Context (level 2, 3.2). It reports false for what
+// is not one, after which a new trace begins.
 func ParseTraceparent(value []byte) (trace.SpanContext, bool) {
 	const size = len("00-00000000000000000000000000000000-0000000000000000-00")
 	if len(value) < size || value[2] != '-' || value[35] != '-' || value[52] != '-' {
@@ -52,7 +52,7 @@ func digit(c byte) byte {
 
 const traceparent = "traceparent: 00-"
 
-// appendTraceparent appends the header line that tells a backend of the trace.
+// appendTraceparent appends the header line that passes the trace to a backend.
 func appendTraceparent(dst []byte, id trace.TraceID, span trace.SpanID, sampled bool) []byte {
 	dst = hex.AppendEncode(append(dst, traceparent...), id[:])
 	dst = hex.AppendEncode(append(dst, '-'), span[:])

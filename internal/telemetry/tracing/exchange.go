@@ -115,7 +115,7 @@ func (q *Question) End(e *Exchange) {
 // A Tell says whether servers learn of the trace.
 type Tell bool
 
-// The values of Tell. Who is asked and belongs to somebody else, as an issuer may, need not know.
+// The values of Tell. Servers of another organization, as issuers may be, need not learn of it.
 const (
 	TellTrace Tell = true
 	KeepTrace Tell = false

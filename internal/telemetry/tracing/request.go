@@ -23,7 +23,7 @@ type Start struct {
 	IsTraced bool
 }
 
-// Look decides about a request by its traceparent and tracestate; nil is none.
+// Look decides about a request by its traceparent and tracestate; nil if there is none.
 func (t *Tracer) Look(header, state []byte) Start {
 	s := Start{}
 	if parent, ok := ParseTraceparent(header); ok {
@@ -113,7 +113,7 @@ func (r *Request) EndExchange(e *Exchange) {
 	}
 }
 
-// A Verdict says what a policy came to.
+// A Verdict is the decision of a policy.
 type Verdict struct{ Policy, Binding, Verdict string }
 
 // BeginAdmission begins the span of the admission.

@@ -47,7 +47,7 @@ func samplingByName(name, argument string) (sampling, error) {
 	return sampling{}, fmt.Errorf("OTEL_TRACES_SAMPLER must be one of the samplers always_on, always_off, traceidratio and the same with parentbased_, not '%s'", name)
 }
 
-// samples reports whether a request is traced. An invalid parent is none.
+// samples reports whether a request is traced. An invalid parent counts as none.
 func (s sampling) samples(parent trace.SpanContext, id trace.TraceID) bool {
 	if s.followsParent && parent.IsValid() {
 		return parent.IsSampled()

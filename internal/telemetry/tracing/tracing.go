@@ -46,7 +46,7 @@ type Tracer struct {
 // scope is the name of the instrumentation.
 const scope = "github.com/admission-gateway/gateway"
 
-// New returns a tracer, or nil if nobody is to have spans.
+// New returns a tracer, or nil if spans are not exported.
 func New(ctx context.Context, o Options) (*Tracer, error) {
 	exporter, err := o.newExporter(ctx)
 	if exporter == nil || err != nil {

@@ -38,7 +38,8 @@ func (e Event) String() string {
 // Change is one event. It is for operators: it names addresses.
 type Change struct {
 	Event Event
-	// Endpoint is the address, or the name, that the event is about; empty if it is about the backend.
+	// Endpoint is the address, or the name, that the event concerns; empty if it concerns the
+	// backend.
 	Endpoint string
 	// Until is when an ejection or an open circuit ends.
 	Until time.Time

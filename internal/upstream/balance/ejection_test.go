@@ -100,7 +100,7 @@ func TestEjectionAgainstModel(t *testing.T) {
 	}
 }
 
-// Where every endpoint is out all are asked; one alone is never ejected.
+// If every endpoint is out all are asked; one alone is never ejected.
 func TestPanic(t *testing.T) {
 	now := time.Now()
 	p := newTestSet(Policy{Ejection: Ejection{Failures: 1, Base: time.Minute, Max: time.Hour, Percent: 100}}, "10.0.0.1", "10.0.0.2", "10.0.0.3")

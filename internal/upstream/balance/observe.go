@@ -6,7 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/circuit"
 )
 
-// Outcome is the result of an exchange, as far as it is about the endpoint.
+// Outcome is the result of an exchange, as far as it depends on the endpoint.
 type Outcome uint8
 
 const (
