@@ -94,6 +94,7 @@ type tracer struct {
 	observed map[spot]*Observation
 	entered  map[uint64]*ast.Rule // and not left with a value yet, by OPA's number of the query
 	failed   func(rule *ast.Rule, at *ast.Expr)
+	tried    func(name *ast.Array) // a case of a test
 }
 
 func newTracer(observed map[spot]*Observation) *tracer {
@@ -126,6 +127,10 @@ func (t *tracer) TraceEvent(e topdown.Event) {
 	case e.Op == topdown.FailOp && t.failed != nil:
 		if at, ok := e.Node.(*ast.Expr); ok && t.entered[e.QueryID] != nil {
 			t.failed(t.entered[e.QueryID], at)
+		}
+	case e.Op == topdown.TestCaseOp && t.tried != nil:
+		if name, ok := e.Node.(*ast.Expr).Operand(0).Value.(*ast.Array); ok {
+			t.tried(name)
 		}
 	}
 }

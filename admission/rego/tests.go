@@ -1,19 +1,18 @@
 package rego
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/storage/inmem"
-	"github.com/open-policy-agent/opa/v1/tester"
+	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/admission-gateway/gateway/admission/rego/builtin"
@@ -32,9 +31,9 @@ type TestResult struct {
 	Took     time.Duration
 }
 
-// Test runs the rules of modules whose names begin with 'test_', by OPA's own runner. Unlike there,
-// an error of a built-in function fails a test, since it fails a policy. Results come in the order
-// of the modules. The values of the other rules are noted, unless that is nil.
+// Test runs the rules of modules whose names begin with 'test_', as OPA's runner of tests does. Unlike
+// there, an error of a built-in function fails a test, since it fails a policy. Results come in the order
+// of the modules. The values of the other rules are noted, unless by is nil.
 func Test(ctx context.Context, o Options, by Observer, modules ...Module) ([]TestResult, error) {
 	return testWithin(ctx, maxTime, o, by, modules)
 }
@@ -47,39 +46,28 @@ func testWithin(ctx context.Context, limit time.Duration, o Options, by Observer
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	data, err := p.dataAsGo()
-	if err != nil {
-		return nil, err
-	}
-	r := &testRun{program: p, failed: map[spot]*ast.Expr{}}
-	t := newTracer(map[spot]*Observation{})
+	r := &testRun{program: p, tracer: newTracer(map[spot]*Observation{}), failed: map[spot]*ast.Expr{}}
 	if by != nil {
-		t.observed = p.observe(all, by)
+		r.tracer.observed = p.observe(all, by)
 	}
-	t.failed = r.noteFailure
-	store := inmem.NewFromObject(data)
-	txn, err := store.NewTransaction(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Abort(ctx, txn)
-	found, err := tester.NewRunner().
-		SetCompiler(p.newCompiler(true)).
-		SetModules(all).
-		SetStore(store).
-		SetParallel(1). // the tracer is for one test at a time
-		SetTimeout(limit).
-		RaiseBuiltinErrors(true).
-		SetCoverageQueryTracer(t).
-		RunTests(ctx, txn)
-	if err != nil {
-		return nil, p.sources.errorsOf(err)
+	r.tracer.failed = r.noteFailure
+	r.tracer.tried = r.noteCase
+	p.compiler = withTestStages(p.newCompiler(true), p.sources.names())
+	if p.compiler.Compile(all); p.compiler.Failed() {
+		return nil, p.sources.errorsOf(p.compiler.Errors)
 	}
 	var results []TestResult
-	for one := range found {
-		results = append(results, r.result(one))
+	for _, file := range p.sources.names() {
+		for _, rule := range p.compiler.Modules[file].Rules {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if name, ref := testOf(rule); ref != nil {
+				results = append(results, r.run(ctx, limit, rule, name, ref))
+			}
+		}
 	}
-	t.end()
+	r.tracer.end()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -89,60 +77,106 @@ func testWithin(ctx context.Context, limit time.Duration, o Options, by Observer
 	return results, nil
 }
 
-// dataAsGo is the document data as OPA's store takes it.
-func (p *Program) dataAsGo() (map[string]any, error) {
-	text, err := appendJSON(nil, p.data)
-	if err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.UseNumber()
-	data := map[string]any{}
-	return data, d.Decode(&data)
-}
-
-// A testRun has what is known of tests beside their results.
+// A testRun runs the tests of a program, one after the other.
 type testRun struct {
 	program *Program
-	mu      sync.Mutex
+	tracer  *tracer
 	failed  map[spot]*ast.Expr // the last expression of each rule that was not true
+	tried   [][]string         // the cases that the test in progress has come to
 }
 
-func (r *testRun) noteFailure(rule *ast.Rule, at *ast.Expr) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed[spotOf(rule.Location)] = at
-}
+func (r *testRun) noteFailure(rule *ast.Rule, at *ast.Expr) { r.failed[spotOf(rule.Location)] = at }
 
-func (r *testRun) result(one *tester.Result) TestResult {
-	result := TestResult{
-		Package: strings.TrimPrefix(one.Package, "data."), Name: one.Name, Skipped: one.Skip, Took: one.Duration,
+func (r *testRun) noteCase(name *ast.Array) { r.tried = append(r.tried, caseName(name)) }
+
+// run runs the test that ref leads to within its package, unless its name says that it is to be skipped.
+func (r *testRun) run(ctx context.Context, limit time.Duration, rule *ast.Rule, name string, ref ast.Ref) TestResult {
+	path := rule.Module.Package.Path
+	result := TestResult{Package: strings.TrimPrefix(path.String(), "data."), Name: ref.String()}
+	result.File, result.Line, _ = r.program.sources.place(rule.Location)
+	if result.Skipped = strings.HasPrefix(name, skippedPrefix); result.Skipped {
+		return result
 	}
-	result.File, result.Line, _ = r.program.sources.place(one.Location)
-	switch {
-	case one.Error != nil:
-		result.Problems = append(result.Problems, r.program.testError(one.Error))
-	case one.Fail:
-		result.Problems = append(result.Problems, r.whyFailed(one))
-		for path, sub := range one.SubResults.Iter {
-			if sub.Fail && len(sub.SubResults) == 0 {
-				result.Problems = append(result.Problems, fmt.Sprintf("the case '%s' is not true", strings.Join(path, "/")))
-			}
-		}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r.tried = nil
+	var printed bytes.Buffer
+	began := time.Now()
+	value, err := r.evaluate(ctx, path.Extend(ref).String(), &printed)
+	result.Took = time.Since(began)
+	if err != nil {
+		result.Problems = []string{r.program.testError(err)}
+	} else {
+		result.Problems = r.problems(rule, value)
 	}
 	if len(result.Problems) > 0 {
-		for line := range strings.Lines(string(one.Output)) {
+		for line := range strings.Lines(printed.String()) {
 			result.Problems = append(result.Problems, "prints: "+strings.TrimRight(line, "\n"))
 		}
 	}
 	return result
 }
 
+// evaluate returns the value of a rule; nil if it has none.
+func (r *testRun) evaluate(ctx context.Context, rule string, printed io.Writer) (value any, err error) {
+	p := r.program
+	opa, err := p.compileQuery(rule + " = " + string(resultVar))
+	if err != nil {
+		return nil, err
+	}
+	cancel := topdown.NewCancel()
+	defer context.AfterFunc(ctx, cancel.Cancel)()
+	var raised []topdown.Error
+	query := topdown.NewQuery(opa.body).
+		WithQueryCompiler(opa.compiler).
+		WithCompiler(opa.modules).
+		WithStore(&store{data: p.data, input: &Input{}}).
+		WithCancel(cancel).
+		WithPrintHook(topdown.NewPrintHook(printed)).
+		WithBuiltinErrorList(&raised).
+		WithQueryTracer(r.tracer).
+		WithMetrics(metrics.NoOp())
+	if len(p.options.Hosts) > 0 {
+		query = query.WithHTTPRoundTripper(p.roundTripper)
+	}
+	err = query.Iter(ctx, func(found topdown.QueryResult) (err error) {
+		value, err = ast.JSON(found[resultVar].Value)
+		return err
+	})
+	if err == nil && len(raised) > 0 {
+		err = &raised[0] // a policy ends there
+	}
+	return value, err
+}
+
+// problems say why a test did not pass, by its value.
+func (r *testRun) problems(rule *ast.Rule, value any) []string {
+	if rule.Head.DocKind() != ast.PartialObjectDoc {
+		if value == true {
+			return nil
+		}
+		return []string{r.whyFailed(rule)}
+	}
+	if value == nil {
+		return []string{r.whyFailed(rule)}
+	}
+	all := caseOf(value)
+	for _, name := range r.tried {
+		all.try(name)
+	}
+	if !all.failed {
+		return nil
+	}
+	problems := []string{r.whyFailed(rule)}
+	for name := range all.failures {
+		problems = append(problems, fmt.Sprintf("the case '%s' is not true", strings.Join(name, "/")))
+	}
+	return problems
+}
+
 // whyFailed says which expression of a test was not true.
-func (r *testRun) whyFailed(one *tester.Result) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := r.failed[spotOf(one.Location)]
+func (r *testRun) whyFailed(test *ast.Rule) string {
+	at := r.failed[spotOf(test.Location)]
 	if at == nil || at.Location == nil || len(at.Location.Text) == 0 {
 		return "the test is not true"
 	}
