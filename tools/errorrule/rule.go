@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 
 	"github.com/admission-gateway/gateway/tools/load"
 )
@@ -80,7 +81,9 @@ func functionsOf(p load.Package, file *ast.File) (all []*function) {
 			of := p.TypesInfo.Defs[n.Name].(*types.Func)
 			add(of, n.Name.Name, of.Signature(), n.Pos(), n.Body)
 		case *ast.FuncLit:
-			add(nil, "a function", p.TypesInfo.TypeOf(n).(*types.Signature), n.Pos(), n.Body)
+			if signature := p.TypesInfo.TypeOf(n).(*types.Signature); !isForeign(p.Types, signature) {
+				add(nil, "a function", signature, n.Pos(), n.Body)
+			}
 		case *ast.InterfaceType:
 			for _, m := range n.Methods.List {
 				for _, name := range m.Names {
@@ -92,6 +95,20 @@ func functionsOf(p load.Package, file *ast.File) (all []*function) {
 		return true
 	})
 	return all
+}
+
+// isForeign reports whether a function that is a value has a result of another module's error type: the library that it
+// is given to asks for it, as OPA's compiler does of its stages.
+func isForeign(p *types.Package, signature *types.Signature) bool {
+	parts := strings.SplitN(p.Path(), "/", 4)
+	module := strings.Join(parts[:min(len(parts), 3)], "/") // host, owner and name
+	for i := range signature.Results().Len() {
+		if to, is := signature.Results().At(i).Type().(*types.Pointer); is && isErrorPointer(to) {
+			of := types.Unalias(to.Elem()).(*types.Named).Obj().Pkg()
+			return of != nil && of.Path() != p.Path() && !strings.HasPrefix(of.Path(), module+"/")
+		}
+	}
+	return false
 }
 
 func short(p *types.Package) string { return p.Name() }
