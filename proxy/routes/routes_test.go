@@ -25,7 +25,7 @@ func scan(all []scanned, host, path string) (int, bool) {
 	}
 	for _, r := range ordered {
 		under := strings.HasPrefix(path, r.prefix) && (len(path) == len(r.prefix) || r.prefix == "" || path[len(r.prefix)] == '/')
-		if under && (r.host == "" || strings.ToLower(host) == strings.ToLower(r.host)) {
+		if under && (r.host == "" || strings.EqualFold(host, r.host)) {
 			return r.number, true
 		}
 	}

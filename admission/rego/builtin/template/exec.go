@@ -212,8 +212,8 @@ func (t *Template) execute(wr io.Writer, data any) (err error) {
 
 // Sentinel errors for use with panic to signal early exits from range loops.
 var (
-	walkBreak    = errors.New("break")
-	walkContinue = errors.New("continue")
+	errBreak    = errors.New("break")
+	errContinue = errors.New("continue")
 )
 
 // Walk functions step through the major pieces of the template structure,
@@ -229,10 +229,10 @@ func (s *state) walk(dot reflect.Value, node parse.Node) {
 			s.printValue(node, val)
 		}
 	case *parse.BreakNode:
-		panic(walkBreak)
+		panic(errBreak)
 	case *parse.CommentNode:
 	case *parse.ContinueNode:
-		panic(walkContinue)
+		panic(errContinue)
 	case *parse.IfNode:
 		s.walkIfOrWith(parse.NodeIf, dot, node.Pipe, node.List, node.ElseList)
 	case *parse.ListNode:
@@ -308,7 +308,7 @@ func isTrue(val reflect.Value) (truth, ok bool) {
 func (s *state) walkRange(dot reflect.Value, r *parse.RangeNode) {
 	s.at(r)
 	defer func() {
-		if r := recover(); r != nil && r != walkBreak {
+		if r := recover(); r != nil && r != errBreak {
 			panic(r)
 		}
 	}()
@@ -343,8 +343,8 @@ func (s *state) walkRange(dot reflect.Value, r *parse.RangeNode) {
 		}
 		defer s.pop(mark)
 		defer func() {
-			// Consume panic(walkContinue)
-			if r := recover(); r != nil && r != walkContinue {
+			// Consume panic(errContinue)
+			if r := recover(); r != nil && r != errContinue {
 				panic(r)
 			}
 		}()

@@ -624,11 +624,11 @@ func HTMLEscape(w io.Writer, b []byte) {
 		default:
 			continue
 		}
-		w.Write(b[last:i])
-		w.Write(html)
+		_, _ = w.Write(b[last:i])
+		_, _ = w.Write(html)
 		last = i + 1
 	}
-	w.Write(b[last:])
+	_, _ = w.Write(b[last:])
 }
 
 // HTMLEscapeString returns the escaped HTML equivalent of the plain text data s.
@@ -673,45 +673,45 @@ func JSEscape(w io.Writer, b []byte) {
 			// fast path: nothing to do
 			continue
 		}
-		w.Write(b[last:i])
+		_, _ = w.Write(b[last:i])
 
 		if c < utf8.RuneSelf {
 			// Quotes, slashes and angle brackets get quoted.
 			// Control characters get written as \u00XX.
 			switch c {
 			case '\\':
-				w.Write(jsBackslash)
+				_, _ = w.Write(jsBackslash)
 			case '\'':
-				w.Write(jsApos)
+				_, _ = w.Write(jsApos)
 			case '"':
-				w.Write(jsQuot)
+				_, _ = w.Write(jsQuot)
 			case '<':
-				w.Write(jsLt)
+				_, _ = w.Write(jsLt)
 			case '>':
-				w.Write(jsGt)
+				_, _ = w.Write(jsGt)
 			case '&':
-				w.Write(jsAmp)
+				_, _ = w.Write(jsAmp)
 			case '=':
-				w.Write(jsEq)
+				_, _ = w.Write(jsEq)
 			default:
-				w.Write(jsLowUni)
+				_, _ = w.Write(jsLowUni)
 				t, b := c>>4, c&0x0f
-				w.Write(hex[t : t+1])
-				w.Write(hex[b : b+1])
+				_, _ = w.Write(hex[t : t+1])
+				_, _ = w.Write(hex[b : b+1])
 			}
 		} else {
 			// Unicode rune.
 			r, size := utf8.DecodeRune(b[i:])
 			if unicode.IsPrint(r) {
-				w.Write(b[i : i+size])
+				_, _ = w.Write(b[i : i+size])
 			} else {
-				fmt.Fprintf(w, "\\u%04X", r)
+				_, _ = fmt.Fprintf(w, "\\u%04X", r)
 			}
 			i += size - 1
 		}
 		last = i + 1
 	}
-	w.Write(b[last:])
+	_, _ = w.Write(b[last:])
 }
 
 // JSEscapeString returns the escaped JavaScript equivalent of the plain text data s.
