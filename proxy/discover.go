@@ -91,22 +91,29 @@ func (h *handler) mayBeJudged() bool {
 	return storage.IsConcerned(policies, i)
 }
 
+// catalog returns what the API server serves, and an error until that is known.
+func (h *handler) catalog() (*discovery.Catalog, error) {
+	known := h.scope.backend.served.Catalog()
+	if known == nil {
+		return nil, status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
+	}
+	return known, nil
+}
+
 // awaitDiscovery refuses requests until it is known what the API server serves.
 func (h *handler) awaitDiscovery() error {
-	if h.scope.backend.served.Catalog() == nil {
-		return status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
-	}
-	return nil
+	_, err := h.catalog()
+	return err
 }
 
 // learnKind looks up the resource in what the API server serves. It asks the server for an unknown
 // resource if a policy may apply to the request.
 func (h *handler) learnKind() error {
-	if err := h.awaitDiscovery(); err != nil {
+	known, err := h.catalog()
+	if err != nil {
 		return err
 	}
 	i, b := &h.request.Info, h.scope.backend
-	known := b.served.Catalog()
 	path := discovery.Path{GroupVersionResource: i.GroupVersionResource(), Subresource: i.Subresource}
 	if h.request.Served = known.Find(path); h.request.Served != nil || !h.mayBeJudged() {
 		return nil

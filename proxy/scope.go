@@ -21,7 +21,6 @@ type scope struct {
 	route    *route
 	backend  *backend
 	resolver resource.Resolver
-	resource *resource.Resource // nil if no policy file describes it
 	verb     resource.Verb
 	storage  storage.Storage
 	// scaler is the storage of a Scale that the gateway makes of the object itself, and object has the rules of that
@@ -56,7 +55,7 @@ type scope struct {
 func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	b, set := route.backend, t.set
 	s := &scope{
-		series: new(telemetry.Series), set: set, route: route, backend: b, resolver: t.resolvers[route.index], resource: r, verb: i.Verb,
+		series: new(telemetry.Series), set: set, route: route, backend: b, resolver: t.resolvers[route.index], verb: i.Verb,
 		storage: b.kind.storage(g, set, b, r, i), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched:  set.WatchesAnswers(r, i),
