@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/testutil"
@@ -33,8 +34,8 @@ type panickingKind struct {
 	code int
 }
 
-func (k panickingKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
-	return panicking{k.kind.storage(g, set, b, r, i), k.code}
+func (k panickingKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage {
+	return panicking{k.kind.storage(g, set, b, r, i, own, object), k.code}
 }
 
 // panicIn makes the storages of a gateway panic that serves no request yet.

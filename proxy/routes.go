@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/cors"
@@ -66,8 +67,9 @@ type backend struct {
 // A kind of backend is how requests to it are served. It is chosen with the connections to the
 // backend, by its dialect, and nothing asks for the dialect afterwards.
 type kind interface {
-	// storage makes the storage of the resource or subresource of a request; of a nil resource no file says anything.
-	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage
+	// storage makes the storage of the resource or subresource of a request. No file describes a nil resource. own are
+	// the policies that may match, and object those of the object that a subresource belongs to.
+	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage
 	// api returns how the gateway itself reads the backend.
 	api() state.API
 	// authorizes reports whether the backend can be asked what a client may do.

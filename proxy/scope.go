@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"github.com/admission-gateway/gateway/internal/telemetry"
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -10,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 )
 
@@ -23,11 +23,10 @@ type scope struct {
 	resolver resource.Resolver
 	verb     resource.Verb
 	storage  storage.Storage
-	// scaler is the storage of a Scale that the gateway makes of the object itself, and object has the rules of that
-	// object; nil unless the operation writes one.
+	// scaler is the storage of a Scale that the gateway makes of the object itself; nil unless the operation writes one.
 	scaler storage.Scaler
-	object rules
 	rules  rules             // that may match the operation
+	object rules             // that may match operations on the object that it is a subresource of
 	limits *ratelimit.Scoped // nil if no limit may count requests
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
@@ -54,9 +53,16 @@ type scope struct {
 // or asks for another protocol that is allowed.
 func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	b, set := route.backend, t.set
+	own := rulesFor(set, i)
+	object := own
+	if i.Subresource != "" {
+		whole := *i
+		whole.Subresource = ""
+		object = rulesFor(set, &whole)
+	}
 	s := &scope{
 		series: new(telemetry.Series), set: set, route: route, backend: b, resolver: t.resolvers[route.index], verb: i.Verb,
-		storage: b.kind.storage(g, set, b, r, i), rules: rulesFor(set, i), limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
+		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object, limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched:  set.WatchesAnswers(r, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
@@ -64,11 +70,6 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
-	}
-	if s.scaler != nil {
-		object := *i
-		object.Subresource = ""
-		s.object = rulesFor(set, &object)
 	}
 	s.attempt = attemptOf(s)
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)

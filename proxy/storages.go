@@ -3,6 +3,7 @@ package proxy
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
@@ -22,9 +23,9 @@ func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 }
 
 // storage implements kind.
-func (kubernetesKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
+func (kubernetesKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage {
 	o := kubernetesOptions(g, b, r)
-	o.Policies, o.Schemas, o.MergeType = set.Admission().For(i), schemasOf(set, r), set.MergeType
+	o.Policies, o.Schemas, o.MergeType = own, schemasOf(set, r), set.MergeType
 	return kubernetes.New(o, i.Subresource)
 }
 
@@ -42,11 +43,9 @@ func kubernetesOptions(g *Gateway, b *backend, r *resource.Resource) kubernetes.
 }
 
 // storage implements kind.
-func (plainKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info) storage.Storage {
-	object := *i
-	object.Subresource = ""
+func (plainKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage {
 	o := plain.Options{
-		Policies: set.Admission().For(i), ObjectPolicies: set.Admission().For(&object),
+		Policies: own, ObjectPolicies: object,
 		Backend: &b.storage, Limits: &g.requestLimits, Resource: r, Schemas: schemasOf(set, r), Hidden: set.Hidden(r),
 		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames, Locks: g.locks, Memory: g.memory,
 	}
