@@ -67,6 +67,8 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	value, types := head.Value(message.FieldContentType), b.storage.MediaTypes()
 	sent := message.ParseContentType(value)
 	switch {
+	case i.Documented != nil:
+		return b.checkDeclared(value, declared, declared.Accepted())
 	case i.Verb == resource.VerbPatch:
 		return b.checkPatchType(value, declared)
 	case len(value) == 0 && i.IsResource && types.Untyped == storage.JSON:
@@ -116,8 +118,9 @@ func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted
 	case !message.ParseContentType(value).Is(media.Name):
 		return status.UnsupportedMediaType(accepted)
 	}
+	b.declared = declared
 	if declared.Form != nil {
-		b.language, b.declared = inForm, declared
+		b.language = inForm
 	}
 	return nil
 }

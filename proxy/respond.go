@@ -30,7 +30,7 @@ func methodsOf(h *handler, refused string) string {
 		}
 	}
 	resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
-	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed {
+	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod && info.Documented == nil {
 		switch route.undescribed {
 		case config.DenyUndescribed:
 			return ""
@@ -111,7 +111,7 @@ func (h *handler) refuse(err error) {
 	}
 	if r.Status() == http.StatusMethodNotAllowed {
 		allowed := methodsOf(h, str(h.incoming.Head.Method))
-		if h.request.Info.IsUndescribed {
+		if i := &h.request.Info; i.IsUndescribed && !i.IsOtherMethod {
 			allowed = onlyReads // the gateway refuses the method of no other undescribed request
 		}
 		r.Add("Allow", allowed)

@@ -3,6 +3,8 @@ package contract
 import (
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -16,6 +18,24 @@ type Body struct {
 	Form   *Form
 	Schema *schema.Schema
 	Owned  *Members
+}
+
+// Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for only
+// if the schema has rules.
+func (b *Body) Check(root document.Node, frame func() *cel.Frame) schema.Result {
+	if b == nil || b.Schema == nil {
+		return schema.Result{}
+	}
+	var f *cel.Frame
+	if b.Schema.HasRules() {
+		f = frame()
+		f.SetBudget(cel.PolicyBudget)
+	}
+	result := b.Schema.Validate(f, root, document.Node{})
+	if b.Form != nil {
+		result.Errors = Renamed(b.Form.Fields, result.Errors)
+	}
+	return result
 }
 
 // Language is how bodies of a media type are read.

@@ -21,8 +21,10 @@ type Operation struct {
 	Parameters []contract.Parameter
 	// Values is the schema of the parameters' values, as [contract.Operation] has it; nil without parameters.
 	Values *Schema
-	// Bodies are the media types of bodies; none if the document does not say.
-	Bodies []Body
+	// Bodies are the media types of bodies; none if the document does not say. MayBeEmpty reports whether the request needs
+	// no body.
+	Bodies     []Body
+	MayBeEmpty bool
 	// Security has the sets of credentials. A request needs one of them.
 	Security []contract.Credentials
 	// Answers are the answers that are declared; none if they are not checked against the document.
@@ -180,12 +182,17 @@ func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (
 	to.IsRequired, to.MayBeEmpty = truth(n, "required"), truth(n, "allowEmptyValue") && to.In == contract.InQuery
 	switch to.In {
 	case contract.InPath:
-		at := slices.Index(p.segments, "{"+to.Name+"}")
+		at := slices.IndexFunc(p.segments, func(s string) bool { return strings.Contains(s, "{"+to.Name+"}") })
 		if at < 0 {
-			d.report.warn(n, "is not enforced: the path has no segment '{%.80s}'", to.Name)
+			d.report.warn(n, "is not enforced: the path has no '{%.80s}'", to.Name)
 			return false
 		}
 		to.Segment = len(p.segments) - 1 - at
+		if !isVariable(p.segments[at]) {
+			to.Literals, _ = resource.CutVariables(p.segments[at])
+			before, _, _ := strings.Cut(p.segments[at], "{"+to.Name+"}")
+			to.Variable = strings.Count(before, "{")
+		}
 	case contract.InHeader:
 		return !slices.Contains(ignoredHeaders, strings.ToLower(to.Name))
 	}
