@@ -31,6 +31,8 @@ type APIResourceSpec struct {
 	Names             apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
 	Paths             APIResourcePaths                              `json:"paths"`
 	OtherPaths        string                                        `json:"otherPaths"`
+	TrailingSlash     string                                        `json:"trailingSlash"`
+	EncodedSlash      string                                        `json:"encodedSlash"`
 	Envelope          string                                        `json:"envelope"`
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
@@ -43,6 +45,7 @@ type APIResourceSpec struct {
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
 	YAMLBodies          string                                          `json:"yamlBodies"`
 	FieldValidation     string                                          `json:"fieldValidation"`
+	QueryOptions        string                                          `json:"queryOptions"`
 	EmptyBodies         string                                          `json:"emptyBodies"`
 	Items               string                                          `json:"items"`
 	Operations          []APIResourceOperation                          `json:"operations"`
@@ -150,6 +153,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 		Namespaced: strings.Contains(cmp.Or(s.Paths.Item, s.Paths.Collection), "{namespace}"),
 		Singleton:  s.Paths.Item != "" && !strings.Contains(s.Paths.Item, "{name}"),
 		Paths:      s.Paths.all(),
+		Slashes:    resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{
 			OtherPaths: resource.OtherPathsNamed(s.OtherPaths),
 			Status:     s.hasStatus(),
@@ -163,6 +167,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	if s.Envelope != resource.Kubernetes.String() {
 		r.Envelope = resource.Bare
 	}
+	r.HasOwnQuery = s.hasOwnQuery()
 	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
 	settings["status"], settings["errors"], settings["errorFormat"] = s.StatusSubresource, s.Errors, s.ErrorFormat
@@ -177,6 +182,15 @@ func (s *APIResourceSpec) hasStatus() bool {
 		return s.Fields != nil && s.Fields.Status != nil && *s.Fields.Status != ""
 	}
 	return s.StatusSubresource != "Disabled"
+}
+
+// hasOwnQuery reports whether the parameters of queries are the API's own, as an ordinary API's are unless the file says
+// otherwise, or says that the gateway supplies dry runs or selectors.
+func (s *APIResourceSpec) hasOwnQuery() bool {
+	if s.QueryOptions == "" {
+		return s.Envelope != resource.Kubernetes.String() && s.Backend.DryRun != "Emulated" && s.Backend.Selectors != "Emulated"
+	}
+	return s.QueryOptions == "Backend"
 }
 
 // leavesStatusOpen reports whether the schema has a field that looks like a status, and the file does not say whose it is.
@@ -271,8 +285,10 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 		Group: s.Group, Version: s.Version, Scope: s.scope(), Names: resourceNames(s.Names),
 		Namespaced:   strings.Contains(o.Path, "{namespace}"),
 		Paths:        []string{o.Path},
+		Slashes:      resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{OtherPaths: resource.OtherPathsPass},
 		Envelope:     resource.Bare,
+		HasOwnQuery:  s.hasOwnQuery(),
 		Operation:    &resource.Operation{Subresource: o.Name, Method: o.Method, Verb: resource.VerbCreate},
 		Writes:       s.writes(),
 	}

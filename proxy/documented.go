@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -139,7 +140,11 @@ func isJudged(set *policies.Set, r *resource.Resource) bool {
 	conventions := set.Conventions().For(&i)
 	for _, verb := range r.Verbs("") {
 		i.Verb = verb
-		if verb.Operation() != 0 && conventions.Concern(&i, verb.Operation()) || verb.HasBody() && set.SchemaFor(r, verb) != nil {
+		switch o := set.Operation(r, &i); {
+		case verb.Operation() == 0:
+		case conventions.Concern(&i, verb.Operation()), verb.HasBody() && set.SchemaFor(r, verb) != nil:
+			return true
+		case o != nil && slices.ContainsFunc(o.Bodies, func(b contract.Body) bool { return b.Schema != nil }):
 			return true
 		}
 	}

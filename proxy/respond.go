@@ -38,7 +38,10 @@ func methodsOf(h *handler, refused string) string {
 			return onlyReads
 		}
 	}
-	return resource.Allowed(resolver, pathOf(target), refused)
+	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, r *resource.Resource) bool {
+		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || r != nil && mayWrite(i) && isJudged(h.set, r)
+		return !i.IsOtherMethod || !isClosed
+	})
 }
 
 // routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the head

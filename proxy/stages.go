@@ -42,7 +42,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	if i.Documented != nil {
 		add(true, "revision", (*handler).unmarkRevision)
 		add(s.isWatched, "watch answers", (*handler).watchAnswers)
-		add(s.operation != nil || isExplained, "contract", (*handler).checkContract)
+		add(true, "contract", (*handler).checkContract)
 		add(true, "operation", (*handler).passDocumented)
 		return all
 	}

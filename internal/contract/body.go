@@ -13,9 +13,10 @@ type Body struct {
 	// Media is the type in lower case; it may be a range, such as 'image/*' and 'application/*+json'.
 	Media string
 	As    Language
-	// Form says how the fields of a form are read, Schema what the object that they make must be, and Owned what of it the
-	// API itself sets.
-	Form   *Form
+	// Form says how the fields of a form are read; nil for other bodies.
+	Form *Form
+	// Schema says what JSON must be, or the object that the fields of a form make; nil if anything is right, and for bodies
+	// that are not read. Owned says what of it the API itself sets.
 	Schema *schema.Schema
 	Owned  *Members
 }

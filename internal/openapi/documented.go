@@ -41,6 +41,7 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 	known := map[string]*pathItem{}
 	for _, p := range paths {
 		settings := d.settings(p)
+		d.checkSettings(p)
 		for _, method := range methods {
 			operation := p.operation(method)
 			if _, isAction := operation.Get(OperationExtension); !operation.Valid() || p.part.has(method) || isAction {
@@ -70,7 +71,7 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 func (d *Document) documentedOf(p *pathItem, method string, operation document.Node, settings []document.Node) *Documented {
 	o := &Documented{
 		Method: method, Scope: scopeOf(settings), Place: Place(operation),
-		Slashes: resource.SlashesNamed(said(settings, "trailingSlash"), said(settings, "encodedSlash", "Allow")),
+		Slashes: resource.SlashesNamed(saidIn(settings, "trailingSlash", ""), saidIn(settings, "encodedSlash", "Allow")),
 	}
 	for _, base := range p.bases {
 		o.Templates = append(o.Templates, base+p.path)
@@ -78,30 +79,47 @@ func (d *Document) documentedOf(p *pathItem, method string, operation document.N
 	if ignored(settings) {
 		return o // nothing is held, and no resource has it
 	}
-	o.Said = saidOf(d, resource.VerbCreate, p, operation, said(settings, AnswersKey) == AnswersWarned)
-	o.Said.MayBeEmpty = d.needsNoBody(operation)
-	if body, _ := operation.Get("requestBody"); !body.Valid() {
-		o.Said.Bodies = nil
-	}
-	for i := range o.Said.Bodies {
-		if b := &o.Said.Bodies[i]; b.As == contract.AsJSON {
-			if s := d.requestSchema(operation); s.Valid() {
-				b.Schema = d.cached(s, translation{of: ofForms})
-			}
-		}
+	o.Said = saidOf(d, resource.VerbCreate, p, operation, saidIn(settings, AnswersKey, "") == AnswersWarned)
+	if body, _ := operation.Get("requestBody"); body.Valid() {
+		o.Said.Bodies = bodiesOf(d, resource.VerbCreate, operation, translation{of: ofUndefaulted})
 	}
 	return o
 }
 
-// said returns what the extension says in a member of text; otherwise the default.
-func said(settings []document.Node, name string, otherwise ...string) string {
-	text := strings.Join(otherwise, "")
+// checkSettings names what the extension says at a path that is no part of a resource, and that has no meaning there.
+func (d *Document) checkSettings(p *pathItem) {
+	own, found := p.item.Get(Extension)
+	if !found || p.part != noPart {
+		return
+	}
+	members(own, func(m document.Node) {
+		switch key := m.Key(); key {
+		case "hosts", "upstream", "route", "ignore", AnswersKey:
+		case "trailingSlash":
+			d.checkValue(m, "Same", "Redirect", "Distinct")
+		case "encodedSlash":
+			d.checkValue(m, "Allow", "Refuse")
+		default:
+			d.report.warn(m, "has no effect: the path is no part of a resource")
+		}
+	})
+}
+
+// checkValue refuses another text than the given ones.
+func (d *Document) checkValue(m document.Node, values ...string) {
+	if !slices.ContainsFunc(values, m.Is) {
+		d.report.refuse(m, "must be '%s'", strings.Join(values, "' or '"))
+	}
+}
+
+// saidIn returns what the extension says in a member of text; otherwise the default.
+func saidIn(settings []document.Node, name, otherwise string) string {
 	for _, at := range settings {
 		if m, found := at.Get(name); found && m.Kind() == document.String {
-			text = strings.Clone(m.Str())
+			otherwise = strings.Clone(m.Str())
 		}
 	}
-	return text
+	return otherwise
 }
 
 // scopeOf returns for which routes the extension says that a path is meant.

@@ -140,7 +140,7 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", request, got, want)
 		}
 	}
-	if got, want := Allowed(api, []byte("/v1/a/b/pets/7"), "DELETE"), "GET, HEAD, POST, PUT, OPTIONS"; got != want {
+	if got, want := Allowed(api, []byte("/v1/a/b/pets/7"), "DELETE", isDescribed), "GET, HEAD, POST, PUT, OPTIONS"; got != want {
 		t.Errorf("allowed are %s, want %s", got, want)
 	}
 }

@@ -108,11 +108,11 @@ func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 }
 
 // Allowed returns the methods that a path takes, as the header Allow lists them. A method that was refused is not among
-// them, and no method that files do not describe is, if they describe others at the path.
-func Allowed(r Resolver, path []byte, refused string) string {
+// them. isServed says of each method that is not refused here whether it is served.
+func Allowed(r Resolver, path []byte, refused string, isServed func(*Info, *Resource) bool) string {
 	var allowed []string
 	for _, method := range methods[1:] {
-		if info, _, err := r.Resolve(method, path); err == nil && !info.IsOtherMethod && method != refused {
+		if info, res, err := r.Resolve(method, path); err == nil && method != refused && isServed(&info, res) {
 			allowed = append(allowed, method)
 		}
 	}

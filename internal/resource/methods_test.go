@@ -33,11 +33,11 @@ func TestMethods(t *testing.T) {
 			"/shops/1/status": "GET, HEAD, PUT, OPTIONS",
 			"/other":          "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
 		} {
-			if got := Allowed(resolver, []byte(path), ""); got != want {
+			if got := Allowed(resolver, []byte(path), "", isDescribed); got != want {
 				t.Errorf("%s: %s takes %s, want %s", name, path, got, want)
 			}
 		}
-		if got, want := Allowed(resolver, []byte("/shops"), http.MethodPost), "GET, HEAD, DELETE, OPTIONS"; got != want {
+		if got, want := Allowed(resolver, []byte("/shops"), http.MethodPost, isDescribed), "GET, HEAD, DELETE, OPTIONS"; got != want {
 			t.Errorf("%s: without POST /shops takes %s, want %s", name, got, want)
 		}
 		if info, res, err := resolver.Resolve(http.MethodGet, []byte("/books/1")); name == "Plain" {
@@ -57,3 +57,6 @@ func TestMethods(t *testing.T) {
 		}
 	}
 }
+
+// isDescribed reports whether files describe the method of a request.
+func isDescribed(i *Info, _ *Resource) bool { return !i.IsOtherMethod }

@@ -140,7 +140,8 @@ func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 		info = Info{}
 		info.undescribed(method, target)
 		if known.IsUndescribed {
-			info.Template, info.Route, info.Documented, info.IsOtherMethod = known.Template, known.Route, known.Documented, known.IsOtherMethod
+			info.Template, info.Route, info.Name = known.Template, known.Route, known.Name
+			info.Documented, info.IsOtherMethod = known.Documented, known.IsOtherMethod
 		}
 	}
 	return info, res, nil
@@ -166,7 +167,7 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 			res, found, err = nil, false, wrong
 			info.forget(m)
 		} else if err == nil && found {
-			if err = info.finish(m, method); err == nil && m == methodPatch {
+			if err = info.finish(m, method, res.readsOptions()); err == nil && m == methodPatch {
 				err = info.checkPatch(res)
 			}
 		}
