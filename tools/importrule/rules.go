@@ -20,7 +20,7 @@ var order = [][]string{
 	{"admission/vap", "admission/mutate", "admission/rego", "admission/conventions"},
 	{"admission"},
 	{"internal/audit"},
-	{"internal/ratelimit", "internal/identity", "internal/state"},
+	{"internal/ratelimit", "internal/identity", "internal/state", "internal/refusal"},
 	{"internal/access"},
 	{"defaults"},
 	{"internal/openapi"},
