@@ -38,6 +38,7 @@ type APIResourceSpec struct {
 	// Scale is the scale subresource; nil if there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
 	Concurrency         string                                          `json:"concurrency"`
+	Preconditions       string                                          `json:"preconditions"`
 	DataMaps            []string                                        `json:"dataMaps"`
 	UnconditionalUpdate string                                          `json:"unconditionalUpdate"`
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
@@ -160,6 +161,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	if s.Concurrency == resource.BestEffort.String() {
 		r.Backend.Concurrency = resource.BestEffort
 	}
+	r.Backend.Preconditions = resource.PreconditionsNamed(s.Preconditions)
 	if s.Envelope != resource.Kubernetes.String() {
 		r.Envelope = resource.Bare
 	}
