@@ -44,12 +44,14 @@ type APIResourceSpec struct {
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
 	YAMLBodies          string                                          `json:"yamlBodies"`
 	FieldValidation     string                                          `json:"fieldValidation"`
+	QueryOptions        string                                          `json:"queryOptions"`
 	EmptyBodies         string                                          `json:"emptyBodies"`
 	Items               string                                          `json:"items"`
 	Operations          []APIResourceOperation                          `json:"operations"`
 	Backend             APIResourceBackend                              `json:"backend"`
 	Errors              string                                          `json:"errors"`
 	ErrorFormat         string                                          `json:"errorFormat"`
+	ErrorTemplate       string                                          `json:"errorTemplate"`
 }
 
 // APIResourcePaths are path templates.
@@ -165,9 +167,11 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	if s.Envelope != resource.Kubernetes.String() {
 		r.Envelope = resource.Bare
 	}
+	r.HasOwnQuery = s.hasOwnQuery()
 	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
-	settings["status"], settings["errors"], settings["errorFormat"] = s.StatusSubresource, s.Errors, s.ErrorFormat
+	settings["status"], settings["errors"] = s.StatusSubresource, s.Errors
+	settings["errorFormat"], settings["errorTemplate"] = s.ErrorFormat, s.ErrorTemplate
 	setBackend(r, settings)
 	return r
 }
@@ -179,6 +183,15 @@ func (s *APIResourceSpec) hasStatus() bool {
 		return s.Fields != nil && s.Fields.Status != nil && *s.Fields.Status != ""
 	}
 	return s.StatusSubresource != "Disabled"
+}
+
+// hasOwnQuery reports whether the parameters of queries are the API's own, as an ordinary API's are unless the file says
+// otherwise, or says that the gateway supplies dry runs or selectors.
+func (s *APIResourceSpec) hasOwnQuery() bool {
+	if s.QueryOptions == "" {
+		return s.Envelope != resource.Kubernetes.String() && s.Backend.DryRun != "Emulated" && s.Backend.Selectors != "Emulated"
+	}
+	return s.QueryOptions == "Backend"
 }
 
 // leavesStatusOpen reports whether the schema has a field that looks like a status, and the file does not say whose it is.
@@ -275,6 +288,7 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 		Paths:        []string{o.Path},
 		Subresources: resource.Subresources{OtherPaths: resource.OtherPathsPass},
 		Envelope:     resource.Bare,
+		HasOwnQuery:  s.hasOwnQuery(),
 		Operation:    &resource.Operation{Subresource: o.Name, Method: o.Method, Verb: resource.VerbCreate},
 		Writes:       s.writes(),
 	}
@@ -287,6 +301,6 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 	if s.Backend.DryRun != "Native" {
 		r.Backend.Emulated = resource.DryRun
 	}
-	setErrors(r, s.Errors, s.ErrorFormat)
+	setErrors(r, s.Errors, s.ErrorFormat, s.ErrorTemplate)
 	return r
 }

@@ -107,11 +107,11 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		c.At(o, Error, at, "must not be set for %s, whose requests have no body", op.Method)
 	case c.derived(action.Of, a):
 		res := a.Spec.operation(op)
-		res.Paths, res.Writes.EmptyBodies = action.Paths, action.MayBeEmpty
+		res.Paths = action.Paths
 		said := action.Said
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
-		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said})}
+		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
 		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}})
 	}
 }
@@ -136,7 +136,6 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
 	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}
 	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
-	res.Writes.EmptyBodies = res.Writes.EmptyBodies || r.MayPostNothing()
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of the object that results from it, and the document has no PUT here")
 	}
@@ -158,7 +157,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		schema: c.compile(r.Update, options),
 		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options), patch: c.compile(r.Update.ForPatches(), options),
 	}
-	compiled.contract = c.contract(r.Operations())
+	compiled.contract = c.contract(r.Operations(), options)
 	if r.Create != nil {
 		compiled.ownedOnCreate = r.Create.Owned
 	}
@@ -315,16 +314,16 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 	return compiled
 }
 
-// contract compiles what is said of requests beside the JSON in their bodies; nil if nothing is.
-func (c *documentCompiler) contract(operations []openapi.Operation) *contract.Contract {
+// contract compiles what is said of requests; nil if nothing is. The options are for JSON, which has the objects themselves.
+func (c *documentCompiler) contract(operations []openapi.Operation, options schema.Options) *contract.Contract {
 	if len(operations) == 0 {
 		return nil
 	}
 	made := &contract.Contract{}
 	for _, o := range operations {
 		compiled := &contract.Operation{
-			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o.Bodies), Security: o.Security,
-			Answers: c.answers(o.Answers),
+			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o, options), MayBeEmpty: o.MayBeEmpty,
+			Security: o.Security, Answers: c.answers(o.Answers),
 		}
 		if o.At != nil {
 			made.SetAt(*o.At, compiled)
@@ -335,10 +334,14 @@ func (c *documentCompiler) contract(operations []openapi.Operation) *contract.Co
 	return made
 }
 
-// bodies compiles the schemas of forms.
-func (c *documentCompiler) bodies(said []openapi.Body) (made []contract.Body) {
-	for _, b := range said {
-		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, schema.Options{})}
+// bodies compiles the schemas of bodies. Patches and the bodies of deletions are no objects of the resource.
+func (c *documentCompiler) bodies(of openapi.Operation, options schema.Options) (made []contract.Body) {
+	for _, b := range of.Bodies {
+		as := schema.Options{}
+		if b.As == contract.AsJSON && (of.Verb == resource.VerbCreate || of.Verb == resource.VerbUpdate) {
+			as = options
+		}
+		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, as)}
 		if b.Schema != nil {
 			one.Owned = b.Schema.Owned
 		}

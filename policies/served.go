@@ -22,6 +22,8 @@ type Route struct {
 	IsAnonymous bool
 	// IsClosed reports whether requests that no file describes are all refused.
 	IsClosed bool
+	// ErrorTemplate is the name of the ErrorTemplate that writes refusals; "" if none does.
+	ErrorTemplate string
 }
 
 // target returns the segments that paths begin with at the upstream.

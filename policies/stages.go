@@ -29,6 +29,7 @@ var stages = []stage{
 	{"schemas", []string{"register"}, (*loader).checkSchemas},
 	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
 	{"reads", []string{"compile"}, (*loader).checkReads},
+	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
 }
 

@@ -100,6 +100,7 @@ func (s *Set) lacking(g Gateway) []Finding {
 		}
 		found = append(found, s.twins(g.Routes)...)
 		found = append(found, leftOpen(s.served, g.Routes)...)
+		found = append(found, s.unwritten(g.Routes)...)
 	}
 	if g.NoIdentity {
 		found = append(found, s.remarks.users...)

@@ -41,6 +41,7 @@ type admitter struct {
 	permission *permission
 
 	parameters field.ErrorList      // what is wrong with the parameters of a request with an object
+	wrong      []string             // the parameters among what is wrong, by their fields
 	unread     field.ErrorList      // what is wrong with the fields of a form before its object is looked at
 	attributes admission.Attributes // what policies see
 	options    operationOptions     // what they see of the operation's options
@@ -51,6 +52,13 @@ type admitter struct {
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
 	outside    outside              // which policies are not about the request
+}
+
+// noteWrong keeps which parameters are wrong, for templates of refusals.
+func (a *admitter) noteWrong(parameters field.ErrorList) {
+	for _, f := range parameters {
+		a.wrong = append(a.wrong, f.Field)
+	}
 }
 
 // Decided implements admission.Observer.
@@ -148,7 +156,7 @@ func (a *admitter) Complete(w *storage.Write) error {
 
 // prune takes out of the object what its schema does not know.
 func (a *admitter) prune(w *storage.Write) error {
-	s := a.scope.storage.Schema(w.Info.Verb)
+	s := a.scope.storage.Schema(w)
 	if s == nil {
 		return nil
 	}
@@ -173,6 +181,9 @@ func (a *admitter) prune(w *storage.Write) error {
 // so as it does of unknown fields.
 func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
 	owned := a.scope.set.Owned(a.request.Resource, w.Creates())
+	if w.Declared != nil {
+		owned = w.Declared.Owned
+	}
 	if !owned.Any() || w.Info.Subresource != "" {
 		return nil
 	}
@@ -231,7 +242,7 @@ func (a *admitter) changesOwned(owned *contract.Members, w *storage.Write) (chan
 // computed are named when the object is validated, with everything else that is wrong.
 func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
 	at(a.story(), explaining.Defaults, w)
-	schema, limit := s.Schema(w.Info.Verb), int(a.request.Limits.Body)
+	schema, limit := s.Schema(w), int(a.request.Limits.Body)
 	if schema == nil {
 		return nil
 	}
@@ -303,7 +314,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 		return err
 	}
 	// What a policy sets and the schema does not know is no fault of the client, and is gone before it is validated.
-	if schema := s.Schema(w.Info.Verb); schema != nil {
+	if schema := s.Schema(w); schema != nil {
 		if err := schema.PruneUnknown(w.Object); err != nil {
 			return status.Internal("the policies made an object that cannot be read: %s", err.Error())
 		}
@@ -456,7 +467,7 @@ func shownName(w *storage.Write) string {
 }
 
 func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result schemas.Result, err error) {
-	if schema := s.Schema(w.Info.Verb); schema != nil {
+	if schema := s.Schema(w); schema != nil {
 		var f *cel.Frame
 		if schema.HasRules() {
 			f = a.frame()
@@ -478,7 +489,7 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 func (a *admitter) checkConventions(s storage.Storage, w *storage.Write, result *schemas.Result) error {
 	operation, _ := operationOf(w)
 	a.describeAs(w, operation)
-	o := conventions.Object{Root: w.Object.Root(), Bare: a.isBare(), Schema: s.Schema(w.Info.Verb), Status: s.StatusPath(), Old: w.Existing.Root()}
+	o := conventions.Object{Root: w.Object.Root(), Bare: a.isBare(), Schema: s.Schema(w), Status: s.StatusPath(), Old: w.Existing.Root()}
 	switch {
 	case w.Info.Subresource == "status":
 		o.Part = conventions.StatusAlone

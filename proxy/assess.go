@@ -252,7 +252,7 @@ func (d *dryWriter) NeedsExisting(w *storage.Write) bool {
 	case d.trial.Old != nil:
 		return true
 	case d.trial.IsStored && d.isAPIServer:
-		s := d.Schema(w.Info.Verb)
+		s := d.Schema(w)
 		return storage.ReadsExisting(d.policies, &w.Info) || s != nil && s.NeedsOld()
 	}
 	return d.Storage.NeedsExisting(w)
@@ -299,7 +299,7 @@ func giveVersion(d *document.Document) {
 
 // PrepareForUpdate implements storage.Strategy.
 func (d *dryWriter) PrepareForUpdate(w *storage.Write) error {
-	if s := d.Schema(w.Info.Verb); s != nil && w.Existing.Object == nil && s.Stale(w.Object.Root()) {
+	if s := d.Schema(w); s != nil && w.Existing.Object == nil && s.Stale(w.Object.Root()) {
 		return ErrOldUnknown
 	}
 	return d.Storage.PrepareForUpdate(w)

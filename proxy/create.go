@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
@@ -15,7 +16,7 @@ func (h *handler) create(w *storage.Write) error {
 		return err
 	}
 	if w.Object == nil {
-		return h.createOfNothing(w)
+		return h.writeOfNothing(w)
 	}
 	if err := h.admission.keepOwned(s, w); err != nil { // what the API itself sets is not the client's
 		return err
@@ -36,8 +37,14 @@ func (h *handler) create(w *storage.Write) error {
 	return s.Create(w)
 }
 
-// createOfNothing is the way of a request that may have no body, and has none. Policies see that there is no object.
-func (h *handler) createOfNothing(w *storage.Write) error {
+// writeOfNothing is the way of a request that may have no body, and has none, and of a body that is not read. Policies see
+// that there is no object.
+func (h *handler) writeOfNothing(w *storage.Write) error {
+	if h.scope.storage.NeedsExisting(w) && h.scope.rules.policies.Concerns(&w.Info, admission.Update) {
+		if err := h.scope.storage.Get(w); err != nil {
+			return err
+		}
+	}
 	if wrong := h.admission.parameters; len(wrong) > 0 {
 		return h.request.Invalid(w.Info.Name, wrong, 0)
 	}

@@ -3,7 +3,6 @@ package proxy
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -16,7 +15,7 @@ import (
 // admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and the
 // client's own bytes are sent on: a form that would have to be changed is refused.
 func admitForm(h *handler, w *storage.Write) error {
-	s := &formStorage{h.scope.storage, h.body.declared}
+	s := &formStorage{h.scope.storage, h.body.declared.Form}
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func patchForm(h *handler, w *storage.Write) error {
 	if err := s.Patched(w, h.admission); err != nil {
 		return err
 	}
-	if err := h.admission.checkPatch(s, w, h.body.declared); err != nil {
+	if err := h.admission.checkForm(s, w, h.body.declared); err != nil {
 		return err
 	}
 	if err := h.admission.keepOwned(s, w); err != nil {
@@ -82,30 +81,22 @@ func passBytes(h *handler, w *storage.Write) error {
 		return status.UnusableForm("policies may change the object")
 	}
 	w.Source = h.request.Body
-	if h.scope.storage.NeedsExisting(w) && h.scope.rules.policies.Concerns(&w.Info, admission.Update) {
-		if err := h.scope.storage.Get(w); err != nil {
-			return err
-		}
-	}
 	if isTried(h) {
 		w.Source = []byte("{}")
 	}
-	return h.createOfNothing(w)
+	return h.writeOfNothing(w)
 }
 
-// formStorage is a storage whose objects have the schema of a form.
+// formStorage is a storage of objects that were sent as forms.
 type formStorage struct {
 	storage.Storage
-	declared *contract.Body
+	form *contract.Form
 }
-
-// Schema implements storage.Strategy.
-func (s *formStorage) Schema(resource.Verb) *schema.Schema { return s.declared.Schema }
 
 // Validate implements storage.Strategy.
 func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
 	result := s.Storage.Validate(of, f, w)
-	result.Errors = contract.Renamed(s.declared.Form.Fields, result.Errors)
+	result.Errors = contract.Renamed(s.form.Fields, result.Errors)
 	return result
 }
 
@@ -165,17 +156,21 @@ func (a *admitter) forbid(s storage.Storage, sent, stored document.Node, owned *
 	}
 }
 
-// checkPatch checks the fields of a form that patches an object against their declarations in the
+// checkForm checks the fields of a form that patches an object against their declarations in the
 // document, whatever the object itself has to be. All that is wrong with them is named at once.
-func (a *admitter) checkPatch(s storage.Storage, w *storage.Write, declared *contract.Body) error {
+func (a *admitter) checkForm(s storage.Storage, w *storage.Write, declared *contract.Body) error {
 	a.forbid(s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
-	var f *cel.Frame
-	if declared.Schema.HasRules() {
-		f = a.frame()
-		f.SetBudget(cel.PolicyBudget)
+	return a.checkBody(w, declared, w.Patch.Root())
+}
+
+// checkBody checks a body against what the API's document says of its media type, whatever becomes of it. All that is wrong
+// with it and with the parameters is named at once.
+func (a *admitter) checkBody(w *storage.Write, declared *contract.Body, body document.Node) error {
+	found := declared.Check(body, a.frame)
+	if found.Err != nil {
+		return status.Timeout("the request was over before its body was checked", 1)
 	}
-	found := declared.Schema.Validate(f, w.Patch.Root(), document.Node{})
-	failures := a.named(contract.Renamed(declared.Form.Fields, found.Errors))
+	failures := a.named(found.Errors)
 	if len(failures) == 0 {
 		return nil
 	}

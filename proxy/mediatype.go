@@ -51,13 +51,14 @@ type bodyReader struct {
 	beyond  *protobuf.Beyond  // why the gateway cannot read it
 	json    []byte            // the JSON of a body that is sent as it came unless it is edited
 
-	declared *contract.Body // of a form, by the API's document
-	boundary string         // between its parts
+	operation *contract.Operation // what the API's document says of the request; nil if it says nothing
+	declared  *contract.Body      // what it says of the media type of the body; nil if it says nothing
+	boundary  string              // between the parts of a form
 }
 
 // begin prepares for a request.
 func (b *bodyReader) begin(h *handler) {
-	*b = bodyReader{gateway: h.gateway, incoming: h.incoming, storage: h.scope.storage, request: h.request}
+	*b = bodyReader{gateway: h.gateway, incoming: h.incoming, storage: h.scope.storage, request: h.request, operation: h.scope.operation}
 }
 
 // checkMediaType lets only types pass that the gateway reads itself or that the API's document declares, in an encoding that
@@ -116,8 +117,8 @@ func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted
 	case !message.ParseContentType(value).Is(media.Name):
 		return status.UnsupportedMediaType(accepted)
 	}
-	if declared.Form != nil {
-		b.language, b.declared = inForm, declared
+	if b.declared = declared; declared.Form != nil {
+		b.language = inForm
 	}
 	return nil
 }
@@ -174,6 +175,9 @@ func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) 
 	for name := range strings.SplitSeq(b.storage.MediaTypes().Patches, ", ") {
 		if sent.Is(name) {
 			b.request.Patch = patchTypeOf(name)
+			if declared != nil {
+				b.declared = declared.BodyOf(name)
+			}
 			return nil
 		}
 	}
@@ -193,7 +197,7 @@ func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) 
 // other form could be said what becomes of its files.
 func (b *bodyReader) takesForms(declared *contract.Operation) bool {
 	r := b.request.Resource
-	return declared != nil && len(declared.Bodies) > 0 && b.request.Info.Verb == resource.VerbPatch && b.request.Info.Subresource == "" &&
+	return declared != nil && declared.Forms() != "" && b.request.Info.Verb == resource.VerbPatch && b.request.Info.Subresource == "" &&
 		r != nil && r.Envelope == resource.Bare && r.Backend.Patch == resource.PatchValidated
 }
 
@@ -201,7 +205,7 @@ func (b *bodyReader) takesForms(declared *contract.Operation) bool {
 func (b *bodyReader) acceptedPatches(declared *contract.Operation) string {
 	accepted := b.storage.MediaTypes().ShownPatches()
 	if b.takesForms(declared) {
-		accepted += ", " + declared.Accepted()
+		accepted += ", " + declared.Forms()
 	}
 	return accepted
 }
@@ -413,7 +417,7 @@ func (b *bodyReader) decode(w *storage.Write) error {
 	case b.language == inUnread:
 		w.Source = b.request.Body
 		return nil
-	case len(b.request.Body) == 0 && w.Info.HasBody() && !b.mayBeEmpty():
+	case len(b.request.Body) == 0 && !b.mayBeEmpty():
 		return status.BadRequest("the body must not be empty")
 	case len(b.request.Body) == 0:
 		return nil
@@ -458,8 +462,14 @@ func (b *bodyReader) text() []byte {
 
 // mayBeEmpty reports whether the request needs no body.
 func (b *bodyReader) mayBeEmpty() bool {
-	r := b.request.Resource
-	return r != nil && r.Writes.EmptyBodies && (b.request.Info.Verb == resource.VerbCreate || r.Operation != nil)
+	i, r, o := &b.request.Info, b.request.Resource, b.operation
+	if !i.HasBody() {
+		return o == nil || len(o.Bodies) == 0 || o.MayBeEmpty
+	}
+	if o != nil && o.MayBeEmpty && (i.Verb == resource.VerbCreate || r.Envelope == resource.Bare) {
+		return true
+	}
+	return r != nil && r.Writes.EmptyBodies && (i.Verb == resource.VerbCreate || r.Operation != nil)
 }
 
 var (

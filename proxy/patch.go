@@ -11,6 +11,9 @@ func (h *handler) patch(w *storage.Write) error {
 	if err := h.body.decodePatch(w); err != nil {
 		return err
 	}
+	if w.Patch == nil {
+		return h.writeOfNothing(w)
+	}
 	if err := s.Patched(w, h.admission); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
@@ -187,11 +188,15 @@ type scopeView struct {
 }
 
 func viewOf(s *scope) scopeView {
+	schemaOf := func(verb resource.Verb) any {
+		w := &storage.Write{}
+		w.Info.Verb = verb
+		return s.storage.Schema(w)
+	}
 	v := scopeView{
 		scope: *s, stages: names(s.stages), explained: names(s.explained), attempt: s.attempt.name,
 		schemas: [5]any{
-			s.storage.Schema(resource.VerbCreate), s.storage.Schema(resource.VerbUpdate), s.storage.Schema(resource.VerbPatch),
-			s.storage.Schema(resource.VerbGet), reflect.TypeOf(s.storage),
+			schemaOf(resource.VerbCreate), schemaOf(resource.VerbUpdate), schemaOf(resource.VerbPatch), schemaOf(resource.VerbGet), reflect.TypeOf(s.storage),
 		},
 		status: s.storage.StatusPath(), mediaTypes: *s.storage.MediaTypes(), hasScaler: s.scaler != nil,
 	}

@@ -33,6 +33,11 @@ func (h *handler) pass(w *storage.Write) error {
 	if w.Object != nil && sendsObject(&w.Info) {
 		h.trail.events.NoteRequest(w.Object)
 	}
+	if w.Object != nil {
+		if err := h.admission.checkBody(w, h.body.declared, w.Object.Root()); err != nil {
+			return err
+		}
+	}
 	return h.scope.storage.Pass(w)
 }
 

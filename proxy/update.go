@@ -11,6 +11,9 @@ func (h *handler) update(w *storage.Write) error {
 	if err := h.body.decode(w); err != nil {
 		return err
 	}
+	if w.Object == nil {
+		return h.writeOfNothing(w)
+	}
 	if err := h.admission.Complete(w); err != nil {
 		return err
 	}

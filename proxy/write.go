@@ -93,6 +93,9 @@ func (h *handler) retry(try attempt) error {
 	for n := 1; ; n++ {
 		w := h.write
 		w.Begin(h.request)
+		if w.Info.Verb != resource.VerbPatch {
+			w.Declared = h.body.declared
+		}
 		err := try.make(h, w)
 		h.trail.noteObject(w.Info.Name)
 		switch {

@@ -3,6 +3,8 @@ package contract
 import (
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -11,11 +13,30 @@ type Body struct {
 	// Media is the type in lower case; it may be a range, such as 'image/*' and 'application/*+json'.
 	Media string
 	As    Language
-	// Form says how the fields of a form are read, Schema what the object that they make must be, and Owned what of it the
-	// API itself sets.
-	Form   *Form
+	// Form says how the fields of a form are read; nil for other bodies.
+	Form *Form
+	// Schema says what JSON must be, or the object that the fields of a form make; nil if anything is right, and for bodies
+	// that are not read. Owned says what of it the API itself sets.
 	Schema *schema.Schema
 	Owned  *Members
+}
+
+// Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for only
+// if the schema has rules.
+func (b *Body) Check(root document.Node, frame func() *cel.Frame) schema.Result {
+	if b == nil || b.Schema == nil {
+		return schema.Result{}
+	}
+	var f *cel.Frame
+	if b.Schema.HasRules() {
+		f = frame()
+		f.SetBudget(cel.PolicyBudget)
+	}
+	result := b.Schema.Validate(f, root, document.Node{})
+	if b.Form != nil {
+		result.Errors = Renamed(b.Form.Fields, result.Errors)
+	}
+	return result
 }
 
 // Language is how bodies of a media type are read.

@@ -1,7 +1,6 @@
-// Package contract checks requests against the parts of a document that do not describe the JSON in
-// their bodies: the parameters in path, query, headers and cookies, the media types, the fields of
-// forms, and the credentials that have to be there. It checks answers against a document in the
-// same way.
+// Package contract checks requests against what a document says of their operation: the parameters in
+// path, query, headers and cookies, the media types with the schema of each, the fields of forms, and
+// the credentials that have to be there. It checks answers against a document in the same way.
 //
 // The texts of the parameters become one JSON object, by the types that they stand for, and that
 // object is checked against a compiled schema. So the words for what is wrong are the same as for
@@ -45,8 +44,10 @@ type Operation struct {
 	// Values is the schema of the object that the values of the parameters make: a member for each place, and in it one for
 	// each parameter. It is nil if there are none.
 	Values *schema.Schema
-	// Bodies are the media types of bodies; nil if the document says nothing of them.
-	Bodies []Body
+	// Bodies are the media types of bodies; nil if the document says nothing of them. MayBeEmpty reports whether the document
+	// lets the request have no body: it declares none, or none that is required.
+	Bodies     []Body
+	MayBeEmpty bool
 	// Answers are the answers that are declared; nil if they are not checked against the document.
 	Answers []Answer
 	// Security has the sets of credentials. A request needs one of the sets, and nothing if there is none.
@@ -104,6 +105,17 @@ func (o *Operation) Accepted() string {
 	types := make([]string, len(o.Bodies))
 	for k := range o.Bodies {
 		types[k] = o.Bodies[k].Media
+	}
+	return strings.Join(types, ", ")
+}
+
+// Forms returns the media types that are forms, as messages show them; "" if none is.
+func (o *Operation) Forms() string {
+	var types []string
+	for k := range o.Bodies {
+		if o.Bodies[k].Form != nil {
+			types = append(types, o.Bodies[k].Media)
+		}
 	}
 	return strings.Join(types, ", ")
 }

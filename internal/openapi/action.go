@@ -22,10 +22,8 @@ type Action struct {
 	Setting document.Node
 	// Schema is the schema of the body; nil if there is none.
 	Schema *Schema
-	// Said has what the document says beside the schema. It has no verb.
+	// Said has what the document says of requests. It has no verb.
 	Said Operation
-	// MayBeEmpty reports whether the request needs no body.
-	MayBeEmpty bool
 }
 
 // Name returns the name that the extension gives.
@@ -89,7 +87,7 @@ func isAbove(above, p *pathItem) bool {
 }
 
 func actionOf(d *Document, of *Resource, p *pathItem, method string, setting document.Node) *Action {
-	a := &Action{Of: of, Method: strings.ToUpper(method), Setting: setting, MayBeEmpty: d.needsNoBody(p.operation(method))}
+	a := &Action{Of: of, Method: strings.ToUpper(method), Setting: setting}
 	template, namespaced := "", false
 	for i, s := range p.segments {
 		switch {
@@ -111,5 +109,6 @@ func actionOf(d *Document, of *Resource, p *pathItem, method string, setting doc
 		a.Schema = d.cached(n, translation{})
 	}
 	a.Said = saidOf(d, resource.VerbCreate, p, operation, of.WatchesAnswers())
+	a.Said.Bodies = bodiesOf(d, resource.VerbCreate, operation, translation{})
 	return a
 }

@@ -16,8 +16,9 @@ import (
 type Body struct {
 	Media string
 	As    contract.Language
-	// Form and Schema say how a form is read and what it must be; nil for other bodies.
-	Form   *contract.Form
+	// Form says how a form is read; nil for other bodies.
+	Form *contract.Form
+	// Schema is what a form or JSON must be; nil for other bodies, and if the document does not say.
 	Schema *Schema
 	// Place is the form's in the document.
 	Place string
@@ -29,28 +30,57 @@ const (
 	partsType  = "multipart/form-data"
 )
 
-// bodiesOf returns the media types that an operation takes. Of patches these are forms alone: patches in JSON have types of
-// their own.
-func bodiesOf(d *Document, verb resource.Verb, operation document.Node) (all []Body) {
-	body, found := operation.Get("requestBody")
+// bodiesOf returns the media types that an operation takes, each with its own schema. JSON is translated as it is said.
+func bodiesOf(d *Document, verb resource.Verb, operation document.Node, as translation) (all []Body) {
+	body, _ := operation.Get("requestBody")
 	content, _ := d.follow(body).Get("content")
+	isDeletion := verb == resource.VerbDelete || verb == resource.VerbDeleteCollection
 	switch {
-	case verb == resource.VerbPatch:
-		return patchesOf(d, content)
-	case !verb.HasBody():
-		return nil // the gateway reads them as options of Kubernetes' own
-	}
-	if !found || content.Len() == 0 {
+	case verb.HasBody() && content.Len() == 0 && verb != resource.VerbPatch:
 		return undeclaredBodies
+	case !verb.HasBody() && !isDeletion, isDeletion && as.envelope: // whose body are options of Kubernetes' own
+		return nil
 	}
-	json := jsonMedia(content)
+	var ranges []Body
 	members(content, func(m document.Node) {
-		for _, b := range bodyOf(d, m, json) {
-			if !slices.ContainsFunc(all, func(other Body) bool { return other.Media == b.Media }) {
+		of := []Body{}
+		switch {
+		case verb == resource.VerbPatch:
+			of = patchOf(d, m)
+		case isDeletion:
+			of = deletionOf(d, m, as)
+		default:
+			of = bodyOf(d, m, as)
+		}
+		for _, b := range of {
+			if mediaName(m) != b.Media { // what a range says counts after what is declared by name
+				ranges = append(ranges, b)
+			} else if !hasMedia(all, b.Media) {
 				all = append(all, b)
 			}
 		}
 	})
+	for _, b := range ranges {
+		if !hasMedia(all, b.Media) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+func hasMedia(bodies []Body, media string) bool {
+	return slices.ContainsFunc(bodies, func(b Body) bool { return b.Media == media })
+}
+
+// deletionOf returns what a member of `content` lets clients send with a deletion.
+func deletionOf(d *Document, m document.Node, as translation) []Body {
+	all := bodyOf(d, m, as)
+	for i := range all {
+		if all[i].Form != nil {
+			d.report.warn(m, "is not enforced: the gateway does not read forms of deletions")
+			all[i] = Body{Media: all[i].Media, As: contract.AsBytes}
+		}
+	}
 	return all
 }
 
@@ -59,23 +89,27 @@ var undeclaredBodies = []Body{
 	{Media: "application/json", As: contract.AsJSON}, {Media: "application/*+json", As: contract.AsJSON}, {Media: "*/*", As: contract.AsBytes},
 }
 
-// patchesOf returns the forms that a PATCH takes, and names the media types that the gateway refuses. A form has the fields
-// that it changes, so that none has to be there.
-func patchesOf(d *Document, content document.Node) (all []Body) {
-	members(content, func(m document.Node) {
-		name := mediaName(m)
-		_, hasSchema := m.Get("schema")
-		switch {
-		case isJSONType(name), name == "*/*", name == "application/*":
-		case hasSchema && (name == fieldsType || name == partsType):
-			for _, b := range bodyOf(d, m, document.Node{}) {
-				makePartial(b.Schema.Props)
+// patchOf returns what a member of `content` lets clients send with a PATCH, and names the media types that the gateway
+// refuses. A patch has what it changes, and gets no defaults. A form has the fields that it changes, so that none has to be
+// there.
+func patchOf(d *Document, m document.Node) (all []Body) {
+	name := mediaName(m)
+	_, hasSchema := m.Get("schema")
+	switch {
+	case isJSONType(name), name == "*/*", name == "application/*":
+		for _, b := range bodyOf(d, m, translation{of: ofUndefaulted}) {
+			if b.As == contract.AsJSON {
 				all = append(all, b)
 			}
-		default:
-			d.report.warn(m, "is refused: the gateway reads patches in JSON, and in forms with a schema")
 		}
-	})
+	case hasSchema && (name == fieldsType || name == partsType):
+		for _, b := range bodyOf(d, m, translation{}) {
+			makePartial(b.Schema.Props)
+			all = append(all, b)
+		}
+	default:
+		d.report.warn(m, "is refused: the gateway reads patches in JSON, and in forms with a schema")
+	}
 	return all
 }
 
@@ -98,24 +132,26 @@ func isJSONType(name string) bool {
 	return name == "application/json" || strings.HasSuffix(name, "+json") || strings.HasSuffix(name, "/json")
 }
 
-// bodyOf returns what a member of `content` lets clients send. JSON is the member whose schema JSON
-// is checked against.
-func bodyOf(d *Document, m, json document.Node) []Body {
+// bodyOf returns what a member of `content` lets clients send.
+func bodyOf(d *Document, m document.Node, as translation) []Body {
 	name := mediaName(m)
 	value, hasSchema := m.Get("schema")
+	json := Body{Media: name, As: contract.AsJSON}
 	switch {
 	case name == "*/*", name == "application/*":
-		all := []Body{{Media: "application/json", As: contract.AsJSON}}
-		if !hasSchema || isText(d, value) {
-			all = append(all, Body{Media: name, As: contract.AsBytes})
+		json.Media = "application/json"
+		if isBytes := !hasSchema || isText(d, value); isBytes {
+			return []Body{json, {Media: name, As: contract.AsBytes}}
 		}
-		return all
+		json.Schema = d.cached(value, as)
+		others := json
+		others.Media = "application/*+json"
+		return []Body{json, others}
 	case isJSONType(name):
-		if other, _ := json.Get("schema"); string(other.Raw()) != string(value.Raw()) {
-			d.report.warn(m, "is refused: the gateway holds JSON to one schema, and '%s' has another", json.Key())
-			return nil
+		if hasSchema {
+			json.Schema = d.cached(value, as)
 		}
-		return []Body{{Media: name, As: contract.AsJSON}}
+		return []Body{json}
 	case hasSchema && name == fieldsType:
 		return formOf(d, m, value, contract.AsFields)
 	case hasSchema && name == partsType:
@@ -134,7 +170,7 @@ func isText(d *Document, value document.Node) bool {
 
 // formOf returns how a form is read, by its schema and its encoding.
 func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
-	s := d.translate(value, translation{of: ofForms}, nil)
+	s := d.translate(value, translation{of: ofUndefaulted}, nil)
 	if s == nil || s.isList() {
 		d.report.warn(m, "is refused: the fields of a form must be the properties of an object")
 		return nil

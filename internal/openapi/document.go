@@ -70,8 +70,8 @@ const (
 	_ purpose = iota
 	// ofAnswers are objects as they are read: what is readOnly is there, and what is writeOnly is not.
 	ofAnswers
-	// ofForms are the fields of forms, to which no defaults are given: forms are sent on as they are.
-	ofForms
+	// ofUndefaulted are forms and patches, to which no defaults are given: they are sent on as they are.
+	ofUndefaulted
 	// ofPatches are the results of patches of what is stored, as far as the API shows it: what is
 	// writeOnly may be missing, however required, and a default would replace what is stored.
 	ofPatches
@@ -87,7 +87,7 @@ func (p purpose) isAnswer() bool { return p == ofAnswers || p == ofResponses }
 func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
-func (p purpose) isUndefaulted() bool { return p == ofForms || p == ofResponses }
+func (p purpose) isUndefaulted() bool { return p == ofUndefaulted || p == ofResponses }
 
 // cacheKey identifies a translation of a document.
 type cacheKey struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// Operation says what the document asks of requests of one verb, beside the JSON in their bodies.
+// Operation says what the document asks of requests of one verb.
 type Operation struct {
 	Verb resource.Verb
 	// At says where requests for a resource of Kubernetes' form go; nil for all others.
@@ -21,12 +21,16 @@ type Operation struct {
 	Parameters []contract.Parameter
 	// Values is the schema of the parameters' values, as [contract.Operation] has it; nil without parameters.
 	Values *Schema
-	// Bodies are the media types of bodies; none if the document does not say.
-	Bodies []Body
+	// Bodies are the media types of bodies; none if the document does not say. MayBeEmpty reports whether the request needs
+	// no body.
+	Bodies     []Body
+	MayBeEmpty bool
 	// Security has the sets of credentials. A request needs one of them.
 	Security []contract.Credentials
 	// Answers are the answers that are declared; none if they are not checked against the document.
 	Answers []Answer
+
+	node document.Node
 }
 
 // operations finds the operations of the document for an ordinary resource.
@@ -40,27 +44,35 @@ func (d *Document) operations(r *Resource) {
 			if !of.has(verb) || verb.Documented() != verb || !of.path.has(method) {
 				continue
 			}
-			o := saidOf(d, verb, of.path, of.path.operation(method), r.WatchesAnswers())
-			if len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers) > 0 {
-				r.said = append(r.said, o)
-			}
+			r.said = append(r.said, saidOf(d, verb, of.path, of.path.operation(method), r.WatchesAnswers()))
 		}
 	}
 }
 
 // saidOf returns the document's description of an operation.
 func saidOf(d *Document, verb resource.Verb, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
-	o := Operation{Verb: verb}
+	o := Operation{Verb: verb, node: operation, MayBeEmpty: d.needsNoBody(operation)}
 	d.parameters(&o, p, operation, d.declared(p, operation))
 	o.Security = d.security(operation)
-	o.Bodies = bodiesOf(d, verb, operation)
 	if watchesAnswers {
 		o.Answers = answersOf(d, operation)
 	}
 	return o
 }
 
-// Operations returns the descriptions of requests except their bodies.
+// bodies finds the bodies of the operations, once it is known how objects look.
+func (d *Document) bodies(r *Resource, as translation) {
+	for i := range r.said {
+		if o := &r.said[i]; o.At == nil {
+			o.Bodies = bodiesOf(d, o.Verb, o.node, as)
+		}
+	}
+	r.said = slices.DeleteFunc(r.said, func(o Operation) bool {
+		return len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers) == 0 && !o.Verb.HasBody()
+	})
+}
+
+// Operations returns the descriptions of requests.
 func (r *Resource) Operations() []Operation { return r.said }
 
 // Matrix returns the names of the parameters in paths that begin with a semicolon.

@@ -18,7 +18,6 @@ type pathItem struct {
 	bases      []string // the paths at the API's servers
 	trailing   bool     // a slash at the end
 	part       partOf   // of a resource
-	noBody     bool     // a POST needs none
 	patchTypes []string // of its PATCH, besides the usual ones
 }
 

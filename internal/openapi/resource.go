@@ -76,11 +76,6 @@ func (r *Resource) IsSingleton() bool {
 	return r.collection == nil && r.object != nil && !isVariable(r.object.segments[len(r.object.segments)-1])
 }
 
-// MayPostNothing reports whether a POST of the collection needs no body.
-func (r *Resource) MayPostNothing() bool {
-	return r.collection != nil && r.collection.noBody
-}
-
 // PatchTypes returns the media types of the objects' PATCH besides the usual ones, in lower case.
 func (r *Resource) PatchTypes() []string {
 	if r.object == nil {
@@ -109,7 +104,9 @@ func (r *Resource) PatchForms() (places []string) {
 			continue
 		}
 		for _, b := range o.Bodies {
-			places = append(places, b.Place)
+			if b.Form != nil {
+				places = append(places, b.Place)
+			}
 		}
 	}
 	return places

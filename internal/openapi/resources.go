@@ -143,9 +143,6 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 // describe finds the schemas of a resource, and what follows from them.
 func (d *Document) describe(r *Resource) {
 	create := d.requestSchema(r.collection.operation("post"))
-	if r.collection != nil {
-		r.collection.noBody = d.needsNoBody(r.collection.operation("post"))
-	}
 	update := d.requestSchema(r.object.operation("put"))
 	read := d.responseSchema(r.object.operation("get"))
 	first := func(nodes ...document.Node) document.Node {
@@ -176,6 +173,7 @@ func (d *Document) describe(r *Resource) {
 		r.Kind = d.kindOf(r, read, update, create)
 	}
 	o := translation{envelope: r.Envelope == resource.Kubernetes, kubernetes: d.isKubernetes() && len(r.Paths) == 0}
+	d.bodies(r, o)
 	// The gateway refuses what it cannot read, so nothing has to be checked against a schema then.
 	unread := r.takesNoJSON(create, update)
 	if n := first(create, update, read); n.Valid() && !unread {

@@ -224,7 +224,7 @@ paths:
 		if a.Schema != nil {
 			schema = a.Schema.Props.Type
 		}
-		got = append(got, fmt.Sprint(a.Of.Plural, "/", a.Name(), " ", a.Method, " ", a.Paths, " ", a.Routes, " ", schema, " ", a.MayBeEmpty, " ", a.Member("items")))
+		got = append(got, fmt.Sprint(a.Of.Plural, "/", a.Name(), " ", a.Method, " ", a.Paths, " ", a.Routes, " ", schema, " ", a.Said.MayBeEmpty, " ", a.Member("items")))
 	}
 	want := []string{
 		"users/rotate POST [/v1/{namespace}/users/{name}/keys/{parent-key}/rotate] [/v1/{tenant}/users/{id}/keys/{key}/rotate] any true ",

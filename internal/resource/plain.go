@@ -151,7 +151,7 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 			res, found, err = nil, false, wrong
 			info.forget(m)
 		} else if err == nil && found {
-			if err = info.finish(m, method); err == nil && m == methodPatch {
+			if err = info.finish(m, method, res.readsOptions()); err == nil && m == methodPatch {
 				err = info.checkPatch(res)
 			}
 		}

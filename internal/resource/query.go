@@ -11,10 +11,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// scanQuery reads the query once into the Options. On a resource a parameter
+// scanQuery reads the query once into the Options. Where they are read, a parameter
 // that Kubernetes knows occurs at most once and is spelled plainly; elsewhere
 // only what hides a method is refused.
-func (i *Info) scanQuery() error {
+func (i *Info) scanQuery(readsOptions bool) error {
+	readsOptions = readsOptions && i.IsResource && !i.proxied()
 	var seen uint32
 	for rest := i.Query; rest != ""; {
 		var pair string
@@ -26,8 +27,8 @@ func (i *Info) scanQuery() error {
 		if key != "" && (key[0] == '_' || key[0] == '%') && isMethodOverride(key) {
 			return status.BadRequest("the query parameter '_method' may not be used: the request's own method counts")
 		}
-		if !i.IsResource || i.proxied() {
-			continue // the parameters are another server's
+		if !readsOptions {
+			continue // the parameters are the API's own, or another server's
 		}
 		p := parameterOf(key)
 		if p == unknownParameter {

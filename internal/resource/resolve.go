@@ -41,7 +41,7 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, error)
 	if err != nil {
 		return res, err
 	}
-	if err := info.finish(m, method); err != nil {
+	if err := info.finish(m, method, true); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -50,11 +50,12 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, error)
 // forget leaves what is known of a path that means nothing.
 func (i *Info) forget(m method) { *i = Info{Verb: m.verbs().path, Path: i.Path, Query: i.Query} }
 
-// finish refuses methods that nothing has, and reads the query.
-func (i *Info) finish(m method, name string) error {
+// finish refuses methods that nothing has, and reads the query. readsOptions says that the query of a
+// resource has options of Kubernetes.
+func (i *Info) finish(m method, name string, readsOptions bool) error {
 	switch {
 	case m != methodOther:
-		return i.scanQuery()
+		return i.scanQuery(readsOptions)
 	case i.IsResource:
 		return status.MethodNotAllowed(i.GroupResource(), short(name))
 	}

@@ -45,6 +45,9 @@ type Resource struct {
 	Envelope Envelope
 	Fields   Fields
 
+	// HasOwnQuery says that a plain backend has all parameters of the query for itself: none is read
+	// as Kubernetes reads it.
+	HasOwnQuery bool
 	// Writes says what clients may send, Backend what a plain backend does with it.
 	Writes  Writes
 	Backend Backend
@@ -123,6 +126,8 @@ type Errors struct {
 	ArePassed bool
 	// Format says how the gateway's own refusals are written; "" leaves it to the route.
 	Format string
+	// Template is the name of the template of the format Template.
+	Template string
 }
 
 // Items says what policies see of a body that is an array.
@@ -205,6 +210,10 @@ func (r *Resource) ClosesOtherPaths() bool {
 	}
 	return r.Subresources.OtherPaths == OtherPathsDeny
 }
+
+// readsOptions reports whether the query may have the options of Kubernetes. A resource at Kubernetes'
+// own paths that no file describes has them.
+func (r *Resource) readsOptions() bool { return r == nil || !r.HasOwnQuery }
 
 // route returns how the author wrote one of the paths.
 func (r *Resource) route(path string) string {

@@ -25,6 +25,14 @@ func (s *Schemas) For(verb resource.Verb) *schema.Schema {
 	return s.Update
 }
 
+// Of returns the schema of the object of a write: of its media type if the API's document declares that.
+func (s *Schemas) Of(w *Write) *schema.Schema {
+	if w.Declared != nil {
+		return w.Declared.Schema
+	}
+	return s.For(w.Info.Verb)
+}
+
 // NamesObject reports whether a write is a PUT of a whole object, which may turn out to create it.
 func NamesObject(i *resource.Info, r *resource.Resource) bool {
 	return i.Verb == resource.VerbUpdate && i.Subresource == "" && (r == nil || r.Writes.CreateOnUpdate)

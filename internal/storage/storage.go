@@ -58,8 +58,8 @@ type Reader interface {
 
 // A Strategy is how objects are prepared and validated.
 type Strategy interface {
-	// Schema returns the schema of the object in the body of a verb; nil if there is none.
-	Schema(verb resource.Verb) *schema.Schema
+	// Schema returns the schema of the object of a write; nil if there is none.
+	Schema(w *Write) *schema.Schema
 	// MediaTypes returns the media types of bodies and answers.
 	MediaTypes() *MediaTypes
 	// StatusPath returns the path of the field that only the status subresource may write; nil for none.

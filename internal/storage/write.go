@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -41,6 +42,9 @@ type Write struct {
 	ContentType []byte
 	// EditedType is the type of what is sent in place of Source, if it differs from Source's.
 	EditedType []byte
+	// Declared is what the API's document says of the media type in which the object came; nil if it says nothing, and for
+	// patches, whose result is no body.
+	Declared *contract.Body
 	// Patch is the client's patch, if the write is one, and PatchType its language.
 	Patch     *document.Document
 	PatchType PatchType

@@ -33,7 +33,7 @@ func (objectStrategy) prepareForUpdate(s *Store, w *storage.Write) error {
 	if err := s.getStale(w); err != nil {
 		return err
 	}
-	if schema := s.Schema(w.Info.Verb); schema != nil && w.Existing.Object != nil {
+	if schema := s.Schema(w); schema != nil && w.Existing.Object != nil {
 		schema.Carry(w.Object, w.Existing.Object.Root(), false)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (statusStrategy) prepareForUpdate(s *Store, w *storage.Write) error {
 	if err := s.getStale(w); err != nil {
 		return err
 	}
-	if schema := s.Schema(w.Info.Verb); schema != nil && w.Existing.Object != nil {
+	if schema := s.Schema(w); schema != nil && w.Existing.Object != nil {
 		schema.CarryStatus(w.Object, w.Existing.Object.Root(), false)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Schema implements storage.Strategy.
-func (s *Store) Schema(verb resource.Verb) *schema.Schema { return s.Schemas.For(verb) }
+func (s *Store) Schema(w *storage.Write) *schema.Schema { return s.Schemas.Of(w) }
 
 // mediaTypes are the types of everything at an API server, as it lists them: protobuf for custom resources too, which
 // have none.
@@ -73,7 +73,7 @@ func (s *Store) CheckKeys(*storage.Write) error { return nil }
 // getStale reads the stored object if a member of a union may be stale, which only that object
 // shows.
 func (s *Store) getStale(w *storage.Write) error {
-	schema := s.Schema(w.Info.Verb)
+	schema := s.Schema(w)
 	if schema == nil || w.Existing.IsAbsent || w.Existing.Object != nil || !schema.Stale(w.Object.Root()) {
 		return nil
 	}

@@ -23,7 +23,7 @@ func (s *Store) NeedsExisting(w *storage.Write) bool {
 	if i.Verb == resource.VerbDelete {
 		return false
 	}
-	schema := s.Schema(i.Verb)
+	schema := s.Schema(w)
 	return schema != nil && schema.NeedsOld()
 }
 

@@ -73,7 +73,7 @@ func (c *collection) checkOptions(w *storage.Write) error {
 // the resource.
 func (c *collection) complete(w *storage.Write, fills bool) error {
 	if c.Resource.Envelope == resource.Bare {
-		if c.schema(w.Info.Verb).IsList() {
+		if c.Schemas.Of(w).IsList() {
 			return nil // the schema says what else it must be
 		}
 		return storage.CompleteBare(w)

@@ -122,7 +122,7 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 // keepUnknown gives the object back what is stored in it and its schema does not know: the client
 // did not ask to change that.
 func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
-	schema := c.schema(w.Info.Verb)
+	schema := c.Schemas.Of(w)
 	if schema == nil {
 		return nil
 	}

@@ -105,7 +105,7 @@ func (s nativeStatusStrategy) PrepareForUpdate(w *storage.Write) error {
 	if err := s.c.checkVersion(w); err != nil {
 		return err
 	}
-	schema := s.c.schema(w.Info.Verb)
+	schema := s.c.Schemas.Of(w)
 	if schema == nil || w.Existing.IsAbsent {
 		return nil
 	}

@@ -66,7 +66,7 @@ type writes interface {
 func (s *Store) Read(r *storage.Request) error { return s.reads.Read(r) }
 
 // Schema implements storage.Strategy.
-func (s *Store) Schema(verb resource.Verb) *schema.Schema { return s.collection.Schemas.For(verb) }
+func (s *Store) Schema(w *storage.Write) *schema.Schema { return s.collection.Schemas.Of(w) }
 
 // MediaTypes implements storage.Strategy. As a server may, the gateway gives JSON to clients that ask for YAML, which
 // it is.
@@ -75,9 +75,10 @@ func (s *Store) MediaTypes() *storage.MediaTypes { return &s.collection.mediaTyp
 // StatusPath implements storage.Strategy.
 func (s *Store) StatusPath() resource.FieldPath { return s.collection.status }
 
-// OperationOptions implements storage.Strategy: a deletion has the options of its body, other writes have none.
+// OperationOptions implements storage.Strategy: a deletion has the options of its body, unless the API's document says what
+// that is. Other writes have none.
 func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation) (document.Node, error) {
-	if operation != admission.Delete || w.Object == nil {
+	if operation != admission.Delete || w.Object == nil || w.Declared != nil {
 		return document.Node{}, nil
 	}
 	return w.Object.Root(), nil

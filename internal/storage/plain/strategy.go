@@ -100,7 +100,7 @@ func (s objectStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage
 // carryOver completes an update by what is stored: immutable fields that are left out (DEF-7), and members
 // of unions that a new discriminator makes stale (VAL-6).
 func (c *collection) carryOver(w *storage.Write) error {
-	schema := c.schema(w.Info.Verb)
+	schema := c.Schemas.Of(w)
 	if schema == nil || w.Existing.IsAbsent {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (c *collection) carryOver(w *storage.Write) error {
 // together with everything else that is wrong.
 func (c *collection) misplace(w *storage.Write, err error) error {
 	w.Misplaced = nil
-	if c.schema(w.Info.Verb) == nil {
+	if c.Schemas.Of(w) == nil {
 		return w.Unplaced(err)
 	}
 	if misplaced, is := errors.AsType[*field.Error](err); is {
