@@ -221,8 +221,10 @@ func racedWrites(resources []loadedResource, chain *admission.Chain) []Finding {
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.backend"
 		}
-		found = append(found, Finding{File: r.at.from.File, Line: r.at.from.Line(path), Field: path, Severity: severity,
-			Message: message + ": have the gateways share locks by `redis` in the configuration, whose `writeLocks` is 'Shared' by default"})
+		one := placeIn(r.at.from, path)
+		one.Severity = severity
+		one.Message = message + ": have the gateways share locks by `redis` in the configuration, whose `writeLocks` is 'Shared' by default"
+		found = append(found, one)
 	}
 	return found
 }
