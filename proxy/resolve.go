@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
@@ -153,11 +154,23 @@ func (h *handler) checkHead(r resource.Resolver) error {
 	if h.request.Info.IsUndescribed {
 		return nil
 	}
-	if err := h.incoming.Head.CheckStrict(); err != nil {
+	var declared message.HeaderNames
+	if o := h.declaring(); o != nil {
+		declared = o
+	}
+	if err := h.incoming.Head.CheckStrict(declared); err != nil {
 		h.incoming.Linger() // who sends such a head may mean another request than the one that was read
 		return err
 	}
 	return nil
+}
+
+// declaring returns what a document says of the operation, if a header's name needs it: it may have a '_' then.
+func (h *handler) declaring() *contract.Operation {
+	if !h.incoming.Head.HasUnderscore() {
+		return nil
+	}
+	return h.route.backend.kind.operation(h.set, h.request.Resource, &h.request.Info)
 }
 
 // dropForeign refuses headers that name another path, and drops headers in which a client that is not

@@ -214,7 +214,7 @@ func admitRead(head *message.Head) error {
 	if head.Upgrade != nil {
 		return status.Coded(http.StatusForbidden, "a request that asks for another protocol must be about a path that is described here")
 	}
-	return head.CheckStrict()
+	return head.CheckStrict(nil)
 }
 
 // leadsTo reports whether a route leads requests at or below a path, or at one above it, to the backend.
