@@ -31,6 +31,8 @@ type APIResourceSpec struct {
 	Names             apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
 	Paths             APIResourcePaths                              `json:"paths"`
 	OtherPaths        string                                        `json:"otherPaths"`
+	TrailingSlash     string                                        `json:"trailingSlash"`
+	EncodedSlash      string                                        `json:"encodedSlash"`
 	Envelope          string                                        `json:"envelope"`
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
@@ -152,6 +154,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 		Namespaced: strings.Contains(cmp.Or(s.Paths.Item, s.Paths.Collection), "{namespace}"),
 		Singleton:  s.Paths.Item != "" && !strings.Contains(s.Paths.Item, "{name}"),
 		Paths:      s.Paths.all(),
+		Slashes:    resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{
 			OtherPaths: resource.OtherPathsNamed(s.OtherPaths),
 			Status:     s.hasStatus(),
@@ -284,6 +287,7 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 		Group: s.Group, Version: s.Version, Scope: s.scope(), Names: resourceNames(s.Names),
 		Namespaced:   strings.Contains(o.Path, "{namespace}"),
 		Paths:        []string{o.Path},
+		Slashes:      resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{OtherPaths: resource.OtherPathsPass},
 		Envelope:     resource.Bare,
 		HasOwnQuery:  s.hasOwnQuery(),

@@ -115,9 +115,10 @@ type loader struct {
 	objects   map[objectID]*Object
 
 	resources []loadedResource
-	passing   []resource.Passing
-	upstreams []upstreamUse
-	scopes    []scopeUse
+	// documented are operations of documents that are no verbs of the resources.
+	documented []loadedDocumented
+	upstreams  []upstreamUse
+	scopes     []scopeUse
 
 	mutators   []admission.Mutator
 	validators []admission.Validator
@@ -295,7 +296,12 @@ func (l *loader) register() {
 		all = append(all, r.Resource)
 	}
 	var err error
-	if set.registry, err = resource.NewRegistry(all, l.passing...); err != nil {
+	operations := make([]*resource.Documented, 0, len(l.documented))
+	for _, one := range l.documented {
+		operations = append(operations, one.Documented)
+		set.contracts = append(set.contracts, one.contract)
+	}
+	if set.registry, err = resource.NewRegistry(all, operations...); err != nil {
 		l.blame(all)
 		return
 	}

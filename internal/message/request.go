@@ -383,9 +383,17 @@ func (h *Head) connection(o *Options) error {
 
 // CheckStrict refuses what only some servers understand, and what others than the gateway could
 // therefore read in another way: a method outside the request line, a body for a method that gives
-// it no meaning, and names of headers with '_', unless those are allowed. declared has the headers of
-// the operation; nil: no file names any.
-func (h *Head) CheckStrict(declared HeaderNames) error {
+// it no meaning, and names of headers with '_', unless those are allowed.
+func (h *Head) CheckStrict() error {
+	if err := h.CheckNames(nil); err != nil {
+		return err
+	}
+	return h.CheckNoBody()
+}
+
+// CheckNames refuses names of headers that servers read in different ways, and headers that name another method. declared has
+// the headers of the operation; nil: no file names any.
+func (h *Head) CheckNames(declared HeaderNames) error {
 	if h.underscored != nil {
 		if err := h.checkUnderscored(declared); err != nil {
 			return err
@@ -398,6 +406,11 @@ func (h *Head) CheckStrict(declared HeaderNames) error {
 			}
 		}
 	}
+	return nil
+}
+
+// CheckNoBody refuses the body of a request whose method gives it no meaning.
+func (h *Head) CheckNoBody() error {
 	if h.HasBody() && (string(h.Method) == "GET" || string(h.Method) == "HEAD") {
 		return badRequest("a %s request may not have a body", h.Method)
 	}
