@@ -151,7 +151,9 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
-		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}})
+		c.made.resources = append(c.made.resources, loadedResource{
+			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()},
+		})
 	}
 }
 
@@ -208,7 +210,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
-	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}})
+	c.made.resources = append(c.made.resources, loadedResource{
+		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()},
+	})
 }
 
 // derived makes the APIResource of a resource. Errors point at the extension.
