@@ -28,7 +28,11 @@ import (
 	"github.com/admission-gateway/gateway/e2e/apis/programs"
 )
 
+// The numbers of each document, as the last run that wrote them found them.
+const corpusNumbers = "testdata/corpus.txt"
+
 var (
+	corpusUpdate = flag.Bool("corpus-update", false, "write "+corpusNumbers)
 	corpusReport = flag.String("corpus-report", "", "write each difference to the `FILE`, a line of JSON each")
 	corpusOnly   = flag.String("corpus-only", "", "take only the documents whose names match the `REGEXP`")
 )
@@ -71,7 +75,7 @@ var packaged = map[string]string{
 
 // TestPublishedDocuments holds the gateway, for each document that people publish, to two validators that know nothing of
 // it: openapi-backend with ajv, and santhosh-tekuri/jsonschema. A request counts where both say the same. It fails if a
-// refused request reached the backend, or an answer is 5xx. What else differs is counted, and does not fail yet. Without
+// refused request reached the backend, if an answer is 5xx, or if more differs than testdata/corpus.txt has. Without
 // E2E_APIS_COMPLETE it takes a few small documents.
 func TestPublishedDocuments(t *testing.T) {
 	suites := os.Getenv("SUITES_DIR")
@@ -92,19 +96,26 @@ func TestPublishedDocuments(t *testing.T) {
 		defer func() { _ = file.Close() }()
 		report = file
 	}
-	var lines []string
+	before := readNumbers(t)
+	var lines strings.Builder
 	var total tally
 	for _, name := range sortedKeys(files) {
 		if !isChosen(name) {
 			continue
 		}
 		c := &corpusRun{name: name, file: files[name], validator: validator, backend: backend, report: report}
-		t.Run(name, c.run)
-		lines = append(lines, fmt.Sprintf("%-24s %s\n", name, &c.tally))
+		t.Run(name, func(t *testing.T) {
+			c.run(t)
+			c.compare(t, before[name])
+		})
+		fmt.Fprintf(&lines, "%s: %s\n", name, &c.tally)
 		total.add(&c.tally)
 	}
-	lines = append(lines, fmt.Sprintf("%-24s %s\n", "all", &total))
-	t.Logf("\n%s", strings.Join(lines, ""))
+	t.Logf("\n%sall: %s", &lines, &total)
+	if *corpusUpdate {
+		write(t, corpusNumbers, "# What TestPublishedDocuments counts: E2E_APIS_COMPLETE=1 go test -run Published -corpus-update writes it.\n"+
+			lines.String()+fmt.Sprintf("all: %s\n", &total))
+	}
 }
 
 // isChosen reports whether a run takes the document.
@@ -112,7 +123,7 @@ func isChosen(name string) bool {
 	if *corpusOnly != "" {
 		return regexp.MustCompile(*corpusOnly).MatchString(name)
 	}
-	return os.Getenv("E2E_APIS_COMPLETE") != "" || slices.Contains([]string{"museum", "petstore3", "npm-galaxy31", "npm-train-travel31"}, name)
+	return os.Getenv("E2E_APIS_COMPLETE") != "" || slices.Contains([]string{"museum", "petstore3", "npm-galaxy31", "nest", "loopback", "fastapi"}, name)
 }
 
 func corpusFiles(t *testing.T, suites, dir string) map[string]string {
@@ -128,6 +139,24 @@ func corpusFiles(t *testing.T, suites, dir string) map[string]string {
 		unzip(t, from, to)
 		name, _, _ := strings.Cut(base, ".")
 		files[name] = to
+	}
+	generate := exec.Command("node", "frameworks.mjs")
+	generate.Dir = dir
+	if out, err := generate.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", generate, err, out)
+	}
+	if _, err := os.Stat(programs.FastAPI); err != nil {
+		need(t, fmt.Errorf("Debian's package python3-fastapi is missing: %w", err))
+	}
+	fast := exec.Command("/usr/bin/python3", "frameworks.py")
+	fast.Dir = dir
+	out, err := fast.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", fast, err)
+	}
+	write(t, filepath.Join(dir, "fastapi.json"), string(out))
+	for _, framework := range []string{"nest", "loopback", "fastapi"} {
+		files[framework] = filepath.Join(dir, framework+".json")
 	}
 	for name, from := range packaged {
 		files[name] = filepath.Join(dir, "node_modules", from)
@@ -151,6 +180,38 @@ func unzip(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 	write(t, to, string(text))
+}
+
+// readNumbers returns the numbers by document.
+func readNumbers(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(corpusNumbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		numbers[name] = rest
+	}
+	return numbers
+}
+
+// compare fails if the gateway and the validators differ about more requests than before, or a document does not load
+// that did. Fewer requests, of a smaller budget, are no better.
+func (c *corpusRun) compare(t *testing.T, before string) {
+	t.Helper()
+	var was tally
+	var unnamed int
+	if _, after, found := strings.Cut(before, "refused "); found {
+		if _, err := fmt.Sscanf(after, "%d, missed %d (%d named nowhere)", &was.refused, &was.missed, &unnamed); err != nil {
+			t.Fatalf("%s: %q: %v", corpusNumbers, before, err)
+		}
+	}
+	isWorse := c.refused > was.refused || c.missed > was.missed || c.missed-c.named > unnamed || c.error != "" && before != c.String()
+	if isWorse && !*corpusUpdate {
+		t.Errorf("%s\nbefore: %s", &c.tally, before)
+	}
 }
 
 // A tally counts requests by what became of them.
@@ -180,7 +241,8 @@ func (n *tally) String() string {
 	if n.error != "" {
 		return "does not load: " + n.error
 	}
-	text := fmt.Sprintf("operations %d (%d without a right request), requests %d: agree %d, refused %d, missed %d (%d named), undecided %d", n.operations, n.silent, n.requests, n.agreed, n.refused, n.missed, n.named, n.undecided)
+	text := fmt.Sprintf("operations %d (%d without a right request), requests %d: agree %d, undecided %d, refused %d, missed %d (%d named nowhere)",
+		n.operations, n.silent, n.requests, n.agreed, n.undecided, n.refused, n.missed, n.missed-n.named)
 	if n.leaked+n.failed > 0 {
 		text += fmt.Sprintf(", LEAKED %d, FAILED %d", n.leaked, n.failed)
 	}
@@ -219,24 +281,24 @@ func (c *corpusRun) run(t *testing.T) {
 }
 
 // samples are the requests for a document: of each operation right ones, and ones with a change, as many as the budget
-// allows.
+// allows. Of a document with more operations than that some are left out.
 func (c *corpusRun) samples(g *generator) []*sample {
+	operations := slices.Clone(g.d.operation)
+	g.Shuffle(len(operations), func(i, j int) { operations[i], operations[j] = operations[j], operations[i] })
+	operations = operations[:min(len(operations), max(1, *corpusBudget/2))]
+	c.operations = len(operations)
+	share := max(1, 2**corpusBudget/max(1, 3*len(operations)))
 	var right, changed []*sample
-	c.operations = len(g.d.operation)
-	share := max(2, 2**corpusBudget/max(1, c.operations))
-	for _, o := range g.d.operation {
+	for _, o := range operations {
 		bases := g.right(o)
 		if len(bases) == 0 {
 			c.silent++
 			continue
 		}
 		right = append(right, bases...)
-		var changes []*sample
-		for _, base := range bases {
-			changes = append(changes, g.changes(base)...)
+		for i, base := range bases {
+			changed = append(changed, g.changes(base, max(1, share*(i+1)/len(bases)-share*i/len(bases)))...)
 		}
-		g.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
-		changed = append(changed, changes[:min(share, len(changes))]...)
 	}
 	for _, all := range [][]*sample{right, changed} {
 		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
