@@ -230,6 +230,9 @@ func (d *published) readOperation(path, method string, item map[string]any, at s
 	return o
 }
 
+// ofHTTP are headers that mean the same for every API, preconditions among them, whatever their schemas say.
+var ofHTTP = regexp.MustCompile(`^(?i)(accept|content-type|authorization|if-.*|range)$`)
+
 func basePath(server any) string {
 	object, _ := server.(map[string]any)
 	text, _ := object["url"].(string)
@@ -268,7 +271,7 @@ func (d *published) readParameter(node any, at string) *parameter {
 		p.explode = explode
 	}
 	switch {
-	case p.name == "" || p.in == "header" && slices.Contains([]string{"accept", "content-type", "authorization"}, strings.ToLower(p.name)):
+	case p.name == "" || p.in == "header" && ofHTTP.MatchString(p.name):
 		return nil
 	case object["schema"] != nil:
 		p.schema = at + "/schema"
