@@ -71,16 +71,13 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 		return &c.made
 	}
 	resources, operations, found := d.Resources()
-	for _, f := range found {
+	overlooked, notes := openapi.Overlooked(d)
+	for _, f := range append(found, overlooked...) {
 		severity := Warning
 		if f.Error {
 			severity = Error
 		}
 		c.At(o, severity, f.Path, "%s", f.Message)
-	}
-	overlooked, notes := openapi.Overlooked(d)
-	for _, f := range overlooked {
-		c.At(o, Warning, f.Path, "%s", f.Message)
 	}
 	for _, f := range notes {
 		c.At(o, Note, f.Path, "%s", f.Message)
