@@ -22,6 +22,11 @@ var npm embed.FS
 //go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs
 var corpus embed.FS
 
+// The frameworks whose servers the tests of preconditions run before.
+//
+//go:embed frameworks/package.json frameworks/package-lock.json frameworks/.npmrc frameworks/*.mjs frameworks/*.py
+var frameworks embed.FS
+
 // A bundle is a folder of packages of npm, and programs of our own that use them.
 type bundle struct {
 	files  embed.FS
@@ -31,6 +36,7 @@ type bundle struct {
 var (
 	servers   = bundle{npm, "npm"}
 	documents = bundle{corpus, "corpus"}
+	notes     = bundle{frameworks, "frameworks"}
 )
 
 // manifests decide what is installed.
@@ -71,6 +77,23 @@ func Node(dir string) error { return servers.use(dir) }
 
 // Corpus does the same with the validator of the tests of published documents, and with the packages that have some.
 func Corpus(dir string) error { return documents.use(dir) }
+
+// Frameworks does the same with servers of notes by frameworks of Node.js, and one of Python.
+func Frameworks(dir string) error { return notes.use(dir) }
+
+// FastAPI fails if the framework, or its server, is missing.
+func FastAPI() error {
+	if err := exec.Command(Python, "-c", "import fastapi, uvicorn").Run(); err != nil {
+		return fmt.Errorf("FastAPI is missing (Debian's packages %s): %w", strings.Join(pythonPackages, ", "), err)
+	}
+	return nil
+}
+
+// Python is the interpreter that has the packages of Debian.
+const Python = "/usr/bin/python3"
+
+// pythonPackages are the packages of Debian that FastAPI needs.
+var pythonPackages = []string{"python3-fastapi", "python3-uvicorn"}
 
 func (b bundle) use(dir string) error {
 	if _, err := exec.LookPath("node"); err != nil {
@@ -114,7 +137,7 @@ func Path(name string) (string, error) {
 
 // Install installs whatever is missing. The packages of Debian need root.
 func Install() error {
-	for _, b := range []bundle{servers, documents} {
+	for _, b := range []bundle{servers, documents, notes} {
 		if err := b.install(); err != nil {
 			return err
 		}
@@ -157,6 +180,11 @@ func installPackages() error {
 	for name, from := range Debian {
 		if _, err := exec.LookPath(name); err != nil {
 			missing[from] = true
+		}
+	}
+	if FastAPI() != nil {
+		for _, name := range pythonPackages {
+			missing[name] = true
 		}
 	}
 	if len(missing) == 0 {
