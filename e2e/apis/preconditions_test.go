@@ -46,7 +46,7 @@ func startFastAPI(t *testing.T) *program {
 	t.Helper()
 	dir := t.TempDir()
 	need(t, programs.Frameworks(dir))
-	need(t, programs.FastAPI())
+	need(t, programs.NeedFastAPI())
 	return start(t, "", func(address string) *exec.Cmd {
 		_, port, _ := net.SplitHostPort(address)
 		return exec.Command(programs.Python, filepath.Join(dir, "notes.py"), port)

@@ -19,7 +19,7 @@ var npm embed.FS
 
 // The validator of the tests of published documents, and packages that have such documents.
 //
-//go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs
+//go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs corpus/*.py
 var corpus embed.FS
 
 // The frameworks whose servers the tests of preconditions run before.
@@ -53,6 +53,9 @@ var Debian = map[string]string{
 	"redis-server":            "redis-server",
 }
 
+// FastAPI is where Debian has FastAPI, for Python of Debian.
+const FastAPI = "/usr/lib/python3/dist-packages/fastapi"
+
 // modules returns the folder of npm's packages. Its name has a hash of the manifests, and it appears whole, so that it
 // is its own stamp.
 func (b bundle) modules() (string, error) {
@@ -81,10 +84,12 @@ func Corpus(dir string) error { return documents.use(dir) }
 // Frameworks does the same with servers of notes by frameworks of Node.js, and one of Python.
 func Frameworks(dir string) error { return notes.use(dir) }
 
-// FastAPI fails if the framework, or its server, is missing.
-func FastAPI() error {
-	if err := exec.Command(Python, "-c", "import fastapi, uvicorn").Run(); err != nil {
-		return fmt.Errorf("FastAPI is missing (Debian's packages %s): %w", strings.Join(pythonPackages, ", "), err)
+// NeedFastAPI fails if FastAPI, or the server that runs it, is missing.
+func NeedFastAPI() error {
+	for _, dir := range [...]string{FastAPI, uvicorn} {
+		if _, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("FastAPI, or its server, is missing (Debian's packages python3-fastapi and python3-uvicorn): %w", err)
+		}
 	}
 	return nil
 }
@@ -92,8 +97,8 @@ func FastAPI() error {
 // Python is the interpreter that has the packages of Debian.
 const Python = "/usr/bin/python3"
 
-// pythonPackages are the packages of Debian that FastAPI needs.
-var pythonPackages = []string{"python3-fastapi", "python3-uvicorn"}
+// uvicorn is where Debian has the server that runs FastAPI.
+const uvicorn = "/usr/lib/python3/dist-packages/uvicorn"
 
 func (b bundle) use(dir string) error {
 	if _, err := exec.LookPath("node"); err != nil {
@@ -182,10 +187,11 @@ func installPackages() error {
 			missing[from] = true
 		}
 	}
-	if FastAPI() != nil {
-		for _, name := range pythonPackages {
-			missing[name] = true
-		}
+	if _, err := os.Stat(FastAPI); err != nil {
+		missing["python3-fastapi"] = true
+	}
+	if _, err := os.Stat(uvicorn); err != nil {
+		missing["python3-uvicorn"] = true
 	}
 	if len(missing) == 0 {
 		return nil
