@@ -137,7 +137,7 @@ type filler struct {
 
 func (f *filler) object() *objectRules {
 	if f.s.object == nil {
-		f.s.object = &objectRules{least: -1, most: -1}
+		f.s.object = newObject()
 	}
 	return f.s.object
 }

@@ -48,6 +48,8 @@ func (w *walk) markAll(m markers, n int) {
 // walk is one check of a value.
 type walk struct {
 	use      Use
+	// isEnveloped leaves members of the whole to others.
+	isEnveloped bool
 	top      document.Node
 	frames   []frame
 	failures []Failure
