@@ -290,7 +290,7 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 	if compiled, done := c.compiled[key]; done {
 		return compiled
 	}
-	compiled, warnings, errs := compileOpenAPI(s, o)
+	compiled, warnings, errs := s.Compile(o)
 	if wrong := defaultsIn(errs); len(wrong) > 0 {
 		// A default that is not right by its own schema is not applied; the schema holds all the same.
 		for _, err := range errs {
@@ -299,7 +299,7 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 			}
 		}
 		s = s.Without(wrong)
-		compiled, warnings, errs = compileOpenAPI(s, o)
+		compiled, warnings, errs = s.Compile(o)
 	}
 	for _, err := range warnings {
 		c.At(c.from, Warning, s.Where(err.Field), "%s", finding.BodyOf(err))
@@ -355,7 +355,7 @@ func (c *documentCompiler) answers(said []openapi.Answer) (made []contract.Answe
 	for _, a := range said {
 		one := contract.Answer{Code: a.Code, Headers: a.Headers, Values: c.compile(a.Values, schema.Options{})}
 		for _, of := range a.Contents {
-			content := contract.Content{Media: of.Media, Schema: c.compile(of.Schema, schema.Options{}), IsWrapped: of.Schema.IsWrapped()}
+			content := contract.Content{Media: of.Media, Schema: c.compile(of.Schema, schema.Options{})}
 			if of.Schema != nil {
 				content.Hidden = of.Schema.Hidden
 			}
@@ -364,11 +364,6 @@ func (c *documentCompiler) answers(said []openapi.Answer) (made []contract.Answe
 		made = append(made, one)
 	}
 	return made
-}
-
-func compileOpenAPI(s *openapi.Schema, o schema.Options) (*schema.Schema, field.ErrorList, field.ErrorList) {
-	o.Extensions = s.Extensions
-	return schema.Compile(s.Props, o)
 }
 
 // defaultsIn are the places of the schemas whose defaults are wrong.

@@ -106,16 +106,18 @@ type Finding struct {
 
 // Schema is a compiled schema. It is immutable, and keeps nothing of the document.
 type Schema struct {
-	root *schema
-	// isEnveloped leaves the members kind, apiVersion and metadata of the whole to others.
-	isEnveloped bool
+	root   *schema
+	except *document.Names // see Except
 }
 
-// Enveloped is the schema without what it says of kind, apiVersion and metadata.
-func (s *Schema) Enveloped() *Schema { return &Schema{root: s.root, isEnveloped: true} }
-
-// envelope are the members of every object of Kubernetes.
-var envelope = document.NewNames([]string{"kind", "apiVersion", "metadata"})
+// Except is the schema without what it says of the values of some members of the whole.
+func (s *Schema) Except(names ...string) *Schema {
+	if len(names) == 0 {
+		return s
+	}
+	except := document.NewNames(names)
+	return &Schema{root: s.root, except: &except}
+}
 
 // Member is a value of an object of objects: the place that it is in, and its name there.
 type Member struct {

@@ -46,7 +46,7 @@ func (w *walk) members(o *objectRules, v document.Node, m markers, ok bool) (the
 	i := 0
 	for c := v.Children(); c.Valid(); c.Next() {
 		isDescribed, isRight := false, true
-		if w.isEnveloped && v == w.top && c.Find(&envelope) >= 0 {
+		if w.except != nil && v == w.top && c.Find(w.except) >= 0 {
 			if at := c.Find(&o.names); at >= 0 && o.properties[at].isRequired {
 				there++
 			}
@@ -165,9 +165,6 @@ func (w *walk) required(o *objectRules, v document.Node) bool {
 // lacks reports whether a member is there or may be missing, and adds a failure if not.
 func (w *walk) lacks(v document.Node, name document.Name) bool {
 	if _, found := v.Lookup(name); found || w.isExcused(v, name) {
-		return true
-	}
-	if w.isEnveloped && v == w.top && envelope.Index(name.String()) >= 0 {
 		return true
 	}
 	if !w.fails() {
