@@ -50,6 +50,7 @@ type APIResourceSpec struct {
 	Backend             APIResourceBackend                              `json:"backend"`
 	Errors              string                                          `json:"errors"`
 	ErrorFormat         string                                          `json:"errorFormat"`
+	ErrorTemplate       string                                          `json:"errorTemplate"`
 }
 
 // APIResourcePaths are path templates.
@@ -167,7 +168,8 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	r.HasOwnQuery = s.hasOwnQuery()
 	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
-	settings["status"], settings["errors"], settings["errorFormat"] = s.StatusSubresource, s.Errors, s.ErrorFormat
+	settings["status"], settings["errors"] = s.StatusSubresource, s.Errors
+	settings["errorFormat"], settings["errorTemplate"] = s.ErrorFormat, s.ErrorTemplate
 	setBackend(r, settings)
 	return r
 }
@@ -297,6 +299,6 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 	if s.Backend.DryRun != "Native" {
 		r.Backend.Emulated = resource.DryRun
 	}
-	setErrors(r, s.Errors, s.ErrorFormat)
+	setErrors(r, s.Errors, s.ErrorFormat, s.ErrorTemplate)
 	return r
 }

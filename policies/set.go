@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/refusal"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -41,7 +42,9 @@ type Set struct {
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies
 	terms     Terms
-	kept      *reuse.Store // for the set after it
+
+	errorTemplates map[string]*refusal.Template
+	kept           *reuse.Store // for the set after it
 }
 
 // remarks are findings that matter by what the configuration has.

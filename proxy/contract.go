@@ -21,6 +21,7 @@ func (h *handler) checkContract() error {
 		return status.Unauthorized("the request must have the credentials that the API's document asks for")
 	}
 	failures := o.Check(i, head, h.admission.frame)
+	h.admission.noteWrong(failures)
 	switch {
 	case len(failures) == 0:
 		return nil

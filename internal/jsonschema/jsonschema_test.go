@@ -141,7 +141,7 @@ func TestFindings(t *testing.T) {
 		{schema: `{"properties":[],"items":[{}]}`, want: []string{"error: S.items: must be one schema: a list of schemas is 'prefixItems' in JSON Schema 2020-12", "error: S.properties: must be an object"}},
 		{schema: `{"allOf":{}}`, want: []string{"error: S.allOf: must be a list of at least one schema"}},
 		{schema: `{"$ref":"#/components/schemas/T"}`, want: []string{"error: S.$ref: must point to something in the document, not '#/components/schemas/T'"}},
-		{schema: `{"$ref":"other.json"}`, want: []string{"error: S.$ref: must be a reference within the document, such as '#/components/schemas/Order', not 'other.json': bundle the document first"}},
+		{schema: `{"$ref":"other.json"}`, want: []string{"error: S.$ref: must be a reference within the document or to a file of its folder, such as '#/components/schemas/Order' or 'order.yaml#/Order', not 'other.json'"}},
 		{schema: `{"$ref":"#/components/schemas/S"}`, want: []string{"warning: S: must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced"}},
 		{schema: `{"not":{"$ref":"#/components/schemas/S"}}`, want: []string{"error: S: must not refer to itself by way of 'not' or 'if'"}},
 		{schema: `{"pattern":"(?=a)b"}`, want: []string{"warning: S.pattern: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`"}},

@@ -273,7 +273,10 @@ func (b *builder) setDefault(c *conjunction) {
 
 // isRight reports whether a default is right by its own schema, and says so if it is not.
 func (b *builder) isRight(c *conjunction, m document.Node) bool {
-	for _, p := range c.parts {
+	for i, p := range c.parts {
+		if i > 0 && (p.inherited || len(p.way) > 0) {
+			continue // it belongs to a part that is asked
+		}
 		found := b.t.doc.schemas().Compile(p.Node).Check(m, jsonschema.Requests)
 		if !found.Valid() {
 			b.say(m, "the default is not applied: %s", found.Failures[0].Err.ErrorBody())

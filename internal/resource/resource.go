@@ -126,6 +126,8 @@ type Errors struct {
 	ArePassed bool
 	// Format says how the gateway's own refusals are written; "" leaves it to the route.
 	Format string
+	// Template is the name of the template of the format Template.
+	Template string
 }
 
 // Items says what policies see of a body that is an array.

@@ -20,7 +20,7 @@ var order = [][]string{
 	{"admission/vap", "admission/mutate", "admission/rego", "admission/conventions"},
 	{"admission"},
 	{"internal/audit"},
-	{"internal/ratelimit", "internal/identity", "internal/state"},
+	{"internal/ratelimit", "internal/identity", "internal/state", "internal/refusal"},
 	{"internal/access"},
 	{"defaults"},
 	{"internal/openapi"},
@@ -88,6 +88,7 @@ var engines = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd"},
 	"github.com/prometheus/client_golang": {"internal/telemetry"},
 	"github.com/redis/go-redis":           {"internal/ratelimit"},
+	"github.com/theory/jsonpath":         {"policies"},
 }
 
 // violations returns a sentence for each import that breaks a rule.
