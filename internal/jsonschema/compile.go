@@ -250,6 +250,6 @@ func (c *Compiler) finish(made []queued) {
 			s.logic = nil
 		}
 		s.isFramed = s.object != nil || s.list != nil || s.logic != nil
-		s.isPlain = s.isPlain || !s.isNever && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
+		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
 	}
 }

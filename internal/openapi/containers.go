@@ -170,7 +170,7 @@ func (b *builder) additional(c *conjunction) {
 	}
 	named := len(b.p.Properties) > 0
 	switch {
-	case b.t.isJudged && (closed || len(schemas) > 0 && named):
+	case b.t.isJudged && !closed && len(schemas) > 0 && named:
 		b.p.XPreserveUnknownFields = new(true)
 	case closed:
 		b.e.Beyond.Closed = true

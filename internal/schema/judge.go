@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/jsonschema"
 )
@@ -15,8 +13,8 @@ type Judge struct {
 	Use jsonschema.Use
 }
 
-// judge adds what the judge finds in a value of the object. Of an update it counts what is new: neither
-// what is wrong with a value that stays as it was, nor a member that was missing before.
+// judge adds what the judge finds in a value of the object. Of an update a failure does not count that the
+// old object has too, by a value that stayed as it was.
 func (w *validator) judge(j *Judge, obj, old, v document.Node) {
 	result := j.Schema.Check(obj, j.Use)
 	if result.Valid() {
@@ -32,8 +30,7 @@ func (w *validator) judge(j *Judge, obj, old, v document.Node) {
 	}
 	for _, f := range result.Failures {
 		at, found := before[f.Err.Error()]
-		isOld := found && (f.Err.Type == field.ErrorTypeRequired || document.EqualNodes(at, f.At))
-		if !isOld && isWithin(f.At, v) && !w.fails() {
+		if isOld := found && document.EqualNodes(at, f.At); !isOld && isWithin(f.At, v) && !w.fails() {
 			w.add(f.At, f.Err)
 		}
 	}
