@@ -342,8 +342,12 @@ Thing:
     tags: {type: array, uniqueItems: true, minItems: 1, maxItems: 3, items: {type: string}}
     objects: {type: array, uniqueItems: true}
     all: {type: array, items: {type: string}}
-    lists: {items: {type: string}}`,
+    lists: {items: {type: string}}
+    days: {type: array, format: date}`,
 			objects: []object{
+				{text: `{"mail":["a@example.com"],"days":"2024-05-01"}`, wrong: []string{
+					`mail: Invalid value: "array": must be of type string`, `days: Invalid value: "string": must be of type array`,
+				}},
 				{text: `{"mail":"a@example.com","at":"2024-05-01T12:00:00Z","letter":"B","tags":["a","b"]}`},
 				{text: `{"objects":[{"a":1},{"a":2},1,"1"],"all":["x"]}`},
 				{text: `{}`, wrong: []string{`<nil>: Invalid value: 0: must have at least 1 property`}},

@@ -159,7 +159,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 		}
 	}
 	c := newCompiler()
-	c.mayRepeat = o.MayRepeat
+	c.mayRepeat, c.isDocument = o.MayRepeat, o.Extensions != nil
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
