@@ -112,7 +112,7 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
-		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}})
+		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout")})
 	}
 }
 
@@ -125,6 +125,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		return
 	}
 	native := len(r.Paths) == 0
+	if native && a.Spec.Rollout != nil {
+		c.At(o, Error, saidAt(r, "rollout"), "must not be set: an API server holds requests to its own schemas")
+	}
 	if native && r.WatchesAnswers() {
 		c.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
 	}
@@ -169,7 +172,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
-	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}})
+	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout")})
 }
 
 // derived makes the APIResource of a resource. Errors point at the extension.

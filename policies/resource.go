@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -18,6 +19,9 @@ type loadedResource struct {
 	*resource.Resource
 	compiled compiledResource
 	at       origin
+	rollout  *rollout.ResourceSpec // nil: it holds for all requests
+	// rolloutAt is the place of the rollout; "" is spec.rollout.
+	rolloutAt string
 }
 
 // An origin is the place in a file that describes a resource.

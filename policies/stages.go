@@ -18,6 +18,7 @@ var stages = []stage{
 	{"read", nil, (*loader).read},
 	{"take", []string{"read"}, (*loader).take},
 	{"compile", []string{"take"}, (*loader).compileKinds},
+	{"rollouts", []string{"take"}, (*loader).planResources},
 	{"index", []string{"compile"}, (*loader).index},
 	{"register", []string{"take"}, (*loader).register},
 	{"reach", []string{"compile"}, (*loader).reach},
@@ -29,6 +30,7 @@ var stages = []stage{
 	{"schemas", []string{"register"}, (*loader).checkSchemas},
 	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
 	{"reads", []string{"compile"}, (*loader).checkReads},
+	{"tried", []string{"index", "register", "rollouts"}, (*loader).checkTried},
 	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
 }

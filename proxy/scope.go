@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -8,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
@@ -39,7 +41,10 @@ type scope struct {
 	connects    bool // requests lead to somewhere else than to a stored object, or go on in another protocol
 	isOperation bool // requests ask for something other than to read or write an object
 	isForeseen  bool // policies may be asked before an object is read
-	isWatched   bool // answers are compared with what the document declares
+	// tried counts requests to which the description is not applied; nil if it is for all.
+	tried     *rollout.Operation
+	trial     int  // the place of its stage
+	isWatched bool // answers are compared with what the document declares
 
 	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
 	// the steps that complete the answer.
@@ -72,7 +77,15 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		s.scaler = s.storage.Scaler()
 	}
 	s.attempt = attemptOf(s)
+	if r != nil && r.Rollout != nil {
+		method := i.Verb.Method()
+		if r.Operation != nil {
+			method = r.Operation.Method
+		}
+		s.tried = r.Rollout.Count().Operation(method, s.template)
+	}
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
+	s.trial = slices.IndexFunc(s.stages, func(one stage) bool { return one.name == "try" })
 	return s
 }
 

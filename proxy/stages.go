@@ -34,6 +34,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 		add(true, "pass", (*handler).passUndescribed)
 		return all
 	}
+	add(s.tried != nil, "try", (*handler).try)
 	if s.verb == resource.VerbOptions {
 		add(true, "options", s.backend.kind.options)
 		return all

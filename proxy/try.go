@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/upstream"
+)
+
+// A tried description is one whose rollout does not enforce it for a request: the request passes as if no file described its
+// path, and what would have become of it is counted. It implements admission.Terms, by which it is reported as policies are.
+type tried struct{ plan *rollout.Plan }
+
+// Stand implements admission.Terms.
+func (tried) Stand(context.Context, *admission.Attributes) admission.Standing {
+	return admission.Standing{IsTried: true}
+}
+
+// NeedsOld implements admission.Terms.
+func (tried) NeedsOld() bool { return false }
+
+// Tried implements admission.Terms.
+func (t tried) Tried(would bool) { t.plan.Count().Add(would) }
+
+// Outlook implements admission.Terms.
+func (tried) Outlook(_ *admission.Attributes, o resource.Outlook) resource.Outlook { return o }
+
+// enforces reports whether the description of the resource is in force for the request.
+func (h *handler) enforces(plan *rollout.Plan) bool {
+	i := &h.request.Info
+	q := rollout.Request{At: h.gateway.timeOf(h.request), Namespace: i.Namespace}
+	switch {
+	case i.Name != "":
+		q.Subject = []string{i.Group, i.Resource, i.Namespace, i.Name}
+	case h.who.user.Name != "" && h.who.user.Name != h.gateway.anonymous.Name:
+		q.Subject = []string{h.who.user.Name}
+	default:
+		q.Subject = []string{h.who.client.String()}
+	}
+	return plan.Enforces(&q)
+}
+
+// try is the stage of a description that may only be tried. It judges the request as the stages behind it would, on a copy, and
+// passes it as it came.
+func (h *handler) try() error {
+	plan := h.request.Resource.Rollout
+	if h.enforces(plan) {
+		return nil
+	}
+	if s := h.trail.story; s != nil {
+		s.Unknown("that the request is not held to its description, by the rollout of '" + plan.Policy() + "': it passes as it came, and what is said here is only counted")
+		return nil
+	}
+	if err := h.unmarkRevision(); err != nil {
+		return err
+	}
+	head := &h.incoming.Head
+	switch {
+	case !head.HasBody() || h.incoming.HasArrived() || head.ContentLength >= 0 && head.ContentLength <= h.request.Limits.Body:
+		if head.HasBody() {
+			if err := h.body.readOpaque(); err != nil {
+				return err
+			}
+		}
+		h.noteTrial(plan, h.rehearse())
+	case head.ContentLength > 0:
+		h.noteTrial(plan, status.RequestEntityTooLarge("the body must be at most %d bytes", h.request.Limits.Body))
+	default: // a stream, which would have to be read to its end before anything is sent
+		h.noteTrial(plan, errNotJudged)
+	}
+	if err := h.forward(head.HasBody() && h.request.Body != nil); err != nil {
+		return err
+	}
+	if h.upgrade.tunnel == nil {
+		h.addWarnings()
+	}
+	return errServed
+}
+
+// errNotJudged is the outcome of a request that was not judged.
+var errNotJudged = errors.New("the request was not judged")
+
+// unsent takes what is not sent. It implements storage.Sink.
+type unsent struct{}
+
+// Take implements storage.Sink.
+func (unsent) Take(*storage.Message) {}
+
+// rehearse leads a copy of the request through the stages behind the one that tries it. It sends nothing but the gateway's own
+// questions, and returns why the request would be refused.
+func (h *handler) rehearse() (err error) {
+	g := h.gateway
+	s, _ := g.handlers.Get().(*handler)
+	if s == nil {
+		s = newHandler()
+	}
+	s.gateway, s.set, s.route, s.scope, s.named = g, h.set, h.route, h.scope, h.named
+	s.incoming = g.memory.Rehearse(h.incoming, h.request.Body)
+	defer func() {
+		if p := recover(); p != nil {
+			g.log.Error("a request that is only tried could not be judged", "cause", p, "stack", string(debug.Stack()))
+			err = errNotJudged
+		}
+		in := s.incoming
+		s.who, s.permission = who{}, permission{}
+		s.release()
+		in.Close()
+	}()
+	s.request.Started, s.request.Head = h.request.Started, &s.incoming.Head
+	s.request.SetSubject(h.request.Info, h.request.Resource)
+	s.request.Memory, s.request.Limits, s.request.From = &s.incoming.Memory, h.request.Limits, h.request.From
+	s.request.Sink = unsent{}
+	s.who = h.who
+	s.trail.target, s.trail.record.ID = h.trail.target, h.trail.record.ID
+	s.limits.begin(s)
+	s.permission.begin(s)
+	s.admission.begin(s)
+	s.admission.rehearse()
+	s.body.begin(s)
+	for _, stage := range h.scope.stages[h.scope.trial+1:] {
+		if err := stage.run(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteTrial counts what would have become of the request.
+func (h *handler) noteTrial(plan *rollout.Plan, err error) {
+	operation := h.scope.tried
+	refused, isJudged := refusalOf(err)
+	m := h.gateway.metrics
+	switch report := &h.admission.report; {
+	case !isJudged:
+		operation.Skip()
+		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Unjudged")
+		return
+	case refused == nil:
+		operation.Admit()
+		report.NoteTrial(tried{plan}, nil)
+		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Admitted")
+	default:
+		s := &refused.ErrStatus
+		operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
+		report.NoteTrial(tried{plan}, &admission.TriedFailure{Message: s.Message, Policy: plan.Policy()})
+		telemetry.ContractTried(m, plan.Policy(), operation.Name, string(s.Reason))
+		if !plan.IsSilent() {
+			h.request.Warnings = append(h.request.Warnings, s.Message+admission.OnceEnforced)
+		}
+	}
+	h.admission.auditTerms()
+}
+
+// reasonOf returns what is kept of a refusal, which has no value that the client sent.
+func reasonOf(e *status.Error) *rollout.Refusal {
+	why := &rollout.Refusal{Code: int(e.ErrStatus.Code), Reason: string(e.ErrStatus.Reason)}
+	if d := e.ErrStatus.Details; d != nil {
+		for _, c := range d.Causes {
+			why.Fields = append(why.Fields, c.Field)
+		}
+	}
+	return why
+}
+
+// tryUnread makes an undescribed request of one whose method, path or head cannot be read as its description has it, and which
+// is only tried. It reports whether it did: nobody knows the user yet, so that a share is a share of addresses.
+func (h *handler) tryUnread(r *resource.Resource, err error) bool {
+	if r == nil || r.Rollout == nil {
+		return false
+	}
+	h.who.client = h.incoming.Peer().Addr
+	if h.enforces(r.Rollout) {
+		return false
+	}
+	refused, isJudged := refusalOf(err)
+	if !isJudged || refused == nil {
+		return false
+	}
+	template := ""
+	if len(r.Paths) > 0 {
+		template = r.Paths[0]
+	}
+	operation := r.Rollout.Count().Operation(string(h.incoming.Head.Method), template)
+	operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
+	r.Rollout.Count().Add(true)
+	telemetry.ContractTried(h.gateway.metrics, r.Rollout.Policy(), operation.Name, string(refused.ErrStatus.Reason))
+	telemetry.WouldDeny(h.gateway.metrics, r.Rollout.Policy())
+	if !r.Rollout.IsSilent() {
+		h.request.Warnings = append(h.request.Warnings, refused.ErrStatus.Message+admission.OnceEnforced)
+	}
+	h.request.SetSubject(resource.Undescribed(str(h.incoming.Head.Method), h.incoming.Head.Target), nil)
+	h.isTriedUnread = true
+	return true
+}
+
+// refusalOf returns the gateway's own refusal, nil if there is none, and whether the request was judged: a backend that refuses a
+// question of the gateway's, or a gateway that has no memory, says nothing about the request.
+func refusalOf(err error) (refused *status.Error, isJudged bool) {
+	switch {
+	case err == nil, err == errServed, errors.Is(err, storage.ErrNotSent):
+		return nil, true
+	case errors.Is(err, storage.ErrUnseen), errors.Is(err, storage.ErrAnswered), errors.Is(err, errNotJudged):
+		return nil, false
+	}
+	if _, is := errors.AsType[*upstream.Error](err); is {
+		return nil, false
+	}
+	if _, is := errors.AsType[*storage.BackendError](err); is {
+		return nil, false
+	}
+	refused = statusOf(err)
+	if c := refused.ErrStatus.Code; c >= http.StatusInternalServerError || c == http.StatusTooManyRequests {
+		return nil, false
+	}
+	return refused, true
+}
