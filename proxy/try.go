@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
@@ -148,21 +150,20 @@ func (h *handler) noteTrial(plan *rollout.Plan, err error) {
 		report.NoteTrial(tried{plan}, nil)
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Admitted")
 	default:
-		s := &refused.ErrStatus
 		operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
-		report.NoteTrial(tried{plan}, &admission.TriedFailure{Message: s.Message, Policy: plan.Policy()})
-		telemetry.ContractTried(m, plan.Policy(), operation.Name, string(s.Reason))
+		report.NoteTrial(tried{plan}, &admission.TriedFailure{Message: refused.Message, Policy: plan.Policy()})
+		telemetry.ContractTried(m, plan.Policy(), operation.Name, string(refused.Reason))
 		if !plan.IsSilent() {
-			h.request.Warnings = append(h.request.Warnings, s.Message+admission.OnceEnforced)
+			h.request.Warnings = append(h.request.Warnings, refused.Message+admission.OnceEnforced)
 		}
 	}
 	h.admission.auditTerms()
 }
 
 // reasonOf returns what is kept of a refusal, which has no value that the client sent.
-func reasonOf(e *status.Error) *rollout.Refusal {
-	why := &rollout.Refusal{Code: int(e.ErrStatus.Code), Reason: string(e.ErrStatus.Reason)}
-	if d := e.ErrStatus.Details; d != nil {
+func reasonOf(s *metav1.Status) *rollout.Refusal {
+	why := &rollout.Refusal{Code: int(s.Code), Reason: string(s.Reason)}
+	if d := s.Details; d != nil {
 		for _, c := range d.Causes {
 			why.Fields = append(why.Fields, c.Field)
 		}
@@ -191,10 +192,10 @@ func (h *handler) tryUnread(r *resource.Resource, err error) bool {
 	operation := r.Rollout.Count().Operation(string(h.incoming.Head.Method), template)
 	operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
 	r.Rollout.Count().Add(true)
-	telemetry.ContractTried(h.gateway.metrics, r.Rollout.Policy(), operation.Name, string(refused.ErrStatus.Reason))
+	telemetry.ContractTried(h.gateway.metrics, r.Rollout.Policy(), operation.Name, string(refused.Reason))
 	telemetry.WouldDeny(h.gateway.metrics, r.Rollout.Policy())
 	if !r.Rollout.IsSilent() {
-		h.request.Warnings = append(h.request.Warnings, refused.ErrStatus.Message+admission.OnceEnforced)
+		h.request.Warnings = append(h.request.Warnings, refused.Message+admission.OnceEnforced)
 	}
 	h.request.SetSubject(resource.Undescribed(str(h.incoming.Head.Method), h.incoming.Head.Target), nil)
 	h.isTriedUnread = true
@@ -203,7 +204,7 @@ func (h *handler) tryUnread(r *resource.Resource, err error) bool {
 
 // refusalOf returns the gateway's own refusal, nil if there is none, and whether the request was judged: a backend that refuses a
 // question of the gateway's, or a gateway that has no memory, says nothing about the request.
-func refusalOf(err error) (refused *status.Error, isJudged bool) {
+func refusalOf(err error) (refused *metav1.Status, isJudged bool) {
 	switch {
 	case err == nil, err == errServed, errors.Is(err, storage.ErrNotSent):
 		return nil, true
@@ -216,8 +217,8 @@ func refusalOf(err error) (refused *status.Error, isJudged bool) {
 	if _, is := errors.AsType[*storage.BackendError](err); is {
 		return nil, false
 	}
-	refused = statusOf(err)
-	if c := refused.ErrStatus.Code; c >= http.StatusInternalServerError || c == http.StatusTooManyRequests {
+	refused = &statusOf(err).ErrStatus
+	if c := refused.Code; c >= http.StatusInternalServerError || c == http.StatusTooManyRequests {
 		return nil, false
 	}
 	return refused, true
