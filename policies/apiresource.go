@@ -32,6 +32,8 @@ type APIResourceSpec struct {
 	Names             apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
 	Paths             APIResourcePaths                              `json:"paths"`
 	OtherPaths        string                                        `json:"otherPaths"`
+	TrailingSlash     string                                        `json:"trailingSlash"`
+	EncodedSlash      string                                        `json:"encodedSlash"`
 	Envelope          string                                        `json:"envelope"`
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
@@ -39,6 +41,7 @@ type APIResourceSpec struct {
 	// Scale is the scale subresource; nil if there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
 	Concurrency         string                                          `json:"concurrency"`
+	Preconditions       string                                          `json:"preconditions"`
 	DataMaps            []string                                        `json:"dataMaps"`
 	UnconditionalUpdate string                                          `json:"unconditionalUpdate"`
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
@@ -155,6 +158,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 		Namespaced: strings.Contains(cmp.Or(s.Paths.Item, s.Paths.Collection), "{namespace}"),
 		Singleton:  s.Paths.Item != "" && !strings.Contains(s.Paths.Item, "{name}"),
 		Paths:      s.Paths.all(),
+		Slashes:    resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{
 			OtherPaths: resource.OtherPathsNamed(s.OtherPaths),
 			Status:     s.hasStatus(),
@@ -165,6 +169,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	if s.Concurrency == resource.BestEffort.String() {
 		r.Backend.Concurrency = resource.BestEffort
 	}
+	r.Backend.Preconditions = resource.PreconditionsNamed(s.Preconditions)
 	if s.Envelope != resource.Kubernetes.String() {
 		r.Envelope = resource.Bare
 	}
@@ -287,6 +292,7 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 		Group: s.Group, Version: s.Version, Scope: s.scope(), Names: resourceNames(s.Names),
 		Namespaced:   strings.Contains(o.Path, "{namespace}"),
 		Paths:        []string{o.Path},
+		Slashes:      resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{OtherPaths: resource.OtherPathsPass},
 		Envelope:     resource.Bare,
 		HasOwnQuery:  s.hasOwnQuery(),

@@ -2,9 +2,11 @@ package policies
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +17,9 @@ import (
 	"github.com/admission-gateway/gateway/admission/terms"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/assembly"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/exceptions"
 	"github.com/admission-gateway/gateway/policies/finding"
@@ -102,16 +106,21 @@ type loader struct {
 	kept    *reuse.Store
 	parts   map[reflect.Type]any // of kinds, by their types
 
-	texts   map[string][]byte // of the files, by name
-	all     []*manifest.Object
-	known   map[objectID]*manifest.Object
-	plain   plainKinds
-	objects map[objectID]*Object
+	texts  map[string][]byte // of the files, by name
+	all    []*manifest.Object
+	unread []unreadFile
+	// assembled are the sums of the documents that consist of several files, which these may become in
+	// several ways.
+	assembled []string
+	known     map[objectID]*manifest.Object
+	plain     plainKinds
+	objects   map[objectID]*Object
 
 	resources []loadedResource
-	passing   []resource.Passing
-	upstreams []upstreamUse
-	scopes    []scopeUse
+	// documented are operations of documents that are no verbs of the resources.
+	documented []loadedDocumented
+	upstreams  []upstreamUse
+	scopes     []scopeUse
 
 	mutators   []admission.Mutator
 	validators []admission.Validator
@@ -127,6 +136,11 @@ type loader struct {
 // read makes objects of the files.
 func (l *loader) read() {
 	for _, f := range l.source.Files {
+		if f.Role == source.Reference {
+			l.texts[f.Name] = f.Data
+			l.set.files = append(l.set.files, File{Name: f.Name})
+			continue
+		}
 		if f.Role != source.Objects {
 			if !l.held.Grow(weightOf(&f)) {
 				l.File(f.Name, "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weightOf(&f))
@@ -137,10 +151,38 @@ func (l *loader) read() {
 		l.texts[f.Name] = f.Data
 		objects, errs := manifest.ReadWithin(f.Name, f.Data, &l.held)
 		l.set.files = append(l.set.files, inventoryOf(f.Name, objects))
-		l.Read(errs)
+		if len(objects) == 0 {
+			l.unread = append(l.unread, unreadFile{f.Name, errs})
+		} else {
+			l.Read(errs)
+		}
 		l.all = append(l.all, objects...)
 	}
 	l.plain = plainKindsIn(l.all, Serves)
+}
+
+// unreadFile is a file without an object, and why it has none. It may be a part of a document.
+type unreadFile struct {
+	name string
+	errs []*manifest.Error
+}
+
+// assemble makes documents whole that consist of several files, and takes the overlays out.
+func (l *loader) assemble() {
+	a := assembly.New(l.source.Files, &l.held, &l.findings)
+	before := l.all
+	l.all = a.Objects(before)
+	for _, o := range l.all {
+		if o.OpenAPI && !slices.Contains(before, o) {
+			sum := o.Sum()
+			l.assembled = append(l.assembled, hex.EncodeToString(sum[:]))
+		}
+	}
+	for _, f := range l.unread {
+		if !a.IsReferred(f.name) {
+			l.Read(f.errs)
+		}
+	}
 }
 
 // weightOf returns how much memory it takes to compile a module, or to read data for modules, at most.
@@ -256,7 +298,12 @@ func (l *loader) register() {
 		all = append(all, r.Resource)
 	}
 	var err error
-	if set.registry, err = resource.NewRegistry(all, l.passing...); err != nil {
+	operations := make([]*resource.Documented, 0, len(l.documented))
+	for _, one := range l.documented {
+		operations = append(operations, one.Documented)
+		set.contracts = append(set.contracts, one.contract)
+	}
+	if set.registry, err = resource.NewRegistry(all, operations...); err != nil {
 		l.blame(all)
 		return
 	}
@@ -268,32 +315,81 @@ func (l *loader) register() {
 	set.indexMergeTypes()
 }
 
-// distinct reports resources that two files define, and kinds that two resources of a group have.
+// distinct reports resources that two files define, and kinds that two resources of a group have. Names that no author
+// gave give way.
 func (l *loader) distinct(resources []loadedResource) []loadedResource {
-	slices.SortStableFunc(resources, func(a, b loadedResource) int {
+	byName := func(a, b loadedResource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Names.Plural, b.Names.Plural), cmp.Compare(a.Version, b.Version))
-	})
-	type versioned struct{ group, version, name string }
-	plurals, kinds := map[versioned]loadedResource{}, map[versioned]loadedResource{}
+	}
+	slices.SortStableFunc(resources, byName)
+	names := takenNames{plurals: map[versionedName]loadedResource{}, kinds: map[versionedName]loadedResource{}, renamed: map[renamedFrom]string{}}
 	kept := make([]loadedResource, 0, len(resources))
+	for _, isMade := range []bool{false, true} { // what authors say, before what gives way
+		for _, r := range resources {
+			if r.Operation == nil && (r.made != madeNames{}) == isMade && l.name(&names, &r) {
+				kept = append(kept, r)
+			}
+		}
+	}
 	for _, r := range resources {
 		if r.Operation != nil {
+			if to, found := names.renamed[renamedFrom{r.at.from, r.Group, r.Version, r.Names.Plural}]; found {
+				r.Names.Plural = to
+			}
 			kept = append(kept, r)
-			continue
 		}
-		plural, kind := versioned{r.Group, r.Version, r.Names.Plural}, versioned{r.Group, r.Version, r.Names.Kind}
-		if first, twice := plurals[plural]; twice {
-			l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(r), first.at.from.File, first.at.from.Line(first.at.path))
-			continue
-		}
-		if first, twice := kinds[kind]; twice {
-			l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
-			continue
-		}
-		plurals[plural], kinds[kind] = r, r
-		kept = append(kept, r)
 	}
+	slices.SortStableFunc(kept, byName)
 	return kept
+}
+
+// versionedName is the name of a resource, or a kind, of a group in a version.
+type versionedName struct{ group, version, name string }
+
+// renamedFrom is the name that a resource of a document had before it gave way.
+type renamedFrom struct {
+	from                   *manifest.Object
+	group, version, plural string
+}
+
+// takenNames are the names of the resources so far.
+type takenNames struct {
+	plurals, kinds map[versionedName]loadedResource
+	renamed        map[renamedFrom]string
+}
+
+// name takes the names of a resource, and reports whether it can have them.
+func (l *loader) name(taken *takenNames, r *loadedResource) bool {
+	plural, kind := versionedName{r.Group, r.Version, r.Names.Plural}, versionedName{r.Group, r.Version, r.Names.Kind}
+	if first, twice := taken.plurals[plural]; twice && !r.made.plural {
+		l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(*r), first.at.from.File, first.at.from.Line(first.at.path))
+		return false
+	} else if twice {
+		plural.name = freeName(taken.plurals, plural, "-")
+		l.At(r.at.from, Note, r.at.path, "is the resource '%s', because %s:%d has the name '%s'; `%s` may give it another one",
+			plural.name, first.at.from.File, first.at.from.Line(first.at.path), r.Names.Plural, openapi.Extension+".names.plural")
+		taken.renamed[renamedFrom{r.at.from, r.Group, r.Version, r.Names.Plural}] = plural.name
+		r.Names.Plural = plural.name
+	}
+	if first, twice := taken.kinds[kind]; twice && !r.made.kind {
+		l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
+		return false
+	} else if twice {
+		kind.name = freeName(taken.kinds, kind, "")
+		r.Names.Kind, r.Names.ListKind, r.Names.Singular = kind.name, kind.name+"List", strings.ToLower(kind.name)
+	}
+	taken.plurals[plural], taken.kinds[kind] = *r, *r
+	return true
+}
+
+// freeName returns a name with the first number behind it that makes it free.
+func freeName(taken map[versionedName]loadedResource, k versionedName, before string) string {
+	for n, name := 2, k.name; ; n++ {
+		k.name = name + before + strconv.Itoa(n)
+		if _, twice := taken[k]; !twice {
+			return k.name
+		}
+	}
 }
 
 func describe(r loadedResource) string {

@@ -3,11 +3,13 @@ package policies
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
@@ -15,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -28,7 +31,11 @@ func (l *loader) openAPI(o *manifest.Object) {
 		r.Resource, r.at.from = &own, o
 		l.resources = append(l.resources, r)
 	}
-	l.passing = append(l.passing, d.passing...)
+	for _, one := range d.operations {
+		own := *one.Documented // as above
+		one.Documented, one.at.from = &own, o
+		l.documented = append(l.documented, one)
+	}
 	for _, s := range d.scopes {
 		l.useScope(o, s.scope, s.place)
 	}
@@ -38,9 +45,20 @@ func (l *loader) openAPI(o *manifest.Object) {
 // documented is the result of compiling a document.
 type documented struct {
 	resources []loadedResource // whose origins have no object
-	passing   []resource.Passing
-	scopes    []documentedScope
-	programs  []*cel.Program
+	// operations are the ones that are no verbs of the resources.
+	operations []loadedDocumented
+	scopes     []documentedScope
+	programs   []*cel.Program
+}
+
+// loadedDocumented is an operation that is no verb of a resource, and the part of a file that it comes from.
+type loadedDocumented struct {
+	*resource.Documented
+	contract *contract.Operation
+	at       origin
+	rollout  *rollout.ResourceSpec // nil: it holds for all requests
+	// rolloutAt is the place of the rollout.
+	rolloutAt string
 }
 
 // documentedScope is a scope, and the positions of its members in the document.
@@ -57,7 +75,7 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 		c.At(o, Error, "openapi", "%s", err.Error())
 		return &c.made
 	}
-	resources, passing, found := d.Resources()
+	resources, operations, found := d.Resources()
 	for _, f := range found {
 		severity := Warning
 		if f.Error {
@@ -72,20 +90,55 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	for _, f := range notes {
 		c.At(o, Note, f.Path, "%s", f.Message)
 	}
-	for _, p := range passing {
-		if _, err := resource.NewRegistry(nil, p); err != nil {
-			c.At(o, Warning, "paths", "%s; its requests are refused where a resource's path matches them", err.Error())
-			continue
-		}
-		c.made.passing = append(c.made.passing, p)
-	}
 	for _, r := range resources {
 		c.resource(r)
 	}
 	for _, a := range d.Actions() {
 		c.action(a)
 	}
+	for _, one := range operations {
+		c.operation(one)
+	}
 	return &c.made
+}
+
+// operation takes an operation of a document that is no verb of a resource.
+func (c *documentCompiler) operation(said *openapi.Documented) {
+	compiled := c.contractOf(&said.Said, schema.Options{})
+	plan, planAt := c.rolloutOf(said)
+	for _, template := range said.Templates {
+		one := &resource.Documented{
+			Method: said.Method, Template: template, Scope: said.Scope, Slashes: said.Slashes, IsHeld: said.IsHeld(),
+			Matrix: openapi.Matrix([]openapi.Operation{said.Said}),
+		}
+		if err := resource.CheckTemplate(template); err != nil {
+			c.At(c.from, Warning, said.Place, "is left out: %s", err.Error())
+			continue
+		}
+		c.made.operations = append(c.made.operations, loadedDocumented{one, compiled, origin{path: said.Place}, plan, planAt})
+	}
+}
+
+// rolloutOf returns what the extension says of how far an operation is held to its description, and where it says so.
+func (c *documentCompiler) rolloutOf(said *openapi.Documented) (spec *rollout.ResourceSpec, at string) {
+	for _, m := range said.Rollouts {
+		if at = openapi.Place(m); m.Kind() == document.Null {
+			spec = nil
+			continue
+		}
+		if spec == nil {
+			spec = new(rollout.ResourceSpec)
+		}
+		strict, err := kjson.UnmarshalStrict(m.AppendRaw(nil), spec, kjson.DisallowDuplicateFields, kjson.DisallowUnknownFields)
+		if err == nil {
+			err = errors.Join(strict...)
+		}
+		if err != nil {
+			c.At(c.from, Error, at, "must be a rollout: %v", err)
+			return nil, at
+		}
+	}
+	return spec, at
 }
 
 // action takes an operation of a document that neither reads nor writes an object.
@@ -112,7 +165,9 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
-		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout")})
+		c.made.resources = append(c.made.resources, loadedResource{
+			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout"),
+		})
 	}
 }
 
@@ -172,7 +227,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
-	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout")})
+	c.made.resources = append(c.made.resources, loadedResource{
+		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout"),
+	})
 }
 
 // derived makes the APIResource of a resource. Errors point at the extension.
@@ -240,6 +297,9 @@ func derivedSpec(r *openapi.Resource) map[string]any {
 		"group": r.Group, "version": r.Version, "names": map[string]any{"plural": r.Plural, "kind": r.Kind},
 		"paths":    paths,
 		"envelope": r.Envelope.String(),
+	}
+	if r.Envelope == resource.Bare {
+		spec["encodedSlash"] = "Allow"
 	}
 	switch {
 	case r.Envelope == resource.Bare:
@@ -324,10 +384,7 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 	}
 	made := &contract.Contract{}
 	for _, o := range operations {
-		compiled := &contract.Operation{
-			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o, options), MayBeEmpty: o.MayBeEmpty,
-			Security: o.Security, Answers: c.answers(o.Answers),
-		}
+		compiled := c.contractOf(&o, options)
 		if o.At != nil {
 			made.SetAt(*o.At, compiled)
 		} else {
@@ -335,6 +392,14 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 		}
 	}
 	return made
+}
+
+// contractOf compiles what is said of the requests of an operation.
+func (c *documentCompiler) contractOf(o *openapi.Operation, options schema.Options) *contract.Operation {
+	return &contract.Operation{
+		Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(*o, options), MayBeEmpty: o.MayBeEmpty,
+		Security: o.Security, Answers: c.answers(o.Answers),
+	}
 }
 
 // bodies compiles the schemas of bodies. Patches and the bodies of deletions are no objects of the resource.

@@ -22,7 +22,11 @@ type loadedResource struct {
 	rollout  *rollout.ResourceSpec // nil: it holds for all requests
 	// rolloutAt is the place of the rollout; "" is spec.rollout.
 	rolloutAt string
+	made      madeNames
 }
+
+// madeNames says which names of a resource no author gave. They give way to others.
+type madeNames struct{ plural, kind bool }
 
 // An origin is the place in a file that describes a resource.
 type origin struct {

@@ -17,35 +17,50 @@ type planKey struct {
 	spec string
 }
 
-// planResources compiles how far descriptions of resources are in force. Resources of one document for which the same is said
-// have one plan.
+// planned is something with a rollout.
+type planned struct {
+	from         *manifest.Object
+	path         string // of the rollout
+	spec         *rollout.ResourceSpec
+	isNamespaced bool
+	into         **rollout.Plan
+}
+
+// planResources compiles how far descriptions of resources, and of other operations, are in force. Parts of one document for
+// which the same is said have one plan.
 func (l *loader) planResources() {
-	plans, places, isLocal := map[planKey]*rollout.Plan{}, map[*rollout.Plan]*loadedResource{}, map[*rollout.Plan]bool{}
-	var order []*rollout.Plan
+	var all []planned
 	for i := range l.resources {
 		r := &l.resources[i]
-		if r.rollout == nil {
+		all = append(all, planned{r.at.from, r.planAt(), r.rollout, r.Namespaced, &r.Resource.Rollout})
+	}
+	for i := range l.documented {
+		o := &l.documented[i]
+		all = append(all, planned{o.at.from, o.rolloutAt, o.rollout, false, &o.Documented.Rollout})
+	}
+	plans, isLocal := map[planKey]*rollout.Plan{}, map[*rollout.Plan]bool{}
+	var first []planned // of each plan
+	for _, one := range all {
+		if one.spec == nil {
 			continue
 		}
-		text, err := json.Marshal(r.rollout)
+		text, err := json.Marshal(one.spec)
 		if err != nil {
-			l.At(r.at.from, Error, r.planAt(), "must be a rollout: %v", err)
+			l.At(one.from, Error, one.path, "must be a rollout: %v", err)
 			continue
 		}
-		key := planKey{r.at.from, string(text)}
+		key := planKey{one.from, string(text)}
 		plan, known := plans[key]
 		if !known {
-			plan = l.terms.ResourcePlan(r.at.from, r.rollout, r.at.from.Kind+"/"+r.at.from.Name, r.planAt())
-			plans[key] = plan
-			places[plan], order = r, append(order, plan)
+			plan = l.terms.ResourcePlan(one.from, one.spec, one.from.Kind+"/"+one.from.Name, one.path)
+			plans[key], first = plan, append(first, one)
 		}
-		r.Resource.Rollout = plan
-		isLocal[plan] = isLocal[plan] || r.Namespaced
+		*one.into = plan
+		isLocal[plan] = isLocal[plan] || one.isNamespaced
 	}
-	for _, plan := range order {
-		if plan != nil && plan.IsLocal() && !isLocal[plan] {
-			r := places[plan]
-			l.At(r.at.from, Error, r.planAt()+".namespaces", "must not be set: no path of the resource has {namespace}")
+	for _, one := range first {
+		if plan := *one.into; plan != nil && plan.IsLocal() && !isLocal[plan] {
+			l.At(one.from, Error, one.path+".namespaces", "must not be set: no path of the resource has {namespace}")
 		}
 	}
 }

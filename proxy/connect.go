@@ -203,7 +203,7 @@ func (h *handler) passUndescribed() error {
 func (h *handler) passThrough() (err error) {
 	if h.isTriedUnread {
 		defer h.addWarnings()
-	} else if err := h.route.admit(&h.incoming.Head); err != nil {
+	} else if err := h.route.admit(&h.incoming.Head, &h.request.Info); err != nil {
 		return err
 	}
 	return h.forward(false)
@@ -214,6 +214,8 @@ func (h *handler) forward(isRead bool) (err error) {
 	head := &h.incoming.Head
 	m := storage.Message{IsSafe: h.request.IsRead() && !head.HasBody() && head.Upgrade == nil}
 	switch {
+	case len(h.request.Body) > 0: // which was read, and may have been decoded
+		m.Body = h.request.Body
 	case !head.HasBody():
 		if head.HasLength() {
 			m.Body = []byte{}

@@ -36,6 +36,9 @@ func (h *handler) checkContract() error {
 func (h *handler) watchAnswers() error {
 	r := h.request
 	name := r.Info.Resource
+	if r.Info.Documented != nil {
+		name = r.Info.Template
+	}
 	if r.Info.Subresource != "" {
 		name += "/" + r.Info.Subresource
 	}

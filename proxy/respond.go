@@ -32,7 +32,7 @@ func methodsOf(h *handler, refused string) string {
 		}
 	}
 	resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
-	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed {
+	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod && info.Documented == nil {
 		switch route.undescribed {
 		case config.DenyUndescribed:
 			return ""
@@ -40,7 +40,10 @@ func methodsOf(h *handler, refused string) string {
 			return onlyReads
 		}
 	}
-	return resource.Allowed(resolver, pathOf(target), refused)
+	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, r *resource.Resource) bool {
+		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || r != nil && mayWrite(i) && isJudged(h.set, r)
+		return !i.IsOtherMethod || !isClosed
+	})
 }
 
 // routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the head
@@ -113,7 +116,7 @@ func (h *handler) refuse(err error) {
 	}
 	if e.ErrStatus.Code == http.StatusMethodNotAllowed {
 		allowed := methodsOf(h, str(h.incoming.Head.Method))
-		if h.request.Info.IsUndescribed {
+		if i := &h.request.Info; i.IsUndescribed && !i.IsOtherMethod {
 			allowed = onlyReads // the gateway refuses the method of no other undescribed request
 		}
 		r.Add("Allow", allowed)

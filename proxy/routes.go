@@ -193,7 +193,13 @@ func (r *route) formatOf(about *resource.Resource) (format config.ErrorFormat, t
 }
 
 // admit refuses an undescribed request that the route does not forward.
-func (r *route) admit(head *message.Head) error {
+func (r *route) admit(head *message.Head, i *resource.Info) error {
+	switch {
+	case i.Documented != nil:
+		return nil
+	case i.IsOtherMethod && (r.undescribed == config.DenyUndescribed || r.undescribed == config.DenyWrites && mayWrite(i)):
+		return status.MethodNotAllowedf("%s is not described for the path '%s', and only what is described is served here", head.Method, pathOf(head.Target))
+	}
 	switch r.undescribed {
 	case config.DenyUndescribed:
 		return status.NoSuchPath("the path '%s' is not described, and only described paths are served here", pathOf(head.Target))

@@ -41,10 +41,13 @@ type scope struct {
 	connects    bool // requests lead to somewhere else than to a stored object, or go on in another protocol
 	isOperation bool // requests ask for something other than to read or write an object
 	isForeseen  bool // policies may be asked before an object is read
+	isWatched   bool // answers are compared with what the document declares
+	isClosed    bool // requests have a method that no file describes, and could change what policies or a schema judge
+	// plan says how far the description is in force; nil: for all requests.
+	plan *rollout.Plan
 	// tried counts requests to which the description is not applied; nil if it is for all.
-	tried     *rollout.Operation
-	trial     int  // the place of its stage
-	isWatched bool // answers are compared with what the document declares
+	tried *rollout.Operation
+	trial int // the place of its stage
 
 	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
 	// the steps that complete the answer.
@@ -72,17 +75,17 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		isWatched:  set.WatchesAnswers(r, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
+	if i.Documented != nil {
+		s.hasBody = s.operation != nil && len(s.operation.Bodies) > 0
+	}
+	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && isJudged(set, r)
 	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
 	}
 	s.attempt = attemptOf(s)
-	if r != nil && r.Rollout != nil {
-		method := i.Verb.Method()
-		if r.Operation != nil {
-			method = r.Operation.Method
-		}
-		s.tried = r.Rollout.Count().Operation(method, s.template)
+	if s.plan = planOf(i, r); s.plan != nil {
+		s.tried = s.plan.Count().Operation(operationOfPlan(i, r))
 	}
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
 	s.trial = slices.IndexFunc(s.stages, func(one stage) bool { return one.name == "try" })
@@ -109,7 +112,7 @@ func (s *scope) rulesOf(i *resource.Info) *rules {
 
 // isOpaque reports whether there is nothing to do with the object of a request, so that its body passes as it came.
 func (s *scope) isOpaque(r *storage.Request) bool {
-	return !s.hasBody || s.passesAsItCame(r)
+	return !s.hasBody || r.Info.Documented == nil && s.passesAsItCame(r)
 }
 
 // passesUnread reports whether nothing in force concerns the body of a request, so that the backend gets it unread.
@@ -127,6 +130,9 @@ func (s *scope) passesAsItCame(r *storage.Request) bool {
 
 // templateOf returns the path of a request as a template; "" if no file describes it.
 func templateOf(r *resource.Resource, i *resource.Info) string {
+	if i.Documented != nil {
+		return i.Template
+	}
 	if r == nil || !i.IsResource {
 		return ""
 	}

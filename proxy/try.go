@@ -35,6 +35,37 @@ func (t tried) Tried(would bool) { t.plan.Count().Add(would) }
 // Outlook implements admission.Terms.
 func (tried) Outlook(_ *admission.Attributes, o resource.Outlook) resource.Outlook { return o }
 
+// planOf returns how far the description of a request is in force; nil: for all requests.
+func planOf(i *resource.Info, r *resource.Resource) *rollout.Plan {
+	switch {
+	case i.Documented != nil:
+		return i.Documented.Rollout
+	case r != nil:
+		return r.Rollout
+	}
+	return nil
+}
+
+// operationOfPlan returns the method and the template by which a request is counted.
+func operationOfPlan(i *resource.Info, r *resource.Resource) (method, template string) {
+	switch {
+	case i.Documented != nil:
+		return i.Documented.Method, i.Documented.Template
+	case r == nil:
+		return i.Verb.Method(), ""
+	case r.Operation != nil:
+		method = r.Operation.Method
+	case i.IsOtherMethod:
+		method = "other methods"
+	default:
+		method = i.Verb.Method()
+	}
+	if template = templateOf(r, i); template == "" && len(r.Paths) > 0 {
+		template = r.Paths[0]
+	}
+	return method, template
+}
+
 // enforces reports whether the description of the resource is in force for the request.
 func (h *handler) enforces(plan *rollout.Plan) bool {
 	i := &h.request.Info
@@ -53,7 +84,7 @@ func (h *handler) enforces(plan *rollout.Plan) bool {
 // try is the stage of a description that may only be tried. It judges the request as the stages behind it would, on a copy, and
 // passes it as it came.
 func (h *handler) try() error {
-	plan := h.request.Resource.Rollout
+	plan := h.scope.plan
 	if h.enforces(plan) {
 		return nil
 	}
@@ -174,27 +205,24 @@ func reasonOf(s *metav1.Status) *rollout.Refusal {
 // tryUnread makes an undescribed request of one whose method, path or head cannot be read as its description has it, and which
 // is only tried. It reports whether it did: nobody knows the user yet, so that a share is a share of addresses.
 func (h *handler) tryUnread(r *resource.Resource, err error) bool {
-	if r == nil || r.Rollout == nil {
+	plan := planOf(&h.request.Info, r)
+	if plan == nil {
 		return false
 	}
 	h.who.client = h.incoming.Peer().Addr
-	if h.enforces(r.Rollout) {
+	if h.enforces(plan) {
 		return false
 	}
 	refused, isJudged := refusalOf(err)
 	if !isJudged || refused == nil {
 		return false
 	}
-	template := ""
-	if len(r.Paths) > 0 {
-		template = r.Paths[0]
-	}
-	operation := r.Rollout.Count().Operation(string(h.incoming.Head.Method), template)
+	operation := plan.Count().Operation(operationOfPlan(&h.request.Info, r))
 	operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
-	r.Rollout.Count().Add(true)
-	telemetry.ContractTried(h.gateway.metrics, r.Rollout.Policy(), operation.Name, string(refused.Reason))
-	telemetry.WouldDeny(h.gateway.metrics, r.Rollout.Policy())
-	if !r.Rollout.IsSilent() {
+	plan.Count().Add(true)
+	telemetry.ContractTried(h.gateway.metrics, plan.Policy(), operation.Name, string(refused.Reason))
+	telemetry.WouldDeny(h.gateway.metrics, plan.Policy())
+	if !plan.IsSilent() {
 		h.request.Warnings = append(h.request.Warnings, refused.Message+admission.OnceEnforced)
 	}
 	h.request.SetSubject(resource.Undescribed(str(h.incoming.Head.Method), h.incoming.Head.Target), nil)

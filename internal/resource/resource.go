@@ -38,6 +38,8 @@ type Resource struct {
 	Paths []string
 	// Written says how the author wrote the Paths, if that is otherwise.
 	Written Written
+	// Slashes says how the paths may be spelled before an ordinary API.
+	Slashes Slashes
 	Methods Methods
 	// Operation is set if requests to the paths do something other than to read and write objects.
 	Operation    *Operation
