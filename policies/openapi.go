@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -99,7 +100,21 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	for _, one := range operations {
 		c.operation(one)
 	}
+	c.noteDefaults(d.Filled())
 	return &c.made
+}
+
+// noteDefaults says that n defaults are filled in.
+func (c *documentCompiler) noteDefaults(n int) {
+	said := "1 default of a schema is filled in"
+	switch {
+	case n == 0:
+		return
+	case n > 1:
+		said = fmt.Sprintf("%d defaults of schemas are filled in", n)
+	}
+	c.At(c.from, Remark, "", "%s where a request or an answer leaves them out: '%s: {%s: Off}' at the root, at a path or at an operation leaves them to the API",
+		said, openapi.Extension, openapi.DefaultsKey)
 }
 
 // operation takes an operation of a document that is no verb of a resource.
@@ -263,7 +278,7 @@ func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool 
 		}
 		d.MergePatch(s)
 	}
-	for _, name := range []string{"ignore", openapi.AnswersKey} { // which no APIResource has
+	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey} { // which no APIResource has
 		if m, found := d.Root().Get(name); found {
 			d.Remove(m)
 		}
@@ -398,7 +413,7 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 func (c *documentCompiler) contractOf(o *openapi.Operation, options schema.Options) *contract.Operation {
 	return &contract.Operation{
 		Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(*o, options), MayBeEmpty: o.MayBeEmpty,
-		Security: o.Security, Answers: c.answers(o.Answers),
+		Underscored: o.Underscored, Security: o.Security, Answers: c.answers(o.Answers),
 	}
 }
 

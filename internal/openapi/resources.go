@@ -14,6 +14,7 @@ import (
 // found on the way.
 func (d *Document) Resources() ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
+	d.checkDefaults()
 	var all []*Resource
 	if d.isKubernetes() {
 		all = d.kubernetes(paths)
@@ -176,13 +177,17 @@ func (d *Document) describe(r *Resource) {
 	d.bodies(r, o)
 	// The gateway refuses what it cannot read, so nothing has to be checked against a schema then.
 	unread := r.takesNoJSON(create, update)
+	posted, put := r.collection.operation("post"), r.object.operation("put")
+	patched, got := r.object.operation("patch"), r.object.operation("get")
 	if n := first(create, update, read); n.Valid() && !unread {
+		o.unfilled = d.leavesDefaults(first(posted, put, patched, got))
 		r.Create = d.cached(n, o)
 	}
 	if !create.Valid() && r.Create.isList() {
 		r.Create = nil // what is read as a list may be written otherwise
 	}
 	if n := first(update, read, create); n.Valid() && !unread {
+		o.unfilled = d.leavesDefaults(first(put, patched, got, posted))
 		r.Update = d.cached(n, o)
 	}
 	if !update.Valid() && r.Update.isList() {
@@ -190,6 +195,7 @@ func (d *Document) describe(r *Resource) {
 	}
 	o.of = ofAnswers
 	if n := first(read, update, create); n.Valid() {
+		o.unfilled = d.leavesDefaults(first(got, put, patched, posted))
 		if s := d.cached(n, o); s != nil && s.Defaults && !s.isList() {
 			r.Read = s
 		}
