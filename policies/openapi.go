@@ -73,20 +73,21 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	c := documentCompiler{findings: f, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	d, err := openapi.New(o.Document())
 	if err != nil {
-		c.At(o, Error, "openapi", "%s", err.Error())
+		at, message := "openapi", err.Error()
+		if fault, isPlaced := errors.AsType[*openapi.Fault](err); isPlaced {
+			at, message = fault.Path, fault.Message
+		}
+		c.At(o, Error, at, "%s", message)
 		return &c.made
 	}
 	resources, operations, found := d.Resources()
-	for _, f := range found {
+	overlooked, notes := openapi.Overlooked(d)
+	for _, f := range append(found, overlooked...) {
 		severity := Warning
 		if f.Error {
 			severity = Error
 		}
 		c.At(o, severity, f.Path, "%s", f.Message)
-	}
-	overlooked, notes := openapi.Overlooked(d)
-	for _, f := range overlooked {
-		c.At(o, Warning, f.Path, "%s", f.Message)
 	}
 	for _, f := range notes {
 		c.At(o, Note, f.Path, "%s", f.Message)

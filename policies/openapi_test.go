@@ -264,8 +264,22 @@ paths:
 		"an extension about answers":      {settings("responses: Warn"), ""},
 		"an extension against answers":    {settings("responses: Deny"), "a.yaml:5: x-admission-gateway-resource.responses: must be 'Ignore' or 'Warn'\n"},
 		"an extension that leaves it out": {settings("ignore: true"), ""},
-		"another version":                 {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
-		"Swagger":                         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
+		"Swagger with a schema that is a list": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths: {}\ndefinitions:\n  items:\n    type: array\n    items:\n    - {type: string}\n",
+			"a.yaml:7: definitions.items.items: must be one schema, not a list\n"},
+		"Swagger with a reference to nothing": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths:\n  /a:\n    post:\n      parameters:\n      - {in: body, name: b, schema: {$ref: '#/definitions/B'}}\n      responses: {'200': {description: ok}}\n",
+			"a.yaml:7: paths[/a].post.parameters[0].schema.$ref: must point to something in the document, not '#/definitions/B'\n"},
+		"keywords of another type": {"openapi: 3.0.3\ninfo: {title: A, version: v1}\npaths:\n  /orders/{id}:\n    parameters:\n    - {name: id, in: path, schema: {type: string}}\n" +
+			"    - {name: q, in: query, required: 'yes', schema: {type: string}}\n    put:\n      security: key\n      parameters: {}\n" +
+			"      requestBody:\n        required: 'yes'\n        content: []\n      responses: {'200': {description: ok}}\n    get: [a]\n", "" +
+			"a.yaml:7: paths[/orders/{id}].parameters[1].required: must be a boolean, not a string\n" +
+			"a.yaml:9: paths[/orders/{id}].put.security: must be a list, not a string\n" +
+			"a.yaml:10: paths[/orders/{id}].put.parameters: must be a list, not an object\n" +
+			"a.yaml:12: paths[/orders/{id}].put.requestBody.required: must be a boolean, not a string\n" +
+			"a.yaml:13: paths[/orders/{id}].put.requestBody.content: must be an object, not a list\n" +
+			"a.yaml:15: paths[/orders/{id}].get: must be an object, not a list\n" +
+			"a.yaml:6: paths[/orders/{id}].parameters[0]: warning: must have `required: true`: a value in the path is always there\n"},
+		"another version": {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
+		"Swagger":         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
 		"a resource of another file too": {order("type: object") + "---\n" + orders, "a.yaml:6: paths[/orders/{id}]: path '/v2/orders' of 'orders-2' must not match the same requests as path '/v2/orders' of 'orders'\n" +
 			"a.yaml:6: paths[/orders/{id}]: path '/v2/orders/{name}' of 'orders-2' must not match the same requests as path '/v2/orders/{name}' of 'orders'\n" +
 			"a.yaml:6: paths[/orders/{id}]: note: is the resource 'orders-2', because a.yaml:17 has the name 'orders'; `x-admission-gateway-resource.names.plural` may give it another one\n"},

@@ -338,8 +338,12 @@ Thing:
     letter: {type: string, pattern: '^[\u0041-\u005A]$'}
     tags: {type: array, uniqueItems: true, minItems: 1, maxItems: 3, items: {type: string}}
     objects: {type: array, uniqueItems: true}
-    all: {items: {type: string}}`,
+    all: {items: {type: string}}
+    days: {type: array, format: date}`,
 			objects: []object{
+				{text: `{"mail":["a@example.com"],"days":"2024-05-01"}`, wrong: []string{
+					`mail: Invalid value: "array": must be of type string`, `days: Invalid value: "string": must be of type array`,
+				}},
 				{text: `{"mail":"a@example.com","at":"2024-05-01T12:00:00Z","letter":"B","tags":["a","b"]}`},
 				{text: `{"objects":[{"a":1},{"a":2},1,"1"],"all":["x"]}`},
 				{text: `{}`, wrong: []string{`<nil>: Invalid value: 0: must have at least 1 property`}},

@@ -27,6 +27,7 @@ type compiler struct {
 	stripFormat func(*spec.Schema) error
 	patterns    map[string]*pattern.Pattern // by their text: schemas repeat them
 	mayRepeat   bool                        // of the Options
+	isDocument  bool                        // the schema is of an OpenAPI document: its types mean what they say
 }
 
 func newCompiler() *compiler {

@@ -153,7 +153,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 		return nil, warnings, errs
 	}
 	c := newCompiler()
-	c.mayRepeat = o.MayRepeat
+	c.mayRepeat, c.isDocument = o.MayRepeat, o.Extensions != nil
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
