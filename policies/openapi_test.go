@@ -237,11 +237,11 @@ paths:
 	}
 	for name, test := range map[string]struct{ file, want string }{
 		"a document": {order("type: object"), ""},
-		"keywords that are not enforced": {order("type: object\nproperties:\n  a: {type: string, format: iban, pattern: '(?=a)'}\n  b: {type: array, contains: {const: 1}}\nif: {required: [a]}"), "" +
+		"keywords that are not enforced": {order("type: object\nproperties:\n  a: {type: string, format: iban, pattern: '(?=a)'}\n  b: {type: array, divisibleBy: 1}\nrequired: desk"), "" +
+			"a.yaml:15: components.schemas.Order.required: must be a list of names of properties\n" +
 			"a.yaml:13: components.schemas.Order.properties.a.format: warning: the format 'iban' is not enforced\n" +
 			"a.yaml:13: components.schemas.Order.properties.a.pattern: warning: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`\n" +
-			"a.yaml:14: components.schemas.Order.properties.b.contains: warning: the keyword 'contains' is not enforced\n" +
-			"a.yaml:15: components.schemas.Order.if: warning: the keyword 'if' is not enforced\n"},
+			"a.yaml:14: components.schemas.Order.properties.b.divisibleBy: warning: the keyword 'divisibleBy' is not enforced\n"},
 		"references": {order("allOf:\n- {$ref: '#/components/schemas/Ordr'}\n- {$ref: 'common.yaml#/Base'}"), "" +
 			"a.yaml:12: components.schemas.Order.allOf[0].$ref: must point to something in the document, not '#/components/schemas/Ordr'\n" +
 			"a.yaml:13: components.schemas.Order.allOf[1].$ref: must lead to a file that can be read, not to 'common.yaml#/Base': there is no 'common.yaml'\n"},

@@ -51,7 +51,9 @@ type admitter struct {
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
-	outside    outside              // which policies are not about the request
+	// isRehearsal says that the request is only tried.
+	isRehearsal bool
+	outside     outside // which policies are not about the request
 }
 
 // noteWrong keeps which parameters are wrong, for templates of refusals.
@@ -118,6 +120,11 @@ func (a *admitter) foresee() {
 	i := &a.request.Info
 	a.outside.admitter = a
 	i.Foresight = &a.outside
+}
+
+// rehearse lets nothing be counted or logged of what policies and schemas find: the request is not refused by it.
+func (a *admitter) rehearse() {
+	a.isRehearsal, a.report.Observer, a.report.Decisions = true, nil, nil
 }
 
 // reset forgets the request.
@@ -447,6 +454,9 @@ func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
 	for _, e := range result.Errors {
+		if a.isRehearsal {
+			break
+		}
 		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
 	}
 	return status.Detail(a.request.Invalid(shownName(w), result.Errors, result.More), result.Details)

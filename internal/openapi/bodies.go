@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -106,6 +107,7 @@ func patchOf(d *Document, m document.Node) (all []Body) {
 	case hasSchema && (name == fieldsType || name == partsType):
 		for _, b := range bodyOf(d, m, translation{}) {
 			makePartial(b.Schema.Props)
+			b.Schema.Judge.Use = jsonschema.Partial
 			all = append(all, b)
 		}
 	default:
@@ -179,6 +181,7 @@ func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 	f := formReader{doc: d, as: as, schema: s, made: &contract.Form{}}
 	f.encoding, _ = m.Get("encoding")
 	f.read(value)
+	s.Judge.Schema = s.Judge.Schema.Except(f.unjudged...)
 	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s, Place: Place(m)}}
 }
 
@@ -189,6 +192,7 @@ type formReader struct {
 	encoding document.Node
 	schema   *Schema
 	made     *contract.Form
+	unjudged []string // files whose sizes are bounded: the judge would measure their names
 }
 
 // read reads the properties of the schema.
@@ -326,6 +330,9 @@ func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file d
 	}
 	if most := b.least(&c, "maxLength"); most != nil {
 		part.MaxBytes = *most
+	}
+	if part.MinBytes > 0 || part.MaxBytes > 0 {
+		f.unjudged = append(f.unjudged, p.Name)
 	}
 	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 {
 		part.Media = []string{strings.ToLower(strings.Clone(media.Str()))}

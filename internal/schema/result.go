@@ -46,10 +46,13 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 			w.failures.add(failure{err: wording.Nameless(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
 		}
 	}
-	if !w.passes(s.root, obj) {
+	if s.judge != nil {
+		w.judge(s.judge, obj, old, obj)
+		w.listTypes(s.root, obj)
+	} else if !w.passes(s.root, obj) {
 		w.value(s.root, obj, old)
-		w.dropListTypes(s.root, old)
 	}
+	w.dropListTypes(s.root, old)
 	w.extended(s.root, obj, old)
 	if s.scale != nil {
 		s.scale.spec.checkReplicas(w, obj)
@@ -71,10 +74,13 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 		return Result{}
 	}
 	before, _ := old.Lookup(statusName)
-	if !w.passes(shape, v) {
+	if s.judge != nil {
+		w.judge(s.judge, obj, old, v)
+		w.listTypes(shape, v)
+	} else if !w.passes(shape, v) {
 		w.value(shape, v, before)
-		w.dropListTypes(shape, before)
 	}
+	w.dropListTypes(shape, before)
 	w.extended(shape, v, before)
 	if s.scale != nil {
 		s.scale.checkStatus(w, obj)

@@ -54,6 +54,7 @@ type Schema struct {
 	meta     *Shape      // of every metadata
 	metadata *meta.Rules // nil: the root's metadata is not checked
 	derived  []Derived   // in the order in which they are set
+	judge    *Judge      // says what is wrong with values; nil if the shapes do
 }
 
 // Root is the shape of the whole object.
@@ -72,6 +73,8 @@ type Shape struct {
 	checks    checks
 	rulesIn   ruleReach
 	envelope  envelope
+
+	hasListTypes bool // it or something in it is a list of type set or map
 
 	hasDefaults bool // something in it may be set to a default
 	preserves   bool // x-kubernetes-preserve-unknown-fields
