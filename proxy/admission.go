@@ -51,6 +51,7 @@ type admitter struct {
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
 	outside    outside              // which policies are not about the request
+	patched    *contract.Body       // what the API's document says of the patch; nil if it says nothing
 }
 
 // Decided implements admission.Observer.
@@ -172,9 +173,16 @@ func (a *admitter) prune(w *storage.Write) error {
 // keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It says
 // so as it does of unknown fields.
 func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
-	owned := a.scope.set.Owned(a.request.Resource, w.Creates())
-	if w.Declared != nil {
+	verb := w.Info.Verb
+	if w.Creates() {
+		verb = resource.VerbCreate
+	}
+	owned := a.scope.set.Owned(a.request.Resource, verb)
+	switch {
+	case w.Declared != nil:
 		owned = w.Declared.Owned
+	case !owned.Any() && a.patched != nil:
+		owned = a.patched.Owned
 	}
 	if !owned.Any() || w.Info.Subresource != "" {
 		return nil

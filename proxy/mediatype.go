@@ -175,9 +175,7 @@ func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) 
 	for name := range strings.SplitSeq(b.storage.MediaTypes().Patches, ", ") {
 		if sent.Is(name) {
 			b.request.Patch = patchTypeOf(name)
-			if declared != nil {
-				b.declared = declared.BodyOf(name)
-			}
+			b.declared = declared.PatchBody(name)
 			return nil
 		}
 	}

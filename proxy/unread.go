@@ -34,7 +34,11 @@ func (h *handler) pass(w *storage.Write) error {
 		h.trail.events.NoteRequest(w.Object)
 	}
 	if w.Object != nil {
-		if err := h.admission.checkBody(w, h.body.declared, w.Object.Root()); err != nil {
+		check := h.admission.checkBody
+		if w.Info.Verb == resource.VerbPatch {
+			check = h.admission.checkPatch
+		}
+		if err := check(w, w.Object.Root(), h.body.declared); err != nil {
 			return err
 		}
 	}

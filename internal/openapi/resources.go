@@ -174,19 +174,22 @@ func (d *Document) describe(r *Resource) {
 	}
 	o := translation{envelope: r.Envelope == resource.Kubernetes, kubernetes: d.isKubernetes() && len(r.Paths) == 0}
 	d.bodies(r, o)
-	// The gateway refuses what it cannot read, so nothing has to be checked against a schema then.
-	unread := r.takesNoJSON(create, update)
-	if n := first(create, update, read); n.Valid() && !unread {
-		r.Create = d.cached(n, o)
+	if create.Valid() {
+		r.Create = d.cached(create, o)
 	}
-	if !create.Valid() && r.Create.isList() {
-		r.Create = nil // what is read as a list may be written otherwise
+	if update.Valid() {
+		r.Update = d.cached(update, o)
 	}
-	if n := first(update, read, create); n.Valid() && !unread {
-		r.Update = d.cached(n, o)
+	if r.Result = r.Update; r.Result == nil {
+		r.Result = r.Create
 	}
-	if !update.Valid() && r.Update.isList() {
-		r.Update = nil
+	if r.Result.isList() {
+		r.Result = nil // no patch of an object makes a list
+	}
+	if patch := d.requestSchema(r.object.operation("patch")); patch.Valid() && isSameSchema(patch, update, create) {
+		if c := t.flatten([]document.Node{patch}, nil); len(c.required()) > 0 {
+			d.report.warn(patch, "is the schema of whole objects: a patch must have all that it requires")
+		}
 	}
 	o.of = ofAnswers
 	if n := first(read, update, create); n.Valid() {
@@ -197,6 +200,11 @@ func (d *Document) describe(r *Resource) {
 	if patch := r.object.operation("patch"); patch.Valid() && len(r.Paths) > 0 {
 		r.object.patchTypes = d.patchTypes(patch)
 	}
+}
+
+// isSameSchema reports whether a schema is written as one of the others.
+func isSameSchema(n document.Node, others ...document.Node) bool {
+	return slices.ContainsFunc(others, func(o document.Node) bool { return o.Valid() && string(o.Raw()) == string(n.Raw()) })
 }
 
 // patchTypes returns the media types of an operation's JSON besides the usual ones of patches: each is one of merge patches.
@@ -218,23 +226,6 @@ func (d *Document) patchTypes(patch document.Node) []string {
 
 // usualPatches are the media types of patches whose language they say themselves.
 var usualPatches = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
-
-// takesNoJSON reports whether all writes that the document describes carry something else.
-func (r *Resource) takesNoJSON(create, update document.Node) bool {
-	documented := false
-	for _, operation := range []document.Node{r.collection.operation("post"), r.object.operation("post"), r.object.operation("put"), r.object.operation("patch")} {
-		_, found := operation.Get("requestBody")
-		documented = documented || found
-	}
-	if patch := r.object.operation("patch"); patch.Valid() {
-		content, _ := patch.Get("requestBody")
-		types, _ := content.Get("content")
-		if types.Len() == 0 || jsonMedia(types).Valid() {
-			return false
-		}
-	}
-	return documented && !create.Valid() && !update.Valid()
-}
 
 func (d *Document) cached(n document.Node, o translation) *Schema {
 	if ref, found := n.Get("$ref"); found && !d.v31 {

@@ -100,6 +100,7 @@ type objectRules struct {
 	size       *sizeRules
 	additional *Shape // of members that are no property; may be nil if they are allowed
 	others     otherMembers
+	isClosed   bool // others are refused by [Beyond]; Kubernetes prunes what is in them all the same
 	names      document.Names
 	notes      *document.Noter // the author of the numbers of properties on members; nil if there is none
 

@@ -128,8 +128,11 @@ func (c *collection) checkType(w *storage.Write, d *storage.Identity, isObject b
 // folds case, as many do, takes the other one.
 func (c *collection) checkKeys(w *storage.Write) error {
 	keys := &c.updateKeys
-	if w.Info.Verb == resource.VerbCreate {
+	switch w.Info.Verb {
+	case resource.VerbCreate:
 		keys = &c.createKeys
+	case resource.VerbPatch:
+		keys = &c.patchKeys
 	}
 	first, second := w.Object.Root().CaseTwins(keys)
 	if !first.Valid() {

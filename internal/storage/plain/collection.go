@@ -13,7 +13,7 @@ type collection struct {
 	status     resource.FieldPath // that only the status subresource may write; nil for none
 	mediaTypes storage.MediaTypes
 
-	createKeys, updateKeys dataKeys
+	createKeys, updateKeys, patchKeys dataKeys
 }
 
 // emulates reports whether the gateway supplies a capability that the backend lacks.
