@@ -22,7 +22,7 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build sbom demo test programs e2e e2e-all e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test proofs programs e2e e2e-all e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -38,11 +38,11 @@ demo: build ## run the gateway with an API behind it, and print commands to try
 	@bin/gateway demo
 
 # vet is part of lint, so the tests do not run it a second time. Test programs are linked without symbols, which halves the
-# time of it. What is whole without the race detector runs in a sample with it.
+# time of it. With -short a proof that takes long is a sample of itself; "make proofs" runs it whole.
 TEST := $(GO) test -vet=off -ldflags='-s -w'
 
-test: programs ## run all tests
-	$(TEST) -timeout 20m ./...
+test: programs ## run all tests; those that take long in a sample
+	$(TEST) -timeout 20m -short $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))")
 	$(TEST) -timeout 20m -race -short $(RACE)
 	cd tools && $(TEST) ./...
 	cd tools/gatekeeper && $(TEST) -timeout 10m ./...
@@ -50,6 +50,9 @@ test: programs ## run all tests
 	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...
 	cd e2e/apis && $(TEST) -count=1 -timeout 10m ./...
+
+proofs: programs ## run the tests of all packages whole
+	$(TEST) -timeout 30m ./...
 
 programs: ## install Redis and Prometheus where tests need them (Debian, as root)
 	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus
@@ -60,7 +63,7 @@ e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API serv
 	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...
 
-e2e-all: programs ## the same with all that takes its time, and before all versions of the API server that are supported
+e2e-all: proofs ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m ./admission/rego/builtin
@@ -72,7 +75,7 @@ e2e-all: programs ## the same with all that takes its time, and before all versi
 	done
 
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
-	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(TEST) -count=1 -timeout 10m ./...
+	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(TEST) -count=1 -timeout 30m ./...
 
 lint: ## check format, errors, style, imports and known vulnerabilities
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: these files must be formatted:"; echo "$$unformatted"; exit 1; }

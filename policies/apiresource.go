@@ -31,6 +31,8 @@ type APIResourceSpec struct {
 	Names             apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
 	Paths             APIResourcePaths                              `json:"paths"`
 	OtherPaths        string                                        `json:"otherPaths"`
+	TrailingSlash     string                                        `json:"trailingSlash"`
+	EncodedSlash      string                                        `json:"encodedSlash"`
 	Envelope          string                                        `json:"envelope"`
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
@@ -50,6 +52,7 @@ type APIResourceSpec struct {
 	Backend             APIResourceBackend                              `json:"backend"`
 	Errors              string                                          `json:"errors"`
 	ErrorFormat         string                                          `json:"errorFormat"`
+	ErrorTemplate       string                                          `json:"errorTemplate"`
 }
 
 // APIResourcePaths are path templates.
@@ -151,6 +154,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 		Namespaced: strings.Contains(cmp.Or(s.Paths.Item, s.Paths.Collection), "{namespace}"),
 		Singleton:  s.Paths.Item != "" && !strings.Contains(s.Paths.Item, "{name}"),
 		Paths:      s.Paths.all(),
+		Slashes:    resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{
 			OtherPaths: resource.OtherPathsNamed(s.OtherPaths),
 			Status:     s.hasStatus(),
@@ -167,7 +171,8 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	r.HasOwnQuery = s.hasOwnQuery()
 	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
-	settings["status"], settings["errors"], settings["errorFormat"] = s.StatusSubresource, s.Errors, s.ErrorFormat
+	settings["status"], settings["errors"] = s.StatusSubresource, s.Errors
+	settings["errorFormat"], settings["errorTemplate"] = s.ErrorFormat, s.ErrorTemplate
 	setBackend(r, settings)
 	return r
 }
@@ -282,6 +287,7 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 		Group: s.Group, Version: s.Version, Scope: s.scope(), Names: resourceNames(s.Names),
 		Namespaced:   strings.Contains(o.Path, "{namespace}"),
 		Paths:        []string{o.Path},
+		Slashes:      resource.SlashesNamed(s.TrailingSlash, s.EncodedSlash),
 		Subresources: resource.Subresources{OtherPaths: resource.OtherPathsPass},
 		Envelope:     resource.Bare,
 		HasOwnQuery:  s.hasOwnQuery(),
@@ -297,6 +303,6 @@ func (s *APIResourceSpec) operation(o *APIResourceOperation) *resource.Resource 
 	if s.Backend.DryRun != "Native" {
 		r.Backend.Emulated = resource.DryRun
 	}
-	setErrors(r, s.Errors, s.ErrorFormat)
+	setErrors(r, s.Errors, s.ErrorFormat, s.ErrorTemplate)
 	return r
 }

@@ -38,8 +38,9 @@ func (b *APIResourceBackend) settings() map[string]string {
 const (
 	// passedErrors says that errors of a plain backend reach clients unchanged.
 	passedErrors = "Pass"
-	// problemFormat says that refusals of the gateway are problem details.
-	problemFormat = "Problem"
+	// problemFormat says that refusals of the gateway are problem details, templateFormat that an ErrorTemplate writes them.
+	problemFormat  = "Problem"
+	templateFormat = "Template"
 )
 
 // setBackend lets settings, by the names of capabilities, override the preset of the resource's envelope.
@@ -67,7 +68,7 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 			r.Backend.Versions = v
 		}
 	}
-	setErrors(r, settings["errors"], settings["errorFormat"])
+	setErrors(r, settings["errors"], settings["errorFormat"], settings["errorTemplate"])
 	if !r.Subresources.Status {
 		r.Backend.Emulated &^= resource.StatusSubresource
 	}
@@ -85,9 +86,9 @@ func setBackend(r *resource.Resource, settings map[string]string) {
 }
 
 // setErrors says what clients get of errors. A plain API writes its own.
-func setErrors(r *resource.Resource, errors, format string) {
+func setErrors(r *resource.Resource, errors, format, template string) {
 	r.Errors.ArePassed = errors == passedErrors || errors == "" && r.Envelope == resource.Bare
-	r.Errors.Format = format
+	r.Errors.Format, r.Errors.Template = format, template
 }
 
 // backendPrefix begins the annotations of a CustomResourceDefinition that say what a plain backend
@@ -123,8 +124,11 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 			allowed = []string{passedErrors, "Status"}
 			settings[name] = value
 		case name == "errorFormat":
-			allowed = []string{"Status", problemFormat}
+			allowed = []string{"Status", problemFormat, templateFormat}
 			settings[name] = value
+		case name == "errorTemplate":
+			settings[name] = value
+			continue
 		case name == "versions":
 			allowed = []string{"ETag", "Field", "Native", "None"}
 			settings[name] = value
@@ -142,6 +146,9 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 		}
 	}
 	setBackend(r, settings)
+	if isNamed := r.Errors.Template != ""; isNamed != (r.Errors.Format == templateFormat) {
+		f.At(o, Error, "metadata.annotations["+backendPrefix+"error-format]", "must be 'Template' where `%serror-template` names one, and only there", backendPrefix)
+	}
 	if r.Backend.Versions == resource.FieldVersions && r.Fields.Version == nil {
 		f.At(o, Error, "metadata.annotations["+backendPrefix+"versions]", "must not be 'Field' unless `%sversion-field` names the field", backendPrefix)
 	}
@@ -149,7 +156,7 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 
 // backendAnnotations are the keys behind the prefix.
 func backendAnnotations() []string {
-	names := []string{"concurrency", "data-maps", "error-format", "errors", "patch", "version-field"}
+	names := []string{"concurrency", "data-maps", "error-format", "error-template", "errors", "patch", "version-field"}
 	for _, name := range resource.CapabilityNames() {
 		names = append(names, kebabCase(name))
 	}
@@ -211,8 +218,10 @@ func racedWrites(resources []loadedResource, chain *admission.Chain) []Finding {
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.backend"
 		}
-		found = append(found, Finding{File: r.at.from.File, Line: r.at.from.Line(path), Field: path, Severity: severity,
-			Message: message + ": have the gateways share locks by `redis` in the configuration, whose `writeLocks` is 'Shared' by default"})
+		one := placeIn(r.at.from, path)
+		one.Severity = severity
+		one.Message = message + ": have the gateways share locks by `redis` in the configuration, whose `writeLocks` is 'Shared' by default"
+		found = append(found, one)
 	}
 	return found
 }

@@ -94,10 +94,10 @@ func TestBackendFindings(t *testing.T) {
 		want  string
 	}{
 		{"an unknown setting", map[string]string{"a.yaml": annotated("dryrun: Native")},
-			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryrun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'errors', 'existing-names', " +
+			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryrun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'error-template', 'errors', 'existing-names', " +
 				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"a setting in camel case", map[string]string{"a.yaml": annotated("dryRun: Native")},
-			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryRun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'errors', 'existing-names', " +
+			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryRun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'error-template', 'errors', 'existing-names', " +
 				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"wrong values", map[string]string{"a.yaml": annotated("patch: native", "versions: Etag", "concurrency: None")},
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/patch]: Unsupported value: \"native\": supported values: 'Emulated', 'Native', 'Refused'\n" +

@@ -117,8 +117,13 @@ var writers = []func(name, other string, n int) string{
 		return "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: " + []string{"Metadata", "None", "Wrong"}[n%3] + "\n  users: [a]\n"
 	},
 	func(name, _ string, n int) string {
-		return "openapi: 3.0.3\ninfo: {title: " + name + ", version: '1'}\npaths:\n  /items" + name + ":\n    post:\n      requestBody: {content: {application/json: {schema: {type: object, properties: {n: {type: integer, maximum: " +
-			fmt.Sprint(n) + "}}}}}}\n      responses: {'200': {description: ok}}\n    get:\n      responses: {'200': {description: ok}}\n"
+		return "openapi: 3.0.3\ninfo: {title: " + name + ", version: '1'}\npaths:\n  /items" + name + ":\n    post:\n      requestBody: {content: {application/json: {schema: {type: object, properties: {n: " +
+			[]string{"{type: integer, maximum: " + fmt.Sprint(n) + "}", "{$ref: 'part.yaml#/n'}", "{$ref: '../p0/part.yaml#/n'}"}[n%3] + "}}}}}\n      responses: {'200': {description: ok}}\n    get:\n      responses: {'200': {description: ok}}\n"
+	},
+	func(name, _ string, n int) string {
+		return "overlay: 1.0.0\ninfo: {title: " + name + ", version: '1'}\n" + []string{"", "extends: 0.yaml\n", "extends: ../p1/0.yaml\n"}[n%3] + "actions:\n- target: " +
+			[]string{"$.paths[*].post", "$.paths[*].none", "$.paths[*].get"}[n%3] + "\n  update: {requestBody: {content: {application/json: {schema: {maxProperties: " + fmt.Sprint(n) +
+			", properties: {m: {odd: 1, $ref: 'part.yaml#/n'}}}}}}}\n"
 	},
 }
 
@@ -151,6 +156,7 @@ type folders struct {
 	names   [3]int
 	above   [3]int // lines before the objects
 	module  int
+	part    int // of documents
 }
 
 func (f *folders) clone() folders {
@@ -191,7 +197,7 @@ func (f *folders) edit(op, at, which, number int) {
 		objects[i].remark = !objects[i].remark
 		f.above[file] = number % 3
 	default:
-		f.module = number % 4
+		f.module, f.part = number%4, number/4%4
 		f.names[file] = number % 2
 	}
 }
@@ -206,6 +212,10 @@ func (f *folders) source() *source.Source {
 			text.WriteString(one.text() + "---\n")
 		}
 		files = append(files, source.File{Name: fmt.Sprintf("p%d/%d.yaml", i, f.names[i]), Data: []byte(text.String())})
+		if strings.Contains(text.String(), "part.yaml") {
+			files = append(files, source.File{Name: fmt.Sprintf("p%d/part.yaml", i), Data: []byte(
+				[]string{"n: {type: integer, maximum: 3}\n", "# a remark\nn: {type: string, odder: 1}\n", "m: 1\n", "n: [\n"}[f.part])})
+		}
 	}
 	module := []string{"", "package q\nimport data.limits\ndeny contains \"of a module\" if { input.review.object.spec.size > limits.most }\n",
 		"package q\ndeny contains \"of another module\" if { input.review.namespaceObject.metadata.labels.n == \"n1\" }\n", "package q\nwrong\n"}[f.module]

@@ -32,6 +32,7 @@ var kinds = []kind{
 	declare(ownGroup, "APIResource", v1alpha1, readOwn, (*loader).apiResource),
 	define(ownGroup, "ConventionPolicy", v1alpha1, readOwn, (*conventionPolicies).take),
 	define(ownGroup, "DefaultingPolicy", v1alpha1, readOwn, (*defaultingPolicies).take),
+	define(ownGroup, "ErrorTemplate", v1alpha1, readOwn, (*errorTemplates).take),
 	declare(ownGroup, "PolicyException", v1alpha1, readOwn, (*loader).policyException),
 	declare(ownGroup, "PolicyTest", v1alpha1, readOwn, (*loader).policyTest),
 	define(ownGroup, "RateLimitPolicy", v1alpha1, readOwn, (*rateLimits).take),

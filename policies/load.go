@@ -2,6 +2,7 @@ package policies
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/assembly"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/exceptions"
 	"github.com/admission-gateway/gateway/policies/finding"
@@ -102,16 +104,21 @@ type loader struct {
 	kept    *reuse.Store
 	parts   map[reflect.Type]any // of kinds, by their types
 
-	texts   map[string][]byte // of the files, by name
-	all     []*manifest.Object
-	known   map[objectID]*manifest.Object
-	plain   plainKinds
-	objects map[objectID]*Object
+	texts  map[string][]byte // of the files, by name
+	all    []*manifest.Object
+	unread []unreadFile
+	// assembled are the sums of the documents that consist of several files, which these may become in
+	// several ways.
+	assembled []string
+	known     map[objectID]*manifest.Object
+	plain     plainKinds
+	objects   map[objectID]*Object
 
 	resources []loadedResource
-	passing   []resource.Passing
-	upstreams []upstreamUse
-	scopes    []scopeUse
+	// documented are operations of documents that are no verbs of the resources.
+	documented []loadedDocumented
+	upstreams  []upstreamUse
+	scopes     []scopeUse
 
 	mutators   []admission.Mutator
 	validators []admission.Validator
@@ -127,6 +134,11 @@ type loader struct {
 // read makes objects of the files.
 func (l *loader) read() {
 	for _, f := range l.source.Files {
+		if f.Role == source.Reference {
+			l.texts[f.Name] = f.Data
+			l.set.files = append(l.set.files, File{Name: f.Name})
+			continue
+		}
 		if f.Role != source.Objects {
 			if !l.held.Grow(weightOf(&f)) {
 				l.File(f.Name, "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weightOf(&f))
@@ -137,10 +149,38 @@ func (l *loader) read() {
 		l.texts[f.Name] = f.Data
 		objects, errs := manifest.ReadWithin(f.Name, f.Data, &l.held)
 		l.set.files = append(l.set.files, inventoryOf(f.Name, objects))
-		l.Read(errs)
+		if len(objects) == 0 {
+			l.unread = append(l.unread, unreadFile{f.Name, errs})
+		} else {
+			l.Read(errs)
+		}
 		l.all = append(l.all, objects...)
 	}
 	l.plain = plainKindsIn(l.all, Serves)
+}
+
+// unreadFile is a file without an object, and why it has none. It may be a part of a document.
+type unreadFile struct {
+	name string
+	errs []*manifest.Error
+}
+
+// assemble makes documents whole that consist of several files, and takes the overlays out.
+func (l *loader) assemble() {
+	a := assembly.New(l.source.Files, &l.held, &l.findings)
+	before := l.all
+	l.all = a.Objects(before)
+	for _, o := range l.all {
+		if o.OpenAPI && !slices.Contains(before, o) {
+			sum := o.Sum()
+			l.assembled = append(l.assembled, hex.EncodeToString(sum[:]))
+		}
+	}
+	for _, f := range l.unread {
+		if !a.IsReferred(f.name) {
+			l.Read(f.errs)
+		}
+	}
 }
 
 // weightOf returns how much memory it takes to compile a module, or to read data for modules, at most.
@@ -256,7 +296,12 @@ func (l *loader) register() {
 		all = append(all, r.Resource)
 	}
 	var err error
-	if set.registry, err = resource.NewRegistry(all, l.passing...); err != nil {
+	operations := make([]*resource.Documented, 0, len(l.documented))
+	for _, one := range l.documented {
+		operations = append(operations, one.Documented)
+		set.contracts = append(set.contracts, one.contract)
+	}
+	if set.registry, err = resource.NewRegistry(all, operations...); err != nil {
 		l.blame(all)
 		return
 	}
@@ -283,17 +328,23 @@ func (l *loader) distinct(resources []loadedResource) []loadedResource {
 		}
 		plural, kind := versioned{r.Group, r.Version, r.Names.Plural}, versioned{r.Group, r.Version, r.Names.Kind}
 		if first, twice := plurals[plural]; twice {
-			l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(r), first.at.from.File, first.at.from.Line(first.at.path))
+			l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s does", describe(r), fileAndLine(first.at))
 			continue
 		}
 		if first, twice := kinds[kind]; twice {
-			l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
+			l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s", r.Names.Kind, describe(first), fileAndLine(first.at))
 			continue
 		}
 		plurals[plural], kinds[kind] = r, r
 		kept = append(kept, r)
 	}
 	return kept
+}
+
+// fileAndLine returns the file and line of what an object describes.
+func fileAndLine(o origin) string {
+	file, line, _ := o.from.Where(o.path)
+	return fmt.Sprintf("%s:%d", file, line)
 }
 
 func describe(r loadedResource) string {

@@ -124,7 +124,7 @@ func TestFindings(t *testing.T) {
 		{"kinds that are none", map[string]string{"a.yaml": docs("admission-gateway.io/v1alpha1 RateLimit", "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
 			"admission-gateway.io/v1alpha1 GatewayConfiguration", "apiextensions.k8s.io/v1beta1 CustomResourceDefinition", "admission-gateway.io/v1 APIResource",
 			"admissionregistration.k8s.io/v1alpha1 ValidatingAdmissionPolicy", "apiextensions.k8s.io/v1 ConversionReview")}, "" +
-			"a.yaml:2: kind: must be 'APIResource', 'ConventionPolicy', 'DefaultingPolicy', 'PolicyException', 'PolicyTest', 'RateLimitPolicy', 'RegoPolicy' or 'StateSource', not 'RateLimit'\n" +
+			"a.yaml:2: kind: must be 'APIResource', 'ConventionPolicy', 'DefaultingPolicy', 'ErrorTemplate', 'PolicyException', 'PolicyTest', 'RateLimitPolicy', 'RegoPolicy' or 'StateSource', not 'RateLimit'\n" +
 			"a.yaml:10: kind: must not be 'GatewayConfiguration' among the policies: the gateway's own configuration is given with --config\n" +
 			"a.yaml:13: apiVersion: must be 'apiextensions.k8s.io/v1', not 'apiextensions.k8s.io/v1beta1'\n" +
 			"a.yaml:17: apiVersion: must be 'admission-gateway.io/v1alpha1', not 'admission-gateway.io/v1'\n" +

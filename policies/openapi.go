@@ -28,7 +28,11 @@ func (l *loader) openAPI(o *manifest.Object) {
 		r.Resource, r.at.from = &own, o
 		l.resources = append(l.resources, r)
 	}
-	l.passing = append(l.passing, d.passing...)
+	for _, one := range d.operations {
+		own := *one.Documented // as above
+		one.Documented, one.at.from = &own, o
+		l.documented = append(l.documented, one)
+	}
 	for _, s := range d.scopes {
 		l.useScope(o, s.scope, s.place)
 	}
@@ -38,9 +42,17 @@ func (l *loader) openAPI(o *manifest.Object) {
 // documented is the result of compiling a document.
 type documented struct {
 	resources []loadedResource // whose origins have no object
-	passing   []resource.Passing
-	scopes    []documentedScope
-	programs  []*cel.Program
+	// operations are the ones that are no verbs of the resources.
+	operations []loadedDocumented
+	scopes     []documentedScope
+	programs   []*cel.Program
+}
+
+// loadedDocumented is an operation that is no verb of a resource, and the part of a file that it comes from.
+type loadedDocumented struct {
+	*resource.Documented
+	contract *contract.Operation
+	at       origin
 }
 
 // documentedScope is a scope, and the positions of its members in the document.
@@ -57,7 +69,7 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 		c.At(o, Error, "openapi", "%s", err.Error())
 		return &c.made
 	}
-	resources, passing, found := d.Resources()
+	resources, operations, found := d.Resources()
 	for _, f := range found {
 		severity := Warning
 		if f.Error {
@@ -72,20 +84,32 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	for _, f := range notes {
 		c.At(o, Note, f.Path, "%s", f.Message)
 	}
-	for _, p := range passing {
-		if _, err := resource.NewRegistry(nil, p); err != nil {
-			c.At(o, Warning, "paths", "%s; its requests are refused where a resource's path matches them", err.Error())
-			continue
-		}
-		c.made.passing = append(c.made.passing, p)
-	}
 	for _, r := range resources {
 		c.resource(r)
 	}
 	for _, a := range d.Actions() {
 		c.action(a)
 	}
+	for _, one := range operations {
+		c.operation(one)
+	}
 	return &c.made
+}
+
+// operation takes an operation of a document that is no verb of a resource.
+func (c *documentCompiler) operation(said *openapi.Documented) {
+	compiled := c.contractOf(&said.Said, schema.Options{})
+	for _, template := range said.Templates {
+		one := &resource.Documented{
+			Method: said.Method, Template: template, Scope: said.Scope, Slashes: said.Slashes, IsHeld: said.IsHeld(),
+			Matrix: openapi.Matrix([]openapi.Operation{said.Said}),
+		}
+		if err := resource.CheckTemplate(template); err != nil {
+			c.At(c.from, Warning, said.Place, "is left out: %s", err.Error())
+			continue
+		}
+		c.made.operations = append(c.made.operations, loadedDocumented{one, compiled, origin{path: said.Place}})
+	}
 }
 
 // action takes an operation of a document that neither reads nor writes an object.
@@ -243,6 +267,9 @@ func derivedSpec(r *openapi.Resource) map[string]any {
 		"paths":    paths,
 		"envelope": r.Envelope.String(),
 	}
+	if r.Envelope == resource.Bare {
+		spec["encodedSlash"] = "Allow"
+	}
 	switch {
 	case r.Envelope == resource.Bare:
 		spec["fields"] = map[string]any{"name": r.NameField, "items": r.ItemsField}
@@ -326,10 +353,7 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 	}
 	made := &contract.Contract{}
 	for _, o := range operations {
-		compiled := &contract.Operation{
-			Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(o, options), MayBeEmpty: o.MayBeEmpty,
-			Security: o.Security, Answers: c.answers(o.Answers),
-		}
+		compiled := c.contractOf(&o, options)
 		if o.At != nil {
 			made.SetAt(*o.At, compiled)
 		} else {
@@ -337,6 +361,14 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 		}
 	}
 	return made
+}
+
+// contractOf compiles what is said of the requests of an operation.
+func (c *documentCompiler) contractOf(o *openapi.Operation, options schema.Options) *contract.Operation {
+	return &contract.Operation{
+		Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(*o, options), MayBeEmpty: o.MayBeEmpty,
+		Security: o.Security, Answers: c.answers(o.Answers),
+	}
 }
 
 // bodies compiles the schemas of bodies. Patches and the bodies of deletions are no objects of the resource.

@@ -151,7 +151,8 @@ func (p *plans) in(o *manifest.Object, n document.Node, bySource map[string]*cel
 		if program := bySource[strings.TrimSpace(n.Str())]; program != nil {
 			path := n.Path()
 			native, reason := program.Plan()
-			p.list = append(p.list, Plan{File: o.File, Line: o.Line(path), Field: path, Native: native, Reason: reason, Program: program, Kind: o.Kind, Name: o.Name})
+			file, line, at := o.Where(path)
+			p.list = append(p.list, Plan{File: file, Line: line, Field: at, Native: native, Reason: reason, Program: program, Kind: o.Kind, Name: o.Name})
 		}
 	}
 	for m := n.First(); m.Valid(); m = m.Next() {

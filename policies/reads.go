@@ -40,7 +40,8 @@ func (r *requestReads) addKind(f Finding) {
 }
 
 func placeIn(o *manifest.Object, path string) Finding {
-	return Finding{File: o.File, Line: o.Line(path), Field: path}
+	file, line, at := o.Where(path)
+	return Finding{File: file, Line: line, Field: at}
 }
 
 func appendOnce(all []Finding, f Finding) []Finding {

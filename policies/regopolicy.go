@@ -178,15 +178,18 @@ func compileRego(f *findings, p loadedRego, from rego.Source) (c compiledRego) {
 	return c
 }
 
-// hashWith is the hash of the files, and of the bundles that policies name.
-func hashWith(files string, bundles map[string]string) string {
-	if len(bundles) == 0 {
+// hashWith is the hash of the files, of the bundles that policies name, and of the documents that were assembled.
+func hashWith(files string, bundles map[string]string, assembled []string) string {
+	if len(bundles) == 0 && len(assembled) == 0 {
 		return files
 	}
 	all := sha256.New()
 	_, _ = fmt.Fprintln(all, files) // a hash takes everything
 	for _, name := range slices.Sorted(maps.Keys(bundles)) {
 		_, _ = fmt.Fprintln(all, name, bundles[name])
+	}
+	for _, sum := range assembled {
+		_, _ = fmt.Fprintln(all, sum)
 	}
 	return hex.EncodeToString(all.Sum(nil))
 }

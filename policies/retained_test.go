@@ -22,7 +22,7 @@ func TestSetsBeforeAreFreed(t *testing.T) {
 			one := edited{writer: i, number: numbers[i], remark: remarks[i]%2 == 1}
 			all = append(all, source.File{Name: fmt.Sprintf("p/%d.yaml", i), Data: []byte(one.text())})
 		}
-		return source.Of(all)
+		return source.Of(append(all, source.File{Name: "p/part.yaml", Data: []byte("n: {type: integer}\n")}))
 	}
 	var alive atomic.Int64
 	var set *policies.Set

@@ -22,6 +22,8 @@ type Route struct {
 	IsAnonymous bool
 	// IsClosed reports whether requests that no file describes are all refused.
 	IsClosed bool
+	// ErrorTemplate is the name of the ErrorTemplate that writes refusals; "" if none does.
+	ErrorTemplate string
 }
 
 // target returns the segments that paths begin with at the upstream.
@@ -67,9 +69,7 @@ func servedIn(resources []loadedResource) []servedResource {
 		if r.at.from.Kind == "APIResource" {
 			form, paths = "spec.envelope", "spec.paths"
 		}
-		at := func(path string) Finding {
-			return Finding{File: r.at.from.File, Line: r.at.from.Line(path), Field: path}
-		}
+		at := func(path string) Finding { return placeIn(r.at.from, path) }
 		served = append(served, servedResource{r.Resource, at(form), at(paths)})
 	}
 	return served

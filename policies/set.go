@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/refusal"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -30,9 +31,11 @@ type Set struct {
 	conventions *conventions.Policies
 	// compiled has the schema and the deprecation of each resource at its ID.
 	compiled []compiledResource
-	objects  map[objectID]*Object
-	kinds    kindPlaces
-	states   []*state.Source
+	// contracts has what documents say of the operations that are no verbs of resources, each at its ID.
+	contracts []*contract.Operation
+	objects   map[objectID]*Object
+	kinds     kindPlaces
+	states    []*state.Source
 
 	upstreams []upstreamUse
 	scopes    []scopeUse
@@ -41,7 +44,9 @@ type Set struct {
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies
 	terms     Terms
-	kept      *reuse.Store // for the set after it
+
+	errorTemplates map[string]*refusal.Template
+	kept           *reuse.Store // for the set after it
 }
 
 // remarks are findings that matter by what the configuration has.
@@ -118,9 +123,12 @@ func (s *Set) BlamesPatches(r *resource.Resource) bool {
 	return r != nil && s.compiled[r.ID].varies && len(r.Paths) > 0
 }
 
-// Operation returns what a document says of a request beside its body; nil if it says nothing, and for a nil resource.
+// Operation returns what a document says of a request beside its body; nil if it says nothing.
 func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operation {
-	if r == nil || i.Subresource != "" && i.APIPrefix == "" && r.Operation == nil {
+	if i.Documented != nil {
+		return s.contracts[i.Documented.ID]
+	}
+	if r == nil || i.IsUndescribed || i.Subresource != "" && i.APIPrefix == "" && r.Operation == nil {
 		return nil
 	}
 	return s.compiled[r.ID].contract.Of(i)
@@ -128,7 +136,10 @@ func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operat
 
 // WatchesAnswers reports whether the answers to a request are checked against a document.
 func (s *Set) WatchesAnswers(r *resource.Resource, i *resource.Info) bool {
-	return r != nil && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
+	if i.Documented != nil {
+		return len(s.contracts[i.Documented.ID].Answers) > 0
+	}
+	return r != nil && !i.IsUndescribed && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
 }
 
 // Owned says what the API itself sets in objects that requests of a verb carry, or result in; nil if nothing is known.

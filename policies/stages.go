@@ -16,7 +16,8 @@ type stage struct {
 // stages are all steps, in their order. Those that only check, which make nothing that another one needs, come last.
 var stages = []stage{
 	{"read", nil, (*loader).read},
-	{"take", []string{"read"}, (*loader).take},
+	{"assemble", []string{"read"}, (*loader).assemble},
+	{"take", []string{"assemble"}, (*loader).take},
 	{"compile", []string{"take"}, (*loader).compileKinds},
 	{"index", []string{"compile"}, (*loader).index},
 	{"register", []string{"take"}, (*loader).register},
@@ -29,6 +30,7 @@ var stages = []stage{
 	{"schemas", []string{"register"}, (*loader).checkSchemas},
 	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
 	{"reads", []string{"compile"}, (*loader).checkReads},
+	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
 }
 
@@ -72,7 +74,7 @@ func (l *loader) connect() {
 func (l *loader) finish() {
 	l.set.upstreams, l.set.scopes, l.set.served = l.upstreams, l.scopes, servedIn(l.resources)
 	l.set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
-	l.set.hash = hashWith(l.source.Hash, l.bundles)
+	l.set.hash = hashWith(l.source.Hash, l.bundles, l.assembled)
 }
 
 // checkNames finds names in match blocks that nothing has, and says what wildcards reach.

@@ -72,7 +72,7 @@ func TestStagesAreLogged(t *testing.T) {
 		t.Fatal(found)
 	}
 	m.Reload()
-	lines := regexp.MustCompile(`level=DEBUG msg="the policy files went through all stages" read=[^ ]+s take=[^ ]+s compile=`).FindAllString(log.String(), -1)
+	lines := regexp.MustCompile(`level=DEBUG msg="the policy files went through all stages" read=[^ ]+s assemble=[^ ]+s take=[^ ]+s compile=`).FindAllString(log.String(), -1)
 	if len(lines) != 2 || told != 2 {
 		t.Errorf("%d lines, told %d times:\n%s", len(lines), told, &log)
 	}

@@ -21,7 +21,7 @@ type upstreamUse struct {
 // useUpstream notes that a file names an upstream.
 func (l *loader) useUpstream(o *manifest.Object, path, name string) {
 	if name != "" {
-		l.upstreams = append(l.upstreams, upstreamUse{name, Finding{File: o.File, Line: o.Line(path), Field: path}})
+		l.upstreams = append(l.upstreams, upstreamUse{name, placeIn(o, path)})
 	}
 }
 
@@ -49,10 +49,7 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 	if s.IsOpen() {
 		return
 	}
-	l.scopes = append(l.scopes, scopeUse{s, func(member string) Finding {
-		path := place(member)
-		return Finding{File: o.File, Line: o.Line(path), Field: path}
-	}})
+	l.scopes = append(l.scopes, scopeUse{s, func(member string) Finding { return placeIn(o, place(member)) }})
 }
 
 // inSpec is the path at which the objects of our kinds have a member of their scope.
@@ -100,6 +97,7 @@ func (s *Set) lacking(g Gateway) []Finding {
 		}
 		found = append(found, s.twins(g.Routes)...)
 		found = append(found, leftOpen(s.served, g.Routes)...)
+		found = append(found, s.unwritten(g.Routes)...)
 	}
 	if g.NoIdentity {
 		found = append(found, s.remarks.users...)

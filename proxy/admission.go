@@ -41,6 +41,7 @@ type admitter struct {
 	permission *permission
 
 	parameters field.ErrorList      // what is wrong with the parameters of a request with an object
+	wrong      []string             // the parameters among what is wrong, by their fields
 	unread     field.ErrorList      // what is wrong with the fields of a form before its object is looked at
 	attributes admission.Attributes // what policies see
 	options    operationOptions     // what they see of the operation's options
@@ -52,6 +53,13 @@ type admitter struct {
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
 	outside    outside              // which policies are not about the request
 	patched    *contract.Body       // what the API's document says of the patch; nil if it says nothing
+}
+
+// noteWrong keeps which parameters are wrong, for templates of refusals.
+func (a *admitter) noteWrong(parameters field.ErrorList) {
+	for _, f := range parameters {
+		a.wrong = append(a.wrong, f.Field)
+	}
 }
 
 // Decided implements admission.Observer.

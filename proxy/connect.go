@@ -202,11 +202,13 @@ func (h *handler) passUndescribed() error {
 // whatever method, body and protocol, and so does the answer, unless the route is closed to such requests.
 func (h *handler) passThrough() (err error) {
 	head := &h.incoming.Head
-	if err := h.route.admit(head); err != nil {
+	if err := h.route.admit(head, &h.request.Info); err != nil {
 		return err
 	}
 	m := storage.Message{IsSafe: h.request.IsRead() && !head.HasBody() && head.Upgrade == nil}
 	switch {
+	case len(h.request.Body) > 0: // which was read, and may have been decoded
+		m.Body = h.request.Body
 	case !head.HasBody():
 		if head.HasLength() {
 			m.Body = []byte{}

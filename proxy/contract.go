@@ -21,6 +21,7 @@ func (h *handler) checkContract() error {
 		return status.Unauthorized("the request must have the credentials that the API's document asks for")
 	}
 	failures := o.Check(i, head, h.admission.frame)
+	h.admission.noteWrong(failures)
 	switch {
 	case len(failures) == 0:
 		return nil
@@ -35,6 +36,9 @@ func (h *handler) checkContract() error {
 func (h *handler) watchAnswers() error {
 	r := h.request
 	name := r.Info.Resource
+	if r.Info.Documented != nil {
+		name = r.Info.Template
+	}
 	if r.Info.Subresource != "" {
 		name += "/" + r.Info.Subresource
 	}

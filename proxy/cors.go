@@ -130,7 +130,12 @@ func answerFailure(h *handler) {
 	defer func() { _ = recover() }()
 	h.incoming.Linger()
 	var r storage.Response
-	writeStatus(&r, status.From(errPanic))
+	if h.incoming.Refusal != nil {
+		h.trail.nameNew() // no more of its head is used
+	}
+	e := status.From(errPanic)
+	code, contentType, body := formOf(h, e)
+	writeRefusal(&r, e, code, contentType, body)
 	showNames(h, &r)
 	shareKnown(h, &r.Response)
 	h.incoming.Send(&r.Response)

@@ -104,9 +104,12 @@ func tellStory(h *handler, err error) {
 	case err != nil && !errors.Is(err, storage.ErrNotSent):
 		e := statusOf(err)
 		s.Refuse(e.ErrStatus.Message)
-		a.Decision, a.Code = story.Refused, int(e.ErrStatus.Code)
-		if a.Status = status.AppendJSON(nil, &e.ErrStatus); wantsProblems(h) {
-			a.Status = status.AppendProblem(nil, &e.ErrStatus)
+		a.Decision = story.Refused
+		var body []byte
+		if a.Code, _, body = formOf(h, e); json.Valid(body) {
+			a.Status = body
+		} else {
+			a.Status = status.AppendJSON(nil, &e.ErrStatus)
 		}
 	case s.Sends():
 		a.Decision = story.Admitted

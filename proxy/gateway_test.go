@@ -82,6 +82,10 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 				t.Fatal(err)
 			}
 			clock = func() time.Time { return at }
+		case "template": // of refusals about the upstream's paths
+			c.Upstreams[0].ErrorFormat, c.Upstreams[0].ErrorTemplate = config.TemplateErrors, value
+		case "undescribed":
+			c.Upstreams[0].Undescribed = config.Undescribed(value)
 		case "down": // nobody listens where the backend was
 			c.Upstreams[0].Endpoints = []string{"http://127.0.0.1:1"}
 		case "circuit": // opens after so many failures

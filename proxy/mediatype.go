@@ -68,6 +68,8 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	value, types := head.Value(message.FieldContentType), b.storage.MediaTypes()
 	sent := message.ParseContentType(value)
 	switch {
+	case i.Documented != nil:
+		return b.checkDeclared(value, declared, declared.Accepted())
 	case i.Verb == resource.VerbPatch:
 		return b.checkPatchType(value, declared)
 	case len(value) == 0 && i.IsResource && types.Untyped == storage.JSON:

@@ -30,7 +30,7 @@ const systemNodes = 64
 func New(o Options) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log, clock: o.Clock,
+		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log, clock: o.Clock, refusesPlainly: o.RefusesPlainly,
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
 		memory:        newRequestMemory(o.Memory, &c.Limits),
 		locks:         storage.NewLocks(),
@@ -173,7 +173,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 		r.table = append(r.table, route{
 			host: one.Host, prefix: from, shows: to, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authority()),
 			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
-			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
+			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})
 	}
 	r.compile()

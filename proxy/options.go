@@ -59,6 +59,8 @@ type Options struct {
 	Pod corev1.ObjectReference
 	// Clock has the time by which rollouts and exceptions are judged; nil: requests are judged by when they came.
 	Clock func() time.Time
+	// RefusesPlainly lets all refusals be Status objects, whatever format files and configuration ask for.
+	RefusesPlainly bool
 }
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
@@ -85,7 +87,9 @@ type Gateway struct {
 	current       atomic.Pointer[scopes]
 	handlers      sync.Pool
 	clock         func() time.Time
-	stop          context.CancelFunc // of what runs beside the requests
+	// refusesPlainly says that all refusals are Status objects.
+	refusesPlainly bool
+	stop           context.CancelFunc // of what runs beside the requests
 }
 
 // requestMemory bounds the memory that all requests together hold.

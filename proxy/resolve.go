@@ -97,12 +97,12 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	set := g.policies()
 	var about *resource.Resource
 	f.Info, about, f.Refusal = g.scopesOf(set).resolvers[one.index].Resolve(string(head.Method), head.Target)
-	f.IsDescribed = about != nil
+	f.IsDescribed = about != nil || f.Info.Documented != nil
 	if f.Refusal != nil {
 		return f
 	}
 	if f.Info.IsUndescribed {
-		if f.Refusal = one.admit(&head); f.Refusal != nil {
+		if f.Refusal = one.admit(&head, &f.Info); f.Refusal != nil {
 			return f
 		}
 	}
@@ -153,11 +153,25 @@ func (h *handler) checkHead(r resource.Resolver) error {
 	if h.request.Info.IsUndescribed {
 		return nil
 	}
-	if err := h.incoming.Head.CheckStrict(); err != nil {
+	err := h.incoming.Head.CheckNames()
+	if err == nil && !h.takesBody() {
+		err = h.incoming.Head.CheckNoBody()
+	}
+	if err != nil {
 		h.incoming.Linger() // who sends such a head may mean another request than the one that was read
 		return err
 	}
 	return nil
+}
+
+// takesBody reports whether a document says that requests of the operation have bodies, whatever their method.
+func (h *handler) takesBody() bool {
+	i := &h.request.Info
+	if i.Documented == nil {
+		return false
+	}
+	o := h.set.Operation(nil, i)
+	return o != nil && len(o.Bodies) > 0
 }
 
 // dropForeign refuses headers that name another path, and drops headers in which a client that is not

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/refusal"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -30,7 +32,7 @@ func methodsOf(h *handler, refused string) string {
 		}
 	}
 	resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
-	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed {
+	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod && info.Documented == nil {
 		switch route.undescribed {
 		case config.DenyUndescribed:
 			return ""
@@ -38,7 +40,10 @@ func methodsOf(h *handler, refused string) string {
 			return onlyReads
 		}
 	}
-	return resource.Allowed(resolver, pathOf(target), refused)
+	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, r *resource.Resource) bool {
+		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || r != nil && mayWrite(i) && isJudged(h.set, r)
+		return !i.IsOtherMethod || !isClosed
+	})
 }
 
 // routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the head
@@ -87,16 +92,16 @@ func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
 	return (len(media) > 0 || types.Errors == storage.Anything) && storage.Has(types.Errors, string(media))
 }
 
-// refuse writes an error as a Status: the one place where the gateway answers for itself.
+// refuse writes an error as a Status, or in the form that is asked for: the one place where the gateway answers for itself.
 func (h *handler) refuse(err error) {
 	r := &h.request.Response
 	e := statusOf(err)
 	noteRefusal(h, e)
-	if wantsProblems(h) {
-		writeProblem(r, e)
-	} else {
-		writeStatus(r, e)
+	if h.incoming.Refusal != nil {
+		h.trail.nameNew() // no more of its head is used
 	}
+	code, contentType, body := formOf(h, e)
+	writeRefusal(r, e, code, contentType, body)
 	showNames(h, r)
 	h.addWarnings()
 	var answered *storage.BackendError
@@ -106,12 +111,12 @@ func (h *handler) refuse(err error) {
 	if h.who.challenge != "" {
 		r.Add("WWW-Authenticate", h.who.challenge)
 	}
-	if r.Status() == http.StatusUnsupportedMediaType && h.scope != nil {
+	if e.ErrStatus.Code == http.StatusUnsupportedMediaType && h.scope != nil {
 		showAccepted(h)
 	}
-	if r.Status() == http.StatusMethodNotAllowed {
+	if e.ErrStatus.Code == http.StatusMethodNotAllowed {
 		allowed := methodsOf(h, str(h.incoming.Head.Method))
-		if h.request.Info.IsUndescribed {
+		if i := &h.request.Info; i.IsUndescribed && !i.IsOtherMethod {
 			allowed = onlyReads // the gateway refuses the method of no other undescribed request
 		}
 		r.Add("Allow", allowed)
@@ -132,9 +137,6 @@ func showAccepted(h *handler) {
 
 // showNames says in an answer by what the request is named, and in which trace it is.
 func showNames(h *handler, r *storage.Response) {
-	if h.incoming.Refusal != nil {
-		h.trail.nameNew() // no more of its head is used
-	}
 	if id := h.trail.record.ID; id != "" && r.Header(requestIDHeader) == nil {
 		r.Add(requestIDHeader, id)
 	}
@@ -170,13 +172,51 @@ func noteRefusal(h *handler, e *status.Error) {
 	}
 }
 
-// wantsProblems reports whether the gateway's own refusals are problem details: a file says so of the resource, or the
-// configuration of the route, or the client asks for them.
-func wantsProblems(h *handler) bool {
-	if h.route != nil && h.route.writesProblems(h.request.Resource) {
-		return true
+// formOf writes a refusal in the format that a file says of the resource, or else the configuration of the route: as a Status,
+// as problem details, or by a template. A client that accepts problem details, and not the media type of the template, gets
+// them in any case. A template that fails leaves the Status.
+func formOf(h *handler, e *status.Error) (code int, contentType string, body []byte) {
+	var format config.ErrorFormat
+	var name string
+	route := h.route
+	if route == nil { // the head was refused before anything was known of the path
+		route, _ = routeOf(h)
 	}
-	return h.incoming.Refusal == nil && h.incoming.Head.Has(message.FieldAccept) && h.incoming.Head.Accepts(false, status.ProblemType)
+	if route != nil {
+		format, name = route.formatOf(h.request.Resource)
+	}
+	template := h.set.ErrorTemplate(name)
+	if h.gateway.refusesPlainly {
+		format, template = config.StatusErrors, nil
+	}
+	asked := h.incoming.Refusal == nil && h.incoming.Head.Has(message.FieldAccept) && h.incoming.Head.Accepts(false, status.ProblemType)
+	if template != nil && !(asked && !h.incoming.Head.Accepts(true, template.MediaType())) {
+		if code, body, ok := fill(h, template, e); ok {
+			return code, template.MediaType(), body
+		}
+		return int(e.ErrStatus.Code), storage.JSON, status.AppendJSON(nil, &e.ErrStatus)
+	}
+	if asked || format == config.ProblemErrors {
+		return int(e.ErrStatus.Code), status.ProblemType, status.AppendProblem(nil, &e.ErrStatus)
+	}
+	return int(e.ErrStatus.Code), storage.JSON, status.AppendJSON(nil, &e.ErrStatus)
+}
+
+// fill writes a refusal by a template; false: the template failed, which is counted and logged.
+func fill(h *handler, t *refusal.Template, e *status.Error) (code int, body []byte, ok bool) {
+	r := refusal.Refusal{
+		Status: &e.ErrStatus, Parameters: h.admission.wrong, RequestID: h.trail.record.ID,
+		Method: str(h.incoming.Head.Method), Path: str(pathOf(h.trail.target)),
+	}
+	code, body, err := t.Write(&r)
+	if err == nil {
+		return code, body, true
+	}
+	h.gateway.metrics.ErrorTemplateFailed(t.Name())
+	if times, tell := h.gateway.often.failures.Allow("template "+t.Name(), time.Now()); tell {
+		h.gateway.log.Warn("an ErrorTemplate failed, and the refusal is a Status", "template", t.Name(), "cause", err.Error(), "times", times)
+	}
+	return 0, nil, false
 }
 
 // notCached is how kube-apiserver marks every answer: who asks decides about it.
@@ -185,17 +225,12 @@ const notCached = "no-cache, private"
 // writeStatus makes a Status the answer. No cache in between keeps it, not even of the codes that may be kept if nothing
 // else is said: 404, 405, 410 and 414.
 func writeStatus(r *storage.Response, e *status.Error) {
-	writeRefusal(r, e, storage.JSON, status.AppendJSON(nil, &e.ErrStatus))
+	writeRefusal(r, e, int(e.ErrStatus.Code), storage.JSON, status.AppendJSON(nil, &e.ErrStatus))
 }
 
-// writeProblem makes problem details the answer, with all that a Status says.
-func writeProblem(r *storage.Response, e *status.Error) {
-	writeRefusal(r, e, status.ProblemType, status.AppendProblem(nil, &e.ErrStatus))
-}
-
-func writeRefusal(r *storage.Response, e *status.Error, contentType string, body []byte) {
+func writeRefusal(r *storage.Response, e *status.Error, code int, contentType string, body []byte) {
 	s := &e.ErrStatus
-	r.StartBody(int(s.Code), contentType, body)
+	r.StartBody(code, contentType, body)
 	r.Add("Cache-Control", notCached)
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		r.Add("Retry-After", strconv.Itoa(int(s.Details.RetryAfterSeconds)))

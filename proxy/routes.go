@@ -176,24 +176,30 @@ type route struct {
 	place resource.Place
 	// undescribed says what happens to requests that no policy file describes.
 	undescribed config.Undescribed
-	// errorFormat says how refusals are written.
-	errorFormat config.ErrorFormat
+	// errorFormat says how refusals are written, errorTemplate by which template of the policy files.
+	errorFormat   config.ErrorFormat
+	errorTemplate string
 	// cors says which scripts may read answers; nil leaves it to the backend.
 	cors   *cors.Policy
 	limits storage.Limits // of its requests
 }
 
-// writesProblems reports whether refusals are problem details: the resource's own word counts first.
-func (r *route) writesProblems(about *resource.Resource) bool {
-	format := r.errorFormat
+// formatOf returns the format of refusals, and the name of its template: the resource's own word counts first.
+func (r *route) formatOf(about *resource.Resource) (format config.ErrorFormat, template string) {
 	if about != nil && about.Errors.Format != "" {
-		format = config.ErrorFormat(about.Errors.Format)
+		return config.ErrorFormat(about.Errors.Format), about.Errors.Template
 	}
-	return format == config.ProblemErrors
+	return r.errorFormat, r.errorTemplate
 }
 
 // admit refuses an undescribed request that the route does not forward.
-func (r *route) admit(head *message.Head) error {
+func (r *route) admit(head *message.Head, i *resource.Info) error {
+	switch {
+	case i.Documented != nil:
+		return nil
+	case i.IsOtherMethod && (r.undescribed == config.DenyUndescribed || r.undescribed == config.DenyWrites && mayWrite(i)):
+		return status.MethodNotAllowedf("%s is not described for the path '%s', and only what is described is served here", head.Method, pathOf(head.Target))
+	}
 	switch r.undescribed {
 	case config.DenyUndescribed:
 		return status.NoSuchPath("the path '%s' is not described, and only described paths are served here", pathOf(head.Target))

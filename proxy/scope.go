@@ -40,6 +40,7 @@ type scope struct {
 	isOperation bool // requests ask for something other than to read or write an object
 	isForeseen  bool // policies may be asked before an object is read
 	isWatched   bool // answers are compared with what the document declares
+	isClosed    bool // requests have a method that no file describes, and could change what policies or a schema judge
 
 	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
 	// the steps that complete the answer.
@@ -67,6 +68,10 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		isWatched:  set.WatchesAnswers(r, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
+	if i.Documented != nil {
+		s.hasBody = s.operation != nil && len(s.operation.Bodies) > 0
+	}
+	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && isJudged(set, r)
 	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
@@ -96,7 +101,7 @@ func (s *scope) rulesOf(i *resource.Info) *rules {
 
 // isOpaque reports whether there is nothing to do with the object of a request, so that its body passes as it came.
 func (s *scope) isOpaque(r *storage.Request) bool {
-	return !s.hasBody || s.passesAsItCame(r)
+	return !s.hasBody || r.Info.Documented == nil && s.passesAsItCame(r)
 }
 
 // passesUnread reports whether nothing in force concerns the body of a request, so that the backend gets it unread.
@@ -115,6 +120,9 @@ func (s *scope) passesAsItCame(r *storage.Request) bool {
 
 // templateOf returns the path of a request as a template; "" if no file describes it.
 func templateOf(r *resource.Resource, i *resource.Info) string {
+	if i.Documented != nil {
+		return i.Template
+	}
 	if r == nil || !i.IsResource {
 		return ""
 	}

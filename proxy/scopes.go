@@ -40,8 +40,13 @@ type scopeKey struct {
 	id    int // of a resource that files describe; -1 for any other, which is found by its names
 	prefix, group, version, resource,
 	subresource string
-	verb                                                      resource.Verb
-	isResource, isUndescribed, isNamespaced, isItem, connects bool
+	verb resource.Verb
+	// documented is 1 more than the ID of a documented operation, and 0 for all others.
+	documented                                                              int
+	isResource, isUndescribed, isNamespaced, isItem, connects, isRedirected bool
+	// isOther says that files describe the path for other methods, and mayWrite that the method of such a request may change
+	// something.
+	isOther, mayWrite bool
 }
 
 // keyOf returns the key of the operation that a request asks for. Its strings live as long as the request.
@@ -49,6 +54,10 @@ func keyOf(route *route, r *resource.Resource, i *resource.Info, connects bool) 
 	k := scopeKey{
 		route: route.index, id: -1, prefix: i.APIPrefix, subresource: i.Subresource, verb: i.Verb,
 		isResource: i.IsResource, isUndescribed: i.IsUndescribed, isNamespaced: i.Namespace != "", isItem: i.Name != "", connects: connects,
+		isRedirected: i.IsRedirected, isOther: i.IsOtherMethod, mayWrite: i.IsOtherMethod && mayWrite(i),
+	}
+	if i.Documented != nil {
+		k.documented = 1 + i.Documented.ID
 	}
 	if r != nil {
 		k.id = r.ID
@@ -99,7 +108,7 @@ func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resourc
 
 // shard returns the number of the shard of the key.
 func (k *scopeKey) shard() int {
-	sum := k.id + len(k.resource) + 7*int(k.verb)
+	sum := k.id + len(k.resource) + 7*int(k.verb) + k.documented
 	if n := len(k.resource); n > 0 {
 		sum += 11*int(k.resource[0]) + 13*int(k.resource[n-1]) + 17*int(k.resource[n/2])
 	}

@@ -29,9 +29,21 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	add(isExplained, "limit", (*handler).explainLimits)
 	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
 	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
+	if i.IsRedirected {
+		add(true, "redirect", (*handler).redirect)
+		return all
+	}
 	if i.IsUndescribed {
 		add(s.resolver.IsDescribed(), "revision", (*handler).unmarkRevision) // or no answer has a mark
-		add(true, "pass", (*handler).passUndescribed)
+		add(!s.isClosed, "pass", (*handler).passUndescribed)
+		add(s.isClosed, "method", (*handler).refuseMethod)
+		return all
+	}
+	if i.Documented != nil {
+		add(true, "revision", (*handler).unmarkRevision)
+		add(s.isWatched, "watch answers", (*handler).watchAnswers)
+		add(true, "contract", (*handler).checkContract)
+		add(true, "operation", (*handler).passDocumented)
 		return all
 	}
 	if s.verb == resource.VerbOptions {

@@ -117,6 +117,9 @@ func recorded(h *handler) *telemetry.Record {
 		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
 		IsDescribed: h.request.Resource != nil,
 	}
+	if i.Documented != nil {
+		r.About.Resource, r.About.IsDescribed = i.Template, true
+	}
 	if i.Name == "" {
 		r.About.Name = str(h.trail.object)
 	}

@@ -64,7 +64,8 @@ func asked(c *config.Configuration) policies.Gateway {
 		u := byName[r.Upstream]
 		_, target := u.Prefixes(&r)
 		g.Routes = append(g.Routes, policies.Route{
-			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
+			ErrorTemplate: u.ErrorTemplateOn(&r),
+			Target:        target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
 			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !u.HasAccount(), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
 		})
 	}

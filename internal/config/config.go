@@ -144,6 +144,8 @@ type UpstreamSpec struct {
 	Upgrades []string `json:"upgrades"`
 	// ErrorFormat says how the gateway itself refuses requests; empty is Status.
 	ErrorFormat ErrorFormat `json:"errorFormat"`
+	// ErrorTemplate is the name of the ErrorTemplate of the format Template.
+	ErrorTemplate string `json:"errorTemplate"`
 	// Events says whether refusals are recorded as Events of Kubernetes; empty means None.
 	Events Events `json:"events"`
 	// Undescribed says what happens to requests that no policy file describes; empty is Pass. Only an upstream
@@ -192,6 +194,8 @@ type Route struct {
 	BodyTimeoutSeconds     Seconds `json:"bodyTimeoutSeconds"`
 	// ErrorFormat is the upstream's setting of this name for the requests of this route; empty leaves it as it is.
 	ErrorFormat ErrorFormat `json:"errorFormat"`
+	// ErrorTemplate is the name of the ErrorTemplate of the route's own format Template.
+	ErrorTemplate string `json:"errorTemplate"`
 	// Undescribed is the upstream's setting of this name for the requests of this route; empty leaves the
 	// upstream's.
 	Undescribed Undescribed `json:"undescribed"`

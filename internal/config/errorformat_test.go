@@ -25,12 +25,30 @@ func TestErrorFormat(t *testing.T) {
 		}
 	}
 	for setting, want := range map[[2]string]string{
-		{"Plain, errorFormat: JSON", ""}:         "upstreams[0].errorFormat: must be 'Status' or 'Problem', not 'JSON'",
-		{"Kubernetes, errorFormat: Problem", ""}: "upstreams[0].errorFormat: must not be 'Problem' for the upstream 'api'",
-		{"Kubernetes", ", errorFormat: Problem"}: "routes[0].errorFormat: must not be 'Problem' for the upstream 'api'",
+		{"Plain, errorFormat: JSON", ""}:                               "upstreams[0].errorFormat: must be 'Status', 'Problem' or 'Template', not 'JSON'",
+		{"Kubernetes, errorFormat: Problem", ""}:                       "upstreams[0].errorFormat: must not be 'Problem' for the upstream 'api'",
+		{"Kubernetes, errorFormat: Template, errorTemplate: nest", ""}: "upstreams[0].errorFormat: must not be 'Template' for the upstream 'api'",
+		{"Plain, errorFormat: Template", ""}:                           "upstreams[0].errorTemplate: Required value: must be the name of an ErrorTemplate of the policy files where `errorFormat` is 'Template'",
+		{"Plain", ", errorTemplate: nest"}:                             "routes[0].errorTemplate: must not be set unless `errorFormat` is 'Template'",
+		{"Kubernetes", ", errorFormat: Problem"}:                       "routes[0].errorFormat: must not be 'Problem' for the upstream 'api'",
 	} {
 		if _, err := read(setting[0], setting[1]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", setting, err, want)
+		}
+	}
+}
+
+// TestErrorTemplate: a route that says a format says its template too.
+func TestErrorTemplate(t *testing.T) {
+	upstream := UpstreamSpec{ErrorFormat: TemplateErrors, ErrorTemplate: "nest"}
+	for _, c := range []struct {
+		route Route
+		want  string
+	}{
+		{Route{}, "nest"}, {Route{ErrorFormat: TemplateErrors, ErrorTemplate: "own"}, "own"}, {Route{ErrorFormat: StatusErrors}, ""},
+	} {
+		if got := upstream.ErrorTemplateOn(&c.route); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.route, got, c.want)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 	v.credentials(path, u)
 	v.upgrades(path, u.Upgrades)
 	v.undescribed(path+".undescribed", u.Undescribed, u)
-	v.errorFormat(path+".errorFormat", u.ErrorFormat, u)
+	v.errorFormat(path, u.ErrorFormat, u.ErrorTemplate, u)
 	v.events(path+".events", u)
 	v.within(path+".connectTimeoutSeconds", u.ConnectTimeoutSeconds, 1, maxSeconds)
 	v.within(path+".responseTimeoutSeconds", u.ResponseTimeoutSeconds, 1, maxSeconds)
@@ -126,7 +126,7 @@ func (v *validator) routes(c *Configuration) {
 			v.check(path+".upstream", fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", r.Upstream))
 		}
 		v.undescribed(path+".undescribed", r.Undescribed, c.upstreamOf(&r))
-		v.errorFormat(path+".errorFormat", r.ErrorFormat, c.upstreamOf(&r))
+		v.errorFormat(path, r.ErrorFormat, r.ErrorTemplate, c.upstreamOf(&r))
 		for j, other := range c.Routes[:i] {
 			if other.Host == r.Host && other.PathPrefix == r.PathPrefix {
 				v.check(path, fmt.Sprintf("must not have the host and path prefix of `routes[%d]`", j))

@@ -53,6 +53,10 @@ type Parameter struct {
 	Name string
 	// Segment is the segment of the path that a parameter in the path is, counted from the last one.
 	Segment int
+	// Literals are the texts around the variables of a segment with several parts, such as '{from}-{to}', and Variable is
+	// which of the variables the parameter is; nil if it is the whole segment.
+	Literals []string
+	Variable int
 	// Types are the types that the text, or each item of a list, may have.
 	Types []Type
 	Shape Shape

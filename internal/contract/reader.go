@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/quote"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A reader reads the parameters of one request, or the fields of one form.
@@ -74,6 +75,7 @@ func (r *reader) release() {
 
 // path finds the parameters of the path by their places in it.
 func (r *reader) path(path string) {
+	path = strings.TrimSuffix(path, "/") // which a described path may have, or not
 	for k := range r.parameters {
 		p := &r.parameters[k]
 		if p.In != InPath {
@@ -85,7 +87,11 @@ func (r *reader) path(path string) {
 				rest = rest[:at]
 			}
 		}
-		r.found = append(r.found, occurrence{parameter: k, text: rest[strings.LastIndexByte(rest, '/')+1:]})
+		text := rest[strings.LastIndexByte(rest, '/')+1:]
+		if p.Literals != nil {
+			text, _ = resource.VariableIn(p.Literals, text, p.Variable)
+		}
+		r.found = append(r.found, occurrence{parameter: k, text: text})
 	}
 }
 

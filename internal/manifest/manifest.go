@@ -64,18 +64,24 @@ func Read(name string, data []byte) ([]*Object, []*Error) { return ReadWithin(na
 // The caller gives back what the objects take.
 func ReadWithin(name string, data []byte, memory document.Memory) ([]*Object, []*Error) {
 	r := &reader{file: name, held: held{memory: memory}}
+	r.read(name, data)
+	return r.objects, r.errs
+}
+
+// read reads a file.
+func (r *reader) read(name string, data []byte) {
 	if len(data) > MaxBytes {
 		r.fail(0, "", "must be at most %d bytes", MaxBytes)
-		return nil, r.errs
+		return
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if line, ok := invalidUTF8(data); !ok {
 		r.fail(line, "", "must be valid UTF-8")
-		return nil, r.errs
+		return
 	}
 	if weight := Weight(data); !r.held.reach(weight) {
 		r.fail(0, "", "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weight)
-		return nil, r.errs
+		return
 	}
 	defer r.held.settle()
 	switch {
@@ -86,7 +92,6 @@ func ReadWithin(name string, data []byte, memory document.Memory) ([]*Object, []
 	default:
 		r.readYAML(data)
 	}
-	return r.objects, r.errs
 }
 
 // invalidUTF8 returns the line of the first byte that is not UTF-8.
@@ -108,14 +113,28 @@ func invalidUTF8(data []byte) (line int, ok bool) {
 	return line, false
 }
 
+// ReadFragment reads a file that an OpenAPI document refers to: one document, which may be any object or list and is read as
+// OpenAPI documents are. It has no kind. The name and the memory are those of [ReadWithin].
+func ReadFragment(name string, data []byte, memory document.Memory) (*Object, []*Error) {
+	r := &reader{file: name, held: held{memory: memory}, isFragment: true}
+	if r.read(name, data); r.failed == 0 && len(r.objects) != 1 {
+		r.fail(0, "", "must hold one document, since another file refers to it")
+	}
+	if r.failed > 0 {
+		return nil, r.errs
+	}
+	return r.objects[0], r.errs
+}
+
 // reader collects what a file holds.
 type reader struct {
-	file     string
-	objects  []*Object
-	errs     []*Error
-	failed   int // the errors that are not warnings
-	expanded int // bytes of JSON so far
-	held     held
+	isFragment bool
+	file       string
+	objects    []*Object
+	errs       []*Error
+	failed     int // the errors that are not warnings
+	expanded   int // bytes of JSON so far
+	held       held
 }
 
 func (r *reader) fail(line int, path, format string, args ...any) {
@@ -140,6 +159,10 @@ func (r *reader) add(t *text, failed bool) {
 	if failed {
 		return
 	}
+	if r.isFragment && len(t.json) > 0 && (t.json[0] == '{' || t.json[0] == '[') {
+		r.addFragment(t)
+		return
+	}
 	if len(t.json) == 0 || t.json[0] != '{' {
 		r.fail(t.line(0), "", "must be an object with `apiVersion` and `kind`")
 		return
@@ -149,6 +172,19 @@ func (r *reader) add(t *text, failed bool) {
 		return
 	}
 	r.addObject(t, "", 0)
+}
+
+// addFragment takes the document of a fragment.
+func (r *reader) addFragment(t *text) {
+	d, err := document.Parse(t.json, limitsOf(t.json))
+	switch {
+	case err != nil:
+		r.fail(t.line(0), "", notReadable, err)
+	case !r.held.keep(objectWeight(t.json)):
+		r.fail(t.line(0), "", "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
+	default:
+		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, document: d, places: &t.places})
+	}
 }
 
 func (r *reader) addObject(t *text, path string, depth int) {
@@ -165,6 +201,10 @@ func (r *reader) addObject(t *text, path string, depth int) {
 	root := d.Root()
 	if depth == 0 && isOpenAPI(root) {
 		r.addOpenAPI(o)
+		return
+	}
+	if depth == 0 && isOverlay(root) {
+		r.addOverlay(o)
 		return
 	}
 	o.APIVersion = r.requiredString(o, path, "apiVersion")

@@ -13,6 +13,9 @@ type Object struct {
 	// OpenAPI says that the object is an OpenAPI document, whose APIVersion is the version of the
 	// specification that it follows, its Kind 'OpenAPI' and its Name its title.
 	OpenAPI bool
+	// Overlay says that the object is an OpenAPI Overlay, whose APIVersion is the version of the specification that it
+	// follows, its Kind 'Overlay' and its Name its title.
+	Overlay bool
 	// APIVersion and Kind are never empty.
 	APIVersion, Kind string
 	// Namespace and Name come from metadata and are empty if it has none.

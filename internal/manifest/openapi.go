@@ -10,6 +10,8 @@ import (
 const (
 	openAPIKey = "openapi"
 	swaggerKey = "swagger" // of version 2
+	// overlayKey is of OpenAPI Overlays, which change documents.
+	overlayKey = "overlay"
 )
 
 // isOpenAPI reports whether an object is an OpenAPI document.
@@ -22,7 +24,14 @@ func isOpenAPI(root document.Node) bool {
 	return openAPI || swagger
 }
 
-// documentsOpenAPI reports whether a YAML document is an OpenAPI document. These are YAML 1.2,
+// isOverlay reports whether an object is an OpenAPI Overlay.
+func isOverlay(root document.Node) bool {
+	_, hasKind := root.Get("kind")
+	_, found := root.Get(overlayKey)
+	return found && !hasKind
+}
+
+// documentsOpenAPI reports whether a YAML document is an OpenAPI document or an Overlay. These are YAML 1.2,
 // where 'yes', 'no', 'on' and 'off' are words like any other, as far as the specification has its
 // way.
 func documentsOpenAPI(doc *yaml.Node) bool {
@@ -34,7 +43,7 @@ func documentsOpenAPI(doc *yaml.Node) bool {
 		switch doc.Content[0].Content[i].Value {
 		case "kind":
 			return false
-		case openAPIKey, swaggerKey:
+		case openAPIKey, swaggerKey, overlayKey:
 			found = true
 		}
 	}
@@ -52,6 +61,23 @@ func (r *reader) addOpenAPI(o *Object) {
 		r.fail(o.lineOf(version), version.Key(), "must be the version of the specification that the document follows, such as '3.0.3'")
 		return
 	}
+	r.addTitled(o)
+}
+
+// addOverlay takes an Overlay.
+func (r *reader) addOverlay(o *Object) {
+	version, _ := o.document.Root().Get(overlayKey)
+	o.Overlay, o.Kind, o.APIVersion = true, "Overlay", textOf(version)
+	if o.APIVersion == "" {
+		r.fail(o.lineOf(version), overlayKey, "must be the version of the specification that the overlay follows, such as '1.0.0'")
+		return
+	}
+	r.addTitled(o)
+}
+
+// addTitled takes an object that is named by its title.
+func (r *reader) addTitled(o *Object) {
+	root := o.document.Root()
 	info, _ := root.Get("info")
 	title, _ := info.Get("title")
 	o.Name = title.Str()

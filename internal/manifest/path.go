@@ -11,7 +11,10 @@ import (
 // them: "spec.versions[0].name", "metadata.labels[example.com/x]". Of a member it is the line of
 // its key. If the file has no such value, it is the line of its closest ancestor. The empty path is
 // the object itself.
-func (o *Object) Line(path string) int {
+func (o *Object) Line(path string) int { return o.lineOf(o.nearest(path)) }
+
+// nearest returns the value at a field path, or its closest ancestor.
+func (o *Object) nearest(path string) document.Node {
 	at := o.document.Root()
 	for path != "" {
 		n, rest, ok := step(at, path)
@@ -20,7 +23,22 @@ func (o *Object) Line(path string) int {
 		}
 		at, path = n, rest
 	}
-	return o.lineOf(at)
+	return at
+}
+
+// Where returns the place of the value at a field path: its file, its line as [Object.Line] has it, and its path there. The
+// file is that of the object, unless the object was assembled of several ones.
+func (o *Object) Where(path string) (file string, line int, at string) {
+	n := o.nearest(path)
+	offset, _ := n.Offset()
+	line, at = o.places.line(offset), path
+	if file = o.places.file(offset); file == "" {
+		return o.File, line, path
+	}
+	if within, isFile := strings.CutPrefix(path, FilesKey+"["+file+"]"); isFile {
+		at = strings.TrimPrefix(within, ".")
+	}
+	return file, line, at
 }
 
 // At returns the value at a field path, which must not be edited; false if there is none.

@@ -7,6 +7,13 @@ import "sort"
 type places struct {
 	marks   []mark   // by offset, one wherever the line changes
 	letters []letter // by offset
+	files   []origin // by offset, one wherever the file changes; nil: all is from one file
+}
+
+// An origin says that the members and items from an offset of the JSON on stand in a file.
+type origin struct {
+	offset uint32
+	file   string
 }
 
 // A mark says that the members and items from an offset of the JSON on stand on a line of the file.
@@ -26,6 +33,15 @@ func (p *places) line(offset int) int {
 		return 0
 	}
 	return int(p.marks[i-1].line)
+}
+
+// file returns the file of the member or item that begins at an offset of the JSON; "" if all is from one file.
+func (p *places) file(offset int) string {
+	i := sort.Search(len(p.files), func(i int) bool { return int(p.files[i].offset) > offset })
+	if i == 0 {
+		return ""
+	}
+	return p.files[i-1].file
 }
 
 // marksUpTo returns how many marks stand at the offset or before it.

@@ -7,7 +7,8 @@ import (
 )
 
 // A Sum is the SHA-256 of what an object says, and of the lines on which it says it, counted from its first. It stays the same
-// if the object moves within its file, or to another one.
+// if the object moves within its file, or to another one. Of an object that is from several files, the lines and the
+// names of the files count as they are.
 type Sum [sha256.Size]byte
 
 // Sum returns the sum of the object. It must not be called by several goroutines at the same time.
@@ -24,10 +25,19 @@ func (o *Object) Sum() Sum {
 
 // addTo adds the table to a hash, lines counted from the first.
 func (p *places) addTo(h hash.Hash) {
+	first := uint32(0)
+	if len(p.files) == 0 && len(p.marks) > 0 {
+		first = p.marks[0].line
+	}
 	number(h, len(p.marks))
 	for _, m := range p.marks {
 		number(h, int(m.offset))
-		number(h, int(m.line-p.marks[0].line))
+		number(h, int(m.line-first))
+	}
+	for _, f := range p.files {
+		number(h, int(f.offset))
+		number(h, len(f.file))
+		_, _ = h.Write([]byte(f.file)) // a hash takes everything
 	}
 	for _, l := range p.letters {
 		number(h, int(l.offset))

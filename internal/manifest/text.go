@@ -17,6 +17,13 @@ func (t *text) mark(line int) {
 	t.marks = append(t.marks, mark{uint32(len(t.json)), uint32(line)})
 }
 
+// enter notes the file of what is written next.
+func (t *text) enter(file string) {
+	if n := len(t.files); n == 0 || t.files[n-1].file != file {
+		t.files = append(t.files, origin{uint32(len(t.json)), file})
+	}
+}
+
 // adopt takes over the places of from.json[start:end], which is written next.
 func (t *text) adopt(from *text, start, end int) {
 	shift := uint32(len(t.json)) - uint32(start) // modulo 2^32, as are the sums

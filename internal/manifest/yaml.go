@@ -33,7 +33,7 @@ func (r *reader) readYAML(data []byte) {
 		}
 		before := r.failed
 		t := &translator{reader: r, text: &text{}, lines: lines}
-		if documentsOpenAPI(doc) {
+		if r.isFragment || documentsOpenAPI(doc) {
 			t.dialect = coreYAML
 		}
 		if t.document(doc) {

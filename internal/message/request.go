@@ -385,6 +385,14 @@ func (h *Head) connection(o *Options) error {
 // therefore read in another way: a method outside the request line, a body for a method that gives
 // it no meaning, and names of headers with '_', unless those are allowed.
 func (h *Head) CheckStrict() error {
+	if err := h.CheckNames(); err != nil {
+		return err
+	}
+	return h.CheckNoBody()
+}
+
+// CheckNames refuses names of headers that servers read in different ways, and headers that name another method.
+func (h *Head) CheckNames() error {
 	if h.underscored != nil {
 		return badRequest("the request has the header '%s': a header name must not contain '_'", h.underscored)
 	}
@@ -395,6 +403,11 @@ func (h *Head) CheckStrict() error {
 			}
 		}
 	}
+	return nil
+}
+
+// CheckNoBody refuses the body of a request whose method gives it no meaning.
+func (h *Head) CheckNoBody() error {
 	if h.HasBody() && (string(h.Method) == "GET" || string(h.Method) == "HEAD") {
 		return badRequest("a %s request may not have a body", h.Method)
 	}

@@ -127,7 +127,7 @@ func New(parsed *document.Document) (*Document, error) {
 func (d *Document) resolve(ref string) (document.Node, error) {
 	pointer, local := strings.CutPrefix(ref, "#")
 	if !local {
-		return document.Node{}, fmt.Errorf("must be a reference within the document, such as '#/components/schemas/Order', not '%.200s': bundle the document first", ref)
+		return document.Node{}, fmt.Errorf("must be a reference within the document or to a file of its folder, such as '#/components/schemas/Order' or 'order.yaml#/Order', not '%.200s'", ref)
 	}
 	at := d.root
 	if pointer == "" {

@@ -180,6 +180,8 @@ func isKubernetesOwn(n document.Node) bool {
 // kubernetesPath reads /api/VERSION/… and /apis/GROUP/VERSION/….
 func kubernetesPath(segments []string) (at kubernetesPlace, ok bool) {
 	switch {
+	case len(segments) == 0:
+		return at, false
 	case segments[0] == "apis" && len(segments) >= 2:
 		at.group, segments = segments[1], segments[2:]
 	case segments[0] == "api" || segments[0] == "apis" || segments[0] == "version" || segments[0] == "openapi" || segments[0] == ".well-known":

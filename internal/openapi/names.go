@@ -77,7 +77,10 @@ var generated = regexp.MustCompile(`(?i)^((def|schema|model|inline|body|request|
 // kindOf is the name of the objects' schema, or the path's last segment in the singular.
 func (d *Document) kindOf(r *Resource, schemas ...document.Node) string {
 	for _, n := range schemas {
-		name := text(n, "$ref")
+		name := strings.ReplaceAll(text(n, "$ref"), "~1", "/")
+		for _, end := range []string{".yaml", ".yml", ".json"} { // of a schema that is a whole file
+			name = strings.TrimSuffix(name, end)
+		}
 		name = camel(name[strings.LastIndexAny(name, "./")+1:])
 		for _, a := range affixes {
 			if rest, found := strings.CutSuffix(name, a); found && rest != "" {

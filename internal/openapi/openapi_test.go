@@ -423,7 +423,7 @@ Thing:
 			found: []string{
 				`components.schemas.Thing.properties.a.maxLength: warning: does not count beside '$ref' in OpenAPI 3.0: put both into an 'allOf'`,
 				`components.schemas.Thing.properties.b.$ref: must point to something in the document, not '#/components/schemas/None'`,
-				`components.schemas.Thing.properties.c.$ref: must be a reference within the document, such as '#/components/schemas/Order', not 'other.yaml': bundle the document first`,
+				`components.schemas.Thing.properties.c.$ref: must be a reference within the document or to a file of its folder, such as '#/components/schemas/Order' or 'order.yaml#/Order', not 'other.yaml'`,
 			},
 			objects: []object{{text: `{"a":"long"}`}},
 		},

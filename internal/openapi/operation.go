@@ -192,12 +192,17 @@ func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (
 	to.IsRequired, to.MayBeEmpty = truth(n, "required"), truth(n, "allowEmptyValue") && to.In == contract.InQuery
 	switch to.In {
 	case contract.InPath:
-		at := slices.Index(p.segments, "{"+to.Name+"}")
+		at := slices.IndexFunc(p.segments, func(s string) bool { return strings.Contains(s, "{"+to.Name+"}") })
 		if at < 0 {
-			d.report.warn(n, "is not enforced: the path has no segment '{%.80s}'", to.Name)
+			d.report.warn(n, "is not enforced: the path has no '{%.80s}'", to.Name)
 			return false
 		}
 		to.Segment = len(p.segments) - 1 - at
+		if !isVariable(p.segments[at]) {
+			to.Literals, _ = resource.CutVariables(p.segments[at])
+			before, _, _ := strings.Cut(p.segments[at], "{"+to.Name+"}")
+			to.Variable = strings.Count(before, "{")
+		}
 	case contract.InHeader:
 		return !slices.Contains(ignoredHeaders, strings.ToLower(to.Name))
 	}

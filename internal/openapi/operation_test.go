@@ -251,7 +251,7 @@ components:
 	const get = "paths[/things/{id}].get."
 	want := []string{
 		get + "parameters[11].$ref: must point to something in the document, not '#/components/parameters/None'",
-		get + "parameters[0]: warning: is not enforced: the path has no segment '{gone}'",
+		get + "parameters[0]: warning: is not enforced: the path has no '{gone}'",
 		get + "parameters[1]: warning: is not enforced: a parameter must have a name, and 'in' with 'path', 'query', 'header' or 'cookie'",
 		get + "parameters[3]: warning: is not enforced: the gateway does not read parameters of the style 'deepObject' here",
 		get + "parameters[4]: warning: is not enforced: the gateway does not read parameters of the style 'matrix' here",

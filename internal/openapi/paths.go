@@ -54,6 +54,14 @@ func (p *pathItem) writes(method string) bool {
 	return p.has(method) && !isAction
 }
 
+// slash is the slash at the end of the path, if it has one.
+func (p *pathItem) slash() string {
+	if p.trailing {
+		return "/"
+	}
+	return ""
+}
+
 // shape is the path without the names of its variables.
 func (p *pathItem) shape() string { return shapeOf(p.segments) }
 
@@ -96,14 +104,13 @@ func (d *Document) paths() []*pathItem {
 		}
 		trimmed, trailing := strings.CutSuffix(path, "/")
 		p.trailing = trailing
-		if path == "/" {
-			return
-		}
-		if _, err := resource.NewRegistry(nil, resource.Passing{Template: path}); err != nil {
+		if err := resource.CheckTemplate(path); err != nil {
 			d.report.warn(n, "is left out: %s", err.Error())
 			return
 		}
-		p.segments = strings.Split(trimmed[1:], "/")
+		if path != "/" {
+			p.segments = strings.Split(trimmed[1:], "/")
+		}
 		for _, method := range methods {
 			servers, _ := p.operation(method).Get("servers")
 			if servers.Valid() {

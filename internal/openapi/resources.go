@@ -10,9 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Resources are the resources that the document describes, the other paths, and everything that was
+// Resources are the resources that the document describes, the operations that are no verbs of them, and everything that was
 // found on the way.
-func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
+func (d *Document) Resources() ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
 	var all []*Resource
 	if d.isKubernetes() {
@@ -31,8 +31,8 @@ func (d *Document) Resources() ([]*Resource, []resource.Passing, []Finding) {
 	kubernetesOperations(d, all, paths)
 	d.name(all)
 	findActions(d, all, paths)
-	passing := d.passing(paths)
-	return all, passing, d.report.findings()
+	documented := d.documented(paths)
+	return all, documented, d.report.findings()
 }
 
 func (p *pathItem) is(part partOf) {
@@ -47,7 +47,7 @@ func (p *pathItem) is(part partOf) {
 func (d *Document) ordinary(paths []*pathItem) []*Resource {
 	byShape := map[string]*pathItem{}
 	for _, p := range paths {
-		if p.part == noPart && !p.trailing && byShape[p.shape()] == nil {
+		if first := byShape[p.shape()]; p.part == noPart && len(p.segments) > 0 && (first == nil || first.trailing && !p.trailing) {
 			byShape[p.shape()] = p
 		}
 	}
@@ -132,9 +132,9 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 		template += "/" + s
 	}
 	for _, base := range at.bases {
-		r.Paths = append(r.Paths, base+template)
+		r.Paths = append(r.Paths, base+template+cmp.Or(collection, object).slash())
 		if object != nil && !r.IsSingleton() {
-			r.Paths = append(r.Paths, base+template+"/{name}")
+			r.Paths = append(r.Paths, base+template+"/{name}"+object.slash())
 		}
 	}
 	return r

@@ -102,7 +102,7 @@ func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]js
 	e.states.Apply(set.States())
 	e.gateway, err = proxy.New(proxy.Options{
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler), Clock: e.clock,
+		Log: slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: true,
 	})
 	return e, err
 }

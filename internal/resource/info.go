@@ -58,8 +58,14 @@ type Info struct {
 	// neither below a Kubernetes version nor in a path template. Then only
 	// Verb, Path and Query are set.
 	IsResource bool
-	// IsUndescribed is true for a path of an ordinary API that no file describes.
-	IsUndescribed bool
+	// IsUndescribed is true for a request to an ordinary API that no file describes. IsOtherMethod says that files
+	// describe its path, for other methods.
+	IsUndescribed, IsOtherMethod bool
+	// Documented is the operation of a document that the request asks for, if that is no verb of a resource; nil for all others.
+	// IsUndescribed is true then if the document says nothing of the request that can be checked.
+	Documented *Documented
+	// IsRedirected says that the path is a described one but for the slash at its end, and is to be answered with that.
+	IsRedirected bool
 	// APIPrefix is "api" or "apis", and "" for a path template.
 	APIPrefix string
 

@@ -3,8 +3,6 @@ package resource
 import (
 	"slices"
 	"strings"
-
-	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // Methods are the methods that a file names for the paths of a resource. A set that names nothing leaves every method
@@ -15,6 +13,30 @@ type Methods struct {
 
 // MethodSet is a set of methods.
 type MethodSet uint16
+
+// anyMethod has every method that some verb has.
+const anyMethod = ^MethodSet(1 << methodOther)
+
+// described returns the methods that a file describes for a path of the resource.
+func (r *Resource) described(template string) MethodSet {
+	set := r.Methods.Collection
+	if r.hasItem(template) {
+		set = r.Methods.Item
+	}
+	switch {
+	case r.Operation != nil:
+		return NewMethodSet(r.Operation.Method)
+	case set != 0:
+		return set
+	}
+	end := endpoint{isItem: r.hasItem(template)}
+	for m := range eachMethod {
+		if end.has(m) {
+			set |= 1 << m
+		}
+	}
+	return set
+}
 
 // NewMethodSet returns the set of the named methods, with HEAD if it has GET, and with OPTIONS.
 func NewMethodSet(names ...string) MethodSet {
@@ -39,7 +61,7 @@ func (s MethodSet) Names() (in []string) {
 }
 
 // check refuses a method that the file does not name.
-func (s *Methods) check(m method, i *Info, item bool) error {
+func (s *Methods) check(m method, item bool) error {
 	set := s.Collection
 	if item {
 		set = s.Item
@@ -47,7 +69,7 @@ func (s *Methods) check(m method, i *Info, item bool) error {
 	if set == 0 || m == methodOther || set&(1<<m) != 0 {
 		return nil
 	}
-	return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
+	return errMethod
 }
 
 // Verbs returns the verbs of the requests that there can be for a resource with path templates, or for a subresource of its
@@ -86,11 +108,11 @@ func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 }
 
 // Allowed returns the methods that a path takes, as the header Allow lists them. A method that was refused is not among
-// them.
-func Allowed(r Resolver, path []byte, refused string) string {
+// them. isServed says of each method that is not refused here whether it is served.
+func Allowed(r Resolver, path []byte, refused string, isServed func(*Info, *Resource) bool) string {
 	var allowed []string
 	for _, method := range methods[1:] {
-		if _, _, err := r.Resolve(method, path); err == nil && method != refused {
+		if info, res, err := r.Resolve(method, path); err == nil && method != refused && isServed(&info, res) {
 			allowed = append(allowed, method)
 		}
 	}

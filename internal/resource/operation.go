@@ -1,10 +1,6 @@
 package resource
 
-import (
-	"strings"
-
-	"github.com/admission-gateway/gateway/internal/status"
-)
+import "strings"
 
 // An Operation is one method at a path that neither reads nor writes an object: a search, an import, an
 // activation. Its body is admitted and sent on, and its answer passes.
@@ -24,7 +20,7 @@ func (i *Info) setOperation(m method, e *endpoint) error {
 		i.Verb = e.resource.Operation.Verb
 	case i.Verb == VerbOptions:
 	default:
-		return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
+		return errMethod
 	}
 	return nil
 }

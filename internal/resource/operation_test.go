@@ -50,15 +50,15 @@ func TestTemplates(t *testing.T) {
 		{"GET", "/repos/octo/hello%20world/issues", "list issues route=/repos/{owner}/{repo}/issues owner=octo repo=hello%20world"},
 		{"POST", "/repos/octo/hello/issues", "create issues route=/repos/{owner}/{repo}/issues owner=octo repo=hello"},
 		{"PATCH", "/repos/octo/hello/issues/7", "patch issues name=7 route=/repos/{owner}/{repo}/issues/{number} owner=octo repo=hello number=7"},
-		{"POST", "/repos/octo/hello/issues/7", "405"},
+		{"POST", "/repos/octo/hello/issues/7", "undescribed"},
 		{"GET", "/repos/octo/hello/issues/7/labels", "undescribed"},
-		{"GET", "/repos/octo/hello/issues/", "400"},
+		{"GET", "/repos/octo/hello/issues/", "list issues route=/repos/{owner}/{repo}/issues owner=octo repo=hello"},
 
 		{"GET", "/me", "get me route=/me"},
 		{"PUT", "/me", "update me route=/me"},
 		{"PATCH", "/me", "patch me route=/me"},
 		{"DELETE", "/me", "delete me route=/me"},
-		{"POST", "/me", "405"},
+		{"POST", "/me", "undescribed"},
 		{"OPTIONS", "/me", "options me route=/me"},
 		{"PUT", "/me/avatar", "update me/avatar route=/me"},
 		{"PUT", "/me/other", "undescribed"},
@@ -76,7 +76,7 @@ func TestTemplates(t *testing.T) {
 		{"GET", "/users/7/friends", "404"},
 		{"GET", "/Users/7/friends", "404"},
 		{"PUT", "/v3/kv/put", "create kv route=/v3/kv/put"},
-		{"POST", "/v3/kv/put", "405"},
+		{"POST", "/v3/kv/put", "undescribed"},
 		{"POST", "/v3/kv/range", "undescribed"},
 
 		{"PUT", "/db/docs/1", "update documents name=1 route=/{db}/docs/{name} db=db name=1"},
@@ -149,7 +149,7 @@ func TestMatrix(t *testing.T) {
 		Paths:   []string{"/shops/{namespace}/books", "/shops/{namespace}/books/{name}"},
 		Written: Written{Routes: []string{"/shops/{shop}/books", "/shops/{shop}/books/{id}"}, Matrix: []string{"id"}},
 	}
-	r, err := NewRegistry([]*Resource{books}, Passing{Template: "/shops/{shop}/open", Methods: []string{"POST"}})
+	r, err := NewRegistry([]*Resource{books}, &Documented{Template: "/shops/{shop}/open", Method: "POST"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,12 @@ type path struct {
 	n        int
 	trailing bool
 	// disguised says what the path has that is only refused in paths of resources: an encoded
-	// character that needs no encoding. In the first segment it is refused everywhere, lest
-	// "/%61pis" be taken for no resource.
+	// character that needs no encoding. In the first segment, which isVeiled says, it is refused at every path
+	// of an API server, lest "/%61pis" be taken for no resource.
 	disguised string
+	isVeiled  bool
+	// hasSlash says that there is an encoded slash, which is refused unless it is in a value that may have it.
+	hasSlash bool
 	// matrix is the set of segments that begin with a semicolon, as bits. They are refused unless a template
 	// has them: isMatrix.
 	matrix   uint16
@@ -86,7 +89,16 @@ func (p *path) segment(s string) error {
 		p.segments[p.n] = s
 	}
 	p.n++
-	if p.n == 1 && p.disguised != "" {
+	p.isVeiled = p.isVeiled || p.n == 1 && p.disguised != ""
+	return nil
+}
+
+// spelled refuses what no path of an API server may have, and no value unless a file lets it.
+func (p *path) spelled() error {
+	switch {
+	case p.hasSlash:
+		return status.BadRequest("the request path must not contain '%%2F'")
+	case p.disguised != "":
 		return p.notDisguised()
 	}
 	return nil
@@ -100,7 +112,10 @@ func (p *path) encoded(raw string, i int) (int, error) {
 		return 0, status.BadRequest("the request path must not contain '%%' without two hexadecimal digits")
 	}
 	switch {
-	case c == '/' || c == '\\' || c < ' ' || c == 0x7f:
+	case c == '/':
+		p.hasSlash = true
+		return 3, nil
+	case c == '\\' || c < ' ' || c == 0x7f:
 		return 0, status.BadRequest("the request path must not contain '%s'", raw[i:i+3])
 	case c >= utf8.RuneSelf:
 		var char [utf8.UTFMax]byte
@@ -129,8 +144,8 @@ func (p *path) encoded(raw string, i int) (int, error) {
 
 // strict refuses what is ambiguous only in paths of resources.
 func (p *path) strict(trailingAllowed bool) error {
-	if p.disguised != "" {
-		return p.notDisguised()
+	if err := p.spelled(); err != nil {
+		return err
 	}
 	if p.trailing && !trailingAllowed {
 		return status.BadRequest("the request path must not end in '/'")

@@ -49,6 +49,11 @@ func NewPlain(r *Registry, reach Reach, v View) *Plain {
 			p.describe(res, template)
 		}
 	}
+	for _, d := range r.documented {
+		if d.IsHeld && isLedTo(d.Template, v.LeadsTo) && (d.Scope.Covers(&v.Place) || !isLedTo(d.Template, v.Reaches)) {
+			p.spellings.add(d.Template, NewMethodSet(d.Method))
+		}
+	}
 	p.registry = r.selected(covered, &v.Place)
 	return p
 }
@@ -56,12 +61,17 @@ func NewPlain(r *Registry, reach Reach, v View) *Plain {
 // isLedTo reports whether requests for the resource lead to the API.
 func (r *Resource) isLedTo(leadsTo func(path string) bool) bool {
 	for _, template := range r.Paths {
-		literal, _, _ := strings.Cut(template, "{")
-		if leadsTo(strings.TrimSuffix(literal, "/")) {
+		if isLedTo(template, leadsTo) {
 			return true
 		}
 	}
 	return len(r.Paths) == 0 && leadsTo(groupPath(r.Group))
+}
+
+// isLedTo reports whether requests for paths of the template lead to the API.
+func isLedTo(template string, leadsTo func(path string) bool) bool {
+	literal, _, _ := strings.Cut(template, "{")
+	return leadsTo(strings.TrimSuffix(literal, "/"))
 }
 
 // groupPath is how the paths of a group begin on an API server.
@@ -74,7 +84,7 @@ func groupPath(group string) string {
 
 // describe adds a path of a resource, and of the subresources of its objects.
 func (p *Plain) describe(r *Resource, template string) {
-	p.spellings.add(template)
+	p.spellings.add(template, r.described(template))
 	if r.ClosesOtherPaths() {
 		p.spellings.addBelow(template)
 	}
@@ -83,7 +93,7 @@ func (p *Plain) describe(r *Resource, template string) {
 	}
 	for _, s := range slices.Concat([]string{"status", "scale"}, r.Subresources.Other) {
 		if r.Subresources.Has(s) {
-			p.spellings.add(template + "/" + s)
+			p.spellings.add(template+"/"+s, anyMethod)
 		}
 	}
 }
@@ -102,7 +112,7 @@ func (p *Plain) describeKubernetes(r schema.GroupResource) {
 // describeBelow adds paths, and everything below them.
 func (p *Plain) describeBelow(templates ...string) {
 	for _, template := range templates {
-		p.spellings.add(template)
+		p.spellings.add(template, anyMethod)
 		p.spellings.addBelow(template)
 	}
 }
@@ -113,7 +123,8 @@ func (p *Plain) IsDescribed() bool { return p.spellings.any }
 // Resolve finds the resource of a request, as [Registry.Resolve] does, if a file describes its path. A path
 // that some server could read as a described one, but that is not spelled as it, is refused with 400 or 404.
 // Every other path is undescribed: Info.IsResource is false, and nothing of method, path and query was
-// checked.
+// checked. So is a request of a method that no file describes at a path that files describe for others: the
+// resource is returned then, if it has objects of its own there.
 func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 	info := Info{}
 	if !p.spellings.any {
@@ -125,8 +136,13 @@ func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 	case err != nil:
 		return info, res, err
 	case !found:
+		known := info
 		info = Info{}
 		info.undescribed(method, target)
+		if known.IsUndescribed {
+			info.Template, info.Route, info.Name = known.Template, known.Route, known.Name
+			info.Documented, info.IsOtherMethod = known.Documented, known.IsOtherMethod
+		}
 	}
 	return info, res, nil
 }
@@ -157,14 +173,21 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 		}
 	}
 	if found {
-		return res, true, err
+		return res, true, info.refused(err)
 	}
-	if info.IsUndescribed || !p.spellings.match(info.Path) {
-		return nil, false, nil
+	asked := anyMethod
+	if info.IsUndescribed {
+		if !info.IsOtherMethod || m == methodOptions {
+			return res, false, nil
+		}
+		asked = 1 << m &^ (1 << methodOther) // nothing that is described for the method may be meant
+	}
+	if !p.spellings.match(info.Path, asked) {
+		return res, false, nil
 	}
 	switch {
 	case err != nil:
-	case cut.disguised != "" || cut.trailing:
+	case cut.disguised != "" || cut.hasSlash || cut.trailing:
 		err = cut.strict(false)
 	default:
 		err = status.NoSuchPath("the path '%s' is not spelled as the path of a resource that it could be taken for", short(info.Path))
@@ -182,33 +205,81 @@ func (i *Info) checkPatch(r *Resource) error {
 	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", i.Subresource, i.GroupResource())
 }
 
-// find looks for a described path that is spelled as it is described. A path that a file lets pass, spelled so, is
-// undescribed, though the template of a resource may match it too.
+// find looks for a described path that is spelled as it is described. A method that no file describes there, and an
+// operation whose document says nothing that is checked, are undescribed, though the template of a resource may
+// match the path too.
 func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, error) {
-	if cut.n == 0 {
-		return nil, false, nil
-	}
 	hit := match{method: m}
 	p.registry.templates.find(cut, 0, &hit)
-	end, isKubernetes := hit.ending(), p.isKubernetes(cut)
+	end, isKubernetes := hit.ending(), cut.n > 0 && p.isKubernetes(cut)
 	if isKubernetes {
 		end = end.unlessVariable()
 	}
 	switch {
-	case end != nil && end.resource == nil:
-		info.IsUndescribed = cut.strict(end.trailing) == nil
-		return nil, false, nil
+	case end != nil && end.documented != nil:
+		found, err := end.take(m, cut, &hit, info)
+		return nil, found, err
 	case end != nil:
-		if err := end.strict(cut); err != nil {
+		if err := end.spelled(cut); err != nil {
 			return nil, true, err
 		}
-		res, err := end.resolve(m, cut, &hit, info)
-		return res, true, err
-	case hit.below != nil && !isKubernetes && hit.below.resource.ClosesOtherPaths():
+		return end.resolvePlain(m, cut, &hit, info)
+	case hit.isDistinct:
+		info.IsUndescribed = cut.spelled() == nil
+		return nil, false, nil
+	case !isKubernetes && hit.isClosed():
 		return nil, true, hit.goesBeyond(cut)
 	case isKubernetes:
 		res, err := p.registry.kubernetes(m, cut, info)
 		return res, true, err
 	}
 	return nil, false, nil
+}
+
+// take fills in what is known of a request at the path of a documented operation. It is found if it is held to the
+// document.
+func (e *endpoint) take(m method, cut *path, hit *match, info *Info) (found bool, err error) {
+	d := e.documented
+	if err := e.spelled(cut); err != nil {
+		return d.IsHeld, err
+	}
+	info.Template, info.Route = e.template, e.route
+	if !e.takes(m) {
+		if hit.isClosed() {
+			return true, status.MethodNotAllowedf("the path '%s' has no such method, and the paths below '%s' are closed", short(cut.raw), hit.below.template)
+		}
+		info.IsUndescribed, info.IsOtherMethod = true, true
+		return false, nil
+	}
+	info.Documented, info.IsRedirected = d, hit.isOtherSlash && e.slashes.Trailing == RedirectSlash
+	info.IsUndescribed = !d.IsHeld && !info.IsRedirected
+	return !info.IsUndescribed, nil
+}
+
+// resolvePlain fills in what a template of a resource says. A method that objects or operations of an ordinary API do not have
+// is undescribed.
+func (e *endpoint) resolvePlain(m method, cut *path, hit *match, info *Info) (*Resource, bool, error) {
+	r, err := e.resolve(m, cut, hit, info)
+	if hit.subresource != "" && cut.trailing && e.slashes.Trailing == DistinctSlash {
+		return nil, true, cut.strict(false)
+	}
+	info.IsRedirected = hit.isOtherSlash && e.slashes.Trailing == RedirectSlash
+	isOther := (err == errMethod || err == nil && m == methodOther) && r.leavesOthers(m, hit.subresource)
+	if !isOther || r.Operation != nil && hit.isClosed() {
+		return r, true, err
+	}
+	info.IsUndescribed, info.IsOtherMethod = true, true
+	if r.Operation != nil {
+		return nil, false, nil
+	}
+	return r, false, nil
+}
+
+// isClosed reports whether the path is below one of a resource that refuses whatever is not described there.
+func (hit *match) isClosed() bool { return hit.below != nil && hit.below.resource.ClosesOtherPaths() }
+
+// leavesOthers reports whether methods that no file describes at a path of the resource may be the API's own.
+func (r *Resource) leavesOthers(m method, subresource string) bool {
+	isRefused := m == methodPatch && r.Backend.Patch == PatchRefused
+	return r.Envelope == Bare && !isRefused && (r.Operation != nil || subresource == "")
 }

@@ -20,7 +20,7 @@ func (i *Info) scanQuery(readsOptions bool) error {
 	for rest := i.Query; rest != ""; {
 		var pair string
 		pair, rest, _ = strings.Cut(rest, "&")
-		if err := checkQuery(pair, i.IsResource && !i.proxied()); err != nil {
+		if err := checkQuery(pair, i.IsResource && !i.proxied() || i.Documented != nil); err != nil {
 			return err
 		}
 		key, value, _ := strings.Cut(pair, "=")
@@ -48,7 +48,7 @@ func (i *Info) scanQuery(readsOptions bool) error {
 	return nil
 }
 
-// checkQuery refuses characters that a query may not have. On a resource it
+// checkQuery refuses characters that a query may not have. Where files describe the query it
 // also refuses what servers read in different ways: the semicolon, which
 // separates parameters for some of them, and a '%' without two hexadecimal
 // digits. Elsewhere the query is another server's to read.

@@ -113,8 +113,8 @@ func (p *Plain) describeMeant(prefix, name string) {
 	case anyResource:
 		p.describeBelow(prefix + "{resource}")
 	case namespaces:
-		p.spellings.add(prefix + name)
-		p.spellings.add(prefix + name + "/{name}")
+		p.spellings.add(prefix+name, anyMethod)
+		p.spellings.add(prefix+name+"/{name}", anyMethod)
 		p.describeBelow(prefix+name+"/{name}/status", prefix+name+"/{name}/finalize")
 	default:
 		p.describeBelow(prefix+name, prefix+"namespaces/{namespace}/"+name)

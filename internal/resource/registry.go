@@ -12,8 +12,8 @@ import (
 // Registry finds the resource of a request. It is immutable and safe for
 // concurrent use.
 type Registry struct {
-	resources []*Resource
-	passing   []Passing
+	resources  []*Resource
+	documented []*Documented
 	// byName has the resources at Kubernetes paths.
 	byName map[schema.GroupVersionResource]*Resource
 	// known has their groups and plurals, whatever the version.
@@ -22,12 +22,15 @@ type Registry struct {
 	templates node
 }
 
-// NewRegistry checks the resources, numbers them and indexes their paths and the paths that pass, except
+// NewRegistry checks the resources, numbers them and the documented operations, and indexes their paths, except
 // the ones that a scope has for some routes only: [Registry.Within] finds them. Paths may be equal if no route
 // has to have both. The error joins one error for everything that is wrong.
-func NewRegistry(resources []*Resource, passing ...Passing) (*Registry, error) {
-	r := newRegistry(resources, passing)
+func NewRegistry(resources []*Resource, documented ...*Documented) (*Registry, error) {
+	r := newRegistry(resources, documented)
 	var errs []error
+	for i, d := range documented {
+		d.ID = i
+	}
 	defined := make(map[definition]struct{})
 	for i, res := range resources {
 		res.ID = i
@@ -55,31 +58,31 @@ func NewRegistry(resources []*Resource, passing ...Passing) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	open.resources, open.passing = r.resources, r.passing
+	open.resources, open.documented = r.resources, r.documented
 	return open, nil
 }
 
-// indexAll adds the paths of all resources, and the paths that pass.
+// indexAll adds the paths of all resources and of the documented operations.
 func (r *Registry) indexAll() error {
 	var errs []error
 	for _, res := range r.resources {
 		errs = append(errs, r.index(res)...)
 	}
-	return errors.Join(append(errs, r.indexPassing()...)...)
+	return errors.Join(append(errs, r.indexDocumented()...)...)
 }
 
-func newRegistry(resources []*Resource, passing []Passing) *Registry {
+func newRegistry(resources []*Resource, documented []*Documented) *Registry {
 	return &Registry{
-		resources: resources,
-		passing:   passing,
-		byName:    make(map[schema.GroupVersionResource]*Resource),
-		known:     make(map[schema.GroupResource]struct{}),
+		resources: resources, documented: documented,
+		byName: make(map[schema.GroupVersionResource]*Resource),
+		known:  make(map[schema.GroupResource]struct{}),
 	}
 }
 
-// selected returns a registry of some of the resources, which keep their numbers, and of what passes at a place.
+// selected returns a registry of some of the resources, which keep their numbers, and of the operations that are documented
+// for a place.
 func (r *Registry) selected(resources []*Resource, at *Place) *Registry {
-	s := newRegistry(resources, slices.DeleteFunc(slices.Clone(r.passing), func(p Passing) bool { return !p.Scope.Covers(at) }))
+	s := newRegistry(resources, slices.DeleteFunc(slices.Clone(r.documented), func(d *Documented) bool { return !d.Scope.Covers(at) }))
 	_ = s.indexAll() // two of one place are found when the files are checked against the routes
 	return s
 }
@@ -98,10 +101,10 @@ func (r *Registry) index(res *Resource) (errs []error) {
 	return errs
 }
 
-// indexPassing adds the paths of requests that pass.
-func (r *Registry) indexPassing() (errs []error) {
-	for _, p := range r.passing {
-		if err := r.templates.pass(p); err != nil {
+// indexDocumented adds the paths of the documented operations.
+func (r *Registry) indexDocumented() (errs []error) {
+	for _, d := range r.documented {
+		if err := r.templates.addDocumented(d); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -124,6 +127,9 @@ func (r *Resource) definition() definition {
 
 // Resources returns all resources, each at the index that is its ID.
 func (r *Registry) Resources() []*Resource { return r.resources }
+
+// Documented returns the documented operations that are no verbs of resources, each at the index that is its ID.
+func (r *Registry) Documented() []*Documented { return r.documented }
 
 // check checks the forms of the names of a resource (RES-3).
 func (r *Resource) check() error {

@@ -33,13 +33,16 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, error)
 	if err := p.scan(info.Path); err != nil {
 		return nil, err
 	}
+	if p.hasSlash || p.isVeiled {
+		return nil, p.spelled()
+	}
 	res, err := r.route(m, &p, info)
 	if wrong := p.checkMatrix(); wrong != nil {
 		info.forget(m)
 		return nil, wrong
 	}
 	if err != nil {
-		return res, err
+		return res, info.refused(err)
 	}
 	if err := info.finish(m, method, true); err != nil {
 		return nil, err
@@ -82,8 +85,8 @@ func (r *Registry) route(m method, p *path, info *Info) (*Resource, error) {
 		hit.below = hit.below.unlessVariable()
 	}
 	switch {
-	case end != nil && end.resource == nil:
-		return nil, p.strict(end.trailing)
+	case end != nil && end.documented != nil:
+		return nil, p.strict(true)
 	case end != nil:
 		if err := end.strict(p); err != nil {
 			return nil, err
@@ -111,7 +114,7 @@ func (hit *match) ending() *endpoint { return cmp.Or(hit.end, hit.elsewise) }
 // unlessVariable returns the endpoint, but none if its first segment could be any: an API server's own paths are
 // not taken for paths of its kind.
 func (e *endpoint) unlessVariable() *endpoint {
-	if e != nil && e.template[1] == '{' {
+	if e != nil && strings.HasPrefix(e.template, "/{") {
 		return nil
 	}
 	return e
@@ -125,7 +128,7 @@ func (hit *match) goesBeyond(p *path) error {
 	return status.NoSuchPath("the path '%s' goes beyond '%s', and '%s' has nothing there", short(p.raw), hit.below.template, hit.below.resource.GroupResource())
 }
 
-// strict checks the form of a path against the template that it matches.
+// strict checks the form of a path of an API server against the template that it matches.
 func (e *endpoint) strict(p *path) error {
 	if e.trailing && !p.trailing {
 		return status.NoSuchPath("the path '%s' must end in '/', as '%s' does", short(p.raw), e.template)
@@ -287,7 +290,6 @@ func (i *Info) setVerb(m method, res *Resource, item bool) error {
 	if m.ofResources() {
 		i.Verb = m.verb(item)
 	}
-	gr := i.GroupResource()
 	sub := i.Subresource != ""
 	described := res != nil && (!sub || i.Subresource == "status" || i.Subresource == "scale")
 	// Of a collection of all namespaces nothing can be created or deleted.
@@ -299,14 +301,14 @@ func (i *Info) setVerb(m method, res *Resource, item bool) error {
 			// As Kubernetes answers for the resources of CRDs.
 			return status.BadRequest("name must be provided")
 		}
-		return status.MethodNotAllowed(gr, v.name)
+		return errMethod
 	case everywhere && !v.everywhere:
 		if v.operation == AdmitCreate && i.APIPrefix != "" {
-			return status.NoSuchPath("'%s' is namespaced: the path of a create must contain '/namespaces/' and the namespace", gr.String())
+			return status.NoSuchPath("'%s' is namespaced: the path of a create must contain '/namespaces/' and the namespace", i.GroupResource().String())
 		}
-		return status.MethodNotAllowed(gr, v.name)
+		return errMethod
 	case item && !v.object && (described || !sub), described && sub && !v.part:
-		return status.MethodNotAllowed(gr, v.name)
+		return errMethod
 	}
 	return i.checkMethod(m, res, item)
 }
@@ -316,9 +318,20 @@ func (i *Info) checkMethod(m method, res *Resource, item bool) error {
 	switch {
 	case res == nil:
 	case i.Verb == VerbPatch && res.Backend.Patch == PatchRefused:
-		return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
+		return errMethod
 	case i.Subresource == "":
-		return res.Methods.check(m, i, item)
+		return res.Methods.check(m, item)
 	}
 	return nil
+}
+
+// errMethod says that a resource does not have the method of a request.
+var errMethod = errors.New("the resource does not have the method")
+
+// refused returns the answer to a request that cannot be resolved.
+func (i *Info) refused(err error) error {
+	if err == errMethod {
+		return status.MethodNotAllowed(i.GroupResource(), i.Verb.String())
+	}
+	return err
 }

@@ -191,7 +191,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"GET", "/pub/%2e", 400, "'.' or '..'"},
 		{"POST", ns + "/../team-b/widgets", 400, "'.' or '..'"},
 		{"GET", "/pub/..%2Fadmin", 400, "'%2F'"},
-		{"GET", "/a%2fb/c", 400, "'%2f'"},
+		{"GET", "/a%2fb/c", 400, "'%2F'"},
 		{"GET", "/a%5Cb", 400, "'%5C'"},
 		{"GET", "/a%00", 400, "'%00'"},
 		{"GET", "/a%0d%0a", 400, "'%0d'"},

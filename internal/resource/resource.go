@@ -36,6 +36,8 @@ type Resource struct {
 	Paths []string
 	// Written says how the author wrote the Paths, if that is otherwise.
 	Written Written
+	// Slashes says how the paths may be spelled before an ordinary API.
+	Slashes Slashes
 	Methods Methods
 	// Operation is set if requests to the paths do something other than to read and write objects.
 	Operation    *Operation
@@ -126,6 +128,8 @@ type Errors struct {
 	ArePassed bool
 	// Format says how the gateway's own refusals are written; "" leaves it to the route.
 	Format string
+	// Template is the name of the template of the format Template.
+	Template string
 }
 
 // Items says what policies see of a body that is an array.

@@ -36,13 +36,13 @@ func (s *Scope) contains(other *Scope) bool {
 // equal reports whether two scopes mean the same routes by the same words.
 func (s *Scope) equal(other *Scope) bool { return s.contains(other) && other.contains(s) }
 
-// Within returns the registry of the resources and passing paths that a route is meant by. They keep their numbers. It is
+// Within returns the registry of the resources and documented operations that a route is meant by. They keep their numbers. It is
 // an error if two of them are at the same path.
 func (r *Registry) Within(p *Place) (*Registry, error) {
 	return r.where(func(s *Scope) bool { return s.Covers(p) })
 }
 
-// where returns the registry of the resources and passing paths whose scopes are chosen.
+// where returns the registry of the resources and documented operations whose scopes are chosen.
 func (r *Registry) where(chosen func(*Scope) bool) (*Registry, error) {
 	s := newRegistry(nil, nil)
 	for _, res := range r.resources {
@@ -50,9 +50,9 @@ func (r *Registry) where(chosen func(*Scope) bool) (*Registry, error) {
 			s.resources = append(s.resources, res)
 		}
 	}
-	for _, passing := range r.passing {
-		if chosen(&passing.Scope) {
-			s.passing = append(s.passing, passing)
+	for _, d := range r.documented {
+		if chosen(&d.Scope) {
+			s.documented = append(s.documented, d)
 		}
 	}
 	return s, s.indexAll()

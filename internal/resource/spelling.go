@@ -29,8 +29,8 @@ type spelling struct {
 	plain    []spelledEdge
 	variable *spelling
 	dotted   *spelling // by any group whose name has a dot
-	end      bool      // a described path ends here
-	below    bool      // and whatever is below is described too
+	end      MethodSet // the methods that are described for a path that ends here
+	below    bool      // whatever is below is described
 }
 
 type spelledEdge struct {
@@ -38,9 +38,9 @@ type spelledEdge struct {
 	to      *spelling
 }
 
-// add describes a path. Each segment that has a brace matches any.
-func (s *spellings) add(template string) {
-	s.lead(template).end = true
+// add describes methods of a path. Each segment that has a brace matches any.
+func (s *spellings) add(template string, methods MethodSet) {
+	s.lead(template).end |= methods
 }
 
 // addBelow describes every path below another.
@@ -52,6 +52,9 @@ func (s *spellings) addBelow(template string) {
 func (s *spellings) lead(template string) *spelling {
 	s.any = true
 	n := &s.root
+	if template == "/" {
+		return n
+	}
 	for segment := range strings.SplitSeq(strings.Trim(template, "/"), "/") {
 		n = n.step(segment)
 	}
@@ -85,8 +88,8 @@ func (n *spelling) step(segment string) *spelling {
 // described.
 const maxDecodings = 4
 
-// match reports whether some server could read a path as a described one.
-func (s *spellings) match(raw string) bool {
+// match reports whether some server could read a path as one that is described for any of the methods.
+func (s *spellings) match(raw string, methods MethodSet) bool {
 	if !s.any {
 		return false
 	}
@@ -98,7 +101,7 @@ func (s *spellings) match(raw string) bool {
 		clear(w.segments) // they are parts of the request
 		s.walkers.Put(w)
 	}()
-	w.steps, w.isOrdinary = maxSteps, isOrdinary(raw)
+	w.steps, w.isOrdinary, w.methods = maxSteps, isOrdinary(raw), methods
 	if w.isOrdinary {
 		return w.walkAll(&s.root, raw, "/")
 	}
@@ -170,6 +173,7 @@ const maxSteps = 1 << 14
 // A walker compares one path with the trie.
 type walker struct {
 	segments []string
+	methods  MethodSet
 	stack    []*spelling // the nodes from the root to the one that the segments so far lead to
 	steps    int
 	// isOrdinary says that the path ends with its last segment. An extension can stand only there then.
@@ -202,7 +206,7 @@ func (w *walker) walk(i int) bool {
 	}
 	at := w.stack[len(w.stack)-1]
 	if i == len(w.segments) {
-		return at.end
+		return at.end&w.methods != 0
 	}
 	if at.below && !w.isNothing(i) {
 		return true

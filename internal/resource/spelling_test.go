@@ -84,6 +84,10 @@ func mergeSlashes(p string) string { return slashes.ReplaceAllString(p, "/") }
 var describedPaths = regexp.MustCompile(`^(/shop/search|/shop/users/[^/]+/ban|/v3/kv/put|/vault/secrets(/.*)?|/shop/users|/shop/users/[^/]+|/shop/users/[^/]+/status|/v1\.2/reports/|/v1\.2/reports|` +
 	`/apis/apps/[^/]+/deployments|/apis/apps/[^/]+/namespaces/[^/]+/deployments(/[^/]+(/[^/]+)?)?|/apis/apps/[^/]+/deployments/[^/]+)$`)
 
+// postedPaths are the ones of them that POST is described for.
+var postedPaths = regexp.MustCompile(`^(/shop/search|/shop/users/[^/]+/ban|/vault/secrets(/.*)?|/shop/users|/v1\.2/reports/|/v1\.2/reports|/v3/kv/put|` +
+	`/apis/apps/[^/]+/deployments|/apis/apps/[^/]+/namespaces/[^/]+/deployments(/[^/]+(/[^/]+)?)?|/apis/apps/[^/]+/deployments/[^/]+|/shop/users/stop)$`)
+
 func spelledAPI(t testing.TB) *Plain {
 	operation := func(plural, name string, verb Verb, path string) *Resource {
 		return &Resource{Group: "shop", Version: "v1", Names: Names{Kind: "Kind", Plural: plural}, Envelope: Bare, Paths: []string{path},
@@ -93,7 +97,8 @@ func spelledAPI(t testing.TB) *Plain {
 		{Group: "shop", Version: "v1", Names: Names{Kind: "User", Plural: "users"}, Envelope: Bare, Subresources: Subresources{Status: true}, Paths: []string{"/shop/users", "/shop/users/{name}"}},
 		{Group: "shop", Version: "v1", Names: Names{Kind: "Report", Plural: "reports"}, Envelope: Bare, Paths: []string{"/v1.2/reports/"}},
 		{Group: "shop", Version: "v1", Names: Names{Kind: "Secret", Plural: "secrets"}, Envelope: Bare, Subresources: Subresources{OtherPaths: OtherPathsDeny}, Paths: []string{"/vault/secrets", "/vault/secrets/{name}"}},
-		operation("users", "search", VerbCreate, "/shop/search"), operation("users", "ban", VerbCreate, "/shop/users/{name}/ban"), operation("kv", "", VerbUpdate, "/v3/kv/put"),
+		operation("users", "search", VerbCreate, "/shop/search"), operation("users", "ban", VerbCreate, "/shop/users/{name}/ban"),
+		operation("users", "stop", VerbCreate, "/shop/users/stop"), operation("kv", "", VerbUpdate, "/v3/kv/put"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +143,7 @@ func hexOf(n byte) byte { return "0123456789ABCDEF"[n] }
 func TestSpellings(t *testing.T) {
 	api := spelledAPI(t)
 	described := []string{"/shop/users", "/shop/users/5", "/shop/users/5/status", "/v1.2/reports/", "/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/x/deployments/y",
-		"/shop/search", "/shop/users/5/ban", "/v3/kv/put", "/vault/secrets", "/vault/secrets/5", "/vault/secrets/5/versions/2"}
+		"/shop/search", "/shop/users/stop", "/shop/users/5/ban", "/v3/kv/put", "/vault/secrets", "/vault/secrets/5", "/vault/secrets/5/versions/2"}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	reached := map[string]int{}
@@ -164,8 +169,12 @@ func checkSpelling(t testing.TB, api *Plain, p string, reached map[string]int) {
 		return // no server takes such a target
 	}
 	info, _, err := api.Resolve("POST", []byte(p))
+	paths := describedPaths
+	if info.IsOtherMethod {
+		paths = postedPaths
+	}
 	for server, read := range readings {
-		if !describedPaths.MatchString(read(p)) {
+		if !paths.MatchString(read(p)) {
 			continue
 		}
 		reached[server]++
@@ -187,6 +196,16 @@ func FuzzSpelling(f *testing.F) {
 			checkSpelling(t, api, p, map[string]int{})
 		}
 	})
+}
+
+// A path with a slash at the end, or without the one that it is described with, is the described one.
+func TestSlashAtTheEnd(t *testing.T) {
+	api := spelledAPI(t)
+	for _, target := range []string{"/shop/users/", "/shop/users", "/shop/users/5/", "/v1.2/reports", "/v1.2/reports/", "/shop/users/5/status/"} {
+		if info, r, err := api.Resolve("GET", []byte(target)); err != nil || r == nil || !info.IsResource || info.Path != target {
+			t.Errorf("%s: got %+v, %v, %v", target, info, r, err)
+		}
+	}
 }
 
 // What cannot be taken for a described path passes, however it is spelled.
@@ -216,7 +235,6 @@ func TestUndescribed(t *testing.T) {
 func TestSpelledOtherwise(t *testing.T) {
 	api := spelledAPI(t)
 	for target, want := range map[string]string{
-		"/shop/users/":              "the request path must not end in '/'",
 		"/shop/Users":               "the path '/shop/Users' is not spelled as the path of a resource that it could be taken for",
 		"/shop/%75sers":             "the request path must not contain '%75': a character that needs no encoding may not be encoded",
 		"/shop/users;v=1":           "the request target must not contain ';'",
@@ -225,7 +243,6 @@ func TestSpelledOtherwise(t *testing.T) {
 		"/x/../shop/users":          "the request path must not contain '.' or '..' as a segment, encoded or not",
 		"/shop/users/a%2Fb":         "the request path must not contain '%2F'",
 		"/index.php/shop/users":     "the path '/index.php/shop/users' is not spelled as the path of a resource that it could be taken for",
-		"/v1.2/reports":             "the path '/v1.2/reports' must end in '/', as '/v1.2/reports/' does",
 		"/shop/Search":              "the path '/shop/Search' is not spelled as the path of a resource that it could be taken for",
 		"/v3/kv//put":               "the request path must not contain '//'",
 		"/vault/Secrets/5/versions": "the path '/vault/Secrets/5/versions' is not spelled as the path of a resource that it could be taken for",

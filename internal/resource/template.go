@@ -11,13 +11,15 @@ type node struct {
 	static []edge
 	// variable is the node behind a variable; the endpoint says which of them it is.
 	variable *node
-	// partials lead on by segments that have variables inside; only passing
+	// partials lead on by segments that have variables inside; only documented
 	// paths have any.
 	partials []partial
+	slash    *node     // behind a slash at the end; nil if nothing is described there
 	end      *endpoint // of the objects or the collection of a resource
 	// operations end here too; they go before what their methods would do to the resource.
 	operations []*endpoint
-	passing    *endpoint
+	// documented are operations that are no verbs of a resource; the verbs of one go before them.
+	documented []*endpoint
 }
 
 type edge struct {
@@ -33,15 +35,17 @@ type endpoint struct {
 	resource *Resource
 	// name and namespace are the segments that hold them, or -1.
 	name, namespace int
+	// documented is set in place of the resource for an operation that is no verb of one.
+	documented *Documented
 	// isItem reports whether an object is there.
 	isItem bool
-	// methods is the set of methods that pass, or of the operation, as bits. It is not set for objects and
-	// collections.
+	// methods is the set of methods of an operation, as bits. It is not set for objects and collections.
 	methods uint16
 	// matrix is the set of segments that may begin with a semicolon, as bits.
 	matrix uint16
-	// trailing reports whether the template ends in a slash. A path of a resource has to, too; a passing path may.
+	// trailing reports whether the template ends in a slash. At an API server the paths have to, too.
 	trailing bool
+	slashes  Slashes
 }
 
 func (n *node) child(segment string) *node {
@@ -79,6 +83,9 @@ func (n *node) add(template string, r *Resource) error {
 		}
 		n = n.plain(s)
 	}
+	if end.trailing {
+		n = n.slashed()
+	}
 	if r.Operation != nil {
 		return n.addOperation(end)
 	}
@@ -102,13 +109,20 @@ func (n *node) addOperation(end *endpoint) error {
 
 // ending returns what ends here for a method; nil if only operations of other methods do.
 func (n *node) ending(m method) *endpoint {
+	if n == nil {
+		return nil
+	}
 	for _, end := range n.operations {
 		if end.takes(m) {
 			return end
 		}
 	}
-	if n.passing.takes(m) && !n.end.has(m) {
-		return n.passing
+	if !n.end.has(m) {
+		for _, end := range n.documented {
+			if end.takes(m) {
+				return end
+			}
+		}
 	}
 	return n.end
 }
@@ -135,7 +149,7 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	var p path
 	// The braces are not allowed in a path; everything else must have the same form as the requests
 	// that it is to match.
-	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || p.matrix != 0 || strings.Contains(template, "%") {
+	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || p.hasSlash || p.matrix != 0 || strings.Contains(template, "%") {
 		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
 	if p.n == 0 || p.n > maxSegments-2 {
@@ -143,15 +157,12 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	}
 	end := &endpoint{
 		template: template, route: r.route(template), resource: r, name: -1, namespace: -1, isItem: r.hasItem(template), trailing: p.trailing,
+		slashes: r.Slashes,
 	}
 	if r.Operation != nil {
 		end.methods = 1 << methodOf(r.Operation.Method)
 	}
-	for i, s := range strings.Split(strings.Trim(end.route, "/"), "/") {
-		if isVariable(s) && slices.Contains(r.Written.Matrix, s[1:len(s)-1]) {
-			end.matrix |= 1 << i
-		}
-	}
+	end.matrix = matrixOf(strings.Split(strings.Trim(end.route, "/"), "/"), r.Written.Matrix)
 	segments := strings.Split(strings.TrimSuffix(template[1:], "/"), "/")
 	for i, s := range segments {
 		at := &end.name
@@ -183,6 +194,16 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	return segments, end, nil
 }
 
+// matrixOf returns the set of segments that are the named variables.
+func matrixOf(segments, names []string) (set uint16) {
+	for i, s := range segments {
+		if isVariable(s) && slices.Contains(names, s[1:len(s)-1]) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
 // isVariable reports whether a segment matches any other.
 func isVariable(s string) bool {
 	return len(s) > 2 && s[0] == '{' && s[len(s)-1] == '}' && !strings.ContainsAny(s[1:len(s)-1], "{}")
@@ -192,7 +213,7 @@ func isVariable(s string) bool {
 type match struct {
 	method method
 	end    *endpoint
-	// elsewise is an operation at the path whose method is another.
+	// elsewise is an operation at the path whose method is another; nil if there is none.
 	elsewise *endpoint
 	// subresource is the segment after an item, if the resource has it.
 	subresource string
@@ -201,21 +222,16 @@ type match struct {
 	below *endpoint
 	// folded is a segment of the path that is a template's but for its case.
 	folded string
+	// isOtherSlash says that the path has a slash at the end and end has none, or the other way around, isDistinct
+	// that only such a path is described, which the path is not.
+	isOtherSlash, isDistinct bool
 }
 
 // find looks for the template of a path from its segment i on. A plain segment
 // goes before a variable, a template before a subresource of another.
 func (n *node) find(p *path, i int, m *match) bool {
 	if i == p.n {
-		end := n.ending(m.method)
-		if end == nil {
-			if len(n.operations) > 0 {
-				m.elsewise = n.operations[0]
-			}
-			return false
-		}
-		m.end, m.subresource = end, ""
-		return true
+		return n.finish(p, m)
 	}
 	if i >= maxSegments {
 		return false
@@ -240,11 +256,19 @@ func (n *node) find(p *path, i int, m *match) bool {
 	if n.variable != nil && n.variable.find(p, i+1, m) {
 		return true
 	}
-	if n.end != nil {
-		if n.end.isItem && i == p.n-1 && m.end == nil && n.end.resource.Subresources.Has(s) {
-			m.end, m.subresource = n.end, s
+	if end := n.objects(); end != nil {
+		if end.isItem && i == p.n-1 && m.end == nil && end.resource.Subresources.Has(s) {
+			m.end, m.subresource = end, s
 		}
-		m.below = n.end
+		m.below = end
 	}
 	return false
+}
+
+// objects returns the end of the path of a resource, with or without a slash at the end; nil if there is none.
+func (n *node) objects() *endpoint {
+	if n.end != nil || n.slash == nil {
+		return n.end
+	}
+	return n.slash.end
 }

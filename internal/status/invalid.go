@@ -31,6 +31,11 @@ func InvalidNameless(gk schema.GroupKind, failures field.ErrorList, more int) *E
 	return invalidObject(gk, "", short(gk), failures, more)
 }
 
+// InvalidRequest is [Invalid] for a request that is about no object.
+func InvalidRequest(failures field.ErrorList, more int) *Error {
+	return invalidObject(schema.GroupKind{}, "", "the request", failures, more)
+}
+
 // short is a kind as a sentence shows it.
 func short(gk schema.GroupKind) string {
 	gk.Kind, gk.Group = quote.ClipDots(gk.Kind, quote.MaxCause), quote.ClipDots(gk.Group, quote.MaxCause)

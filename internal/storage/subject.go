@@ -51,6 +51,9 @@ func (s *Subject) Unplaced(err error) error {
 // Invalid returns the Status of an object with failures. A name that an ordinary API has yet to
 // give is left out. No field means the whole of an ordinary object.
 func (s *Subject) Invalid(name string, failures field.ErrorList, more int) *status.Error {
+	if s.Info.Documented != nil {
+		return status.InvalidRequest(ofWhole(failures), more)
+	}
 	if s.Resource != nil && s.Resource.Envelope == resource.Bare {
 		failures = ofWhole(failures)
 	}

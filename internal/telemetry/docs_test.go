@@ -91,6 +91,7 @@ func fill(t *Telemetry) {
 	t.AdmissionAudited("p")
 	WouldDeny(t, "p")
 	Excepted(t, "p", "e")
+	t.ErrorTemplateFailed("nest")
 	t.UpstreamError("api", "Busy")
 	t.CredentialsRefused("jwt")
 	t.AuditLost("log", 1)

@@ -38,6 +38,7 @@ type events struct {
 	uploads  named
 	tried    named
 	excepted named
+	unfilled named
 }
 
 // PolicyDecided counts the decision of a policy on a request, and the units of cost that its
@@ -100,6 +101,9 @@ func WouldDeny(t *Telemetry, policy string) { t.events.tried.add(policy, "") }
 
 // Excepted counts a request about which the named policy was not asked because of an exception.
 func Excepted(t *Telemetry, policy, exception string) { t.events.excepted.add(policy, exception) }
+
+// ErrorTemplateFailed counts a refusal that the named ErrorTemplate failed to write.
+func (t *Telemetry) ErrorTemplateFailed(template string) { t.events.unfilled.add(template, "") }
 
 // UpstreamError counts a request that the named upstream failed to answer. The reason is one CamelCase word of a small
 // fixed set, such as Refused, Timeout or InvalidAnswer.
@@ -184,6 +188,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},
 		{&e.bundles, "gateway_bundle_failures", "Failures to get, verify, activate or keep a version of a bundle, by bundle and stage.", [2]attribute.Key{"bundle", "stage"}},
 		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [2]attribute.Key{"resource", "cause"}},
+		{&e.unfilled, "gateway_error_template_failures", "Refusals that an ErrorTemplate failed to write, so that clients got a Status, by template.", [2]attribute.Key{"template"}},
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
 		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [2]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [2]attribute.Key{"resource", "kind"}},

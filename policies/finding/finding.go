@@ -157,7 +157,8 @@ func (f *List) File(name, format string, args ...any) {
 
 // At records a finding about a field of an object.
 func (f *List) At(o *manifest.Object, severity Severity, path, format string, args ...any) {
-	f.Found = append(f.Found, Finding{File: o.File, Line: o.Line(path), Field: path, Message: fmt.Sprintf(format, args...), Severity: severity})
+	file, line, at := o.Where(path)
+	f.Found = append(f.Found, Finding{File: file, Line: line, Field: at, Message: fmt.Sprintf(format, args...), Severity: severity})
 }
 
 // Fields records Kubernetes' findings about an object.

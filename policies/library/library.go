@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-//go:embed demo pod-security workloads hygiene teams storage immutable ordinary-apis ratelimits start
+//go:embed demo pod-security workloads hygiene teams storage immutable ordinary-apis errors ratelimits start
 var files embed.FS
 
 // Demo are the policies of `gateway demo`.

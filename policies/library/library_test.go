@@ -67,6 +67,28 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
+// TestErrors: each template says whose errors it writes, and has nothing that 'gateway check' warns of. Stories in proxy have
+// what they write.
+func TestErrors(t *testing.T) {
+	names, err := filepath.Glob("errors/*.yaml")
+	if err != nil || len(names) < 4 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(data), "# ") || strings.Count(string(data), "\nkind: ErrorTemplate\n") != 1 || !strings.Contains(string(data), "\n  name: "+strings.TrimSuffix(filepath.Base(name), ".yaml")+"\n") {
+			t.Errorf("%s must begin with a comment, and have one template of its name", name)
+		}
+		_, found := policies.Load([]string{name})
+		for _, f := range append(found, lint.Review([]source.File{{Name: name, Data: data}})...) {
+			t.Error(f)
+		}
+	}
+}
+
 // TestTogether: the sets can be in force together.
 func TestTogether(t *testing.T) {
 	for _, f := range policies.Check(sets) {

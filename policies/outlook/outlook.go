@@ -52,7 +52,12 @@ func outlooks(s *policies.Set, i *resource.Info, r *resource.Resource, operation
 		return mutating, validating, conventions
 	}
 	why := "the request writes nothing, and policies judge writes"
-	if i.IsUndescribed {
+	switch {
+	case i.Documented != nil:
+		why = "the operation is no verb of a resource"
+	case i.IsOtherMethod:
+		why = "no policy file describes the method for the path"
+	case i.IsUndescribed:
 		why = "no policy file describes the path"
 	}
 	for _, all := range [][]resource.Outlook{mutating, validating, conventions} {

@@ -56,10 +56,11 @@ type Object struct {
 	With any
 }
 
-// made is what a step made of an object, and what it found, when the object began at a line.
+// made is what a step made of an object, and what it found, when the object began at a line of a file.
 type made[V any] struct {
 	value V
 	found []finding.Finding
+	file  string
 	line  int
 }
 
@@ -69,12 +70,14 @@ func OfObject[V any](s *Store, l *finding.List, o *manifest.Object, step string,
 	m := Of(s, key, func() made[V] {
 		var found finding.List
 		v := make(&found)
-		return made[V]{v, found.Found, line}
+		return made[V]{v, found.Found, o.File, line}
 	})
 	for _, f := range m.found {
-		f.File = o.File
-		if f.Line > 0 {
-			f.Line += line - m.line
+		if f.File == m.file { // else it is about another file, of which the object was assembled too
+			f.File = o.File
+			if f.Line > 0 {
+				f.Line += line - m.line
+			}
 		}
 		l.Found = append(l.Found, f)
 	}

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
+	"iter"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +25,11 @@ type File struct {
 	Data []byte
 	// Role says what the file holds.
 	Role Role
+	// Root is the folder of policy files that the file is in: a path that was given, or the folder of a file
+	// that was given.
+	Root string
+	// IsOutside says that a link leads out of that folder.
+	IsOutside bool
 	// real is the file behind the links, info what it was like as it was opened.
 	real string
 	info fs.FileInfo
@@ -40,6 +47,9 @@ const (
 	// Data is the document data of the modules in the file's folder: a file 'data.json', 'data.yaml'
 	// or 'data.yml' beside a module, as in OPA's bundles.
 	Data
+	// Reference is a file that OpenAPI documents refer to. It is beside a file that was given, and was not
+	// given itself.
+	Reference
 )
 
 // roleOf is the role of a file; beside is set if there are modules in its folder.
@@ -114,6 +124,7 @@ func readOnce(paths []string, p *Progress) *Source {
 	for _, path := range paths {
 		w.root(filepath.Clean(path))
 	}
+	w.references()
 	slices.SortStableFunc(w.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	slices.Sort(w.Dirs)
 	w.Dirs = slices.Compact(w.Dirs)
@@ -140,6 +151,15 @@ type walker struct {
 	*Source
 	progress            *Progress
 	seenDirs, seenFiles map[string]bool
+	dirRoot, realRoot   string // the folder of what is read, and the one behind its links
+}
+
+// enter begins to read what is in a folder of policy files.
+func (w *walker) enter(root string) {
+	w.dirRoot, w.realRoot = root, root
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		w.realRoot = real
+	}
 }
 
 func (w *walker) root(path string) {
@@ -151,6 +171,7 @@ func (w *walker) root(path string) {
 		return
 	}
 	if info.IsDir() {
+		w.enter(path)
 		if before := len(w.Files); !w.dir(path) && before == len(w.Files) {
 			w.Found = append(w.Found, finding.Finding{File: path, Message: "holds no policy files", Severity: finding.Warning})
 		}
@@ -160,8 +181,68 @@ func (w *walker) root(path string) {
 	case !IsManifest(path) && !isRego(path):
 		w.List.File(path, "must have a name that ends in '.yaml', '.yml', '.json' or '.rego'")
 	default:
+		w.enter(filepath.Dir(path))
 		w.add(path, roleOf(path, false))
 	}
+}
+
+// maxReferences bounds how many files are read because others refer to them.
+const maxReferences = 1000
+
+// references reads the files that documents refer to, and that the paths do not lead to. The documents are not
+// parsed yet: a file may be read that nothing refers to after all, which changes nothing.
+func (w *walker) references() {
+	end := len(w.Files) + maxReferences
+	for i := 0; i < len(w.Files); i++ {
+		f := w.Files[i]
+		if f.Role != Objects && f.Role != Reference {
+			continue
+		}
+		for name := range Mentioned(f.Name, f.Data) {
+			if !IsWithin(f.Root, name) || !IsManifest(name) || len(w.Files) >= end {
+				continue
+			}
+			w.watch(filepath.Dir(name))
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				w.enter(f.Root)
+				w.add(name, Reference)
+			}
+		}
+	}
+}
+
+// Mentioned are the files that a text seems to refer to by '$ref', named as the file of the text is.
+func Mentioned(name string, text []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		key := []byte("$ref")
+		for at := bytes.Index(text, key); at >= 0; at = bytes.Index(text, key) {
+			text = bytes.TrimLeft(text[at+len(key):], "\"' \t:")
+			end := bytes.IndexAny(text, "#\"'\r\n,}")
+			if end <= 0 {
+				continue
+			}
+			ref := string(bytes.TrimSpace(text[:end]))
+			if file, isFile := Referred(name, ref); isFile && !yield(file) {
+				return
+			}
+		}
+	}
+}
+
+// Referred returns the file that a reference in a file leads to; false if it leads to no file beside that.
+func Referred(name, ref string) (file string, isFile bool) {
+	ref, _, _ = strings.Cut(ref, "#")
+	u, err := url.Parse(ref)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Path == "" || u.Path[0] == '/' {
+		return "", false
+	}
+	return filepath.Join(filepath.Dir(name), filepath.FromSlash(u.Path)), true
+}
+
+// IsWithin reports whether a name is below a folder.
+func IsWithin(root, name string) bool {
+	to, err := filepath.Rel(root, name)
+	return err == nil && to != ".." && !strings.HasPrefix(to, ".."+string(filepath.Separator))
 }
 
 // dir reads a directory, and reports whether it has policy files. Some of them may have been read
@@ -231,7 +312,9 @@ func (w *walker) add(name string, role Role) {
 		// must not come into force.
 		w.List.File(name, "must not be empty")
 	}
-	w.Files = append(w.Files, File{name, data, role, real, info})
+	w.Files = append(w.Files, File{
+		Name: name, Data: data, Role: role, Root: w.dirRoot, IsOutside: !IsWithin(w.realRoot, real), real: real, info: info,
+	})
 }
 
 func (w *walker) watch(dir string) { w.Dirs = append(w.Dirs, dir) }
@@ -266,6 +349,10 @@ func reasonOf(err error) string {
 func (s *Source) Fingerprint() string {
 	var b strings.Builder
 	b.WriteString(s.Hash)
+	for _, f := range s.Files { // documents and overlays name other files
+		b.WriteByte('\n')
+		b.WriteString(f.Name)
+	}
 	for _, f := range s.Found {
 		b.WriteByte('\n')
 		b.WriteString(f.String())

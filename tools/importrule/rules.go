@@ -20,12 +20,15 @@ var order = [][]string{
 	{"admission/vap", "admission/mutate", "admission/rego", "admission/conventions"},
 	{"admission"},
 	{"internal/audit"},
-	{"internal/ratelimit", "internal/identity", "internal/state"},
+	{"internal/ratelimit", "internal/identity", "internal/state", "internal/refusal"},
 	{"internal/access"},
 	{"defaults"},
 	{"internal/openapi"},
 	{"internal/contract"},
 	{"internal/schema"},
+	{"internal/jsonschema"},
+	{"internal/schema/wording"},
+	{"internal/schema/compare", "internal/schema/format"},
 	{"internal/merge"},
 	{"internal/cel/explain"},
 	{"internal/cel"},
@@ -85,6 +88,7 @@ var engines = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd"},
 	"github.com/prometheus/client_golang": {"internal/telemetry"},
 	"github.com/redis/go-redis":           {"internal/ratelimit"},
+	"github.com/theory/jsonpath":         {"policies"},
 }
 
 // violations returns a sentence for each import that breaks a rule.

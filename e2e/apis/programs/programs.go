@@ -17,6 +17,22 @@ import (
 //go:embed npm/package.json npm/package-lock.json npm/.npmrc npm/*.mjs
 var npm embed.FS
 
+// The validator of the tests of published documents, and packages that have such documents.
+//
+//go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs
+var corpus embed.FS
+
+// A bundle is a folder of packages of npm, and programs of our own that use them.
+type bundle struct {
+	files  embed.FS
+	folder string
+}
+
+var (
+	servers   = bundle{npm, "npm"}
+	documents = bundle{corpus, "corpus"}
+)
+
 // manifests decide what is installed.
 var manifests = []string{"package.json", "package-lock.json", ".npmrc"}
 
@@ -33,49 +49,54 @@ var Debian = map[string]string{
 
 // modules returns the folder of npm's packages. Its name has a hash of the manifests, and it appears whole, so that it
 // is its own stamp.
-func modules() (string, error) {
+func (b bundle) modules() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	hash := sha256.New()
 	for _, name := range manifests {
-		text, err := npm.ReadFile("npm/" + name)
+		text, err := b.files.ReadFile(b.folder + "/" + name)
 		if err != nil {
 			return "", err
 		}
 		hash.Write(text)
 	}
-	return filepath.Join(cache, "admission-gateway-apis", fmt.Sprintf("npm-%x", hash.Sum(nil)[:8])), nil
+	return filepath.Join(cache, "admission-gateway-apis", fmt.Sprintf("%s-%x", b.folder, hash.Sum(nil)[:8])), nil
 }
 
 // Node makes the folder a place to run Node.js in: with our own servers and clients, and the packages of npm. It fails if
 // Node.js or the packages are missing.
-func Node(dir string) error {
+func Node(dir string) error { return servers.use(dir) }
+
+// Corpus does the same with the validator of the tests of published documents, and with the packages that have some.
+func Corpus(dir string) error { return documents.use(dir) }
+
+func (b bundle) use(dir string) error {
 	if _, err := exec.LookPath("node"); err != nil {
 		return fmt.Errorf("node is missing: %w", err)
 	}
-	from, err := modules()
+	from, err := b.modules()
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(from); err != nil {
 		return fmt.Errorf("the packages of npm are missing: %w", err)
 	}
-	files, err := npm.ReadDir("npm")
+	files, err := b.files.ReadDir(b.folder)
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		if err := unpack(dir, file.Name()); err != nil {
+		if err := b.unpack(dir, file.Name()); err != nil {
 			return err
 		}
 	}
 	return os.Symlink(filepath.Join(from, "node_modules"), filepath.Join(dir, "node_modules"))
 }
 
-func unpack(dir, name string) error {
-	text, err := npm.ReadFile("npm/" + name)
+func (b bundle) unpack(dir, name string) error {
+	text, err := b.files.ReadFile(b.folder + "/" + name)
 	if err != nil {
 		return err
 	}
@@ -93,14 +114,16 @@ func Path(name string) (string, error) {
 
 // Install installs whatever is missing. The packages of Debian need root.
 func Install() error {
-	if err := installModules(); err != nil {
-		return err
+	for _, b := range []bundle{servers, documents} {
+		if err := b.install(); err != nil {
+			return err
+		}
 	}
 	return installPackages()
 }
 
-func installModules() error {
-	dir, err := modules()
+func (b bundle) install() error {
+	dir, err := b.modules()
 	if err != nil {
 		return err
 	}
@@ -116,7 +139,7 @@ func installModules() error {
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	for _, name := range manifests {
-		if err := unpack(work, name); err != nil {
+		if err := b.unpack(work, name); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,284 @@
+package jsonschema
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
+)
+
+// Check checks a value.
+func (s *Schema) Check(v document.Node, use Use) Result {
+	if s.root.isPlain && s.root.accepts.has(v.Kind()) {
+		return Result{}
+	}
+	w := walks.Get().(*walk)
+	defer w.release()
+	w.use, w.top, w.budget = use, v, baseBudget+valueBudget*v.Document().Values()
+	w.check(s.root, v, none)
+	if w.budget < 0 {
+		w.failures, w.more = nil, 0
+		return Result{Failures: []Failure{{Err: field.Invalid(nil, wording.Omitted, tooMuch), At: v}}}
+	}
+	if len(w.failures) == 0 {
+		return Result{}
+	}
+	return Result{Failures: append([]Failure(nil), w.failures...), More: w.more}
+}
+
+const tooMuch = "must take less work to validate: the alternatives of the schema that the value may match are too many"
+
+// check reports whether a schema takes a value, and unless it probes adds what is wrong. What it
+// finds to describe of the members or items is marked.
+func (w *walk) check(s *schema, v document.Node, m markers) bool {
+	kind := v.Kind()
+	if s.isPlain && s.accepts.has(kind) {
+		w.score++
+		return true
+	}
+	if w.budget--; w.budget < 0 {
+		return false
+	}
+	switch {
+	case kind == document.Null && s.isNullable:
+		return true
+	case s.isNever:
+		if !w.fails() {
+			w.add(v, wording.Not(w.path(v)))
+		}
+		return false
+	case s.isLoop && w.isActive(s, v):
+		return true
+	}
+	ok := w.typed(s, v, kind)
+	if !ok && w.probing > 0 {
+		return false
+	}
+	for e := s.enum; e != nil; e = e.and {
+		switch {
+		case e.has(w, v):
+			w.score += 8 // it is likely to tell alternatives apart
+		case w.probing > 0:
+			return false
+		default:
+			ok = false
+			if !w.fails() {
+				w.add(v, wording.Enum(w.path(v), v, e.shown))
+			}
+		}
+	}
+	switch {
+	case s.isFramed:
+		w.frames = append(w.frames, frame{schema: s, node: v})
+		ok = w.inside(s, v, kind, m, ok)
+		w.frames = w.frames[:len(w.frames)-1]
+	case kind == document.String && s.text != nil:
+		ok = w.text(s.text, v) && ok
+	case kind == document.Number && s.number != nil:
+		ok = w.number(s.number, v) && ok
+	}
+	if ok {
+		w.score++
+	}
+	return ok
+}
+
+// typed checks the type.
+func (w *walk) typed(s *schema, v document.Node, kind document.Kind) bool {
+	if s.accepts.has(kind) && (!s.isWhole || kind != document.Number || v.IsWhole()) {
+		w.score++
+		return true
+	}
+	if !w.fails() {
+		w.add(v, wording.Type(w.path(v), v, s.typeName))
+	}
+	return false
+}
+
+// inside checks what a schema says beside type and enumeration.
+func (w *walk) inside(s *schema, v document.Node, kind document.Kind, m markers, ok bool) bool {
+	outer := m
+	var unevaluated *schema
+	switch {
+	case kind == document.Object && s.object != nil:
+		unevaluated = s.object.unevaluated
+	case kind == document.Array && s.list != nil:
+		unevaluated = s.list.unevaluated
+	}
+	if unevaluated != nil {
+		m = w.newMarkers(v.Len())
+	}
+	if s.logic != nil {
+		if ok = w.logic(s.logic, v, m) && ok; !ok && w.probing > 0 {
+			return false
+		}
+	}
+	switch kind {
+	case document.String:
+		if s.text != nil {
+			ok = w.text(s.text, v) && ok
+		}
+	case document.Number:
+		if s.number != nil {
+			ok = w.number(s.number, v) && ok
+		}
+	case document.Object:
+		if s.object != nil {
+			ok = w.object(s.object, v, m) && ok
+		}
+	case document.Array:
+		if s.list != nil {
+			ok = w.list(s.list, v, m) && ok
+		}
+	}
+	if unevaluated != nil {
+		ok = (ok || w.probing == 0) && w.rest(unevaluated, v, m) && ok
+		w.markAll(outer, v.Len())
+		w.marks = w.marks[:m]
+	}
+	return ok
+}
+
+// rest checks the members or items that nothing else of the schema describes.
+func (w *walk) rest(s *schema, v document.Node, m markers) bool {
+	ok, i := true, 0
+	for c := v.Children(); c.Valid(); c.Next() {
+		if !w.isMarked(m, i) {
+			ok = w.other(s, v, c.Node(), i) && ok
+			if !ok && w.probing > 0 {
+				return false
+			}
+		}
+		i++
+	}
+	return ok
+}
+
+// other checks a member or item by a schema for those that are not described.
+func (w *walk) other(s *schema, of, v document.Node, index int) bool {
+	w.frames[len(w.frames)-1].index = index
+	if !s.isNever {
+		return w.check(s, v, none)
+	}
+	if !w.fails() {
+		if of.Kind() == document.Object {
+			w.add(v, wording.Closed(w.path(of), v.Key()))
+		} else {
+			w.add(v, field.Invalid(w.path(v), wording.ValueOf(v), "may not be set: the schema allows no other items than its own"))
+		}
+	}
+	return false
+}
+
+// isActive reports whether the schema is being applied to the value.
+func (w *walk) isActive(s *schema, v document.Node) bool {
+	for i := len(w.frames) - 1; i >= 0 && w.frames[i].node == v; i-- {
+		if w.frames[i].schema == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walk) text(t *textRules, v document.Node) bool {
+	s, ok := w.str(v), true
+	// Strings of so few bytes that their characters cannot be too many, and so many that they
+	// cannot be too few, are not counted.
+	if size := len(s); t.most >= 0 && size > t.most || t.least > 0 && size < t.least*utf8.UTFMax {
+		length := utf8.RuneCountInString(s)
+		if t.most >= 0 && length > t.most {
+			if ok = false; !w.fails() {
+				w.add(v, wording.MaxLength(w.path(v), int64(t.most)))
+			}
+		}
+		if length < t.least {
+			if ok = false; !w.fails() {
+				w.add(v, wording.MinLength(w.path(v), v, int64(t.least)))
+			}
+		}
+	}
+	for i, p := range t.patterns {
+		if !ok && w.probing > 0 {
+			return false
+		}
+		if !p.Match(s) {
+			if ok = false; !w.fails() {
+				w.add(v, wording.Pattern(w.path(v), v, t.shown[i]))
+			}
+		}
+	}
+	if t.format != nil && !t.format.Matches(s) {
+		if ok = false; !w.fails() {
+			w.add(v, wording.Format(w.path(v), v, t.format.Name))
+		}
+	}
+	return ok
+}
+
+func (w *walk) number(r *numberRules, v document.Node) bool {
+	ok := true
+	if r.low < r.high {
+		if i, fits := v.Int64(); (!fits && (v.IsWhole() || r.high < math.MaxInt64)) || fits && (i < r.low || i > r.high) {
+			if ok = false; !w.fails() {
+				w.add(v, wording.Range(w.path(v), v, r.low, r.high))
+			}
+		}
+	}
+	if r.isSingle {
+		if f, _ := v.Float64(); !compare.FitsFloat32(f) {
+			if ok = false; !w.fails() {
+				w.add(v, wording.Single(w.path(v), v))
+			}
+		}
+	}
+	if b := r.least; b != nil {
+		if c := document.CompareNumbers(v, b.value); c < 0 || c == 0 && b.isExclusive {
+			if ok = false; !w.fails() {
+				bound, _ := b.value.Float64()
+				w.add(v, wording.Minimum(w.path(v), v, bound, b.isExclusive))
+			}
+		}
+	}
+	if b := r.most; b != nil {
+		if c := document.CompareNumbers(v, b.value); c > 0 || c == 0 && b.isExclusive {
+			if ok = false; !w.fails() {
+				bound, _ := b.value.Float64()
+				w.add(v, wording.Maximum(w.path(v), v, bound, b.isExclusive))
+			}
+		}
+	}
+	for _, d := range r.divisors {
+		if !d.Divides(v) {
+			if ok = false; !w.fails() {
+				w.add(v, wording.MultipleOf(w.path(v), v, d.shown))
+			}
+		}
+	}
+	return ok
+}
+
+// has reports whether the value is one of those listed.
+func (e *enumRules) has(w *walk, v document.Node) bool {
+	if v.Kind() == document.String {
+		s := w.str(v)
+		if len(e.strings) > manyStrings && len(e.strings) <= document.MaxNames {
+			return e.names.Index(s) >= 0
+		}
+		for _, want := range e.strings {
+			if s == want {
+				return true
+			}
+		}
+		return false
+	}
+	for _, want := range e.others {
+		if document.EqualNodes(v, want) {
+			return true
+		}
+	}
+	return false
+}

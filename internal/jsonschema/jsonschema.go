@@ -1,0 +1,306 @@
+// Package jsonschema compiles the schemas of a document of JSON, which are of JSON Schema 2020-12
+// or of OpenAPI's dialects of it, to a graph that values are checked against: each schema once,
+// references as pointers, without maps, reflection or allocation while values are right.
+//
+// Keywords that have the wrong form, and whatever else is not enforced, are a [Finding] with its
+// place in the document.
+//
+// # Dialects
+//
+// All dialects have the keywords of JSON Schema 2020-12. Those of OpenAPI add `nullable`,
+// `discriminator`, `readOnly` and `writeOnly`, and read exclusiveMinimum and exclusiveMaximum as
+// booleans too. In OpenAPI 3.0 nothing counts beside `$ref`.
+//
+// # Numbers
+//
+// Numbers are compared and divided by their exact values, however they are spelled, and never
+// rounded.
+//
+// # Bounds
+//
+// A schema may refer to itself, and the depth of values bounds how often that is followed. One that
+// refers to itself for the same value says nothing more there. The work of a walk is bounded: a
+// value that takes more is refused.
+package jsonschema
+
+import (
+	"net/url"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/schema/format"
+)
+
+// choice is OpenAPI's discriminator: a member that names which of several schemas holds.
+type choice struct {
+	property document.Name
+	values   []string    // of the member, as messages list them
+	schemas  [][]*schema // by the index of the value
+	isOne    bool        // exactly one of several schemas with the same value must match
+	// all are the alternatives, for what is no object or lacks the member; nil for a schema that
+	// others extend.
+	all *group
+}
+
+func (c *choice) each(visit func(*schema)) {
+	for _, schemas := range c.schemas {
+		for _, s := range schemas {
+			visit(s)
+		}
+	}
+	if c.all != nil {
+		for _, s := range c.all.branches {
+			visit(s)
+		}
+	}
+}
+
+func (c *choice) add(value string, s *schema) {
+	i := slices.Index(c.values, value)
+	if i < 0 {
+		i = len(c.values)
+		c.values, c.schemas = append(c.values, value), append(c.schemas, nil)
+	}
+	if !slices.Contains(c.schemas[i], s) {
+		c.schemas[i] = append(c.schemas[i], s)
+	}
+}
+
+// Dialect is how the schemas of a document are read.
+type Dialect uint8
+
+const (
+	Draft2020 Dialect = iota // JSON Schema 2020-12, in which a format is an annotation
+	OpenAPI31
+	OpenAPI30
+)
+
+// Use is what the values are that a schema is asked about: it decides which required members may be
+// missing.
+type Use uint8
+
+const (
+	// Requests are sent by clients: what is readOnly may be missing.
+	Requests Use = iota
+	// Patched values result from patches of what the API shows: what is writeOnly may be missing
+	// too.
+	Patched
+	// Answers come from the API: what is writeOnly may be missing, and must be.
+	Answers
+)
+
+// Finding is something about a schema that its author should know.
+type Finding struct {
+	// At is the value of the document that it is about.
+	At document.Node
+	// Message is a sentence without a final full stop.
+	Message string
+	// Error says that the schema leaves open what its author meant to forbid.
+	Error bool
+}
+
+// Schema is a compiled schema. It is immutable, and keeps nothing of the document.
+type Schema struct{ root *schema }
+
+// Failure is something that is wrong with a value.
+type Failure struct {
+	Err *field.Error
+	// At is the value. What it has to do with a failure of a missing member is that it lacks it.
+	At document.Node
+}
+
+// Result is what a walk found.
+type Result struct {
+	// Failures are in the order in which they were found.
+	Failures []Failure
+	// More is how many further failures there are.
+	More int
+}
+
+// Valid reports whether nothing was found.
+func (r *Result) Valid() bool { return len(r.Failures) == 0 }
+
+// MaxFailures is how many failures of a value are kept.
+const MaxFailures = 256
+
+// kinds is a set of kinds of values.
+type kinds uint8
+
+const anyKind kinds = 1<<document.Null | 1<<document.Bool | 1<<document.Number | 1<<document.String | 1<<document.Object | 1<<document.Array
+
+func (k kinds) has(kind document.Kind) bool { return k>>kind&1 != 0 }
+
+// schema is one schema of the graph.
+type schema struct {
+	accepts kinds
+	isWhole bool // numbers must be whole
+	isPlain bool // the type is all that it says
+	isNever bool // false
+	// isNullable lets null be, whatever else is said.
+	isNullable bool
+	// isLoop is set if the schema may lead to itself for the same value.
+	isLoop bool
+	// isFramed is set if something in the value, or another schema of it, may ask for this schema.
+	isFramed bool
+	// isSettled is set once the schema is compiled with all that it leads to.
+	isSettled bool
+	// isReadOnly and isWriteOnly are what its conjunction says.
+	isReadOnly, isWriteOnly bool
+
+	typeName string
+	enum     *enumRules
+	text     *textRules
+	number   *numberRules
+	object   *objectRules
+	list     *listRules
+	logic    *logicRules
+	resource *resource
+}
+
+// anything takes every value.
+var anything = &schema{accepts: anyKind, isPlain: true}
+
+// logicRules are the keywords that apply other schemas to the same value.
+type logicRules struct {
+	all     []*schema // $ref among them
+	groups  []group   // anyOf and oneOf
+	not     []*schema
+	choices []*choice
+	dynamic []*dynamic
+
+	condition, then, otherwise *schema
+}
+
+// group is an anyOf or oneOf.
+type group struct {
+	branches []*schema
+	isOne    bool
+	// isLenient lets null match several branches of a oneOf: nullable is no alternative.
+	isLenient bool
+}
+
+// objectRules are the keywords of objects.
+type objectRules struct {
+	properties  []property
+	names       document.Names
+	required    int // how many of the properties
+	patterns    []patternRule
+	additional  *schema // nil if nothing is said
+	propertyIs  *schema // propertyNames
+	least, most int     // -1 if there is none
+	dependents  []dependent
+	unevaluated *schema
+	walks       bool // members have to be looked at
+}
+
+// property is a member that a schema names.
+type property struct {
+	name       document.Name
+	schema     *schema // nil if its name is all that is said
+	isRequired bool
+}
+
+type patternRule struct {
+	matches func(string) bool
+	schema  *schema
+}
+
+// dependent is what holds if a member is there.
+type dependent struct {
+	name     document.Name
+	required []document.Name
+	schema   *schema // nil if there is none
+}
+
+// listRules are the keywords of lists.
+type listRules struct {
+	prefix           []*schema
+	items            *schema // of the other items; nil if nothing is said
+	contains         *schema
+	minimum, maximum int // how many items `contains` is true of; -1 if there is no maximum
+	least, most      int // -1 if there is none
+	isUnique         bool
+	unevaluated      *schema
+}
+
+// resource is a part of the document with an identifier of its own, or the whole document.
+type resource struct {
+	root    document.Node
+	uri     *url.URL // nil if it has none
+	anchors map[string]document.Node
+	moving  []string // which of the anchors are dynamic
+	dynamic []dynamicAnchor
+}
+
+// dynamicAnchor is a schema that a $dynamicRef may mean.
+type dynamicAnchor struct {
+	name   string
+	schema *schema
+}
+
+// dynamic is a $dynamicRef: the schema with the anchor in the outermost resource that a walk came
+// through.
+type dynamic struct {
+	name     string
+	fallback *schema
+	all      []*resource // that have the anchor
+}
+
+func (d *dynamic) each(visit func(*schema)) {
+	for _, r := range d.all {
+		if s := r.dynamicSchema(d.name); s != nil {
+			visit(s)
+		}
+	}
+}
+
+func (r *resource) dynamicSchema(name string) *schema {
+	if r == nil {
+		return nil
+	}
+	for i := range r.dynamic {
+		if r.dynamic[i].name == name {
+			return r.dynamic[i].schema
+		}
+	}
+	return nil
+}
+
+// textRules are the keywords of strings.
+type textRules struct {
+	least, most int // characters; -1 if there is none
+	patterns    []*pattern.Pattern
+	shown       []string // as the patterns are spelled
+	format      *format.Format
+}
+
+// numberRules are the keywords of numbers.
+type numberRules struct {
+	least, most *bound
+	divisors    []divisor
+	low, high   int64 // of formats; the same if there is none
+	isSingle    bool  // format float: must fit a float32
+}
+
+// bound is a minimum or a maximum.
+type bound struct {
+	value       document.Node
+	isExclusive bool
+}
+
+type divisor struct {
+	document.Divisor
+	shown float64
+}
+
+// enumRules are the values of an enumeration or a constant. Several hold together.
+type enumRules struct {
+	strings []string
+	names   document.Names // of the strings, if they are many
+	others  []document.Node
+	shown   []string // as messages list them
+	and     *enumRules
+}

@@ -1,0 +1,194 @@
+package jsonschema
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/schema/format"
+)
+
+// manyStrings is from how many strings on a table is faster than a look at each.
+const manyStrings = 8
+
+func (f *filler) enumeration(m document.Node, isConst bool) {
+	e := &enumRules{and: f.s.enum}
+	add := func(v document.Node) {
+		if v.Kind() == document.String {
+			text := strings.Clone(v.Str())
+			if !slices.Contains(e.strings, text) {
+				e.strings, e.shown = append(e.strings, text), append(e.shown, text)
+			}
+			return
+		}
+		e.others, e.shown = append(e.others, constant(v.Raw())), append(e.shown, string(v.Raw()))
+	}
+	switch {
+	case isConst:
+		add(m)
+	case m.Kind() != document.Array:
+		f.refuse(m, "must be a list of values")
+		return
+	default:
+		for item := m.First(); item.Valid(); item = item.Next() {
+			add(item)
+		}
+	}
+	if len(e.strings) > manyStrings && len(e.strings) <= document.MaxNames {
+		e.names = document.NewNames(e.strings)
+	}
+	f.s.enum = e
+}
+
+// textKeyword compiles the keywords of strings, and `format`, which numbers have too.
+func (f *filler) textKeyword(name string, m document.Node) {
+	switch name {
+	case "minLength":
+		f.text().least = f.count(m)
+	case "maxLength":
+		f.text().most = f.count(m)
+	case "pattern":
+		if p := f.pattern(m, m); p != nil {
+			t := f.text()
+			t.patterns, t.shown = append(t.patterns, p), append(t.shown, strings.Clone(m.Str()))
+		}
+	case "format":
+		switch {
+		case m.Kind() != document.String:
+			f.refuse(m, "must be a string")
+		case f.isOpenAPI():
+			f.format(m)
+		}
+	}
+}
+
+// formats are the formats of strings that are checked, as Kubernetes understands them. What it
+// understands otherwise than JSON Schema does is not among them: its durations are '1h30m', not
+// 'PT1H30M'.
+var formats = []string{
+	"date", "date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid", "mac", "cidr", "password",
+	"uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
+}
+
+// hints are formats that say nothing of what values are right beyond the type.
+var hints = []string{"double", "binary", "int-or-string", "quantity"}
+
+// base64 is the format 'byte'. Kubernetes' own expression for it does not know the empty string,
+// which encodes nothing.
+var base64 = regexp.MustCompile(`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`)
+
+func (f *filler) format(m document.Node) {
+	name := m.Str()
+	numeric := f.mayBeNumber()
+	switch {
+	case slices.Contains(hints, name):
+	case slices.Contains(formats, name):
+		if f.mayBe("string") {
+			f.text().format = format.Of(strings.Clone(name))
+		}
+	case name == "byte":
+		if f.mayBe("string") {
+			f.text().format = &format.Format{Name: "byte", Quick: isPlainBase64, Decide: base64.MatchString}
+		}
+	case name == "int32" && numeric:
+		f.number().low, f.number().high = -1<<31, 1<<31-1
+	case name == "int64" && numeric:
+		f.number().low, f.number().high = -1<<63, 1<<63-1
+	case name == "int32", name == "int64":
+	case name == "float":
+		f.number().isSingle = true
+	default:
+		f.warn(m, "the format '%.80s' is not enforced", name)
+	}
+}
+
+// mayBe reports whether the schema names the type alone, perhaps with null.
+func (f *filler) mayBe(name string) bool {
+	t, found := f.at.Get("type")
+	if !found {
+		return true
+	}
+	return slices.Contains(f.typesOf(t, false), name)
+}
+
+// mayBeNumber reports whether the schema names a type of numbers, or none.
+func (f *filler) mayBeNumber() bool { return f.mayBe("integer") || f.mayBe("number") }
+
+// isPlainBase64 reports whether a text is base64 without padding, which most is at least up to its
+// end.
+func isPlainBase64(s string) bool {
+	if len(s)%4 != 0 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c|0x20-'a' >= 26 && c-'0' > 9 && c != '+' && c != '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// numberKeyword compiles the keywords of numbers.
+func (f *filler) numberKeyword(name string, m document.Node) {
+	if name == "multipleOf" {
+		d, ok := document.NewDivisor(m)
+		if !ok {
+			f.refuse(m, "must be a number greater than 0, of at most 19 digits")
+			return
+		}
+		shown, _ := m.Float64()
+		f.number().divisors = append(f.number().divisors, divisor{d, shown})
+		return
+	}
+	isExclusive := name == "exclusiveMinimum" || name == "exclusiveMaximum"
+	if isExclusive && m.Kind() == document.Bool && f.isOpenAPI() {
+		return // it stands beside the other keyword
+	}
+	if m.Kind() != document.Number {
+		f.refuse(m, "must be a number")
+		return
+	}
+	if !isExclusive && f.isOpenAPI() {
+		beside, _ := f.at.Get("exclusiveM" + name[1:])
+		isExclusive = beside.Bool()
+	}
+	b := &bound{value: constant(m.Raw()), isExclusive: isExclusive}
+	r := f.number()
+	to, sign := &r.least, 1
+	if strings.HasSuffix(name, "aximum") {
+		to, sign = &r.most, -1
+	}
+	if *to != nil {
+		c := sign * document.CompareNumbers(b.value, (*to).value)
+		if c < 0 || c == 0 && !isExclusive {
+			return // the other one is tighter
+		}
+	}
+	*to = b
+}
+
+// pattern compiles an expression of ECMA-262; nil if it is not one of RE2, which is reported at a
+// place.
+func (f *filler) pattern(m, at document.Node) *pattern.Pattern {
+	if m.Kind() != document.String {
+		f.refuse(m, "must be a string")
+		return nil
+	}
+	return f.expression(m.Str(), at)
+}
+
+func (f *filler) expression(text string, at document.Node) *pattern.Pattern {
+	translated := fromECMA(text)
+	if p := f.patterns[translated]; p != nil {
+		return p
+	}
+	p, err := pattern.New(strings.Clone(translated))
+	if err != nil {
+		f.warn(at, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil
+	}
+	f.patterns[p.String()] = p
+	return p
+}
