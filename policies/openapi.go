@@ -158,6 +158,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		return saidAt(r, member)
 	}})
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
+	res.Writes.NameMayChange = r.NameMayChange
 	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}
 	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {

@@ -394,7 +394,7 @@ func (a *admitter) identifyAgain(s storage.Storage, w *storage.Write) error {
 		path = a.request.Resource.Fields.Name
 	}
 	name, found := storage.Find(w.Object.Root(), path)
-	if found && name.Kind() == document.String && !name.Is("") && !name.Is(w.Info.Name) {
+	if found && name.Kind() == document.String && !name.Is("") && !name.Is(w.Info.Name) && !(a.isBare() && a.request.Resource.Writes.NameMayChange) {
 		return a.request.Invalid(w.Info.Name, field.ErrorList{status.Immutable(name.Path(), storage.Short(name.Str()))}, 0)
 	}
 	return s.Complete(w)

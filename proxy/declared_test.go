@@ -421,3 +421,54 @@ paths:
 		})
 	}
 }
+
+// TestRenames: another name in the body than in the URL is a rename, unless the document says that it is the name.
+func TestRenames(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Users, version: v1}
+components: {schemas: {Key: {type: object, properties: {id: {type: string, readOnly: true}}}}}
+paths:
+  /user/{username}:
+    put: {requestBody: {content: {application/json: {schema: {type: object, properties: {username: {type: string}}}}}}, responses: {'200': {description: ok}}}
+    patch: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {'200': {description: ok}}}
+  /keys/{id}:
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Key'}}}}, responses: {'200': {description: ok}}}
+    patch: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {'200': {description: ok}}}
+  /teams/{id}:
+    x-admission-gateway-resource: {fields: {name: id}}
+    put: {requestBody: {content: {application/json: {schema: {type: object, properties: {id: {type: string}}}}}}, responses: {'200': {description: ok}}}
+`
+	s := &shelf{object: `{"id":"1","username":"ann"}`}
+	compareLines(t, s.play(t, document, `
+		PUT /user/ann application/json {"username":"eve"}
+		PUT /user/ann application/json {"username":7}
+		PATCH /user/ann application/json {"username":"eve"}
+		PUT /keys/1 application/json {"id":"2"}
+		PATCH /keys/1 application/json {"id":"2"}
+		PATCH /keys/other application/json {"more":1}
+		PUT /teams/1 application/json {"id":"2"}
+		PUT /teams/1 application/json {"id":"1"}
+	`), `
+		PUT /user/ann application/json {"username":"eve"}
+		  200 {"id":"1","username":"ann"}
+		  backend: PUT /user/ann application/json {"username":"eve"}
+		PUT /user/ann application/json {"username":7}
+		  422 User "ann" is invalid: username: Invalid value: "integer": must be of type string
+		PATCH /user/ann application/json {"username":"eve"}
+		  200 {"id":"1","username":"ann"}
+		  backend: PATCH /user/ann application/json {"username":"eve"}
+		PUT /keys/1 application/json {"id":"2"}
+		  400 the name of the object (2) does not match the name on the URL (1)
+		PATCH /keys/1 application/json {"id":"2"}
+		  400 the name of the object (2) does not match the name on the URL (1)
+		PATCH /keys/other application/json {"more":1}
+		  200 {"id":"1","username":"ann"}
+		  backend: PATCH /keys/other application/json {"more":1}
+		PUT /teams/1 application/json {"id":"2"}
+		  400 the name of the object (2) does not match the name on the URL (1)
+		PUT /teams/1 application/json {"id":"1"}
+		  200 {"id":"1","username":"ann"}
+		  backend: PUT /teams/1 application/json {"id":"1"}
+	`)
+}

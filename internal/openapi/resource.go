@@ -19,6 +19,9 @@ type Resource struct {
 	// NameField is the member that repeats the name in the path, ItemsField the member of a list's
 	// answer with the items; empty if there is none, and if the answer is the list itself.
 	NameField, ItemsField string
+	// NameMayChange says that a change may give another value to the NameField: no author says that it is the name, and it is
+	// not readOnly.
+	NameMayChange bool
 	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
 	Status, Scale bool
 	Subresources  []string

@@ -168,6 +168,7 @@ func (d *Document) describe(r *Resource) {
 		r.Envelope = resource.Bare
 	}
 	r.NameField = nameField(r, &c)
+	r.NameMayChange = r.NameField != "" && r.setting("fields", "name") == "" && !d.isReadOnly(r.NameField, read, update, create)
 	r.ItemsField = d.itemsField(r)
 	if r.Kind == "" {
 		r.Kind = d.kindOf(r, read, update, create)
@@ -278,6 +279,24 @@ func nameField(r *Resource, c *conjunction) string {
 		}
 	}
 	return ""
+}
+
+// isReadOnly reports whether one of the schemas says that a member is readOnly.
+func (d *Document) isReadOnly(name string, schemas ...document.Node) bool {
+	return slices.ContainsFunc(schemas, func(n document.Node) bool {
+		if !n.Valid() {
+			return false
+		}
+		t := &translator{doc: d, depth: maxDepth}
+		found, c := false, t.flatten([]document.Node{n}, nil)
+		c.each("properties", func(properties document.Node) {
+			if m, has := properties.Get(name); has {
+				member := t.flatten([]document.Node{m}, c.trail)
+				found = found || member.says("readOnly")
+			}
+		})
+		return found
+	})
 }
 
 // itemsField is the member of a list's answer that holds the items: the only one that is a list. Empty is an answer that
