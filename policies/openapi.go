@@ -379,7 +379,7 @@ func (c *documentCompiler) bodies(of openapi.Operation, options schema.Options) 
 		if b.As == contract.AsJSON && (of.Verb == resource.VerbCreate || of.Verb == resource.VerbUpdate) {
 			as = options
 		}
-		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, as)}
+		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, as), Alternatives: c.compile(b.Alternatives, schema.Options{})}
 		if b.Schema != nil {
 			one.Owned = b.Schema.Owned
 		}

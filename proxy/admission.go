@@ -484,6 +484,9 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 		result = s.Validate(schema, f, w)
 		result.Errors = w.Faults(result.Errors)
 	}
+	if w.Declared != nil && w.Declared.Alternatives != nil {
+		result = w.Declared.Check(w.Object.Root(), a.frame)
+	}
 	if failures := s.ValidateMetadata(w); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
 	}

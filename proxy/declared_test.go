@@ -472,3 +472,71 @@ paths:
 		  backend: PUT /teams/1 application/json {"id":"1"}
 	`)
 }
+
+// TestAlternativesOfBodies: a body may be an object or a list, each by its own schema.
+func TestAlternativesOfBodies(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Synonyms, version: v1}
+components: {schemas: {One: {type: object, required: [id], properties: {id: {type: string, maxLength: 3}}}}}
+paths:
+  /synonyms:
+    get: {responses: {'200': {description: ok}}}
+    post:
+      requestBody: {required: true, content: {application/json: {schema: {oneOf: [{$ref: '#/components/schemas/One'}, {type: array, maxItems: 2, items: {$ref: '#/components/schemas/One'}}]}}}}
+      responses: {'201': {description: ok}}
+  /synonyms/{id}:
+    put:
+      requestBody: {content: {application/json: {schema: {anyOf: [{type: object, required: [id]}, {type: array}]}}}}
+      responses: {'200': {description: ok}}
+    patch:
+      requestBody: {content: {application/json: {schema: {oneOf: [{type: object, required: [id]}, {type: array, items: {type: integer}}]}}}}
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{"id":"1"}`}
+	compareLines(t, s.play(t, document, `
+		POST /synonyms application/json {"id":"one"}
+		POST /synonyms application/json {"id":"three"}
+		POST /synonyms application/json [{"id":"one"},{"id":"two"}]
+		POST /synonyms application/json []
+		POST /synonyms application/json [{"id":"three"}]
+		POST /synonyms application/json 7
+		PUT /synonyms/1 application/json {}
+		PUT /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json {"no":1}
+		PATCH /synonyms/1 application/json {"id":"1","no":1}
+		PATCH /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json ["a"]
+	`), `
+		POST /synonyms application/json {"id":"one"}
+		  200 {"id":"1"}
+		  backend: POST /synonyms application/json {"id":"one"}
+		POST /synonyms application/json {"id":"three"}
+		  422 Synonym is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, id: Too long: must be at most 3 characters]
+		POST /synonyms application/json [{"id":"one"},{"id":"two"}]
+		  200 {"id":"1"}
+		  backend: POST /synonyms application/json [{"id":"one"},{"id":"two"}]
+		POST /synonyms application/json []
+		  200 {"id":"1"}
+		  backend: POST /synonyms application/json []
+		POST /synonyms application/json [{"id":"three"}]
+		  422 Synonym is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, [0].id: Too long: must be at most 3 characters]
+		POST /synonyms application/json 7
+		  422 Synonym is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, Invalid value: "integer": must be of type object]
+		PUT /synonyms/1 application/json {}
+		  422 Synonym "1" is invalid: [Invalid value: must match at least one of the alternatives in 'anyOf', id: Required value]
+		PUT /synonyms/1 application/json [1]
+		  200 {"id":"1"}
+		  backend: PUT /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json {"no":1}
+		  422 Synonym "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, id: Required value]
+		PATCH /synonyms/1 application/json {"id":"1","no":1}
+		  200 {"id":"1"}
+		  backend: PATCH /synonyms/1 application/json {"id":"1","no":1}
+		PATCH /synonyms/1 application/json [1]
+		  200 {"id":"1"}
+		  backend: PATCH /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json ["a"]
+		  422 Synonym "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, [0]: Invalid value: "string": must be of type integer]
+	`)
+}

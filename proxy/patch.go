@@ -24,7 +24,7 @@ func (h *handler) patch(w *storage.Write) error {
 	if w.Patch == nil {
 		return h.writeOfNothing(w)
 	}
-	if err := h.admission.checkPatch(w, w.Patch.Root(), h.body.declared); err != nil {
+	if err := h.checkPatch(w, w.Patch.Root()); err != nil {
 		return err
 	}
 	if h.isOwnLanguage(w) {
@@ -49,12 +49,12 @@ func (h *handler) patch(w *storage.Write) error {
 }
 
 // checkPatch checks the client's patch against what the API's document says of its media type.
-func (a *admitter) checkPatch(w *storage.Write, patch document.Node, declared *contract.Body) error {
-	a.patched = declared
-	if declared == nil {
+func (h *handler) checkPatch(w *storage.Write, patch document.Node) error {
+	a := h.admission
+	if a.patched = h.body.declared; a.patched == nil {
 		return nil
 	}
-	return a.answerPatch(w, declared.CheckPatch(patch, false, a.frame))
+	return a.answerPatch(w, a.patched.CheckPatch(patch, h.body.nullRemoves, a.frame))
 }
 
 // checkEffect checks the effect of a JSON patch, if the API's document declares patches and not this language: as the merge
@@ -102,7 +102,7 @@ func (a *admitter) answerFaults(w *storage.Write, found schema.Result) error {
 // isOwnLanguage reports whether a patch is in a language of the API's own: the document declares it with a schema, and it is
 // neither a merge patch nor a JSON patch.
 func (h *handler) isOwnLanguage(w *storage.Write) bool {
-	return w.PatchType == storage.MergePatch && w.Patch.Root().Kind() != document.Object && h.body.declared != nil && h.body.declared.Schema != nil &&
+	return w.PatchType == storage.MergePatch && w.Patch.Root().Kind() != document.Object && h.body.declared.IsDescribed() &&
 		h.request.Resource.Backend.Patch != resource.PatchEmulated
 }
 

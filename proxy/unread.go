@@ -34,11 +34,13 @@ func (h *handler) pass(w *storage.Write) error {
 		h.trail.events.NoteRequest(w.Object)
 	}
 	if w.Object != nil {
-		check := h.admission.checkBody
+		var err error
 		if w.Info.Verb == resource.VerbPatch {
-			check = h.admission.checkPatch
+			err = h.checkPatch(w, w.Object.Root())
+		} else {
+			err = h.admission.checkBody(w, w.Object.Root(), h.body.declared)
 		}
-		if err := check(w, w.Object.Root(), h.body.declared); err != nil {
+		if err != nil {
 			return err
 		}
 	}

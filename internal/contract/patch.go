@@ -54,10 +54,10 @@ func (o *Operation) HoldsEffects() bool {
 }
 
 // CheckPatch returns what is wrong with a patch by the schema of its media type. In a patch that is said to be a merge patch,
-// and in the effect of a patch, null means that the member is removed: it is right where the member may be missing.
-func (b *Body) CheckPatch(patch document.Node, isEffect bool, frame func() *cel.Frame) schema.Result {
+// and in the effect of a patch, null removes the member: it is right where the member may be missing.
+func (b *Body) CheckPatch(patch document.Node, nullRemoves bool, frame func() *cel.Frame) schema.Result {
 	result := b.Check(patch, frame)
-	if len(result.Errors) == 0 || !isEffect && b.Media != mergePatch || patch.Kind() != document.Object {
+	if len(result.Errors) == 0 || !nullRemoves || patch.Kind() != document.Object || b.Schema == nil {
 		return result
 	}
 	wrong := make(map[string]bool, len(result.Errors))

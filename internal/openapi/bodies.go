@@ -20,6 +20,8 @@ type Body struct {
 	Form *contract.Form
 	// Schema is what a form or JSON must be; nil for other bodies, and if the document does not say.
 	Schema *Schema
+	// Alternatives is what JSON must be that may be an object or something else, in the place of Schema.
+	Alternatives *Schema
 	// Place is the form's in the document.
 	Place string
 }
@@ -143,13 +145,13 @@ func bodyOf(d *Document, m document.Node, as translation) []Body {
 		if isBytes := !hasSchema || isText(d, value); isBytes {
 			return []Body{json, {Media: name, As: contract.AsBytes}}
 		}
-		json.Schema = d.cached(value, as)
+		json.describe(d, value, as)
 		others := json
 		others.Media = "application/*+json"
 		return []Body{json, others}
 	case isJSONType(name):
 		if hasSchema {
-			json.Schema = d.cached(value, as)
+			json.describe(d, value, as)
 		}
 		return []Body{json}
 	case hasSchema && name == fieldsType:
@@ -158,6 +160,19 @@ func bodyOf(d *Document, m document.Node, as translation) []Body {
 		return formOf(d, m, value, contract.AsParts)
 	}
 	return []Body{{Media: name, As: contract.AsBytes}}
+}
+
+// describe finds what JSON must be.
+func (b *Body) describe(d *Document, value document.Node, as translation) {
+	saved := d.report.clone()
+	if b.Schema = d.cached(value, as); b.Schema != nil || as.envelope {
+		return
+	}
+	report := d.report
+	d.report = saved // what is not enforced of an object is enforced of alternatives
+	if b.Alternatives = d.cached(value, translation{of: ofAlternatives}); !b.Alternatives.IsWrapped() {
+		b.Alternatives, d.report = nil, report
+	}
 }
 
 // isText reports whether a schema is one of text or bytes.

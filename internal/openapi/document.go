@@ -78,6 +78,8 @@ const (
 	// ofResponses are answers as they are checked against the document: nothing is added to them,
 	// and they may be of any type.
 	ofResponses
+	// ofAlternatives are bodies that may be an object or something else. They get no defaults.
+	ofAlternatives
 )
 
 // isAnswer reports whether the values are answers.
@@ -87,7 +89,9 @@ func (p purpose) isAnswer() bool { return p == ofAnswers || p == ofResponses }
 func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
-func (p purpose) isUndefaulted() bool { return p == ofUndefaulted || p == ofResponses }
+func (p purpose) isUndefaulted() bool {
+	return p == ofUndefaulted || p == ofResponses || p == ofAlternatives
+}
 
 // cacheKey identifies a translation of a document.
 type cacheKey struct {

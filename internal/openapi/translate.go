@@ -29,7 +29,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 		c := t.flatten([]document.Node{n}, nil)
 		types, _ := t.types(&c)
 		isList := !o.envelope && slices.Equal(types, []string{"array"})
-		isWrapped := o.of == ofResponses && !isList && !slices.Equal(types, []string{"object"})
+		isWrapped := (o.of == ofResponses || o.of == ofAlternatives) && !isList && !slices.Equal(types, []string{"object"})
 		if len(types) > 0 && !isList && !isWrapped && !slices.Equal(types, []string{"object"}) {
 			d.report.warn(n, "must be of type object; the schema is not enforced")
 			return nil

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -75,6 +76,9 @@ func (c *collection) complete(w *storage.Write, fills bool) error {
 	if c.Resource.Envelope == resource.Bare {
 		if c.Schemas.Of(w).IsList() {
 			return nil // the schema says what else it must be
+		}
+		if w.Declared != nil && w.Declared.Alternatives != nil && w.Object.Root().Kind() != document.Object {
+			return nil // the same
 		}
 		return storage.CompleteBare(w)
 	}
