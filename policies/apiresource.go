@@ -40,6 +40,7 @@ type APIResourceSpec struct {
 	// Scale is the scale subresource; nil if there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
 	Concurrency         string                                          `json:"concurrency"`
+	Preconditions       string                                          `json:"preconditions"`
 	DataMaps            []string                                        `json:"dataMaps"`
 	UnconditionalUpdate string                                          `json:"unconditionalUpdate"`
 	CreateOnUpdate      string                                          `json:"createOnUpdate"`
@@ -165,6 +166,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	if s.Concurrency == resource.BestEffort.String() {
 		r.Backend.Concurrency = resource.BestEffort
 	}
+	r.Backend.Preconditions = resource.PreconditionsNamed(s.Preconditions)
 	if s.Envelope != resource.Kubernetes.String() {
 		r.Envelope = resource.Bare
 	}

@@ -112,6 +112,9 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 			if value == resource.BestEffort.String() {
 				r.Backend.Concurrency = resource.BestEffort
 			}
+		case name == "preconditions":
+			allowed = []string{"Auto", "Gateway", "Backend"}
+			r.Backend.Preconditions = resource.PreconditionsNamed(value)
 		case name == "dataMaps":
 			for path := range strings.SplitSeq(value, ",") {
 				r.Fields.DataMaps = append(r.Fields.DataMaps, fieldPath(strings.TrimSpace(path)))
@@ -156,7 +159,7 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 
 // backendAnnotations are the keys behind the prefix.
 func backendAnnotations() []string {
-	names := []string{"concurrency", "data-maps", "error-format", "error-template", "errors", "patch", "version-field"}
+	names := []string{"concurrency", "data-maps", "error-format", "error-template", "errors", "patch", "preconditions", "version-field"}
 	for _, name := range resource.CapabilityNames() {
 		names = append(names, kebabCase(name))
 	}
@@ -236,11 +239,15 @@ func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity)
 	case b.Versions == resource.NativeVersions:
 	case b.Patch == resource.PatchEmulated && (b.Concurrency == resource.BestEffort || b.Versions == resource.NoVersions):
 		return "updates would be lost: two gateways store whole what each of them read and patched, and the backend compares no versions", Error
+	case b.Preconditions == resource.GatewayPreconditions:
+		return "updates would be lost: two gateways compare If-Match with what each of them read, and the backend does not", Error
 	case b.Patch == resource.PatchEmulated && b.Versions == resource.ETagVersions:
 		return "updates may be lost if two gateways store whole what each of them read and patched, unless the backend compares If-Match with a strong ETag", Warning
 	case b.Patch == resource.PatchValidated && (r.compiled.schema != nil && r.compiled.schema.HasRules() || chain.Concerns(&info, admission.Update)):
 		return "rules over several fields may be broken by patches that reach the backend through two gateways at the same time, " +
 			"unless it compares If-Match with a strong ETag", Warning
+	case b.Preconditions == resource.AutoPreconditions && r.Operation == nil:
+		return "If-Match and If-None-Match are left to the backend, which may carry out what they forbid", Warning
 	}
 	return "", Warning
 }

@@ -95,10 +95,10 @@ func TestBackendFindings(t *testing.T) {
 	}{
 		{"an unknown setting", map[string]string{"a.yaml": annotated("dryrun: Native")},
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryrun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'error-template', 'errors', 'existing-names', " +
-				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
+				"'generate-name', 'list-envelope', 'patch', 'preconditions', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"a setting in camel case", map[string]string{"a.yaml": annotated("dryRun: Native")},
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/dryRun]: must be one of the settings 'concurrency', 'data-maps', 'deletion', 'dry-run', 'error-format', 'error-template', 'errors', 'existing-names', " +
-				"'generate-name', 'list-envelope', 'patch', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
+				"'generate-name', 'list-envelope', 'patch', 'preconditions', 'scale', 'selectors', 'status', 'system-metadata', 'version-field', 'versions'\n"},
 		{"wrong values", map[string]string{"a.yaml": annotated("patch: native", "versions: Etag", "concurrency: None")},
 			"a.yaml:6: metadata.annotations[backend.admission-gateway.io/patch]: Unsupported value: \"native\": supported values: 'Emulated', 'Native', 'Refused'\n" +
 				"a.yaml:7: metadata.annotations[backend.admission-gateway.io/versions]: Unsupported value: \"Etag\": supported values: 'ETag', 'Field', 'Native', 'None'\n" +

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/terms"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/assembly"
 	"github.com/admission-gateway/gateway/policies/constraints"
@@ -313,38 +315,81 @@ func (l *loader) register() {
 	set.indexMergeTypes()
 }
 
-// distinct reports resources that two files define, and kinds that two resources of a group have.
+// distinct reports resources that two files define, and kinds that two resources of a group have. Names that no author
+// gave give way.
 func (l *loader) distinct(resources []loadedResource) []loadedResource {
-	slices.SortStableFunc(resources, func(a, b loadedResource) int {
+	byName := func(a, b loadedResource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Names.Plural, b.Names.Plural), cmp.Compare(a.Version, b.Version))
-	})
-	type versioned struct{ group, version, name string }
-	plurals, kinds := map[versioned]loadedResource{}, map[versioned]loadedResource{}
+	}
+	slices.SortStableFunc(resources, byName)
+	names := takenNames{plurals: map[versionedName]loadedResource{}, kinds: map[versionedName]loadedResource{}, renamed: map[renamedFrom]string{}}
 	kept := make([]loadedResource, 0, len(resources))
+	for _, isMade := range []bool{false, true} { // what authors say, before what gives way
+		for _, r := range resources {
+			if r.Operation == nil && (r.made != madeNames{}) == isMade && l.name(&names, &r) {
+				kept = append(kept, r)
+			}
+		}
+	}
 	for _, r := range resources {
 		if r.Operation != nil {
+			if to, found := names.renamed[renamedFrom{r.at.from, r.Group, r.Version, r.Names.Plural}]; found {
+				r.Names.Plural = to
+			}
 			kept = append(kept, r)
-			continue
 		}
-		plural, kind := versioned{r.Group, r.Version, r.Names.Plural}, versioned{r.Group, r.Version, r.Names.Kind}
-		if first, twice := plurals[plural]; twice {
-			l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s does", describe(r), fileAndLine(first.at))
-			continue
-		}
-		if first, twice := kinds[kind]; twice {
-			l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s", r.Names.Kind, describe(first), fileAndLine(first.at))
-			continue
-		}
-		plurals[plural], kinds[kind] = r, r
-		kept = append(kept, r)
 	}
+	slices.SortStableFunc(kept, byName)
 	return kept
 }
 
-// fileAndLine returns the file and line of what an object describes.
-func fileAndLine(o origin) string {
-	file, line, _ := o.from.Where(o.path)
-	return fmt.Sprintf("%s:%d", file, line)
+// versionedName is the name of a resource, or a kind, of a group in a version.
+type versionedName struct{ group, version, name string }
+
+// renamedFrom is the name that a resource of a document had before it gave way.
+type renamedFrom struct {
+	from                   *manifest.Object
+	group, version, plural string
+}
+
+// takenNames are the names of the resources so far.
+type takenNames struct {
+	plurals, kinds map[versionedName]loadedResource
+	renamed        map[renamedFrom]string
+}
+
+// name takes the names of a resource, and reports whether it can have them.
+func (l *loader) name(taken *takenNames, r *loadedResource) bool {
+	plural, kind := versionedName{r.Group, r.Version, r.Names.Plural}, versionedName{r.Group, r.Version, r.Names.Kind}
+	if first, twice := taken.plurals[plural]; twice && !r.made.plural {
+		l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(*r), first.at.from.File, first.at.from.Line(first.at.path))
+		return false
+	} else if twice {
+		plural.name = freeName(taken.plurals, plural, "-")
+		l.At(r.at.from, Note, r.at.path, "is the resource '%s', because %s:%d has the name '%s'; `%s` may give it another one",
+			plural.name, first.at.from.File, first.at.from.Line(first.at.path), r.Names.Plural, openapi.Extension+".names.plural")
+		taken.renamed[renamedFrom{r.at.from, r.Group, r.Version, r.Names.Plural}] = plural.name
+		r.Names.Plural = plural.name
+	}
+	if first, twice := taken.kinds[kind]; twice && !r.made.kind {
+		l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
+		return false
+	} else if twice {
+		kind.name = freeName(taken.kinds, kind, "")
+		r.Names.Kind, r.Names.ListKind, r.Names.Singular = kind.name, kind.name+"List", strings.ToLower(kind.name)
+	}
+	taken.plurals[plural], taken.kinds[kind] = *r, *r
+	return true
+}
+
+// freeName returns a name with the first number behind it that makes it free.
+func freeName(taken map[versionedName]loadedResource, k versionedName, before string) string {
+	for n, name := 2, k.name; ; n++ {
+		k.name = name + before + strconv.Itoa(n)
+		if _, twice := taken[k]; !twice {
+			return k.name
+		}
+	}
 }
 
 func describe(r loadedResource) string {

@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -93,7 +94,21 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	for _, one := range operations {
 		c.operation(one)
 	}
+	c.noteDefaults(d.Filled())
 	return &c.made
+}
+
+// noteDefaults says that n defaults are filled in.
+func (c *documentCompiler) noteDefaults(n int) {
+	said := "1 default of a schema is filled in"
+	switch {
+	case n == 0:
+		return
+	case n > 1:
+		said = fmt.Sprintf("%d defaults of schemas are filled in", n)
+	}
+	c.At(c.from, Remark, "", "%s where a request or an answer leaves them out: '%s: {%s: Off}' at the root, at a path or at an operation leaves them to the API",
+		said, openapi.Extension, openapi.DefaultsKey)
 }
 
 // operation takes an operation of a document that is no verb of a resource.
@@ -136,7 +151,9 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
-		c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: at}})
+		c.made.resources = append(c.made.resources, loadedResource{
+			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()},
+		})
 	}
 }
 
@@ -199,7 +216,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
-	c.made.resources = append(c.made.resources, loadedResource{Resource: res, compiled: compiled, at: origin{path: r.Path()}})
+	c.made.resources = append(c.made.resources, loadedResource{
+		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()},
+	})
 }
 
 // derived makes the APIResource of a resource. Errors point at the extension.
@@ -233,7 +252,7 @@ func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool 
 		}
 		d.MergePatch(s)
 	}
-	for _, name := range []string{"ignore", openapi.AnswersKey} { // which no APIResource has
+	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey} { // which no APIResource has
 		if m, found := d.Root().Get(name); found {
 			d.Remove(m)
 		}
@@ -368,7 +387,7 @@ func (c *documentCompiler) contract(operations []openapi.Operation, options sche
 func (c *documentCompiler) contractOf(o *openapi.Operation, options schema.Options) *contract.Operation {
 	return &contract.Operation{
 		Parameters: o.Parameters, Values: c.compile(o.Values, schema.Options{}), Bodies: c.bodies(*o, options), MayBeEmpty: o.MayBeEmpty,
-		Security: o.Security, Answers: c.answers(o.Answers),
+		Underscored: o.Underscored, Security: o.Security, Answers: c.answers(o.Answers),
 	}
 }
 

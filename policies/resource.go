@@ -18,7 +18,11 @@ type loadedResource struct {
 	*resource.Resource
 	compiled compiledResource
 	at       origin
+	made     madeNames
 }
+
+// madeNames says which names of a resource no author gave. They give way to others.
+type madeNames struct{ plural, kind bool }
 
 // An origin is the place in a file that describes a resource.
 type origin struct {

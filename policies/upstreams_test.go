@@ -57,6 +57,8 @@ func TestRacedWrites(t *testing.T) {
 		"an update may be lost unless the backend compares If-Match with a strong ETag\n"
 	const mayBeLost = "a.yaml:9: spec.backend: warning: updates may be lost if two gateways store whole what each of them read and patched, " +
 		"unless the backend compares If-Match with a strong ETag" + advice
+	const left = "a.yaml:5: spec.backend: warning: If-Match and If-None-Match are left to the backend, which may carry out what they forbid" + advice
+	const compared = "a.yaml:5: spec.backend: updates would be lost: two gateways compare If-Match with what each of them read, and the backend does not" + advice
 	for name, c := range map[string]struct {
 		file    string
 		gateway Gateway
@@ -64,7 +66,11 @@ func TestRacedWrites(t *testing.T) {
 	}{
 		"rules and local locks":  {orders + rules, Gateway{SharedLimits: true, LocalLocks: true}, want},
 		"rules and shared locks": {orders + rules, Gateway{SharedLimits: true}, ""},
-		"no rules":               {orders, Gateway{LocalLocks: true}, ""},
+		"no rules":               {orders, Gateway{LocalLocks: true}, left},
+		"the backend compares":   {orders + "  preconditions: Backend\n", Gateway{LocalLocks: true}, ""},
+		"the gateway compares":   {orders + "  preconditions: Gateway\n", Gateway{LocalLocks: true}, compared},
+		"it does, with locks":    {orders + "  preconditions: Gateway\n", Gateway{}, ""},
+		"it does, as is stated":  {orders + "  preconditions: Gateway\n", Gateway{LocalLocks: true, MayLoseUpdates: true}, strings.Replace(compared, "updates would", "warning: updates would", 1)},
 		"a PUT in their place":   {orders + "  backend: {patch: Emulated}\n" + rules, Gateway{LocalLocks: true}, mayBeLost},
 		"a PUT, without rules":   {orders + "  backend: {patch: Emulated}\n", Gateway{LocalLocks: true}, mayBeLost},
 		"a PUT, shared locks":    {orders + "  backend: {patch: Emulated}\n", Gateway{}, ""},

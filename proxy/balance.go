@@ -135,6 +135,8 @@ func (g *Gateway) versionsFound(name string) func(schema.GroupResource, string, 
 			message = "the backend gives weak ETags, which If-Match never matches" + alone
 		case plain.None:
 			message = "the backend gives no ETags" + alone
+		case plain.Varying:
+			message = "reads of one object differ although nobody writes it, as with a time in the answer, so that the objects of the resource get no ETags: If-Match fails but for '*'"
 		}
 		attributes := []any{"upstream", name, "resource", r.String()}
 		if method != "" {

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
-	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
@@ -129,26 +127,6 @@ func withOtherSlash(target string) string {
 // change them behind their backs.
 func (h *handler) refuseMethod() error {
 	return status.MethodNotAllowed(h.request.Resource.GroupResource(), string(h.request.Head.Method))
-}
-
-// isJudged reports whether policies, conventions or a schema judge writes of a resource.
-func isJudged(set *policies.Set, r *resource.Resource) bool {
-	i := resource.Info{IsResource: true, Group: r.Group, Version: r.Version, Resource: r.Names.Plural, APIVersion: r.APIVersion()}
-	if set.Admission().For(&i).IsNamed(resource.AdmitAll) {
-		return true
-	}
-	conventions := set.Conventions().For(&i)
-	for _, verb := range r.Verbs("") {
-		i.Verb = verb
-		switch o := set.Operation(r, &i); {
-		case verb.Operation() == 0:
-		case conventions.Concern(&i, verb.Operation()), verb.HasBody() && set.SchemaFor(r, verb) != nil:
-			return true
-		case o != nil && slices.ContainsFunc(o.Bodies, func(b contract.Body) bool { return b.Schema != nil }):
-			return true
-		}
-	}
-	return false
 }
 
 // mayWrite reports whether requests of a method may change something.

@@ -166,7 +166,7 @@ func TestNotEncoded(t *testing.T) {
 	t.Run("weak", func(t *testing.T) {
 		_, address := encoding(t, note, "Vary: X-A, accept-encoding\r\n")
 		head, _ := answerTo(t, address, "HEAD /v2/orders/o1 HTTP/1.1\r\nHost: gw\r\n"+asked+"\r\n")
-		expectHead(t, "HEAD", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: X-A, accept-encoding", `ETag: "7-gateway-`+revisionAt(t, address)+`"`)
+		expectHead(t, "HEAD", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: X-A, accept-encoding", `ETag: "7-gateway-`+revisionAt(t, address)+`"`, whole(edited+len(note)))
 	})
 	t.Run("no memory", func(t *testing.T) {
 		backend := newRecorder(t)
@@ -178,7 +178,8 @@ func TestNotEncoded(t *testing.T) {
 		address := startGateway(t, g)
 		var other = takeMemory(t, g, 2_000_000)
 		head, _ := answerTo(t, address, getOrder(asked))
-		expectHead(t, "no memory", head, "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding", whole(edited+len(note)))
+		expectHead(t, "no memory", unrevised.ReplaceAllString(head, "${1}*"), "HTTP/1.1 200 OK", "Content-Type: application/json", "Vary: Accept-Encoding",
+			`ETag: "gw-cIDDoohlLzAMQo2WbYZgVpb4GHgoDH_S-gateway-*"`, whole(edited+len(note)))
 		other()
 		if head, _ := answerTo(t, address, getOrder(asked)); !strings.Contains(head, "Content-Encoding: zstd\n") {
 			t.Errorf("with memory again it is answered\n%s", head)

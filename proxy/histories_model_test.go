@@ -123,7 +123,7 @@ func (t tagging) versionOf(s modelled) version {
 	switch {
 	case s.note == memo{}:
 		return version{}
-	case t == hashTags:
+	case t == hashTags || t == weakTags:
 		return version{note: s.note}
 	}
 	return version{number: s.writes}

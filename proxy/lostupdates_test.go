@@ -219,7 +219,7 @@ func (lostLock) IsValid() bool                                          { return
 func (lostLock) Release()                                               {}
 
 // TestNoLockNoWrite: without the lock that gateways share nothing is written that depends on what was read, and
-// nothing after the lock was lost. A write that depends on nothing needs no lock.
+// nothing after the lock was lost. A write that depends on nothing needs no lock if the backend compares preconditions.
 func TestNoLockNoWrite(t *testing.T) {
 	server := redistest.Start(t)
 	away := newRedisLocks(t, server.Address)
@@ -236,7 +236,7 @@ func TestNoLockNoWrite(t *testing.T) {
 			backend := httptest.NewServer(store)
 			defer backend.Close()
 			file := "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: notes}\nspec:\n  version: v1\n" +
-				"  names: {plural: notes, kind: Note}\n  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}\n  fields: {name: id}\n"
+				"  names: {plural: notes, kind: Note}\n  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}\n  fields: {name: id}\n  preconditions: Backend\n"
 			dir := policiestest.Write(t, file)
 			g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil)
 			g.locks.Share(tt.locker)

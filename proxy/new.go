@@ -38,6 +38,7 @@ func New(o Options) (*Gateway, error) {
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
 		anonymous:     identity.Anonymous(),
 	}
+	g.locksAlone, _ = c.LocksLocally()
 	g.observers = newObservers(o, g.memory.Budget)
 	g.locks.Share(o.Locker)
 	g.requestLimits.Refused = g.memory.drops.refused

@@ -78,6 +78,7 @@ type Gateway struct {
 	protobuf      protobuf.Reader
 	admitOnResult bool // validating policies judge what Kubernetes backends would store
 	locks         *storage.Locks
+	locksAlone    bool // several gateways write, and each locks objects for its own writes alone
 	unregistered  config.UnregisteredResources
 	proxies       identity.TrustedProxies
 	identity      *identity.Authenticators // nil if no credentials are read

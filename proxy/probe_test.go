@@ -226,16 +226,16 @@ func TestProbeOverwritesNobody(t *testing.T) {
 		want                      string // "" for the other writer's object
 		object, other             string // bare and bareOther by default
 	}{
-		"PUT that names its version":    {spec: bareNotes, method: "PUT", isNamed: true, body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 409},
+		"PUT that names its version":    {spec: bareNotes, method: "PUT", isNamed: true, body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 412},
 		"PUT":                           {spec: bareNotes, method: "PUT", body: `{"id":"n1","spec":{"n":7,"mine":1}}`, code: 422},
 		"PUT that is valid still":       {spec: bareNotes, method: "PUT", body: `{"id":"n1","spec":{"n":9}}`, code: 200, want: `{"id":"n1","spec":{"n":9},"status":{"n":1}}`},
 		"merge patch":                   {spec: bareNotes, method: "PATCH", contentType: merge, body: `{"spec":{"n":7,"mine":1}}`, code: 422},
 		"merge patch that is valid":     {spec: bareNotes, method: "PATCH", contentType: merge, body: `{"spec":{"mine":1}}`, code: 200, want: both(`"mine":1`)},
-		"merge patch, version named":    {spec: bareNotes, method: "PATCH", contentType: merge, isNamed: true, body: `{"spec":{"mine":1}}`, code: 409},
+		"merge patch, version named":    {spec: bareNotes, method: "PATCH", contentType: merge, isNamed: true, body: `{"spec":{"mine":1}}`, code: 412},
 		"JSON patch":                    {spec: bareNotes, method: "PATCH", contentType: patch, body: `[{"op":"add","path":"/spec/n","value":7}]`, code: 422},
 		"JSON patch that is valid":      {spec: bareNotes, method: "PATCH", contentType: patch, body: `[{"op":"add","path":"/spec/mine","value":1}]`, code: 200, want: both(`"mine":1`)},
 		"status":                        {spec: bareNotes, method: "PUT", path: "/status", body: `{"id":"n1","status":{"n":2}}`, code: 200, want: strings.Replace(bareOther, `{"n":1}`, `{"n":2}`, 1)},
-		"status that names its version": {spec: bareNotes, method: "PUT", path: "/status", isNamed: true, body: `{"id":"n1","status":{"n":2}}`, code: 409},
+		"status that names its version": {spec: bareNotes, method: "PUT", path: "/status", isNamed: true, body: `{"id":"n1","status":{"n":2}}`, code: 412},
 		"patch of the status":           {spec: bareNotes, method: "PATCH", path: "/status", contentType: merge, body: `{"status":{"n":2}}`, code: 200, want: strings.Replace(bareOther, `{"n":1}`, `{"n":2}`, 1)},
 		"patch of the scale":            {spec: bareNotes, method: "PATCH", path: "/scale", contentType: merge, body: `{"spec":{"replicas":7}}`, code: 422},
 		"object of Kubernetes' form":    {spec: kubernetesNotes, method: "PUT", body: strings.Replace(envelope, `"n":6`, `"n":7,"mine":1`, 1), code: 422, object: envelope, other: envelopeOther},

@@ -278,7 +278,7 @@ func TestLargeObjectsFilled(t *testing.T) {
 		{"an object over the bound", "/w1", padded(3 << 20), 0, 502,
 			"an object in the backend's answer is too large to be completed: document must be less than or equal to 3145728 bytes long at offset 3145728"},
 		{"an object over the bound in a list", "", `{"items":[` + padded(70_000) + `,` + padded(3<<20) + `]}`, 0, 0, ""},
-		{"no memory", "/w1", padded(1 << 20), 223 << 20, 503, "the gateway holds as much of requests in memory as it may"},
+		{"no memory", "/w1", padded(2 << 20), 223 << 20, 503, "the gateway holds as much of requests in memory as it may"},
 		{"no memory for an item of a list", "", `{"items":[` + padded(10_000) + `,` + padded(1<<20) + `]}`, 223 << 20, 0, ""},
 		{"an object of nearly as many values as there may be", "/w1", `{"spec":{"size":1},"y":[` + strings.Repeat("{},", 999_990) + `{}]}`, 0, 200, ""},
 		{"a list that breaks late", "", `{"items":[` + padded(70_000) + `,` + padded(70_000) + `,]}`, 0, 0, ""},

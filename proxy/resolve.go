@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
@@ -153,7 +154,11 @@ func (h *handler) checkHead(r resource.Resolver) error {
 	if h.request.Info.IsUndescribed {
 		return nil
 	}
-	err := h.incoming.Head.CheckNames()
+	var declared message.HeaderNames
+	if o := h.declaring(); o != nil {
+		declared = o
+	}
+	err := h.incoming.Head.CheckNames(declared)
 	if err == nil && !h.takesBody() {
 		err = h.incoming.Head.CheckNoBody()
 	}
@@ -162,6 +167,14 @@ func (h *handler) checkHead(r resource.Resolver) error {
 		return err
 	}
 	return nil
+}
+
+// declaring returns what a document says of the operation, if a header's name needs it: it may have a '_' then.
+func (h *handler) declaring() *contract.Operation {
+	if !h.incoming.Head.HasUnderscore() {
+		return nil
+	}
+	return h.route.backend.kind.operation(h.set, h.request.Resource, &h.request.Info)
 }
 
 // takesBody reports whether a document says that requests of the operation have bodies, whatever their method.

@@ -41,7 +41,7 @@ func methodsOf(h *handler, refused string) string {
 		}
 	}
 	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, r *resource.Resource) bool {
-		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || r != nil && mayWrite(i) && isJudged(h.set, r)
+		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || r != nil && mayWrite(i) && h.set.Judges(r)
 		return !i.IsOtherMethod || !isClosed
 	})
 }

@@ -71,7 +71,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	if i.Documented != nil {
 		s.hasBody = s.operation != nil && len(s.operation.Bodies) > 0
 	}
-	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && isJudged(set, r)
+	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && set.Judges(r)
 	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()

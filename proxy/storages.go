@@ -47,7 +47,7 @@ func (plainKind) storage(g *Gateway, set *policies.Set, b *backend, r *resource.
 	o := plain.Options{
 		Policies: own, ObjectPolicies: object,
 		Backend: &b.storage, Limits: &g.requestLimits, Resource: r, Schemas: schemasOf(set, r), Hidden: set.Hidden(r),
-		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames, Locks: g.locks, Memory: g.memory,
+		ProtectsStatus: g.unregistered.ProtectStatus, ChecksNames: r == nil && g.unregistered.CheckNames, Locks: g.locks, LocksAlone: g.locksAlone, Memory: g.memory,
 	}
 	if r != nil {
 		o.Comparison = b.comparisons.Of(r.GroupResource())

@@ -107,6 +107,8 @@ func (h *handler) retry(try attempt) error {
 			return h.completeAnswer(&w.Info)
 		case err == storage.ErrNameTaken && n == maxNames:
 			return status.GenerateNameConflict(w.Info.GroupResource(), w.Info.Name, 1)
+		case err == storage.ErrConflict && h.isPinned(w) && !w.IsPinned && w.Existing.IsPinnedByHeader():
+			return status.PreconditionFailed(w.Info.GroupResource(), w.Info.Name, status.ModifiedMessage)
 		case err == storage.ErrConflict && (n == maxAttempts || h.isPinned(w)): // of a request that the server has authorized
 			return w.Conflict()
 		case err != storage.ErrNameTaken && err != storage.ErrConflict:
@@ -125,5 +127,8 @@ func (h *handler) retry(try attempt) error {
 
 // isPinned reports whether the client itself named the version that it means to change.
 func (h *handler) isPinned(w *storage.Write) bool {
-	return w.IsPinned || h.incoming.Head.Has(message.FieldIfMatch) || h.incoming.Head.Has(message.FieldIfNoneMatch)
+	if w.IsPinned || w.Existing.IsCompared { // what the gateway has compared, it compares again
+		return w.IsPinned
+	}
+	return h.incoming.Head.Has(message.FieldIfMatch) || h.incoming.Head.Has(message.FieldIfNoneMatch)
 }

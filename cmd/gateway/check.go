@@ -19,6 +19,7 @@ type checkFlags struct {
 	plans  bool
 	times  bool
 	rbac   bool
+	list   bool
 }
 
 func newCheck() *cobra.Command {
@@ -61,11 +62,15 @@ Kubernetes upstream, as YAML. Comments say what needs each rule; findings go to 
 With --plans it also says how each CEL expression and each rule in Rego runs: natively, or by cel-go
 or OPA, and why.
 
+With --list it also prints the operations that the files describe, each method of each path, the resource by whose name
+policies match it, and what holds for its requests. With --config it says by which routes they come.
+
 With --times it also says how long each stage of the load took: reading the files, taking and
 compiling their objects, by kind, and so on.`,
 		Example: `  gateway check policies/
   gateway check --strict -o sarif policies/ > findings.sarif
   gateway check --plans policies/
+  gateway check --list --config /etc/gateway/gateway.yaml
   gateway check --config /etc/gateway/gateway.yaml
   gateway check --rbac --config /etc/gateway/gateway.yaml | kubectl apply -f -`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -84,6 +89,7 @@ compiling their objects, by kind, and so on.`,
 	flags.output.register(cmd)
 	flags.stdin.register(cmd)
 	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
+	cmd.Flags().BoolVar(&flags.list, "list", false, "also list the operations that the files describe, and what holds for each")
 	cmd.Flags().BoolVar(&flags.times, "times", false, "also say how long each stage of the load took")
 	cmd.Flags().BoolVar(&flags.rbac, "rbac", false, "print the least ClusterRole of the gateway's own account")
 	return cmd
@@ -118,6 +124,11 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	if f.plans {
 		for _, p := range policies.Plans(paths) {
 			cmd.Println(p)
+		}
+	}
+	if f.list {
+		if err := writeList(cmd, paths, f.config); err != nil {
+			return err
 		}
 	}
 	if f.times {

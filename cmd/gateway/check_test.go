@@ -39,6 +39,48 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
+// TestCheckList: --list names each operation of the files, and what holds for it.
+func TestCheckList(t *testing.T) {
+	source := write(t, "api.yaml", `
+openapi: 3.0.3
+info: {title: Items, version: '1'}
+paths:
+  /: {get: {}}
+  /items:
+    get: {parameters: [{name: limit, in: query, schema: {type: integer}}, {name: q, in: query, schema: {type: string}}]}
+    post: {requestBody: {content: {application/json: {schema: {type: object, properties: {size: {type: integer, default: 1}}}}, text/csv: {}}}}
+  /items/{id}: {get: {}}
+  /items/{id}/buy: {post: {security: [{key: []}, {id: [], key: []}]}}
+components: {securitySchemes: {key: {type: apiKey, in: header, name: X-Key}, id: {type: http, scheme: bearer}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gizmos.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gizmos, kind: Gizmo}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`)
+	config := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams:\n- {name: shop, dialect: Plain, endpoints: ['http://127.0.0.1:9000']}\n"+
+		"routes:\n- {name: shop, pathPrefix: /, upstream: shop}\n")
+	const want = `METHOD  PATH                                               RESOURCE            ROUTES        HOLDS
+GET     /                                                  -                   shop to shop  -
+*       /apis/example.com/v1/namespaces/{namespace}/gizmos  gizmos.example.com  shop to shop  no other writes
+GET     /items                                             items               shop to shop  2 parameters; no other writes
+POST    /items                                             items               shop to shop  bodies application/json, text/csv; a schema; defaults; no other writes
+GET     /items/{id}                                        items               shop to shop  preconditions Auto; no other writes
+POST    /items/{id}/buy                                    -                   shop to shop  credentials X-Key or Bearer+X-Key
+`
+	got := run("check", "--list", "--config", config, source)
+	_, list, _ := strings.Cut(got.stdout, "METHOD")
+	if list = "METHOD" + list; got.code != 0 || spaces.ReplaceAllString(list, " ") != spaces.ReplaceAllString(want, " ") {
+		t.Errorf("got %+v, want\n%s", got, want)
+	}
+}
+
+var spaces = regexp.MustCompile(" +")
+
 // TestBareBeforeKubernetes: objects that are not of Kubernetes' form are refused for an upstream of
 // that dialect when files are checked and when the gateway starts; --dialect Plain is the way out.
 func TestBareBeforeKubernetes(t *testing.T) {

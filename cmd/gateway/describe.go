@@ -68,6 +68,7 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		s.Requests.BodyBytes = n.gateway.BodyBytesInFlight()
 	}
 	n.describeTerms(&s, time.Now())
+	n.describeOperations(&s)
 	for path, age := range n.states.Ages() {
 		s.States = append(s.States, admin.State{Path: path, AgeSeconds: int64(age.Seconds())})
 	}
@@ -109,6 +110,20 @@ func requestLimits(l *config.Limits) admin.RequestLimits {
 	return admin.RequestLimits{
 		BodyBytes: l.BodyBytes, HeaderBytes: int64(l.HeaderBytes), URIBytes: int64(l.URIBytes), Headers: int64(l.Headers),
 		JSONDepth: int64(l.JSONDepth), JSONNodes: int64(l.JSONNodes), Connections: int64(l.Connections), HeavyRequests: int64(l.HeavyRequests),
+	}
+}
+
+// describeOperations shows what the files in force describe of APIs.
+func (n *node) describeOperations(s *admin.Status) {
+	m := n.manager.Load()
+	if m == nil {
+		return
+	}
+	routes := asked(n.config).Routes
+	for _, one := range m.Current().InForce() {
+		s.Operations = append(s.Operations, admin.Operation{
+			Method: one.Method, Path: one.Path, Resource: one.Resource, Routes: append([]string{}, one.Routes(routes)...), Holds: one.Holds(),
+		})
 	}
 }
 

@@ -20,6 +20,9 @@ type published struct {
 	compiled  map[string]*jsonschema.Schema
 	unread    map[string]string // pointers of schemas that cannot be compiled, with the reason
 	operation []*operation
+	// hasDiscriminators is set where the value of a discriminator decides which alternative counts, which JSON Schema
+	// does not know.
+	hasDiscriminators bool
 }
 
 // An operation is a path with a method.
@@ -51,8 +54,8 @@ type credential struct{ in, name, value string }
 
 const documentURL = "http://corpus.example/document"
 
-func readPublished(tree map[string]any) *published {
-	d := &published{tree: tree, compiled: map[string]*jsonschema.Schema{}, unread: map[string]string{}, compiler: jsonschema.NewCompiler()}
+func readPublished(tree map[string]any, hasDiscriminators bool) *published {
+	d := &published{tree: tree, hasDiscriminators: hasDiscriminators, compiled: map[string]*jsonschema.Schema{}, unread: map[string]string{}, compiler: jsonschema.NewCompiler()}
 	version, _ := tree["openapi"].(string)
 	d.isOld = strings.HasPrefix(version, "3.0")
 	d.adaptAll(tree)
@@ -227,6 +230,9 @@ func (d *published) readOperation(path, method string, item map[string]any, at s
 	return o
 }
 
+// ofHTTP are headers that mean the same for every API, preconditions among them, whatever their schemas say.
+var ofHTTP = regexp.MustCompile(`^(?i)(accept|content-type|authorization|if-.*|range)$`)
+
 func basePath(server any) string {
 	object, _ := server.(map[string]any)
 	text, _ := object["url"].(string)
@@ -265,7 +271,7 @@ func (d *published) readParameter(node any, at string) *parameter {
 		p.explode = explode
 	}
 	switch {
-	case p.name == "" || p.in == "header" && slices.Contains([]string{"accept", "content-type", "authorization"}, strings.ToLower(p.name)):
+	case p.name == "" || p.in == "header" && ofHTTP.MatchString(p.name):
 		return nil
 	case object["schema"] != nil:
 		p.schema = at + "/schema"
@@ -370,6 +376,9 @@ func (d *published) adapt(node any) {
 	for _, key := range singleSchemas {
 		d.adapt(s[key])
 	}
+	if d.hasDiscriminators {
+		d.discriminate(s)
+	}
 	delete(s, "id")
 	delete(s, "$id")
 	delete(s, "$schema")
@@ -401,6 +410,33 @@ func (d *published) adapt(node any) {
 		p, _ := d.follow(properties[key], "")
 		return p["readOnly"] == true
 	})
+}
+
+// discriminate makes the value of a discriminator choose the alternative.
+func (d *published) discriminate(s map[string]any) {
+	discriminator := asObject(s["discriminator"])
+	property, _ := discriminator["propertyName"].(string)
+	mapping := asObject(discriminator["mapping"])
+	for _, alternative := range append(slices.Clone(listOf(s["oneOf"])), listOf(s["anyOf"])...) {
+		ref, _ := asObject(alternative)["$ref"].(string)
+		if property == "" || ref == "" {
+			continue
+		}
+		name := ref[strings.LastIndexByte(ref, '/')+1:]
+		var values []any
+		for _, key := range sortedKeys(mapping) {
+			if mapping[key] == ref || mapping[key] == name {
+				values = append(values, key)
+			}
+		}
+		if len(values) == 0 {
+			values = []any{name}
+		}
+		s["allOf"] = append(slices.Clone(listOf(s["allOf"])), map[string]any{
+			"if":   map[string]any{"required": []any{property}, "properties": map[string]any{property: map[string]any{"enum": values}}},
+			"then": map[string]any{"$ref": ref},
+		})
+	}
 }
 
 // schema compiles the schema at the pointer; nil if that cannot be.

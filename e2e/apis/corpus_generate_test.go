@@ -3,6 +3,7 @@ package apis
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp/syntax"
@@ -143,11 +144,10 @@ func asObject(node any) map[string]any {
 }
 
 func clone(m map[string]any) map[string]any {
-	result := make(map[string]any, len(m))
-	for key, value := range m {
-		result[key] = value
+	if m == nil {
+		return map[string]any{}
 	}
-	return result
+	return maps.Clone(m)
 }
 
 // value makes a value that is likely to be right.
@@ -534,19 +534,30 @@ func isPlain(p *parameter, text string) bool {
 	return p.in != "path" || strings.Trim(text, ".") != ""
 }
 
-// A change is a request with one thing changed.
-func (g *generator) changes(base *sample) []*sample {
-	var all []*sample
-	add := func(change string, edit func(s *sample)) {
+// changes are requests with one thing changed in a right one, so many of all that there are.
+func (g *generator) changes(base *sample, most int) []*sample {
+	all := g.allChanges(base)
+	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	changed := make([]*sample, 0, most)
+	for _, c := range all[:min(most, len(all))] {
 		s := *base
-		s.path = map[string]string{}
-		for key, value := range base.path {
-			s.path[key] = value
-		}
-		s.change = change
-		edit(&s)
-		all = append(all, &s)
+		s.path = maps.Clone(base.path)
+		s.change = c.what
+		c.make(&s)
+		changed = append(changed, &s)
 	}
+	return changed
+}
+
+// A change is one thing that can be changed in a request.
+type change struct {
+	what string
+	make func(s *sample)
+}
+
+func (g *generator) allChanges(base *sample) []change {
+	var all []change
+	add := func(what string, edit func(s *sample)) { all = append(all, change{what, edit}) }
 	for _, p := range base.operation.parameters {
 		texts := base.get(p)
 		if len(texts) == 0 {
@@ -583,8 +594,7 @@ func (g *generator) changes(base *sample) []*sample {
 		panic(err)
 	}
 	for _, e := range edits(v, "body") {
-		text := encoded(e.value)
-		add(e.what, func(s *sample) { s.body = text })
+		add(e.what, func(s *sample) { s.body = encoded(e.value) })
 	}
 	return all
 }

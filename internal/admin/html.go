@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -66,6 +67,7 @@ func (s *shown) page() string {
 	p.health(&s.Status)
 	p.question(s.Asked, s.Forecast)
 	p.policies(&s.Policies)
+	p.operations(s.Operations)
 	p.verdicts(&s.Status)
 	p.terms(&s.Status)
 	p.Add("<p>{} requests are in flight, and hold {} of {} bytes.</p>\n\n",
@@ -216,6 +218,18 @@ func (p *page) policies(of *Policies) {
 	}
 	if len(of.Files) == 0 {
 		p.Add(`<tr><td colspan="2">none</td></tr>` + "\n")
+	}
+	p.Add("</table>\n\n")
+}
+
+// operations shows what files describe of APIs; nothing if they describe none.
+func (p *page) operations(all []Operation) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add("<h2>Operations</h2>\n<table>\n<tr><th>Method</th><th>Path</th><th>Resource</th><th>Routes</th><th>Holds</th></tr>\n")
+	for _, o := range all {
+		p.Add("<tr><td>{}</td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>\n", o.Method, o.Path, o.Resource, strings.Join(o.Routes, ", "), o.Holds)
 	}
 	p.Add("</table>\n\n")
 }

@@ -23,6 +23,8 @@ type Status struct {
 	// RateLimits are the limits of the RateLimitPolicies in force, RequestLimits the ones of each request.
 	RateLimits    []RateLimit   `json:"rateLimits"`
 	RequestLimits RequestLimits `json:"requestLimits"`
+	// Operations are what the files describe of APIs.
+	Operations []Operation `json:"operations,omitempty"`
 	// Upstreams are as in /upstreams.
 	Upstreams []Upstream `json:"upstreams"`
 	// States are the collections that policies read.
@@ -36,6 +38,18 @@ type Readiness struct {
 	Name string `json:"name"`
 	// Failure says what is wrong; empty if all is well.
 	Failure string `json:"failure,omitempty"`
+}
+
+// Operation is a method of a path that files describe.
+type Operation struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Resource is the name by which policies match it; empty if it is no verb of a resource.
+	Resource string `json:"resource,omitempty"`
+	// Routes are the routes by which its requests come, and the upstreams that they lead to.
+	Routes []string `json:"routes"`
+	// Holds says what is checked of requests, and what is done with them.
+	Holds string `json:"holds"`
 }
 
 // Tally counts the decisions of a policy or a limit.

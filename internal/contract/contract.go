@@ -8,6 +8,7 @@
 package contract
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -50,6 +51,8 @@ type Operation struct {
 	MayBeEmpty bool
 	// Answers are the answers that are declared; nil if they are not checked against the document.
 	Answers []Answer
+	// Underscored are the headers with a '_' in their names that the document declares.
+	Underscored []string
 	// Security has the sets of credentials. A request needs one of the sets, and nothing if there is none.
 	Security []Credentials
 }
@@ -98,6 +101,11 @@ func (o *Operation) BodyOf(media string) (of *Body) {
 		}
 	}
 	return of
+}
+
+// HasHeader implements [message.HeaderNames].
+func (o *Operation) HasHeader(name []byte) bool {
+	return slices.ContainsFunc(o.Underscored, func(one string) bool { return strings.EqualFold(one, str(name)) })
 }
 
 // Accepted returns the media types as messages show them.

@@ -138,6 +138,18 @@ func (a *Reservation) Grow(n int) bool {
 	return a.reserve(n)
 }
 
+// Try asks for n bytes more that the request can do without: a refusal changes nothing.
+func (a *Reservation) Try(n int) bool {
+	if a == nil {
+		return true
+	}
+	refusal, done := a.refusal, a.done
+	a.done = false
+	isGranted := a.Grow(n)
+	a.refusal, a.done = refusal, done
+	return isGranted
+}
+
 func (a *Reservation) reserve(n int) bool {
 	if a.budget == nil {
 		return true

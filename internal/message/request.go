@@ -385,16 +385,19 @@ func (h *Head) connection(o *Options) error {
 // therefore read in another way: a method outside the request line, a body for a method that gives
 // it no meaning, and names of headers with '_', unless those are allowed.
 func (h *Head) CheckStrict() error {
-	if err := h.CheckNames(); err != nil {
+	if err := h.CheckNames(nil); err != nil {
 		return err
 	}
 	return h.CheckNoBody()
 }
 
-// CheckNames refuses names of headers that servers read in different ways, and headers that name another method.
-func (h *Head) CheckNames() error {
+// CheckNames refuses names of headers that servers read in different ways, and headers that name another method. declared has
+// the headers of the operation; nil: no file names any.
+func (h *Head) CheckNames(declared HeaderNames) error {
 	if h.underscored != nil {
-		return badRequest("the request has the header '%s': a header name must not contain '_'", h.underscored)
+		if err := h.checkUnderscored(declared); err != nil {
+			return err
+		}
 	}
 	if h.Has(FieldMethodOverride) {
 		for i := range h.headers {
@@ -412,6 +415,47 @@ func (h *Head) CheckNoBody() error {
 		return badRequest("a %s request may not have a body", h.Method)
 	}
 	return nil
+}
+
+// HasUnderscore reports whether the name of a header has a '_', and is refused unless a document declares it.
+func (h *Head) HasUnderscore() bool { return h.underscored != nil }
+
+// HeaderNames are the headers that a document declares.
+type HeaderNames interface {
+	// HasHeader reports whether there is a header of the name.
+	HasHeader(name []byte) bool
+}
+
+// MayHaveUnderscore reports whether a header whose name has a '_' means nothing to the gateway, nor to proxies
+// before and behind it, if it is read with a '-'.
+func MayHaveUnderscore(name []byte) bool {
+	return FieldOf(bytes.ReplaceAll(name, []byte("_"), []byte("-"))) == FieldOther
+}
+
+// checkUnderscored refuses names of headers with a '_', but for those that are declared, and that are no other header of the
+// request if they are read with a '-'.
+func (h *Head) checkUnderscored(declared HeaderNames) error {
+	for i := range h.headers {
+		l := &h.headers[i]
+		if bytes.IndexByte(l.Name, '_') < 0 {
+			continue
+		}
+		if declared == nil || !declared.HasHeader(l.Name) || !MayHaveUnderscore(l.Name) {
+			return badRequest("the request has the header '%s': a header name must not contain '_'", l.Name)
+		}
+		for k := range h.headers {
+			if other := &h.headers[k]; k != i && !other.Dropped && isSameDashed(l.Name, other.Name) {
+				return badRequest("the request has the headers '%s' and '%s', which many servers take for one", l.Name, other.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// isSameDashed reports whether two names are one if '_' is read as '-'.
+func isSameDashed(a, b []byte) bool {
+	dash := func(name []byte) []byte { return bytes.ReplaceAll(name, []byte("_"), []byte("-")) }
+	return len(a) == len(b) && bytes.EqualFold(dash(a), dash(b))
 }
 
 // lines counts the lines of a field.

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"slices"
@@ -209,6 +210,16 @@ func (r *Response) Detach() *Response {
 	}
 	r.forget()
 	return d
+}
+
+// BecomeNotModified makes the answer a 304 without a body. The lines of its head stay.
+func (r *Response) BecomeNotModified() {
+	r.Close()
+	r.compact()
+	end := r.start + bytes.IndexByte(r.bytes[r.start:r.head], '\n') + 1
+	r.bytes = slices.Replace(r.bytes[:r.head], r.start, end, []byte("HTTP/1.1 304 Not Modified\r\n")...)
+	r.head = len(r.bytes)
+	r.status, r.isIndexed, r.body, r.apart = http.StatusNotModified, false, behindHead, nil
 }
 
 // indexed returns the index of the head.

@@ -36,6 +36,7 @@ const (
 func bodiesOf(d *Document, verb resource.Verb, operation document.Node, as translation) (all []Body) {
 	body, _ := operation.Get("requestBody")
 	content, _ := d.follow(body).Get("content")
+	as.unfilled = d.leavesDefaults(operation)
 	isDeletion := verb == resource.VerbDelete || verb == resource.VerbDeleteCollection
 	switch {
 	case verb.HasBody() && content.Len() == 0 && verb != resource.VerbPatch:

@@ -32,6 +32,7 @@ type Document struct {
 	sizes      map[sizeKey]int
 	actions    []*Action
 	watched    map[uint32]bool // the operations whose answers are checked against the document
+	filled     map[uint32]bool // the defaults of schemas that are filled in
 }
 
 // Schema is a schema of a document as package schema compiles it.
@@ -59,7 +60,9 @@ type translation struct {
 	envelope bool
 	// kubernetes is set for the schemas that Kubernetes publishes: what they do not name is unknown.
 	kubernetes bool
-	of         purpose
+	// unfilled is set for operations that leave the document's defaults to the API.
+	unfilled bool
+	of       purpose
 }
 
 // purpose is which values a schema is translated for.
@@ -112,7 +115,7 @@ func New(parsed *document.Document) (*Document, error) {
 	if _, isSwagger := parsed.Root().Get(swaggerKey); isSwagger && !isOpenAPI {
 		return newSwagger(parsed)
 	}
-	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport(), watched: map[uint32]bool{}}
+	d := &Document{root: parsed.Root(), report: newReport(), mild: newReport(), watched: map[uint32]bool{}, filled: map[uint32]bool{}}
 	version := text(d.root, "openapi")
 	if n, found := d.root.Get("openapi"); found && n.Kind() == document.Number {
 		version = string(n.Raw())

@@ -252,7 +252,7 @@ func (b *builder) least(c *conjunction, key string) (least *int64) {
 // setDefault takes the default of a value that clients may set.
 func (b *builder) setDefault(c *conjunction) {
 	m, found := c.get("default")
-	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || b.isLeftToAPI(c) {
+	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || b.t.options.unfilled || b.isLeftToAPI(c) {
 		return
 	}
 	switch {
@@ -265,6 +265,9 @@ func (b *builder) setDefault(c *conjunction) {
 		return
 	}
 	b.t.defaults = true
+	if !b.t.options.kubernetes { // an API server fills in its own
+		b.t.doc.filled[m.Index()] = true
+	}
 	b.p.Default = &apiextensionsv1.JSON{Raw: slices.Clone(m.Raw())}
 }
 

@@ -3,6 +3,7 @@ package openapi
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -11,42 +12,92 @@ import (
 
 // name gives the resources their groups, versions, plurals and kinds. What the author says goes
 // first. A plural is the last plain segment of the path, a kind the name of the schema; if two
-// resources have the same, the one with the longer path gets a name of more segments.
+// resources have the same, the one with the longer path gets a name of more segments, or a number.
 func (d *Document) name(all []*Resource) {
 	ordered := slices.Clone(all)
 	slices.SortStableFunc(ordered, func(a, b *Resource) int { return len(a.static()) - len(b.static()) })
-	said := func(r *Resource) int {
-		if r.setting("names", "plural") != "" || len(r.Paths) == 0 {
-			return 0
+	rank := func(r *Resource) int { // of what the author says, before what is made up
+		n := 0
+		if r.IsMadePlural() {
+			n++
 		}
-		return 1
+		if r.IsMadeKind() {
+			n++
+		}
+		return n
 	}
-	slices.SortStableFunc(ordered, func(a, b *Resource) int { return said(a) - said(b) })
+	slices.SortStableFunc(ordered, func(a, b *Resource) int { return rank(a) - rank(b) })
 	type key struct{ group, version, name string }
 	plurals, kinds := map[key]bool{}, map[key]bool{}
-	for _, r := range ordered {
-		static := r.static()
+	for _, r := range ordered { // no made-up name takes one that an author gives
 		if len(r.Paths) > 0 {
-			r.Group = r.setting("group")
-			r.Version = d.versionOf(r)
-			r.Plural = r.setting("names", "plural")
-			for n := 1; r.Plural == "" || n <= len(static) && plurals[key{r.Group, r.Version, r.Plural}] && r.setting("names", "plural") == ""; n++ {
-				r.Plural = label(strings.Join(static[max(len(static)-n, 0):], "-"))
-				if n > 1 && !plurals[key{r.Group, r.Version, r.Plural}] {
-					d.report.warn(r.at, "is the resource '%s', because another path has the shorter name: policies match it by that; "+
-						"`%s` may give it another one", r.Plural, Extension+".names.plural")
-				}
-			}
+			r.Group, r.Version = r.setting("group"), d.versionOf(r)
+		}
+		if plural := r.setting("names", "plural"); plural != "" && len(r.Paths) > 0 {
+			r.Plural = plural
 		}
 		if kind := r.setting("names", "kind"); kind != "" {
 			r.Kind = kind
 		}
-		for n := 1; n <= len(static) && kinds[key{r.Group, r.Version, r.Kind}] && r.setting("names", "kind") == ""; n++ {
-			r.Kind = camel(singular(strings.Join(static[max(len(static)-n, 0):], "-")))
+		if !r.IsMadePlural() {
+			plurals[key{r.Group, r.Version, r.Plural}] = true
 		}
-		plurals[key{r.Group, r.Version, r.Plural}], kinds[key{r.Group, r.Version, r.Kind}] = true, true
+		if !r.IsMadeKind() {
+			kinds[key{r.Group, r.Version, r.Kind}] = true
+		}
+	}
+	for _, r := range ordered {
+		static := r.static()
+		last := func(n int) string { return strings.Join(static[max(len(static)-n, 0):], "-") }
+		if r.IsMadePlural() {
+			isTaken := func(name string) bool { return plurals[key{r.Group, r.Version, name}] }
+			short := label(last(1))
+			if r.Plural = firstFree(len(static), isTaken, func(n int) string { return label(last(n)) }, func(name string, n int) string {
+				return name + "-" + strconv.Itoa(n)
+			}); r.Plural != short {
+				because := "has the shorter name"
+				if strings.HasPrefix(r.Plural, short+"-") {
+					because = "has the name '" + short + "'"
+				}
+				d.report.warn(r.at, "is the resource '%s', because another path %s: policies match it by that; "+
+					"`%s` may give it another one", r.Plural, because, Extension+".names.plural")
+			}
+			plurals[key{r.Group, r.Version, r.Plural}] = true
+		}
+		if r.IsMadeKind() {
+			isTaken := func(name string) bool { return kinds[key{r.Group, r.Version, name}] }
+			own := r.Kind
+			if isTaken(own) {
+				r.Kind = firstFree(len(static), isTaken, func(n int) string { return camel(singular(last(n))) }, func(name string, n int) string {
+					return name + strconv.Itoa(n)
+				})
+				d.mild.warn(r.at, "has the kind '%s', because another resource has the kind '%s'; `%s` may give it another one", r.Kind, own, Extension+".names.kind")
+			}
+			kinds[key{r.Group, r.Version, r.Kind}] = true
+		}
 	}
 }
+
+// firstFree returns the first name that is not taken, of ever more segments, and then with ever greater numbers.
+func firstFree(segments int, isTaken func(string) bool, of func(segments int) string, numbered func(name string, n int) string) string {
+	name := of(1)
+	for n := 2; n <= segments && isTaken(name); n++ {
+		name = of(n)
+	}
+	whole := name
+	for n := 2; isTaken(name); n++ {
+		name = numbered(whole, n)
+	}
+	return name
+}
+
+// IsMadePlural reports whether the plural name is made up, and IsMadeKind whether the kind is.
+func (r *Resource) IsMadePlural() bool {
+	return len(r.Paths) > 0 && r.setting("names", "plural") == ""
+}
+
+// IsMadeKind reports whether the kind is made up.
+func (r *Resource) IsMadeKind() bool { return len(r.Paths) > 0 && r.setting("names", "kind") == "" }
 
 var versionSegment = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
@@ -120,6 +171,9 @@ func letters(name string) string {
 // maxName is how long a name may be.
 const maxName = 63
 
+// maxNumber is how many digits a number behind a name may have.
+const maxNumber = 6
+
 // label makes a DNS label of a name: 'line_items' becomes 'line-items', 'lineItems' too.
 func label(name string) string {
 	var b strings.Builder
@@ -147,8 +201,8 @@ func label(name string) string {
 	if s == "" || s[0] >= '0' && s[0] <= '9' {
 		s = strings.Trim("r-"+s, "-")
 	}
-	if len(s) > maxName {
-		s = strings.Trim(s[len(s)-maxName:], "-0123456789")
+	if len(s) > maxName-maxNumber {
+		s = strings.Trim(s[len(s)-maxName+maxNumber:], "-0123456789")
 	}
 	return s
 }
@@ -170,8 +224,8 @@ func camel(name string) string {
 		}
 	}
 	s := b.String()
-	if len(s) > maxName {
-		s = s[:maxName]
+	if len(s) > maxName-maxNumber {
+		s = s[:maxName-maxNumber]
 	}
 	return s
 }

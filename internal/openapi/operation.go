@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -25,6 +26,8 @@ type Operation struct {
 	// no body.
 	Bodies     []Body
 	MayBeEmpty bool
+	// Underscored are the headers with a '_' in their names.
+	Underscored []string
 	// Security has the sets of credentials. A request needs one of them.
 	Security []contract.Credentials
 	// Answers are the answers that are declared; none if they are not checked against the document.
@@ -52,8 +55,10 @@ func (d *Document) operations(r *Resource) {
 // saidOf returns the document's description of an operation.
 func saidOf(d *Document, verb resource.Verb, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
 	o := Operation{Verb: verb, node: operation, MayBeEmpty: d.needsNoBody(operation)}
-	d.parameters(&o, p, operation, d.declared(p, operation))
+	declared := d.declared(p, operation)
+	d.parameters(&o, p, operation, declared)
 	o.Security = d.security(operation)
+	o.Underscored = d.underscored(operation, declared)
 	if watchesAnswers {
 		o.Answers = answersOf(d, operation)
 	}
@@ -68,7 +73,7 @@ func (d *Document) bodies(r *Resource, as translation) {
 		}
 	}
 	r.said = slices.DeleteFunc(r.said, func(o Operation) bool {
-		return len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers) == 0 && !o.Verb.HasBody()
+		return len(o.Parameters)+len(o.Security)+len(o.Bodies)+len(o.Answers)+len(o.Underscored) == 0 && !o.Verb.HasBody()
 	})
 }
 
@@ -102,6 +107,36 @@ func (d *Document) declared(p *pathItem, operation document.Node) []document.Nod
 		})
 	}
 	return all
+}
+
+// underscored returns the headers with a '_' in their names that an operation declares, as parameters or for its
+// credentials. None of them is one that means something to proxies if it is read with a '-'.
+func (d *Document) underscored(operation document.Node, declared []document.Node) (names []string) {
+	add := func(n document.Node) {
+		name := text(n, "name")
+		switch {
+		case text(n, "in") != "header" || !strings.Contains(name, "_"):
+		case !message.MayHaveUnderscore([]byte(name)):
+			d.report.warn(n, "is refused: many servers take the header '%.80s' for one with '-', which the gateway reads or sets itself", name)
+		case !slices.Contains(names, name):
+			names = append(names, strings.Clone(name))
+		}
+	}
+	for _, n := range declared {
+		add(n)
+	}
+	list, found := operation.Get("security")
+	if !found {
+		list, _ = d.root.Get("security")
+	}
+	members(list, func(requirement document.Node) {
+		members(requirement, func(m document.Node) {
+			if scheme, err := d.resolve("#/components/securitySchemes/" + escaped(m.Key())); err == nil && text(d.follow(scheme), "type") == "apiKey" {
+				add(d.follow(scheme))
+			}
+		})
+	})
+	return names
 }
 
 // A placed parameter is one whose place is known.

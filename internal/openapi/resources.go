@@ -14,6 +14,7 @@ import (
 // found on the way.
 func (d *Document) Resources() ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
+	d.checkDefaults()
 	var all []*Resource
 	if d.isKubernetes() {
 		all = d.kubernetes(paths)
@@ -175,14 +176,19 @@ func (d *Document) describe(r *Resource) {
 	}
 	o := translation{envelope: r.Envelope == resource.Kubernetes, kubernetes: d.isKubernetes() && len(r.Paths) == 0}
 	d.bodies(r, o)
+	posted, put := r.collection.operation("post"), r.object.operation("put")
+	patched, got := r.object.operation("patch"), r.object.operation("get")
 	if create.Valid() {
+		o.unfilled = d.leavesDefaults(posted)
 		r.Create = d.cached(create, o)
 	}
 	if update.Valid() {
+		o.unfilled = d.leavesDefaults(put)
 		r.Update = d.cached(update, o)
 	}
-	if r.Result = r.Update; r.Result == nil {
-		r.Result = r.Create
+	if n := first(update, create); n.Valid() {
+		o.unfilled = d.leavesDefaults(first(patched, put, posted))
+		r.Result = d.cached(n, o)
 	}
 	if r.Result.isList() {
 		r.Result = nil // no patch of an object makes a list
@@ -194,6 +200,7 @@ func (d *Document) describe(r *Resource) {
 	}
 	o.of = ofAnswers
 	if n := first(read, update, create); n.Valid() {
+		o.unfilled = d.leavesDefaults(first(got, put, patched, posted))
 		if s := d.cached(n, o); s != nil && s.Defaults && !s.isList() {
 			r.Read = s
 		}

@@ -166,6 +166,36 @@ func get[T any](list []T, i int) any {
 	return nil
 }
 
+// TestMadeNames: a name that is made up gives way to one that an author gives, and to the one of a shorter path, whatever
+// the paths are. None is an error.
+func TestMadeNames(t *testing.T) {
+	resources, _, found := read(t, `
+openapi: 3.0.3
+info: {title: Names, version: '1'}
+paths:
+  /run: {post: {}}
+  /runs/{id}: {get: {}}
+  /media_a/{id}: {get: {}}
+  /media-a/{id}: {get: {}}
+  /Items/{id}: {get: {}}
+  /items/{id}: {get: {}}
+  /shop/items/{id}: {get: {}}
+  /said/{id}: {get: {}, x-admission-gateway-resource: {names: {plural: items, kind: Item}}}
+`).Resources()
+	var got []string
+	for _, r := range resources {
+		got = append(got, r.Plural+" "+r.Kind)
+	}
+	if got, want := strings.Join(got, ", "), "runs Run, media-a MediaA, media-a-2 MediaA2, items-2 Item2, items-3 Item3, shop-items ShopItem, items Item, run Run2"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, f := range found {
+		if f.Error {
+			t.Error(f)
+		}
+	}
+}
+
 func TestVersions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"openapi":"3.0.3"}`: "",

@@ -33,8 +33,7 @@ func (d *Document) security(operation document.Node) []contract.Credentials {
 
 // credential finds what a scheme asks of requests; ok is false if that is not enforced.
 func (d *Document) credential(m document.Node) (c contract.Credential, ok bool) {
-	name := strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Key())
-	scheme, err := d.resolve("#/components/securitySchemes/" + name)
+	scheme, err := d.resolve("#/components/securitySchemes/" + escaped(m.Key()))
 	if err != nil {
 		d.report.warn(m, "is not enforced: the document has no such security scheme")
 		return c, false
@@ -62,6 +61,11 @@ func (d *Document) credential(m document.Node) (c contract.Credential, ok bool) 
 	}
 	d.report.warn(scheme, "is not enforced: the gateway looks for an apiKey, and for credentials of the header Authorization")
 	return c, false
+}
+
+// escaped is a name as a step of a pointer.
+func escaped(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1", "%", "%25").Replace(name)
 }
 
 // canonicalScheme is a scheme of Authorization as the specifications spell it.

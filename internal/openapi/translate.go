@@ -79,6 +79,10 @@ func (s *Schema) Where(path string) string {
 
 // Without translates the schema again without the defaults at the paths, each of a schema within Props.
 func (s *Schema) Without(paths map[string]bool) *Schema {
+	for path := range paths {
+		m, _ := s.origins[path].Get("default")
+		delete(s.doc.filled, m.Index())
+	}
 	return s.doc.translate(s.node, s.options, paths)
 }
 

@@ -6,7 +6,9 @@ type Backend struct {
 	// Versions say how it gives versions, Concurrency how writes depend on them.
 	Versions    Versions
 	Concurrency Concurrency
-	Patch       PatchMode
+	// Preconditions say who compares what clients name in If-Match and the like.
+	Preconditions Preconditions
+	Patch         PatchMode
 	// Emulated are the features that the gateway supplies.
 	Emulated Capabilities
 }
@@ -65,6 +67,36 @@ func (c Concurrency) String() string {
 		return "BestEffort"
 	}
 	return "Optimistic"
+}
+
+// Preconditions say who compares the preconditions of requests for objects: If-Match, If-None-Match,
+// If-Unmodified-Since and If-Modified-Since.
+type Preconditions uint8
+
+const (
+	// AutoPreconditions leave them to a backend that is known to compare them. Else the gateway compares
+	// them, if its locks keep all writers through gateways apart.
+	AutoPreconditions Preconditions = iota
+	// GatewayPreconditions are compared by the gateway, with ETags that it makes of what the backend shows.
+	GatewayPreconditions
+	// BackendPreconditions are the backend's.
+	BackendPreconditions
+)
+
+// String returns the name that policy files use.
+func (p Preconditions) String() string {
+	return [...]string{"Auto", "Gateway", "Backend"}[p]
+}
+
+// PreconditionsNamed returns the value that policy files write so.
+func PreconditionsNamed(name string) Preconditions {
+	switch name {
+	case "Gateway":
+		return GatewayPreconditions
+	case "Backend":
+		return BackendPreconditions
+	}
+	return AutoPreconditions
 }
 
 // Versions say how a backend distinguishes one version of an object from the next, and what a write

@@ -72,6 +72,33 @@ func (s *Methods) check(m method, item bool) error {
 	return errMethod
 }
 
+// A MethodOf is a method that a path of a resource has, and its verb.
+type MethodOf struct {
+	Name string
+	Verb Verb
+}
+
+// MethodsAt returns the methods of one of the paths that ask for something of the resource, without HEAD, which GET brings.
+func (r *Resource) MethodsAt(template string) (all []MethodOf) {
+	if r.Operation != nil {
+		return []MethodOf{{r.Operation.Method, r.Operation.Verb}}
+	}
+	isItem := r.hasItem(template)
+	for m := range eachMethod {
+		if m == methodHead || !m.ofResources() {
+			continue
+		}
+		i := Info{Group: r.Group, Resource: r.Names.Plural}
+		if strings.Contains(template, "{namespace}") {
+			i.Namespace = "any"
+		}
+		if err := i.setVerb(m, r, isItem); err == nil {
+			all = append(all, MethodOf{methods[m], i.Verb})
+		}
+	}
+	return all
+}
+
 // Verbs returns the verbs of the requests that there can be for a resource with path templates, or for a subresource of its
 // objects, in the order of the methods. An operation has one verb.
 func (r *Resource) Verbs(subresource string) (verbs []Verb) {

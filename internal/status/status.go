@@ -98,6 +98,13 @@ func Conflict(gr schema.GroupResource, name, why string) *Error {
 	return of(apierrors.NewConflict(gr, name, errors.New(why)))
 }
 
+// PreconditionFailed is 412 for a request that names another state of the object than the stored one.
+func PreconditionFailed(gr schema.GroupResource, name, why string) *Error {
+	e := Conflict(gr, name, why)
+	e.ErrStatus.Code = http.StatusPreconditionFailed
+	return e
+}
+
 // ModifiedMessage is Kubernetes' message of a Conflict when another writer was first.
 const ModifiedMessage = "the object has been modified; please apply your changes to the latest version and try again"
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/memory"
@@ -11,6 +12,87 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
+
+// ReadWhole reads the body of an answer that is still on its way, if it has at most limit bytes and there is memory for it. It
+// reports false if it stays a stream, of the same bytes.
+func ReadWhole(e *Exchanges, limit int64) (isWhole bool, err error) {
+	if err := StreamPlain(e); err != nil {
+		return false, err
+	}
+	a := &e.Response
+	from := a.Stream()
+	switch {
+	case from == nil:
+		return true, nil
+	case from.Length() > limit:
+		return false, nil
+	}
+	var body []byte
+	for {
+		if len(body) == cap(body) {
+			more := max(32<<10, len(body))
+			if length := from.Length(); length >= 0 {
+				more = int(length) + 1 // with room to find the end
+			}
+			if !e.Memory.Try(more) { // the answer is sent without it, too
+				break
+			}
+			body = slices.Grow(body, more)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		if body = body[:len(body)+n]; err == io.EOF {
+			if len(from.Trailers()) > 0 {
+				break
+			}
+			a.Close()
+			a.SetBorrowedBody(body)
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if int64(len(body)) > limit {
+			break
+		}
+	}
+	a.SetStream(&resumedStream{Stream: from, read: body})
+	return false, nil
+}
+
+// resumedStream is a stream of which a part was read.
+type resumedStream struct {
+	message.Stream
+	read []byte
+}
+
+// Ready implements message.Stream.
+func (s *resumedStream) Ready() bool { return len(s.read) > 0 || s.Stream.Ready() }
+
+// Wait implements message.Stream.
+func (s *resumedStream) Wait() error {
+	if len(s.read) > 0 {
+		return nil
+	}
+	return s.Stream.Wait()
+}
+
+// ReadReady implements message.Stream.
+func (s *resumedStream) ReadReady(p []byte) (int, error) {
+	if len(s.read) > 0 {
+		return s.Read(p)
+	}
+	return s.Stream.ReadReady(p)
+}
+
+// Read implements io.Reader.
+func (s *resumedStream) Read(p []byte) (int, error) {
+	if len(s.read) > 0 {
+		n := copy(p, s.read)
+		s.read = s.read[n:]
+		return n, nil
+	}
+	return s.Stream.Read(p)
+}
 
 // isEncoded reports whether a Content-Encoding says that a body is encoded.
 func isEncoded(encoding []byte) bool {

@@ -152,6 +152,8 @@ type Message struct {
 type Precondition struct {
 	ETag     []byte // the version that has to be stored
 	IsAbsent bool   // nothing may be stored
+	// IsCompared says that the client's own preconditions were compared, so that the backend does not get them.
+	IsCompared bool
 }
 
 // IsHead reports whether the answer has no body.
@@ -210,6 +212,8 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	case m.Precondition.IsAbsent:
 		f.Skip |= preconditions
 		f.Extra = append(f.Extra, message.Header{Name: nameIfNoneMatch, Value: valueAny})
+	case m.Precondition.IsCompared:
+		f.Skip |= preconditions
 	}
 	if m.ContentType != nil {
 		f.Skip |= message.Fields(message.FieldContentType)
@@ -223,7 +227,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	}
 	makeHead(e, f)
 	e.call = upstream.Request{
-		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead(), Idempotent: m.IsSafe, Whole: m.Whole,
+		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
 		Deadline: e.Deadline(),
 	}
 	if !m.IsSafe {

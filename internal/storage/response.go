@@ -120,6 +120,13 @@ func (r *Response) AnswerEditedBytes(body []byte) {
 	r.edited = r.SetBody(body)
 }
 
+// BecomeNotModified makes the answer a 304 with the head of the backend's answer, but for what describes a body.
+func (r *Response) BecomeNotModified() {
+	r.Remove(exactBytes[:]...)
+	r.Remove(headerContentType, headerContentEncoding, headerContentLength, "Content-Language", "Content-Disposition")
+	r.Response.BecomeNotModified()
+}
+
 // An Editor changes the body of an answer while it streams to the client.
 type Editor interface {
 	// HasEvents reports whether the body is a sequence of events. Each leaves when it is complete.

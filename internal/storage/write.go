@@ -91,6 +91,8 @@ type Existing struct {
 	Version []byte
 	// ETag is the version as the backend gave it; empty if it gave none.
 	ETag []byte
+	// IsCompared says that the gateway has compared the client's preconditions, and that they hold.
+	IsCompared bool
 	// Pin says how the write depends on the stored object.
 	Pin Pin
 	// IsUncertain is set if the client named no version, and only the backend knows whether it takes the write so: the
@@ -109,6 +111,9 @@ const (
 	PinnedByField   // the version is in a field of the object
 	PinnedByObject  // the gateway wrote the resourceVersion that it read into the object
 )
+
+// IsPinnedByHeader reports whether the write depends on what is stored by a header.
+func (e *Existing) IsPinnedByHeader() bool { return e.Pin == PinnedByETag || e.Pin == PinnedToNothing }
 
 // Root returns the root of the stored object; invalid if there is none.
 func (e *Existing) Root() document.Node {

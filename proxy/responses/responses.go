@@ -59,6 +59,10 @@ func (w *Watch) verbOf(method string) resource.Verb {
 	switch method {
 	case w.about.Method:
 		return w.about.Verb
+	case http.MethodGet: // that the gateway made of a HEAD; else it is the gateway's own question
+		if w.about.Method == http.MethodHead {
+			return w.about.Verb
+		}
 	case http.MethodPut: // that the gateway made of a patch, or of a create
 		return resource.VerbUpdate
 	}
@@ -79,7 +83,7 @@ func (w *Watch) Answered(method []byte, answer *message.Response) {
 	of := declared.AnswerOf(answer.Status())
 	switch {
 	case of != nil:
-		w.look(of, answer)
+		w.look(string(method), of, answer)
 	case !isOfHTTP(answer.Status()):
 		w.seen.found = []contract.Departure{{Kind: contract.OfCode, Detail: "must be declared"}}
 	}
@@ -96,12 +100,12 @@ func isOfHTTP(code int) bool {
 }
 
 // look looks at the head of an answer, and keeps its body, or what is to come of it.
-func (w *Watch) look(of *contract.Answer, answer *message.Response) {
+func (w *Watch) look(method string, of *contract.Answer, answer *message.Response) {
 	s := w.seen
 	contentType := string(answer.Header("Content-Type"))
 	presence := contract.SomeBody
 	switch {
-	case w.about.Method == http.MethodHead, s.code == http.StatusNoContent, s.code == http.StatusNotModified:
+	case method == http.MethodHead, s.code == http.StatusNoContent, s.code == http.StatusNotModified:
 		presence = contract.NoBody
 	case !answer.IsStream() && len(answer.Body()) == 0:
 		presence = contract.EmptyBody

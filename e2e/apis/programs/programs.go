@@ -19,7 +19,7 @@ var npm embed.FS
 
 // The validator of the tests of published documents, and packages that have such documents.
 //
-//go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs
+//go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs corpus/*.py
 var corpus embed.FS
 
 // A bundle is a folder of packages of npm, and programs of our own that use them.
@@ -46,6 +46,9 @@ var Debian = map[string]string{
 	"chromium":                "chromium",
 	"redis-server":            "redis-server",
 }
+
+// FastAPI is where Debian has FastAPI, for Python of Debian.
+const FastAPI = "/usr/lib/python3/dist-packages/fastapi"
 
 // modules returns the folder of npm's packages. Its name has a hash of the manifests, and it appears whole, so that it
 // is its own stamp.
@@ -158,6 +161,9 @@ func installPackages() error {
 		if _, err := exec.LookPath(name); err != nil {
 			missing[from] = true
 		}
+	}
+	if _, err := os.Stat(FastAPI); err != nil {
+		missing["python3-fastapi"] = true
 	}
 	if len(missing) == 0 {
 		return nil

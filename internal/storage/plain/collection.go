@@ -14,6 +14,8 @@ type collection struct {
 	mediaTypes storage.MediaTypes
 
 	createKeys, updateKeys, patchKeys dataKeys
+	// compares says that the gateway compares the preconditions of requests for objects.
+	compares bool
 }
 
 // emulates reports whether the gateway supplies a capability that the backend lacks.

@@ -13,8 +13,10 @@ import (
 // A Comparison says whether a backend compares the versions that writes of a resource are pinned to, as far as
 // that is known. Many APIs make their ETag in middleware and never look at If-Match.
 type Comparison struct {
-	etags      finding // Weak or None, as soon as one object was read that no write can be pinned to
-	put, patch finding // by method: a backend may look at If-Match in one of them alone
+	etags      finding     // Weak or None, as soon as one object was read that no write can be pinned to
+	put, patch finding     // by method: a backend may look at If-Match in one of them alone
+	strong     atomic.Bool // an object with a strong ETag was read
+	reads      finding     // Varying, or Compared once two reads of one object were the same
 	asks       bool
 	found      func(method string, f Finding)
 }
@@ -36,11 +38,13 @@ const (
 	// Weak: its ETags are weak, and none: it gives none. No write can be pinned then.
 	Weak
 	None
+	// Varying: reads of an object differ although nobody writes it, so that no ETag can be made of them.
+	Varying
 )
 
 // String returns the name that operators see.
 func (f Finding) String() string {
-	return [...]string{"Unknown", "Unknown", "Compared", "Unclear", "NotCompared", "Weak", "None"}[f]
+	return [...]string{"Unknown", "Unknown", "Compared", "Unclear", "NotCompared", "Weak", "None", "Varying"}[f]
 }
 
 // maxProbes bounds how many probes of a resource and method may end without a finding.
@@ -73,6 +77,9 @@ func (c *Comparison) of(method string) *finding {
 
 // Known returns the worst of what was found out.
 func (c *Comparison) Known() Finding {
+	if c.isVarying() {
+		return Varying
+	}
 	if f := c.etags.get(); f > asking {
 		return f
 	}
@@ -86,6 +93,33 @@ func (c *Comparison) noteETags(f Finding) {
 	}
 	c.etags.known.Store(uint32(f))
 	c.tell("", &c.etags, f)
+}
+
+// noteStrong remembers that an object with a strong ETag was read.
+func (c *Comparison) noteStrong() {
+	if c != nil && !c.strong.Load() {
+		c.strong.Store(true)
+	}
+}
+
+// givesStrong reports whether the objects that were read have strong ETags.
+func (c *Comparison) givesStrong() bool {
+	return c != nil && c.strong.Load() && c.etags.get() <= asking
+}
+
+// isVarying reports whether reads of an object are known to differ each time.
+func (c *Comparison) isVarying() bool { return c != nil && c.reads.get() == Varying }
+
+// asksVarying reports whether a request may find that out, which one at a time may.
+func (c *Comparison) asksVarying() bool {
+	return c != nil && c.reads.known.CompareAndSwap(uint32(unknown), uint32(asking))
+}
+
+// noteVarying remembers what was found.
+func (c *Comparison) noteVarying(found Finding) {
+	if c.reads.known.Store(uint32(found)); found == Varying {
+		c.tell("", &c.reads, found)
+	}
 }
 
 // ask reports whether a write may find out whether the backend compares, which one at a time may.
@@ -142,9 +176,10 @@ func (c *Comparisons) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.of {
-		for _, f := range [...]*finding{&one.etags, &one.put, &one.patch} {
+		for _, f := range [...]*finding{&one.etags, &one.put, &one.patch, &one.reads} {
 			f.forget()
 		}
+		one.strong.Store(false)
 	}
 }
 

@@ -114,6 +114,9 @@ func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored
 			return err
 		}
 	}
+	if err := c.compareUnread(w); err != nil {
+		return err
+	}
 	if err := c.checkUnread(w); err != nil {
 		return err
 	}

@@ -102,6 +102,11 @@ func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 	if err := c.take(w, answer, isObject); err != nil {
 		return err
 	}
+	if hasPreconditions(w.Exchanges.Head) && c.Resource.Backend.Versions != resource.NativeVersions {
+		if err := c.compareRead(w, answer); err != nil {
+			return err
+		}
+	}
 	return c.pin(w)
 }
 
@@ -145,14 +150,8 @@ func (c *collection) take(w *storage.Write, answer *message.Response, isObject b
 
 // absent is how a write goes on if nothing is stored under the name.
 func (c *collection) absent(w *storage.Write) error {
-	if version, found := w.Exchanges.Head.Lookup("If-Match"); found && len(version) > 0 {
-		return w.Conflict()
-	}
 	w.Existing.IsAbsent = true
-	if c.Resource.Backend.Concurrency == resource.Optimistic && c.Resource.Backend.Versions == resource.ETagVersions {
-		w.Existing.Pin = storage.PinnedToNothing
-	}
-	return nil
+	return c.compareAbsent(w)
 }
 
 // pin makes the write conditional on the version that was read.
@@ -160,9 +159,6 @@ func (c *collection) pin(w *storage.Write) error {
 	e := &w.Existing
 	if c.Resource.Backend.Versions == resource.NativeVersions {
 		return w.PinResourceVersion(c.Limits, storage.Unversioned{})
-	}
-	if !isPermitted(w.Exchanges.Head, e.ETag) {
-		return unmatched(w)
 	}
 	isBestEffort := c.Resource.Backend.Concurrency == resource.BestEffort
 	switch {
@@ -174,6 +170,7 @@ func (c *collection) pin(w *storage.Write) error {
 		}
 	case c.Resource.Backend.Versions == resource.NoVersions:
 	case len(strong(e.ETag)) > 0:
+		c.Comparison.noteStrong()
 		e.Pin = storage.PinnedByETag
 	case len(e.ETag) > 0: // which no If-Match matches: the lock of the object alone keeps other writers away
 		c.Comparison.noteETags(Weak)
@@ -235,8 +232,8 @@ func (c *collection) textOf(w *storage.Write, metadata document.Node, key string
 // checkUnread refuses a write of what was not read if the client's own precondition can never hold: middleware that
 // compares nothing would let it pass.
 func (c *collection) checkUnread(w *storage.Write) error {
-	if c.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && neverMatches(w.Exchanges.Head) {
-		return unmatched(w)
+	if c.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && !w.Existing.IsCompared && neverMatches(w.Exchanges.Head) {
+		return refusedBy(&w.Subject, w.Exchanges.Head, &validators{}, unmatched)
 	}
 	return nil
 }

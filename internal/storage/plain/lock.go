@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"strings"
 	"time"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -14,6 +15,9 @@ import (
 // time, and no other write comes between if one of those would undo it.
 func (c *collection) lockFor(r *storage.Request, readsFirst bool) error {
 	switch b := &c.Resource.Backend; {
+	case c.comparesFor(&r.Info) && !c.isProved(methodOf(r.Head.Method)) || c.comparesWrite(&r.Info, r.Head):
+		// A write that names no version must not come between the comparison of another one and its write.
+		return c.lock(&r.Exchanges, r.ItemTarget(&r.Info))
 	case !r.Info.IsObject() || b.Concurrency != resource.BestEffort && b.Versions == resource.NativeVersions:
 	case readsFirst || c.storesWhole() || r.Info.Verb == resource.VerbUpdate && c.patchesByRules():
 		return c.lock(&r.Exchanges, r.ItemTarget(&r.Info))
@@ -59,7 +63,8 @@ func (c *collection) lock(e *storage.Exchanges, path []byte) error {
 	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	lock, err := c.Locks.Acquire(c.Backend.Name, str(path), func() time.Duration { return time.Until(by) }, e.Tracer)
+	// A path with a slash at its end may be another spelling of the same.
+	lock, err := c.Locks.Acquire(c.Backend.Name, strings.TrimSuffix(str(path), "/"), func() time.Duration { return time.Until(by) }, e.Tracer)
 	if err != nil {
 		return status.ServiceUnavailable(err.Error(), 1)
 	}

@@ -50,7 +50,7 @@ func TestLockForRules(t *testing.T) {
 			object := i
 			object.Subresource = ""
 			s := New(Options{
-				Resource: described, Backend: &storage.Backend{Name: "b"}, Locks: storage.NewLocks(),
+				LocksAlone: true, Resource: described, Backend: &storage.Backend{Name: "b"}, Locks: storage.NewLocks(),
 				Policies: chain.For(&i), ObjectPolicies: chain.For(&object),
 			}, subresource)
 			var r storage.Request

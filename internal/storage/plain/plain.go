@@ -33,7 +33,9 @@ type Options struct {
 	// ProtectsStatus and ChecksNames say what holds for objects that no policy file describes.
 	ProtectsStatus, ChecksNames bool
 	Locks                       *storage.Locks
-	Memory                      Memory
+	// LocksAlone says that there are several gateways, and each locks objects for its own writes alone.
+	LocksAlone bool
+	Memory     Memory
 	// Comparison says whether the backend compares versions, as far as that is known; nil if not
 	// needed.
 	Comparison *Comparison
@@ -63,7 +65,22 @@ func New(o Options, subresource string) storage.Storage {
 	if o.Resource == nil {
 		c.Resource = &unregistered
 	}
+	c.compares = comparesPreconditions(&o)
 	return storeOf(&c, subresource)
+}
+
+// comparesPreconditions reports whether it is the gateway that compares preconditions, as far as the backend is not proved to.
+func comparesPreconditions(o *Options) bool {
+	if o.Resource == nil || o.Resource.Operation != nil {
+		return false
+	}
+	switch o.Resource.Backend.Preconditions {
+	case resource.GatewayPreconditions:
+		return true
+	case resource.AutoPreconditions:
+		return !o.LocksAlone && o.Resource.Backend.Versions != resource.NativeVersions
+	}
+	return false
 }
 
 // storeOf says what kind of store a collection, or a subresource of its objects, has.

@@ -2,35 +2,129 @@ package plain
 
 import (
 	"bytes"
+	"net/http"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// isPermitted reports whether the client's own preconditions let a write change an object of this version:
-// the pin that the gateway sends takes their place. Each may come in several lines.
-func isPermitted(head *message.Head, etag []byte) bool {
-	asked, matched := false, false
-	for _, l := range head.Headers() {
-		switch {
-		case l.Dropped:
-		case l.Field == message.FieldIfMatch:
-			asked, matched = true, matched || matches(l.Value, etag)
-		case l.Field == message.FieldIfNoneMatch && matchesWeakly(l.Value, etag):
-			return false
-		}
-	}
-	return matched || !asked
+// validators tell one state of an object from the others.
+type validators struct {
+	made []byte // the ETag that the gateway made; nil if it made none
+	own  []byte // the backend's ETag, strong or weak
+	// modified is the backend's Last-Modified.
+	modified []byte
+	// isAbsent says that nothing is stored.
+	isAbsent bool
 }
 
-// unmatched returns the error of a write whose own preconditions do not hold. Otherwise a client
-// that names a weak ETag would be asked for ever to try again with a newer one.
-func unmatched(w *storage.Write) error {
-	if neverMatches(w.Exchanges.Head) {
-		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "the header 'If-Match' names a weak ETag, which never matches: name a strong one or leave the header out")
+// An outcome is what the preconditions of a request make of it.
+type outcome uint8
+
+const (
+	holds      outcome = iota
+	unmodified         // the client of a read has the object as it is
+	unmatched          // If-Match does not hold
+	matched            // If-None-Match does not hold, for a write
+	modified           // If-Unmodified-Since does not hold
+)
+
+// compare evaluates the preconditions of a request in the order of RFC 9110, 13.2.2. Each header may come in several lines.
+func compare(head *message.Head, v *validators, isRead bool) outcome {
+	switch {
+	case head.Has(message.FieldIfMatch):
+		if !anyOf(head, message.FieldIfMatch, v.matches) {
+			return unmatched
+		}
+	case head.Has(message.FieldIfUnmodifiedSince):
+		if since, ok := dateIn(head.Value(message.FieldIfUnmodifiedSince)); ok {
+			if changed, ok := dateIn(v.modified); ok && changed.After(since) {
+				return modified
+			}
+		}
 	}
-	return w.Conflict()
+	switch {
+	case head.Has(message.FieldIfNoneMatch):
+		switch {
+		case !anyOf(head, message.FieldIfNoneMatch, v.matchesWeakly):
+		case isRead:
+			return unmodified
+		default:
+			return matched
+		}
+	case isRead && head.Has(message.FieldIfModifiedSince):
+		if since, ok := dateIn(head.Value(message.FieldIfModifiedSince)); ok {
+			if changed, ok := dateIn(v.modified); ok && !changed.After(since) {
+				return unmodified
+			}
+		}
+	}
+	return holds
+}
+
+// matches reports whether a list of ETags, or '*', names the state, by the strong comparison of If-Match.
+func (v *validators) matches(list []byte) bool {
+	if v.isAbsent {
+		return false
+	}
+	return isAny(list) || eachETag(list, func(one []byte) bool {
+		return len(one) > 0 && (bytes.Equal(one, v.made) || bytes.Equal(one, strong(v.own)))
+	})
+}
+
+// matchesWeakly does so by the weak comparison of If-None-Match, for which W/ does not count.
+func (v *validators) matchesWeakly(list []byte) bool {
+	if v.isAbsent {
+		return false
+	}
+	return isAny(list) || eachETag(list, func(one []byte) bool {
+		one = opaque(one)
+		return len(one) > 0 && (bytes.Equal(one, v.made) || bytes.Equal(one, opaque(v.own)))
+	})
+}
+
+// anyOf reports whether a line of the header is one that is asked for.
+func anyOf(head *message.Head, f message.Field, is func(list []byte) bool) bool {
+	for _, l := range head.Headers() {
+		if l.Field == f && !l.Dropped && is(l.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedBy returns the 412 of a write, or a read, whose preconditions do not hold.
+func refusedBy(s *storage.Subject, head *message.Head, v *validators, o outcome) error {
+	why := ""
+	switch {
+	case o == modified:
+		why = "the object must not have been modified since the time in the header 'If-Unmodified-Since'"
+	case o == matched && anyOf(head, message.FieldIfNoneMatch, isAny):
+		why = "the object must not exist where the header 'If-None-Match' is '*'"
+	case o == matched:
+		why = "the object must not have an ETag that the header 'If-None-Match' names"
+	case v.isAbsent:
+		why = "the object must exist where the header 'If-Match' is sent"
+	case neverMatches(head):
+		why = "the header 'If-Match' names a weak ETag, which never matches: name a strong one or leave the header out"
+	case v.made == nil && strong(v.own) == nil:
+		why = "the header 'If-Match' must be '*' or be left out, for the object has no strong ETag"
+	default:
+		why = "the header 'If-Match' must name the ETag of the object as it is stored: read the object and apply your changes to it"
+	}
+	return status.PreconditionFailed(s.Info.GroupResource(), s.Info.Name, why)
+}
+
+// hasPreconditions reports whether a write names a state that it is about.
+func hasPreconditions(head *message.Head) bool {
+	return head.Has(message.FieldIfMatch) || head.Has(message.FieldIfNoneMatch) || head.Has(message.FieldIfUnmodifiedSince)
+}
+
+// readsConditionally reports whether a read does.
+func readsConditionally(head *message.Head) bool {
+	return hasPreconditions(head) || head.Has(message.FieldIfModifiedSince)
 }
 
 // neverMatches reports whether the client's If-Match names weak ETags alone.
@@ -48,27 +142,18 @@ func neverMatches(head *message.Head) bool {
 	return weak
 }
 
-// matches reports whether a list of ETags, or '*', names the version that is stored, by the strong comparison of If-Match
-// (RFC 9110, 8.8.3.2): a weak ETag matches nothing, not even itself.
-func matches(list, etag []byte) bool {
-	if isAny(list) || len(list)+len(etag) == 0 {
-		return true
-	}
-	return len(strong(etag)) > 0 && eachETag(list, func(one []byte) bool { return bytes.Equal(one, etag) })
-}
-
-// matchesWeakly does so by the weak comparison of If-None-Match, for which W/ does not count.
-func matchesWeakly(list, etag []byte) bool {
-	if isAny(list) {
-		return true
-	}
-	want := opaque(etag)
-	return len(want) > 0 && eachETag(list, func(one []byte) bool { return bytes.Equal(opaque(one), want) })
-}
-
 func isAny(list []byte) bool { return string(bytes.TrimSpace(list)) == "*" }
 
 func opaque(etag []byte) []byte { return bytes.TrimPrefix(etag, []byte("W/")) }
+
+// dateIn reads an HTTP date.
+func dateIn(text []byte) (t time.Time, ok bool) {
+	if len(text) == 0 {
+		return t, false
+	}
+	t, err := http.ParseTime(string(text))
+	return t, err == nil
+}
 
 // eachETag calls is with each ETag of a list until one is it.
 func eachETag(list []byte, is func(etag []byte) bool) bool {

@@ -17,7 +17,11 @@ type objectReads struct{ c *collection }
 // and lists of Kubernetes' form their kind, apiVersion and version. What needs nothing passes as it comes.
 func (s objectReads) Read(r *storage.Request) error {
 	var l *listPass
-	m := storage.Message{IsSafe: true, IsEdited: s.c.editsAnswer(r.Info.Verb)}
+	edits := s.c.editsAnswer(r.Info.Verb)
+	if s.c.tagsRead(r) {
+		return s.c.readTagged(r, nil, edits)
+	}
+	m := storage.Message{IsSafe: true, IsEdited: edits}
 	if s.c.keeps(resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
 		if l, err = s.c.readListOptions(&r.Info); err != nil {
@@ -28,7 +32,29 @@ func (s objectReads) Read(r *storage.Request) error {
 	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
 		return err
 	}
-	return s.c.completeRead(r, l)
+	return s.c.completeRead(r, l, r.Response.ETag())
+}
+
+// readTagged reads an object whose ETag the gateway makes, and compares what the client names itself. The ETag of a HEAD is one of
+// the object too, so that the backend is asked for it.
+func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) error {
+	m := storage.Message{Target: target, IsSafe: true, IsEdited: true, Precondition: storage.Precondition{IsCompared: true}}
+	if r.IsHead() {
+		m.Method = methodGet
+	}
+	if err := r.Send(c.Backend, &m); err != nil {
+		return err
+	}
+	own := bytes.Clone(r.Response.ETag())
+	isComplete, err := c.tagRead(r, own)
+	if a := &r.Response; r.IsHead() && a.IsStream() {
+		a.Close()
+		a.ForgetBody(false)
+	}
+	if isComplete || err != nil || !edits {
+		return err
+	}
+	return c.completeRead(r, nil, own)
 }
 
 // editsAnswer reports whether there may be anything to complete in the answer to a read.
@@ -36,8 +62,8 @@ func (c *collection) editsAnswer(verb resource.Verb) bool {
 	return c.isRegistered() && (c.Resource.Envelope == resource.Kubernetes || c.defaulting(verb) != nil)
 }
 
-// completeRead completes the answer to a read: a small one here, one that is streamed on its way.
-func (c *collection) completeRead(r *storage.Request, l *listPass) error {
+// completeRead completes the answer to a read: a small one here, one that is streamed on its way. The ETag is the backend's.
+func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) error {
 	a := &r.Response
 	switch code := a.Status(); {
 	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !carriesJSON(a.ContentType()):
@@ -47,10 +73,10 @@ func (c *collection) completeRead(r *storage.Request, l *listPass) error {
 	if err := storage.StreamPlain(&r.Exchanges); err != nil {
 		return err
 	}
-	if wasEncoded || r.IsHead() || a.IsStream() {
+	isHead := r.IsHead() && len(a.Body()) == 0
+	if wasEncoded || isHead || a.IsStream() {
 		a.Revise()
 	}
-	etag := a.ETag()
 	if l != nil && r.Info.Verb == resource.VerbList {
 		l.setVersion(etag)
 		if err := l.checkVersion(); err != nil {
@@ -58,7 +84,7 @@ func (c *collection) completeRead(r *storage.Request, l *listPass) error {
 		}
 	}
 	switch {
-	case r.IsHead():
+	case isHead:
 		a.ForgetBody(true)
 	case a.IsStream():
 		a.ForgetBody(false)

@@ -14,11 +14,15 @@ type statusReads struct{ c *collection }
 
 // Read implements storage.Reader.
 func (s statusReads) Read(r *storage.Request) error {
-	m := storage.Message{Target: r.ItemTarget(&r.Info), IsSafe: true, IsEdited: s.c.editsAnswer(r.Info.Verb)}
+	edits := s.c.editsAnswer(r.Info.Verb)
+	if s.c.tagsRead(r) {
+		return s.c.readTagged(r, r.ItemTarget(&r.Info), edits)
+	}
+	m := storage.Message{Target: r.ItemTarget(&r.Info), IsSafe: true, IsEdited: edits}
 	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
 		return err
 	}
-	return s.c.completeRead(r, nil)
+	return s.c.completeRead(r, nil, r.Response.ETag())
 }
 
 // statusStrategy turns a status that is sent into the object with that status.

@@ -140,7 +140,9 @@ func (s *Store) Preview(*storage.Write) error { return nil }
 func (s *Store) Create(w *storage.Write) error { return s.writes.Create(w) }
 
 // Update implements storage.Updater.
-func (s *Store) Update(w *storage.Write) error { return s.writes.Update(w) }
+func (s *Store) Update(w *storage.Write) error {
+	return s.collection.writeCompared(w, s.writes.Update)
+}
 
 // Refusal implements storage.Updater.
 func (s *Store) Refusal(_ *storage.Write, refusal error) error { return refusal }
@@ -149,7 +151,9 @@ func (s *Store) Refusal(_ *storage.Write, refusal error) error { return refusal 
 func (s *Store) Patched(w *storage.Write, h storage.Handler) error { return s.patches.Patched(w, h) }
 
 // Patch implements storage.Patcher.
-func (s *Store) Patch(w *storage.Write) error { return s.patches.Patch(w) }
+func (s *Store) Patch(w *storage.Write) error {
+	return s.collection.writeCompared(w, s.patches.Patch)
+}
 
 // Delete implements storage.Deleter.
 func (s *Store) Delete(w *storage.Write, h storage.Handler) error { return s.deletions.Delete(w, h) }
@@ -166,4 +170,6 @@ func (s *Store) Scaler() storage.Scaler { return s.scaler }
 func (s *Store) Shower() storage.Shower { return nil }
 
 // Pass implements storage.Storage.
-func (s *Store) Pass(w *storage.Write) error { return s.collection.pass(w) }
+func (s *Store) Pass(w *storage.Write) error {
+	return s.collection.writeCompared(w, s.collection.pass)
+}

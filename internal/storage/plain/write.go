@@ -18,6 +18,7 @@ import (
 )
 
 var (
+	methodGet    = []byte(http.MethodGet)
 	methodPut    = []byte(http.MethodPut)
 	methodDelete = []byte(http.MethodDelete)
 	typeJSON     = []byte(storage.JSON)
@@ -220,7 +221,7 @@ func preconditionOf(w *storage.Write) storage.Precondition {
 		// Nothing was stored when the object was admitted, so nothing may be stored when it arrives.
 		return storage.Precondition{IsAbsent: true}
 	}
-	return storage.Precondition{}
+	return storage.Precondition{IsCompared: w.Existing.IsCompared}
 }
 
 func (c *collection) send(w *storage.Write, m *storage.Message) error {

@@ -76,7 +76,8 @@ function adapted(node, place = []) {
 }
 
 async function load(file) {
-  document = parse(readFileSync(file, 'utf8'), { maxAliasCount: -1, uniqueKeys: false, logLevel: 'silent' });
+  const text = readFileSync(file, 'utf8');
+  document = text.trimStart().startsWith('{') ? JSON.parse(text) : parse(text, { maxAliasCount: -1, uniqueKeys: false, logLevel: 'silent' });
   if (document.swagger === '2.0') document = (await converter.convertObj(document, { patch: true, warnOnly: true, resolveInternal: false })).openapi;
   const whole = adapted(document);
   operations = new Map();

@@ -1,0 +1,312 @@
+package plain
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// An ETag that the gateway makes is the hash of what the backend answers to a GET of the object, by the client's
+// credentials and without a query: what the client has read is what is compared. Who may write the object chooses its
+// bytes, so that the hash is one for which nobody finds two objects: 192 bits of SHA-256.
+const (
+	madeStart = `"gw-`
+	madeBytes = 24
+)
+
+// appendMade appends the ETag of what the backend answers.
+func appendMade(dst, body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return append(base64.RawURLEncoding.AppendEncode(append(dst, madeStart...), sum[:madeBytes]), '"')
+}
+
+// isMade reports whether an ETag looks like one that a gateway has made.
+func isMade(etag []byte) bool {
+	return bytes.HasPrefix(etag, []byte(madeStart)) && len(etag) == len(madeStart)+madeBytes*4/3+1
+}
+
+// namesMade reports whether If-Match names an ETag that a gateway has made.
+func namesMade(head *message.Head) bool {
+	return anyOf(head, message.FieldIfMatch, func(list []byte) bool { return eachETag(list, isMade) })
+}
+
+// comparesFor reports whether the gateway compares the preconditions of requests for an object. A subresource that the backend
+// keeps has ETags of its own.
+func (c *collection) comparesFor(i *resource.Info) bool {
+	return c.compares && i.IsObject() && (i.Subresource == "" || c.isPartOf(i))
+}
+
+// isPartOf reports whether the gateway makes the subresource of the object itself.
+func (c *collection) isPartOf(i *resource.Info) bool {
+	switch i.Subresource {
+	case "status":
+		return c.keepsStatus()
+	case scaleSubresource:
+		return c.emulates(resource.ScaleSubresource)
+	}
+	return false
+}
+
+// comparesWrite reports whether the gateway compares the preconditions of this write: a backend that is proved to compare an
+// ETag of its own in requests of the method does so itself.
+func (c *collection) comparesWrite(i *resource.Info, head *message.Head) bool {
+	if !c.comparesFor(i) || !hasPreconditions(head) {
+		return false
+	}
+	leaves := !head.Has(message.FieldIfNoneMatch) && !head.Has(message.FieldIfUnmodifiedSince) && !namesMade(head) && !neverMatches(head)
+	return !leaves || i.Verb == resource.VerbDelete || !c.isProved(str(head.Method))
+}
+
+// isProved reports whether the backend is known to refuse a write of another version in requests of a method.
+func (c *collection) isProved(method string) bool {
+	k := c.Comparison
+	return c.Resource.Backend.Preconditions == resource.AutoPreconditions && k.givesStrong() && k.of(method).get() == Compared
+}
+
+// makesETags reports whether objects have ETags that the gateway makes, as far as that is known.
+func (c *collection) makesETags() bool {
+	if c.Comparison.isVarying() {
+		return false
+	}
+	return c.Resource.Backend.Preconditions == resource.GatewayPreconditions || !c.Comparison.givesStrong()
+}
+
+// tagsRead reports whether the answer to a read gets an ETag that the gateway makes.
+func (c *collection) tagsRead(r *storage.Request) bool {
+	return c.comparesFor(&r.Info) && r.Info.Subresource != scaleSubresource && bytes.IndexByte(r.Head.Target, '?') < 0 && c.makesETags()
+}
+
+// validatorsOf returns what tells the state of an object that was read, with the ETag that the gateway makes of it.
+func (c *collection) validatorsOf(i *resource.Info, answer *message.Response) validators {
+	v := validators{own: answer.Header("ETag"), modified: answer.Header("Last-Modified")}
+	if c.comparesFor(i) && c.makesETag(v.own) {
+		v.made = appendMade(nil, answer.Body())
+	}
+	return v
+}
+
+// makesETag reports whether the gateway makes an ETag in the place of the backend's.
+func (c *collection) makesETag(own []byte) bool {
+	if c.Comparison.isVarying() {
+		return false
+	}
+	return c.Resource.Backend.Preconditions == resource.GatewayPreconditions || len(strong(own)) == 0
+}
+
+// tagRead gives the answer to a read its ETag, and compares what the client names. It reports whether the answer is complete.
+func (c *collection) tagRead(r *storage.Request, own []byte) (isComplete bool, err error) {
+	a := &r.Response
+	if !storage.IsDone(a.Status()) {
+		return false, nil
+	}
+	v := validators{own: own, modified: bytes.Clone(a.Header("Last-Modified"))}
+	if a.Status() == http.StatusOK && isOneObject(&a.Response) {
+		if len(strong(v.own)) > 0 {
+			c.Comparison.noteStrong()
+		}
+		if c.makesETag(v.own) {
+			isWhole, err := storage.ReadWhole(&r.Exchanges, c.Limits.Body)
+			if err != nil {
+				return false, err
+			}
+			if isWhole {
+				v.made = appendMade(nil, a.Body())
+				a.Set("ETag", string(v.made))
+			}
+		}
+	}
+	if !readsConditionally(r.Head) {
+		return false, nil
+	}
+	switch o := compare(r.Head, &v, true); o {
+	case holds:
+		return false, nil
+	case unmodified:
+		a.BecomeNotModified()
+		return true, nil
+	default:
+		a.Discard()
+		return true, refusedBy(&r.Subject, r.Head, &v, o)
+	}
+}
+
+// isOneObject reports whether an answer shows an object in the one way in which it is read before a write: in JSON, and not in
+// one of several forms of JSON.
+func isOneObject(a *message.Response) bool {
+	media := a.Header("Content-Type")
+	if !carriesJSON(media) {
+		return false
+	}
+	media, _, _ = bytes.Cut(media, []byte(";"))
+	switch media = bytes.TrimSpace(media); {
+	case bytes.EqualFold(media, []byte(storage.JSON)):
+		return true
+	case len(media) < len("+json") || !bytes.EqualFold(media[len(media)-len("+json"):], []byte("+json")):
+		return false // a sequence of objects
+	}
+	for _, vary := range a.Headers("Vary") {
+		for name := range bytes.SplitSeq([]byte(vary), []byte(",")) {
+			if bytes.EqualFold(bytes.TrimSpace(name), []byte("Accept")) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// compareRead compares the preconditions of a write with the object that was read for it.
+func (c *collection) compareRead(w *storage.Write, answer *message.Response) error {
+	v := c.validatorsOf(&w.Info, answer)
+	head := w.Exchanges.Head
+	o := compare(head, &v, false)
+	if o == holds {
+		w.Existing.IsCompared = c.comparesFor(&w.Info)
+		return nil
+	}
+	if o == unmatched && v.made != nil && namesMade(head) {
+		c.findVarying(w, &v)
+	}
+	return refusedBy(&w.Subject, head, &v, o)
+}
+
+// findVarying finds out whether reads of one object differ each time, as with a time in the answer. Such an object can have no
+// ETag, for no write would ever match it. The lock of the object keeps other writers away meanwhile; against those that write
+// past the gateway, two more reads have to differ.
+func (c *collection) findVarying(w *storage.Write, v *validators) {
+	if !c.Comparison.asksVarying() {
+		return
+	}
+	if w.Existing.Object != nil { // whose bytes the next read takes
+		w.Existing.Object.Release()
+		w.Existing.Object = nil
+	}
+	last := v.made
+	for range 2 {
+		answer, err := w.Exchanges.ReadStored(c.Backend, w.Exchanges.ItemTarget(&w.Info), c.Limits)
+		if err != nil || answer.Status() != http.StatusOK {
+			c.Comparison.noteVarying(unknown)
+			return
+		}
+		next := appendMade(nil, answer.Body())
+		if bytes.Equal(next, last) {
+			c.Comparison.noteVarying(Compared)
+			return
+		}
+		last = next
+	}
+	c.Comparison.noteVarying(Varying)
+	*v = validators{}
+}
+
+// writeCompared makes a write once its preconditions hold, if the gateway compares them.
+func (c *collection) writeCompared(w *storage.Write, write func(*storage.Write) error) error {
+	if err := c.compareUnread(w); err != nil {
+		return err
+	}
+	if err := write(w); err != nil {
+		return err
+	}
+	c.tagWritten(w)
+	return nil
+}
+
+// compareUnread compares the preconditions of a write for which nothing was read.
+func (c *collection) compareUnread(w *storage.Write) error {
+	if w.Existing.IsCompared || !c.comparesWrite(&w.Info, w.Exchanges.Head) {
+		return nil
+	}
+	return c.compareStored(w)
+}
+
+// compareStored reads the object and compares the preconditions of a write with it.
+func (c *collection) compareStored(w *storage.Write) error {
+	e := &w.Existing
+	answer, err := w.Exchanges.ReadStored(c.Backend, w.Exchanges.ItemTarget(&w.Info), c.Limits)
+	if err != nil {
+		return err
+	}
+	switch code := answer.Status(); {
+	case code == http.StatusNotFound && storage.NamesObject(&w.Info, c.Resource):
+		return c.compareAbsent(w)
+	case code != http.StatusOK:
+		return c.unread(w, answer)
+	}
+	if err := c.compareRead(w, answer); err != nil {
+		return err
+	}
+	if e.ETag = append(e.ETag[:0], answer.Header("ETag")...); len(strong(e.ETag)) > 0 {
+		c.Comparison.noteStrong()
+		e.Pin = storage.PinnedByETag
+	}
+	return nil
+}
+
+// compareAbsent compares the preconditions of a PUT that creates the object.
+func (c *collection) compareAbsent(w *storage.Write) error {
+	v := validators{isAbsent: true}
+	if o := compare(w.Exchanges.Head, &v, false); o != holds {
+		return refusedBy(&w.Subject, w.Exchanges.Head, &v, o)
+	}
+	w.Existing.IsCompared = hasPreconditions(w.Exchanges.Head) && c.comparesFor(&w.Info)
+	if c.Resource.Backend.Concurrency == resource.Optimistic && c.Resource.Backend.Versions == resource.ETagVersions {
+		w.Existing.Pin = storage.PinnedToNothing
+	}
+	return nil
+}
+
+// tagWritten gives the answer to a write the ETag of what is stored now, which is read for that under the lock of the object.
+// Only a client that names versions asks for one, and only an object that it has sent, or that the answer shows, is one that it
+// knows: others may write past the gateway.
+func (c *collection) tagWritten(w *storage.Write) {
+	r := &w.Exchanges.Response
+	switch code := r.Status(); {
+	case !c.comparesFor(&w.Info), !w.Info.HasBody(), w.Exchanges.Sink != nil:
+		return
+	case code != http.StatusOK && code != http.StatusCreated && code != http.StatusNoContent:
+		return
+	}
+	if c.Resource.Backend.Preconditions == resource.GatewayPreconditions && len(strong(r.ETag())) > 0 {
+		r.Remove("ETag") // which the next write could not name
+	}
+	isDryRun := w.Info.Options.DryRun && c.emulates(resource.DryRun)
+	if !w.Existing.IsCompared || isDryRun || w.Object == nil || len(strong(r.ETag())) > 0 || !c.makesETag(w.Existing.ETag) {
+		return
+	}
+	want := w.Object.AppendTo(nil)
+	if w.Existing.Object != nil { // whose bytes the next read takes
+		w.Existing.Object.Release()
+		w.Existing.Object = nil
+	}
+	answer, err := w.Exchanges.ReadStored(c.Backend, w.Exchanges.ItemTarget(&w.Info), c.Limits)
+	if err != nil || answer.Status() != http.StatusOK || !isOneObject(answer) {
+		return // the write is done, and its answer stands
+	}
+	v := c.validatorsOf(&w.Info, answer)
+	if body := answer.Body(); v.made != nil && (!r.IsStream() && bytes.Equal(body, r.Body()) || c.isSame(w, body, want)) {
+		r.Set("ETag", string(v.made))
+	}
+}
+
+// isSame reports whether two texts are of the same JSON.
+func (c *collection) isSame(w *storage.Write, one, other []byte) bool {
+	if bytes.Equal(one, other) {
+		return true
+	}
+	a, err := w.Exchanges.Parse(one, c.Limits.Stored)
+	if err != nil {
+		return false
+	}
+	defer a.Release()
+	b, err := w.Exchanges.Parse(other, c.Limits.Stored)
+	if err != nil {
+		return false
+	}
+	defer b.Release()
+	return document.EqualNodes(a.Root(), b.Root())
+}
